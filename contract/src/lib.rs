@@ -1,0 +1,6 @@
+//! The frozen contract: what crosses a process boundary in IronClaw, and nothing else.
+//!
+//! Holds shapes, limits and the two ends of both queues; never a policy, never a decision, never a socket.
+//! Next: `operator` for the operator's side, `seam` for what host and sandbox share.
+
+pub mod operator;
