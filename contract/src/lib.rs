@@ -3,4 +3,8 @@
 //! Holds shapes, limits and the two ends of both queues; never a policy, never a decision, never a socket.
 //! Next: `operator` for the operator's side, `seam` for what host and sandbox share.
 
+pub mod canonical;
+pub mod ids;
+pub mod ledger_entry;
 pub mod operator;
+pub mod seam;

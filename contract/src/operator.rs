@@ -63,9 +63,7 @@ pub struct FailureBody {
 impl Failure {
     /// A failure with a code, a sentence and a hint (may be empty).
     pub fn new(code: &str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            error: FailureBody { code: code.to_owned(), message: message.into(), hint: hint.into() },
-        }
+        Self { error: FailureBody { code: code.to_owned(), message: message.into(), hint: hint.into() } }
     }
 }
 
@@ -169,8 +167,7 @@ pub struct JailReport {
 impl JailReport {
     /// Whether every capability set is empty.
     pub fn no_capabilities(&self) -> bool {
-        !self.capabilities.is_empty()
-            && self.capabilities.values().all(|set| set.bytes().all(|b| b == b'0'))
+        !self.capabilities.is_empty() && self.capabilities.values().all(|set| set.bytes().all(|b| b == b'0'))
     }
 }
 

@@ -1,0 +1,296 @@
+//! Canonical JSON (RFC 8785) with a strict reader in front, and the digest of bytes.
+//!
+//! Never forwards what it did not re-write: two texts that mean different things to different readers
+//! (duplicate keys, integers beyond 2^53 − 1, lone surrogates) are refused, not resolved. Next: `ledger_entry`.
+
+use serde::de::{DeserializeOwned, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Number, Value};
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+use std::str::FromStr;
+
+/// The name of the recipe; part of every digest of an argument object, so that two sides cannot disagree on the rules.
+pub const RECIPE: &str = "jcs-rfc8785/strict-1";
+
+/// The largest integer that every JSON reader agrees on, 2^53 − 1 (RFC 7493).
+pub const INTEGER_MAX: u64 = (1 << 53) - 1;
+
+/// How large and how deep a text may be.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes of the text.
+    pub bytes_max: usize,
+    /// Nested arrays and objects.
+    pub depth_max: usize,
+}
+
+impl Limits {
+    /// Limits with `bytes_max` bytes and the usual depth of 32.
+    pub const fn bytes(bytes_max: usize) -> Self {
+        Self { bytes_max, depth_max: 32 }
+    }
+}
+
+/// Why a text is no canonical-able JSON, or not of the wanted shape.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Longer than the limit allows.
+    #[error("JSON text of {bytes} bytes is over the limit of {bytes_max}")]
+    TooLong {
+        /// What was given.
+        bytes: usize,
+        /// What is allowed.
+        bytes_max: usize,
+    },
+    /// Not JSON, or JSON that readers disagree on; the message says which key or number.
+    #[error("refused JSON text: {0}")]
+    Refused(serde_json::Error),
+    /// Proper JSON of another shape than was asked for.
+    #[error("unexpected shape: {0}")]
+    Shape(serde_json::Error),
+}
+
+/// Reads a JSON text strictly.
+///
+/// Refused: duplicate keys at any depth, numbers beyond ±(2^53 − 1) and non-finite ones, lone surrogates,
+/// trailing text, and anything past the limits.
+pub fn parse(text: &[u8], limits: Limits) -> Result<Value, Error> {
+    if text.len() > limits.bytes_max {
+        return Err(Error::TooLong { bytes: text.len(), bytes_max: limits.bytes_max });
+    }
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let value = Strict { depth: limits.depth_max }.deserialize(&mut reader).map_err(Error::Refused)?;
+    reader.end().map_err(Error::Refused)?;
+    Ok(value)
+}
+
+/// Reads a JSON text strictly into `T`.
+pub fn from_slice<T: DeserializeOwned>(text: &[u8], limits: Limits) -> Result<T, Error> {
+    serde_json::from_value(parse(text, limits)?).map_err(Error::Shape)
+}
+
+/// The canonical bytes of a value (RFC 8785).
+///
+/// # Panics
+/// Never for values that came from [`parse`] or from this crate's shapes: their keys are strings and their numbers finite.
+pub fn to_vec<T: Serialize>(value: &T) -> Vec<u8> {
+    serde_json_canonicalizer::to_vec(value).expect("keys are strings and numbers finite in every shape we serialize")
+}
+
+/// As [`to_vec`], as text.
+pub fn to_string<T: Serialize>(value: &T) -> String {
+    String::from_utf8(to_vec(value)).expect("JSON is UTF-8")
+}
+
+/// A SHA-256 digest; 64 lower-case hex characters as text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// A digest from its 32 bytes.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its 32 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Text that is not 64 lower-case hex characters.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a digest: expected 64 characters of 0-9 a-f")]
+pub struct DigestError;
+
+impl FromStr for Digest {
+    type Err = DigestError;
+    fn from_str(text: &str) -> Result<Self, DigestError> {
+        let mut bytes = [0; 32];
+        let text = text.as_bytes();
+        if text.len() != 64 {
+            return Err(DigestError);
+        }
+        for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+fn nibble(digit: u8) -> Result<u8, DigestError> {
+    match digit {
+        b'0'..=b'9' => Ok(digit - b'0'),
+        b'a'..=b'f' => Ok(digit - b'a' + 10),
+        _ => Err(DigestError),
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Builds a value and refuses on the way what readers disagree on.
+#[derive(Clone, Copy)]
+struct Strict {
+    depth: usize,
+}
+
+impl Strict {
+    fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
+        let depth = self.depth.checked_sub(1).ok_or_else(|| E::custom("nested too deeply"))?;
+        Ok(Self { depth })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Value, E> {
+        if value > INTEGER_MAX {
+            return Err(E::custom(format_args!("number {value} is beyond 2^53 - 1")));
+        }
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Value, E> {
+        if value.unsigned_abs() > INTEGER_MAX {
+            return Err(E::custom(format_args!("number {value} is beyond -(2^53 - 1)")));
+        }
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        // A float this large is an integer too, and reads back as one.
+        if value.abs() > INTEGER_MAX as f64 {
+            return Err(E::custom(format_args!("number {value} is beyond 2^53 - 1")));
+        }
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number is not finite"))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Value, A::Error> {
+        let inner = self.deeper()?;
+        let mut values = Vec::new();
+        while let Some(value) = array.next_element_seed(inner)? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Value, A::Error> {
+        use serde::de::Error as _;
+        let inner = self.deeper()?;
+        let mut values = Map::new();
+        while let Some(key) = object.next_key::<String>()? {
+            if values.contains_key(&key) {
+                return Err(A::Error::custom(format_args!("key {key:?} stands twice in one object")));
+            }
+            values.insert(key, object.next_value_seed(inner)?);
+        }
+        Ok(Value::Object(values))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits::bytes(4096);
+
+    fn refused(text: &str) -> String {
+        parse(text.as_bytes(), LIMITS).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn what_readers_disagree_on_is_refused() {
+        assert!(refused(r#"{"a":1,"a":2}"#).contains("stands twice"));
+        assert!(refused(r#"{"x":[{"a":1,"\u0061":2}]}"#).contains("stands twice"), "escaped spelling, at depth");
+        assert!(refused("9007199254740992").contains("2^53"));
+        assert!(refused("-9007199254740992").contains("2^53"));
+        assert!(refused("9007199254740993.0").contains("2^53"));
+        assert!(refused("123456789012345678901234567890").contains("2^53"));
+        refused("1e400");
+        refused("NaN");
+        refused(r#""\ud800""#);
+        refused("\u{feff}{}");
+        refused("{} {}");
+        refused(&("[".repeat(33) + &"]".repeat(33)));
+        assert!(matches!(parse(&[b' '; 5000], LIMITS), Err(Error::TooLong { .. })));
+    }
+
+    #[test]
+    fn canonical_bytes_read_back_to_themselves() {
+        for text in [
+            r#"{"b":1,"a":[true,null,"\u00e9\n"],"1":-0,"\ud83d\ude00":1e-7,"\ufb33":0.1}"#,
+            "9007199254740991",
+            "[1.0,10,1e1]",
+        ] {
+            let once = to_vec(&parse(text.as_bytes(), LIMITS).expect(text));
+            let twice = to_vec(&parse(&once, LIMITS).expect(text));
+            assert_eq!(once, twice);
+        }
+        let value = parse("{\"\u{fb33}\":1,\"\u{1f600}\":2}".as_bytes(), LIMITS).expect("valid");
+        assert_eq!(to_string(&value), "{\"\u{1f600}\":2,\"\u{fb33}\":1}", "keys sort by UTF-16 code units");
+    }
+
+    #[test]
+    fn a_digest_has_one_spelling() {
+        let digest = Digest::of(b"abc");
+        assert_eq!(digest.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(digest.to_string().parse(), Ok(digest));
+        assert_eq!(digest.to_string().to_uppercase().parse::<Digest>(), Err(DigestError));
+    }
+}

@@ -1,0 +1,167 @@
+//! The rule that chains ledger entries: what is hashed, and what makes a chain whole.
+//!
+//! Pure: never reads a clock, a file or a database. Next: `host/src/ledger.rs` appends, `docs/threat-model.md` says what it shows.
+
+use crate::canonical::Digest;
+use crate::operator::LedgerLine;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What the genesis entry is chained to: 64 zeros, as text.
+pub const GENESIS_PREV: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// What sort of statement an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Kind {
+    /// The first entry of a chain.
+    Genesis,
+    /// A start of the daemon.
+    Boot,
+    /// What an untrusted party asserted: a message, a proposal, a call.
+    Claim,
+    /// What the host checked and did.
+    Verify,
+    /// A refusal or a withdrawal.
+    Retract,
+    /// What an operator did, or the host about itself.
+    Meta,
+}
+
+impl Kind {
+    /// Its name in the hashed text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Genesis => "GENESIS",
+            Self::Boot => "BOOT",
+            Self::Claim => "CLAIM",
+            Self::Verify => "VERIFY",
+            Self::Retract => "RETRACT",
+            Self::Meta => "META",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Genesis, Self::Boot, Self::Claim, Self::Verify, Self::Retract, Self::Meta]
+            .into_iter()
+            .find(|kind| kind.name() == text)
+            .ok_or_else(|| format!("unknown entry type {text:?}"))
+    }
+}
+
+/// SHA-256 of `prev|seq|TYPE|canonical`, all as UTF-8 text; `prev` is 64 lower-case hex characters.
+pub fn hash(prev: &str, seq: u64, kind: Kind, canonical: &str) -> Digest {
+    Digest::of(format!("{prev}|{seq}|{kind}|{canonical}").as_bytes())
+}
+
+/// Why a chain is not whole, and where that first shows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("bad seq {seq}: {why}")]
+pub struct Broken {
+    /// The first sequence number that cannot be right.
+    pub seq: u64,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// Walks a chain from its genesis, one entry at a time.
+#[derive(Debug, Clone)]
+pub struct Verifier {
+    next_seq: u64,
+    prev: String,
+}
+
+impl Default for Verifier {
+    fn default() -> Self {
+        Self { next_seq: 0, prev: GENESIS_PREV.to_owned() }
+    }
+}
+
+impl Verifier {
+    /// Entries accepted so far.
+    pub const fn entries(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// The hash of the last accepted entry, or [`GENESIS_PREV`].
+    pub fn head(&self) -> &str {
+        &self.prev
+    }
+
+    /// Accepts the next entry from its stored parts; the first that does not fit breaks the chain.
+    pub fn accept(&mut self, seq: u64, kind: &str, canonical: &str, stored_hash: &str) -> Result<(), Broken> {
+        let broken = |why: String| Broken { seq: self.next_seq, why };
+        if seq != self.next_seq {
+            return Err(broken(format!("expected sequence number {}, found {seq}", self.next_seq)));
+        }
+        let kind: Kind = kind.parse().map_err(broken)?;
+        if (seq == 0) != (kind == Kind::Genesis) {
+            return Err(broken(format!("{kind} cannot stand at {seq}")));
+        }
+        let expected = hash(&self.prev, seq, kind, canonical).to_string();
+        if expected != stored_hash {
+            return Err(broken("the hash does not follow from the entry and the one before it".to_owned()));
+        }
+        self.next_seq += 1;
+        self.prev = expected;
+        Ok(())
+    }
+
+    /// Accepts the next exported line; its parsed `data` must be what its canonical bytes say.
+    pub fn accept_line(&mut self, line: &LedgerLine) -> Result<(), Broken> {
+        let parsed: Option<serde_json::Value> = serde_json::from_str(&line.canonical).ok();
+        if parsed.as_ref() != Some(&line.data) {
+            return Err(Broken { seq: self.next_seq, why: "data and its canonical bytes differ".to_owned() });
+        }
+        self.accept(line.seq, &line.kind, &line.canonical, &line.hash)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GENESIS: &str = r#"{"agent":"bernard","created":"2026-02-21T18:00:00Z","version":"1.0"}"#;
+    const GENESIS_HASH: &str = "9fff5bccc8fa2677ae9435a31eec9e09009b9e79001e2de21383eead7cb3f280";
+    const APPEND: &str = r#"{"text":"test claim"}"#;
+    const APPEND_HASH: &str = "67a19fda4bc5c48e6b54fde0d57bf514eed5a36bf6a30221f06ac2dd2b2cb1c2";
+
+    #[test]
+    fn the_four_published_vectors_hold() {
+        assert_eq!(hash(GENESIS_PREV, 0, Kind::Genesis, GENESIS).to_string(), GENESIS_HASH);
+        assert_eq!(hash(GENESIS_HASH, 1, Kind::Claim, APPEND).to_string(), APPEND_HASH);
+        assert_eq!(
+            hash(GENESIS_HASH, 1, Kind::Claim, r#"{"text":"TAMPERED claim"}"#).to_string(),
+            "fcf9837312ced82df335dbf3f27865345409990798ee0c981091b38c97a15ae7"
+        );
+        let skipped = r#"{"text":"skipped seq 2"}"#;
+        let skipped_hash = "b0f6df50742434b3cebd9a47a944f17b8422725a0bc3c34ca12a8d8ee4a690c9";
+        assert_eq!(hash(APPEND_HASH, 3, Kind::Claim, skipped).to_string(), skipped_hash);
+
+        let mut chain = Verifier::default();
+        chain.accept(0, "GENESIS", GENESIS, GENESIS_HASH).expect("genesis");
+        chain.accept(1, "CLAIM", APPEND, APPEND_HASH).expect("append");
+        let gap = chain.accept(3, "CLAIM", skipped, skipped_hash).expect_err("the hash is right, the gap is not");
+        assert_eq!(gap.seq, 2);
+    }
+
+    #[test]
+    fn a_changed_entry_breaks_the_chain_where_it_stands() {
+        let mut chain = Verifier::default();
+        chain.accept(0, "GENESIS", GENESIS, GENESIS_HASH).expect("genesis");
+        assert_eq!(chain.accept(1, "CLAIM", r#"{"text":"other"}"#, APPEND_HASH).expect_err("changed").seq, 1);
+        assert_eq!(chain.accept(1, "VERIFY", APPEND, APPEND_HASH).expect_err("other type").seq, 1);
+        assert_eq!(chain.accept(1, "GENESIS", APPEND, APPEND_HASH).expect_err("second genesis").seq, 1);
+        chain.accept(1, "CLAIM", APPEND, APPEND_HASH).expect("the untouched entry still fits");
+    }
+}

@@ -1,0 +1,32 @@
+//! The frozen seam: everything that host and sandbox share.
+//!
+//! A change here is an entry in `docs/contract.md` first, and both sides in the same commit: a drift is no build error but a
+//! silent misreading. Never a policy: what counts as privileged is the host's alone. Next: `message`, then `inbound` and `outbound`.
+
+pub mod action;
+pub mod change;
+#[cfg(feature = "queues")]
+pub mod crypt;
+#[cfg(feature = "queues")]
+pub mod inbound;
+pub mod limits;
+pub mod link;
+pub mod message;
+#[cfg(feature = "queues")]
+pub mod outbound;
+pub mod schema;
+pub mod seal;
+pub mod socket;
+pub mod untrusted;
+
+/// Version of every frame and row shape; part of the fingerprint.
+pub const WIRE_VERSION: u32 = 1;
+
+/// SHA-256 over schema, cipher parameters and wire version, 64 hex characters.
+///
+/// The sandbox states it in its hello and the host compares, so that drift is a refused launch.
+pub fn fingerprint() -> String {
+    let parts =
+        format!("wire={WIRE_VERSION}\n{}\n{}\n{}", schema::CIPHER_PARAMETERS, schema::INBOUND, schema::OUTBOUND);
+    crate::canonical::Digest::of(parts.as_bytes()).to_string()
+}

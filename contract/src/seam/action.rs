@@ -1,0 +1,240 @@
+//! What a sandbox may ask the host to do: a closed list, parsed strictly.
+//!
+//! An unknown name is refused and never remapped; which of these need a person is the host's to say. Next: `socket`.
+
+use super::change::{ChangeKind, Payload};
+use super::limits::{NAME_BYTES_MAX, OPTIONS_MAX, REASON_BYTES_MAX, ROW_BYTES_MAX};
+use crate::canonical;
+use serde::{Deserialize, Serialize};
+
+/// One request of a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Run a prompt later, once or again and again.
+    ScheduleTask(ScheduleTask),
+    /// Put a question to the person.
+    AskUserQuestion(AskUserQuestion),
+    /// Change what the agent is or may do.
+    Change {
+        /// What would change.
+        kind: ChangeKind,
+        /// To what.
+        payload: Payload,
+        /// Why, in the agent's words.
+        reason: String,
+    },
+    /// Install a skill, by name only; the host resolves it.
+    SkillInstall(SkillInstall),
+}
+
+/// A prompt for later; never a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleTask {
+    /// What the agent is told when the time comes.
+    pub prompt: String,
+    /// First run, RFC 3339; absent means as soon as the recurrence says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_at: Option<String>,
+    /// `hourly`, `daily`, `weekly` or a cron expression; absent means once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recurrence: Option<String>,
+}
+
+/// A question for the person; never a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AskUserQuestion {
+    /// The question.
+    pub question: String,
+    /// Answers to choose from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// Whether another answer may be typed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_freeform: bool,
+}
+
+/// Names a skill; says nothing about its contents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SkillInstall {
+    /// Its name.
+    pub skill: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// The envelope of everything but the two flat shapes.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Envelope<P> {
+    action: String,
+    payload: P,
+    #[serde(default)]
+    reason: String,
+}
+
+/// Why a text is no action.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Not strict JSON, or a field is missing, unknown or of the wrong type.
+    #[error("malformed action: {0}")]
+    Malformed(#[from] canonical::Error),
+    /// A name that is not on the list.
+    #[error("unknown action {0:?}")]
+    Unknown(String),
+    /// A field that is longer than allowed, or empty.
+    #[error("action {action}: field {field} must be 1 to {max} bytes (or entries)")]
+    Bounds {
+        /// Which action.
+        action: &'static str,
+        /// Which field.
+        field: &'static str,
+        /// The bound.
+        max: usize,
+    },
+}
+
+impl Action {
+    /// Names of all actions, as they stand in `action`.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        ["schedule_task", "ask_user_question", "skill_install"]
+            .into_iter()
+            .chain(ChangeKind::ALL.iter().map(|kind| kind.name()))
+    }
+
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::ScheduleTask(_) => "schedule_task",
+            Self::AskUserQuestion(_) => "ask_user_question",
+            Self::Change { kind, .. } => kind.name(),
+            Self::SkillInstall(_) => "skill_install",
+        }
+    }
+
+    /// Reads the content of a system row. Strict: no default name, no near match, no unknown field.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let limits = canonical::Limits::bytes(ROW_BYTES_MAX);
+        let value = canonical::parse(text.as_bytes(), limits)?;
+        let name = value.get("action").and_then(|name| name.as_str()).unwrap_or_default().to_owned();
+        let shape = |error| Error::Malformed(canonical::Error::Shape(error));
+        let flat = |mut value: serde_json::Value| {
+            if let Some(object) = value.as_object_mut() {
+                object.remove("action");
+            }
+            value
+        };
+        let action = match name.as_str() {
+            "schedule_task" => Self::ScheduleTask(serde_json::from_value(flat(value)).map_err(shape)?),
+            "ask_user_question" => Self::AskUserQuestion(serde_json::from_value(flat(value)).map_err(shape)?),
+            "skill_install" => {
+                let envelope: Envelope<SkillInstall> = serde_json::from_value(value).map_err(shape)?;
+                Self::SkillInstall(envelope.payload)
+            }
+            other => {
+                let Ok(kind) = other.parse::<ChangeKind>() else {
+                    let shown: String = other.chars().take(NAME_BYTES_MAX / 4).collect();
+                    return Err(Error::Unknown(shown));
+                };
+                let envelope: Envelope<Payload> = serde_json::from_value(value).map_err(shape)?;
+                Self::Change { kind, payload: envelope.payload, reason: envelope.reason }
+            }
+        };
+        action.check_bounds()?;
+        Ok(action)
+    }
+
+    /// Its canonical text, which [`Action::parse`] reads back.
+    pub fn to_json(&self) -> String {
+        let with_name = |value: serde_json::Value| {
+            let mut value = value;
+            value["action"] = self.name().into();
+            canonical::to_string(&value)
+        };
+        match self {
+            Self::ScheduleTask(task) => with_name(serde_json::json!(task)),
+            Self::AskUserQuestion(question) => with_name(serde_json::json!(question)),
+            Self::SkillInstall(skill) => with_name(serde_json::json!({ "payload": skill, "reason": "" })),
+            Self::Change { payload, reason, .. } => {
+                with_name(serde_json::json!({ "payload": payload, "reason": reason }))
+            }
+        }
+    }
+
+    fn check_bounds(&self) -> Result<(), Error> {
+        let action = self.name();
+        let within = |field, bytes: usize, min: usize, max: usize| {
+            if (min..=max).contains(&bytes) { Ok(()) } else { Err(Error::Bounds { action, field, max }) }
+        };
+        match self {
+            Self::ScheduleTask(task) => {
+                within("prompt", task.prompt.len(), 1, ROW_BYTES_MAX)?;
+                within("run_at", task.run_at.as_ref().map_or(1, String::len), 1, NAME_BYTES_MAX)?;
+                within("recurrence", task.recurrence.as_ref().map_or(1, String::len), 1, NAME_BYTES_MAX)
+            }
+            Self::AskUserQuestion(question) => {
+                within("question", question.question.len(), 1, REASON_BYTES_MAX)?;
+                within("options", question.options.len(), 0, OPTIONS_MAX)?;
+                question.options.iter().try_for_each(|option| within("options", option.len(), 1, NAME_BYTES_MAX))
+            }
+            Self::Change { reason, .. } => within("reason", reason.len(), 0, REASON_BYTES_MAX),
+            Self::SkillInstall(skill) => {
+                within("skill", skill.skill.len(), 1, NAME_BYTES_MAX)?;
+                within("version", skill.version.len(), 1, NAME_BYTES_MAX)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_exactly_an_action_is_refused() {
+        for text in [
+            "schedule_task",
+            r#""schedule_task""#,
+            "{}",
+            r#"{"action":"Schedule_Task","prompt":"x"}"#,
+            r#"{"action":"schedule_task"}"#,
+            r#"{"action":"schedule_task","prompt":""}"#,
+            r#"{"action":"schedule_task","prompt":"x","command":"rm"}"#,
+            r#"{"action":"schedule_task","prompt":"x","action":"persona"}"#,
+            r#"{"action":"ask_user_question","question":"q","options":[1]}"#,
+            r#"{"action":"persona","payload":"text","reason":""}"#,
+            r#"{"action":"persona","payload":{},"approved":true}"#,
+            r#"{"action":"skill_install","payload":{"skill":"a","version":"1","persona":"evil"}}"#,
+        ] {
+            assert!(Action::parse(text).is_err(), "{text}");
+        }
+        assert!(
+            matches!(Action::parse(r#"{"action":"exec","payload":{}}"#), Err(Error::Unknown(name)) if name == "exec")
+        );
+    }
+
+    #[test]
+    fn every_named_action_reads_back() {
+        let payload = Payload(serde_json::Map::new());
+        let mut actions = vec![
+            Action::ScheduleTask(ScheduleTask { prompt: "p".into(), run_at: None, recurrence: Some("daily".into()) }),
+            Action::AskUserQuestion(AskUserQuestion {
+                question: "q".into(),
+                options: vec!["a".into()],
+                allow_freeform: true,
+            }),
+            Action::SkillInstall(SkillInstall { skill: "s".into(), version: "1.0.0".into() }),
+        ];
+        actions.extend(ChangeKind::ALL.iter().map(|&kind| Action::Change {
+            kind,
+            payload: payload.clone(),
+            reason: "r".into(),
+        }));
+        assert_eq!(actions.iter().map(Action::name).collect::<Vec<_>>(), Action::names().collect::<Vec<_>>());
+        for action in actions {
+            assert_eq!(Action::parse(&action.to_json()).expect("reads back"), action);
+        }
+    }
+}

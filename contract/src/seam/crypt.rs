@@ -1,0 +1,264 @@
+//! Opens encrypted queue files with the pinned parameters, and holds the key that does it.
+//!
+//! The key never prints, never clones, and wipes itself; a wrong one fails at open with a message that says so. Next: `inbound`, `outbound`.
+
+use super::limits::LOCK_WAIT_MS_MAX;
+use super::schema::CIPHER_PAGE_SIZE;
+use crate::canonical::Digest;
+use rusqlite::{Connection, OpenFlags};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+/// A raw 256-bit key of one session's queues.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct SessionKey([u8; 32]);
+
+impl SessionKey {
+    /// A key from its bytes.
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// A key from 64 hex characters, as the link carries it.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        Digest::from_str(text).ok().map(|digest| Self(*digest.as_bytes()))
+    }
+
+    /// Its 64 hex characters, in memory that wipes itself.
+    pub fn to_hex(&self) -> Zeroizing<String> {
+        Zeroizing::new(Digest::from_bytes(self.0).to_string())
+    }
+
+    /// Its bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionKey(..)")
+    }
+}
+
+/// Why a queue did not open or did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such file.
+    #[error("cannot open {queue} of {path}: no such file")]
+    Missing {
+        /// `inbound queue` or `outbound queue`.
+        queue: &'static str,
+        /// Where.
+        path: PathBuf,
+    },
+    /// A link, a directory, a pipe: anything but a file.
+    #[error("cannot open {queue} of {path}: it is {found}, not a regular file")]
+    NotAFile {
+        /// Which queue.
+        queue: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// What it is instead.
+        found: &'static str,
+    },
+    /// The first page does not decrypt.
+    #[error("cannot open {queue} of {path}: wrong key or damaged file")]
+    WrongKey {
+        /// Which queue.
+        queue: &'static str,
+        /// Where.
+        path: PathBuf,
+    },
+    /// The tables are not the frozen ones.
+    #[error("cannot open {queue} of {path}: its schema is not the contract's ({found})")]
+    Schema {
+        /// Which queue.
+        queue: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// The first thing that differs.
+        found: String,
+    },
+    /// A journal was left behind by a writer that died; whoever may write must open it first.
+    #[error("{queue} of {path} needs its writer to recover it")]
+    NeedsRecovery {
+        /// Which queue.
+        queue: &'static str,
+        /// Where.
+        path: PathBuf,
+    },
+    /// Somebody held the lock for longer than the bounded wait.
+    #[error("{queue} of {path} is locked by another process")]
+    Locked {
+        /// Which queue.
+        queue: &'static str,
+        /// Where.
+        path: PathBuf,
+    },
+    /// A row that the contract does not allow.
+    #[error("{queue} of {path}: {what}")]
+    Row {
+        /// Which queue.
+        queue: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Anything else that SQLite or the system reports.
+    #[error("{queue} of {path}: {source}")]
+    Sqlite {
+        /// Which queue.
+        queue: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// The cause.
+        source: rusqlite::Error,
+    },
+}
+
+/// Which of the two queues, and on which side of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    InboundWrite,
+    InboundRead,
+    OutboundWrite,
+    OutboundRead,
+}
+
+impl Access {
+    const fn queue(self) -> &'static str {
+        match self {
+            Self::InboundWrite | Self::InboundRead => "inbound queue",
+            Self::OutboundWrite | Self::OutboundRead => "outbound queue",
+        }
+    }
+
+    const fn writes(self) -> bool {
+        matches!(self, Self::InboundWrite | Self::OutboundWrite)
+    }
+}
+
+/// An open queue file that remembers what it is, for errors.
+pub(super) struct Queue {
+    pub(super) db: Connection,
+    access: Access,
+    path: PathBuf,
+}
+
+impl Queue {
+    /// Opens with the pinned parameters; a writer makes a missing file with the schema of its queue.
+    pub(super) fn open(path: &Path, key: &SessionKey, access: Access, schema: &str) -> Result<Self, Error> {
+        check_is_file(path, access)?;
+        let flags = if access.writes() {
+            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
+        } else {
+            OpenFlags::SQLITE_OPEN_READ_ONLY
+        };
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let fault = |source| fault(access, path, source);
+        let db = Connection::open_with_flags(path, flags).map_err(fault)?;
+        let queue = Self { db, access, path: path.to_owned() };
+        queue.set_parameters(key).map_err(|source| queue.fault(source))?;
+        let tables: i64 = queue
+            .db
+            .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))
+            .map_err(|source| queue.fault(source))?;
+        if tables == 0 && access.writes() {
+            let sql = format!("BEGIN IMMEDIATE;\n{schema}COMMIT;");
+            queue.db.execute_batch(&sql).map_err(|source| queue.fault(source))?;
+        }
+        queue.check_schema(schema)?;
+        Ok(queue)
+    }
+
+    fn set_parameters(&self, key: &SessionKey) -> rusqlite::Result<()> {
+        let hex = key.to_hex();
+        let statement =
+            Zeroizing::new(format!("PRAGMA cipher_log_level = NONE; PRAGMA key = \"x'{}'\";", hex.as_str()));
+        self.db.execute_batch(&statement)?;
+        self.db.execute_batch(&format!(
+            "PRAGMA cipher_page_size = {CIPHER_PAGE_SIZE}; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;"
+        ))?;
+        self.db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        self.db.busy_timeout(Duration::from_millis(LOCK_WAIT_MS_MAX))?;
+        match self.access {
+            Access::InboundWrite => self
+                .db
+                .execute_batch("PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; PRAGMA secure_delete = ON;"),
+            Access::OutboundWrite => self.db.execute_batch("PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL;"),
+            Access::InboundRead => self.db.execute_batch("PRAGMA query_only = ON;"),
+            Access::OutboundRead => self.db.execute_batch("PRAGMA query_only = ON; PRAGMA cell_size_check = ON;"),
+        }
+    }
+
+    /// The schema must be the frozen one, statement by statement: no view, trigger, index or virtual table beside it.
+    fn check_schema(&self, schema: &str) -> Result<(), Error> {
+        let mut expected: Vec<&str> =
+            schema.split(";\n").map(|s| s.trim_end_matches(';').trim()).filter(|s| !s.is_empty()).collect();
+        let mut found: Vec<String> = Vec::with_capacity(expected.len());
+        {
+            let mut statement = self
+                .db
+                .prepare("SELECT coalesce(sql, type || ' ' || name) FROM sqlite_master WHERE NOT (type = 'index' AND name LIKE 'sqlite_autoindex_%' AND sql IS NULL) LIMIT 64")
+                .map_err(|source| self.fault(source))?;
+            let mut rows = statement.query([]).map_err(|source| self.fault(source))?;
+            while let Some(row) = rows.next().map_err(|source| self.fault(source))? {
+                found.push(row.get(0).map_err(|source| self.fault(source))?);
+            }
+        }
+        expected.sort_unstable();
+        found.sort_unstable();
+        if found == expected {
+            return Ok(());
+        }
+        let odd = found.iter().find(|sql| !expected.contains(&sql.as_str()));
+        let found = match odd {
+            Some(sql) => format!("unexpected: {:.60}", sql.replace(char::is_control, " ")),
+            None => "a table is missing".to_owned(),
+        };
+        Err(Error::Schema { queue: self.access.queue(), path: self.path.clone(), found })
+    }
+
+    pub(super) fn fault(&self, source: rusqlite::Error) -> Error {
+        fault(self.access, &self.path, source)
+    }
+
+    pub(super) fn bad_row(&self, what: impl Into<String>) -> Error {
+        Error::Row { queue: self.access.queue(), path: self.path.clone(), what: what.into() }
+    }
+}
+
+/// A pipe would block the open, and a link could name any file.
+fn check_is_file(path: &Path, access: Access) -> Result<(), Error> {
+    let queue = access.queue();
+    match std::fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_file() => Ok(()),
+        Ok(metadata) => {
+            let found = match metadata.file_type() {
+                kind if kind.is_symlink() => "a link",
+                kind if kind.is_dir() => "a directory",
+                _ => "a pipe, socket or device",
+            };
+            Err(Error::NotAFile { queue, path: path.to_owned(), found })
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && access.writes() => Ok(()),
+        Err(_) => Err(Error::Missing { queue, path: path.to_owned() }),
+    }
+}
+
+fn fault(access: Access, path: &Path, source: rusqlite::Error) -> Error {
+    use rusqlite::ffi;
+    let (queue, path) = (access.queue(), path.to_owned());
+    let code = source.sqlite_error().map_or(0, |error| error.extended_code);
+    match (code & 0xff, code) {
+        (ffi::SQLITE_NOTADB | ffi::SQLITE_CORRUPT, _) => Error::WrongKey { queue, path },
+        (ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED, _) => Error::Locked { queue, path },
+        (_, ffi::SQLITE_READONLY_ROLLBACK | ffi::SQLITE_READONLY_RECOVERY) => Error::NeedsRecovery { queue, path },
+        _ => Error::Sqlite { queue, path, source },
+    }
+}

@@ -1,0 +1,333 @@
+//! Both ends of the inbound queue: the host projects into it, the sandbox reads it.
+//!
+//! The sandbox's end opens read-only and cannot write; the host never reads it back as truth. Next: `outbound`.
+
+use super::crypt::{Access, Error, Queue, SessionKey};
+use super::message::{Kind, Span};
+use super::schema;
+use super::seal::Ref;
+use crate::canonical;
+use crate::ids::{MessageId, SessionId, TurnId};
+use rusqlite::{Row, params};
+use std::path::Path;
+
+/// A row of `messages_in`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageIn {
+    /// The message.
+    pub id: MessageId,
+    /// Its even number.
+    pub seq: u64,
+    /// What sort of message.
+    pub kind: Kind,
+    /// When it was received, milliseconds since the epoch.
+    pub timestamp: i64,
+    /// Address on its channel.
+    pub platform_id: Option<String>,
+    /// Its channel.
+    pub channel_type: Option<String>,
+    /// Thread on its channel.
+    pub thread_id: Option<String>,
+    /// Its text.
+    pub content: String,
+    /// The session that sent it, when an agent did.
+    pub source_session_id: Option<SessionId>,
+    /// Whether it was there before the session woke.
+    pub on_wake: bool,
+    /// Whether it asks for a turn; otherwise it is context.
+    pub trigger: bool,
+    /// Full identity of the sender, `channel:id`.
+    pub sender: String,
+    /// The person or other principal it counts as.
+    pub principal: String,
+    /// Who wrote which part.
+    pub spans: Vec<Span>,
+    /// Agents it passed through.
+    pub hop: u32,
+    /// Its seal.
+    pub seal: Ref,
+}
+
+/// A row of `turns`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// The turn.
+    pub turn: TurnId,
+    /// The messages that it answers.
+    pub messages: Vec<MessageId>,
+    /// When it is over, milliseconds since the epoch.
+    pub deadline: i64,
+    /// Whether it is open.
+    pub open: bool,
+}
+
+/// A row of `destinations`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    /// What the agent calls it.
+    pub name: String,
+    /// What people call it.
+    pub display_name: String,
+    /// `channel` or `agent`.
+    pub kind: String,
+    /// Channel, for a channel.
+    pub channel_type: Option<String>,
+    /// Address, for a channel.
+    pub platform_id: Option<String>,
+    /// Agent, for an agent.
+    pub agent_group_id: Option<String>,
+}
+
+/// The row of `session_routing`: where a reply goes, and up to where outbound rows were taken.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Routing {
+    /// Channel of the session's origin.
+    pub channel_type: String,
+    /// Address of the session's origin.
+    pub platform_id: String,
+    /// Thread of the session's origin.
+    pub thread_id: Option<String>,
+    /// Outbound rows up to this number were taken and may be deleted.
+    pub outbound_cursor: u64,
+}
+
+/// The host's end.
+pub struct InboundWriter(Queue);
+
+/// One transaction of the host's end; nothing shows before it is committed.
+pub struct Projection<'a> {
+    tx: rusqlite::Transaction<'a>,
+}
+
+impl InboundWriter {
+    /// Opens read-write, recovers what a dead writer left, and makes a missing file.
+    ///
+    /// # Errors
+    /// Everything in [`Error`] that names a file that is not this session's inbound queue.
+    pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
+        Queue::open(path, key, Access::InboundWrite, schema::INBOUND).map(Self)
+    }
+
+    /// Writes in one transaction; it is undone unless `write` succeeds.
+    pub fn project<T>(&mut self, write: impl FnOnce(&Projection<'_>) -> rusqlite::Result<T>) -> Result<T, Error> {
+        let result = (|| {
+            let tx = self.0.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            let projection = Projection { tx };
+            let value = write(&projection)?;
+            projection.tx.commit()?;
+            Ok(value)
+        })();
+        result.map_err(|source| self.0.fault(source))
+    }
+}
+
+impl Projection<'_> {
+    /// Adds a message unless it stands there already.
+    pub fn message(&self, message: &MessageIn) -> rusqlite::Result<()> {
+        self.tx
+            .prepare_cached(
+                "INSERT OR IGNORE INTO messages_in (id, seq, kind, timestamp, platform_id, channel_type, thread_id, content, \
+                 source_session_id, on_wake, trigger, sender, principal, spans, hop, seal) \
+                 VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)",
+            )?
+            .execute(params![
+                message.id.to_string(),
+                message.seq as i64,
+                message.kind.name(),
+                message.timestamp,
+                message.platform_id,
+                message.channel_type,
+                message.thread_id,
+                message.content,
+                message.source_session_id.map(|id| id.to_string()),
+                message.on_wake,
+                message.trigger,
+                message.sender,
+                message.principal,
+                canonical::to_string(&message.spans),
+                message.hop,
+                canonical::to_string(&message.seal),
+            ])
+            .map(drop)
+    }
+
+    /// Adds a turn or moves its state.
+    pub fn turn(&self, turn: &Turn) -> rusqlite::Result<()> {
+        self.tx
+            .prepare_cached(
+                "INSERT INTO turns (turn, messages, deadline, state) VALUES (?1,?2,?3,?4) \
+                 ON CONFLICT (turn) DO UPDATE SET state = excluded.state",
+            )?
+            .execute(params![
+                turn.turn.to_string(),
+                canonical::to_string(&turn.messages),
+                turn.deadline,
+                if turn.open { "open" } else { "closed" },
+            ])
+            .map(drop)
+    }
+
+    /// Removes closed turns and the messages of before `seq`: they are over, and the record keeps them.
+    pub fn forget_before(&self, seq: u64) -> rusqlite::Result<()> {
+        self.tx.execute("DELETE FROM turns WHERE state = 'closed'", [])?;
+        self.tx.execute("DELETE FROM messages_in WHERE seq < ?1", params![seq as i64]).map(drop)
+    }
+
+    /// Replaces the list of destinations.
+    pub fn destinations(&self, destinations: &[Destination]) -> rusqlite::Result<()> {
+        self.tx.execute("DELETE FROM destinations", [])?;
+        for d in destinations {
+            self.tx.execute(
+                "INSERT INTO destinations (name, display_name, type, channel_type, platform_id, agent_group_id) VALUES (?1,?2,?3,?4,?5,?6)",
+                params![d.name, d.display_name, d.kind, d.channel_type, d.platform_id, d.agent_group_id],
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Sets where replies go and up to where outbound rows were taken.
+    pub fn routing(&self, routing: &Routing) -> rusqlite::Result<()> {
+        self.tx
+            .prepare_cached(
+                "INSERT INTO session_routing (id, channel_type, platform_id, thread_id, outbound_cursor) VALUES (1,?1,?2,?3,?4) \
+                 ON CONFLICT (id) DO UPDATE SET channel_type = excluded.channel_type, platform_id = excluded.platform_id, \
+                 thread_id = excluded.thread_id, outbound_cursor = excluded.outbound_cursor",
+            )?
+            .execute(params![routing.channel_type, routing.platform_id, routing.thread_id, routing.outbound_cursor as i64])
+            .map(drop)
+    }
+
+    /// Notes the receipt of what an outbound row asked for.
+    pub fn delivered(&self, message_out_id: &MessageId, status: &str, at: i64) -> rusqlite::Result<()> {
+        self.tx
+            .execute(
+                "INSERT INTO delivered (message_out_id, status, delivered_at) VALUES (?1,?2,?3) \
+                 ON CONFLICT (message_out_id) DO UPDATE SET status = excluded.status, delivered_at = excluded.delivered_at",
+                params![message_out_id.to_string(), status, at],
+            )
+            .map(drop)
+    }
+}
+
+/// The sandbox's end.
+pub struct InboundReader(Queue);
+
+impl InboundReader {
+    /// Opens read-only.
+    ///
+    /// # Errors
+    /// As [`InboundWriter::open`]; a missing file is an error here.
+    pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
+        Queue::open(path, key, Access::InboundRead, schema::INBOUND).map(Self)
+    }
+
+    /// The open turn, if there is one.
+    pub fn open_turn(&self) -> Result<Option<Turn>, Error> {
+        let mut turns =
+            self.rows("SELECT turn, messages, deadline FROM turns WHERE state = 'open' LIMIT 1", [], |row| {
+                Ok(Turn { turn: text(row, 0)?, messages: json(row, 1)?, deadline: row.get(2)?, open: true })
+            })?;
+        Ok(turns.pop())
+    }
+
+    /// Messages numbered above `after_seq`, oldest first, at most `limit`.
+    pub fn messages(&self, after_seq: u64, limit: usize) -> Result<Vec<MessageIn>, Error> {
+        self.rows(
+            "SELECT id, seq, kind, timestamp, platform_id, channel_type, thread_id, content, source_session_id, on_wake, trigger, \
+             sender, principal, spans, hop, seal FROM messages_in WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+            [after_seq as i64, limit as i64],
+            |row| {
+                Ok(MessageIn {
+                    id: text(row, 0)?,
+                    seq: row.get::<_, i64>(1)? as u64,
+                    kind: text(row, 2)?,
+                    timestamp: row.get(3)?,
+                    platform_id: row.get(4)?,
+                    channel_type: row.get(5)?,
+                    thread_id: row.get(6)?,
+                    content: row.get(7)?,
+                    source_session_id: row.get::<_, Option<String>>(8)?.map(|id| parsed(8, &id)).transpose()?,
+                    on_wake: row.get(9)?,
+                    trigger: row.get(10)?,
+                    sender: row.get(11)?,
+                    principal: row.get(12)?,
+                    spans: json(row, 13)?,
+                    hop: row.get(14)?,
+                    seal: json(row, 15)?,
+                })
+            },
+        )
+    }
+
+    /// Where replies go, and up to where outbound rows were taken.
+    pub fn routing(&self) -> Result<Option<Routing>, Error> {
+        let mut rows = self.rows(
+            "SELECT channel_type, platform_id, thread_id, outbound_cursor FROM session_routing",
+            [],
+            |row| {
+                Ok(Routing {
+                    channel_type: row.get(0)?,
+                    platform_id: row.get(1)?,
+                    thread_id: row.get(2)?,
+                    outbound_cursor: row.get::<_, i64>(3)? as u64,
+                })
+            },
+        )?;
+        Ok(rows.pop())
+    }
+
+    /// Where the agent may send to.
+    pub fn destinations(&self) -> Result<Vec<Destination>, Error> {
+        self.rows("SELECT name, display_name, type, channel_type, platform_id, agent_group_id FROM destinations ORDER BY name", [], |row| {
+            Ok(Destination {
+                name: row.get(0)?,
+                display_name: row.get(1)?,
+                kind: row.get(2)?,
+                channel_type: row.get(3)?,
+                platform_id: row.get(4)?,
+                agent_group_id: row.get(5)?,
+            })
+        })
+    }
+
+    /// The receipt of an outbound row, if there is one: status and time.
+    pub fn delivered(&self, message_out_id: &MessageId) -> Result<Option<(String, i64)>, Error> {
+        let id = message_out_id.to_string();
+        let mut rows =
+            self.rows("SELECT status, delivered_at FROM delivered WHERE message_out_id = ?1", [id], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
+        Ok(rows.pop())
+    }
+
+    fn rows<T, P: rusqlite::Params>(
+        &self,
+        sql: &str,
+        params: P,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, Error> {
+        let collect = || self.0.db.prepare_cached(sql)?.query_map(params, read)?.collect();
+        let rows: rusqlite::Result<Vec<T>> = collect();
+        rows.map_err(|source| self.0.fault(source))
+    }
+}
+
+pub(super) fn parsed<T: std::str::FromStr>(column: usize, text: &str) -> rusqlite::Result<T>
+where
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    let wrong = |error| rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error));
+    text.parse().map_err(wrong)
+}
+
+fn text<T: std::str::FromStr>(row: &Row<'_>, column: usize) -> rusqlite::Result<T>
+where
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    parsed(column, row.get_ref(column)?.as_str()?)
+}
+
+fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let wrong = |error| rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error));
+    serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(wrong)
+}

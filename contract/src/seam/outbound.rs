@@ -1,0 +1,329 @@
+//! Both ends of the outbound queue: the sandbox appends, the host's jailed reader takes.
+//!
+//! Everything in it is a stranger's word: rows come out bounded and raw, and are judged by the host. Next: `action`.
+
+use super::crypt::{Access, Error, Queue, SessionKey};
+use super::limits::{NAME_BYTES_MAX, PROGRESS_ROWS_MAX, ROW_BYTES_MAX, UNDRAINED_ROWS_MAX};
+use super::message::{Kind, Status};
+use super::schema;
+use super::untrusted::Untrusted;
+use crate::canonical::{self, Digest};
+use crate::ids::{CallId, ItemId, MessageId, TurnId};
+use rusqlite::params;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What a sandbox says in a row of kind `chat`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Chat {
+    /// The turn's answer is this sealed output.
+    Reply(ItemId),
+    /// The turn ends without one.
+    End(EndReason),
+    /// Words for a destination, by its name; goes with a call.
+    Send {
+        /// Name of the destination.
+        to: String,
+        /// What to send.
+        text: String,
+    },
+}
+
+/// Why a sandbox ends a turn without a reply. The host words the notice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndReason {
+    /// Too many tool calls.
+    ToolCalls,
+    /// Too many requests to the model.
+    ModelCalls,
+    /// Too many bytes of results.
+    Bytes,
+    /// Out of time.
+    Time,
+    /// The model's endpoint failed.
+    Model,
+    /// The model said nothing.
+    Empty,
+    /// The agent's process failed.
+    Failed,
+}
+
+/// A row to append; the queue gives it its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRow {
+    /// The row's id.
+    pub id: MessageId,
+    /// The message that it answers, if one.
+    pub in_reply_to: Option<MessageId>,
+    /// Milliseconds since the epoch, by the sandbox's clock.
+    pub timestamp: i64,
+    /// `chat` or `system`.
+    pub kind: Kind,
+    /// Address, echoed from the routing.
+    pub platform_id: Option<String>,
+    /// Channel, echoed from the routing.
+    pub channel_type: Option<String>,
+    /// Thread, echoed from the routing.
+    pub thread_id: Option<String>,
+    /// [`Chat`] or an action, as JSON.
+    pub content: String,
+    /// The open turn.
+    pub turn: TurnId,
+    /// The recorded call, for an action or a send.
+    pub call_id: Option<CallId>,
+}
+
+/// A row as it was found: bounded, and otherwise just as the sandbox wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawRow {
+    /// `messages_out.id`
+    pub id: String,
+    /// `messages_out.seq`, odd.
+    pub seq: u64,
+    /// `messages_out.in_reply_to`
+    pub in_reply_to: Option<String>,
+    /// `messages_out.timestamp`
+    pub timestamp: i64,
+    /// `messages_out.kind`
+    pub kind: String,
+    /// `messages_out.platform_id`
+    pub platform_id: Option<String>,
+    /// `messages_out.channel_type`
+    pub channel_type: Option<String>,
+    /// `messages_out.thread_id`
+    pub thread_id: Option<String>,
+    /// `messages_out.content`
+    pub content: String,
+    /// `messages_out.turn`
+    pub turn: String,
+    /// `messages_out.call_id`
+    pub call_id: Option<String>,
+}
+
+impl RawRow {
+    /// The digest of everything in the row, by which a changed one is known.
+    pub fn digest(&self) -> Digest {
+        Digest::of(&canonical::to_vec(self))
+    }
+}
+
+/// What a sandbox said about its progress: shown by `why`, without authority.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    /// A message's id, or a key of the session's state.
+    pub key: String,
+    /// A status, or a value.
+    pub value: String,
+    /// Milliseconds since the epoch, by the sandbox's clock.
+    pub at: i64,
+}
+
+/// The sandbox's end.
+pub struct OutboundWriter(Queue);
+
+impl OutboundWriter {
+    /// Opens read-write, recovers what a dead writer left, and makes a missing file.
+    ///
+    /// # Errors
+    /// Everything in [`Error`] that names a file that is not this session's outbound queue.
+    pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
+        Queue::open(path, key, Access::OutboundWrite, schema::OUTBOUND).map(Self)
+    }
+
+    /// Appends a row durably; its odd number is minted inside the INSERT, above every own one and above `cursor`.
+    pub fn append(&mut self, row: &NewRow, cursor: u64) -> Result<u64, Error> {
+        let append = || -> rusqlite::Result<i64> {
+            let tx = self.0.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            tx.prepare_cached("DELETE FROM messages_out WHERE seq <= ?1")?.execute([cursor as i64])?;
+            let seq = tx
+                .prepare_cached(
+                    "INSERT INTO messages_out (id, seq, in_reply_to, timestamp, kind, platform_id, channel_type, thread_id, content, turn, call_id) \
+                     SELECT ?1, (max(coalesce((SELECT max(seq) FROM messages_out), 0), ?2) + 1) | 1, ?3,?4,?5,?6,?7,?8,?9,?10,?11 RETURNING seq",
+                )?
+                .query_row(
+                    params![
+                        row.id.to_string(),
+                        cursor as i64,
+                        row.in_reply_to.map(|id| id.to_string()),
+                        row.timestamp,
+                        row.kind.name(),
+                        row.platform_id,
+                        row.channel_type,
+                        row.thread_id,
+                        row.content,
+                        row.turn.to_string(),
+                        row.call_id.map(|id| id.to_string()),
+                    ],
+                    |row| row.get(0),
+                )?;
+            if let Some(message) = row.in_reply_to {
+                tx.prepare_cached(
+                    "INSERT INTO processing_ack (message_id, status, status_changed) VALUES (?1,?2,?3) \
+                     ON CONFLICT (message_id) DO UPDATE SET status = excluded.status, status_changed = excluded.status_changed",
+                )?
+                .execute(params![message.to_string(), Status::Completed.name(), row.timestamp])?;
+            }
+            tx.commit()?;
+            Ok(seq)
+        };
+        let mut append = append;
+        let seq = append();
+        seq.map(|seq| seq as u64).map_err(|source| self.0.fault(source))
+    }
+
+    /// Notes in one transaction how far each message is and what the session is doing; drops what is older than the newest [`PROGRESS_ROWS_MAX`].
+    pub fn progress(&mut self, message: &MessageId, status: Status, state: (&str, &str), at: i64) -> Result<(), Error> {
+        let mut note = || -> rusqlite::Result<()> {
+            let tx = self.0.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            tx.execute(
+                "INSERT INTO processing_ack (message_id, status, status_changed) VALUES (?1,?2,?3) \
+                 ON CONFLICT (message_id) DO UPDATE SET status = excluded.status, status_changed = excluded.status_changed",
+                params![message.to_string(), status.name(), at],
+            )?;
+            tx.execute(
+                "DELETE FROM processing_ack WHERE message_id NOT IN (SELECT message_id FROM processing_ack ORDER BY status_changed DESC LIMIT ?1)",
+                [PROGRESS_ROWS_MAX as i64 / 2],
+            )?;
+            tx.execute(
+                "INSERT INTO session_state (key, value, updated_at) VALUES (?1,?2,?3) \
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at",
+                params![state.0, state.1, at],
+            )?;
+            tx.commit()
+        };
+        let noted = note();
+        noted.map_err(|source| self.0.fault(source))
+    }
+}
+
+/// The host's end, opened only by the jailed reader.
+pub struct OutboundReader(Queue);
+
+/// What one look at the queue found.
+#[derive(Debug)]
+pub struct Found {
+    /// Rows above the cursor, in their order.
+    pub rows: Vec<Untrusted<RawRow>>,
+    /// What the sandbox says of its progress.
+    pub progress: Vec<Progress>,
+    /// Rows at or below the cursor that still lie there: number and digest, for comparison with what was accepted.
+    pub taken: Vec<(u64, Digest)>,
+}
+
+impl OutboundReader {
+    /// A query may take this long before it is stopped.
+    pub const QUERY_TIME_MAX: Duration = Duration::from_secs(2);
+
+    /// Opens read-only, checks the schema, and bounds values and time.
+    ///
+    /// # Errors
+    /// [`Error::NeedsRecovery`] when a journal waits for its writer; the rest of [`Error`] means that the file is out of order.
+    pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
+        let queue = Queue::open(path, key, Access::OutboundRead, schema::OUTBOUND)?;
+        let bound = |limit, value| queue.db.set_limit(limit, value).map(drop).map_err(|source| queue.fault(source));
+        bound(rusqlite::limits::Limit::SQLITE_LIMIT_LENGTH, (ROW_BYTES_MAX + 16 * NAME_BYTES_MAX) as i32)?;
+        Ok(Self(queue))
+    }
+
+    /// Everything above `cursor`, bounded in number, size and time.
+    pub fn look(&mut self, cursor: u64) -> Result<Found, Error> {
+        let started = Instant::now();
+        let over = move || started.elapsed() > Self::QUERY_TIME_MAX;
+        let set = self.0.db.progress_handler(10_000, Some(over));
+        set.map_err(|source| self.0.fault(source))?;
+        self.look_within(cursor)
+    }
+
+    fn look_within(&self, cursor: u64) -> Result<Found, Error> {
+        let fault = |source| self.0.fault(source);
+        let tx = self.0.db.unchecked_transaction().map_err(fault)?;
+        let mut rows = Vec::new();
+        let mut taken = Vec::new();
+        let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<RawRow> {
+            Ok(RawRow {
+                id: row.get(0)?,
+                seq: row.get::<_, i64>(1)? as u64,
+                in_reply_to: row.get(2)?,
+                timestamp: row.get(3)?,
+                kind: row.get(4)?,
+                platform_id: row.get(5)?,
+                channel_type: row.get(6)?,
+                thread_id: row.get(7)?,
+                content: row.get(8)?,
+                turn: row.get(9)?,
+                call_id: row.get(10)?,
+            })
+        };
+        {
+            let mut statement = tx
+                .prepare_cached(
+                    "SELECT id, seq, in_reply_to, timestamp, kind, platform_id, channel_type, thread_id, content, turn, call_id \
+                     FROM messages_out ORDER BY seq LIMIT ?1",
+                )
+                .map_err(fault)?;
+            let mut found = statement.query([2 * UNDRAINED_ROWS_MAX as i64 + 1]).map_err(fault)?;
+            while let Some(row) = found.next().map_err(fault)? {
+                let row = read(row).map_err(|error| self.malformed(error))?;
+                self.check(&row)?;
+                if row.seq <= cursor {
+                    taken.push((row.seq, row.digest()));
+                } else {
+                    rows.push(Untrusted::new(row));
+                }
+            }
+        }
+        if rows.len() > UNDRAINED_ROWS_MAX || taken.len() > UNDRAINED_ROWS_MAX {
+            return Err(self.0.bad_row(format!("more than {UNDRAINED_ROWS_MAX} rows lie there")));
+        }
+        let mut progress = Vec::new();
+        for sql in [
+            "SELECT message_id, status, status_changed FROM processing_ack ORDER BY status_changed DESC LIMIT ?1",
+            "SELECT key, value, updated_at FROM session_state ORDER BY updated_at DESC LIMIT ?1",
+        ] {
+            let mut statement = tx.prepare_cached(sql).map_err(fault)?;
+            let mut found = statement.query([PROGRESS_ROWS_MAX as i64 / 2]).map_err(fault)?;
+            while let Some(row) = found.next().map_err(fault)? {
+                let read = || -> rusqlite::Result<Progress> {
+                    Ok(Progress { key: row.get(0)?, value: row.get(1)?, at: row.get(2)? })
+                };
+                let note = read().map_err(|error| self.malformed(error))?;
+                if note.key.len() <= NAME_BYTES_MAX && note.value.len() <= NAME_BYTES_MAX {
+                    progress.push(note);
+                }
+            }
+        }
+        Ok(Found { rows, progress, taken })
+    }
+
+    /// A stored type that a STRICT table cannot hold means that the file was not written through SQLite.
+    fn malformed(&self, error: rusqlite::Error) -> Error {
+        match error {
+            rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::Utf8Error(..) => {
+                self.0.bad_row("a row holds a value of a type that its table does not allow")
+            }
+            other => self.0.fault(other),
+        }
+    }
+
+    fn check(&self, row: &RawRow) -> Result<(), Error> {
+        if row.seq == 0 || row.seq % 2 == 0 || i64::try_from(row.seq).is_err() {
+            return Err(self.0.bad_row(format!("row number {} is not odd", row.seq)));
+        }
+        let names = [&row.in_reply_to, &row.platform_id, &row.channel_type, &row.thread_id, &row.call_id];
+        let short = row.id.len() <= NAME_BYTES_MAX
+            && row.kind.len() <= NAME_BYTES_MAX
+            && row.turn.len() <= NAME_BYTES_MAX
+            && names.into_iter().flatten().all(|name| name.len() <= NAME_BYTES_MAX);
+        if !short || row.content.len() > ROW_BYTES_MAX {
+            return Err(self.0.bad_row(format!("row {} has a value over its limit", row.seq)));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,3 @@
+//! The seam from outside: both queues through real encrypted files.
+
+mod queues;
