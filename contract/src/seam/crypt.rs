@@ -197,7 +197,7 @@ impl Queue {
     }
 
     /// The schema must be the frozen one, statement by statement: no view, trigger, index or virtual table beside it.
-    fn check_schema(&self, schema: &str) -> Result<(), Error> {
+    pub(super) fn check_schema(&self, schema: &str) -> Result<(), Error> {
         let mut expected: Vec<&str> =
             schema.split(";\n").map(|s| s.trim_end_matches(';').trim()).filter(|s| !s.is_empty()).collect();
         let mut found: Vec<String> = Vec::with_capacity(expected.len());

@@ -242,6 +242,8 @@ impl OutboundReader {
     fn look_within(&self, cursor: u64) -> Result<Found, Error> {
         let fault = |source| self.0.fault(source);
         let tx = self.0.db.unchecked_transaction().map_err(fault)?;
+        // Again, and in the same snapshot: whoever holds the key may have changed it since the open.
+        self.0.check_schema(schema::OUTBOUND)?;
         let mut rows = Vec::new();
         let mut taken = Vec::new();
         let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<RawRow> {
