@@ -1,0 +1,287 @@
+//! Asks a running host over its unix socket: one method a question, one connection each.
+//! Never opens a TCP socket, and never believes an answer longer than a bound or later than a deadline.
+//! Next: `contract::operator` for what the answers mean, `client::events` for the stream of stages.
+
+mod events;
+
+use crate::failure::Error;
+use crate::home::Home;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use ironclaw_contract::operator::{
+    API_VERSION, Agent, Failure, HistoryLine, MessageView, NewAgent, NewMessage, Proof, Recorded, Session, Stage,
+    Status, Why,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// No answer of the API is longer.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How long the host may take over an ordinary question.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long it may take to launch a session and try every way out of it.
+const PROVE_PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long one long poll waits at most; longer waits are several polls.
+pub const POLL_MAX: Duration = Duration::from_secs(25);
+
+/// A host that the run file names, and the owner's token for it.
+pub struct Client {
+    home: PathBuf,
+    socket: PathBuf,
+    token: String,
+}
+
+impl Client {
+    /// The host of this home; fails as unreachable when its run file is missing.
+    ///
+    /// Opening asks nothing: a stale run file shows at the first question.
+    pub fn open(home: &Home) -> Result<Self, Error> {
+        let path = home.path().to_owned();
+        let Some(run) = home.run()? else {
+            return Err(Error::Unreachable { home: path });
+        };
+        Ok(Self { home: path, socket: run.socket.into(), token: home.token()? })
+    }
+
+    /// The daemon and every session.
+    pub async fn status(&self) -> Result<Status, Error> {
+        self.get("status").await
+    }
+
+    /// Asks the host to stop; returns when it said that it will.
+    pub async fn stop(&self) -> Result<(), Error> {
+        self.ask(Method::POST, "stop", None, PATIENCE).await.map(drop)
+    }
+
+    /// Every agent.
+    pub async fn agents(&self) -> Result<Vec<Agent>, Error> {
+        self.get("agents").await
+    }
+
+    /// Makes an agent.
+    pub async fn create_agent(&self, agent: &NewAgent) -> Result<Agent, Error> {
+        self.post("agents", agent).await
+    }
+
+    /// One agent, by name or id.
+    pub async fn agent(&self, agent: &str) -> Result<Agent, Error> {
+        self.get(&format!("agents/{}", segment(agent))).await
+    }
+
+    /// Removes an agent and what belongs to it.
+    pub async fn remove_agent(&self, agent: &str) -> Result<(), Error> {
+        let path = format!("agents/{}", segment(agent));
+        self.ask(Method::DELETE, &path, None, PATIENCE).await.map(drop)
+    }
+
+    /// Hands the host a message for an agent; it is recorded when this returns.
+    pub async fn send(&self, agent: &str, message: &NewMessage) -> Result<Recorded, Error> {
+        self.post(&format!("agents/{}/messages", segment(agent)), message).await
+    }
+
+    /// The last lines of the conversation with an agent, oldest first.
+    pub async fn history(&self, agent: &str, limit: usize) -> Result<Vec<HistoryLine>, Error> {
+        self.get(&format!("agents/{}/history?limit={limit}", segment(agent))).await
+    }
+
+    /// Where a message stands; waits up to `wait` (at most [`POLL_MAX`]) for its answer.
+    pub async fn message(&self, id: &str, wait: Duration) -> Result<MessageView, Error> {
+        let wait = wait.min(POLL_MAX);
+        let path = format!("messages/{}?wait_ms={}", segment(id), wait.as_millis());
+        parse(&self.ask(Method::GET, &path, None, wait + PATIENCE).await?)
+    }
+
+    /// Follows a message until its answer or until `deadline`, telling each stage to `on_stage`.
+    ///
+    /// `None` when the deadline came, or the host ended the stream, before the message was settled.
+    pub async fn follow(
+        &self,
+        id: &str,
+        deadline: Instant,
+        on_stage: impl FnMut(Stage) -> Result<(), Error>,
+    ) -> Result<Option<MessageView>, Error> {
+        let path = format!("messages/{}/events", segment(id));
+        let body = self.request(Method::GET, &path, None, PATIENCE).await?.into_body();
+        let following = events::until_settled(body, on_stage);
+        match timeout_at(deadline, following).await {
+            Ok(Ok(settled)) => Ok(settled),
+            Ok(Err(events::Error::Told(error))) => Err(error),
+            Ok(Err(events::Error::Stream(cause))) => Err(self.lost(&cause)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// The stages of a message (`last` for the newest of the caller) and what they add up to.
+    pub async fn why(&self, id: &str) -> Result<Why, Error> {
+        self.get(&format!("messages/{}/why", segment(id))).await
+    }
+
+    /// Every session.
+    pub async fn sessions(&self) -> Result<Vec<Session>, Error> {
+        self.get("sessions").await
+    }
+
+    /// One session.
+    pub async fn session(&self, id: &str) -> Result<Session, Error> {
+        self.get(&format!("sessions/{}", segment(id))).await
+    }
+
+    /// Puts a session to sleep.
+    pub async fn stop_session(&self, id: &str) -> Result<(), Error> {
+        let path = format!("sessions/{}/stop", segment(id));
+        self.ask(Method::POST, &path, None, PATIENCE).await.map(drop)
+    }
+
+    /// Lets a parked or quarantined session go on.
+    pub async fn release_session(&self, id: &str) -> Result<(), Error> {
+        let path = format!("sessions/{}/release", segment(id));
+        self.ask(Method::POST, &path, None, PATIENCE).await.map(drop)
+    }
+
+    /// Removes a session and erases its content.
+    pub async fn remove_session(&self, id: &str) -> Result<(), Error> {
+        let path = format!("sessions/{}", segment(id));
+        self.ask(Method::DELETE, &path, None, PATIENCE).await.map(drop)
+    }
+
+    /// Launches a probe in place of the session's agent that tries to break out.
+    pub async fn prove(&self, session: &str) -> Result<Proof, Error> {
+        let path = format!("sessions/{}/prove", segment(session));
+        parse(&self.ask(Method::POST, &path, None, PROVE_PATIENCE).await?)
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
+        parse(&self.ask(Method::GET, path, None, PATIENCE).await?)
+    }
+
+    async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
+        let body = serde_json::to_vec(body)
+            .map_err(|cause| Error::failed("request", "cannot write the request").because(cause))?;
+        parse(&self.ask(Method::POST, path, Some(body), PATIENCE).await?)
+    }
+
+    /// The body of the answer, when the host said yes.
+    async fn ask(&self, method: Method, path: &str, body: Option<Vec<u8>>, patience: Duration) -> Result<Bytes, Error> {
+        let until = Instant::now() + patience;
+        let response = self.request(method, path, body, patience).await?;
+        self.whole(response.into_body(), until).await
+    }
+
+    /// The answer as soon as its head is here; a refusal becomes the error that it is.
+    async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Vec<u8>>,
+        patience: Duration,
+    ) -> Result<Response<Incoming>, Error> {
+        let until = Instant::now() + patience;
+        let response = match timeout_at(until, self.exchange(method, path, body)).await {
+            Ok(response) => response?,
+            Err(_) => {
+                return Err(self.lost(&format!("no answer within {} s", patience.as_secs())));
+            }
+        };
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status();
+        let body = self.whole(response.into_body(), until).await?;
+        Err(match serde_json::from_slice::<Failure>(&body) {
+            Ok(failure) => Error::Refused(failure),
+            Err(_) => Error::failed(
+                "answer_unclear",
+                format!("the host answered /{API_VERSION}/{path} with {status} and no reason"),
+            )
+            .hinting("ironctl and ironclaw-host may be of different versions"),
+        })
+    }
+
+    async fn exchange(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Response<Incoming>, Error> {
+        let stream = UnixStream::connect(&self.socket).await.map_err(|c| self.no_connection(c))?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|cause| self.lost(&cause))?;
+        // What ends the connection ends the exchange too, and is told there.
+        tokio::spawn(async move { drop(connection.await) });
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("/{API_VERSION}/{path}"))
+            .header(HOST, "ironclaw")
+            .header(AUTHORIZATION, format!("Bearer {}", self.token));
+        if body.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        let request = request
+            .body(Full::new(Bytes::from(body.unwrap_or_default())))
+            .map_err(|c| Error::failed("request", format!("cannot ask /{API_VERSION}/{path}")).because(c))?;
+        sender.send_request(request).await.map_err(|cause| self.lost(&cause))
+    }
+
+    async fn whole(&self, body: Incoming, until: Instant) -> Result<Bytes, Error> {
+        let left = until.saturating_duration_since(Instant::now());
+        match timeout(left, Limited::new(body, ANSWER_BYTES_MAX).collect()).await {
+            Ok(Ok(body)) => Ok(body.to_bytes()),
+            Ok(Err(cause)) => Err(self.lost(&cause)),
+            Err(_) => Err(self.lost(&"its answer did not end")),
+        }
+    }
+
+    fn no_connection(&self, cause: io::Error) -> Error {
+        match cause.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                Error::Unreachable { home: self.home.clone() }
+            }
+            _ => Error::failed("socket", format!("cannot reach {}", self.socket.display())).because(cause),
+        }
+    }
+
+    fn lost(&self, cause: &dyn std::fmt::Display) -> Error {
+        let message = format!("the host at {} went silent: {cause}", self.home.display());
+        Error::Lost { message }
+    }
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(body).map_err(|cause| {
+        Error::failed("answer_unclear", "the host's answer has another shape than expected")
+            .because(cause)
+            .hinting("ironctl and ironclaw-host may be of different versions")
+    })
+}
+
+/// A name as one segment of a path: everything but RFC 3986's unreserved characters is escaped.
+fn segment(name: &str) -> String {
+    // A lone `.` or `..` would be a step in the path, so dots count as reserved here.
+    let mut out = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_leave_its_segment() {
+        assert_eq!(segment("assistant-2"), "assistant-2");
+        assert_eq!(segment("../stop?x#y"), "%2E%2E%2Fstop%3Fx%23y");
+        assert_eq!(segment("ü"), "%C3%BC");
+    }
+}

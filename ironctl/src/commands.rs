@@ -1,0 +1,107 @@
+//! What `ironctl` can be asked to do, one file a noun.
+//! Never prints past `output`, and never talks to a host past `client`.
+//! Next: the file of the command that you are looking for.
+
+mod agent;
+mod audit;
+mod chat;
+mod completions;
+mod config;
+mod contract;
+mod doctor;
+mod down;
+mod init;
+mod logs;
+mod quickstart;
+mod session;
+mod status;
+mod up;
+mod why;
+
+use crate::client::Client;
+use crate::failure::Error;
+use crate::home::Home;
+use crate::output::Output;
+use clap::Subcommand;
+
+/// Where a command works and where it speaks.
+#[derive(Debug)]
+pub struct At {
+    /// The installation.
+    pub home: Home,
+    /// The operator's terminal, or a script.
+    pub out: Output,
+}
+
+impl At {
+    /// The host of this home; whether it answers shows at the first question.
+    fn client(&self) -> Result<Client, Error> {
+        Client::open(&self.home)
+    }
+}
+
+/// One command of the CLI.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Set everything up, talk to a first agent, and show what holds it
+    Quickstart(quickstart::Args),
+    /// Start the host
+    Up(up::Args),
+    /// Stop the host
+    #[command(after_help = "Example:\n  ironctl down")]
+    Down,
+    /// Make a new home: settings, keys, and an empty ledger
+    #[command(after_help = "Example:\n  ironctl --home /srv/ironclaw init")]
+    Init,
+    /// Show the host, its sessions, and what the kernel says about each
+    #[command(after_help = "Example:\n  ironctl status\n  ironctl status --json")]
+    Status,
+    /// Look for what is wrong, and say what to do about it
+    Doctor(doctor::Args),
+    /// Make, list and remove agents
+    #[command(subcommand, after_help = "Example:\n  ironctl agent create assistant")]
+    Agent(agent::Action),
+    /// Talk to an agent
+    Chat(chat::Args),
+    /// List, stop, release and remove sessions
+    #[command(subcommand, after_help = "Example:\n  ironctl session list")]
+    Session(session::Action),
+    /// Explain what became of a message
+    Why(why::Args),
+    /// Read and verify the ledger, without a running host
+    #[command(subcommand, after_help = "Example:\n  ironctl audit verify")]
+    Audit(audit::Action),
+    /// Show what the host logged
+    Logs(logs::Args),
+    /// Show the frozen contract between host and sandbox
+    #[command(subcommand, after_help = "Example:\n  ironctl contract fingerprint")]
+    Contract(contract::Action),
+    /// Look at the operator's settings
+    #[command(subcommand, after_help = "Example:\n  ironctl config check")]
+    Config(config::Action),
+    /// Print a completion script for a shell
+    Completions(completions::Args),
+}
+
+impl Command {
+    /// Does it.
+    pub async fn run(self, at: &At) -> Result<(), Error> {
+        match self {
+            Self::Quickstart(args) => quickstart::run(at, &args).await,
+            Self::Up(args) => up::run(at, &args).await,
+            Self::Down => down::run(at).await,
+            Self::Init => init::run(at),
+            Self::Status => status::run(at).await,
+            Self::Doctor(args) => doctor::run(at, &args).await,
+            Self::Agent(action) => agent::run(at, action).await,
+            Self::Chat(args) => chat::run(at, args).await,
+            Self::Session(action) => session::run(at, action).await,
+            Self::Why(args) => why::run(at, &args).await,
+            Self::Audit(action) => audit::run(at, &action),
+            Self::Logs(args) => logs::run(at, &args),
+            Self::Contract(action) => contract::run(at, &action),
+            Self::Config(action) => config::run(at, &action),
+            Self::Completions(args) => completions::run(at, &args),
+        }
+    }
+}

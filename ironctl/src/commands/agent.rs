@@ -1,0 +1,114 @@
+//! `ironctl agent`: makes, lists, shows and removes agents.
+//! Never judges a name or a tool: the host does. Removes nothing without asking.
+//! Next: `commands::chat`.
+
+use super::At;
+use crate::clock;
+use crate::failure::Error;
+use crate::output::Output;
+use clap::Subcommand;
+use ironclaw_contract::operator::{Agent, NewAgent};
+use serde_json::json;
+
+/// What to do with agents.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Make an agent
+    #[command(
+        after_help = "Example:\n  ironctl agent create assistant\n  ironctl agent create scribe --model scripted --persona Terse. --tool read_file"
+    )]
+    Create {
+        /// Its name: a-z, 0-9 and -, starting with a letter
+        name: String,
+        /// Name of its model endpoint [default: scripted]
+        #[arg(long)]
+        model: Option<String>,
+        /// What it is told about itself
+        #[arg(long, value_name = "TEXT")]
+        persona: Option<String>,
+        /// A tool that it may call; repeat for more [default: the workspace tools]
+        #[arg(long = "tool", value_name = "TOOL")]
+        tools: Vec<String>,
+    },
+    /// List the agents
+    #[command(after_help = "Example:\n  ironctl agent list --json")]
+    List,
+    /// Show one agent
+    #[command(after_help = "Example:\n  ironctl agent show assistant")]
+    Show {
+        /// Name or id
+        agent: String,
+    },
+    /// Remove an agent with its sessions and all they hold
+    #[command(after_help = "Example:\n  ironctl agent remove assistant --yes")]
+    Remove {
+        /// Name or id
+        agent: String,
+        /// Do it without asking
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// Does it.
+pub async fn run(at: &At, action: Action) -> Result<(), Error> {
+    let client = at.client()?;
+    match action {
+        Action::Create { name, model, persona, tools } => {
+            let enabled_tools = (!tools.is_empty()).then_some(tools);
+            let wanted = NewAgent { name, model, persona, enabled_tools };
+            let agent = client.create_agent(&wanted).await?;
+            at.out.json(&agent)?;
+            at.out.line(format!("made agent {} ({})", agent.name, agent.id))?;
+            at.out.remark(format!("talk to it: ironctl chat {}", agent.name))
+        }
+        Action::List => {
+            let agents = client.agents().await?;
+            at.out.json(&agents)?;
+            if agents.is_empty() {
+                return at.out.line("no agents; make one with `ironctl agent create NAME`");
+            }
+            table(at.out, agents)
+        }
+        Action::Show { agent } => {
+            let agent = client.agent(&agent).await?;
+            at.out.json(&agent)?;
+            show(at.out, agent)
+        }
+        Action::Remove { agent, yes } => {
+            let agent = client.agent(&agent).await?;
+            let sessions = agent.sessions;
+            at.out.confirm(&format!("remove {} and its {sessions} sessions", agent.name), yes)?;
+            // By id: the name could have gone to another agent while the question stood.
+            client.remove_agent(&agent.id).await?;
+            at.out.json(&json!({ "removed": agent.id, "name": agent.name }))?;
+            at.out.line(format!("removed agent {} ({})", agent.name, agent.id))
+        }
+    }
+}
+
+fn table(out: Output, agents: Vec<Agent>) -> Result<(), Error> {
+    let rows = agents.into_iter().map(|agent| {
+        [
+            agent.name,
+            agent.model,
+            agent.enabled_tools.join(" "),
+            agent.sessions.to_string(),
+            clock::date_and_time(&agent.created_at),
+            agent.id,
+        ]
+    });
+    out.table(["AGENT", "MODEL", "TOOLS", "SESSIONS", "MADE", "ID"], rows)
+}
+
+fn show(out: Output, agent: Agent) -> Result<(), Error> {
+    let rows = [
+        ["id".to_owned(), agent.id],
+        ["model".to_owned(), agent.model],
+        ["tools".to_owned(), agent.enabled_tools.join(" ")],
+        ["sessions".to_owned(), agent.sessions.to_string()],
+        ["made".to_owned(), clock::date_and_time(&agent.created_at)],
+        ["persona".to_owned(), agent.persona],
+    ];
+    out.table(["AGENT", agent.name.as_str()], rows)
+}

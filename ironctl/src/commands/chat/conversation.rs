@@ -1,0 +1,118 @@
+//! The prompt of `ironctl chat`: the last lines, then what is typed and what is answered.
+//! Never keeps a history file: the host remembers the conversation.
+//! Next: `client::Client::follow` for the progress line.
+
+use super::{no_answer, print_reply};
+use crate::client::Client;
+use crate::commands::why;
+use crate::failure::Error;
+use crate::output::Output;
+use ironclaw_contract::operator::{MessageFile, MessageView, NewMessage, Stage};
+use rustyline::DefaultEditor;
+use rustyline::error::ReadlineError;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How much of the conversation is shown again.
+const HISTORY_LINES: usize = 20;
+
+/// Talks until the person leaves; `files` go with the first message.
+pub async fn hold(
+    out: Output,
+    client: &Client,
+    agent: &str,
+    mut files: Vec<MessageFile>,
+    wait: Duration,
+) -> Result<(), Error> {
+    let agent = client.agent(agent).await?;
+    recall(out, client, &agent.id, &agent.name).await?;
+    out.remark(format!("talking to {}; /why explains, /quit or Ctrl-C leaves", agent.name))?;
+    let mut editor = DefaultEditor::new().map_err(no_prompt)?;
+    let mut last = None;
+    loop {
+        let text = match editor.readline("you> ") {
+            Ok(line) => line,
+            Err(ReadlineError::Interrupted | ReadlineError::Eof) => return Ok(()),
+            Err(cause) => return Err(no_prompt(cause)),
+        };
+        match text.trim() {
+            "" => continue,
+            "/quit" => return Ok(()),
+            "/why" => {
+                let asked = client.why(last.as_deref().unwrap_or(why::LAST)).await;
+                carry_on(out, asked.and_then(|why| why::print(out, why)))?;
+                continue;
+            }
+            _ => {}
+        }
+        // The editor keeps lines in memory only, for the arrow keys.
+        let _ = editor.add_history_entry(text.as_str());
+        let message = NewMessage { text, files: files.clone(), event_id: None };
+        let recorded = match client.send(&agent.id, &message).await {
+            Ok(recorded) => recorded,
+            Err(error) => {
+                carry_on(out, Err(error))?;
+                continue;
+            }
+        };
+        files.clear();
+        let answered = follow(out, client, &recorded.message_id, wait).await;
+        last = Some(recorded.message_id);
+        carry_on(out, answered.and_then(|view| tell(out, &agent.name, &view, wait)))?;
+    }
+}
+
+/// The last lines of the conversation, as the host has them.
+async fn recall(out: Output, client: &Client, id: &str, name: &str) -> Result<(), Error> {
+    for line in client.history(id, HISTORY_LINES).await? {
+        let author = match line.author.as_str() {
+            "person" => "you",
+            "agent" => name,
+            other => other,
+        };
+        out.line(format!("{author}> {}", line.text))?;
+    }
+    Ok(())
+}
+
+/// Shows each stage on a line of its own that is erased in the end, and returns where the message stands.
+async fn follow(out: Output, client: &Client, message: &str, wait: Duration) -> Result<MessageView, Error> {
+    let deadline = Instant::now() + wait;
+    let settled = client.follow(message, deadline, |stage| out.progress(&progress(&stage))).await;
+    out.progress("")?;
+    match settled? {
+        Some(view) => Ok(view),
+        None => client.message(message, Duration::ZERO).await,
+    }
+}
+
+fn progress(stage: &Stage) -> String {
+    match (stage.outcome.as_str(), stage.reason.as_str()) {
+        ("done", _) => format!("… {}", stage.stage),
+        (outcome, "") => format!("… {} {outcome}", stage.stage),
+        (outcome, reason) => format!("… {} {outcome}: {reason}", stage.stage),
+    }
+}
+
+fn tell(out: Output, agent: &str, view: &MessageView, wait: Duration) -> Result<(), Error> {
+    match &view.reply {
+        Some(_) if view.notice => print_reply(out, view),
+        Some(reply) => out.line(format!("{agent}> {reply}")),
+        None => Err(no_answer(view, wait)),
+    }
+}
+
+/// What went wrong with one message is told and does not end the conversation; a lost host does.
+fn carry_on(out: Output, done: Result<(), Error>) -> Result<(), Error> {
+    match done {
+        Err(error @ (Error::Refused(_) | Error::Failed { .. })) => {
+            out.failure(&error);
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+fn no_prompt(cause: ReadlineError) -> Error {
+    Error::failed("prompt", "cannot read from the terminal").because(cause)
+}

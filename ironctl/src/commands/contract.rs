@@ -1,0 +1,44 @@
+//! `ironctl contract`: the frozen contract between host and sandbox.
+//! Never computes the fingerprint: ironctl does not link what it is made of.
+//! Next: `commands::doctor`, which compares both sides.
+
+use super::At;
+use crate::failure::Error;
+use crate::sibling::{self, Offline};
+use clap::Subcommand;
+use serde_json::json;
+
+/// What to do with the contract.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Print the fingerprint that host and sandbox must share
+    #[command(after_help = "Example:\n  ironctl contract fingerprint")]
+    Fingerprint,
+}
+
+/// Prints it.
+pub fn run(at: &At, action: &Action) -> Result<(), Error> {
+    match action {
+        Action::Fingerprint => {
+            let fingerprint = of_host()?;
+            at.out.json(&json!({ "fingerprint": fingerprint }))?;
+            at.out.line(fingerprint)
+        }
+    }
+}
+
+/// What `ironclaw-host` was built with.
+pub fn of_host() -> Result<String, Error> {
+    printed(Offline::host(&["fingerprint"])?)
+}
+
+/// What `ironclaw-sandbox` was built with.
+pub fn of_sandbox() -> Result<String, Error> {
+    printed(Offline::of(sibling::SANDBOX, &["--fingerprint"])?)
+}
+
+fn printed(command: Offline) -> Result<String, Error> {
+    let output = command.capture()?;
+    sibling::pass_on(output.status)?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

@@ -1,0 +1,216 @@
+//! `ironctl doctor`: looks for what is wrong with the machine, the installation and the host.
+//! Never repairs anything: it says what to type.
+//! Next: `ironclaw-host preflight` for the machine's part, `commands::quickstart`.
+
+use super::{At, contract, up};
+use crate::client::Client;
+use crate::failure::Error;
+use crate::home::Home;
+use crate::output::Output;
+use crate::sibling::{self, Offline};
+use ironclaw_contract::operator::{Check, Preflight, Proof, Status};
+use serde_json::json;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Options of `ironctl doctor`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  ironctl doctor\n  ironctl doctor --prove")]
+pub struct Args {
+    /// Also try every way out of a session's jail; needs a running host with a session
+    #[arg(long)]
+    prove: bool,
+}
+
+/// Prints every check, and the attempts of the probe; fails when one is not as it should be.
+pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
+    let mut checks = binaries();
+    match preflight() {
+        Ok(preflight) => checks.extend(preflight.checks),
+        Err(error) => checks.push(wrong("preflight", &error, "see what `ironclaw-host preflight` says")),
+    }
+    checks.extend(permissions(&at.home));
+    let host = up::answering(&at.home).await;
+    checks.push(host_check(at, &host));
+    let status = host.as_ref().ok().and_then(|host| host.as_ref().map(|(_, status)| status));
+    checks.push(fingerprints(status));
+    let proof = match (args.prove, host) {
+        (false, _) => None,
+        (true, Ok(Some((client, status)))) => Some(prove(&client, &status).await?),
+        (true, Ok(None)) => {
+            return Err(Error::Unreachable { home: at.home.path().to_owned() });
+        }
+        (true, Err(error)) => return Err(error),
+    };
+    let well = checks.iter().all(|check| check.ok);
+    let contained = proof.iter().flat_map(|proof| &proof.attempts).all(|one| one.contained);
+    at.out.json(&json!({ "ok": well && contained, "checks": checks, "proof": proof }))?;
+    print_checks(at.out, &checks)?;
+    if let Some(proof) = &proof {
+        print_attempts(at.out, proof)?;
+    }
+    verdict(&checks, proof.as_ref())
+}
+
+/// Whether this machine can jail an agent, as the host's binary sees it.
+pub fn preflight() -> Result<Preflight, Error> {
+    let output = Offline::host(&["preflight"])?.json(true).capture()?;
+    serde_json::from_slice(&output.stdout).map_err(|cause| {
+        let message = format!("{} preflight ended with no clear answer", sibling::HOST);
+        Error::failed("preflight_unclear", message).because(cause)
+    })
+}
+
+/// The attempts of a probe as a table.
+pub fn print_attempts(out: Output, proof: &Proof) -> Result<(), Error> {
+    let rows = proof.attempts.iter().cloned().map(|attempt| {
+        let verdict = if attempt.contained { "as it should be" } else { "NOT CONTAINED" };
+        [attempt.name, attempt.expected, attempt.observed, attempt.wall, verdict.to_owned()]
+    });
+    out.table(["ATTEMPT", "EXPECTED", "OBSERVED", "WALL", "VERDICT"], rows)
+}
+
+fn print_checks(out: Output, checks: &[Check]) -> Result<(), Error> {
+    let rows = checks.iter().cloned().map(|check| {
+        let mark = if check.ok { "ok" } else { "WRONG" };
+        [mark.to_owned(), check.name, check.found, check.remedy]
+    });
+    out.table(["", "CHECK", "FOUND", "REMEDY"], rows)
+}
+
+/// The failure that sums up what is wrong; the tables have told the rest.
+fn verdict(checks: &[Check], proof: Option<&Proof>) -> Result<(), Error> {
+    let escapes: Vec<&str> = proof
+        .iter()
+        .flat_map(|proof| &proof.attempts)
+        .filter(|attempt| !attempt.contained)
+        .map(|attempt| attempt.name.as_str())
+        .collect();
+    if !escapes.is_empty() {
+        return Err(Error::failed("not_contained", format!("not contained: {}", escapes.join(", ")))
+            .hinting("stop the host with `ironctl down` and report it"));
+    }
+    let wrong: Vec<&Check> = checks.iter().filter(|check| !check.ok).collect();
+    let Some(first) = wrong.first() else {
+        return Ok(());
+    };
+    let names: Vec<&str> = wrong.iter().map(|check| check.name.as_str()).collect();
+    Err(Error::failed("unwell", format!("something is wrong: {}", names.join(", "))).hinting(first.remedy.as_str()))
+}
+
+/// Prefers a session that is awake, because nothing has to be launched for it.
+async fn prove(client: &Client, status: &Status) -> Result<Proof, Error> {
+    let sessions = &status.sessions;
+    let in_state = |state| sessions.iter().find(move |session| session.state == state);
+    let session = in_state("awake").or_else(|| in_state("asleep")).ok_or_else(|| {
+        Error::failed("no_session", "there is no session to try to break out of")
+            .hinting("start one with `ironctl chat AGENT hello`")
+    })?;
+    client.prove(&session.id).await
+}
+
+fn binaries() -> Vec<Check> {
+    let check = |name| match sibling::find(name) {
+        Ok(path) => right(name, path.display().to_string()),
+        Err(error) => wrong(name, &error, "install it into the directory that ironctl is in"),
+    };
+    [sibling::HOST, sibling::SANDBOX].map(check).into()
+}
+
+fn host_check(at: &At, host: &Result<Option<(Client, Status)>, Error>) -> Check {
+    const NAME: &str = "host";
+    match host {
+        Ok(Some((_, status))) => {
+            right(NAME, format!("process {} answers, version {}", status.host.pid, status.host.version))
+        }
+        Ok(None) => Check {
+            name: NAME.to_owned(),
+            ok: false,
+            found: format!("no host answers at {}", at.home.path().display()),
+            remedy: "ironctl up --detach".to_owned(),
+        },
+        Err(error) => wrong(NAME, error, "look at `ironctl logs`"),
+    }
+}
+
+/// The host's binary, the sandbox's binary and the running host must be of one contract.
+fn fingerprints(status: Option<&Status>) -> Check {
+    const NAME: &str = "contract fingerprint";
+    let both = contract::of_host().and_then(|host| Ok((host, contract::of_sandbox()?)));
+    let (host, sandbox) = match both {
+        Ok(both) => both,
+        Err(error) => return wrong(NAME, &error, "install both binaries from one release"),
+    };
+    let differs = |found, remedy: &str| Check { name: NAME.to_owned(), ok: false, found, remedy: remedy.to_owned() };
+    if host != sandbox {
+        let found = format!("{} has {host}, {} has {sandbox}", sibling::HOST, sibling::SANDBOX);
+        return differs(found, "install both binaries from one release");
+    }
+    match status {
+        Some(status) if status.host.fingerprint != host => differs(
+            format!("the running host has {}, its binary has {host}", status.host.fingerprint),
+            "ironctl down && ironctl up --detach",
+        ),
+        Some(_) | None => right(NAME, host),
+    }
+}
+
+/// Nobody but the owner may look into the home.
+fn permissions(home: &Home) -> Vec<Check> {
+    let own = nix::unistd::Uid::effective().as_raw();
+    [home.path(), &home.token_file()].into_iter().filter_map(|path| private(path, own)).collect()
+}
+
+/// `None` for what is not there yet.
+fn private(path: &Path, own: u32) -> Option<Check> {
+    let name = format!("permissions of {}", path.display());
+    let meta = match fs::symlink_metadata(path) {
+        Ok(meta) => meta,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return None,
+        Err(cause) => {
+            let error = Error::failed("unreadable", "cannot look at it").because(cause);
+            return Some(wrong(&name, &error, "run it as the owner of the home"));
+        }
+    };
+    let mode = meta.mode() & 0o7777;
+    let found = format!("mode {mode:04o}, owner {}", meta.uid());
+    if meta.uid() != own {
+        let remedy = "run ironctl as the owner of the home".to_owned();
+        return Some(Check { name, ok: false, found, remedy });
+    }
+    let ok = mode & 0o077 == 0;
+    let remedy = if ok { String::new() } else { format!("chmod go= {}", path.display()) };
+    Some(Check { name, ok, found, remedy })
+}
+
+fn right(name: &str, found: String) -> Check {
+    Check { name: name.to_owned(), ok: true, found, remedy: String::new() }
+}
+
+fn wrong(name: &str, error: &Error, remedy: &str) -> Check {
+    let told = error.told().map(|failure| failure.error.message);
+    let found = told.unwrap_or_else(|| error.to_string());
+    Check { name: name.to_owned(), ok: false, found, remedy: remedy.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_home_that_others_can_read_is_wrong_and_the_remedy_is_exact() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let own = nix::unistd::Uid::effective().as_raw();
+        let set = |mode| fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode));
+        set(0o750).expect("own directory");
+        let check = private(directory.path(), own).expect("it is there");
+        assert!(!check.ok);
+        assert_eq!(check.remedy, format!("chmod go= {}", directory.path().display()));
+        set(0o700).expect("own directory");
+        assert!(private(directory.path(), own).expect("it is there").ok);
+        assert!(!private(directory.path(), own + 1).expect("it is there").ok);
+    }
+}

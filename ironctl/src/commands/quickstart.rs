@@ -1,0 +1,215 @@
+//! `ironctl quickstart`: from nothing to a first answer, and to what holds the one who gave it.
+//! Never goes on when this machine cannot jail an agent; never makes anew what is in place.
+//! Next: the commands that it strings together: `init`, `up`, `agent`, `chat`, `doctor`.
+
+use super::{At, chat, doctor, init, up};
+use crate::client::Client;
+use crate::failure::Error;
+use crate::jail;
+use ironclaw_contract::operator::{Attempt, JailReport, MessageView, NewAgent, NewMessage, Preflight, Proof};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+/// The first agent.
+const AGENT: &str = "assistant";
+
+/// What it is asked.
+const GREETING: &str = "hello";
+
+/// A first answer includes a launch.
+const ANSWER_WAIT: Duration = Duration::from_secs(120);
+
+/// Options of `ironctl quickstart`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  ironctl quickstart\n  ironctl quickstart --no-chat --json")]
+pub struct Args {
+    /// End after the first answer, also on a terminal
+    #[arg(long)]
+    no_chat: bool,
+}
+
+/// Does it all, and tells each step.
+pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
+    let mut steps = Steps { at, taken: Vec::new() };
+    let checks = fit(doctor::preflight()?)?;
+    steps.tell("machine", true, format!("this machine can jail agents ({checks} checks)"))?;
+
+    let home = at.home.path().display();
+    let made = init::ensure(at)?;
+    steps.tell("home", !made, format!("home at {home}"))?;
+
+    let host = up::ensure(at).await?;
+    steps.tell("host", host.already_running, format!("host runs as process {}", host.pid))?;
+
+    let client = at.client()?;
+    let made = ensure_agent(&client).await?;
+    steps.tell("agent", !made, format!("agent {AGENT}"))?;
+
+    at.out.line(format!("\nyou> {GREETING}"))?;
+    let view = greet(&client).await?;
+    at.out.line(format!("{AGENT}> {}", view.reply.as_deref().unwrap_or_default()))?;
+
+    let (pid, report) = jail_of(&client, &view.session_id).await?;
+    match &report {
+        Some(report) => {
+            at.out.line("\nWhat the kernel says about the process that answered:")?;
+            let pid = pid.map(|pid| format!("process {pid}")).unwrap_or_default();
+            at.out.table([AGENT, pid.as_str()], jail::rows(report))?;
+        }
+        None => at.out.line("\nThe process that answered is gone: its session sleeps.")?,
+    }
+
+    let proof = client.prove(&view.session_id).await?;
+    let shown = telling(&proof);
+    at.out.line("\nWhat it could not do, and what it could:")?;
+    doctor::print_attempts(at.out, &Proof { attempts: shown.clone() })?;
+
+    at.out.json(&report_json(&steps, &view, report.as_ref(), &shown))?;
+    all_contained(&proof)?;
+    if steps.taken.iter().all(|step| step.already) {
+        at.out.line("\nEverything was in place.")?;
+    }
+    at.out.line(format!(
+        "\nThe host runs until you log out or type `ironctl down`. \
+         Go on with `ironctl chat {AGENT}`; `ironctl doctor --prove` shows every attempt."
+    ))?;
+    if args.no_chat || at.out.is_json() || !io::stdin().is_terminal() {
+        return Ok(());
+    }
+    chat::conversation::hold(at.out, &client, AGENT, Vec::new(), ANSWER_WAIT).await
+}
+
+/// What was done, and what was in place already.
+struct Steps<'a> {
+    at: &'a At,
+    taken: Vec<Step>,
+}
+
+#[derive(Debug, Serialize)]
+struct Step {
+    step: &'static str,
+    already: bool,
+    found: String,
+}
+
+impl Steps<'_> {
+    fn tell(&mut self, step: &'static str, already: bool, found: String) -> Result<(), Error> {
+        let when = if already { "in place" } else { "made now" };
+        self.at.out.line(format!("{when}: {found}"))?;
+        self.taken.push(Step { step, already, found });
+        Ok(())
+    }
+}
+
+/// How many checks passed; a machine that fails one is refused with every reason and remedy.
+fn fit(preflight: Preflight) -> Result<usize, Error> {
+    if preflight.ok {
+        return Ok(preflight.checks.len());
+    }
+    let (reasons, remedies): (Vec<_>, Vec<_>) = preflight
+        .checks
+        .into_iter()
+        .filter(|check| !check.ok)
+        .map(|check| (format!("{}: {}", check.name, check.found), check.remedy))
+        .unzip();
+    let message = format!("this machine cannot jail an agent: {}", reasons.join("; "));
+    Err(Error::failed("preflight_failed", message).hinting(remedies.join("; ")))
+}
+
+async fn ensure_agent(client: &Client) -> Result<bool, Error> {
+    if client.agents().await?.iter().any(|agent| agent.name == AGENT) {
+        return Ok(false);
+    }
+    let name = AGENT.to_owned();
+    let wanted = NewAgent { name, model: None, persona: None, enabled_tools: None };
+    client.create_agent(&wanted).await?;
+    Ok(true)
+}
+
+async fn greet(client: &Client) -> Result<MessageView, Error> {
+    let message = NewMessage { text: GREETING.to_owned(), files: Vec::new(), event_id: None };
+    let recorded = client.send(AGENT, &message).await?;
+    chat::answer(client, &recorded, ANSWER_WAIT).await
+}
+
+/// The sandbox's process and report; nothing when it went to sleep meanwhile.
+async fn jail_of(client: &Client, session: &str) -> Result<(Option<u32>, Option<JailReport>), Error> {
+    let status = client.status().await?;
+    let session = status.sessions.into_iter().find(|one| one.id == session);
+    Ok(session.map_or((None, None), |session| (session.pid, session.jail)))
+}
+
+/// Two attempts that tell most: one that a wall refused, and one write that it allowed.
+fn telling(proof: &Proof) -> Vec<Attempt> {
+    let pick = |refused: bool, word: &str| {
+        let of_kind = || proof.attempts.iter().filter(move |one| one.wall.is_empty() != refused);
+        of_kind().find(|one| one.name.contains(word)).or_else(|| of_kind().next()).cloned()
+    };
+    pick(true, "TCP").into_iter().chain(pick(false, "workspace")).collect()
+}
+
+fn all_contained(proof: &Proof) -> Result<(), Error> {
+    match proof.attempts.iter().find(|attempt| !attempt.contained) {
+        None => Ok(()),
+        Some(attempt) => {
+            Err(Error::failed("not_contained", format!("not contained: {} ({})", attempt.name, attempt.observed))
+                .hinting("stop the host with `ironctl down`; see `ironctl doctor --prove`"))
+        }
+    }
+}
+
+fn report_json(steps: &Steps<'_>, view: &MessageView, jail: Option<&JailReport>, attempts: &[Attempt]) -> Value {
+    json!({
+        "home": steps.at.home.path(),
+        "agent": AGENT,
+        "steps": steps.taken,
+        "message": chat::answer_json(view),
+        "jail": jail,
+        "attempts": attempts,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironclaw_contract::operator::Check;
+
+    fn attempt(name: &str, wall: &str) -> Attempt {
+        Attempt {
+            name: name.to_owned(),
+            expected: String::new(),
+            observed: String::new(),
+            wall: wall.to_owned(),
+            contained: true,
+        }
+    }
+
+    #[test]
+    fn one_refused_and_one_allowed_attempt_are_shown() {
+        let attempts = vec![
+            attempt("read /etc/passwd", "mounts"),
+            attempt("open a TCP socket", "seccomp"),
+            attempt("write into the workspace", ""),
+        ];
+        let shown = telling(&Proof { attempts });
+        let names: Vec<&str> = shown.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["open a TCP socket", "write into the workspace"]);
+    }
+
+    #[test]
+    fn an_unfit_machine_is_refused_with_reason_and_remedy() {
+        let check = Check {
+            name: "user namespaces".to_owned(),
+            ok: false,
+            found: "forbidden".to_owned(),
+            remedy: "sysctl kernel.unprivileged_userns_clone=1".to_owned(),
+        };
+        let refused = fit(Preflight { ok: false, checks: vec![check] }).expect_err("unfit");
+        let told = refused.told().expect("told").error;
+        assert_eq!(told.code, "preflight_failed");
+        assert!(told.message.ends_with("user namespaces: forbidden"), "{}", told.message);
+        assert_eq!(told.hint, "sysctl kernel.unprivileged_userns_clone=1");
+    }
+}

@@ -1,0 +1,59 @@
+//! `ironctl status`: the host, its sessions, and what the kernel says about each.
+//! Never hides a warning: they come first.
+//! Next: `jail` for the words about a process, `commands::session` for one session.
+
+use super::At;
+use crate::failure::Error;
+use crate::output::Output;
+use crate::{clock, jail};
+use ironclaw_contract::operator::{SessionStatus, Status};
+
+/// Prints the status as tables, or as it came.
+pub async fn run(at: &At) -> Result<(), Error> {
+    let status = at.client()?.status().await?;
+    at.out.json(&status)?;
+    for warning in &status.host.warnings {
+        at.out.line(format!("warning: {warning}"))?;
+    }
+    host(at.out, &status)?;
+    if status.sessions.is_empty() {
+        return at.out.line("no sessions; start one with `ironctl chat AGENT`");
+    }
+    sessions(at.out, status.sessions.iter())
+}
+
+fn host(out: Output, status: &Status) -> Result<(), Error> {
+    let host = &status.host;
+    let rows = [
+        ["version".to_owned(), host.version.clone()],
+        ["process".to_owned(), format!("{} (launcher {})", host.pid, host.launcher_pid)],
+        ["home".to_owned(), host.home.clone()],
+        ["running since".to_owned(), clock::date_and_time(&host.started_at)],
+        ["ledger entries".to_owned(), host.ledger_entries.to_string()],
+        ["fingerprint".to_owned(), host.fingerprint.clone()],
+    ];
+    out.table(["HOST", ""], rows)
+}
+
+/// A table of sessions.
+pub fn sessions<'a>(out: Output, sessions: impl Iterator<Item = &'a SessionStatus>) -> Result<(), Error> {
+    let rows = sessions.map(|session| {
+        [
+            session.id.clone(),
+            session.agent.clone(),
+            state(session),
+            session.mode.clone(),
+            session.waiting.to_string(),
+            session.pid.map(|pid| pid.to_string()).unwrap_or_default(),
+            session.jail.as_ref().map(jail::summary).unwrap_or_default(),
+        ]
+    });
+    out.table(["SESSION", "AGENT", "STATE", "MODE", "WAITING", "PID", "JAIL"], rows)
+}
+
+fn state(session: &SessionStatus) -> String {
+    match &session.reason {
+        Some(reason) => format!("{}: {reason}", session.state),
+        None => session.state.clone(),
+    }
+}

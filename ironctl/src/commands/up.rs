@@ -1,0 +1,136 @@
+//! `ironctl up`: starts the host, in this terminal or detached from it.
+//! Never starts a second one, and never says that one runs before it answered.
+//! Next: `ironclaw-host run`, which it becomes or starts; `commands::down`.
+
+use super::{At, init};
+use crate::client::Client;
+use crate::failure::Error;
+use crate::home::Home;
+use crate::sibling::Offline;
+use ironclaw_contract::operator::Status;
+use serde::Serialize;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// A host that does not answer within this has a problem that waiting does not solve.
+const START_WAIT: Duration = Duration::from_secs(30);
+
+const START_POLL: Duration = Duration::from_millis(20);
+
+/// How much of what a host said before it died is shown.
+const LAST_WORDS_BYTES_MAX: u64 = 4096;
+
+/// Options of `ironctl up`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  ironctl up\n  ironctl up --detach")]
+pub struct Args {
+    /// Start it in the background and return when it answers
+    #[arg(long)]
+    detach: bool,
+}
+
+/// Starts the host unless it runs; makes the home first when there is none.
+pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
+    if args.detach {
+        let started = ensure(at).await?;
+        return tell(at, &started);
+    }
+    if let Some((_, status)) = answering(&at.home).await? {
+        return tell(at, &Started { pid: status.host.pid, already_running: true });
+    }
+    make_home(at)?;
+    Err(run_command(&at.home)?.exec())
+}
+
+/// A host that answers.
+#[derive(Debug, Serialize)]
+pub struct Started {
+    /// Its process id.
+    pub pid: u32,
+    /// Whether it ran before we came.
+    pub already_running: bool,
+}
+
+/// Starts a detached host unless one runs, and waits until it answers.
+pub async fn ensure(at: &At) -> Result<Started, Error> {
+    if let Some((_, status)) = answering(&at.home).await? {
+        return Ok(Started { pid: status.host.pid, already_running: true });
+    }
+    make_home(at)?;
+    let log = at.home.open_stderr_file()?;
+    let said_before = log.metadata().map(|meta| meta.len()).unwrap_or(0);
+    let mut child = run_command(&at.home)?.detach(log)?;
+    let deadline = Instant::now() + START_WAIT;
+    loop {
+        // Asked before the child is looked at: when two start at once, one gives way to the other.
+        let ended = child.try_wait().ok().flatten();
+        // While it starts, half-written files and refused connections only mean "not yet".
+        if let Ok(Some((_, status))) = answering(&at.home).await {
+            let already_running = status.host.pid != child.id();
+            return Ok(Started { pid: status.host.pid, already_running });
+        }
+        if let Some(status) = ended {
+            let words = last_words(&at.home, said_before);
+            return Err(Error::failed("host_start_failed", format!("the host ended at once ({status}): {words}"))
+                .hinting(format!("look at {}", at.home.stderr_file().display())));
+        }
+        if Instant::now() > deadline {
+            return Err(Error::failed(
+                "host_start_slow",
+                format!("process {} does not answer after {START_WAIT:?}", child.id()),
+            )
+            .hinting("look at `ironctl logs`"));
+        }
+        sleep(START_POLL).await;
+    }
+}
+
+/// The host of a home and its status; `None` when none answers.
+pub async fn answering(home: &Home) -> Result<Option<(Client, Status)>, Error> {
+    let asked = match Client::open(home) {
+        Ok(client) => client.status().await.map(|status| (client, status)),
+        Err(error) => Err(error),
+    };
+    match asked {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Error::Unreachable { .. }) => Ok(None),
+        Err(other) => Err(other),
+    }
+}
+
+fn make_home(at: &At) -> Result<(), Error> {
+    if init::ensure(at)? {
+        at.out.remark(format!("made a new home at {}", at.home.path().display()))?;
+    }
+    Ok(())
+}
+
+fn run_command(home: &Home) -> Result<Offline, Error> {
+    Ok(Offline::host(&["run"])?.at(home))
+}
+
+fn tell(at: &At, started: &Started) -> Result<(), Error> {
+    at.out.json(started)?;
+    let home = at.home.path().display();
+    at.out.line(if started.already_running {
+        format!("the host runs already: process {} at {home}", started.pid)
+    } else {
+        format!("the host runs: process {} at {home}", started.pid)
+    })
+}
+
+/// What was written to the stderr file after `from`, at most the end of it.
+fn last_words(home: &Home, from: u64) -> String {
+    let mut words = Vec::new();
+    let read = File::open(home.stderr_file()).and_then(|mut file| {
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(from.max(length.saturating_sub(LAST_WORDS_BYTES_MAX))))?;
+        file.take(LAST_WORDS_BYTES_MAX).read_to_end(&mut words)
+    });
+    match read {
+        Ok(0) | Err(_) => "it said nothing".to_owned(),
+        Ok(_) => String::from_utf8_lossy(&words).trim().to_owned(),
+    }
+}

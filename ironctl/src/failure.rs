@@ -1,0 +1,141 @@
+//! Every way in which a command can end without having done its work, and the exit code of each.
+//! Never prints: `output::Output::failure` does. Next: `output`.
+
+use ironclaw_contract::operator::{Failure, exit};
+use std::error::Error as StdError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a command did not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No host listens where the home says that one does.
+    #[error("no host answers at {}", home.display())]
+    Unreachable {
+        /// The home that was asked.
+        home: PathBuf,
+    },
+    /// A host took the request and then fell silent or went away.
+    #[error("{message}")]
+    Lost {
+        /// A sentence that names the host.
+        message: String,
+    },
+    /// The host said no, in its own words.
+    #[error("{}", .0.error.message)]
+    Refused(Failure),
+    /// The command line asks for something that makes no sense.
+    #[error("{message}")]
+    Usage {
+        /// What is wrong with it.
+        message: String,
+        /// What to type instead; may be empty.
+        hint: String,
+    },
+    /// Something on this side went wrong.
+    #[error("{message}")]
+    Failed {
+        /// Stable word for scripts.
+        code: &'static str,
+        /// A sentence that names the thing.
+        message: String,
+        /// What to do about it; may be empty.
+        hint: String,
+        /// What it came from.
+        source: Option<Box<dyn StdError + Send + Sync>>,
+    },
+    /// A sibling binary ended with this code, after saying why itself.
+    #[error("a sibling ended with exit code {0}")]
+    Passed(u8),
+    /// Standard output could not be written.
+    #[error("cannot write the output")]
+    Output(#[from] io::Error),
+}
+
+impl Error {
+    /// A failure on this side, with its stable word and a sentence.
+    pub fn failed(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Failed { code, message: message.into(), hint: String::new(), source: None }
+    }
+
+    /// A command line that asks for something that makes no sense.
+    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Usage { message: message.into(), hint: hint.into() }
+    }
+
+    /// The same failure with what to do about it; only [`Error::Failed`] and [`Error::Usage`] take one.
+    pub fn hinting(mut self, advice: impl Into<String>) -> Self {
+        if let Self::Failed { hint, .. } | Self::Usage { hint, .. } = &mut self {
+            *hint = advice.into();
+        }
+        self
+    }
+
+    /// The same failure with what it came from; only [`Error::Failed`] takes one.
+    pub fn because(mut self, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        if let Self::Failed { source, .. } = &mut self {
+            *source = Some(cause.into());
+        }
+        self
+    }
+
+    /// The code that the process ends with.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Unreachable { .. } | Self::Lost { .. } => exit::UNREACHABLE,
+            Self::Refused(_) | Self::Failed { .. } | Self::Output(_) => exit::FAILED,
+            Self::Usage { .. } => exit::USAGE,
+            Self::Passed(code) => *code,
+        }
+    }
+
+    /// What a person or a script is told; `None` when there is nobody left to tell.
+    pub fn told(&self) -> Option<Failure> {
+        let (code, hint) = match self {
+            Self::Unreachable { .. } => ("host_unreachable", "start it with `ironctl up --detach`".to_owned()),
+            Self::Lost { .. } => ("host_lost", "look at `ironctl logs`".to_owned()),
+            Self::Refused(failure) => return Some(failure.clone()),
+            Self::Usage { hint, .. } => ("usage", hint.clone()),
+            Self::Failed { code, hint, .. } => (*code, hint.clone()),
+            Self::Passed(_) => return None,
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return None,
+            Self::Output(_) => ("output", String::new()),
+        };
+        Some(Failure::new(code, with_causes(self), hint))
+    }
+}
+
+/// The sentence with its causes behind it: `cannot read /x: permission denied`.
+fn with_causes(error: &dyn StdError) -> String {
+    let mut sentence = error.to_string();
+    let mut cause = error.source();
+    while let Some(deeper) = cause {
+        sentence.push_str(": ");
+        sentence.push_str(&deeper.to_string());
+        cause = deeper.source();
+    }
+    sentence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_told_with_its_cause_and_its_hint() {
+        let error = Error::failed("token_unreadable", "cannot read /h/owner.token")
+            .because(io::Error::other("permission denied"))
+            .hinting("run it as the owner");
+        let told = error.told().expect("a failure on this side is always told");
+        assert_eq!(told.error.message, "cannot read /h/owner.token: permission denied");
+        assert_eq!(told.error.hint, "run it as the owner");
+        assert_eq!(error.exit_code(), exit::FAILED);
+    }
+
+    #[test]
+    fn nobody_is_told_about_a_closed_pipe_or_what_a_sibling_said() {
+        assert!(Error::from(io::Error::from(io::ErrorKind::BrokenPipe)).told().is_none());
+        assert!(Error::Passed(7).told().is_none());
+        assert_eq!(Error::Passed(7).exit_code(), 7);
+    }
+}

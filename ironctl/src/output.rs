@@ -1,0 +1,262 @@
+//! The only place that writes to the terminal: tables for people, JSON for scripts, failures for both.
+//! Never lets a character through that could steer a terminal or reorder what a person reads.
+//! Next: `commands`, which decide what there is to say.
+
+use crate::failure::Error;
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
+use serde::Serialize;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, BufRead, IsTerminal, Write};
+
+/// Where the words go, and in which of the two forms.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    json: bool,
+}
+
+impl Output {
+    /// For scripts (`json`) or for people.
+    pub fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Whether a script is listening.
+    pub fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// A line for people on stdout, made safe; scripts do not get it.
+    pub fn line(self, text: impl AsRef<str>) -> Result<(), Error> {
+        if self.json {
+            return Ok(());
+        }
+        write_out(&format!("{}\n", safe(text.as_ref())))
+    }
+
+    /// A remark for people on stderr, made safe; scripts do not get it.
+    pub fn remark(self, text: impl AsRef<str>) -> Result<(), Error> {
+        if self.json {
+            return Ok(());
+        }
+        writeln!(io::stderr().lock(), "{}", safe(text.as_ref()))?;
+        Ok(())
+    }
+
+    /// One JSON document on one line of stdout; people do not get it.
+    pub fn json(self, value: &impl Serialize) -> Result<(), Error> {
+        if !self.json {
+            return Ok(());
+        }
+        write_out(&format!("{}\n", to_json(value)?))
+    }
+
+    /// A table for people: framed on a terminal, plain columns elsewhere. Every cell is made safe.
+    pub fn table<const N: usize>(
+        self,
+        header: [&str; N],
+        rows: impl IntoIterator<Item = [String; N]>,
+    ) -> Result<(), Error> {
+        if self.json {
+            return Ok(());
+        }
+        write_out(&format!("{}\n", render(header, rows, io::stdout().is_terminal())))
+    }
+
+    /// Writes bytes that are already what they should be (a completion script).
+    pub fn raw(self, bytes: &[u8]) -> Result<(), Error> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(bytes)?;
+        stdout.flush()?;
+        Ok(())
+    }
+
+    /// Says on stderr why the command failed, as `error:` and `hint:` or as one JSON document.
+    ///
+    /// There is nowhere left to complain when stderr itself is gone, so errors are dropped.
+    pub fn failure(self, error: &Error) {
+        let Some(failure) = error.told() else { return };
+        let mut text = String::new();
+        if self.json {
+            text = to_json(&failure).unwrap_or_default();
+        } else {
+            let _ = write!(text, "error: {}", safe(&failure.error.message));
+            if !failure.error.hint.is_empty() {
+                let _ = write!(text, "\nhint: {}", safe(&failure.error.hint));
+            }
+        }
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    /// A line on stderr that the next one replaces; only on a terminal.
+    pub fn progress(self, text: &str) -> Result<(), Error> {
+        let mut stderr = io::stderr().lock();
+        if self.json || !stderr.is_terminal() {
+            return Ok(());
+        }
+        // A wrapped line could not be erased again, so it is kept to one.
+        let one_line: String = safe(text).chars().take(PROGRESS_CHARS_MAX).map(spaced).collect();
+        write!(stderr, "\r\x1b[K{one_line}")?;
+        stderr.flush()?;
+        Ok(())
+    }
+
+    /// Asks for leave to destroy something: on a terminal with a question, elsewhere only by `--yes`.
+    ///
+    /// `question` has no question mark, e.g. `remove agent x`. Fails unless the answer is yes.
+    pub fn confirm(self, question: &str, yes: bool) -> Result<(), Error> {
+        if yes {
+            return Ok(());
+        }
+        if self.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return Err(Error::usage(format!("will not {question} unasked"), "say that you mean it with --yes"));
+        }
+        write!(io::stderr().lock(), "{}? [y/N] ", safe(question))?;
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer)?;
+        if matches!(answer.trim(), "y" | "Y" | "yes") {
+            return Ok(());
+        }
+        Err(Error::failed("not_confirmed", format!("did not {question}: the answer was no")))
+    }
+}
+
+const PROGRESS_CHARS_MAX: usize = 72;
+
+/// Text as it may reach a terminal: newline and tab stay, whatever else steers a terminal, reorders or
+/// hides text becomes a visible escape such as `\u{202e}`.
+///
+/// Zero-width joiners and variation selectors stay, because Persian and emoji need them.
+pub fn safe(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if is_unsafe(character) {
+            out.extend(character.escape_unicode());
+        } else {
+            out.push(character);
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn is_unsafe(character: char) -> bool {
+    match character {
+        '\n' | '\t' => false,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' => true, // direction marks
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true, // bidirectional overrides, isolates
+        '\u{200b}' | '\u{180e}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' => true, // invisible
+        '\u{2028}' | '\u{2029}' => true,             // line ends that only some programs see
+        '\u{feff}' | '\u{fff9}'..='\u{fffb}' => true, // byte order mark, annotations
+        '\u{e0000}'..='\u{e007f}' => true,           // tags: a hidden alphabet
+        other => other.is_control(),
+    }
+}
+
+fn spaced(character: char) -> char {
+    if character == '\n' || character == '\t' { ' ' } else { character }
+}
+
+/// Compact JSON in which every unsafe character stands as `\uXXXX`: the same document to a parser,
+/// harmless to a terminal.
+fn to_json(value: &impl Serialize) -> Result<String, Error> {
+    let plain = serde_json::to_string(value)
+        .map_err(|cause| Error::failed("output", "cannot write this as JSON").because(cause))?;
+    let mut out = String::with_capacity(plain.len());
+    for character in plain.chars() {
+        // Unsafe characters can only be inside strings here: compact JSON has no white space of its own.
+        if is_unsafe(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(character);
+        }
+    }
+    Ok(out)
+}
+
+/// A column of words up to the length of an id is not wrapped: half an id cannot be copied.
+const WORD_BYTES_MAX: usize = 30;
+
+fn render<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>, on_terminal: bool) -> String {
+    let mut table = Table::new();
+    if on_terminal {
+        table.load_style(presets::UTF8_FULL_CONDENSED);
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+    } else {
+        table.load_style(presets::NOTHING);
+        table.set_content_arrangement(ContentArrangement::Disabled);
+    }
+    table.set_header(header);
+    let mut whole = [true; N];
+    for row in rows {
+        let cells = row.map(|cell| {
+            let cell = safe(&cell).replace('\t', " ");
+            // Plain rows are for `grep` and `awk`: one row, one line.
+            if on_terminal { cell } else { cell.replace('\n', " ") }
+        });
+        for (whole, cell) in whole.iter_mut().zip(&cells) {
+            *whole &= cell.len() <= WORD_BYTES_MAX && !cell.contains(char::is_whitespace);
+        }
+        table.add_row(cells);
+    }
+    for (column, whole) in table.column_iter_mut().zip(whole) {
+        if whole {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    if !on_terminal {
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+    }
+    table.trim_fmt()
+}
+
+fn write_out(text: &str) -> Result<(), Error> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_and_control_characters_become_visible() {
+        assert_eq!(safe("a\x1b[31mred\x07\r"), "a\\u{1b}[31mred\\u{7}\\u{d}");
+        assert_eq!(safe("\u{9b}2J\u{7f}\0"), "\\u{9b}2J\\u{7f}\\u{0}");
+    }
+
+    #[test]
+    fn what_reorders_or_hides_text_becomes_visible() {
+        assert_eq!(safe("a\u{202e}b\u{2066}c"), "a\\u{202e}b\\u{2066}c");
+        assert_eq!(safe("\u{200b}\u{2028}\u{feff}\u{e0041}"), "\\u{200b}\\u{2028}\\u{feff}\\u{e0041}");
+    }
+
+    #[test]
+    fn newlines_tabs_and_the_worlds_letters_stay() {
+        let text = "eins\n\tzwei – 你好 مرحبا می‌روم 👩‍💻 ❤️";
+        assert!(matches!(safe(text), Cow::Borrowed(same) if same == text));
+    }
+
+    #[test]
+    fn json_means_the_same_and_steers_no_terminal() {
+        let text = "\u{1b}]0;x\u{9b}\u{202e}\u{e0041}\u{7f}\n";
+        let json = to_json(&text).expect("a string is JSON");
+        assert!(json.is_ascii(), "{json}");
+        assert!(!json.bytes().any(|byte| byte.is_ascii_control()), "{json}");
+        assert_eq!(serde_json::from_str::<String>(&json).expect("still JSON"), text);
+    }
+
+    #[test]
+    fn a_plain_table_is_one_line_a_row_and_safe() {
+        let rows = [["a\nb".to_owned(), "\x1b[2J".to_owned()]];
+        assert_eq!(render(["ONE", "TWO"], rows, false), "ONE  TWO\na b  \\u{1b}[2J");
+    }
+}

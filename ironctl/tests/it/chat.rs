@@ -1,0 +1,204 @@
+//! One message and its answer, from the command line and from a prompt on a terminal.
+//! Never waits longer than a test may.
+//! Next: `fake_host`.
+
+use crate::fake_host::{Answer, Asked, FakeHost, ended, ironctl, view};
+use nix::poll::{PollFd, PollFlags, poll};
+use nix::pty::openpty;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::process::{Child, Stdio};
+
+fn host_that_answers(reply: &'static str) -> FakeHost {
+    FakeHost::new(move |line, _| conversation(line, reply))
+}
+
+fn conversation(line: &str, reply: &str) -> Answer {
+    match line {
+        "POST /v1/agents/assistant/messages" | "POST /v1/agents/agt_1/messages" => {
+            Answer::json(json!({"message_id": "msg_1", "session_id": "ses_1"}))
+        }
+        "GET /v1/agents/assistant" => Answer::json(json!({
+            "id": "agt_1", "name": "assistant", "model": "scripted", "persona": "",
+            "enabled_tools": [], "created_at": "2026-01-02T03:04:05Z", "sessions": 1
+        })),
+        "GET /v1/agents/agt_1/history?limit=20" => Answer::json(json!([
+            {"at": "2026-01-02T03:04:05Z", "author": "person", "text": "earlier question"},
+            {"at": "2026-01-02T03:04:06Z", "author": "agent", "text": "earlier answer"}
+        ])),
+        "GET /v1/messages/msg_1/events" => Answer::events(&[
+            ("stage", json!({"seq": 1, "at": "t", "stage": "message.recorded", "outcome": "done"})),
+            ("stage", json!({"seq": 2, "at": "t", "stage": "turn.opened", "outcome": "done"})),
+            ("message", view(Some(reply), None)),
+        ]),
+        "GET /v1/messages/msg_1/why" => Answer::json(json!({
+            "message": view(Some(reply), None), "stages": [], "summary": "It was answered."
+        })),
+        line if line.starts_with("GET /v1/messages/msg_1?wait_ms=") => Answer::json(view(Some(reply), None)),
+        other => Answer::refusal("unexpected", other, ""),
+    }
+}
+
+fn posted(host: &FakeHost) -> Asked {
+    let asked = host.asked();
+    asked.into_iter().find(|asked| asked.line.starts_with("POST")).expect("a message was posted")
+}
+
+#[test]
+fn a_message_gets_its_answer_made_safe() {
+    let host = host_that_answers("hi\n\u{1b}]0;pwned\u{7}there");
+    let (code, out, err) = host.ironctl(&["chat", "assistant", "hello"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(out, "hi\n\\u{1b}]0;pwned\\u{7}there\n");
+    assert_eq!(posted(&host).body, json!({"text": "hello"}));
+}
+
+#[test]
+fn scripts_get_ids_and_the_reply() {
+    let host = host_that_answers("hi");
+    let (code, out, _) = host.ironctl(&["chat", "assistant", "hello", "--json"]);
+    let got: Value = serde_json::from_str(&out).expect("one JSON document");
+    assert_eq!(code, 0);
+    assert_eq!(
+        got,
+        json!({"message_id": "msg_1", "session_id": "ses_1", "turn_id": "trn_1", "reply": "hi",
+               "notice": false, "status": "delivered"})
+    );
+}
+
+#[test]
+fn a_message_can_come_on_stdin_with_files() {
+    let host = host_that_answers("hi");
+    let notes = host.home.path().join("notes.txt");
+    std::fs::write(&notes, "grüße").expect("written");
+    let mut child = ironctl(host.home.path())
+        .args(["chat", "assistant", "--file"])
+        .arg(&notes)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("ironctl runs");
+    child.stdin.take().expect("piped").write_all(b"read this\n").expect("written");
+    let (code, ..) = ended(child.wait_with_output().expect("it ends"));
+    assert_eq!(code, 0);
+    let expected = json!({"text": "read this", "files": [{"name": "notes.txt", "text": "grüße"}]});
+    assert_eq!(posted(&host).body, expected);
+}
+
+#[test]
+fn a_file_that_cannot_be_sent_sends_nothing() {
+    let host = host_that_answers("hi");
+    let big = host.home.path().join("big.txt");
+    std::fs::write(&big, vec![b'x'; 256 * 1024 + 1]).expect("written");
+    let (code, _, err) = host.ironctl(&["chat", "assistant", "hello", "--file", &big.to_string_lossy()]);
+    assert_eq!(code, 1);
+    assert!(err.contains("big.txt: it is longer than 256 KiB"), "{err}");
+    assert!(host.asked().is_empty());
+}
+
+#[test]
+fn an_empty_message_is_a_wrong_command_line() {
+    let host = host_that_answers("hi");
+    assert_eq!(host.ironctl(&["chat", "assistant"]).0, 2);
+    assert!(host.asked().is_empty());
+}
+
+fn host_without_answer(reason: Option<&'static str>) -> FakeHost {
+    FakeHost::new(move |line, _| match line {
+        line if line.starts_with("GET /v1/messages/msg_1?wait_ms=") => Answer::json(view(None, reason)),
+        other => conversation(other, ""),
+    })
+}
+
+#[test]
+fn no_answer_in_time_points_at_why() {
+    let host = host_without_answer(None);
+    let (code, out, err) = host.ironctl(&["chat", "assistant", "hello", "--wait", "300ms", "--json"]);
+    let failure: Value = serde_json::from_str(&err).expect("one JSON document");
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert_eq!(failure["error"]["code"], "no_answer_yet");
+    assert_eq!(failure["error"]["hint"], "ironctl why msg_1");
+}
+
+#[test]
+fn a_parked_session_is_told_at_once_with_its_reason() {
+    let host = host_without_answer(Some("the session is parked: three launches failed"));
+    let (code, _, err) = host.ironctl(&["chat", "assistant", "hello"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("the session is parked: three launches failed"), "{err}");
+    assert!(err.contains("hint: ironctl why msg_1"), "{err}");
+}
+
+#[test]
+fn a_conversation_recalls_shows_progress_and_answers() {
+    let host = host_that_answers("hi \u{1b}[2J");
+    let mut terminal = Terminal::talking_to(&host);
+    terminal.wait_for("you> \r");
+    terminal.type_in("hello\r");
+    terminal.wait_for("assistant> hi \\u{1b}[2J");
+    terminal.type_in("/why\r");
+    terminal.wait_for("It was answered.");
+    terminal.type_in("/quit\r");
+    assert!(terminal.ironctl.wait().expect("it ends").success());
+    let seen = terminal.seen();
+    assert!(seen.contains("you> earlier question"), "{seen:?}");
+    assert!(seen.contains("assistant> earlier answer"), "{seen:?}");
+    assert!(seen.contains("… turn.opened"), "{seen:?}");
+    assert_eq!(posted(&host).body, json!({"text": "hello"}));
+}
+
+#[test]
+fn a_closed_terminal_ends_the_conversation() {
+    let host = host_that_answers("hi");
+    let mut terminal = Terminal::talking_to(&host);
+    terminal.wait_for("you> \r");
+    let Terminal { mut ironctl, screen, .. } = terminal;
+    drop(screen);
+    ironctl.wait().expect("it ends");
+}
+
+/// `ironctl chat assistant` on a pseudo-terminal.
+struct Terminal {
+    ironctl: Child,
+    screen: File,
+    seen: Vec<u8>,
+}
+
+impl Terminal {
+    fn talking_to(host: &FakeHost) -> Self {
+        let pty = openpty(None, None).expect("a pseudo-terminal");
+        // The copy is closed on exec: a child that held our side would never see it closed.
+        let screen = File::from(pty.master.try_clone().expect("a second handle"));
+        drop(pty.master);
+        let end = || Stdio::from(pty.slave.try_clone().expect("a second handle"));
+        let mut command = ironctl(host.home.path());
+        command.args(["chat", "assistant"]).env("TERM", "xterm");
+        command.stdin(end()).stdout(end()).stderr(end());
+        let ironctl = command.spawn().expect("ironctl runs");
+        Self { ironctl, screen, seen: Vec::new() }
+    }
+
+    fn type_in(&mut self, text: &str) {
+        self.screen.write_all(text.as_bytes()).expect("typed");
+    }
+
+    /// Reads until `what` appears that was not on the screen before this call.
+    fn wait_for(&mut self, what: &str) {
+        let from = self.seen.len();
+        let mut buffer = [0; 1024];
+        while !String::from_utf8_lossy(&self.seen[from..]).contains(what) {
+            let mut readable = [PollFd::new(self.screen.as_fd(), PollFlags::POLLIN)];
+            let ready = poll(&mut readable, 10_000_u16);
+            assert_eq!(ready, Ok(1), "waited for {what:?}, saw {:?}", self.seen());
+            let read = self.screen.read(&mut buffer).expect("ironctl is still there");
+            self.seen.extend_from_slice(&buffer[..read]);
+        }
+    }
+
+    fn seen(&self) -> String {
+        String::from_utf8_lossy(&self.seen).into_owned()
+    }
+}

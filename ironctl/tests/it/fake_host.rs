@@ -1,0 +1,200 @@
+//! A host of the tests: answers HTTP/1.1 on a unix socket as each test tells it to, and keeps the questions.
+//! Never understands more than one request a connection.
+//! Next: `questions` for its plainest use.
+
+use serde_json::{Value, json};
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+
+/// The built binary with a home and a known environment.
+pub fn ironctl(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ironctl"));
+    command.env_remove("IRONCLAW_HOME").env("TZ", "UTC").stdin(Stdio::null());
+    command.arg("--home").arg(home);
+    command
+}
+
+/// Exit code, stdout and stderr.
+pub fn ended(output: Output) -> (i32, String, String) {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("ironctl prints UTF-8");
+    (output.status.code().expect("not killed"), text(output.stdout), text(output.stderr))
+}
+
+/// What was asked.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Method and path, e.g. `GET /v1/status`.
+    pub line: String,
+    /// The authorization header.
+    pub token: String,
+    /// The JSON body, null when there is none.
+    pub body: Value,
+}
+
+/// What is answered.
+pub struct Answer {
+    status: u16,
+    kind: &'static str,
+    body: String,
+}
+
+impl Answer {
+    /// Yes, with this.
+    pub fn json(body: Value) -> Self {
+        Self { status: 200, kind: "application/json", body: body.to_string() }
+    }
+
+    /// No, in the host's words.
+    pub fn refusal(code: &str, message: &str, hint: &str) -> Self {
+        let body = json!({"error": {"code": code, "message": message, "hint": hint}});
+        Self { status: 409, kind: "application/json", body: body.to_string() }
+    }
+
+    /// Server-sent events, then the end.
+    pub fn events(events: &[(&str, Value)]) -> Self {
+        let body = events.iter().map(|(name, data)| format!("event: {name}\ndata: {data}\n\n"));
+        Self { status: 200, kind: "text/event-stream", body: body.collect() }
+    }
+}
+
+/// A fake host and its home.
+pub struct FakeHost {
+    /// Its home; removed with it.
+    pub home: TempDir,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl FakeHost {
+    /// Answers with what `answer` says to `(method and path, question)`.
+    pub fn new(answer: impl Fn(&str, &Asked) -> Answer + Send + 'static) -> Self {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let host = Self::silent(home, answer);
+        host.write_run_file();
+        host
+    }
+
+    /// The same without a run file: nobody knows yet that it is there.
+    pub fn silent(home: TempDir, answer: impl Fn(&str, &Asked) -> Answer + Send + 'static) -> Self {
+        fs::set_permissions(home.path(), Permissions::from_mode(0o700)).expect("own directory");
+        let listener = UnixListener::bind(home.path().join("api.sock")).expect("a short path");
+        let token = home.path().join("owner.token");
+        fs::write(&token, "tok_secret\n").expect("written");
+        fs::set_permissions(token, Permissions::from_mode(0o600)).expect("own file");
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let kept = Arc::clone(&asked);
+        // Ends with the test process.
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                serve(stream, &kept, &answer);
+            }
+        });
+        Self { home, asked }
+    }
+
+    /// What its run file holds.
+    pub fn run_file(&self) -> String {
+        let socket = self.home.path().join("api.sock");
+        json!({"pid": 4242, "socket": socket, "version": "0.1.0"}).to_string()
+    }
+
+    /// Lets clients find it.
+    pub fn write_run_file(&self) {
+        fs::write(self.home.path().join("run.json"), self.run_file()).expect("written");
+    }
+
+    /// Every question so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().expect("no test panics while it holds this").clone()
+    }
+
+    /// Runs ironctl against it: exit code, stdout and stderr.
+    pub fn ironctl(&self, words: &[&str]) -> (i32, String, String) {
+        ended(ironctl(self.home.path()).args(words).output().expect("ironctl runs"))
+    }
+}
+
+fn serve(stream: UnixStream, kept: &Mutex<Vec<Asked>>, answer: &impl Fn(&str, &Asked) -> Answer) {
+    let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
+    let mut line = String::new();
+    let mut asked = Asked { line: String::new(), token: String::new(), body: Value::Null };
+    let mut length = 0;
+    while reader.read_line(&mut line).is_ok_and(|read| read > 0) {
+        let text = line.trim_end().to_owned();
+        line.clear();
+        let lower = text.to_ascii_lowercase();
+        if text.is_empty() {
+            break;
+        } else if asked.line.is_empty() {
+            asked.line = text.trim_end_matches(" HTTP/1.1").to_owned();
+        } else if lower.starts_with("authorization:") {
+            asked.token = text["authorization:".len()..].trim().to_owned();
+        } else if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a length");
+        }
+    }
+    if asked.line.is_empty() {
+        return;
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).expect("the whole body");
+    asked.body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    let answer = answer(&asked.line, &asked);
+    kept.lock().expect("no test panics while it holds this").push(asked);
+    let Answer { status, kind, body } = answer;
+    let length = body.len();
+    let head =
+        format!("HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+    // A client that was killed does not read its answer.
+    let _ = (&stream).write_all(format!("{head}{body}").as_bytes());
+}
+
+/// `GET /v1/status` with one awake session, with `pid` as the host's process.
+pub fn status(home: &Path, pid: u32) -> Value {
+    json!({
+        "host": {
+            "version": "0.1.0", "pid": pid, "home": home, "started_at": "2026-01-02T03:04:05.678Z",
+            "fingerprint": "ab".repeat(32), "launcher_pid": 4243, "ledger_entries": 7,
+            "warnings": ["mode is dangerous_warn"]
+        },
+        "sessions": [{
+            "id": "ses_1", "agent": "assistant", "state": "awake", "mode": "enforce",
+            "origin": "loopback:per_1", "waiting": 0, "pid": 4300,
+            "jail": {
+                "namespaces": {"net": 1}, "own_namespaces": ["net", "user"], "seccomp": 2,
+                "seccomp_filters": 1, "capabilities": {"effective": "0000000000000000"},
+                "no_new_privs": true, "landlock": true, "landlock_abi": 6,
+                "interfaces": ["lo down"], "uid": 65534, "gid": 65534, "root": ["in", "out"],
+                "mounts": ["/in ro"]
+            },
+            "reader": null
+        }]
+    })
+}
+
+/// A message that is settled or not, depending on `reply` and `reason`.
+pub fn view(reply: Option<&str>, reason: Option<&str>) -> Value {
+    json!({
+        "message_id": "msg_1", "session_id": "ses_1", "turn_id": "trn_1",
+        "status": if reply.is_some() { "delivered" } else { "queued" },
+        "reply": reply, "notice": false, "receipt": if reply.is_some() { "received" } else { "pending" },
+        "reason": reason
+    })
+}
+
+/// A directory with `ironctl` in it and the fake sibling under both names; see `sibling.sh`.
+pub fn with_siblings() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let own = directory.path().join("ironctl");
+    fs::hard_link(env!("CARGO_BIN_EXE_ironctl"), &own).expect("same file system");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/sibling.sh");
+    for name in ["ironclaw-host", "ironclaw-sandbox"] {
+        symlink(&script, directory.path().join(name)).expect("linked");
+    }
+    (directory, own)
+}

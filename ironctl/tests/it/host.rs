@@ -1,0 +1,182 @@
+//! Starting and stopping a host, and going from nothing to a first answer.
+//! Never starts a real one: `sibling.sh` stands in for its binary.
+//! Next: `offline`.
+
+use crate::fake_host::{Answer, FakeHost, ended, status, view, with_siblings};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+fn at(own: &Path, home: &Path, words: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(own);
+    command.env_remove("IRONCLAW_HOME").stdin(Stdio::null()).arg("--home").arg(home).args(words);
+    ended(command.output().expect("ironctl runs"))
+}
+
+#[test]
+fn a_detached_host_is_started_once_and_stopped() {
+    let (siblings, own) = with_siblings();
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let path = home.path().to_owned();
+    let host = FakeHost::silent(home, move |line, _| {
+        let pid = fs::read_to_string(path.join("pid")).expect("written before the run file");
+        let pid = pid.trim().parse().expect("a process id");
+        if line == "POST /v1/stop" {
+            kill(Pid::from_raw(pid), Signal::SIGTERM).expect("it runs");
+        }
+        Answer::json(status(&path, pid.unsigned_abs()))
+    });
+    fs::write(siblings.path().join("run.json"), host.run_file()).expect("written");
+    let script = r#"sleep 0.1; echo $$ >"$3/pid"; cp "$here/run.json" "$3/"; exec sleep 30"#;
+    fs::write(siblings.path().join("run.sh"), script).expect("written");
+    let home = host.home.path();
+
+    let (code, out, err) = at(&own, home, &["up", "--detach"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.starts_with("the host runs: process "), "{out}");
+    let (code, out, _) = at(&own, home, &["up", "--json"]);
+    assert_eq!(code, 0);
+    assert!(out.ends_with(",\"already_running\":true}\n"), "{out}");
+    let (code, out, err) = at(&own, home, &["down"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.starts_with("the host stopped: process "), "{out}");
+
+    let asked = fs::read_to_string(siblings.path().join("asked")).expect("it was run");
+    assert_eq!(asked, format!("ironclaw-host run --home {}\n", home.display()));
+    let mode = fs::metadata(home.join("logs/host.stderr")).expect("made").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn up_makes_a_home_first_and_tells_a_hosts_last_words() {
+    let (siblings, own) = with_siblings();
+    let home = tempfile::tempdir().expect("a temporary directory");
+    fs::write(siblings.path().join("run.err"), "error: no master key\n").expect("written");
+    fs::write(siblings.path().join("run.exit"), "1").expect("written");
+    let (code, _, err) = at(&own, home.path(), &["up", "--detach"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("error: no master key"), "{err}");
+    let asked = fs::read_to_string(siblings.path().join("asked")).expect("it was run");
+    assert!(asked.starts_with("ironclaw-host init --home"), "{asked}");
+}
+
+#[test]
+fn down_waits_until_the_process_is_gone() {
+    let process = Command::new("sleep").arg("100").spawn().expect("sleep starts");
+    let pid = process.id();
+    let process = Mutex::new(process);
+    let host = FakeHost::new(move |line, _| {
+        if line == "POST /v1/stop" {
+            process.lock().expect("alone").kill().expect("it runs");
+            return Answer::json(json!({}));
+        }
+        Answer::json(status(Path::new("/h"), pid))
+    });
+    let (code, out, err) = host.ironctl(&["down"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(out, format!("the host stopped: process {pid} is gone\n"));
+}
+
+fn quickstart_host() -> FakeHost {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let path = home.path().to_owned();
+    let made = Mutex::new(false);
+    let host = FakeHost::silent(home, move |line, _| {
+        let mut made = made.lock().expect("alone");
+        let agent = json!({
+            "id": "agt_1", "name": "assistant", "model": "scripted", "persona": "",
+            "enabled_tools": [], "created_at": "t", "sessions": 0
+        });
+        match line {
+            "GET /v1/status" => Answer::json(status(&path, 4242)),
+            "GET /v1/agents" if *made => Answer::json(json!([agent])),
+            "GET /v1/agents" => Answer::json(json!([])),
+            "POST /v1/agents" => {
+                *made = true;
+                Answer::json(agent)
+            }
+            "POST /v1/agents/assistant/messages" => Answer::json(json!({"message_id": "msg_1", "session_id": "ses_1"})),
+            "POST /v1/sessions/ses_1/prove" => Answer::json(json!({"attempts": [
+                {"name": "read /etc/passwd", "expected": "refused", "observed": "ENOENT", "wall": "mounts", "contained": true},
+                {"name": "open a TCP socket", "expected": "refused", "observed": "EPERM", "wall": "seccomp", "contained": true},
+                {"name": "write into the workspace", "expected": "allowed", "observed": "allowed", "wall": "", "contained": true}
+            ]})),
+            _ => Answer::json(view(Some("I am an assistant."), None)),
+        }
+    });
+    host.write_run_file();
+    host
+}
+
+#[test]
+fn quickstart_goes_to_a_first_answer_and_shows_what_holds_it() {
+    let (siblings, own) = with_siblings();
+    fs::write(siblings.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
+    let host = quickstart_host();
+    let (code, out, err) = at(&own, host.home.path(), &["quickstart"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    for words in [
+        "made now: agent assistant",
+        "assistant> I am an assistant.",
+        "no capabilities",
+        "EPERM",
+        "write into the workspace",
+        "ironctl down",
+    ] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    assert!(!out.contains("/etc/passwd"), "{out}");
+    let (code, out, _) = at(&own, host.home.path(), &["quickstart", "--json"]);
+    let got: Value = serde_json::from_str(&out).expect("one JSON document");
+    assert_eq!(code, 0);
+    assert!(got["steps"].as_array().expect("steps").iter().all(|step| step["already"] == true), "{got}");
+    assert_eq!(got["message"]["reply"], "I am an assistant.");
+    assert_eq!(got["attempts"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn quickstart_touches_nothing_on_a_machine_that_cannot_jail() {
+    let (siblings, own) = with_siblings();
+    let preflight = json!({"ok": false, "checks": [
+        {"name": "user namespaces", "ok": false, "found": "forbidden by sysctl", "remedy": "sysctl x=1"}
+    ]});
+    fs::write(siblings.path().join("preflight.out"), preflight.to_string()).expect("written");
+    fs::write(siblings.path().join("preflight.exit"), "1").expect("written");
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let (code, _, err) = at(&own, home.path(), &["quickstart"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("user namespaces: forbidden by sysctl"), "{err}");
+    assert!(err.contains("hint: sysctl x=1"), "{err}");
+    let asked = fs::read_to_string(siblings.path().join("asked")).expect("it was run");
+    assert_eq!(asked, "ironclaw-host preflight --json\n");
+    assert_eq!(fs::read_dir(home.path()).expect("readable").count(), 0);
+}
+
+#[test]
+fn doctor_fails_on_an_escape() {
+    let (siblings, own) = with_siblings();
+    fs::write(siblings.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
+    fs::write(siblings.path().join("fingerprint.out"), "ab".repeat(32)).expect("written");
+    fs::write(siblings.path().join("--fingerprint.out"), "ab".repeat(32)).expect("written");
+    let host = FakeHost::new(|line, _| match line {
+        "POST /v1/sessions/ses_1/prove" => Answer::json(json!({"attempts": [
+            {"name": "open a TCP socket", "expected": "refused", "observed": "connected", "wall": "", "contained": false}
+        ]})),
+        _ => Answer::json(status(Path::new("/h"), 4242)),
+    });
+    let (code, out, err) = at(&own, host.home.path(), &["doctor"]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    let (code, out, err) = at(&own, host.home.path(), &["doctor", "--prove"]);
+    assert_eq!(code, 1);
+    assert!(out.contains("NOT CONTAINED"), "{out}");
+    assert!(err.contains("not contained: open a TCP socket"), "{err}");
+    fs::write(siblings.path().join("--fingerprint.out"), "cd".repeat(32)).expect("written");
+    let (code, _, err) = at(&own, host.home.path(), &["doctor"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("contract fingerprint"), "{err}");
+}

@@ -1,0 +1,91 @@
+//! What `ironclaw-host` does for ironctl without a running host.
+//! Never needs the real one: `sibling.sh` stands in for it.
+//! Next: `fake_host::with_siblings`.
+
+use crate::fake_host::{ended, ironctl, with_siblings};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+fn run(own: &Path, words: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(own);
+    command.env_remove("IRONCLAW_HOME").args(["--home", "/h"]).args(words);
+    ended(command.output().expect("ironctl runs"))
+}
+
+#[test]
+fn offline_commands_pass_words_output_and_exit_code_on() {
+    let (siblings, own) = with_siblings();
+    fs::write(siblings.path().join("audit.out"), "bad seq 3: hash\n").expect("written");
+    fs::write(siblings.path().join("audit.exit"), "1").expect("written");
+    let (code, out, err) = run(&own, &["audit", "verify"]);
+    assert_eq!((code, out.as_str(), err.as_str()), (1, "bad seq 3: hash\n", ""));
+    run(&own, &["audit", "tail", "-n", "5", "--json"]);
+    run(&own, &["audit", "export"]);
+    run(&own, &["config", "check"]);
+    run(&own, &["init", "--json"]);
+    let asked = fs::read_to_string(siblings.path().join("asked")).expect("it was run");
+    assert_eq!(
+        asked.lines().collect::<Vec<_>>(),
+        [
+            "ironclaw-host audit verify --home /h",
+            "ironclaw-host audit tail -n 5 --home /h --json",
+            "ironclaw-host audit export --home /h",
+            "ironclaw-host config check --home /h",
+            "ironclaw-host init --home /h --json",
+        ]
+    );
+}
+
+#[test]
+fn the_fingerprint_is_the_hosts() {
+    let (siblings, own) = with_siblings();
+    fs::write(siblings.path().join("fingerprint.out"), "abcd\n").expect("written");
+    assert_eq!(run(&own, &["contract", "fingerprint"]).1, "abcd\n");
+    let json = run(&own, &["contract", "fingerprint", "--json"]).1;
+    assert_eq!(json, "{\"fingerprint\":\"abcd\"}\n");
+}
+
+#[test]
+fn a_missing_sibling_is_named() {
+    let (siblings, own) = with_siblings();
+    fs::remove_file(siblings.path().join("ironclaw-host")).expect("removed");
+    let mut command = Command::new(&own);
+    let output = command.env("PATH", "/nonexistent").args(["audit", "verify"]).output();
+    let (code, _, err) = ended(output.expect("ironctl runs"));
+    assert_eq!(code, 1);
+    assert!(err.contains("cannot find ironclaw-host beside ironctl or on PATH"), "{err}");
+}
+
+#[test]
+fn logs_are_shown_from_the_end_and_made_safe() {
+    let (_siblings, own) = with_siblings();
+    let home = tempfile::tempdir().expect("a temporary directory");
+    fs::create_dir(home.path().join("logs")).expect("made");
+    fs::write(home.path().join("logs/host.log"), "one\ntwo\nthree \u{1b}[2J\n").expect("written");
+    let output = Command::new(&own).env("IRONCLAW_HOME", home.path()).args(["logs", "-n", "2"]).output();
+    let (code, out, _) = ended(output.expect("ironctl runs"));
+    assert_eq!((code, out.as_str()), (0, "two\nthree \\u{1b}[2J\n"));
+}
+
+#[test]
+fn a_followed_log_goes_on_after_it_was_rotated() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let log = home.path().join("logs/host.log");
+    fs::create_dir(home.path().join("logs")).expect("made");
+    fs::write(&log, "one\n").expect("written");
+    let mut command = ironctl(home.path());
+    let mut child = command.args(["logs", "-f"]).stdout(Stdio::piped()).spawn().expect("runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let mut next = || lines.next().expect("one more").expect("UTF-8");
+    assert_eq!(next(), "one");
+    let mut open = File::options().append(true).open(&log).expect("opened");
+    open.write_all(b"two\n").expect("written");
+    assert_eq!(next(), "two");
+    fs::rename(&log, log.with_extension("1")).expect("renamed");
+    fs::write(&log, "three\n").expect("written");
+    assert_eq!(next(), "three");
+    child.kill().expect("it follows for ever");
+    child.wait().expect("it ended");
+}

@@ -1,0 +1,111 @@
+//! Questions to a running host, and how the answers are shown.
+//! Never checks a whole table: columns move, words stay.
+//! Next: `chat`.
+
+use crate::fake_host::{Answer, FakeHost, status, view};
+use serde_json::{Value, json};
+use std::path::Path;
+
+#[test]
+fn status_shows_warnings_the_host_and_the_jail() {
+    let host = FakeHost::new(|_, _| Answer::json(status(Path::new("/h"), 4242)));
+    let (code, out, err) = host.ironctl(&["status"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.starts_with("warning: mode is dangerous_warn\n"), "{out}");
+    assert!(out.contains("2026-01-02 03:04:05"), "{out}");
+    assert!(out.contains("2 own namespaces, seccomp filter (1), no capabilities"), "{out}");
+    let asked = &host.asked()[0];
+    assert_eq!(asked.line, "GET /v1/status");
+    assert_eq!(asked.token, "Bearer tok_secret");
+}
+
+#[test]
+fn status_for_scripts_is_the_hosts_own() {
+    let host = FakeHost::new(|_, _| Answer::json(status(Path::new("/h"), 4242)));
+    let (code, out, _) = host.ironctl(&["status", "--json"]);
+    assert_eq!(code, 0);
+    let got: Value = serde_json::from_str(&out).expect("one JSON document");
+    assert_eq!(got["host"], status(Path::new("/h"), 4242)["host"]);
+    assert_eq!(got["sessions"][0]["jail"]["mounts"], json!(["/in ro"]));
+}
+
+#[test]
+fn a_refusal_is_the_hosts_own_words_made_safe() {
+    let host = FakeHost::new(|_, _| Answer::refusal("agent_unknown", "no agent x\u{1b}[2J", "see it"));
+    let (code, out, err) = host.ironctl(&["agent", "show", "x"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert_eq!(err, "error: no agent x\\u{1b}[2J\nhint: see it\n");
+    let (code, _, err) = host.ironctl(&["agent", "show", "x", "--json"]);
+    let failure: Value = serde_json::from_str(&err).expect("one JSON document");
+    assert_eq!(code, 1);
+    assert_eq!(failure["error"]["code"], "agent_unknown");
+    assert_eq!(failure["error"]["message"], "no agent x\u{1b}[2J");
+}
+
+#[test]
+fn a_name_stays_inside_its_part_of_the_path() {
+    let host = FakeHost::new(|_, _| Answer::refusal("agent_unknown", "no", ""));
+    host.ironctl(&["agent", "show", "../stop?x"]);
+    assert_eq!(host.asked()[0].line, "GET /v1/agents/%2E%2E%2Fstop%3Fx");
+}
+
+fn agent() -> Value {
+    json!({
+        "id": "agt_1", "name": "assistant", "model": "scripted", "persona": "Kind.",
+        "enabled_tools": ["read_file"], "created_at": "2026-01-02T03:04:05Z", "sessions": 2
+    })
+}
+
+#[test]
+fn an_agent_is_made_with_what_was_asked_for_and_no_more() {
+    let host = FakeHost::new(|_, _| Answer::json(agent()));
+    let (code, out, _) = host.ironctl(&["agent", "create", "assistant", "--tool", "read_file"]);
+    assert_eq!(code, 0);
+    assert_eq!(out, "made agent assistant (agt_1)\n");
+    let asked = &host.asked()[0];
+    assert_eq!(asked.line, "POST /v1/agents");
+    assert_eq!(asked.body, json!({"name": "assistant", "enabled_tools": ["read_file"]}));
+}
+
+#[test]
+fn nothing_is_removed_unasked() {
+    let host = FakeHost::new(|_, _| Answer::json(agent()));
+    for words in [&["agent", "remove", "assistant"], &["session", "remove", "ses_1"]] {
+        let (code, _, err) = host.ironctl(words);
+        assert_eq!(code, 2);
+        assert!(err.contains("hint: say that you mean it with --yes"), "{err}");
+    }
+    assert!(!host.asked().iter().any(|asked| asked.line.starts_with("DELETE")));
+    let (code, ..) = host.ironctl(&["agent", "remove", "assistant", "--yes"]);
+    assert_eq!(code, 0);
+    assert_eq!(host.asked().last().map(|asked| asked.line.clone()), Some("DELETE /v1/agents/agt_1".into()));
+}
+
+#[test]
+fn why_tells_every_stage_and_the_summary() {
+    let host = FakeHost::new(|_, _| {
+        Answer::json(json!({
+            "message": view(None, Some("parked")),
+            "stages": [
+                {"seq": 3, "at": "2026-01-02T03:04:05.678Z", "stage": "message.recorded", "outcome": "done"},
+                {"seq": 4, "at": "2026-01-02T03:04:06.000Z", "stage": "launch", "outcome": "refused",
+                 "reason": "no user namespaces\u{202e}"}
+            ],
+            "summary": "It waits because the session is parked."
+        }))
+    });
+    let (code, out, _) = host.ironctl(&["why"]);
+    assert_eq!(code, 0);
+    assert_eq!(host.asked()[0].line, "GET /v1/messages/last/why");
+    assert!(out.contains("03:04:05.678"), "{out}");
+    assert!(out.contains("no user namespaces\\u{202e}"), "{out}");
+    assert!(out.ends_with("It waits because the session is parked.\n"), "{out}");
+}
+
+#[test]
+fn an_answer_of_another_shape_is_named_as_that() {
+    let host = FakeHost::new(|_, _| Answer::json(json!({"version": 2})));
+    let (code, _, err) = host.ironctl(&["status"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("may be of different versions"), "{err}");
+}
