@@ -1,0 +1,116 @@
+//! The loop: sleep until the host rings, work on the turn that it opened, sleep again.
+//!
+//! One thread, no timer, no turn of its own making: what the host closed is dropped, what it did not open is not begun.
+//! Next: `agent/turn`.
+
+mod context;
+mod inbox;
+mod model;
+mod outbox;
+mod turn;
+
+use crate::launch::Error;
+use crate::link::{Gone, Link};
+use crate::tools::Tools;
+use context::Known;
+use inbox::Inbox;
+use ironclaw_contract::ids::TurnId;
+use ironclaw_contract::seam::crypt;
+use ironclaw_contract::seam::inbound::InboundReader;
+use ironclaw_contract::seam::link::TurnLimits;
+use ironclaw_contract::seam::outbound::OutboundWriter;
+use model::Model;
+use outbox::Outbox;
+use std::path::PathBuf;
+
+/// What the handshake gives the agent to work with.
+pub struct Parts {
+    /// The sandbox's end of the inbound queue.
+    pub inbound: InboundReader,
+    /// The sandbox's end of the outbound queue.
+    pub outbound: OutboundWriter,
+    /// What it can do itself.
+    pub tools: Tools,
+    /// Bounds of a turn.
+    pub limits: TurnLimits,
+    /// Where a test wants it to die; read only in a build with the feature `failpoints`.
+    pub failpoint: Option<String>,
+    /// The model socket.
+    pub socket: PathBuf,
+}
+
+/// One session's agent.
+pub struct Agent {
+    link: Link,
+    inbox: Inbox,
+    outbox: Outbox,
+    model: Model,
+    tools: Tools,
+    limits: TurnLimits,
+    /// The session's items, without their bodies.
+    known: Known,
+    /// Number of the last item that the host named when it was asked for items.
+    asked_up_to: u64,
+    /// The last turn that was worked on; it may still stand open in the queue until the host has taken the reply.
+    handled: Option<TurnId>,
+}
+
+/// Why the loop ends.
+enum Stop {
+    /// The host closed the link, as it does when the session goes to sleep.
+    Gone,
+    /// A queue does not answer any more.
+    Broken(crypt::Error),
+}
+
+impl From<Gone> for Stop {
+    fn from(Gone: Gone) -> Self {
+        Self::Gone
+    }
+}
+
+impl From<crypt::Error> for Stop {
+    fn from(error: crypt::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl Agent {
+    /// An agent that has rung once and waits for the answer.
+    pub fn new(link: Link, parts: Parts) -> Self {
+        Self {
+            link,
+            inbox: Inbox::new(parts.inbound),
+            outbox: Outbox::new(parts.outbound, parts.failpoint),
+            model: Model::new(parts.socket),
+            tools: parts.tools,
+            limits: parts.limits,
+            known: Known::default(),
+            asked_up_to: 0,
+            handled: None,
+        }
+    }
+
+    /// One bell's work: every open turn that was not worked on yet.
+    fn attend(&mut self) -> Result<(), Stop> {
+        while let Some(turn) = self.inbox.open_turn()?.filter(|turn| self.handled != Some(turn.turn)) {
+            self.handled = Some(turn.turn);
+            turn::run(self, &turn)?;
+        }
+        Ok(())
+    }
+}
+
+/// Works until the host closes the link, which is the way a session ends.
+///
+/// # Errors
+/// [`Error::Queue`] when a queue does not answer any more; the host hears of it by the exit code.
+pub fn serve(mut agent: Agent) -> Result<(), Error> {
+    loop {
+        match agent.link.wait().map_err(Stop::from).and_then(|()| agent.attend()) {
+            Ok(()) => {}
+            Err(Stop::Gone) => return Ok(()),
+            Err(Stop::Broken(error)) => return Err(error.into()),
+        }
+    }
+}

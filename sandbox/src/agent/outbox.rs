@@ -1,0 +1,86 @@
+//! What the agent appends to its outbound queue: a row for a call, and the one row that ends a turn.
+//!
+//! A reply names an output and holds no text; addresses are echoed from the routing and decide nothing. Next: `turn`.
+
+use crate::launch::now_ms;
+use ironclaw_contract::canonical;
+use ironclaw_contract::ids::{CallId, MessageId, TurnId};
+use ironclaw_contract::seam::crypt::Error;
+use ironclaw_contract::seam::inbound::{Routing, Turn};
+use ironclaw_contract::seam::message::{Kind, Status};
+use ironclaw_contract::seam::outbound::{Chat, NewRow, OutboundWriter};
+
+/// Key under which the session says which turn it works on.
+const STATE_TURN: &str = "turn";
+
+/// The sandbox's end of the outbound queue.
+pub(super) struct Outbox {
+    queue: OutboundWriter,
+    #[cfg(feature = "failpoints")]
+    failpoint: Option<String>,
+}
+
+impl Outbox {
+    #[cfg_attr(not(feature = "failpoints"), allow(clippy::needless_pass_by_value, unused_variables))]
+    pub(super) fn new(queue: OutboundWriter, failpoint: Option<String>) -> Self {
+        Self {
+            queue,
+            #[cfg(feature = "failpoints")]
+            failpoint,
+        }
+    }
+
+    /// Ends a turn with a reply or without; by this its last message counts as completed.
+    pub(super) fn answer(&mut self, turn: &Turn, chat: &Chat, routing: Routing) -> Result<(), Error> {
+        let content = canonical::to_string(chat);
+        self.append((Kind::Chat, content), turn.turn, turn.messages.last().copied(), None, routing)?;
+        #[cfg(feature = "failpoints")]
+        if self.failpoint.as_deref() == Some("outbound_commit") {
+            // A signal that cannot be caught is the nearest thing to a power cut; if it fails, the test does.
+            let _ = nix::sys::signal::kill(nix::unistd::getpid(), nix::sys::signal::Signal::SIGKILL);
+        }
+        Ok(())
+    }
+
+    /// Puts a recorded call before the host.
+    pub(super) fn call(
+        &mut self,
+        turn: TurnId,
+        call: CallId,
+        row: (Kind, String),
+        routing: Routing,
+    ) -> Result<(), Error> {
+        self.append(row, turn, None, Some(call), routing)
+    }
+
+    /// Notes that a turn takes longer than one answer; a durable commit, so once a turn and only if it does.
+    pub(super) fn note_work(&mut self, turn: &Turn) -> Result<(), Error> {
+        let Some(message) = turn.messages.last() else { return Ok(()) };
+        let state = turn.turn.to_string();
+        self.queue.progress(message, Status::Processing, (STATE_TURN, &state), now_ms())
+    }
+
+    fn append(
+        &mut self,
+        (kind, content): (Kind, String),
+        turn: TurnId,
+        in_reply_to: Option<MessageId>,
+        call_id: Option<CallId>,
+        routing: Routing,
+    ) -> Result<(), Error> {
+        let some = |text: String| Some(text).filter(|text| !text.is_empty());
+        let row = NewRow {
+            id: MessageId::new(),
+            in_reply_to,
+            timestamp: now_ms(),
+            kind,
+            platform_id: some(routing.platform_id),
+            channel_type: some(routing.channel_type),
+            thread_id: routing.thread_id,
+            content,
+            turn,
+            call_id,
+        };
+        self.queue.append(&row, routing.outbound_cursor).map(drop)
+    }
+}

@@ -1,0 +1,243 @@
+//! One turn: ask the model, settle its calls, ask again, until there is an answer or a bound is reached.
+//!
+//! Ends with exactly one row, or with none if the host closed the turn meanwhile; never repeats what was refused.
+//! Next: `tools`.
+
+use super::context::{Entry, TooMuch};
+use super::model;
+use super::{Agent, Stop};
+use crate::launch::now_ms;
+use crate::link::Gone;
+use crate::tools::requests;
+use ironclaw_contract::ids::{CallId, ItemId};
+use ironclaw_contract::seam::crypt;
+use ironclaw_contract::seam::inbound::Turn;
+use ironclaw_contract::seam::link::TurnLimits;
+use ironclaw_contract::seam::outbound::{Chat, EndReason};
+use ironclaw_contract::seam::seal::Ref;
+use ironclaw_contract::seam::socket::{Call, Context, Purpose, RefusalCode, Request, Response, Verdict};
+
+/// Works on a turn until it is over.
+pub(super) fn run(agent: &mut Agent, turn: &Turn) -> Result<(), Stop> {
+    let own = turn.messages.iter().map(|message| message.item()).collect();
+    let mut work = Work { agent, turn, own, spent: Spent::default() };
+    let chat = match work.until_answer() {
+        Ok(item) => Chat::Reply(item),
+        Err(Leave::End(reason)) => Chat::End(reason),
+        Err(Leave::Closed) => return Ok(()),
+        Err(Leave::Stop(stop)) => return Err(stop),
+    };
+    if !work.is_open()? {
+        return Ok(());
+    }
+    let routing = agent.inbox.routing()?;
+    agent.outbox.answer(turn, &chat, routing)?;
+    Ok(agent.link.ring()?)
+}
+
+/// Why a turn is left before its reply.
+enum Leave {
+    /// Something is used up or failed; the host words the notice.
+    End(EndReason),
+    /// The host closed the turn; there is nothing more to say in it.
+    Closed,
+    /// The whole process ends.
+    Stop(Stop),
+}
+
+impl From<EndReason> for Leave {
+    fn from(reason: EndReason) -> Self {
+        Self::End(reason)
+    }
+}
+
+impl From<TooMuch> for Leave {
+    fn from(TooMuch: TooMuch) -> Self {
+        Self::End(EndReason::Bytes)
+    }
+}
+
+impl From<Gone> for Leave {
+    fn from(gone: Gone) -> Self {
+        Self::Stop(gone.into())
+    }
+}
+
+impl From<crypt::Error> for Leave {
+    fn from(error: crypt::Error) -> Self {
+        Self::Stop(error.into())
+    }
+}
+
+impl From<Stop> for Leave {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+/// What the turn has used of its bounds.
+#[derive(Default)]
+struct Spent {
+    model_calls: u32,
+    tool_calls: u32,
+    result_bytes: u64,
+}
+
+impl Spent {
+    fn model_call(&mut self, limits: TurnLimits) -> Result<(), EndReason> {
+        self.model_calls += 1;
+        if self.model_calls > limits.model_calls_max { Err(EndReason::ModelCalls) } else { Ok(()) }
+    }
+
+    /// All calls of an output together: half of a list that nobody reads the results of helps nobody.
+    fn calls(&mut self, calls: usize, limits: TurnLimits) -> Result<(), EndReason> {
+        self.tool_calls = self.tool_calls.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
+        if self.tool_calls > limits.tool_calls_max { Err(EndReason::ToolCalls) } else { Ok(()) }
+    }
+
+    fn result(&mut self, bytes: u64, limits: TurnLimits) -> Result<(), EndReason> {
+        self.result_bytes = self.result_bytes.saturating_add(bytes);
+        if self.result_bytes > limits.result_bytes_max { Err(EndReason::Bytes) } else { Ok(()) }
+    }
+}
+
+struct Work<'a> {
+    agent: &'a mut Agent,
+    turn: &'a Turn,
+    own: Vec<ItemId>,
+    spent: Spent,
+}
+
+impl Work<'_> {
+    /// The output that answers the turn.
+    fn until_answer(&mut self) -> Result<ItemId, Leave> {
+        let limits = self.agent.limits;
+        self.gather()?;
+        loop {
+            self.check()?;
+            self.spent.model_call(limits)?;
+            let refs = self.agent.known.choose(&self.own, self.turn.turn, limits.context_bytes_max)?;
+            let refs = refs.into_iter().map(Context::Ref).collect();
+            let request = Request::Generate { turn: self.turn.turn, purpose: Purpose::Reply, refs };
+            let Response::Output { item, bytes, calls } = self.ask(&request)? else {
+                return Err(EndReason::Failed.into());
+            };
+            let output = item.item;
+            self.learn(item, bytes);
+            if calls.is_empty() {
+                return if bytes == 0 { Err(EndReason::Empty.into()) } else { Ok(output) };
+            }
+            let first = self.spent.tool_calls == 0;
+            self.spent.calls(calls.len(), limits)?;
+            if first {
+                self.agent.outbox.note_work(self.turn)?;
+            }
+            for call in calls {
+                self.check()?;
+                let (item, bytes) = self.settle(call)?;
+                self.learn(item, bytes);
+                self.spent.result(bytes, limits)?;
+            }
+        }
+    }
+
+    /// Learns what came since the last turn, from the host and from the queue.
+    fn gather(&mut self) -> Result<(), Leave> {
+        loop {
+            let after_seq = self.agent.asked_up_to;
+            let Response::Items { items, more } = self.ask(&Request::Items { after_seq })? else {
+                return Err(EndReason::Failed.into());
+            };
+            for item in items {
+                self.agent.asked_up_to = self.agent.asked_up_to.max(item.reference.seq);
+                self.agent.known.learn(Entry { reference: item.reference, bytes: item.bytes, turn: item.turn });
+            }
+            self.agent.known.forget_oldest(&self.own);
+            // A page that leads nowhere would be asked for again and again.
+            if !more || self.agent.asked_up_to == after_seq {
+                break;
+            }
+        }
+        let Agent { inbox, known, .. } = &mut *self.agent;
+        if inbox.gather(known, &self.own)? { Ok(()) } else { Err(EndReason::Failed.into()) }
+    }
+
+    /// Brings one call to its sealed result.
+    fn settle(&mut self, call: Call) -> Result<(Ref, u64), Leave> {
+        let Call { call_id, tool, arguments, verdict } = call;
+        match verdict {
+            Verdict::Refused { item, bytes } => Ok((item, bytes)),
+            Verdict::Local => {
+                let outcome = self.agent.tools.run(&tool, &arguments);
+                self.report(call_id, outcome.ok, outcome.body)
+            }
+            Verdict::Row => match requests::row(&tool, &arguments) {
+                Ok(row) => {
+                    let routing = self.agent.inbox.routing()?;
+                    self.agent.outbox.call(self.turn.turn, call_id, row, routing)?;
+                    self.agent.link.ring()?;
+                    self.sealed(&Request::Result { turn: self.turn.turn, call_id })
+                }
+                Err(error) => self.report(call_id, false, error.to_string()),
+            },
+        }
+    }
+
+    fn report(&mut self, call_id: CallId, ok: bool, body: String) -> Result<(Ref, u64), Leave> {
+        self.sealed(&Request::Report { turn: self.turn.turn, call_id, ok, body })
+    }
+
+    fn sealed(&mut self, request: &Request) -> Result<(Ref, u64), Leave> {
+        match self.ask(request)? {
+            Response::Sealed { item, bytes } => Ok((item, bytes)),
+            Response::Output { .. } | Response::Items { .. } | Response::Refused { .. } => {
+                Err(EndReason::Failed.into())
+            }
+        }
+    }
+
+    /// One request; a refusal is the end of the turn, one way or the other.
+    fn ask(&mut self, request: &Request) -> Result<Response, Leave> {
+        match self.agent.model.ask(request, &self.agent.link) {
+            Ok(Response::Refused { code, .. }) => Err(on_refusal(code, request)),
+            Ok(answer) => Ok(answer),
+            Err(model::Error::Gone(gone)) => Err(gone.into()),
+            Err(model::Error::Io | model::Error::Malformed) => Err(EndReason::Failed.into()),
+        }
+    }
+
+    /// Whether there is any point in the next step.
+    fn check(&self) -> Result<(), Leave> {
+        if !self.is_open()? {
+            return Err(Leave::Closed);
+        }
+        if now_ms() > self.turn.deadline { Err(EndReason::Time.into()) } else { Ok(()) }
+    }
+
+    fn is_open(&self) -> Result<bool, Stop> {
+        self.agent.link.rung()?;
+        Ok(self.agent.inbox.open_turn()?.is_some_and(|open| open.turn == self.turn.turn))
+    }
+
+    fn learn(&mut self, reference: Ref, bytes: u64) {
+        self.agent.known.learn(Entry { reference, bytes, turn: Some(self.turn.turn) });
+    }
+}
+
+fn on_refusal(code: RefusalCode, request: &Request) -> Leave {
+    match code {
+        RefusalCode::Turn => Leave::Closed,
+        RefusalCode::Model => EndReason::Model.into(),
+        RefusalCode::Budget => match request {
+            Request::Generate { .. } => EndReason::ModelCalls.into(),
+            Request::Report { .. } | Request::Result { .. } | Request::Items { .. } => EndReason::ToolCalls.into(),
+        },
+        RefusalCode::Frame
+        | RefusalCode::Seal
+        | RefusalCode::Unknown
+        | RefusalCode::Unsealed
+        | RefusalCode::Order
+        | RefusalCode::Call
+        | RefusalCode::Unavailable => EndReason::Failed.into(),
+    }
+}

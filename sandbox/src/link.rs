@@ -1,0 +1,144 @@
+//! This side of the link: the handshake's frames, then bells.
+//!
+//! Never polls on a timer, and never blocks on a host that does not read its bells. Next: `agent`.
+
+use ironclaw_contract::seam::link::BELL;
+use ironclaw_contract::seam::socket;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{MsgFlags, recv, send};
+use serde::Serialize;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use zeroize::Zeroizing;
+
+/// Bells that one read takes; all of them mean the same.
+const BELLS_AT_ONCE: usize = 64;
+
+/// The other end of the link is closed: the session is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the host closed the link")]
+pub struct Gone;
+
+/// The socketpair that ties this process to the host.
+pub struct Link(UnixStream);
+
+impl Link {
+    /// Takes over the descriptor.
+    pub fn new(descriptor: OwnedFd) -> Self {
+        Self(UnixStream::from(descriptor))
+    }
+
+    /// Writes one frame of the handshake.
+    pub fn say(&mut self, frame: &impl Serialize) -> io::Result<()> {
+        socket::write_frame(&mut self.0, frame)
+    }
+
+    /// Reads one frame of the handshake, and nothing behind it; `None` if the host closed instead.
+    pub fn hear(&mut self) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+        Ok(socket::read_frame(&mut self.0)?.map(Zeroizing::new))
+    }
+
+    /// Tells the host to look at the outbound queue.
+    pub fn ring(&self) -> Result<(), Gone> {
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+        loop {
+            match send(self.0.as_raw_fd(), &[BELL], flags) {
+                Err(Errno::EINTR) => {}
+                // A full buffer holds bells that were not heard yet; one more would say nothing new.
+                Ok(_) | Err(Errno::EAGAIN) => return Ok(()),
+                Err(_) => return Err(Gone),
+            }
+        }
+    }
+
+    /// Sleeps until the host rings.
+    pub fn wait(&self) -> Result<(), Gone> {
+        self.take(MsgFlags::empty()).map(drop)
+    }
+
+    /// Takes the bells that have rung, without waiting; whether there were any.
+    pub fn rung(&self) -> Result<bool, Gone> {
+        self.take(MsgFlags::MSG_DONTWAIT)
+    }
+
+    /// Sleeps until `other` can be read; takes bells meanwhile, and notices when the host goes.
+    pub fn wait_for(&self, other: BorrowedFd<'_>) -> Result<(), Gone> {
+        loop {
+            let mut both = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN), PollFd::new(other, PollFlags::POLLIN)];
+            match poll(&mut both, PollTimeout::NONE) {
+                Ok(_) => {}
+                Err(Errno::EINTR) => continue,
+                Err(_) => return Err(Gone),
+            }
+            let [link, other] = both.map(|one| one.any().unwrap_or(true));
+            if link {
+                self.rung()?;
+            }
+            if other {
+                return Ok(());
+            }
+        }
+    }
+
+    fn take(&self, flags: MsgFlags) -> Result<bool, Gone> {
+        let mut bells = [0; BELLS_AT_ONCE];
+        loop {
+            match recv(self.0.as_raw_fd(), &mut bells, flags) {
+                Err(Errno::EINTR) => {}
+                Ok(0) => return Err(Gone),
+                Ok(_) => return Ok(true),
+                Err(Errno::EAGAIN) => return Ok(false),
+                Err(_) => return Err(Gone),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn pair() -> (UnixStream, Link) {
+        let (host, sandbox) = UnixStream::pair().expect("a socketpair");
+        (host, Link::new(sandbox.into()))
+    }
+
+    #[test]
+    fn the_end_of_the_link_is_noticed_however_one_waits() {
+        let (host, link) = pair();
+        let (other, _kept) = UnixStream::pair().expect("a socketpair");
+        drop(host);
+        assert_eq!(link.wait(), Err(Gone));
+        assert_eq!(link.rung(), Err(Gone));
+        assert_eq!(link.wait_for(other.as_fd()), Err(Gone));
+        assert_eq!(link.ring(), Err(Gone));
+    }
+
+    #[test]
+    fn many_bells_are_one() {
+        let (mut host, link) = pair();
+        host.write_all(&[BELL; 7]).expect("rung");
+        assert_eq!(link.wait(), Ok(()));
+        assert_eq!(link.rung(), Ok(false));
+    }
+
+    #[test]
+    fn a_host_that_does_not_listen_blocks_nobody() {
+        let (_host, link) = pair();
+        for _ in 0..100_000 {
+            link.ring().expect("the host is there");
+        }
+    }
+
+    #[test]
+    fn a_frame_takes_no_bell_with_it() {
+        let (mut host, mut link) = pair();
+        socket::write_frame(&mut host, &"welcome").expect("written");
+        host.write_all(&[BELL]).expect("rung");
+        assert_eq!(link.hear().expect("read").expect("a frame").as_slice(), b"\"welcome\"");
+        assert_eq!(link.rung(), Ok(true));
+    }
+}

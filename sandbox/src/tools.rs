@@ -1,0 +1,107 @@
+//! The tools that run in this process: four, all on the files of the workspace.
+//!
+//! None reaches anything else, and what they say carries no authority: the host seals it as a stranger's word.
+//! Next: `tools/workspace` for what a path may be, `tools/requests` for the calls that go out as rows.
+
+pub mod files;
+pub mod requests;
+pub mod search;
+pub mod workspace;
+
+use ironclaw_contract::canonical;
+use ironclaw_contract::seam::limits::{ARGUMENTS_BYTES_MAX, BODY_BYTES_MAX, FRAME_BYTES_MAX};
+use serde::de::DeserializeOwned;
+use std::io;
+use std::path::Path;
+use workspace::Workspace;
+
+/// Bytes of a result; what the host takes, less a line that says what is missing.
+pub const RESULT_BYTES_MAX: usize = BODY_BYTES_MAX - 1024;
+/// Bytes of a result as JSON writes it, where a control character takes six; less the rest of its frame.
+const RESULT_JSON_BYTES_MAX: usize = FRAME_BYTES_MAX - 4096;
+
+/// What a tool says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Whether it did what was asked.
+    pub ok: bool,
+    /// Its result, or a sentence that says why not.
+    pub body: String,
+}
+
+/// Why a tool did not do what was asked. Each is a sentence for the model.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No such tool here.
+    #[error("there is no local tool {0:?}")]
+    UnknownTool(String),
+    /// Arguments that the tool does not take.
+    #[error("cannot read the arguments of {tool}: {source}")]
+    Arguments {
+        /// Which tool.
+        tool: &'static str,
+        /// What is wrong.
+        source: canonical::Error,
+    },
+    /// A path that is refused, or a file that cannot be worked on.
+    #[error(transparent)]
+    Workspace(#[from] workspace::Error),
+    /// A pattern that is no regular expression, or too large a one.
+    #[error("cannot search: {0}")]
+    Pattern(String),
+}
+
+/// The local tools, and the one directory that they work in.
+#[derive(Debug)]
+pub struct Tools {
+    workspace: Workspace,
+}
+
+impl Tools {
+    /// Opens the workspace; everything afterwards is found from this descriptor and not by its name.
+    ///
+    /// # Errors
+    /// Those of opening a directory.
+    pub fn open(workspace: &Path) -> io::Result<Self> {
+        Ok(Self { workspace: Workspace::open(workspace)? })
+    }
+
+    /// Runs one call with the arguments that the host recorded, as canonical JSON.
+    pub fn run(&self, tool: &str, arguments: &str) -> Outcome {
+        let said = match tool {
+            "read_file" => parse("read_file", arguments).and_then(|call| Ok(files::read(&self.workspace, &call)?)),
+            "write_file" => parse("write_file", arguments).and_then(|call| Ok(files::write(&self.workspace, &call)?)),
+            "list_dir" => parse("list_dir", arguments).and_then(|call| Ok(files::list(&self.workspace, &call)?)),
+            "search_files" => parse("search_files", arguments).and_then(|call| search::run(&self.workspace, &call)),
+            other => Err(Error::UnknownTool(other.to_owned())),
+        };
+        match said {
+            Ok(body) => Outcome { ok: true, body },
+            Err(error) => Outcome { ok: false, body: error.to_string() },
+        }
+    }
+}
+
+fn parse<T: DeserializeOwned>(tool: &'static str, arguments: &str) -> Result<T, Error> {
+    let limits = canonical::Limits::bytes(ARGUMENTS_BYTES_MAX);
+    canonical::from_slice(arguments.as_bytes(), limits).map_err(|source| Error::Arguments { tool, source })
+}
+
+/// How much of a text fits into a result: bytes up to a character boundary.
+fn that_fits(text: &str) -> usize {
+    let mut json = 0;
+    for (at, character) in text.char_indices() {
+        json += match character {
+            '"' | '\\' => 2,
+            '\0'..='\x1f' => 6,
+            other => other.len_utf8(),
+        };
+        if json > RESULT_JSON_BYTES_MAX || at + character.len_utf8() > RESULT_BYTES_MAX {
+            return at;
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests;

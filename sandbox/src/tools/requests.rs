@@ -1,0 +1,146 @@
+//! The calls that leave this process as rows: actions for the host to judge, and words for a destination.
+//!
+//! A name that is not on the list is refused, never mapped to a near one; nothing is filled in but the name itself.
+//! Next: `ironclaw_contract::seam::action`.
+
+use ironclaw_contract::canonical;
+use ironclaw_contract::seam::action::{self, Action};
+use ironclaw_contract::seam::change::{ChangeKind, Payload};
+use ironclaw_contract::seam::limits::{ARGUMENTS_BYTES_MAX, NAME_BYTES_MAX, ROW_BYTES_MAX};
+use ironclaw_contract::seam::message::Kind;
+use ironclaw_contract::seam::outbound::Chat;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Why a call makes no row. A sentence for the model.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No such request.
+    #[error("there is no request {0:?}")]
+    Unknown(String),
+    /// Arguments that are not the request's.
+    #[error("cannot read the arguments of {tool}: {source}")]
+    Arguments {
+        /// Which tool.
+        tool: String,
+        /// What is wrong.
+        source: canonical::Error,
+    },
+    /// Arguments that make no action.
+    #[error("{0}")]
+    Action(#[from] action::Error),
+    /// Longer than a row can be.
+    #[error("send_message: a destination has 1 to {NAME_BYTES_MAX} bytes, and the row at most {ROW_BYTES_MAX}")]
+    Bounds,
+}
+
+/// Arguments of `send_message`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SendMessage {
+    to: String,
+    text: String,
+}
+
+/// Arguments of `request_capability_change`.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CapabilityChange {
+    kind: ChangeKind,
+    payload: Payload,
+    #[serde(default)]
+    reason: String,
+}
+
+/// Kind and content of the row that stands for a call.
+///
+/// # Errors
+/// [`Error`]; then there is no row.
+pub fn row(tool: &str, arguments: &str) -> Result<(Kind, String), Error> {
+    match tool {
+        "send_message" => send(parse(tool, arguments)?),
+        "schedule_task" | "ask_user_question" | "skill_install" => {
+            let mut fields: serde_json::Map<String, serde_json::Value> = parse(tool, arguments)?;
+            // What the arguments themselves call `action` would win over the name of the call.
+            if fields.insert("action".into(), tool.into()).is_some() {
+                return Err(Error::Unknown("action".into()));
+            }
+            system(&fields)
+        }
+        "request_capability_change" => {
+            let CapabilityChange { kind, payload, reason } = parse(tool, arguments)?;
+            system(&serde_json::json!({ "action": kind, "payload": payload, "reason": reason }))
+        }
+        other => Err(Error::Unknown(other.to_owned())),
+    }
+}
+
+fn parse<T: DeserializeOwned>(tool: &str, arguments: &str) -> Result<T, Error> {
+    let limits = canonical::Limits::bytes(ARGUMENTS_BYTES_MAX);
+    let parsed = canonical::from_slice(arguments.as_bytes(), limits);
+    parsed.map_err(|source| Error::Arguments { tool: tool.to_owned(), source })
+}
+
+fn system(action: &impl Serialize) -> Result<(Kind, String), Error> {
+    let action = Action::parse(&canonical::to_string(action))?;
+    Ok((Kind::System, action.to_json()))
+}
+
+fn send(SendMessage { to, text }: SendMessage) -> Result<(Kind, String), Error> {
+    let named = (1..=NAME_BYTES_MAX).contains(&to.len());
+    let content = canonical::to_string(&Chat::Send { to, text });
+    if named && content.len() <= ROW_BYTES_MAX { Ok((Kind::Chat, content)) } else { Err(Error::Bounds) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_exactly_a_request_makes_no_row() {
+        for (tool, arguments) in [
+            ("exec", r#"{"command":"rm"}"#),
+            ("persona", r#"{"payload":{},"reason":""}"#),
+            ("Schedule_Task", r#"{"prompt":"p"}"#),
+            ("schedule_task", r#"{"prompt":"p","action":"persona"}"#),
+            ("schedule_task", r#"{"prompt":"p","action":"schedule_task"}"#),
+            ("schedule_task", r#"{"prompt":""}"#),
+            ("schedule_task", r#"{"prompt":"p","command":"c"}"#),
+            ("schedule_task", r#"["p"]"#),
+            ("ask_user_question", r#"{"question":"q","question":"r"}"#),
+            ("skill_install", r#"{"skill":"s","version":"1","payload":{}}"#),
+            ("skill_install", r#"{"skill":"","version":"1"}"#),
+            ("request_capability_change", r#"{"kind":"skill_install","payload":{},"reason":""}"#),
+            ("request_capability_change", r#"{"kind":"schedule_task","payload":{},"reason":""}"#),
+            ("request_capability_change", r#"{"kind":"persona","payload":"text","reason":""}"#),
+            ("request_capability_change", r#"{"kind":"persona","payload":{},"reason":"","approved":true}"#),
+            ("send_message", r#"{"to":"","text":"t"}"#),
+            ("send_message", r#"{"to":"x","text":"t","turn":"other"}"#),
+            ("send_message", r#"{"to":"x"}"#),
+        ] {
+            assert!(row(tool, arguments).is_err(), "{tool} {arguments}");
+        }
+    }
+
+    #[test]
+    fn every_request_becomes_the_row_of_the_contract() {
+        let text = |tool: &str, arguments: &str| row(tool, arguments).expect("a row");
+        assert_eq!(
+            text("send_message", r#"{"text":"hi","to":"family"}"#),
+            (Kind::Chat, r#"{"send":{"text":"hi","to":"family"}}"#.to_owned())
+        );
+        assert_eq!(
+            text("schedule_task", r#"{"prompt":"p","recurrence":"daily"}"#),
+            (Kind::System, r#"{"action":"schedule_task","prompt":"p","recurrence":"daily"}"#.to_owned())
+        );
+        assert_eq!(
+            text("skill_install", r#"{"payload":{"skill":"s","version":"1.0.0"}}"#).1,
+            r#"{"action":"skill_install","payload":{"skill":"s","version":"1.0.0"},"reason":""}"#
+        );
+        for kind in ChangeKind::ALL {
+            let arguments = format!(r#"{{"kind":"{kind}","payload":{{"a":1}},"reason":"r"}}"#);
+            let (_, content) = text("request_capability_change", &arguments);
+            assert_eq!(Action::parse(&content).expect("reads back").name(), kind.name());
+        }
+    }
+}

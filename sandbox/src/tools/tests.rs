@@ -1,0 +1,322 @@
+//! Every known way out of the workspace, and then what the tools are for.
+
+use super::*;
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use nix::sys::stat::{Mode, SFlag, mknod};
+use nix::unistd::mkfifo;
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tempfile::TempDir;
+
+/// A workspace, and beside it what must not be reached.
+struct Stage {
+    root: TempDir,
+    tools: Tools,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        fs::create_dir(root.path().join("workspace")).expect("made");
+        fs::create_dir(root.path().join("outside")).expect("made");
+        fs::write(root.path().join("outside/secret"), "the secret").expect("written");
+        let tools = Tools::open(&root.path().join("workspace")).expect("opened");
+        Self { root, tools }
+    }
+
+    fn inside(&self, name: &str) -> PathBuf {
+        self.root.path().join("workspace").join(name)
+    }
+
+    fn outside(&self) -> PathBuf {
+        self.root.path().join("outside")
+    }
+
+    fn run(&self, tool: &str, arguments: serde_json::Value) -> Outcome {
+        self.tools.run(tool, &arguments.to_string())
+    }
+
+    #[track_caller]
+    fn said(&self, tool: &str, arguments: serde_json::Value) -> String {
+        let outcome = self.run(tool, arguments);
+        assert!(outcome.ok, "{}", outcome.body);
+        outcome.body
+    }
+
+    /// No tool works on this path, each says so by its name, and what is outside is as it was.
+    #[track_caller]
+    fn refuses(&self, path: &str, sentence: &str) {
+        for (tool, arguments) in [
+            ("read_file", json!({ "path": path })),
+            ("write_file", json!({ "path": path, "content": "overwritten" })),
+            ("write_file", json!({ "path": path, "content": "overwritten", "append": true })),
+            ("list_dir", json!({ "path": path })),
+            ("search_files", json!({ "path": path, "pattern": "." })),
+        ] {
+            let outcome = self.run(tool, arguments);
+            assert!(!outcome.ok && outcome.body.contains(sentence), "{tool} of {path:?}: {}", outcome.body);
+        }
+        assert_eq!(fs::read_to_string(self.outside().join("secret")).expect("still there"), "the secret");
+        assert_eq!(fs::read_dir(self.outside()).expect("listed").count(), 1, "nothing came to it");
+    }
+}
+
+#[test]
+fn a_path_that_leaves_the_workspace_is_refused() {
+    let stage = Stage::new();
+    for path in ["..", "../outside/secret", "a/../../outside/secret", "/workspace/../outside/secret", "./../outside"] {
+        stage.refuses(path, "`..`");
+    }
+    for path in ["/etc/passwd", "/", "/workspaces/x", "//workspace/x", "/workspace-of-another/x", "/in/inbound.db"] {
+        stage.refuses(path, "outside of /workspace");
+    }
+    let outside = stage.outside().join("secret");
+    stage.refuses(outside.to_str().expect("UTF-8"), "outside of /workspace");
+}
+
+#[test]
+fn a_path_that_no_file_can_have_is_refused() {
+    let stage = Stage::new();
+    let long_name = "n".repeat(256);
+    let long_path = "a/".repeat(600);
+    let deep = "d/".repeat(33);
+    for path in ["", "a\0b", &long_name, &long_path, &deep] {
+        stage.refuses(path, "a path has at most");
+    }
+    let outcome = stage.run("read_file", json!({ "path": "line\nbreak" }));
+    assert_eq!(outcome.body, "cannot read line\\nbreak: No such file or directory (os error 2)");
+}
+
+#[test]
+fn a_link_is_refused_wherever_it_stands_on_the_path() {
+    let stage = Stage::new();
+    fs::create_dir(stage.inside("real")).expect("made");
+    symlink(stage.outside().join("secret"), stage.inside("file")).expect("linked");
+    symlink(stage.outside(), stage.inside("directory")).expect("linked");
+    symlink("../../outside", stage.inside("real/middle")).expect("linked");
+    symlink("real", stage.inside("harmless")).expect("linked");
+    symlink("nowhere", stage.inside("dangling")).expect("linked");
+    for path in ["file", "directory", "directory/secret", "real/middle/secret", "real/middle", "harmless/x", "dangling"]
+    {
+        stage.refuses(path, "links are not followed");
+    }
+    assert!(!stage.inside("nowhere").exists(), "a write through a dangling link would have made it");
+    assert!(!stage.said("search_files", json!({ "pattern": "secret" })).contains("the secret"));
+}
+
+#[test]
+fn a_magic_link_is_a_link() {
+    let tools = Tools::open(Path::new("/proc/self")).expect("opened");
+    for path in ["root/etc/passwd", "cwd/Cargo.toml", "exe", "fd/0"] {
+        let outcome = tools.run("read_file", &json!({ "path": path }).to_string());
+        assert!(!outcome.ok && outcome.body.contains("links are not followed"), "{path}: {}", outcome.body);
+    }
+}
+
+#[test]
+fn a_pipe_a_socket_or_a_device_is_refused_and_does_not_block() {
+    let stage = Stage::new();
+    mkfifo(&stage.inside("pipe"), Mode::S_IRWXU).expect("made");
+    #[allow(clippy::disallowed_types, reason = "the test makes what the sandbox must refuse")]
+    let _socket = std::os::unix::net::UnixListener::bind(stage.inside("socket")).expect("bound");
+    let null = nix::sys::stat::makedev(1, 3);
+    let device = mknod(&stage.inside("device"), SFlag::S_IFCHR, Mode::S_IRWXU, null).is_ok();
+    for name in ["pipe", "socket", "device"].into_iter().filter(|name| *name != "device" || device) {
+        for (tool, arguments) in [
+            ("read_file", json!({ "path": name })),
+            ("write_file", json!({ "path": name, "content": "x" })),
+            ("write_file", json!({ "path": name, "content": "x", "append": true })),
+            ("search_files", json!({ "path": name, "pattern": "." })),
+        ] {
+            let outcome = stage.run(tool, arguments);
+            assert!(!outcome.ok && outcome.body.contains("neither a regular file"), "{tool}: {}", outcome.body);
+        }
+    }
+    let listing = stage.said("list_dir", json!({}));
+    assert!(listing.contains("special pipe\nspecial socket\n"), "{listing}");
+    drop(UnixStream::connect(stage.inside("socket")).expect("nobody took it away"));
+}
+
+#[test]
+fn a_directory_that_is_swapped_for_a_link_meanwhile_leads_nowhere() {
+    const ROUNDS: usize = 3000;
+    let stage = Stage::new();
+    fs::create_dir(stage.inside("d")).expect("made");
+    fs::write(stage.inside("d/secret"), "harmless").expect("written");
+    symlink(stage.outside(), stage.inside("l")).expect("linked");
+    let done = AtomicBool::new(false);
+    let (mut refused, mut worked) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (a, b) = (stage.inside("d"), stage.inside("l"));
+            while !done.load(Ordering::Relaxed) {
+                renameat2(AT_FDCWD, &a, AT_FDCWD, &b, RenameFlags::RENAME_EXCHANGE).expect("swapped");
+            }
+        });
+        for round in 0..ROUNDS {
+            let (tool, arguments) = match round % 3 {
+                0 => ("read_file", json!({ "path": "d/secret" })),
+                1 => ("write_file", json!({ "path": "d/secret", "content": "harmless" })),
+                _ => ("list_dir", json!({ "path": "d" })),
+            };
+            let outcome = stage.run(tool, arguments);
+            assert!(!outcome.body.contains("the secret"), "{}", outcome.body);
+            if outcome.ok { worked += 1 } else { refused += 1 }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(refused + worked, ROUNDS);
+    assert_eq!(fs::read_to_string(stage.outside().join("secret")).expect("read"), "the secret");
+    assert_eq!(fs::read_dir(stage.outside()).expect("listed").count(), 1);
+}
+
+#[test]
+fn arguments_that_are_not_exactly_the_tool_s_are_refused() {
+    let stage = Stage::new();
+    for (tool, arguments) in [
+        ("read_file", r#"{"path":"x","follow_links":true}"#),
+        ("read_file", r#"{"path":"x","path":"y"}"#),
+        ("read_file", r#"{"path":"x","offset":-1}"#),
+        ("read_file", r"{}"),
+        ("read_file", r#"["x"]"#),
+        ("write_file", r#"{"path":"x"}"#),
+        ("write_file", r#"{"path":"x","content":1}"#),
+        ("search_files", r#"{"pattern":"("}"#),
+        ("search_files", r#"{"pattern":"(a{1000}){1000}"}"#),
+        ("run_command", r#"{"command":"id"}"#),
+        ("Read_File", r#"{"path":"x"}"#),
+    ] {
+        assert!(!stage.tools.run(tool, arguments).ok, "{tool} {arguments}");
+    }
+    assert_eq!(stage.run("run_command", json!({})).body, r#"there is no local tool "run_command""#);
+}
+
+#[test]
+fn what_was_written_is_read_back_unchanged() {
+    let stage = Stage::new();
+    let content = "first\r\n\u{202e}second\u{0}\n[Tool result for x] <tool_result>\n\tno last line break";
+    stage.said("write_file", json!({ "path": "/workspace/a/b/c.txt", "content": content }));
+    assert_eq!(stage.said("read_file", json!({ "path": "a/b/c.txt" })), content);
+    stage.said("write_file", json!({ "path": "a/b/c.txt", "content": "!", "append": true }));
+    assert_eq!(stage.said("read_file", json!({ "path": "./a//b/c.txt" })), format!("{content}!"));
+    stage.said("write_file", json!({ "path": "new", "content": "", "append": true }));
+    assert_eq!(stage.said("read_file", json!({ "path": "new" })), "");
+    assert_eq!(stage.said("list_dir", json!({ "path": "/workspace" })), "directory a\nfile 0 new\n");
+    assert_eq!(stage.said("list_dir", json!({ "path": "a/b" })), format!("file {} c.txt\n", content.len() + 1));
+}
+
+#[test]
+fn a_write_replaces_the_name_and_keeps_the_mode() {
+    let stage = Stage::new();
+    fs::write(stage.inside("script"), "old").expect("written");
+    fs::set_permissions(stage.inside("script"), fs::Permissions::from_mode(0o755)).expect("set");
+    fs::hard_link(stage.inside("script"), stage.inside("second name")).expect("linked");
+    stage.said("write_file", json!({ "path": "script", "content": "new" }));
+    assert_eq!(fs::metadata(stage.inside("script")).expect("there").permissions().mode() & 0o777, 0o755);
+    assert_eq!(
+        stage.said("read_file", json!({ "path": "second name" })),
+        "old",
+        "a hard link is a file like any other"
+    );
+    assert_eq!(fs::read_dir(stage.inside("")).expect("listed").count(), 2, "no draft is left");
+}
+
+#[test]
+fn a_write_that_cannot_be_says_why_and_leaves_nothing() {
+    let stage = Stage::new();
+    fs::create_dir(stage.inside("directory")).expect("made");
+    fs::write(stage.inside("file"), "x").expect("written");
+    for (path, sentence) in [
+        ("directory", "directory is a directory"),
+        (".", ". is a directory"),
+        ("/workspace", ". is a directory"),
+        ("file/below", "cannot write file/below: Not a directory"),
+    ] {
+        let outcome = stage.run("write_file", json!({ "path": path, "content": "y" }));
+        assert!(!outcome.ok && outcome.body.contains(sentence), "{}", outcome.body);
+    }
+    assert_eq!(stage.said("list_dir", json!({})), "directory directory\nfile 1 file\n");
+    let large = fs::File::options().write(true).open(stage.inside("file")).expect("opened");
+    large.set_len(files::FILE_BYTES_MAX).expect("sparse");
+    let outcome = stage.run("write_file", json!({ "path": "file", "content": "y", "append": true }));
+    assert!(outcome.body.contains("at most 67108864 bytes"), "{}", outcome.body);
+}
+
+#[test]
+fn a_file_that_does_not_fit_is_read_in_parts_that_make_the_whole() {
+    let stage = Stage::new();
+    let content = "0123456789é\u{1}".repeat(40_000);
+    fs::write(stage.inside("long"), &content).expect("written");
+    let (mut offset, mut whole) = (0, String::new());
+    while offset < content.len() {
+        let mut part = stage.said("read_file", json!({ "path": "long", "offset": offset }));
+        assert!(part.len() <= BODY_BYTES_MAX);
+        let frame = serde_json::to_vec(&part).expect("JSON").len();
+        assert!(frame <= FRAME_BYTES_MAX - 1024, "{frame}");
+        if let Some((text, note)) = part.clone().rsplit_once("\n[bytes ") {
+            assert!(note.starts_with(&format!("{offset} to ")) && note.contains("of 520000"), "{note}");
+            part = text.to_owned();
+        }
+        offset += part.len();
+        whole.push_str(&part);
+    }
+    assert!(whole == content);
+    assert_eq!(
+        stage.said("read_file", json!({ "path": "long", "offset": 3, "limit": 5 })),
+        "34567\n[bytes 3 to 8 of 520000; go on with offset 8]"
+    );
+    for offset in [11, 520_001] {
+        let outcome = stage.run("read_file", json!({ "path": "long", "offset": offset }));
+        assert!(outcome.body.contains("is not where a character"), "{}", outcome.body);
+    }
+    assert_eq!(stage.said("read_file", json!({ "path": "long", "offset": 520_000 })), "");
+}
+
+#[test]
+fn a_file_that_is_no_text_is_not_guessed_at() {
+    let stage = Stage::new();
+    fs::write(stage.inside("binary"), [b'a', 0xff, 0xfe]).expect("written");
+    fs::write(stage.inside("cut"), &"é".as_bytes()[..1]).expect("written");
+    assert_eq!(stage.run("read_file", json!({ "path": "binary" })).body, "binary is not UTF-8 text: 3 bytes");
+    assert_eq!(stage.run("read_file", json!({ "path": "cut" })).body, "cut is not UTF-8 text: 1 bytes");
+}
+
+#[test]
+fn a_listing_shows_what_there_is_and_says_when_there_is_more() {
+    let stage = Stage::new();
+    assert_eq!(stage.said("list_dir", json!({})), "[empty]\n");
+    fs::write(stage.inside("two\nfile 9 lines"), "").expect("written");
+    symlink("/etc/passwd", stage.inside("shown")).expect("linked");
+    assert_eq!(stage.said("list_dir", json!({})), "link shown\nfile 0 two\\nfile 9 lines\n");
+    for number in 0..files::ENTRIES_MAX {
+        fs::write(stage.inside(&format!("f{number}")), "").expect("written");
+    }
+    let listing = stage.said("list_dir", json!({}));
+    assert_eq!(listing.lines().count(), files::ENTRIES_MAX + 1);
+    assert!(listing.ends_with("[more than 1000 entries; the others are not shown]\n"));
+}
+
+#[test]
+fn a_search_finds_lines_in_order_and_says_what_it_left_out() {
+    let stage = Stage::new();
+    fs::create_dir_all(stage.inside("a/b")).expect("made");
+    fs::write(stage.inside("a/b/one.txt"), "needle 1\nhay\nneedle 2\n").expect("written");
+    fs::write(stage.inside("z.txt"), format!("{}needle", "é".repeat(300))).expect("written");
+    fs::write(stage.inside("binary"), [0xff; 10]).expect("written");
+    fs::write(stage.inside("large"), "needle\n".repeat(200_000)).expect("written");
+    symlink(stage.outside(), stage.inside("link")).expect("linked");
+    assert_eq!(
+        stage.said("search_files", json!({ "pattern": "^need.e" })),
+        "a/b/one.txt:1: needle 1\na/b/one.txt:3: needle 2\n\
+         [2 lines in 2 files; 3 links, special, large or non-text files left out]"
+    );
+    let cut = stage.said("search_files", json!({ "pattern": "^needle", "max": 1, "path": "a/b" }));
+    assert_eq!(cut, "a/b/one.txt:1: needle 1\n[1 lines in 1 files; stopped early, there may be more]");
+    let long = stage.said("search_files", json!({ "pattern": "needle", "path": "z.txt" }));
+    assert_eq!(long, format!("z.txt:1: {} […]\n[1 lines in 1 files]", "é".repeat(200)));
+    assert_eq!(stage.said("search_files", json!({ "pattern": "needle", "path": "a" })).lines().count(), 3);
+}

@@ -1,0 +1,338 @@
+//! Ways into the workspace and none out of it: paths are parsed once, and walked one name at a time.
+//!
+//! A link is never followed, `..` is never a step, and only plain files and directories are opened. Whoever swaps a
+//! directory for a link between two steps is refused at the next. Next: `files`.
+
+use nix::dir::{Dir, Type};
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// Bytes of a path.
+pub const PATH_BYTES_MAX: usize = 1024;
+/// Bytes of one name in it; more than any file system here takes.
+pub const NAME_BYTES_MAX: usize = 255;
+/// Names in a path.
+pub const PATH_NAMES_MAX: usize = 32;
+/// What the workspace is called in the jail, and so in what a model writes.
+const ROOT: &str = "/workspace";
+
+/// Why a path is not worked on. Each is a sentence that names it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Absolute, and not below `/workspace`.
+    #[error("refused {0}: outside of /workspace")]
+    Outside(Shown),
+    /// Holds `..`.
+    #[error("refused {0}: `..` is not a way to anywhere here")]
+    Parent(Shown),
+    /// A link somewhere on it, or the thing itself.
+    #[error("refused {0}: links are not followed")]
+    Link(Shown),
+    /// Something that is neither a file nor a directory.
+    #[error("refused {0}: neither a regular file nor a directory")]
+    Special(Shown),
+    /// Too long, too deep, or with a NUL byte.
+    #[error(
+        "refused {0}: a path has at most {PATH_BYTES_MAX} bytes, {PATH_NAMES_MAX} names of {NAME_BYTES_MAX} bytes, and no NUL byte"
+    )]
+    Malformed(Shown),
+    /// A directory where a file is meant.
+    #[error("{0} is a directory")]
+    IsDirectory(Shown),
+    /// The file holds something else than text.
+    #[error("{path} is not UTF-8 text: {bytes} bytes")]
+    NotText {
+        /// Which.
+        path: Shown,
+        /// Its size.
+        bytes: u64,
+    },
+    /// An offset past the end, or inside a character.
+    #[error("{path} has {bytes} bytes, and {offset} is not where a character of it begins")]
+    Offset {
+        /// Which.
+        path: Shown,
+        /// Its size.
+        bytes: u64,
+        /// Where reading should have begun.
+        offset: u64,
+    },
+    /// The file would grow past a bound.
+    #[error("refused {path}: a file has at most {bytes_max} bytes")]
+    TooLarge {
+        /// Which.
+        path: Shown,
+        /// The bound.
+        bytes_max: u64,
+    },
+    /// What the system says.
+    #[error("cannot {what} {path}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: Shown,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+/// A path as a sentence shows it: shortened, and on one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown(String);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Characters of a path that a sentence shows.
+const SHOWN_CHARACTERS_MAX: usize = 200;
+
+fn shown(text: &str) -> Shown {
+    let start: String = text.chars().take(SHOWN_CHARACTERS_MAX).collect();
+    let rest = if start.len() < text.len() { "…" } else { "" };
+    Shown(on_one_line(&start) + rest)
+}
+
+/// A name as it is, unless it holds control characters: a line break in it would look like a line of its own.
+pub(super) fn on_one_line(name: &str) -> String {
+    if name.contains(char::is_control) { name.escape_debug().collect() } else { name.to_owned() }
+}
+
+/// A path below the workspace: names without a slash, none of them `.` or `..`. No name at all is the workspace itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Below {
+    names: Vec<String>,
+}
+
+impl Below {
+    /// The workspace itself.
+    pub const ROOT: Self = Self { names: Vec::new() };
+
+    /// Reads a path that is relative, or absolute below `/workspace`.
+    ///
+    /// # Errors
+    /// [`Error::Outside`], [`Error::Parent`] or [`Error::Malformed`].
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        if text.is_empty() || text.len() > PATH_BYTES_MAX || text.contains('\0') {
+            return Err(Error::Malformed(shown(text)));
+        }
+        let relative = match text.strip_prefix(ROOT) {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
+            _ if text.starts_with('/') => return Err(Error::Outside(shown(text))),
+            _ => text,
+        };
+        let names: Vec<String> =
+            relative.split('/').filter(|name| !matches!(*name, "" | ".")).map(str::to_owned).collect();
+        if names.iter().any(|name| name == "..") {
+            return Err(Error::Parent(shown(text)));
+        }
+        if names.len() > PATH_NAMES_MAX || names.iter().any(|name| name.len() > NAME_BYTES_MAX) {
+            return Err(Error::Malformed(shown(text)));
+        }
+        Ok(Self { names })
+    }
+
+    /// The path one name further down; `None` past the bounds of a path.
+    pub fn join(&self, name: &str) -> Option<Self> {
+        let mut names = self.names.clone();
+        names.push(name.to_owned());
+        Self::parse(&names.join("/")).ok().filter(|below| below.names == names)
+    }
+
+    /// It, for a sentence.
+    pub fn shown(&self) -> Shown {
+        if self.names.is_empty() { shown(".") } else { shown(&self.names.join("/")) }
+    }
+
+    /// All of it, for a result.
+    pub fn text(&self) -> String {
+        on_one_line(&self.names.join("/"))
+    }
+
+    /// The names of the directories above, and the last name; `None` for the workspace itself.
+    fn split(&self) -> Option<(&[String], &str)> {
+        self.names.split_last().map(|(last, above)| (above, last.as_str()))
+    }
+}
+
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name; bytes that are not UTF-8 are shown as `\xNN`, and such an entry cannot be opened.
+    pub name: String,
+    /// What it is.
+    pub kind: EntryKind,
+}
+
+/// What an entry of a directory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file of so many bytes.
+    File(u64),
+    /// A directory.
+    Directory,
+    /// A symbolic link; shown, never followed.
+    Link,
+    /// A pipe, a socket or a device; shown, never opened.
+    Special,
+}
+
+/// The directory that the local tools work in.
+#[derive(Debug)]
+pub struct Workspace {
+    root: OwnedFd,
+}
+
+/// How a directory is opened on the way: not its links, and nothing but directories.
+const STEP: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+/// How a file is opened: a pipe does not block, a terminal is not taken over, a link is refused.
+const FILE: OFlag = OFlag::O_NONBLOCK.union(OFlag::O_NOCTTY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+
+impl Workspace {
+    /// Opens the directory once.
+    ///
+    /// # Errors
+    /// Those of `open(2)`.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        Ok(Self { root: openat(AT_FDCWD, path, flags, Mode::empty())? })
+    }
+
+    /// Opens a regular file for reading.
+    ///
+    /// # Errors
+    /// [`Error`], also for a link, a directory, a pipe, a socket or a device.
+    pub fn read(&self, path: &Below) -> Result<(File, FileStat), Error> {
+        self.file(path, OFlag::O_RDONLY, "read")
+    }
+
+    /// Opens a regular file that exists for writing at its end.
+    ///
+    /// # Errors
+    /// As [`Workspace::read`].
+    pub fn append(&self, path: &Below) -> Result<(File, FileStat), Error> {
+        self.file(path, OFlag::O_WRONLY | OFlag::O_APPEND, "write")
+    }
+
+    fn file(&self, path: &Below, access: OFlag, what: &'static str) -> Result<(File, FileStat), Error> {
+        let Some((above, name)) = path.split() else { return Err(Error::IsDirectory(path.shown())) };
+        let directory = self.walk(above, path, what)?;
+        let file = openat(&directory, name, access | FILE, Mode::empty()).map_err(|e| refusal(e, what, path))?;
+        let stat = fstat(&file).map_err(|e| refusal(e, what, path))?;
+        match kind(&stat) {
+            EntryKind::File(_) => Ok((File::from(file), stat)),
+            EntryKind::Directory => Err(Error::IsDirectory(path.shown())),
+            EntryKind::Link | EntryKind::Special => Err(Error::Special(path.shown())),
+        }
+    }
+
+    /// The directory that holds the file of this path, made with those above it if it is missing, and the file's name.
+    ///
+    /// # Errors
+    /// [`Error`], also if something on the way is no directory.
+    pub fn make_way<'a>(&self, path: &'a Below) -> Result<(OwnedFd, &'a str), Error> {
+        let Some((above, name)) = path.split() else { return Err(Error::IsDirectory(path.shown())) };
+        let mut directory = self.again()?;
+        for step in above {
+            match mkdirat(&directory, step.as_str(), Mode::S_IRWXU | Mode::S_IRWXG | Mode::S_IRWXO) {
+                Ok(()) | Err(Errno::EEXIST) => {}
+                Err(error) => return Err(refusal(error, "make a directory for", path)),
+            }
+            directory = self.step(&directory, step, path, "write")?;
+        }
+        Ok((directory, name))
+    }
+
+    /// The entries of a directory, at most `max` of them and whether there are more; sorted by name.
+    ///
+    /// # Errors
+    /// As [`Workspace::read`], for a directory.
+    pub fn list(&self, path: &Below, max: usize) -> Result<(Vec<Entry>, bool), Error> {
+        let refused = |error| refusal(error, "list", path);
+        let directory = match path.split() {
+            None => self.again()?,
+            Some((above, name)) => {
+                let above = self.walk(above, path, "list")?;
+                self.step(&above, name, path, "list")?
+            }
+        };
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let readable = openat(&directory, ".", flags, Mode::empty()).map_err(refused)?;
+        let mut entries = Vec::new();
+        for entry in Dir::from_fd(readable).map_err(refused)?.iter() {
+            let entry = entry.map_err(refused)?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            if entries.len() == max {
+                entries.sort_unstable_by(|a: &Entry, b: &Entry| a.name.cmp(&b.name));
+                return Ok((entries, true));
+            }
+            let kind = match entry.file_type() {
+                Some(Type::Directory) => EntryKind::Directory,
+                Some(Type::Symlink) => EntryKind::Link,
+                // Its size, and on some file systems its type, is not in the directory.
+                _ => match fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+                    Ok(stat) => kind(&stat),
+                    Err(Errno::ENOENT) => continue,
+                    Err(error) => return Err(refused(error)),
+                },
+            };
+            let name = name.to_bytes();
+            let name = std::str::from_utf8(name).map_or_else(|_| name.escape_ascii().to_string(), str::to_owned);
+            entries.push(Entry { name, kind });
+        }
+        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok((entries, false))
+    }
+
+    fn walk(&self, names: &[String], path: &Below, what: &'static str) -> Result<OwnedFd, Error> {
+        names.iter().try_fold(self.again()?, |directory, name| self.step(&directory, name, path, what))
+    }
+
+    fn step(&self, above: &OwnedFd, name: &str, path: &Below, what: &'static str) -> Result<OwnedFd, Error> {
+        openat(above, name, STEP, Mode::empty()).map_err(|error| match error {
+            // With O_DIRECTORY a link is "not a directory", and the sentence should say which of the two.
+            Errno::ENOTDIR => match fstatat(above, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+                Ok(stat) if kind(&stat) == EntryKind::Link => Error::Link(path.shown()),
+                _ => refusal(error, what, path),
+            },
+            error => refusal(error, what, path),
+        })
+    }
+
+    fn again(&self) -> Result<OwnedFd, Error> {
+        openat(&self.root, ".", STEP, Mode::empty()).map_err(|error| refusal(error, "open", &Below::ROOT))
+    }
+}
+
+/// What the system says about a path, as a sentence.
+pub(super) fn refusal(error: Errno, what: &'static str, path: &Below) -> Error {
+    match error {
+        Errno::ELOOP => Error::Link(path.shown()),
+        // Opening a socket or a pipe that nobody reads.
+        Errno::ENXIO => Error::Special(path.shown()),
+        Errno::EISDIR => Error::IsDirectory(path.shown()),
+        error => Error::System { what, path: path.shown(), source: error.into() },
+    }
+}
+
+/// What a file is.
+pub(super) fn kind(stat: &FileStat) -> EntryKind {
+    match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
+        SFlag::S_IFREG => EntryKind::File(u64::try_from(stat.st_size).unwrap_or(0)),
+        SFlag::S_IFDIR => EntryKind::Directory,
+        SFlag::S_IFLNK => EntryKind::Link,
+        _ => EntryKind::Special,
+    }
+}

@@ -1,0 +1,318 @@
+//! A host of a few lines: it makes the queues, answers on the model socket, and looks at what was written.
+
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::{BootId, CallId, ItemId, MessageId, SessionId, TurnId};
+use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Routing, Turn};
+use ironclaw_contract::seam::link::{BELL, FromSandbox, Hello, TurnLimits, Welcome};
+use ironclaw_contract::seam::message::{Author, Kind, Span};
+use ironclaw_contract::seam::outbound::{Found, OutboundReader, RawRow};
+use ironclaw_contract::seam::seal::{ItemKind, Ref};
+use ironclaw_contract::seam::socket::{Call, Item, Request, Response, Verdict, read_frame, write_frame};
+use ironclaw_sandbox::link::Link;
+use ironclaw_sandbox::{Places, launch};
+use std::convert::Infallible;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Nothing here takes this long; a test that waits longer has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub const KEY: [u8; 32] = [7; 32];
+
+pub const LIMITS: TurnLimits =
+    TurnLimits { model_calls_max: 4, tool_calls_max: 4, result_bytes_max: 1000, context_bytes_max: 10_000 };
+
+/// What the model socket does with a request.
+pub enum Answer {
+    Say(Response),
+    HangUp,
+}
+
+pub struct Host {
+    root: TempDir,
+    pub places: Places,
+    link: Option<UnixStream>,
+    inbound: InboundWriter,
+    asked: Receiver<Request>,
+    answers: Sender<Answer>,
+    /// What `items` lists, in pages of two.
+    pub items: Arc<Mutex<Vec<Item>>>,
+    boot: BootId,
+    seq: u64,
+    cursor: u64,
+    sandbox: Option<JoinHandle<Result<(), launch::Error>>>,
+}
+
+impl Host {
+    /// Queues, socket and workspace, and nobody who uses them yet.
+    pub fn prepare() -> Self {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let places = Places::below(&root.path().canonicalize().expect("exists"));
+        for place in [&places.inbound, &places.outbound, &places.workspace, &places.run] {
+            std::fs::create_dir(place).expect("made");
+        }
+        let inbound = InboundWriter::open(&places.inbound_db(), &SessionKey::new(KEY)).expect("made");
+        let items = Arc::new(Mutex::new(Vec::new()));
+        let (asked, answers) = serve_model(&places.model_socket(), Arc::clone(&items));
+        let (boot, seq, cursor) = (BootId::new(), 0, 0);
+        Self { root, places, link: None, inbound, asked, answers, items, boot, seq, cursor, sandbox: None }
+    }
+
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// A sandbox in a thread of this process, without its walls, that waits for its welcome.
+    pub fn launch(&mut self) -> Hello {
+        let (host, sandbox) = UnixStream::pair().expect("a socketpair");
+        let places = self.places.clone();
+        self.sandbox = Some(std::thread::spawn(move || launch::serve(Link::new(sandbox.into()), &places)));
+        self.attach(host)
+    }
+
+    /// Takes the other end of the link of a sandbox that was started somehow.
+    pub fn attach(&mut self, link: UnixStream) -> Hello {
+        self.set_link(link);
+        match self.hear() {
+            FromSandbox::Hello(hello) => hello,
+            FromSandbox::Fatal(fatal) => panic!("{}", fatal.fatal),
+        }
+    }
+
+    pub fn set_link(&mut self, link: UnixStream) {
+        link.set_read_timeout(Some(PATIENCE)).expect("set");
+        self.link = Some(link);
+    }
+
+    pub fn close_link(&mut self) {
+        drop(self.link.take());
+    }
+
+    /// A sandbox that has its key and has rung.
+    pub fn welcomed(limits: TurnLimits) -> Self {
+        let mut host = Self::prepare();
+        host.launch();
+        host.say(&welcome(limits));
+        host.bell();
+        host
+    }
+
+    pub fn hear(&mut self) -> FromSandbox {
+        let frame = read_frame(self.link()).expect("read").expect("a frame");
+        serde_json::from_slice(&frame).expect("a frame of the handshake")
+    }
+
+    pub fn say(&mut self, welcome: &Welcome) {
+        write_frame(self.link(), welcome).expect("written");
+    }
+
+    pub fn link(&mut self) -> &mut UnixStream {
+        self.link.as_mut().expect("the link is open")
+    }
+
+    pub fn ring(&mut self) {
+        self.link().write_all(&[BELL]).expect("rung");
+    }
+
+    /// Waits for one bell.
+    pub fn bell(&mut self) {
+        let mut byte = [0];
+        self.link().read_exact(&mut byte).expect("a bell");
+        assert_eq!(byte, [BELL]);
+    }
+
+    /// Closes the link, and says how the sandbox ended.
+    pub fn close(&mut self) -> Result<(), launch::Error> {
+        self.close_link();
+        self.ended()
+    }
+
+    /// Waits for the end of the sandbox.
+    pub fn ended(&mut self) -> Result<(), launch::Error> {
+        self.sandbox.take().expect("was launched").join().expect("no panic")
+    }
+
+    /// A message in the queue, of a turn or as context.
+    pub fn project(&mut self, text: &str, trigger: bool) -> MessageIn {
+        let id = MessageId::new();
+        let message = MessageIn {
+            id,
+            seq: self.next_seq(),
+            kind: Kind::Chat,
+            timestamp: 1,
+            platform_id: Some("p".into()),
+            channel_type: Some("loopback".into()),
+            thread_id: None,
+            spans: vec![Span { author: Author::Quoted, bytes: text.len() }],
+            source_session_id: None,
+            on_wake: false,
+            trigger,
+            sender: "loopback:p".into(),
+            principal: "per_x".into(),
+            hop: 0,
+            seal: self.sealed_as(id.item(), ItemKind::Message, self.seq),
+            content: text.into(),
+        };
+        self.inbound.project(|inbound| inbound.message(&message)).expect("projected");
+        message
+    }
+
+    /// Opens a turn that answers these messages, and rings.
+    pub fn open(&mut self, messages: &[&MessageIn]) -> Turn {
+        self.open_until(messages, i64::MAX)
+    }
+
+    pub fn open_until(&mut self, messages: &[&MessageIn], deadline: i64) -> Turn {
+        let messages = messages.iter().map(|message| message.id).collect();
+        let turn = Turn { turn: TurnId::new(), messages, deadline, open: true };
+        self.put(&turn);
+        self.ring();
+        turn
+    }
+
+    /// Closes a turn, without a bell.
+    pub fn close_turn(&mut self, turn: &Turn) {
+        self.put(&Turn { open: false, ..turn.clone() });
+    }
+
+    fn put(&mut self, turn: &Turn) {
+        let routing = Routing {
+            channel_type: "loopback".into(),
+            platform_id: "p".into(),
+            thread_id: Some("t".into()),
+            outbound_cursor: self.cursor,
+        };
+        let project = |inbound: &ironclaw_contract::seam::inbound::Projection<'_>| {
+            inbound.turn(turn)?;
+            inbound.routing(&routing)
+        };
+        self.inbound.project(project).expect("projected");
+    }
+
+    /// The next request on the model socket that is not `items`.
+    pub fn asked(&self) -> Request {
+        self.asked.recv_timeout(PATIENCE).expect("a request")
+    }
+
+    /// The refs of the next request, which must be `generate`.
+    pub fn asked_to_generate(&self) -> Vec<u64> {
+        match self.asked() {
+            Request::Generate { refs, .. } => refs
+                .into_iter()
+                .map(|context| match context {
+                    ironclaw_contract::seam::socket::Context::Ref(reference) => reference.seq,
+                    ironclaw_contract::seam::socket::Context::Text(text) => panic!("words without a seal: {text:?}"),
+                })
+                .collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn answer(&self, response: Response) {
+        self.answers.send(Answer::Say(response)).expect("somebody waits");
+    }
+
+    pub fn hang_up(&self) {
+        self.answers.send(Answer::HangUp).expect("somebody waits");
+    }
+
+    /// Answers with an output.
+    pub fn answer_output(&mut self, bytes: u64, calls: Vec<Call>) -> Ref {
+        let item = self.sealed(ItemKind::Output);
+        self.answer(Response::Output { item: item.clone(), bytes, calls });
+        item
+    }
+
+    /// Answers with a result.
+    pub fn answer_result(&mut self, bytes: u64) -> Ref {
+        let item = self.sealed(ItemKind::Result);
+        self.answer(Response::Sealed { item: item.clone(), bytes });
+        item
+    }
+
+    pub fn sealed(&mut self, kind: ItemKind) -> Ref {
+        let seq = self.next_seq();
+        self.sealed_as(ItemId::new(), kind, seq)
+    }
+
+    fn sealed_as(&self, item: ItemId, kind: ItemKind, seq: u64) -> Ref {
+        let (digest, seal) = (Digest::of(b"body"), Digest::of(b"seal"));
+        Ref { item, kind, seq, issued_at: 1, boot: self.boot, digest, seal }
+    }
+
+    fn next_seq(&mut self) -> u64 {
+        self.seq += 2;
+        self.seq
+    }
+
+    /// Everything in the outbound queue.
+    pub fn found(&self) -> Found {
+        let mut reader = OutboundReader::open(&self.places.outbound_db(), &SessionKey::new(KEY)).expect("opened");
+        reader.look(0).expect("in order")
+    }
+
+    pub fn rows(&self) -> Vec<RawRow> {
+        let rows = self.found().rows.into_iter();
+        rows.map(|row| row.check(Ok::<RawRow, Infallible>).unwrap_or_else(|never| match never {})).collect()
+    }
+
+    /// Content and turn of every row.
+    pub fn said(&self) -> Vec<(String, String)> {
+        self.rows().into_iter().map(|row| (row.content, row.turn)).collect()
+    }
+}
+
+pub fn welcome(turn: TurnLimits) -> Welcome {
+    let key = SessionKey::new(KEY).to_hex().to_string();
+    Welcome { session: SessionId::new(), key, turn, failpoint: None }
+}
+
+pub fn call(tool: &str, arguments: &str, verdict: Verdict) -> Call {
+    Call { call_id: CallId::new(), tool: tool.into(), arguments: arguments.into(), verdict }
+}
+
+/// One connection after the other; what is asked goes to the test, which answers in step.
+fn serve_model(path: &Path, items: Arc<Mutex<Vec<Item>>>) -> (Receiver<Request>, Sender<Answer>) {
+    let listener = UnixListener::bind(path).expect("bound");
+    let (asked, asked_of_test) = channel();
+    let (answers, answers_of_test) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("accepted");
+            while let Ok(Some(frame)) = read_frame(&mut stream) {
+                let request: Request = serde_json::from_slice(&frame).expect("a request of the contract");
+                let answer = if let Request::Items { after_seq } = request {
+                    Answer::Say(page(&items.lock().expect("not poisoned"), after_seq))
+                } else {
+                    let Ok(answer) =
+                        asked.send(request).map_err(drop).and_then(|()| answers_of_test.recv().map_err(drop))
+                    else {
+                        return;
+                    };
+                    answer
+                };
+                match answer {
+                    Answer::Say(response) => {
+                        // The sandbox may have ended meanwhile; then the next read says so.
+                        let _ = write_frame(&mut stream, &response);
+                    }
+                    Answer::HangUp => break,
+                }
+            }
+        }
+    });
+    (asked_of_test, answers)
+}
+
+fn page(items: &[Item], after_seq: u64) -> Response {
+    let newer: Vec<Item> = items.iter().filter(|item| item.reference.seq > after_seq).cloned().collect();
+    let more = newer.len() > 2;
+    Response::Items { items: newer.into_iter().take(2).collect(), more }
+}

@@ -1,0 +1,196 @@
+//! The program itself, as the launcher starts it: two descriptors, no environment, a root of its own.
+
+use crate::host::{Host, LIMITS, call, welcome};
+use ironclaw_contract::seam;
+use ironclaw_contract::seam::link::{FromSandbox, GATE_FD, LINK_FD, Welcome};
+use ironclaw_contract::seam::socket::{Request, Verdict};
+use nix::sched::{CloneFlags, unshare};
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Held while a copy of the program is written and while a process is started: a process that is forked in between
+/// would hold the copy open for writing, and then nobody can execute it.
+static FORK: Mutex<()> = Mutex::new(());
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_ironclaw-sandbox");
+
+#[test]
+fn a_wrong_command_line_exits_with_2() {
+    for arguments in [&["--help"][..], &["--fingerprint", "x"], &["session"], &[""], &[]] {
+        let mut command = Command::new(PROGRAM);
+        // SAFETY: between fork and exec only system calls are made.
+        unsafe {
+            command.pre_exec(|| {
+                // A build tool may have left descriptors of its own there.
+                libc::close(LINK_FD);
+                libc::close(GATE_FD);
+                Ok(())
+            });
+        }
+        let _alone = alone();
+        let output = command.args(arguments).output().expect("runs");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).starts_with("usage: "), "{arguments:?}");
+    }
+}
+
+#[test]
+fn it_says_its_fingerprint_and_its_version() {
+    let _alone = alone();
+    let said = |argument| String::from_utf8(Command::new(PROGRAM).arg(argument).output().expect("runs").stdout);
+    assert_eq!(said("--fingerprint").expect("UTF-8"), seam::fingerprint() + "\n");
+    assert_eq!(said("--version").expect("UTF-8"), format!("ironclaw-sandbox {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+fn alone() -> MutexGuard<'static, ()> {
+    FORK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The program with its link and its gate, in a root that holds what the loader needs and the four places.
+struct Jailed {
+    child: Child,
+    link: Option<UnixStream>,
+    gate: UnixStream,
+}
+
+impl Jailed {
+    fn start(root: &Path) -> Self {
+        let _alone = alone();
+        copy_program(root);
+        let ((link, its_link), (gate, its_gate)) =
+            (UnixStream::pair().expect("a pair"), UnixStream::pair().expect("a pair"));
+        gate.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+        let mut command = Command::new("/program");
+        command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let root = root.to_owned();
+        // SAFETY: between fork and exec only system calls are made, and nothing that another thread could hold.
+        unsafe {
+            command.pre_exec(move || {
+                let both = [its_link.as_raw_fd(), its_gate.as_raw_fd()];
+                // First to numbers above all that are in use, so that neither overwrites the other.
+                let aside = both.map(|descriptor| libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 64));
+                for (descriptor, number) in aside.into_iter().zip([LINK_FD, GATE_FD]) {
+                    nix::errno::Errno::result(libc::dup2(descriptor, number))?;
+                }
+                if libc::geteuid() != 0 {
+                    unshare(CloneFlags::CLONE_NEWUSER)?;
+                }
+                nix::unistd::chroot(&root)?;
+                nix::unistd::chdir("/")?;
+                Ok(())
+            });
+        }
+        let child = command.spawn().expect("started");
+        Self { child, link: Some(link), gate }
+    }
+
+    /// What process 1 of the jail does.
+    fn open_gate(&mut self) {
+        self.gate.read_exact(&mut [0]).expect("the program is loaded");
+        self.gate.write_all(b"!").expect("it waits");
+    }
+
+    fn ended(&mut self) -> ExitStatus {
+        self.child.wait().expect("ended")
+    }
+}
+
+/// The program and the libraries that `ldd` names, at the same places below `root`.
+fn copy_program(root: &Path) {
+    std::fs::copy(PROGRAM, root.join("program")).expect("copied");
+    let listed = Command::new("ldd").arg(PROGRAM).output().expect("ldd runs").stdout;
+    for library in String::from_utf8(listed).expect("UTF-8").split_whitespace().filter(|word| word.starts_with('/')) {
+        let target = root.join(library.trim_start_matches('/'));
+        std::fs::create_dir_all(target.parent().expect("has one")).expect("made");
+        std::fs::copy(library, target).expect("copied");
+    }
+}
+
+#[test]
+fn behind_its_walls_it_works_through_a_turn() {
+    let mut host = Host::prepare();
+    let mut jailed = Jailed::start(host.root());
+    jailed.open_gate();
+    let hello = host.attach(jailed.link.take().expect("just made"));
+    assert_eq!(hello.fingerprint, seam::fingerprint());
+    let status = std::fs::read_to_string(format!("/proc/{}/status", jailed.child.id())).expect("read");
+    for line in ["NoNewPrivs:\t1", "Seccomp:\t2", "Threads:\t1"] {
+        assert!(status.contains(line), "{line}");
+    }
+    host.say(&welcome(LIMITS));
+    host.bell();
+    let message = host.project("hello", true);
+    let turn = host.open(&[&message]);
+    host.asked_to_generate();
+    let calls = vec![
+        call("write_file", r#"{"content":"needle\n","path":"a/b"}"#, Verdict::Local),
+        call("search_files", r#"{"pattern":"need[a-z]e"}"#, Verdict::Local),
+        call("list_dir", r#"{"path":"/workspace/a"}"#, Verdict::Local),
+        call("send_message", r#"{"text":"hi","to":"family"}"#, Verdict::Row),
+    ];
+    host.answer_output(0, calls);
+    for expected in ["wrote 7 bytes", "a/b:1: needle\n", "file 7 b\n"] {
+        match host.asked() {
+            Request::Report { ok: true, body, .. } => assert!(body.starts_with(expected), "{body}"),
+            other => panic!("{other:?}"),
+        }
+        host.answer_result(1);
+    }
+    host.bell();
+    assert!(matches!(host.asked(), Request::Result { .. }));
+    host.answer_result(1);
+    host.asked_to_generate();
+    let reply = host.answer_output(1, Vec::new());
+    host.bell();
+    assert_eq!(host.said().last(), Some(&(format!(r#"{{"reply":"{}"}}"#, reply.item), turn.turn.to_string())));
+    host.close_link();
+    assert_eq!(jailed.ended().code(), Some(0));
+}
+
+#[test]
+fn a_jail_that_is_not_whole_is_said_and_no_hello() {
+    let mut host = Host::prepare();
+    std::fs::remove_dir(&host.places.workspace).expect("removed");
+    let mut jailed = Jailed::start(host.root());
+    jailed.open_gate();
+    host.set_link(jailed.link.take().expect("just made"));
+    let FromSandbox::Fatal(fatal) = host.hear() else { panic!("hello from a jail with a hole") };
+    assert!(fatal.fatal.starts_with("cannot lock down: Landlock"), "{}", fatal.fatal);
+    assert_eq!(jailed.ended().code(), Some(1));
+}
+
+#[test]
+fn a_gate_that_closes_ends_it() {
+    let host = Host::prepare();
+    let mut jailed = Jailed::start(host.root());
+    drop(std::mem::replace(&mut jailed.gate, UnixStream::pair().expect("a pair").0));
+    assert_eq!(jailed.ended().code(), Some(1));
+}
+
+#[test]
+fn the_fail_point_kills_it_between_commit_and_bell() {
+    let mut host = Host::prepare();
+    let mut jailed = Jailed::start(host.root());
+    jailed.open_gate();
+    host.attach(jailed.link.take().expect("just made"));
+    host.say(&Welcome { failpoint: Some("outbound_commit".into()), ..welcome(LIMITS) });
+    if !cfg!(feature = "failpoints") {
+        assert!(matches!(host.hear(), FromSandbox::Fatal(_)));
+        assert_eq!(jailed.ended().code(), Some(1));
+        return;
+    }
+    host.bell();
+    let message = host.project("hello", true);
+    host.open(&[&message]);
+    host.asked_to_generate();
+    host.answer_output(1, Vec::new());
+    assert_eq!(jailed.ended().signal(), Some(libc::SIGKILL));
+    assert_eq!(host.rows().len(), 1, "the row is durable");
+    assert_eq!(host.link().read(&mut [0]).expect("the end"), 0, "and no bell rang");
+}

@@ -1,0 +1,326 @@
+//! Turns from the first bell to the last row.
+
+use crate::host::{Host, LIMITS, call};
+use ironclaw_contract::ids::TurnId;
+use ironclaw_contract::seam::inbound::Turn;
+use ironclaw_contract::seam::link::TurnLimits;
+use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_contract::seam::socket::{Item, RefusalCode, Request, Response, Verdict};
+
+/// Opens a turn with one message; the model was asked about it.
+fn begun(host: &mut Host) -> Turn {
+    let message = host.project("hello", true);
+    let turn = host.open(&[&message]);
+    assert_eq!(host.asked_to_generate(), [message.seq]);
+    turn
+}
+
+/// The turn ended with exactly this row, and the sandbox still answers the next one.
+#[track_caller]
+fn ends_with(mut host: Host, turn: &Turn, content: &str) {
+    host.bell();
+    assert_eq!(host.said(), [(content.to_owned(), turn.turn.to_string())]);
+    host.ring();
+    host.close_turn(turn);
+    let message = host.project("again", true);
+    let next = host.open(&[&message]);
+    let refs = host.asked_to_generate();
+    assert_eq!(refs.last(), Some(&message.seq));
+    let reply = host.answer_output(1, Vec::new());
+    host.bell();
+    let said = host.said();
+    assert_eq!(said.len(), 2);
+    assert_eq!(said[1], (format!(r#"{{"reply":"{}"}}"#, reply.item), next.turn.to_string()));
+    host.close().expect("a clean end");
+}
+
+fn refused(code: RefusalCode) -> Response {
+    Response::Refused { code, message: "no".into() }
+}
+
+#[test]
+fn a_question_gets_one_row_that_names_the_output() {
+    let mut host = Host::welcomed(LIMITS);
+    let (first, second) = (host.project("hello", true), host.project("and", true));
+    let turn = host.open(&[&first, &second]);
+    assert_eq!(host.asked_to_generate(), [2, 4]);
+    let output = host.answer_output(5, Vec::new());
+    host.bell();
+    let rows = host.rows();
+    assert_eq!(rows.len(), 1);
+    let row = &rows[0];
+    assert_eq!(row.content, format!(r#"{{"reply":"{}"}}"#, output.item));
+    assert_eq!((row.kind.as_str(), row.call_id.as_deref()), ("chat", None));
+    assert_eq!(row.in_reply_to, Some(second.id.to_string()));
+    assert_eq!(row.turn, turn.turn.to_string());
+    assert_eq!(row.channel_type.as_deref(), Some("loopback"));
+    assert_eq!((row.platform_id.as_deref(), row.thread_id.as_deref()), (Some("p"), Some("t")));
+    assert!(host.found().progress.iter().all(|note| note.value == "completed"), "no commit but the reply's");
+    host.close().expect("a clean end");
+}
+
+#[test]
+fn calls_are_settled_in_their_order_and_their_results_go_into_the_next_request() {
+    let mut host = Host::welcomed(LIMITS);
+    let turn = begun(&mut host);
+    let refusal = host.sealed(ItemKind::Result);
+    let calls = vec![
+        call("exec", "{}", Verdict::Refused { item: refusal, bytes: 10 }),
+        call("write_file", r#"{"content":"note","path":"a/n.txt"}"#, Verdict::Local),
+        call("schedule_task", r#"{"prompt":"p","recurrence":"daily"}"#, Verdict::Row),
+        call("send_message", r#"{"text":"hi","to":"family"}"#, Verdict::Row),
+    ];
+    host.answer_output(0, calls.clone());
+
+    let local = Request::Report {
+        turn: turn.turn,
+        call_id: calls[1].call_id,
+        ok: true,
+        body: "wrote 4 bytes to a/n.txt, which has 4 bytes now".into(),
+    };
+    assert_eq!(host.asked(), local);
+    assert_eq!(std::fs::read_to_string(host.places.workspace.join("a/n.txt")).expect("written"), "note");
+    host.answer_result(20);
+    for (number, kind, content) in [
+        (2, "system", r#"{"action":"schedule_task","prompt":"p","recurrence":"daily"}"#),
+        (3, "chat", r#"{"send":{"text":"hi","to":"family"}}"#),
+    ] {
+        host.bell();
+        assert_eq!(host.asked(), Request::Result { turn: turn.turn, call_id: calls[number].call_id });
+        let row = host.rows().pop().expect("a row");
+        assert_eq!((row.kind.as_str(), row.content.as_str()), (kind, content));
+        assert_eq!(row.call_id, Some(calls[number].call_id.to_string()));
+        assert_eq!((row.in_reply_to, row.turn), (None, turn.turn.to_string()));
+        host.answer_result(20);
+    }
+    assert_eq!(host.asked_to_generate(), [2, 4, 6, 8, 10, 12]);
+    let progress = host.found().progress;
+    assert!(progress.iter().any(|note| note.key == turn.messages[0].to_string() && note.value == "processing"));
+    assert!(progress.iter().any(|note| note.key == "turn" && note.value == turn.turn.to_string()));
+    let output = host.answer_output(5, Vec::new());
+    host.bell();
+    let rows = host.rows();
+    assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [1, 3, 5]);
+    assert_eq!(rows[2].content, format!(r#"{{"reply":"{}"}}"#, output.item));
+    host.close().expect("a clean end");
+}
+
+#[test]
+fn a_local_tool_that_fails_is_reported_as_such() {
+    let mut host = Host::welcomed(LIMITS);
+    let turn = begun(&mut host);
+    let calls = vec![
+        call("read_file", r#"{"path":"../../etc/passwd"}"#, Verdict::Local),
+        call("schedule_task", r#"{"prompt":""}"#, Verdict::Row),
+    ];
+    host.answer_output(0, calls.clone());
+    for (call, sentence) in calls.iter().zip(["`..` is not a way", "field prompt must be"]) {
+        match host.asked() {
+            Request::Report { call_id, ok: false, body, turn: of } => {
+                assert!(body.contains(sentence), "{body}");
+                assert_eq!((call_id, of), (call.call_id, turn.turn));
+            }
+            other => panic!("{other:?}"),
+        }
+        host.answer_result(20);
+    }
+    host.asked_to_generate();
+    assert!(host.rows().is_empty(), "what makes no action makes no row");
+    host.answer_output(1, Vec::new());
+    host.bell();
+    host.close().expect("a clean end");
+}
+
+#[test]
+fn too_many_tool_calls_end_the_turn_before_any_of_them_runs() {
+    let mut host = Host::welcomed(LIMITS);
+    let turn = begun(&mut host);
+    let write = |n: u32| call("write_file", &format!(r#"{{"content":"","path":"{n}"}}"#), Verdict::Local);
+    host.answer_output(0, (0..5).map(write).collect());
+    let workspace = host.places.workspace.clone();
+    ends_with(host, &turn, r#"{"end":"tool_calls"}"#);
+    assert_eq!(std::fs::read_dir(workspace).map_or(0, Iterator::count), 0);
+}
+
+#[test]
+fn too_many_requests_to_the_model_end_the_turn() {
+    let mut host = Host::welcomed(LIMITS);
+    let turn = begun(&mut host);
+    for round in 0..LIMITS.model_calls_max {
+        if round > 0 {
+            host.asked_to_generate();
+        }
+        host.answer_output(0, vec![call("list_dir", "{}", Verdict::Local)]);
+        host.asked();
+        host.answer_result(1);
+    }
+    ends_with(host, &turn, r#"{"end":"model_calls"}"#);
+}
+
+#[test]
+fn too_many_bytes_of_results_end_the_turn() {
+    let mut host = Host::welcomed(LIMITS);
+    let turn = begun(&mut host);
+    host.answer_output(0, vec![call("list_dir", "{}", Verdict::Local)]);
+    host.asked();
+    host.answer_result(LIMITS.result_bytes_max + 1);
+    ends_with(host, &turn, r#"{"end":"bytes"}"#);
+}
+
+#[test]
+fn a_turn_that_outgrows_the_context_ends() {
+    let mut host = Host::welcomed(TurnLimits { context_bytes_max: 100, ..LIMITS });
+    let turn = begun(&mut host);
+    host.answer_output(0, vec![call("list_dir", "{}", Verdict::Local)]);
+    host.asked();
+    host.answer_result(101);
+    ends_with(host, &turn, r#"{"end":"bytes"}"#);
+}
+
+#[test]
+fn a_turn_past_its_deadline_ends() {
+    let mut host = Host::welcomed(LIMITS);
+    let message = host.project("hello", true);
+    let turn = host.open_until(&[&message], 1);
+    ends_with(host, &turn, r#"{"end":"time"}"#);
+}
+
+#[test]
+fn a_model_that_says_nothing_ends_the_turn() {
+    let mut host = Host::welcomed(LIMITS);
+    let turn = begun(&mut host);
+    host.answer_output(0, Vec::new());
+    ends_with(host, &turn, r#"{"end":"empty"}"#);
+}
+
+#[test]
+fn a_message_that_is_not_in_the_queue_ends_the_turn() {
+    let mut host = Host::welcomed(LIMITS);
+    let mut message = host.project("hello", true);
+    message.id = ironclaw_contract::ids::MessageId::new();
+    let turn = host.open(&[&message]);
+    ends_with(host, &turn, r#"{"end":"failed"}"#);
+}
+
+#[test]
+fn a_refusal_ends_the_turn_and_is_not_asked_about_again() {
+    for (code, reason) in [
+        (RefusalCode::Budget, "model_calls"),
+        (RefusalCode::Model, "model"),
+        (RefusalCode::Seal, "failed"),
+        (RefusalCode::Order, "failed"),
+        (RefusalCode::Unavailable, "failed"),
+    ] {
+        let mut host = Host::welcomed(LIMITS);
+        let turn = begun(&mut host);
+        host.answer(refused(code));
+        ends_with(host, &turn, &format!(r#"{{"end":"{reason}"}}"#));
+    }
+    for (code, reason) in [(RefusalCode::Budget, "tool_calls"), (RefusalCode::Call, "failed")] {
+        let mut host = Host::welcomed(LIMITS);
+        let turn = begun(&mut host);
+        host.answer_output(0, vec![call("list_dir", "{}", Verdict::Local)]);
+        host.asked();
+        host.answer(refused(code));
+        ends_with(host, &turn, &format!(r#"{{"end":"{reason}"}}"#));
+    }
+}
+
+#[test]
+fn an_answer_to_another_question_ends_the_turn() {
+    let mut host = Host::welcomed(LIMITS);
+    let turn = begun(&mut host);
+    host.answer_result(1);
+    ends_with(host, &turn, r#"{"end":"failed"}"#);
+}
+
+#[test]
+fn a_turn_that_the_host_closed_is_dropped_without_a_row() {
+    let close_then_answer: [fn(&mut Host); 3] = [
+        |host| {
+            host.answer_output(1, Vec::new());
+        },
+        |host| {
+            host.answer_output(0, vec![call("write_file", r#"{"content":"","path":"n"}"#, Verdict::Local)]);
+        },
+        |host| host.answer(refused(RefusalCode::Turn)),
+    ];
+    for answer in close_then_answer {
+        let mut host = Host::welcomed(LIMITS);
+        let turn = begun(&mut host);
+        host.close_turn(&turn);
+        answer(&mut host);
+        let next = begun_after(&mut host);
+        assert!(host.rows().is_empty());
+        assert!(!host.places.workspace.join("n").exists(), "its calls are not run");
+        let reply = host.answer_output(1, Vec::new());
+        host.bell();
+        assert_eq!(host.said(), [(format!(r#"{{"reply":"{}"}}"#, reply.item), next.to_string())]);
+        host.close().expect("a clean end");
+    }
+}
+
+fn begun_after(host: &mut Host) -> TurnId {
+    let message = host.project("next", true);
+    let turn = host.open(&[&message]);
+    assert_eq!(host.asked_to_generate().last(), Some(&message.seq));
+    turn.turn
+}
+
+#[test]
+fn the_end_of_the_link_ends_it_in_the_middle_of_a_request() {
+    let mut host = Host::welcomed(LIMITS);
+    begun(&mut host);
+    host.close().expect("a clean end");
+    assert!(host.rows().is_empty());
+}
+
+#[test]
+fn a_broken_connection_is_made_anew_once() {
+    let mut host = Host::welcomed(LIMITS);
+    let turn = begun(&mut host);
+    host.hang_up();
+    host.asked_to_generate();
+    host.answer_output(0, vec![call("list_dir", "{}", Verdict::Local)]);
+    host.asked();
+    host.hang_up();
+    host.asked();
+    host.hang_up();
+    ends_with(host, &turn, r#"{"end":"failed"}"#);
+}
+
+#[test]
+fn several_bells_for_one_turn_are_one() {
+    let mut host = Host::welcomed(LIMITS);
+    for _ in 0..5 {
+        host.ring();
+    }
+    let turn = begun(&mut host);
+    for _ in 0..5 {
+        host.ring();
+    }
+    let reply = host.answer_output(1, Vec::new());
+    ends_with(host, &turn, &format!(r#"{{"reply":"{}"}}"#, reply.item));
+}
+
+#[test]
+fn earlier_items_and_the_words_of_others_are_seen_in_their_order_and_each_once() {
+    let mut host = Host::prepare();
+    let first = host.project("first", true);
+    let output = host.sealed(ItemKind::Output);
+    let of_another = host.project("of another", false);
+    let waiting = host.project("waits", true);
+    let earlier = TurnId::new();
+    for (reference, bytes) in [(first.seal.clone(), 5), (output, 7), (of_another.seal.clone(), 10)] {
+        let item = Item { reference, bytes, turn: Some(earlier) };
+        host.items.lock().expect("not poisoned").push(item);
+    }
+    host.launch();
+    host.say(&crate::host::welcome(LIMITS));
+    host.bell();
+    host.open(&[&waiting]);
+    assert_eq!(host.asked_to_generate(), [2, 4, 6, 8]);
+    host.answer_output(1, Vec::new());
+    host.bell();
+    host.close().expect("a clean end");
+}
