@@ -1,0 +1,251 @@
+//! Plays one scenario through a real launcher and prints what happened as JSON.
+//!
+//! A process of its own, because a launcher is forked before there are threads and a test has some.
+//! For tests and benches; never part of an installation. Next: `host/tests/it/jail.rs`.
+#![allow(clippy::print_stdout)]
+
+use ironclaw_host::jail::{Identity, Limits, Mount, Role, Spec, inspect, probe};
+use ironclaw_host::launcher::{self, Entries, Launcher};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [scenario, home, stub] = arguments.as_slice() else {
+        panic!("usage: jail_driver SCENARIO HOME STUB");
+    };
+    if let Some(settings) = scenario.strip_prefix("preflight:") {
+        outer_filter(stub);
+        let found = ironclaw_host::preflight::run(Path::new(settings));
+        println!("{}", serde_json::to_string(&found).expect("plain data"));
+        return;
+    }
+    let handle = launcher::fork(Entries { reader }).expect("the launcher is forked before any thread");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts");
+    let told = runtime.block_on(async {
+        let launcher = Launcher::start(handle).expect("the launcher connects");
+        play(scenario, &launcher, Path::new(home), stub.into()).await
+    });
+    println!("{told}");
+}
+
+/// Puts a container's seccomp filter around this process: `new namespaces` or `mounts` fail with
+/// `EPERM` or `ENOSYS`, as `namespaces:1`.
+fn outer_filter(order: &str) {
+    use seccompiler::{SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule};
+    let Some((what, errno)) = order.split_once(':') else {
+        return;
+    };
+    let user = libc::CLONE_NEWUSER as u64;
+    let new_user = || {
+        let condition = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(user), user);
+        vec![SeccompRule::new(vec![condition.expect("a condition")]).expect("a rule")]
+    };
+    let rules = match what {
+        "namespaces" => vec![(libc::SYS_clone, new_user()), (libc::SYS_unshare, new_user())],
+        "mounts" => vec![(libc::SYS_mount, Vec::new()), (libc::SYS_pivot_root, Vec::new())],
+        other => panic!("no filter {other}"),
+    };
+    let filter = SeccompFilter::new(
+        rules.into_iter().collect(),
+        SeccompAction::Allow,
+        SeccompAction::Errno(errno.parse().expect("an errno")),
+        std::env::consts::ARCH.try_into().expect("a known architecture"),
+    );
+    let program: seccompiler::BpfProgram = filter.and_then(TryInto::try_into).expect("a filter");
+    seccompiler::apply_filter(&program).expect("the filter is installed");
+}
+
+/// The reader of these scenarios: says back what it hears, in capitals.
+fn reader(link: OwnedFd) -> i32 {
+    let mut link = UnixStream::from(link);
+    let mut heard = [0; 16];
+    let variables = std::env::vars_os().count();
+    match link.read(&mut heard) {
+        Ok(length) => {
+            let said = format!("{} {variables}", String::from_utf8_lossy(&heard[..length]).to_uppercase());
+            i32::from(link.write_all(said.as_bytes()).is_err()) + 7
+        }
+        Err(_) => 1,
+    }
+}
+
+fn spec(home: &Path, role: Role) -> Spec {
+    let mount = |name: &str, read_only| Mount { source: home.join(name), target: format!("/{name}"), read_only };
+    let identity = match nix::unistd::geteuid().is_root() {
+        true => Identity::Mapped { uid: 200_001, gid: 200_001 },
+        false => Identity::Own,
+    };
+    Spec {
+        name: "ses_test".into(),
+        role,
+        mounts: vec![mount("in", true), mount("out", false), mount("workspace", false)],
+        identity,
+        limits: Limits { launch_ms: 2_000, ..Limits::default() },
+    }
+}
+
+async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -> Value {
+    let sandbox = |order: &str| Role::Sandbox { program: stub.clone(), args: vec![order.to_owned()] };
+    let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+    let mut spec = spec(home, sandbox("stay"));
+    match scenario {
+        "report" => {
+            spec.role = sandbox("hide");
+            let jailed = launcher.launch(spec.clone(), theirs.into()).await.expect("a jail");
+            (&ours).read_exact(&mut [0]).expect("the stub has hidden itself");
+            let report = jailed.report().expect("a report");
+            json!({ "faults": inspect::verify(&report, &spec).err(), "report": report })
+        }
+        "look" => {
+            spec.role = sandbox("look");
+            let _jailed = launcher.launch(spec, theirs.into()).await.expect("a jail");
+            serde_json::from_str(&read_all(ours)).expect("the stub writes JSON")
+        }
+        "reader" => {
+            spec.role = Role::Reader;
+            let jailed = launcher.launch(spec.clone(), theirs.into()).await.expect("a jail");
+            let faults = inspect::verify(&jailed.report().expect("a report"), &spec).err();
+            (&ours).write_all(b"hello").expect("the reader reads");
+            let heard = read_all(ours);
+            json!({ "faults": faults, "heard": heard, "exit": jailed.exited().await })
+        }
+        "prove" => match probe::prove(launcher, spec).await {
+            Ok(attempts) => json!(attempts),
+            Err(error) => json!({ "error": error.to_string() }),
+        },
+        "abort" => {
+            spec.role = sandbox("abort");
+            let jailed = launcher.launch(spec, theirs.into()).await.expect("a jail");
+            json!({ "exit": jailed.exited().await })
+        }
+        "kill" => {
+            let jailed = launcher.launch(spec, theirs.into()).await.expect("a jail");
+            jailed.kill();
+            json!({ "exit": jailed.exited().await, "left": Path::new(&format!("/proc/{}", jailed.pid)).exists() })
+        }
+        "stay" => {
+            let jailed = launcher.launch(spec, theirs.into()).await.expect("a jail");
+            println!("{}", json!({ "launcher": launcher.pid(), "init": jailed.init_pid, "program": jailed.pid }));
+            launcher.died().await;
+            json!({ "exit": jailed.exited().await, "again": refusal(launcher, self::spec(home, Role::Reader)).await })
+        }
+        "many" => {
+            let others = futures(launcher, &spec).await;
+            json!({ "jails": others })
+        }
+        "abandoned" => {
+            spec.role = sandbox("never-knock");
+            spec.limits.launch_ms = 60_000;
+            let launch = launcher.launch(spec.clone(), theirs.into());
+            let late = tokio::time::timeout(Duration::from_millis(50), launch).await.is_err();
+            // The launcher serves in order, so behind this answer the first jail is being ended.
+            spec.role = Role::Noop { program: "/bin/true".into() };
+            let (_ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+            let jailed = launcher.launch(spec, theirs.into()).await.expect("a jail");
+            jailed.exited().await;
+            let begun = Instant::now();
+            let children = format!("/proc/{0}/task/{0}/children", launcher.pid());
+            let left = || std::fs::read_to_string(&children).is_ok_and(|children| !children.is_empty());
+            while left() && begun.elapsed() < Duration::from_secs(10) {
+                tokio::task::yield_now().await;
+            }
+            json!({ "late": late, "left": left() })
+        }
+        "late" => {
+            spec.role = sandbox("never-knock");
+            spec.limits.launch_ms = 200;
+            let late = spec.clone();
+            // Another launch is served while that one hangs.
+            spec.role = Role::Noop { program: "/bin/true".into() };
+            let begun = Instant::now();
+            let (late, noop) = tokio::join!(refusal(launcher, late), async {
+                let jailed = launcher.launch(spec, theirs.into()).await.expect("a jail");
+                jailed.exited().await;
+                begun.elapsed().as_millis()
+            });
+            json!({ "late": late, "noop_ms": noop, "late_ms": begun.elapsed().as_millis() })
+        }
+        "refusals" => refusals(launcher, home, &spec).await,
+        "noop" => bench(launcher, spec).await,
+        other => panic!("no scenario {other}"),
+    }
+}
+
+async fn futures(launcher: &Launcher, spec: &Spec) -> usize {
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..16 {
+        let (launcher, spec) = (launcher.clone(), spec.clone());
+        tasks.spawn(async move {
+            let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+            let jailed = launcher.launch(spec.clone(), theirs.into()).await.expect("a jail");
+            let verified = inspect::verify(&jailed.report().expect("a report"), &spec).is_ok();
+            drop(ours);
+            verified && jailed.exited().await == launcher::Exit::Code(0)
+        });
+    }
+    tasks.join_all().await.into_iter().filter(|held| *held).count()
+}
+
+async fn refusals(launcher: &Launcher, home: &Path, good: &Spec) -> Value {
+    let with = |change: &dyn Fn(&mut Spec)| {
+        let mut spec = good.clone();
+        change(&mut spec);
+        spec
+    };
+    let link = home.join("a-link");
+    std::os::unix::fs::symlink(home.join("workspace"), &link).expect("a link");
+    let unreadable = home.join("no-program");
+    std::fs::write(&unreadable, b"#!/bin/sh\n").expect("a file");
+    let sandbox = |program: &Path| Role::Sandbox { program: program.into(), args: Vec::new() };
+    let cases: [(&str, Spec); 9] = [
+        ("missing", with(&|s| s.mounts[0].source = home.join("nowhere"))),
+        ("link", with(&|s| s.mounts[2].source = link.clone())),
+        ("file", with(&|s| s.mounts[0].source = unreadable.clone())),
+        ("target", with(&|s| s.mounts[0].target = "/in/../x".into())),
+        ("twice", with(&|s| s.mounts[1].target = "/in".into())),
+        ("no_program", with(&|s| s.role = sandbox(&home.join("nowhere")))),
+        ("not_executable", with(&|s| s.role = sandbox(&unreadable))),
+        ("no_gate", with(&|s| s.role = sandbox(Path::new("/bin/true")))),
+        ("root", with(&|s| s.identity = Identity::Mapped { uid: 0, gid: 0 })),
+    ];
+    let mut told = serde_json::Map::new();
+    for (name, spec) in cases {
+        told.insert(name.into(), refusal(launcher, spec).await);
+    }
+    Value::Object(told)
+}
+
+async fn refusal(launcher: &Launcher, spec: Spec) -> Value {
+    let (_ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+    match launcher.launch(spec, theirs.into()).await {
+        Ok(_) => Value::Null,
+        Err(error) => json!({ "error": error.to_string(), "remedy": error.remedy() }),
+    }
+}
+
+async fn bench(launcher: &Launcher, mut spec: Spec) -> Value {
+    spec.role = Role::Noop { program: "/bin/true".into() };
+    let (mut started, mut ended) = (Vec::new(), Vec::new());
+    for _ in 0..200 {
+        let (_ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        let begun = Instant::now();
+        let jailed = launcher.launch(spec.clone(), theirs.into()).await.expect("a jail");
+        started.push(begun.elapsed().as_micros());
+        jailed.exited().await;
+        ended.push(begun.elapsed().as_micros());
+    }
+    started.sort();
+    ended.sort();
+    json!({ "started_us_p50": started[100], "started_us_p99": started[198], "ended_us_p50": ended[100], "ended_us_p99": ended[198] })
+}
+
+fn read_all(mut link: UnixStream) -> String {
+    let mut text = String::new();
+    let _ = link.read_to_string(&mut text);
+    text
+}

@@ -1,0 +1,128 @@
+//! Agents over the API.
+//!
+//! Only an operator comes here; an agent's own wish for a change goes another way. Next: `registry`.
+
+use super::{Answer, Api, Body, Reply};
+use crate::ledger;
+use crate::pipeline::{Command, Error};
+use crate::refusal::Refusal;
+use crate::registry::{self, AgentDraft, Mode, Person};
+use crate::session::store;
+use crate::state::Tx;
+use crate::tools;
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use ironclaw_contract::operator::{Agent, NewAgent};
+use serde::Deserialize;
+
+/// `GET /v1/agents`
+pub async fn list(State(api): State<Api>) -> Reply<Vec<Agent>> {
+    let list =
+        |tx: &mut Tx<'_>| registry::agents(tx)?.iter().map(|agent| view(tx, agent)).collect::<Result<_, Error>>();
+    Ok(Json(api.pipeline.core().state.read(list).await?))
+}
+
+/// `GET /v1/agents/{agent}`
+pub async fn show(State(api): State<Api>, Path(agent): Path<String>) -> Reply<Agent> {
+    let found = find(&api, agent).await?;
+    Ok(Json(api.pipeline.core().state.read(move |tx| view(tx, &found)).await?))
+}
+
+/// `POST /v1/agents`
+pub async fn create(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Body(new): Body<NewAgent>,
+) -> Reply<Agent> {
+    let core = api.pipeline.core();
+    let model = new.model.unwrap_or_else(|| crate::model::scripted::NAME.to_owned());
+    if core.endpoints.get(&model).is_none() {
+        let names: Vec<&str> = core.endpoints.names().collect();
+        let refusal = Refusal::operator("model_unknown", format!("there is no model endpoint {model:?}"));
+        return Err(refusal.hint(format!("known: {}", names.join(", "))).into());
+    }
+    let draft = AgentDraft {
+        name: new.name,
+        model,
+        persona: new.persona.unwrap_or_default(),
+        enabled_tools: new
+            .enabled_tools
+            .unwrap_or_else(|| tools::WORKSPACE.iter().map(|&tool| tool.to_owned()).collect()),
+    };
+    let made = core
+        .state
+        .write(move |tx| match registry::create_agent(tx, draft, person.id)? {
+            Ok(agent) => Ok::<_, Error>(Ok(view(tx, &agent)?)),
+            Err(refusal) => Ok(Err(refusal)),
+        })
+        .await?;
+    Ok(Json(made?))
+}
+
+/// `DELETE /v1/agents/{agent}`: its sessions are erased with it.
+pub async fn remove(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(agent): Path<String>,
+) -> Reply<Agent> {
+    let found = find(&api, agent).await?;
+    let (of_agent, shown) = (found.id, found.clone());
+    let core = api.pipeline.core();
+    let (view, sessions) = core
+        .state
+        .read(move |tx| {
+            let sessions: Vec<_> = store::all(tx)?.into_iter().filter(|session| session.agent == of_agent).collect();
+            Ok::<_, Error>((view(tx, &shown)?, sessions))
+        })
+        .await?;
+    for session in sessions {
+        let removed = api.pipeline.ask(session.id, Command::Remove).await?;
+        removed.map_err(|message| Answer::from(Refusal::host("session_not_removed", message)))?;
+        api.pipeline.forget(session.id);
+    }
+    core.state.write(move |tx| registry::remove_agent(tx, &found, person.id)).await?;
+    Ok(Json(view))
+}
+
+/// Body of `POST /v1/agents/{agent}/mode`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewMode {
+    mode: String,
+}
+
+/// `POST /v1/agents/{agent}/mode`
+pub async fn set_mode(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(agent): Path<String>,
+    Body(new): Body<NewMode>,
+) -> Reply<serde_json::Value> {
+    let found = find(&api, agent).await?;
+    let mode: Mode = new.mode.parse().map_err(|message: String| Refusal::operator("mode_malformed", message))?;
+    api.pipeline.core().state.write(move |tx| registry::set_mode(tx, found.id, mode, person.id)).await?;
+    Ok(Json(serde_json::json!({ "mode": mode.name() })))
+}
+
+/// The agent of this name or id.
+pub async fn find(api: &Api, agent: String) -> Result<registry::Agent, Answer> {
+    let shown: String = agent.chars().take(64).collect();
+    let found = api.pipeline.core().state.read(move |tx| registry::find_agent(tx, &agent)).await?;
+    found.ok_or_else(|| {
+        let refusal = Refusal::operator("agent_unknown", format!("there is no agent {shown:?}"));
+        refusal.hint("`ironctl agent list` shows who there is; `ironctl agent create NAME` makes one").into()
+    })
+}
+
+fn view(tx: &Tx<'_>, agent: &registry::Agent) -> Result<Agent, Error> {
+    let sessions = store::all(tx)?.iter().filter(|session| session.agent == agent.id).count() as u64;
+    Ok(Agent {
+        id: agent.id.to_string(),
+        name: agent.name.clone(),
+        model: agent.model.clone(),
+        persona: agent.persona.clone(),
+        enabled_tools: agent.enabled_tools.clone(),
+        created_at: ledger::rfc3339(agent.created_at),
+        sessions,
+    })
+}

@@ -1,0 +1,290 @@
+//! The operator's chat over the API: send, wait, follow, look back, and why.
+//!
+//! Everything is read from the record; nothing waits in memory but the waiting itself. Next: `channel::loopback`, `delivery`.
+
+use super::{Answer, Api, Body, Reply, agents, id};
+use crate::channel::{Received, loopback};
+use crate::inbox::{self, Message};
+use crate::ledger;
+use crate::pipeline::{Core, Error};
+use crate::refusal::Refusal;
+use crate::registry::Person;
+use crate::session::store::{self, Origin, Standing};
+use crate::state::Tx;
+use crate::{delivery, items};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::{Extension, Json};
+use ironclaw_contract::ids::MessageId;
+use ironclaw_contract::operator::{HistoryLine, MessageView, NewMessage, Recorded, Stage, Why};
+use ironclaw_contract::seam::message::Author;
+use ironclaw_contract::seam::seal::ItemKind;
+use serde::Deserialize;
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::sync::broadcast::error::RecvError;
+
+/// A long poll lasts this long at most.
+const WAIT_MS_MAX: u64 = 60_000;
+
+/// Lines of history in one answer.
+const HISTORY_MAX: usize = 500;
+
+/// Files of one message.
+const FILES_MAX: usize = 8;
+
+/// `POST /v1/agents/{agent}/messages`
+pub async fn send(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(agent): Path<String>,
+    Body(new): Body<NewMessage>,
+) -> Result<(StatusCode, Json<Recorded>), Answer> {
+    if new.files.len() > FILES_MAX {
+        return Err(Refusal::operator("too_many_files", format!("a message takes at most {FILES_MAX} files")).into());
+    }
+    if let Some(file) =
+        new.files.iter().find(|file| file.name.is_empty() || file.name.len() > 255 || file.name.contains(['/', '\0']))
+    {
+        return Err(Refusal::operator("file_name", format!("{:?} is no file's name", file.name)).into());
+    }
+    let sender = person.id.to_string();
+    let received = Received {
+        channel: loopback::NAME,
+        platform_id: sender.clone(),
+        thread_id: String::new(),
+        sender,
+        event_id: new.event_id,
+        agent,
+        text: new.text,
+        files: new.files.into_iter().map(|file| (file.name, file.text)).collect(),
+    };
+    let recorded = api.pipeline.receive(received).await??;
+    let view = Recorded { message_id: recorded.message.to_string(), session_id: recorded.session.to_string() };
+    Ok((StatusCode::ACCEPTED, Json(view)))
+}
+
+/// Query of `GET /v1/messages/{id}`.
+#[derive(Debug, Deserialize)]
+pub struct Wait {
+    #[serde(default)]
+    wait_ms: u64,
+}
+
+/// `GET /v1/messages/{id}?wait_ms=N`
+pub async fn message(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(message): Path<String>,
+    Query(wait): Query<Wait>,
+) -> Reply<MessageView> {
+    let id = own(&api, &person, &message).await?;
+    let mut events = api.pipeline.core().state.events();
+    let until = tokio::time::Instant::now() + Duration::from_millis(wait.wait_ms.min(WAIT_MS_MAX));
+    loop {
+        let view = look(&api, id).await?;
+        if settled(&view) {
+            return Ok(Json(view));
+        }
+        match tokio::time::timeout_at(until, events.recv()).await {
+            Ok(Ok(_) | Err(RecvError::Lagged(_))) => {}
+            Ok(Err(RecvError::Closed)) | Err(_) => return Ok(Json(view)),
+        }
+    }
+}
+
+fn settled(view: &MessageView) -> bool {
+    view.status == "delivered" || view.reason.is_some() || view.receipt == "failed"
+}
+
+/// `GET /v1/messages/{id}/events`: each stage as it comes, then the message.
+pub async fn events(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(message): Path<String>,
+) -> Result<Sse<impl futures_core::Stream<Item = Result<Event, Infallible>>>, Answer> {
+    let id = own(&api, &person, &message).await?;
+    let (sender, receiver) = tokio::sync::mpsc::channel(16);
+    tokio::spawn(async move {
+        // Ends when the listener goes, or the host cannot look any more.
+        let _ = follow(&api, id, &sender).await;
+    });
+    Ok(Sse::new(tokio_stream::wrappers::ReceiverStream::new(receiver)).keep_alive(KeepAlive::default()))
+}
+
+async fn follow(
+    api: &Api,
+    id: MessageId,
+    to: &tokio::sync::mpsc::Sender<Result<Event, Infallible>>,
+) -> Result<(), Answer> {
+    let gone = || Answer::from(Refusal::host("listener_gone", "the listener is gone"));
+    let mut events = api.pipeline.core().state.events();
+    let mut last = None;
+    loop {
+        let stages = stages(api, id, last).await?;
+        for stage in stages {
+            last = Some(stage.seq);
+            let event = Event::default().event("stage").json_data(stage).map_err(|_| gone())?;
+            to.send(Ok(event)).await.map_err(|_| gone())?;
+        }
+        let view = look(api, id).await?;
+        if settled(&view) {
+            let event = Event::default().event("message").json_data(view).map_err(|_| gone())?;
+            to.send(Ok(event)).await.map_err(|_| gone())?;
+            return Ok(());
+        }
+        tokio::select! {
+            event = events.recv() => if matches!(event, Err(RecvError::Closed)) {
+                return Ok(());
+            },
+            () = to.closed() => return Ok(()),
+        }
+    }
+}
+
+async fn stages(api: &Api, id: MessageId, after: Option<u64>) -> Result<Vec<Stage>, Answer> {
+    Ok(api.pipeline.core().state.read(move |tx| ledger::stages(tx, id, after)).await?)
+}
+
+/// `GET /v1/messages/{id}/why`; `last` is the caller's newest message.
+pub async fn why(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(message): Path<String>,
+) -> Reply<Why> {
+    let id = own(&api, &person, &message).await?;
+    let view = look(&api, id).await?;
+    let stages = stages(&api, id, None).await?;
+    let summary = sum_up(&view, &stages);
+    Ok(Json(Why { message: view, stages, summary }))
+}
+
+fn sum_up(view: &MessageView, stages: &[Stage]) -> String {
+    let last = stages.last().map_or("recorded", |stage| stage.stage.as_str());
+    match (view.status.as_str(), &view.reason, view.notice) {
+        (_, Some(reason), _) => format!("{} waits: {reason}", view.message_id),
+        ("delivered", None, false) => "It was answered, and the answer was delivered.".to_owned(),
+        ("delivered", None, true) => "The agent gave no answer; the host's notice says why.".to_owned(),
+        ("completed", None, _) => format!("It is answered; the answer is on its way (receipt {}).", view.receipt),
+        ("processing", None, _) => format!("The agent is working on it; the last stage was {last}."),
+        _ => format!("It waits for its turn; the last stage was {last}."),
+    }
+}
+
+/// Query of `GET /v1/agents/{agent}/history`.
+#[derive(Debug, Deserialize)]
+pub struct Limit {
+    #[serde(default = "usual_limit")]
+    limit: usize,
+}
+
+const fn usual_limit() -> usize {
+    50
+}
+
+/// `GET /v1/agents/{agent}/history?limit=N`: the caller's conversation with the agent.
+pub async fn history(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(agent): Path<String>,
+    Query(limit): Query<Limit>,
+) -> Reply<Vec<HistoryLine>> {
+    let agent = agents::find(&api, agent).await?;
+    let origin =
+        Origin { channel: loopback::NAME.to_owned(), platform_id: person.id.to_string(), thread_id: String::new() };
+    let pipeline = api.pipeline.clone();
+    let lines = api
+        .pipeline
+        .core()
+        .state
+        .read(move |tx| {
+            let Some(session) = store::of_origin(tx, agent.id, &origin)? else { return Ok(Vec::new()) };
+            let key = session.keys(&pipeline.core().wrapping).map_err(items::BodyError::from)?.content;
+            let mut lines = Vec::new();
+            for item in items::last(tx, session.id, limit.limit.min(HISTORY_MAX) * 4)? {
+                let author = match item.tuple.kind {
+                    ItemKind::Message if item.spans().iter().any(|span| span.author == Author::Host) => continue,
+                    ItemKind::Message => "person",
+                    ItemKind::Output => "agent",
+                    ItemKind::Notice => "host",
+                    ItemKind::Result | ItemKind::Summary => continue,
+                };
+                let text = delivery::text_of(tx, &item, &key)?;
+                if !text.is_empty() {
+                    lines.push(HistoryLine {
+                        at: ledger::rfc3339(item.tuple.issued_at),
+                        author: author.to_owned(),
+                        text,
+                    });
+                }
+            }
+            let skip = lines.len().saturating_sub(limit.limit.min(HISTORY_MAX));
+            Ok::<_, Error>(lines.split_off(skip))
+        })
+        .await?;
+    Ok(Json(lines))
+}
+
+/// The message of this id, or the caller's newest; somebody else's is not there.
+async fn own(api: &Api, person: &Person, message: &str) -> Result<MessageId, Answer> {
+    let sender = person.id.to_string();
+    let found: Option<Message> = if message == "last" {
+        api.pipeline.core().state.read(move |tx| inbox::newest_of(tx, loopback::NAME, &sender)).await?
+    } else {
+        let id: MessageId = id(message, "message_unknown", "message")?;
+        api.pipeline.core().state.read(move |tx| inbox::find(tx, id)).await?.filter(|found| found.principal == sender)
+    };
+    found.map(|found| found.id).ok_or_else(|| {
+        let shown: String = message.chars().take(64).collect();
+        Refusal::operator("message_unknown", format!("you have no message {shown:?}")).into()
+    })
+}
+
+async fn look(api: &Api, id: MessageId) -> Result<MessageView, Answer> {
+    let pipeline = api.pipeline.clone();
+    let view = api.pipeline.core().state.read(move |tx| view(tx, pipeline.core(), id)).await?;
+    view.ok_or_else(|| Refusal::operator("message_unknown", format!("there is no message {id}")).into())
+}
+
+fn view(tx: &Tx<'_>, core: &Core, id: MessageId) -> Result<Option<MessageView>, Error> {
+    let Some(message) = inbox::find(tx, id)? else { return Ok(None) };
+    let Some(session) = store::find(tx, message.session)? else { return Ok(None) };
+    let delivery = message.turn.map(|turn| delivery::of_turn(tx, turn)).transpose()?.flatten();
+    let delivery = delivery.filter(|_| matches!(message.status.as_str(), "completed" | "delivered"));
+    let (mut reply, mut notice) = (None, false);
+    if let Some(delivery) = &delivery
+        && delivery.state == "received"
+        && let Some(item) = items::find(tx, delivery.item)?
+    {
+        let key = session.keys(&core.wrapping).map_err(items::BodyError::from)?.content;
+        notice = item.tuple.kind == ItemKind::Notice;
+        reply = Some(delivery::text_of(tx, &item, &key)?);
+    }
+    let receipt = match delivery.as_ref().map(|delivery| delivery.state.as_str()) {
+        None | Some("intent") => "pending",
+        Some("sending") => "sent",
+        Some("received") => "received",
+        Some("failed") => "failed",
+        Some(_) => "unknown",
+    };
+    let halted = match session.standing {
+        Standing::Parked | Standing::Quarantined if reply.is_none() => {
+            session.reason.clone().or_else(|| Some("its session is halted".to_owned()))
+        }
+        Standing::Live | Standing::Parked | Standing::Quarantined | Standing::Removed => None,
+    };
+    let standing = if session.standing == Standing::Parked { "parked" } else { "quarantined" };
+    Ok(Some(MessageView {
+        message_id: id.to_string(),
+        session_id: session.id.to_string(),
+        turn_id: message.turn.map(|turn| turn.to_string()),
+        status: message.status,
+        reply,
+        notice,
+        receipt: receipt.to_owned(),
+        reason: halted.map(|why| {
+            format!("{} is {standing} ({why}); `ironctl session release {}` lets it go on", session.id, session.id)
+        }),
+    }))
+}

@@ -1,0 +1,78 @@
+//! Sessions over the API: look, put to sleep, release, erase, prove.
+//!
+//! Next: `pipeline::actor`.
+
+use super::{Answer, Api, Reply, id, status};
+use crate::pipeline::{Command, Error};
+use crate::refusal::Refusal;
+use crate::session::store;
+use axum::Json;
+use axum::extract::{Path, State};
+use ironclaw_contract::ids::SessionId;
+use ironclaw_contract::operator::{Proof, Session};
+
+/// `GET /v1/sessions`
+pub async fn list(State(api): State<Api>) -> Reply<Vec<Session>> {
+    Ok(Json(status::sessions(&api).await?))
+}
+
+/// `GET /v1/sessions/{id}`
+pub async fn show(State(api): State<Api>, Path(session): Path<String>) -> Reply<Session> {
+    let id = known(&api, &session).await?;
+    view(&api, id).await
+}
+
+/// `POST /v1/sessions/{id}/stop`: sleeps now; messages wait.
+pub async fn stop(State(api): State<Api>, Path(session): Path<String>) -> Reply<Session> {
+    let id = known(&api, &session).await?;
+    api.pipeline.ask(id, Command::Stop).await?;
+    view(&api, id).await
+}
+
+/// `POST /v1/sessions/{id}/release`: leaves the parked or quarantined state.
+pub async fn release(State(api): State<Api>, Path(session): Path<String>) -> Reply<Session> {
+    let id = known(&api, &session).await?;
+    let released = api.pipeline.ask(id, Command::Release).await?;
+    released.map_err(|message| Answer::from(Refusal::operator("session_not_released", message)))?;
+    view(&api, id).await
+}
+
+/// `DELETE /v1/sessions/{id}`: erases it.
+pub async fn remove(State(api): State<Api>, Path(session): Path<String>) -> Reply<Session> {
+    let id = known(&api, &session).await?;
+    let before = view(&api, id).await?;
+    let removed = api.pipeline.ask(id, Command::Remove).await?;
+    removed.map_err(|message| Answer::from(Refusal::host("session_not_removed", message)))?;
+    api.pipeline.forget(id);
+    Ok(before)
+}
+
+/// `POST /v1/sessions/{id}/prove`: launches the probe under this session's walls.
+pub async fn prove(State(api): State<Api>, Path(session): Path<String>) -> Reply<Proof> {
+    let id = known(&api, &session).await?;
+    let attempts = api.pipeline.ask(id, Command::Prove).await?;
+    let attempts = attempts.map_err(|message| Answer::from(Refusal::host("prove_failed", message)))?;
+    Ok(Json(Proof { attempts }))
+}
+
+async fn known(api: &Api, session: &str) -> Result<SessionId, Answer> {
+    let id: SessionId = id(session, "session_unknown", "session")?;
+    let found = api.pipeline.core().state.read(move |tx| store::find(tx, id)).await?;
+    match found {
+        Some(_) => Ok(id),
+        None => Err(Refusal::operator("session_unknown", format!("there is no session {id}")).into()),
+    }
+}
+
+async fn view(api: &Api, id: SessionId) -> Reply<Session> {
+    let row = api
+        .pipeline
+        .core()
+        .state
+        .read(move |tx| Ok::<_, Error>(store::find(tx, id)?.map(|row| status::described(tx, row)).transpose()?))
+        .await?;
+    match row {
+        Some(row) => Ok(Json(status::with_kernel(api, row))),
+        None => Err(Refusal::operator("session_unknown", format!("there is no session {id}")).into()),
+    }
+}

@@ -1,0 +1,126 @@
+//! The daemon and its sessions as they are: what the kernel reports, not what was intended.
+//!
+//! Next: `jail::inspect`.
+
+use super::{Api, Reply};
+use crate::inbox;
+use crate::items;
+use crate::launcher::Process;
+use crate::ledger;
+use crate::pipeline::{Error, Phase, Shown};
+use crate::registry;
+use crate::session::store::{self, Standing};
+use crate::state::Tx;
+use axum::Json;
+use axum::extract::State;
+use ironclaw_contract::operator::{HostStatus, JailReport, ReaderStatus, Session, SessionStatus, Status};
+use rusqlite::OptionalExtension;
+
+/// `GET /v1/status`
+pub async fn status(State(api): State<Api>) -> Reply<Status> {
+    let core = api.pipeline.core();
+    let sessions = sessions(&api).await?;
+    let entries: u64 = core
+        .state
+        .read(|tx| {
+            let count =
+                tx.db().query_row("SELECT coalesce(max(seq) + 1, 0) FROM ledger", [], |row| row.get::<_, i64>(0))?;
+            Ok::<_, crate::state::Error>(count as u64)
+        })
+        .await?;
+    let mut warnings = api.about.warnings.clone();
+    for session in &sessions {
+        if session.status.mode != "enforce" {
+            warnings.push(format!(
+                "agent {} runs in mode {}: its context and calls are not judged",
+                session.status.agent, session.status.mode
+            ));
+        }
+    }
+    warnings.dedup();
+    Ok(Json(Status {
+        host: HostStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            home: core.home.path().display().to_string(),
+            started_at: ledger::rfc3339(api.about.started_at),
+            fingerprint: ironclaw_contract::seam::fingerprint(),
+            launcher_pid: core.launcher.pid(),
+            ledger_entries: entries,
+            warnings,
+        },
+        sessions: sessions.into_iter().map(|session| session.status).collect(),
+    }))
+}
+
+/// `POST /v1/stop`
+pub async fn stop(State(api): State<Api>) -> Reply<serde_json::Value> {
+    api.stop.send_replace(true);
+    Ok(Json(serde_json::json!({ "stopping": true })))
+}
+
+/// Every session, with what the kernel reports of the awake ones.
+pub async fn sessions(api: &Api) -> Result<Vec<Session>, Error> {
+    let rows = api
+        .pipeline
+        .core()
+        .state
+        .read(|tx| store::all(tx)?.into_iter().map(|row| described(tx, row)).collect::<Result<Vec<_>, Error>>())
+        .await?;
+    Ok(rows.into_iter().map(|row| with_kernel(api, row)).collect())
+}
+
+/// One session as the record has it.
+pub fn described(tx: &Tx<'_>, row: store::Session) -> Result<Session, Error> {
+    let agent = registry::find_agent(tx, &row.agent.to_string())?;
+    let sql = "SELECT id FROM turns WHERE session_id = ?1 AND state = 'open'";
+    let turn_id: Option<String> =
+        tx.db().prepare_cached(sql)?.query_row([row.id.to_string()], |found| found.get(0)).optional()?;
+    let state = match row.standing {
+        Standing::Live | Standing::Removed => "asleep",
+        Standing::Parked => "parked",
+        Standing::Quarantined => "quarantined",
+    };
+    Ok(Session {
+        status: SessionStatus {
+            id: row.id.to_string(),
+            agent: agent.as_ref().map_or_else(|| row.agent.to_string(), |agent| agent.name.clone()),
+            state: state.to_owned(),
+            reason: row.reason,
+            mode: agent.map_or("enforce", |agent| agent.mode.name()).to_owned(),
+            origin: format!("{}:{}", row.origin.channel, row.origin.platform_id),
+            waiting: inbox::waiting_count(tx, row.id)?,
+            pid: None,
+            jail: None,
+            reader: None,
+        },
+        created_at: ledger::rfc3339(row.created_at),
+        last_active_at: ledger::rfc3339(row.last_active_at),
+        items: items::count(tx, row.id)?,
+        turn_id,
+        failures: row.failures,
+    })
+}
+
+/// Adds what the kernel reports, asked now.
+pub fn with_kernel(api: &Api, mut session: Session) -> Session {
+    let Some(shown) = session.status.id.parse().ok().and_then(|id| api.pipeline.shown(id)) else { return session };
+    let Shown { phase, sandbox, reader, progress: _ } = shown;
+    let state = match phase {
+        Phase::Asleep => return session,
+        Phase::Starting => "starting",
+        Phase::Awake => "awake",
+        Phase::Stopping => "stopping",
+    };
+    session.status.state = state.to_owned();
+    session.status.pid = sandbox.map(|process| process.pid);
+    session.status.jail = sandbox.and_then(report);
+    session.status.reader =
+        reader.and_then(|process| report(process).map(|jail| ReaderStatus { pid: process.pid, jail }));
+    session
+}
+
+fn report(process: Process) -> Option<JailReport> {
+    // It may have ended a moment ago.
+    process.report().ok()
+}

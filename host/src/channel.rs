@@ -1,0 +1,26 @@
+//! What comes in from outside, before anybody knows who sent it.
+//!
+//! A channel says what it received and delivers what it is given; it decides nothing. Next: `identity`.
+
+pub mod loopback;
+
+/// One message as a channel received it. What it says of itself proves nothing.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// Name of the channel, from the host's own code.
+    pub channel: &'static str,
+    /// Address on it that replies go to.
+    pub platform_id: String,
+    /// Thread there; empty where there are none.
+    pub thread_id: String,
+    /// The sender's id on the channel, whole and opaque.
+    pub sender: String,
+    /// The platform's own id of the event; the same one again is the same message.
+    pub event_id: Option<String>,
+    /// Which agent it is for, by name or id.
+    pub agent: String,
+    /// What the sender typed.
+    pub text: String,
+    /// Files that came with it: name and text.
+    pub files: Vec<(String, String)>,
+}

@@ -1,0 +1,165 @@
+//! Gathers the settings of every module out of `config.toml`.
+//!
+//! Owns no setting itself beyond the file: each table is its module's `Config`. An unknown key is refused with the nearest known one. Next: `daemon`.
+
+use crate::home::Home;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// Every setting, with its default.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// `[log]`
+    pub log: crate::observe::Config,
+    /// `[session]`
+    pub session: crate::session::Config,
+    /// `[turn]`
+    pub turn: crate::turn::Config,
+    /// `[jail]`
+    pub jail: JailConfig,
+    /// `[model]`
+    pub model: crate::model::Config,
+    /// `[api]`
+    pub api: crate::api::Config,
+    /// `[keys]`
+    pub keys: crate::custody::Config,
+}
+
+/// `[jail]`: who an agent runs as when the host was started as root.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct JailConfig {
+    /// First host uid of the range.
+    pub uid_base: u32,
+    /// How many uids the range has; one a session.
+    pub uid_count: u32,
+}
+
+impl Default for JailConfig {
+    fn default() -> Self {
+        Self { uid_base: crate::jail::FIRST_HOST_ID, uid_count: 65_536 }
+    }
+}
+
+/// What a new home's `config.toml` says.
+pub const TEMPLATE: &str = "\
+# IronClaw's settings. Every line shows its default; remove the # to change it.
+# `ironctl config check` reads this file and says what is wrong with it.
+
+[log]
+# level = \"info\"            # error warn info debug
+# format = \"text\"           # text json
+
+[session]
+# idle_seconds = 300        # an idle agent's process ends after this long
+# launch_attempts_max = 5   # failed launches in a row before a session is parked
+
+[turn]
+# seconds_max = 300         # a turn that takes longer is ended with a notice
+# model_calls_max = 16      # requests to the model in one turn
+# tool_calls_max = 24       # tool calls in one turn
+
+[jail]
+# uid_base = 1879048192     # started as root: each session gets a uid of its own from here on
+# uid_count = 65536
+
+[model]
+# script = \"/path/to/rules.toml\"   # rules of the scripted model instead of the built-in ones
+
+[api]
+# socket = \"/run/user/1000/ironclaw/api.sock\"   # default: a private runtime directory
+
+[keys]
+# master_key_file = \"/path/to/master.key\"       # default: master.key in the home, or the systemd credential ironclaw-master-key
+";
+
+/// Why the settings are refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The file says something that is not a setting.
+    #[error("{path}: {what}")]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// Which key, and the nearest known one.
+        what: String,
+    },
+}
+
+/// Reads the settings of a home; without a file, every default.
+///
+/// The file is `config.toml` in the home, or else `ironclaw/config.toml` in the XDG config directory.
+pub fn load(home: &Home) -> Result<(Config, Option<PathBuf>), Error> {
+    let in_home = home.config();
+    let in_xdg = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().join("config.toml"));
+    let found = [Some(in_home), in_xdg].into_iter().flatten().find(|path| path.exists());
+    let Some(path) = found else { return Ok((Config::default(), None)) };
+    let text = std::fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+    Ok((parse(&text, &path)?, Some(path)))
+}
+
+/// Reads settings from a text; `path` is for messages.
+pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
+    let config: Config = toml::from_str(text)
+        .map_err(|error| Error::Refused { path: path.to_owned(), what: explain(&error.to_string()) })?;
+    let refuse = |what: &str| Err(Error::Refused { path: path.to_owned(), what: what.to_owned() });
+    if config.jail.uid_count == 0
+        || config.jail.uid_base < 65_536
+        || config.jail.uid_base.checked_add(config.jail.uid_count).is_none()
+    {
+        return refuse("jail.uid_base must be at least 65536, and the range must lie below 2^32");
+    }
+    if config.turn.seconds_max == 0 || config.turn.model_calls_max == 0 {
+        return refuse("turn.seconds_max and turn.model_calls_max must be at least 1");
+    }
+    Ok(config)
+}
+
+/// Adds the nearest known key to serde's "unknown field `x`, expected one of `a`, `b`".
+fn explain(message: &str) -> String {
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let unknown = message.split("unknown field `").nth(1).and_then(|rest| rest.split('`').next());
+    let Some(unknown) = unknown else { return message.trim_end().to_owned() };
+    let nearest = quoted
+        .iter()
+        .filter(|known| **known != unknown && !known.contains(char::is_whitespace))
+        .max_by(|a, b| strsim::jaro_winkler(a, unknown).total_cmp(&strsim::jaro_winkler(b, unknown)));
+    match nearest {
+        Some(nearest) => format!("{}\nunknown key `{unknown}`: did you mean `{nearest}`?", message.trim_end()),
+        None => message.trim_end().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_key_is_refused_with_the_nearest_known_one() {
+        let error = parse("[session]\nidle_secnods = 3\n", Path::new("c.toml")).expect_err("refused").to_string();
+        assert!(error.contains("did you mean `idle_seconds`?"), "{error}");
+        let error = parse("[sesion]\n", Path::new("c.toml")).expect_err("refused").to_string();
+        assert!(error.contains("did you mean `session`?"), "{error}");
+        assert!(parse("[jail]\nuid_base = 0\n", Path::new("c.toml")).is_err());
+    }
+
+    #[test]
+    fn the_template_is_the_defaults_with_and_without_its_comments() {
+        assert_eq!(parse(TEMPLATE, Path::new("c.toml")).expect("reads"), Config::default());
+        let open: String = TEMPLATE
+            .lines()
+            .filter(|line| !line.contains("/path/") && !line.contains("/run/"))
+            .map(|line| line.strip_prefix("# ").filter(|rest| rest.contains(" = ")).unwrap_or(line).to_owned() + "\n")
+            .collect();
+        assert_eq!(parse(&open, Path::new("c.toml")).expect("reads"), Config::default());
+    }
+}

@@ -1,0 +1,235 @@
+//! Key custody: the master key, what is derived from it, and the session keys it wraps.
+//!
+//! Keys never print, never clone, and wipe themselves; nothing here touches a database. Next: `integrity`.
+
+use crate::home::{self, Home};
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use hkdf::Hkdf;
+use ironclaw_contract::ids::{ItemId, SessionId};
+use ironclaw_contract::seam::crypt::SessionKey;
+use serde::Deserialize;
+use sha2::Sha256;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+const KEY_BYTES: usize = 32;
+const NONCE_BYTES: usize = 24;
+
+/// Name of the systemd credential that may hold the master key.
+pub const CREDENTIAL: &str = "ironclaw-master-key";
+
+/// `[keys]`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// A file that holds the master key, in place of the home's own.
+    pub master_key_file: Option<PathBuf>,
+}
+
+/// Why a key cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file is not there or not readable.
+    #[error("cannot read the master key {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The file is not 32 bytes.
+    #[error("the master key {0} must hold exactly 32 bytes")]
+    Length(PathBuf),
+    /// Others may read the file.
+    #[error("the master key {path} has mode {mode:04o}: it must be readable by its owner alone (chmod 600)")]
+    Mode {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// The system has no randomness to give.
+    #[error("the system gives no random bytes: {0}")]
+    Random(getrandom::Error),
+    /// A wrapped key or a body that this master key, session or item does not open.
+    #[error("{0} does not open: it was made under another key, or changed")]
+    Sealed(&'static str),
+    /// The home.
+    #[error(transparent)]
+    Home(#[from] home::Error),
+}
+
+/// Fresh random bytes.
+pub fn random<const N: usize>() -> Result<[u8; N], Error> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(Error::Random)?;
+    Ok(bytes)
+}
+
+/// The key above all others; 32 bytes.
+#[derive(ZeroizeOnDrop)]
+pub struct MasterKey([u8; KEY_BYTES]);
+
+impl MasterKey {
+    /// Makes a master key in the home, unless there is one or it is kept elsewhere.
+    pub fn create(home: &Home, config: &Config) -> Result<(), Error> {
+        if config.master_key_file.is_some() || credential().is_some() || home.master_key().exists() {
+            return Ok(());
+        }
+        let bytes = Zeroizing::new(random::<KEY_BYTES>()?);
+        Ok(home::write_private(&home.master_key(), bytes.as_slice())?)
+    }
+
+    /// Reads the master key from the configured file, the systemd credential, or the home.
+    pub fn load(home: &Home, config: &Config) -> Result<Self, Error> {
+        let path = config.master_key_file.clone().or_else(credential).unwrap_or_else(|| home.master_key());
+        let fault = |source| Error::Read { path: path.clone(), source };
+        let mut file = File::open(&path).map_err(fault)?;
+        let metadata = file.metadata().map_err(fault)?;
+        let mode = metadata.mode() & 0o7777;
+        if mode & 0o077 != 0 {
+            return Err(Error::Mode { path, mode });
+        }
+        let mut bytes = [0; KEY_BYTES];
+        let mut rest = [0; 1];
+        let read = || -> std::io::Result<usize> {
+            file.read_exact(&mut bytes)?;
+            file.read(&mut rest)
+        };
+        let mut read = read;
+        match read() {
+            Ok(0) => Ok(Self(bytes)),
+            Ok(_) => Err(Error::Length(path)),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Err(Error::Length(path)),
+            Err(source) => Err(fault(source)),
+        }
+    }
+
+    /// A key for one purpose; `generation` is part of it, so that a restore begins anew.
+    fn derive(&self, purpose: &str, generation: u64) -> Zeroizing<[u8; KEY_BYTES]> {
+        let mut key = Zeroizing::new([0; KEY_BYTES]);
+        Hkdf::<Sha256>::new(Some(b"ironclaw/1"), &self.0)
+            .expand(format!("{purpose}/{generation}").as_bytes(), key.as_mut_slice())
+            .expect("32 bytes are within what HKDF gives");
+        key
+    }
+
+    /// The raw key of `state.db`.
+    pub fn state_key(&self) -> SessionKey {
+        SessionKey::new(*self.derive("state.db", 0))
+    }
+
+    /// What wraps the keys of sessions.
+    pub fn wrapping_key(&self) -> WrappingKey {
+        WrappingKey(*self.derive("wrap", 0))
+    }
+}
+
+fn credential() -> Option<PathBuf> {
+    let directory = std::env::var_os("CREDENTIALS_DIRECTORY")?;
+    Some(PathBuf::from(directory).join(CREDENTIAL)).filter(|path| path.exists())
+}
+
+/// Wraps and unwraps the keys of sessions.
+#[derive(ZeroizeOnDrop)]
+pub struct WrappingKey([u8; KEY_BYTES]);
+
+/// The two keys of a session: one that its sandbox gets, one that never leaves the host.
+pub struct SessionKeys {
+    /// Opens both queues; the sandbox gets it.
+    pub queue: SessionKey,
+    /// Opens the bodies in `state.db`; the sandbox does not.
+    pub content: ContentKey,
+}
+
+impl WrappingKey {
+    /// Two fresh keys, and how they are stored.
+    pub fn make(&self, session: SessionId) -> Result<(SessionKeys, [Vec<u8>; 2]), Error> {
+        let (queue, content) = (Zeroizing::new(random()?), Zeroizing::new(random()?));
+        let stored = [
+            seal(&self.0, queue.as_slice(), format!("queue key of {session}").as_bytes())?,
+            seal(&self.0, content.as_slice(), format!("content key of {session}").as_bytes())?,
+        ];
+        Ok((SessionKeys { queue: SessionKey::new(*queue), content: ContentKey(*content) }, stored))
+    }
+
+    /// Opens the stored key of the queues.
+    pub fn queue_key(&self, session: SessionId, stored: &[u8]) -> Result<SessionKey, Error> {
+        Ok(SessionKey::new(*self.unwrap(stored, format!("queue key of {session}"), "the wrapped queue key")?))
+    }
+
+    /// Opens the stored key of the bodies.
+    pub fn content_key(&self, session: SessionId, stored: &[u8]) -> Result<ContentKey, Error> {
+        Ok(ContentKey(*self.unwrap(stored, format!("content key of {session}"), "the wrapped content key")?))
+    }
+
+    fn unwrap(&self, stored: &[u8], context: String, what: &'static str) -> Result<Zeroizing<[u8; KEY_BYTES]>, Error> {
+        let opened = Zeroizing::new(open(&self.0, stored, context.as_bytes()).ok_or(Error::Sealed(what))?);
+        let mut key = Zeroizing::new([0; KEY_BYTES]);
+        if opened.len() != KEY_BYTES {
+            return Err(Error::Sealed(what));
+        }
+        key.copy_from_slice(&opened);
+        Ok(key)
+    }
+}
+
+/// Encrypts the bodies of one session in `state.db`.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct ContentKey([u8; KEY_BYTES]);
+
+impl ContentKey {
+    /// The stored form of a body; only for this item.
+    pub fn seal(&self, item: ItemId, body: &[u8]) -> Result<Vec<u8>, Error> {
+        seal(&self.0, body, item.to_string().as_bytes())
+    }
+
+    /// The body of this item.
+    pub fn open(&self, item: ItemId, stored: &[u8]) -> Result<Vec<u8>, Error> {
+        open(&self.0, stored, item.to_string().as_bytes()).ok_or(Error::Sealed("the body of an item"))
+    }
+}
+
+/// XChaCha20-Poly1305 with a random nonce in front.
+fn seal(key: &[u8; KEY_BYTES], plain: &[u8], context: &[u8]) -> Result<Vec<u8>, Error> {
+    let nonce = random::<NONCE_BYTES>()?;
+    let cipher = XChaCha20Poly1305::new(key.into());
+    let sealed = cipher.encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: context });
+    let mut stored = nonce.to_vec();
+    stored.extend(sealed.expect("a body is far below the cipher's limit of 256 GiB"));
+    Ok(stored)
+}
+
+fn open(key: &[u8; KEY_BYTES], stored: &[u8], context: &[u8]) -> Option<Vec<u8>> {
+    let (nonce, sealed) = stored.split_first_chunk::<NONCE_BYTES>()?;
+    XChaCha20Poly1305::new(key.into()).decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: context }).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_or_body_under_another_name_does_not_open() {
+        let wrapping = WrappingKey([7; 32]);
+        let (one, other) = (SessionId::new(), SessionId::new());
+        let (keys, stored) = wrapping.make(one).expect("made");
+        assert_eq!(wrapping.queue_key(one, &stored[0]).expect("opens").as_bytes(), keys.queue.as_bytes());
+        assert!(wrapping.queue_key(other, &stored[0]).is_err(), "another session");
+        assert!(wrapping.queue_key(one, &stored[1]).is_err(), "the other key");
+        assert!(WrappingKey([8; 32]).queue_key(one, &stored[0]).is_err(), "another master key");
+        let (item, body) = (ItemId::new(), b"words");
+        let sealed = keys.content.seal(item, body).expect("sealed");
+        assert_eq!(keys.content.open(item, &sealed).expect("opens"), body);
+        assert!(keys.content.open(ItemId::new(), &sealed).is_err(), "another item");
+        for place in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[place] ^= 1;
+            assert!(keys.content.open(item, &changed).is_err(), "changed byte {place}");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The composition root: opens each module in order, runs until told to stop, closes in the opposite order.
+//!
+//! Holds no behaviour of its own; what grows here belongs to a module. Next: `pipeline`.
+
+use crate::api::{self, Api};
+use crate::config::{self, Config};
+use crate::custody::{self, MasterKey};
+use crate::home::{self, Home};
+use crate::integrity::seal::{self, Sealer};
+use crate::launcher::{Handle, Launcher};
+use crate::ledger::Entry;
+use crate::pipeline::{self, Core, Pipeline};
+use crate::state::{self, State};
+use crate::{model, observe, registry};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::BootId;
+use ironclaw_contract::ledger_entry::Kind;
+use ironclaw_contract::operator::Run;
+use nix::fcntl::{Flock, FlockArg};
+use rusqlite::OptionalExtension;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use tokio::net::UnixListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// Bytes of a unix socket's path that the system takes, with room for the name of a session's socket.
+const SOCKET_PATH_BYTES_MAX: usize = 80;
+
+/// Why the daemon does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The home.
+    #[error(transparent)]
+    Home(#[from] home::Error),
+    /// The settings.
+    #[error(transparent)]
+    Config(#[from] config::Error),
+    /// A key.
+    #[error(transparent)]
+    Key(#[from] custody::Error),
+    /// The record.
+    #[error(transparent)]
+    State(#[from] state::Error),
+    /// A model endpoint.
+    #[error(transparent)]
+    Model(#[from] model::Error),
+    /// The secret of the seals.
+    #[error(transparent)]
+    Seal(#[from] seal::Error),
+    /// The stages.
+    #[error(transparent)]
+    Pipeline(#[from] pipeline::Error),
+    /// Another host has this home.
+    #[error("another host runs on {0}")]
+    Running(PathBuf),
+    /// The home was not set up.
+    #[error("{0} has a state database but no genesis: remove it and run `ironctl init`")]
+    NoGenesis(PathBuf),
+    /// The sandbox's program is missing.
+    #[error("cannot find ironclaw-sandbox beside {0}: install both from one build")]
+    NoSandbox(PathBuf),
+    /// A directory for sockets.
+    #[error("cannot use {path} for sockets: {why}")]
+    Runtime {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// The launcher died; nothing can be launched any more.
+    #[error("the launcher (process {0}) died")]
+    LauncherDied(u32),
+    /// The system.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// The cause.
+        source: std::io::Error,
+    },
+}
+
+fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
+    move |source| Error::Io { what, source }
+}
+
+/// Sets up a home: master key, state, genesis, owner and token, settings. A second time it changes nothing.
+///
+/// Returns whether anything was made.
+pub fn init(path: &Path) -> Result<bool, Error> {
+    let home = Home::create(path)?;
+    let (config, _) = config::load(&home)?;
+    MasterKey::create(&home, &config.keys)?;
+    let master = MasterKey::load(&home, &config.keys)?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(io("start the runtime"))?;
+    runtime.block_on(async {
+        let state = State::open(&home.state_db(), &master.state_key())?;
+        let random: [u8; 32] = custody::random()?;
+        let token = format!("ict_{}", Digest::from_bytes(random));
+        let digest = Digest::of(token.as_bytes());
+        let lost = !home.owner_token().exists();
+        let made = state
+            .write(move |tx| {
+                if let Some(owner) = registry::owner(tx)? {
+                    if lost {
+                        registry::replace_token(tx, owner, &digest)?;
+                    }
+                    return Ok::<_, state::Error>(lost);
+                }
+                Entry::new(Kind::Genesis, "ledger.opened").with("ironclaw", env!("CARGO_PKG_VERSION")).append(tx)?;
+                registry::create_owner(tx, "owner", &digest)?;
+                Ok(true)
+            })
+            .await?;
+        if made {
+            home::write_private(&home.owner_token(), token.as_bytes())?;
+        }
+        if !home.config().exists() {
+            home::write_private(&home.config(), config::TEMPLATE.as_bytes())?;
+        }
+        Ok(made)
+    })
+}
+
+/// Runs the host on a home until it is told to stop. `launcher` was forked before any thread.
+pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
+    let home = Home::open(path)?;
+    let _lock = lock(&home)?;
+    let (config, _) = config::load(&home)?;
+    observe::start(&config.log, &home).map_err(io("open the log"))?;
+    let master = MasterKey::load(&home, &config.keys)?;
+    let state = State::open(&home.state_db(), &master.state_key())?;
+    let boot = BootId::new();
+    let warnings = begin(&state, &home, boot).await?;
+    let runtime = runtime_directory(&home)?;
+    let socket = config.api.socket.clone().unwrap_or_else(|| runtime.join("api.sock"));
+    let core = Core {
+        state: state.clone(),
+        config: pipeline_config(&config, runtime)?,
+        sealer: Sealer::new(boot)?,
+        wrapping: master.wrapping_key(),
+        endpoints: model::open(&config.model)?,
+        launcher: Launcher::start(launcher).map_err(io("connect the launcher"))?,
+        loopback: Default::default(),
+        home: home.clone(),
+    };
+    let launcher = core.launcher.clone();
+    let pipeline = Pipeline::new(core);
+    pipeline.resume().await?;
+    let (stop, mut stopped) = watch::channel(false);
+    let about = api::About { started_at: state.read(|tx| Ok::<_, state::Error>(tx.now())).await?, warnings };
+    let listener = listen(&socket)?;
+    let serving = tokio::spawn(Api::new(pipeline.clone(), about, stop.clone()).serve(listener, stop.subscribe()));
+    let run = Run {
+        pid: std::process::id(),
+        socket: socket.display().to_string(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let run = serde_json::to_vec(&run).expect("three plain fields");
+    home::write_private(&home.run_file(), &run)?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), %boot, home = %home.path().display(), "listening");
+    let mut terminate = signal(SignalKind::terminate()).map_err(io("listen for SIGTERM"))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(io("listen for SIGINT"))?;
+    let died = tokio::select! {
+        _ = terminate.recv() => false,
+        _ = interrupt.recv() => false,
+        _ = stopped.wait_for(|stop| *stop) => false,
+        () = launcher.died() => true,
+    };
+    // Nobody new is let in; what is open ends; then the record is closed.
+    let _ = std::fs::remove_file(home.run_file());
+    tracing::info!("stopping");
+    if died {
+        tracing::error!(launcher = launcher.pid(), "the launcher died: every jail is gone with it");
+        return Err(Error::LauncherDied(launcher.pid()));
+    }
+    pipeline.stop().await;
+    stop.send_replace(true);
+    let _ = tokio::time::timeout(std::time::Duration::from_secs(5), serving).await;
+    let _ = std::fs::remove_file(&socket);
+    state
+        .write(move |tx| {
+            tx.db().execute("DELETE FROM meta WHERE key = 'running'", [])?;
+            Entry::meta("host.stopped").with("boot", boot.to_string()).append(tx)?;
+            Ok::<_, state::Error>(())
+        })
+        .await?;
+    state.checkpoint().await?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn pipeline_config(config: &Config, runtime: PathBuf) -> Result<pipeline::Config, Error> {
+    let me = std::env::current_exe().map_err(io("find this program"))?;
+    let sandbox = me.with_file_name("ironclaw-sandbox");
+    if !sandbox.is_file() {
+        return Err(Error::NoSandbox(me));
+    }
+    let root = nix::unistd::geteuid().is_root();
+    Ok(pipeline::Config {
+        session: config.session.clone(),
+        turn: config.turn.clone(),
+        uids: root.then_some((config.jail.uid_base, config.jail.uid_count)),
+        sandbox,
+        runtime,
+    })
+}
+
+/// One host a home, for as long as the file is held.
+fn lock(home: &Home) -> Result<Flock<File>, Error> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let path = home.lock();
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(io("open host.lock"))?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| Error::Running(home.path().to_owned()))
+}
+
+/// Writes the BOOT entry; says so when the last run did not end in order.
+async fn begin(state: &State, home: &Home, boot: BootId) -> Result<Vec<String>, Error> {
+    let previous: Option<Option<String>> = state
+        .write(move |tx| {
+            if registry::owner(tx)?.is_none() {
+                return Ok::<_, state::Error>(None);
+            }
+            let sql = "SELECT value FROM meta WHERE key = 'running'";
+            let previous: Option<String> = tx.db().query_row(sql, [], |row| row.get(0)).optional()?;
+            tx.db().execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('running', ?1)", [boot.to_string()])?;
+            let entry = Entry::new(Kind::Boot, "host.started")
+                .with("boot", boot.to_string())
+                .with("version", env!("CARGO_PKG_VERSION"))
+                .with("fingerprint", ironclaw_contract::seam::fingerprint());
+            match &previous {
+                Some(previous) => entry.with("unclean_end_of", previous.clone()).append(tx)?,
+                None => entry.append(tx)?,
+            };
+            Ok(Some(previous))
+        })
+        .await?;
+    let previous = previous.ok_or_else(|| Error::NoGenesis(home.path().to_owned()))?;
+    if previous.is_some() {
+        tracing::warn!("the last run did not end in order; what was open is taken up again");
+    }
+    Ok(Vec::new())
+}
+
+/// A private directory with a short path: sockets have at most 108 bytes for theirs.
+fn runtime_directory(home: &Home) -> Result<PathBuf, Error> {
+    use std::os::unix::fs::MetadataExt;
+    let me = nix::unistd::geteuid();
+    let name = &Digest::of(home.path().as_os_str().as_encoded_bytes()).to_string()[..12];
+    let of_login = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| {
+        path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX - 24
+            && path.metadata().is_ok_and(|found| found.uid() == me.as_raw())
+    });
+    let path = match of_login {
+        Some(login) => login.join(format!("ironclaw-{name}")),
+        None => PathBuf::from(format!("/tmp/ironclaw-{me}-{name}")),
+    };
+    home::make_private(&path)?;
+    let refuse = |why: String| Error::Runtime { path: path.clone(), why };
+    let found = path.symlink_metadata().map_err(|error| refuse(error.to_string()))?;
+    if found.uid() != me.as_raw() || found.mode() & 0o077 != 0 {
+        return Err(refuse(format!(
+            "it belongs to uid {} with mode {:04o}: somebody else made it",
+            found.uid(),
+            found.mode() & 0o7777
+        )));
+    }
+    Ok(path)
+}
+
+fn listen(socket: &Path) -> Result<UnixListener, Error> {
+    use std::os::unix::fs::PermissionsExt;
+    let refuse = |source: std::io::Error| Error::Runtime { path: socket.to_owned(), why: source.to_string() };
+    match std::fs::remove_file(socket) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(refuse(error)),
+        _ => {}
+    }
+    let listener = UnixListener::bind(socket).map_err(refuse)?;
+    std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o600)).map_err(refuse)?;
+    Ok(listener)
+}

@@ -1,0 +1,194 @@
+//! Delivers answers durably: the intent is a row, then the sending, then the receipt.
+//!
+//! Never sends what was not intended in the record; a channel with an idempotency key is simply sent to again. Next: `channel`.
+
+use crate::context::OutputBody;
+use crate::custody::ContentKey;
+use crate::integrity::seal::Sealer;
+use crate::items::{self, BodyError, Draft, Recorded};
+use crate::ledger::Entry;
+use crate::session::store::Session;
+use crate::state::{self, Tx, stored, stored_option};
+use ironclaw_contract::ids::{DeliveryId, ItemId, MessageId, SessionId, TurnId};
+use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_contract::seam::outbound::EndReason;
+use ironclaw_contract::seam::seal::ItemKind;
+use rusqlite::{OptionalExtension, Row, params};
+
+/// A delivery's row.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// Its id, and the idempotency key of its channel.
+    pub id: DeliveryId,
+    /// Its session.
+    pub session: SessionId,
+    /// The turn that it answers.
+    pub turn: Option<TurnId>,
+    /// What is delivered.
+    pub item: ItemId,
+    /// The outbound row that asked for it, if one did.
+    pub row_id: Option<MessageId>,
+    /// Where to.
+    pub channel: String,
+    /// `intent sending received unknown failed`.
+    pub state: String,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+}
+
+fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
+    Ok(Delivery {
+        id: stored(row, "id")?,
+        session: stored(row, "session_id")?,
+        turn: stored_option(row, "turn_id")?,
+        item: stored(row, "item")?,
+        row_id: stored_option(row, "row_id")?,
+        channel: row.get("channel")?,
+        state: row.get("state")?,
+        created_at: row.get("created_at")?,
+    })
+}
+
+/// Writes the intent to deliver an item to the origin of its session.
+pub fn intend(
+    tx: &mut Tx<'_>,
+    session: &Session,
+    turn: Option<TurnId>,
+    item: ItemId,
+    row: Option<MessageId>,
+) -> Result<DeliveryId, state::Error> {
+    let id = DeliveryId::new();
+    let now = tx.now();
+    tx.db()
+        .prepare_cached(
+            "INSERT INTO deliveries (id, session_id, turn_id, item, row_id, channel, platform_id, thread_id, state, attempts, created_at) \
+             VALUES (?1,?2,?3,?4,?5,?6,?7,?8,'intent',0,?9)",
+        )?
+        .execute(params![
+            id.to_string(),
+            session.id.to_string(),
+            turn.map(|id| id.to_string()),
+            item.to_string(),
+            row.map(|id| id.to_string()),
+            session.origin.channel,
+            session.origin.platform_id,
+            session.origin.thread_id,
+            now
+        ])?;
+    let entry = Entry::verify("delivery.intended")
+        .session(session.id)
+        .with("delivery", id.to_string())
+        .with("item", item.to_string());
+    match turn {
+        Some(turn) => entry.turn(turn).append(tx)?,
+        None => entry.append(tx)?,
+    };
+    Ok(id)
+}
+
+/// Deliveries of a session whose receipt is missing, oldest first.
+pub fn open_of(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Delivery>, state::Error> {
+    let sql = "SELECT * FROM deliveries WHERE session_id = ?1 AND state IN ('intent','sending') ORDER BY created_at, id LIMIT 64";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let open = statement.query_map([session.to_string()], delivery)?.collect::<rusqlite::Result<_>>()?;
+    Ok(open)
+}
+
+/// Sessions that have a delivery without a receipt.
+pub fn sessions_with_open(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
+    let mut statement =
+        tx.db().prepare_cached("SELECT DISTINCT session_id FROM deliveries WHERE state IN ('intent','sending')")?;
+    let sessions = statement.query_map([], |row| stored(row, "session_id"))?.collect::<rusqlite::Result<_>>()?;
+    Ok(sessions)
+}
+
+/// Notes the receipt: the answered messages are delivered.
+pub fn receive(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), state::Error> {
+    let now = tx.now();
+    let settled = tx
+        .db()
+        .prepare_cached(
+            "UPDATE deliveries SET state = 'received', attempts = attempts + 1, settled_at = ?2 WHERE id = ?1 AND state IN ('intent','sending')",
+        )?
+        .execute(params![delivery.id.to_string(), now])?;
+    if settled == 0 {
+        return Ok(());
+    }
+    let entry = Entry::verify("delivery.received").session(delivery.session).with("delivery", delivery.id.to_string());
+    match delivery.turn {
+        Some(turn) => {
+            tx.db()
+                .prepare_cached("UPDATE messages SET status = 'delivered' WHERE turn_id = ?1 AND status = 'completed'")?
+                .execute([turn.to_string()])?;
+            entry.turn(turn).append(tx)?
+        }
+        None => entry.append(tx)?,
+    };
+    Ok(())
+}
+
+/// The delivery that answers a turn.
+pub fn of_turn(tx: &Tx<'_>, turn: TurnId) -> Result<Option<Delivery>, state::Error> {
+    let sql = "SELECT * FROM deliveries WHERE turn_id = ?1 ORDER BY created_at DESC LIMIT 1";
+    Ok(tx.db().prepare_cached(sql)?.query_row([turn.to_string()], delivery).optional()?)
+}
+
+/// What a person reads of an item: the text of an output, or the whole of a notice.
+pub fn text_of(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, BodyError> {
+    let body = items::body(tx, item, key)?;
+    if item.tuple.kind != ItemKind::Output {
+        return Ok(body);
+    }
+    let output: OutputBody = serde_json::from_str(&body)
+        .map_err(|_| state::Error::Stored("an output's body has another shape".to_owned()))?;
+    Ok(output.text)
+}
+
+/// Records a notice that the host writes in place of an answer, and the intent to deliver it.
+pub fn notify(
+    tx: &mut Tx<'_>,
+    session: &Session,
+    turn: Option<TurnId>,
+    text: &str,
+    key: &ContentKey,
+    sealer: &Sealer,
+) -> Result<DeliveryId, crate::session::store::NewError> {
+    let spans = vec![Span { author: Author::Host, bytes: text.len() }];
+    let draft = Draft::new(ItemId::new(), ItemKind::Notice, text, spans, Vec::new(), key)?;
+    let draft = match turn {
+        Some(turn) => draft.turn(turn),
+        None => draft,
+    };
+    let id = draft.id();
+    draft.record(tx, session.id, sealer)?;
+    Ok(intend(tx, session, turn, id, None)?)
+}
+
+/// The words of the notice for a turn that ended without a reply.
+pub fn notice_for(reason: EndReason, limits: &crate::turn::Config) -> String {
+    match reason {
+        EndReason::ToolCalls => {
+            format!(
+                "I stopped: this turn reached its limit of {} tool calls without coming to an answer. What was done so far stays done.",
+                limits.tool_calls_max
+            )
+        }
+        EndReason::ModelCalls => {
+            format!(
+                "I stopped: this turn reached its limit of {} requests to the model without coming to an answer. What was done so far stays done.",
+                limits.model_calls_max
+            )
+        }
+        EndReason::Bytes => "I stopped: the results of this turn's tools were larger than a turn may use.".to_owned(),
+        EndReason::Time => format!("I stopped: this turn took longer than its {} seconds.", limits.seconds_max),
+        EndReason::Model => {
+            "The model's endpoint failed, so there is no answer. Your message is kept; write again to try again."
+                .to_owned()
+        }
+        EndReason::Empty => "The model answered with nothing at all.".to_owned(),
+        EndReason::Failed => {
+            "The agent's process failed while it worked on this. Your message is kept; write again to try again."
+                .to_owned()
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Where the host keeps its things, and who may look at them.
+//!
+//! Never follows a home that is a link or that others can write; never makes anything wider than 0700. Next: `custody`.
+
+use ironclaw_contract::ids::SessionId;
+use ironclaw_contract::operator;
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The state directory of one host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home(PathBuf);
+
+/// Why a home cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing was set up there.
+    #[error("{0} is not an IronClaw home")]
+    NotInitialised(PathBuf),
+    /// Somebody else could look in or write.
+    #[error("{path} has mode {mode:04o}, owner {uid}: it must be 0700 and your own (uid {me})")]
+    Permissions {
+        /// The home.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+        /// Its owner.
+        uid: u32,
+        /// Who asks.
+        me: u32,
+    },
+    /// The system says no.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+impl Home {
+    /// The home at `path`, made if it is missing; links in the path are resolved once, here.
+    pub fn create(path: &Path) -> Result<Self, Error> {
+        let fault = |source| Error::Io { path: path.to_owned(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fault)?;
+        let home = Self(path.canonicalize().map_err(fault)?);
+        home.check_permissions()?;
+        for directory in ["sessions", "agents", "ledger", "logs"] {
+            make_private(&home.0.join(directory))?;
+        }
+        Ok(home)
+    }
+
+    /// The home at `path`, which must have been set up.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let home = path.canonicalize().map(Self).map_err(|_| Error::NotInitialised(path.to_owned()))?;
+        if !home.state_db().exists() {
+            return Err(Error::NotInitialised(home.0));
+        }
+        home.check_permissions()?;
+        Ok(home)
+    }
+
+    fn check_permissions(&self) -> Result<(), Error> {
+        let metadata = fs::metadata(&self.0).map_err(|source| Error::Io { path: self.0.clone(), source })?;
+        let me = nix::unistd::geteuid().as_raw();
+        let mode = metadata.mode() & 0o7777;
+        if mode & 0o077 != 0 || metadata.uid() != me {
+            return Err(Error::Permissions { path: self.0.clone(), mode, uid: metadata.uid(), me });
+        }
+        Ok(())
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The operator's settings.
+    pub fn config(&self) -> PathBuf {
+        self.0.join("config.toml")
+    }
+
+    /// The master key.
+    pub fn master_key(&self) -> PathBuf {
+        self.0.join("master.key")
+    }
+
+    /// The only truth.
+    pub fn state_db(&self) -> PathBuf {
+        self.0.join("state.db")
+    }
+
+    /// Held by the one host that runs here.
+    pub fn lock(&self) -> PathBuf {
+        self.0.join("host.lock")
+    }
+
+    /// The owner's token.
+    pub fn owner_token(&self) -> PathBuf {
+        self.0.join(operator::OWNER_TOKEN_FILE)
+    }
+
+    /// Where a running host listens.
+    pub fn run_file(&self) -> PathBuf {
+        self.0.join(operator::RUN_FILE)
+    }
+
+    /// The log.
+    pub fn log(&self) -> PathBuf {
+        self.0.join(operator::LOG_FILE)
+    }
+
+    /// The directories of a session.
+    pub fn session(&self, id: SessionId) -> SessionPlace {
+        SessionPlace(self.0.join("sessions").join(id.to_string()))
+    }
+}
+
+/// The directories of one session.
+#[derive(Debug, Clone)]
+pub struct SessionPlace(PathBuf);
+
+impl SessionPlace {
+    /// The session's own directory.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Holds inbound.db and nothing else.
+    pub fn inbound(&self) -> PathBuf {
+        self.0.join("in")
+    }
+
+    /// Holds outbound.db and nothing else; only the sandbox and the jailed reader look inside.
+    pub fn outbound(&self) -> PathBuf {
+        self.0.join("out")
+    }
+
+    /// The agent's files.
+    pub fn workspace(&self) -> PathBuf {
+        self.0.join("workspace")
+    }
+
+    /// The inbound queue's file.
+    pub fn inbound_db(&self) -> PathBuf {
+        self.inbound().join(ironclaw_contract::seam::link::path::INBOUND_DB)
+    }
+
+    /// Makes what is missing. With `owner`, `out` and `workspace` become that user's, and `in` readable by its group.
+    pub fn prepare(&self, owner: Option<u32>) -> Result<(), Error> {
+        make_private(&self.0)?;
+        for directory in [self.inbound(), self.outbound(), self.workspace()] {
+            make_private(&directory)?;
+        }
+        if let Some(uid) = owner {
+            let give = |path: &Path, user: Option<u32>, mode: u32| {
+                let change = || -> io::Result<()> {
+                    std::os::unix::fs::lchown(path, user, Some(uid))?;
+                    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+                };
+                change().map_err(|source| Error::Io { path: path.to_owned(), source })
+            };
+            give(&self.inbound(), None, 0o750)?;
+            give(&self.outbound(), Some(uid), 0o700)?;
+            give(&self.workspace(), Some(uid), 0o700)?;
+        }
+        Ok(())
+    }
+}
+
+/// A directory of mode 0700, unless something of that name is there already.
+pub fn make_private(path: &Path) -> Result<(), Error> {
+    let fault = |source| Error::Io { path: path.to_owned(), source };
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let metadata = fs::symlink_metadata(path).map_err(fault)?;
+            if metadata.is_dir() { Ok(()) } else { Err(fault(io::Error::other("is not a directory"))) }
+        }
+        made => made.map_err(fault),
+    }
+}
+
+/// Writes a file of mode 0600 so that it is either whole or not there.
+pub fn write_private(path: &Path, contents: &[u8]) -> Result<(), Error> {
+    let fault = |source| Error::Io { path: path.to_owned(), source };
+    let temporary = path.with_extension("new");
+    let write = || -> io::Result<()> {
+        match fs::remove_file(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        file.write_all(contents)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    write().map_err(fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_that_others_can_enter_is_refused() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("home");
+        fs::create_dir(&path).expect("made");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
+        assert!(matches!(Home::create(&path), Err(Error::Permissions { mode: 0o755, .. })));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("set");
+        Home::create(&path).expect("private");
+        assert!(matches!(Home::open(&path), Err(Error::NotInitialised(_))));
+    }
+}

@@ -1,0 +1,206 @@
+//! Records messages: number, seal, body and ledger entry in one transaction. Recording never opens a turn.
+//!
+//! Nothing reaches a model as anybody's words that did not pass here. Next: `turn`.
+
+use crate::custody::{self, WrappingKey};
+use crate::integrity::lookalike;
+use crate::integrity::seal::Sealer;
+use crate::items::Draft;
+use crate::ledger::Entry;
+use crate::refusal::{Fault, Refusal};
+use crate::routing::Routed;
+use crate::session::store::{self, NewError, Session};
+use crate::state::{self, Tx, stored};
+use ironclaw_contract::ids::{MessageId, SessionId};
+use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
+use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_contract::seam::seal::{ItemKind, Label};
+use rusqlite::{OptionalExtension, Row, params};
+
+/// A message that stands in the record.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// The message.
+    pub message: MessageId,
+    /// Its session.
+    pub session: SessionId,
+    /// Whether it stood there already (the same event came again).
+    pub again: bool,
+}
+
+/// Why a message could not be recorded.
+pub type Error = NewError;
+
+/// Records a routed message.
+///
+/// # Errors
+/// The inner error refuses an empty message, and one that is too long.
+pub fn record(
+    tx: &mut Tx<'_>,
+    routed: &Routed,
+    wrapping: &WrappingKey,
+    sealer: &Sealer,
+) -> Result<Result<Recorded, Refusal>, Error> {
+    let (message, session) = (routed.message(), routed.session());
+    let received = message.received();
+    if let Some(event) = &received.event_id
+        && let Some((message, session)) = of_event(tx, received.channel, &received.sender, event)?
+    {
+        return Ok(Ok(Recorded { message, session, again: true }));
+    }
+    let mut spans = Vec::new();
+    let mut body = String::new();
+    let mut add = |author: Author, text: &str| {
+        let text = lookalike::neutralise(text);
+        spans.push(Span { author, bytes: text.len() });
+        body.push_str(&text);
+    };
+    add(Author::Person { person: message.person().id }, &received.text);
+    for (name, text) in &received.files {
+        add(Author::File { name: name.clone() }, text);
+    }
+    let refuse = |code, text: String| Ok(Err(Refusal::new(Fault::Sender, code, text)));
+    if body.trim().is_empty() {
+        return refuse("message_empty", "the message is empty".to_owned());
+    }
+    if body.len() > BODY_BYTES_MAX {
+        return refuse(
+            "message_too_long",
+            format!("the message is {} bytes; at most {BODY_BYTES_MAX} fit", body.len()),
+        );
+    }
+    let id = MessageId::new();
+    let labels = vec![Label::UserSurfaceInput];
+    let content = content_key(session, wrapping)?;
+    let draft = Draft::new(id.item(), ItemKind::Message, &body, spans, labels, &content)?;
+    let digest = draft.digest();
+    let item = draft.record(tx, session.id, sealer)?;
+    let now = tx.now();
+    tx.db()
+        .prepare_cached(
+            "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, event_id, received_at, attempts) \
+             VALUES (?1,?2,?3,'chat','queued',1,?4,?5,?6,?7,?8,0)",
+        )?
+        .execute(params![
+            id.to_string(),
+            session.id.to_string(),
+            item.tuple.seq as i64,
+            received.sender,
+            message.person().id.to_string(),
+            received.channel,
+            received.event_id,
+            now
+        ])?;
+    store::touch(tx, session.id)?;
+    Entry::claim("message.recorded")
+        .session(session.id)
+        .message(id)
+        .with("person", message.person().id.to_string())
+        .with("channel", received.channel)
+        .with("digest", digest.to_string())
+        .append(tx)?;
+    Ok(Ok(Recorded { message: id, session: session.id, again: false }))
+}
+
+/// Records what the host has to tell a session outside a turn; it informs and opens no turn.
+pub fn tell(
+    tx: &mut Tx<'_>,
+    session: &Session,
+    text: &str,
+    wrapping: &WrappingKey,
+    sealer: &Sealer,
+) -> Result<MessageId, Error> {
+    let id = MessageId::new();
+    let content = content_key(session, wrapping)?;
+    let spans = vec![Span { author: Author::Host, bytes: text.len() }];
+    let item =
+        Draft::new(id.item(), ItemKind::Message, text, spans, Vec::new(), &content)?.record(tx, session.id, sealer)?;
+    let now = tx.now();
+    tx.db().execute(
+        "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, received_at, attempts) \
+         VALUES (?1,?2,?3,'system','queued',0,'host','host','host',?4,0)",
+        params![id.to_string(), session.id.to_string(), item.tuple.seq as i64, now],
+    )?;
+    Ok(id)
+}
+
+fn content_key(session: &Session, wrapping: &WrappingKey) -> Result<custody::ContentKey, custody::Error> {
+    let [_, stored] = session.wrapped.as_ref().ok_or(custody::Error::Sealed("the key of a removed session"))?;
+    wrapping.content_key(session.id, stored)
+}
+
+fn of_event(
+    tx: &Tx<'_>,
+    channel: &str,
+    sender: &str,
+    event: &str,
+) -> Result<Option<(MessageId, SessionId)>, state::Error> {
+    let sql = "SELECT id, session_id FROM messages WHERE channel = ?1 AND sender = ?2 AND event_id = ?3";
+    let read = |row: &Row<'_>| Ok((stored(row, "id")?, stored(row, "session_id")?));
+    Ok(tx.db().prepare_cached(sql)?.query_row([channel, sender, event], read).optional()?)
+}
+
+/// A message's row.
+#[derive(Debug, Clone)]
+pub struct Message {
+    /// Its id.
+    pub id: MessageId,
+    /// Its session.
+    pub session: SessionId,
+    /// Its number.
+    pub seq: u64,
+    /// `chat task webhook system`.
+    pub kind: ironclaw_contract::seam::message::Kind,
+    /// Where it stands.
+    pub status: String,
+    /// Whether it asks for a turn.
+    pub trigger: bool,
+    /// Its sender on the channel.
+    pub sender: String,
+    /// On whose behalf.
+    pub principal: String,
+    /// Its channel.
+    pub channel: String,
+    /// Milliseconds since the epoch.
+    pub received_at: i64,
+    /// The turn that it is or was in.
+    pub turn: Option<ironclaw_contract::ids::TurnId>,
+}
+
+fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
+    Ok(Message {
+        id: stored(row, "id")?,
+        session: stored(row, "session_id")?,
+        seq: row.get::<_, i64>("seq")? as u64,
+        kind: stored(row, "kind")?,
+        status: row.get("status")?,
+        trigger: row.get("trigger")?,
+        sender: row.get("sender")?,
+        principal: row.get("principal")?,
+        channel: row.get("channel")?,
+        received_at: row.get("received_at")?,
+        turn: state::stored_option(row, "turn_id")?,
+    })
+}
+
+/// The message of this id.
+pub fn find(tx: &Tx<'_>, id: MessageId) -> Result<Option<Message>, state::Error> {
+    Ok(tx
+        .db()
+        .prepare_cached("SELECT * FROM messages WHERE id = ?1")?
+        .query_row([id.to_string()], message)
+        .optional()?)
+}
+
+/// The newest message of this sender.
+pub fn newest_of(tx: &Tx<'_>, channel: &str, sender: &str) -> Result<Option<Message>, state::Error> {
+    let sql = "SELECT * FROM messages WHERE channel = ?1 AND sender = ?2 ORDER BY received_at DESC, seq DESC LIMIT 1";
+    Ok(tx.db().prepare_cached(sql)?.query_row([channel, sender], message).optional()?)
+}
+
+/// How many messages of the session wait or are being worked on.
+pub fn waiting_count(tx: &Tx<'_>, session: SessionId) -> Result<u64, state::Error> {
+    let sql =
+        "SELECT count(*) FROM messages WHERE session_id = ?1 AND status IN ('queued','processing') AND trigger = 1";
+    Ok(tx.db().prepare_cached(sql)?.query_row([session.to_string()], |row| row.get::<_, i64>(0))? as u64)
+}

@@ -1,0 +1,231 @@
+//! The seal index: every sealed item of every session, with its tuple and its encrypted body.
+//!
+//! A ref is worth something only if its tuple stands here; an equal body is not enough. Next: `turn`, `context`.
+
+use crate::custody::{self, ContentKey};
+use crate::integrity::seal::Sealer;
+use crate::state::{self, Tx, stored, stored_json, stored_option};
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
+use ironclaw_contract::seam::message::Span;
+use ironclaw_contract::seam::seal::{ItemKind, Label, Ref, Tuple};
+use rusqlite::{OptionalExtension, Row, params};
+
+/// A body that is about to become an item. Encrypting it is done before the transaction, numbering inside.
+pub struct Draft {
+    id: ItemId,
+    kind: ItemKind,
+    turn: Option<TurnId>,
+    call: Option<CallId>,
+    tool: Option<String>,
+    hop: u32,
+    spans: Vec<Span>,
+    labels: Vec<Label>,
+    digest: Digest,
+    bytes: usize,
+    stored: Vec<u8>,
+}
+
+impl Draft {
+    /// Encrypts a body for this item.
+    pub fn new(
+        id: ItemId,
+        kind: ItemKind,
+        body: &str,
+        spans: Vec<Span>,
+        labels: Vec<Label>,
+        key: &ContentKey,
+    ) -> Result<Self, custody::Error> {
+        Ok(Self {
+            id,
+            kind,
+            turn: None,
+            call: None,
+            tool: None,
+            hop: 0,
+            spans,
+            labels,
+            digest: Digest::of(body.as_bytes()),
+            bytes: body.len(),
+            stored: key.seal(id, body.as_bytes())?,
+        })
+    }
+
+    /// Says which turn made it.
+    pub const fn turn(mut self, turn: TurnId) -> Self {
+        self.turn = Some(turn);
+        self
+    }
+
+    /// Says whose result it is.
+    pub fn call(mut self, call: CallId, tool: &str) -> Self {
+        self.call = Some(call);
+        self.tool = Some(tool.to_owned());
+        self
+    }
+
+    /// Its id.
+    pub const fn id(&self) -> ItemId {
+        self.id
+    }
+
+    /// Its digest.
+    pub const fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Numbers and records it.
+    pub fn record(self, tx: &mut Tx<'_>, session: SessionId, sealer: &Sealer) -> Result<Recorded, state::Error> {
+        let db = tx.db();
+        let seq: i64 = db
+            .prepare_cached(
+                "UPDATE sessions SET last_seq = last_seq + 2 WHERE id = ?1 AND state <> 'removed' RETURNING last_seq",
+            )?
+            .query_row([session.to_string()], |row| row.get(0))?;
+        let tuple = Tuple {
+            session,
+            item: self.id,
+            kind: self.kind,
+            seq: seq as u64,
+            issued_at: tx.now(),
+            boot: sealer.boot(),
+            turn: self.turn,
+            call: self.call,
+            tool: self.tool,
+            hop: self.hop,
+            authors: canonical::to_string(&self.spans),
+            labels: self.labels,
+            digest: self.digest,
+        };
+        db.prepare_cached(
+            "INSERT INTO items (id, session_id, seq, kind, issued_at, boot, turn_id, call_id, tool, hop, authors, labels, digest, bytes, body) \
+             VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)",
+        )?
+        .execute(params![
+            tuple.item.to_string(),
+            session.to_string(),
+            seq,
+            tuple.kind.name(),
+            tuple.issued_at,
+            tuple.boot.to_string(),
+            tuple.turn.map(|id| id.to_string()),
+            tuple.call.map(|id| id.to_string()),
+            tuple.tool,
+            tuple.hop,
+            tuple.authors,
+            canonical::to_string(&tuple.labels),
+            tuple.digest.to_string(),
+            self.bytes as i64,
+            self.stored,
+        ])?;
+        Ok(Recorded { bytes: self.bytes as u64, tuple })
+    }
+}
+
+/// An item that stands in the index.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// What its seal binds.
+    pub tuple: Tuple,
+    /// Bytes of its body.
+    pub bytes: u64,
+}
+
+impl Recorded {
+    /// Its ref, sealed under this start of the daemon.
+    pub fn seal(&self, sealer: &Sealer) -> Ref {
+        sealer.seal(&self.tuple)
+    }
+
+    /// Its spans.
+    pub fn spans(&self) -> Vec<Span> {
+        serde_json::from_str(&self.tuple.authors).unwrap_or_default()
+    }
+}
+
+const COLUMNS: &str =
+    "id, session_id, seq, kind, issued_at, boot, turn_id, call_id, tool, hop, authors, labels, digest, bytes";
+
+fn recorded(row: &Row<'_>) -> rusqlite::Result<Recorded> {
+    let tuple = Tuple {
+        session: stored(row, "session_id")?,
+        item: stored(row, "id")?,
+        kind: stored(row, "kind")?,
+        seq: row.get::<_, i64>("seq")? as u64,
+        issued_at: row.get("issued_at")?,
+        boot: stored(row, "boot")?,
+        turn: stored_option(row, "turn_id")?,
+        call: stored_option(row, "call_id")?,
+        tool: row.get("tool")?,
+        hop: row.get("hop")?,
+        authors: row.get("authors")?,
+        labels: stored_json(row, "labels")?,
+        digest: stored(row, "digest")?,
+    };
+    Ok(Recorded { tuple, bytes: row.get::<_, i64>("bytes")? as u64 })
+}
+
+/// The item of this id, whatever session it belongs to.
+pub fn find(tx: &Tx<'_>, item: ItemId) -> Result<Option<Recorded>, state::Error> {
+    let sql = format!("SELECT {COLUMNS} FROM items WHERE id = ?1");
+    Ok(tx.db().prepare_cached(&sql)?.query_row([item.to_string()], recorded).optional()?)
+}
+
+/// The session's items numbered above `after_seq`, in order, at most `limit`.
+pub fn after(tx: &Tx<'_>, session: SessionId, after_seq: u64, limit: usize) -> Result<Vec<Recorded>, state::Error> {
+    let sql = format!("SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
+    let after_seq = i64::try_from(after_seq).unwrap_or(i64::MAX);
+    let mut statement = tx.db().prepare_cached(&sql)?;
+    let items = statement
+        .query_map(params![session.to_string(), after_seq, limit as i64], recorded)?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(items)
+}
+
+/// The last `limit` items of the session, in order.
+pub fn last(tx: &Tx<'_>, session: SessionId, limit: usize) -> Result<Vec<Recorded>, state::Error> {
+    let sql = format!(
+        "SELECT * FROM (SELECT {COLUMNS} FROM items WHERE session_id = ?1 ORDER BY seq DESC LIMIT ?2) ORDER BY seq"
+    );
+    let mut statement = tx.db().prepare_cached(&sql)?;
+    let items =
+        statement.query_map(params![session.to_string(), limit as i64], recorded)?.collect::<rusqlite::Result<_>>()?;
+    Ok(items)
+}
+
+/// How many items the session has.
+pub fn count(tx: &Tx<'_>, session: SessionId) -> Result<u64, state::Error> {
+    let sql = "SELECT count(*) FROM items WHERE session_id = ?1";
+    Ok(tx.db().prepare_cached(sql)?.query_row([session.to_string()], |row| row.get::<_, i64>(0))? as u64)
+}
+
+/// The body of an item; its digest is compared with the recorded one.
+pub fn body(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, BodyError> {
+    let id = item.tuple.item;
+    let stored: Vec<u8> = tx
+        .db()
+        .prepare_cached("SELECT body FROM items WHERE id = ?1")?
+        .query_row([id.to_string()], |row| row.get(0))?;
+    let bytes = key.open(id, &stored)?;
+    if Digest::of(&bytes) != item.tuple.digest {
+        return Err(custody::Error::Sealed("the body of an item").into());
+    }
+    String::from_utf8(bytes).map_err(|_| custody::Error::Sealed("the body of an item").into())
+}
+
+/// Why a body cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// The state.
+    #[error(transparent)]
+    State(#[from] state::Error),
+    /// The key, or the stored bytes.
+    #[error(transparent)]
+    Key(#[from] custody::Error),
+}
+
+impl From<rusqlite::Error> for BodyError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::State(error.into())
+    }
+}

@@ -1,0 +1,205 @@
+//! What a jail is: the one description of what a jailed process sees, and the types around it.
+//!
+//! Grants nothing by default: what is not in a [`Spec`] is not in the jail, on any backend. Nothing
+//! here starts a process. Next: `native` builds the jail, `inspect` asks the kernel whether it is one.
+
+pub mod filter;
+pub mod inspect;
+pub mod landlock;
+pub(crate) mod native;
+pub mod probe;
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::PathBuf;
+
+/// The uid and the gid that a jailed process has inside its own user namespace.
+pub const INNER_ID: u32 = 1000;
+/// The first host uid and gid that root gives to jails unless the configuration says otherwise: above
+/// every range that systemd's list of uids and gids names, and so free on most machines.
+pub const FIRST_HOST_ID: u32 = 0x7000_0000;
+/// The host name that a jailed process sees.
+pub const HOSTNAME: &str = "ironclaw";
+/// More mounts than any session needs (in, out, workspace, sockets, packages).
+pub const MOUNTS_MAX: usize = 16;
+/// Longest name of a jail, in bytes.
+pub const NAME_BYTES_MAX: usize = 64;
+/// Longest list of arguments of a program.
+pub const ARGUMENTS_MAX: usize = 32;
+/// Descriptor of the link in a program that runs in a jail.
+pub const LINK_DESCRIPTOR: i32 = 3;
+/// Descriptor of the gate in a program that runs in a jail: write one byte when every library is
+/// loaded, read one byte back, and the host's files are gone.
+pub const GATE_DESCRIPTOR: i32 = 4;
+
+/// Everything that a jailed process sees and may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// Who lives there, for error messages: 1–64 characters of `A-Z a-z 0-9 _ -`, e.g. `ses_7f3a`.
+    pub name: String,
+    /// What runs.
+    pub role: Role,
+    /// The directories that it sees, each at the top of its root; there is nothing else.
+    pub mounts: Vec<Mount>,
+    /// Whom the host's files take it for.
+    pub identity: Identity,
+    /// What it may use up.
+    pub limits: Limits,
+}
+
+/// What runs in the jail as process 2.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// A program that speaks the gate, executed by descriptor with an empty environment.
+    Sandbox {
+        /// The file on the host; whoever the jail runs as must be allowed to execute it.
+        program: PathBuf,
+        /// Its arguments, without its name.
+        args: Vec<String>,
+    },
+    /// The launcher's `Entries::reader`, in the launcher's own image.
+    Reader,
+    /// The probe of `jail::probe`, in the launcher's own image.
+    Probe {
+        /// A process of the host, which the probe tries to signal.
+        host_pid: u32,
+    },
+    /// A program that does not know the gate and ends by itself, to measure a launch.
+    Noop {
+        /// The file on the host, e.g. `/bin/true`.
+        program: PathBuf,
+    },
+}
+
+/// One directory of the host in a jail. Nothing in it can be executed, is a device, or is set-uid.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mount {
+    /// Absolute path on the host; its last component is a directory and not a link.
+    pub source: PathBuf,
+    /// Where it is in the jail: `/` and one name of `a-z 0-9 . _ -`.
+    pub target: String,
+    /// Whether the jail can only read it.
+    pub read_only: bool,
+}
+
+/// Whom the host's files take a jailed process for. Inside it is [`INNER_ID`] either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Identity {
+    /// The user who started the host; refused for root.
+    Own,
+    /// Ids out of a range that root set aside; only root can give them.
+    Mapped {
+        /// User id on the host, never 0.
+        uid: u32,
+        /// Group id on the host, never 0.
+        gid: u32,
+    },
+}
+
+/// What a jailed process may use up. No core is ever written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Address space of each process, in bytes.
+    pub address_space_bytes: u64,
+    /// Open descriptors of each process.
+    pub open_files: u64,
+    /// Processes and threads in the jail, process 1 included.
+    pub processes: u64,
+    /// Largest file that can be written, in bytes.
+    pub file_bytes: u64,
+    /// How long the launch may take, in milliseconds, from the request to the open gate.
+    pub launch_ms: u64,
+}
+
+impl Default for Limits {
+    /// Enough for a sandbox with a dozen threads and two encrypted databases.
+    fn default() -> Self {
+        Self {
+            address_space_bytes: 4 << 30, // threads reserve 64 MiB of addresses each and use little of it
+            open_files: 256,
+            processes: 64,
+            file_bytes: 1 << 30,
+            launch_ms: 5_000, // a launch takes milliseconds; this is a machine that swaps
+        }
+    }
+}
+
+/// Why a [`Spec`] cannot be a jail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfit(String);
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unfit {}
+
+impl Spec {
+    /// Refuses what no backend could enforce, before anything is started.
+    ///
+    /// `effective_uid` is the user id of the host.
+    pub fn check(&self, effective_uid: u32) -> Result<(), Unfit> {
+        let unfit = |why: String| Err(Unfit(why));
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+        if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX || !self.name.bytes().all(plain) {
+            return unfit(format!("{:?} is not a name for a jail", self.name));
+        }
+        if self.mounts.len() > MOUNTS_MAX {
+            return unfit(format!("{} mounts are more than {MOUNTS_MAX}", self.mounts.len()));
+        }
+        let mut targets = BTreeSet::new();
+        for mount in &self.mounts {
+            if mount.name().is_none() {
+                return unfit(format!("mount target {:?} is not `/` and one plain name", mount.target));
+            }
+            if !targets.insert(mount.target.as_str()) {
+                return unfit(format!("mount target {} is there twice", mount.target));
+            }
+            if !mount.source.is_absolute() {
+                return unfit(format!("mount source {} is not absolute", mount.source.display()));
+            }
+        }
+        if let Role::Sandbox { args, .. } = &self.role
+            && (args.len() > ARGUMENTS_MAX || args.iter().any(|a| a.contains('\0')))
+        {
+            return unfit(format!("more than {ARGUMENTS_MAX} arguments, or one with a null byte"));
+        }
+        match (self.identity, effective_uid) {
+            (Identity::Own, 0) => unfit("the host runs as root, so the jail needs a host uid of its own".into()),
+            (Identity::Mapped { uid, gid }, _) if uid == 0 || gid == 0 => {
+                unfit("host uid or gid 0 is root's and is given to no jail".into())
+            }
+            (Identity::Mapped { .. }, uid) if uid != 0 => {
+                unfit("only root can give a jail a host uid of its own".into())
+            }
+            (Identity::Own | Identity::Mapped { .. }, _) => Ok(()),
+        }
+    }
+}
+
+impl Mount {
+    /// The name in the jail's root, without the slash; `None` when the target is not a plain name.
+    pub fn name(&self) -> Option<&str> {
+        let name = self.target.strip_prefix('/')?;
+        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b);
+        (!name.is_empty() && !name.starts_with('.') && name.len() <= 64 && name.bytes().all(plain)).then_some(name)
+    }
+}
+
+impl Role {
+    /// The program to execute, or none for a role that runs in the launcher's own image.
+    pub fn program(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Sandbox { program, .. } | Self::Noop { program } => Some(program),
+            Self::Reader | Self::Probe { .. } => None,
+        }
+    }
+}

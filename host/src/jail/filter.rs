@@ -1,0 +1,338 @@
+//! The system calls that a jailed process may make, as lists with the reason beside each.
+//!
+//! Whatever is not listed fails with EPERM, and what has an older form that is listed fails with
+//! ENOSYS so that the C library falls back to it. Programs can add filters of their own and remove
+//! none. Next: `native`, which installs these before the program is executed.
+
+use libc::c_long;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Compare, SeccompCondition, SeccompFilter,
+    SeccompRule,
+};
+use std::collections::BTreeMap;
+use std::io;
+
+/// A filter in the form that the kernel takes.
+pub(crate) type Program = BpfProgram;
+
+/// The filters of a jailed program, in the order in which they are installed.
+///
+/// Two, because one filter has one answer for what it does not allow; of two that say no, the
+/// kernel takes the answer of the later one.
+pub(crate) fn base() -> io::Result<[Program; 2]> {
+    let allowed = PROGRAM.iter().chain(LEGACY);
+    let missing = MISSING.iter().map(|call| (*call, Vec::new())).collect();
+    Ok([
+        compile(collect(allowed)?, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)?,
+        compile(missing, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32))?,
+    ])
+}
+
+/// The filter of process 1 of a jail, which only reaps and reports.
+pub(crate) fn init() -> io::Result<Program> {
+    compile(collect(INIT.iter())?, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)
+}
+
+/// Installs a filter in this process. Needs `no_new_privs`, and sets it.
+pub(crate) fn install(program: &Program) -> io::Result<()> {
+    seccompiler::apply_filter(program).map_err(|error| match error {
+        seccompiler::Error::Prctl(cause) | seccompiler::Error::Seccomp(cause) => cause,
+        other => io::Error::other(other),
+    })
+}
+
+/// Calls that are allowed, and when.
+struct Rule {
+    calls: &'static [c_long],
+    when: When,
+}
+
+/// Arguments are numbered from 0 and compared as 32 bits, which is what the kernel reads of these.
+enum When {
+    Always,
+    /// The argument is one of these.
+    Is(u8, &'static [u32]),
+    /// The argument has none of these bits.
+    Without(u8, u32),
+    /// The first argument is one of the first list, and the second masked by `.1` is `.2`.
+    Both(&'static [u32], u32, u32),
+    /// Neither of the arguments' bits are set together: (argument, bits) or (argument, bits).
+    EitherWithout((u8, u32), (u8, u32)),
+}
+use When::{Always, Both, EitherWithout, Is, Without};
+
+/// Bits of a file mode that would let someone else run a file with the rights of its owner.
+const SET_ID: u32 = 0o6000;
+/// Flags of `open` that make a file, and so read a mode.
+const MAKES_FILE: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
+/// Every namespace that a process could ask for.
+const NEW_NAMESPACES: u32 = (libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET) as u32;
+
+/// What a program needs that is linked dynamically, has threads, keeps encrypted databases and talks
+/// over unix sockets. Not here, and meant: every way to mount, to pivot, to enter or make a
+/// namespace, to look into another process, to load code into the kernel (bpf, io_uring,
+/// userfaultfd, modules, kexec), keys, clocks, priorities, personalities, devices and links.
+#[rustfmt::skip]
+const PROGRAM: &[Rule] = &[
+    // Reading and writing what is open. Locks are `fcntl`.
+    Rule {
+        calls: &[
+            libc::SYS_read, libc::SYS_write, libc::SYS_readv, libc::SYS_writev, libc::SYS_pread64, libc::SYS_pwrite64,
+            libc::SYS_preadv, libc::SYS_pwritev, libc::SYS_preadv2, libc::SYS_pwritev2, libc::SYS_lseek,
+            libc::SYS_close, libc::SYS_close_range, libc::SYS_dup, libc::SYS_dup3, libc::SYS_fcntl, libc::SYS_flock,
+            libc::SYS_fsync, libc::SYS_fdatasync, libc::SYS_ftruncate, libc::SYS_truncate, libc::SYS_fallocate,
+            libc::SYS_fadvise64, libc::SYS_copy_file_range, libc::SYS_sendfile, libc::SYS_pipe2,
+        ],
+        when: Always,
+    },
+    // Finding, making and removing files; which ones, the mounts and Landlock say.
+    Rule {
+        calls: &[
+            libc::SYS_fstat, libc::SYS_newfstatat, libc::SYS_statx, libc::SYS_faccessat, libc::SYS_faccessat2,
+            libc::SYS_readlinkat, libc::SYS_getdents64, libc::SYS_mkdirat, libc::SYS_unlinkat, libc::SYS_renameat2,
+            libc::SYS_getcwd, libc::SYS_chdir, libc::SYS_fchdir, libc::SYS_umask,
+            libc::SYS_utimensat, libc::SYS_statfs, libc::SYS_fstatfs,
+        ],
+        when: Always,
+    },
+    // No file that a jail makes is set-uid or set-gid: outside it would be a file of the host's uid.
+    Rule { calls: &[libc::SYS_openat], when: EitherWithout((2, MAKES_FILE), (3, SET_ID)) },
+    Rule { calls: &[libc::SYS_fchmod], when: Without(1, SET_ID) },
+    Rule { calls: &[libc::SYS_fchmodat], when: Without(2, SET_ID) },
+    // Memory. Executable mappings are how a library is loaded; every mount of the jail is noexec.
+    Rule {
+        calls: &[
+            libc::SYS_mmap, libc::SYS_mprotect, libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise, libc::SYS_brk,
+            libc::SYS_mlock, libc::SYS_mlock2, libc::SYS_munlock, libc::SYS_membarrier, libc::SYS_msync,
+        ],
+        when: Always,
+    },
+    // Threads and children, in the namespaces that there are. `clone3` hides its flags behind a
+    // pointer and is therefore missing.
+    Rule { calls: &[libc::SYS_clone], when: Without(0, NEW_NAMESPACES) },
+    Rule {
+        calls: &[
+            libc::SYS_exit, libc::SYS_exit_group, libc::SYS_futex, libc::SYS_set_robust_list,
+            libc::SYS_get_robust_list, libc::SYS_set_tid_address, libc::SYS_rseq, libc::SYS_sched_yield,
+            libc::SYS_sched_getaffinity, libc::SYS_wait4, libc::SYS_waitid, libc::SYS_getrusage, libc::SYS_getcpu,
+        ],
+        when: Always,
+    },
+    // The launch itself: the program by its descriptor. Behind the gate there is nothing executable,
+    // and without a memfd nothing becomes so.
+    Rule { calls: &[libc::SYS_execveat], when: Is(4, &[libc::AT_EMPTY_PATH as u32]) },
+    // Asking who and where one is.
+    Rule {
+        calls: &[
+            libc::SYS_getpid, libc::SYS_getppid, libc::SYS_gettid, libc::SYS_getuid, libc::SYS_geteuid,
+            libc::SYS_getgid, libc::SYS_getegid, libc::SYS_getgroups, libc::SYS_getresuid, libc::SYS_getresgid,
+            libc::SYS_getpgid, libc::SYS_getsid, libc::SYS_capget, libc::SYS_uname, libc::SYS_sysinfo,
+            libc::SYS_times,
+        ],
+        when: Always,
+    },
+    // Signals: only processes of this jail have a number here.
+    Rule {
+        calls: &[
+            libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask, libc::SYS_rt_sigreturn, libc::SYS_rt_sigpending,
+            libc::SYS_rt_sigtimedwait, libc::SYS_rt_sigsuspend, libc::SYS_sigaltstack, libc::SYS_kill,
+            libc::SYS_tgkill, libc::SYS_restart_syscall,
+        ],
+        when: Always,
+    },
+    // Time and chance.
+    Rule {
+        calls: &[
+            libc::SYS_clock_gettime, libc::SYS_clock_getres, libc::SYS_clock_nanosleep, libc::SYS_nanosleep,
+            libc::SYS_gettimeofday, libc::SYS_getrandom, libc::SYS_timerfd_create, libc::SYS_timerfd_settime,
+            libc::SYS_timerfd_gettime,
+        ],
+        when: Always,
+    },
+    // Limits of oneself; they can only be lowered without a capability.
+    Rule { calls: &[libc::SYS_prlimit64], when: Is(0, &[0]) },
+    // Waiting for descriptors.
+    Rule {
+        calls: &[
+            libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_create1, libc::SYS_epoll_ctl, libc::SYS_epoll_pwait,
+            libc::SYS_epoll_pwait2, libc::SYS_eventfd2,
+        ],
+        when: Always,
+    },
+    // Unix stream sockets, as a client: nothing here listens, and no other family exists.
+    Rule {
+        calls: &[libc::SYS_socket],
+        when: Both(&[libc::AF_UNIX as u32], SOCKET_TYPE_MASK, libc::SOCK_STREAM as u32),
+    },
+    Rule { calls: &[libc::SYS_socketpair], when: Is(0, &[libc::AF_UNIX as u32]) },
+    Rule {
+        calls: &[
+            libc::SYS_connect, libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_recvfrom, libc::SYS_recvmsg,
+            libc::SYS_shutdown, libc::SYS_getsockopt, libc::SYS_setsockopt, libc::SYS_getsockname,
+            libc::SYS_getpeername,
+        ],
+        when: Always,
+    },
+    // Of the thousand requests: is it a terminal, how much is there, do not block, close at exec.
+    Rule {
+        calls: &[libc::SYS_ioctl],
+        when: Is(1, &[libc::TCGETS as u32, libc::FIONREAD as u32, libc::FIONBIO as u32, libc::FIOCLEX as u32]),
+    },
+    // Tightening one's own jail: more Landlock, more seccomp (no listener that answers for others).
+    Rule {
+        calls: &[libc::SYS_landlock_create_ruleset, libc::SYS_landlock_add_rule, libc::SYS_landlock_restrict_self],
+        when: Always,
+    },
+    Rule {
+        calls: &[libc::SYS_seccomp],
+        when: Both(
+            &[libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_GET_ACTION_AVAIL],
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as u32,
+            0,
+        ),
+    },
+    Rule {
+        calls: &[libc::SYS_prctl],
+        when: Is(
+            0,
+            &[
+                libc::PR_SET_NAME as u32, libc::PR_GET_NAME as u32, libc::PR_SET_NO_NEW_PRIVS as u32,
+                libc::PR_GET_NO_NEW_PRIVS as u32, libc::PR_SET_SECCOMP as u32, libc::PR_GET_SECCOMP as u32,
+                libc::PR_GET_DUMPABLE as u32, libc::PR_SET_DUMPABLE as u32, libc::PR_CAPBSET_READ as u32,
+                libc::PR_GET_PDEATHSIG as u32, libc::PR_SET_VMA as u32,
+            ],
+        ),
+    },
+];
+
+/// Bits of a socket's type that are the type; the others are flags.
+const SOCKET_TYPE_MASK: u32 = 0xf;
+
+/// Forms of the calls above that only this architecture still has, and that its libraries use.
+#[rustfmt::skip]
+#[cfg(target_arch = "x86_64")]
+const LEGACY: &[Rule] = &[
+    Rule {
+        calls: &[
+            libc::SYS_stat, libc::SYS_lstat, libc::SYS_access, libc::SYS_readlink, libc::SYS_getdents,
+            libc::SYS_mkdir, libc::SYS_rmdir, libc::SYS_unlink, libc::SYS_rename, libc::SYS_dup2, libc::SYS_pipe,
+            libc::SYS_poll, libc::SYS_select, libc::SYS_epoll_create, libc::SYS_epoll_wait, libc::SYS_eventfd,
+            libc::SYS_time, libc::SYS_getpgrp,
+            libc::SYS_renameat, libc::SYS_getrlimit, libc::SYS_setrlimit,
+        ],
+        when: Always,
+    },
+    Rule { calls: &[libc::SYS_open], when: EitherWithout((1, MAKES_FILE), (2, SET_ID)) },
+    Rule { calls: &[libc::SYS_chmod], when: Without(1, SET_ID) },
+    // The thread pointer, which the loader sets.
+    Rule { calls: &[libc::SYS_arch_prctl], when: Is(0, &[ARCH_SET_FS]) },
+];
+#[cfg(target_arch = "x86_64")]
+const ARCH_SET_FS: u32 = 0x1002; // asm/prctl.h
+
+/// Forms that this architecture still has and the `libc` crate does not name (asm-generic/unistd.h):
+/// renameat, getrlimit, setrlimit.
+#[cfg(target_arch = "aarch64")]
+const LEGACY: &[Rule] = &[Rule { calls: &[38, 163, 164], when: Always }];
+
+/// Calls that hide behind a pointer what decides, and have an older form that does not.
+#[rustfmt::skip]
+const MISSING: &[c_long] = &[libc::SYS_clone3, libc::SYS_openat2, libc::SYS_pidfd_open, FCHMODAT2];
+/// The same number everywhere; the `libc` crate does not name it everywhere.
+const FCHMODAT2: c_long = 452;
+
+/// Process 1: reap, report, end.
+#[rustfmt::skip]
+const INIT: &[Rule] = &[Rule {
+    calls: &[
+        libc::SYS_wait4, libc::SYS_waitid, libc::SYS_exit_group, libc::SYS_read, libc::SYS_write, libc::SYS_sendmsg,
+        libc::SYS_close, libc::SYS_brk, libc::SYS_mmap, libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise,
+        libc::SYS_futex, libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask, libc::SYS_rt_sigreturn,
+        libc::SYS_restart_syscall, libc::SYS_getrandom,
+    ],
+    when: Always,
+}];
+
+/// Each rule as the alternatives of which one has to hold; none at all means always.
+fn alternatives(when: &When) -> Vec<Vec<(u8, Compare, u32)>> {
+    match when {
+        Always => Vec::new(),
+        Is(argument, values) => values.iter().map(|value| vec![(*argument, Compare::Eq, *value)]).collect(),
+        Without(argument, bits) => vec![vec![(*argument, Compare::MaskedEq(u64::from(*bits)), 0)]],
+        Both(firsts, mask, second) => firsts
+            .iter()
+            .map(|first| vec![(0, Compare::Eq, *first), (1, Compare::MaskedEq(u64::from(*mask)), *second)])
+            .collect(),
+        EitherWithout(one, other) => {
+            [one, other].map(|(argument, bits)| vec![(*argument, Compare::MaskedEq(u64::from(*bits)), 0)]).to_vec()
+        }
+    }
+}
+
+fn collect<'a>(rules: impl Iterator<Item = &'a Rule>) -> io::Result<BTreeMap<c_long, Vec<SeccompRule>>> {
+    let mut map = BTreeMap::new();
+    for rule in rules {
+        for call in rule.calls {
+            let built: Result<Vec<_>, _> = alternatives(&rule.when)
+                .into_iter()
+                .map(|conditions| {
+                    let conditions: Result<Vec<_>, _> = conditions
+                        .into_iter()
+                        .map(|(argument, compare, value)| {
+                            SeccompCondition::new(argument, Length::Dword, compare, u64::from(value))
+                        })
+                        .collect();
+                    conditions.and_then(SeccompRule::new)
+                })
+                .collect();
+            if map.insert(*call, built.map_err(io::Error::other)?).is_some() {
+                return Err(io::Error::other(format!("system call {call} is in the filter twice")));
+            }
+        }
+    }
+    Ok(map)
+}
+
+fn compile(
+    rules: BTreeMap<c_long, Vec<SeccompRule>>,
+    unlisted: SeccompAction,
+    listed: SeccompAction,
+) -> io::Result<Program> {
+    let architecture = std::env::consts::ARCH.try_into().map_err(io::Error::other)?;
+    SeccompFilter::new(rules, unlisted, listed, architecture).and_then(Program::try_from).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[rustfmt::skip]
+    fn no_rule_allows_a_call_that_leads_out_of_a_jail() {
+        let never = [
+            libc::SYS_mount, libc::SYS_umount2, libc::SYS_pivot_root, libc::SYS_chroot, libc::SYS_move_mount,
+            libc::SYS_open_tree, libc::SYS_fsopen, libc::SYS_fsmount, libc::SYS_mount_setattr, libc::SYS_unshare,
+            libc::SYS_setns, libc::SYS_clone3, libc::SYS_ptrace, libc::SYS_process_vm_readv,
+            libc::SYS_process_vm_writev, libc::SYS_pidfd_open, libc::SYS_pidfd_getfd, libc::SYS_pidfd_send_signal,
+            libc::SYS_bpf, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register,
+            libc::SYS_userfaultfd, libc::SYS_perf_event_open, libc::SYS_keyctl, libc::SYS_add_key,
+            libc::SYS_request_key, libc::SYS_open_by_handle_at, libc::SYS_name_to_handle_at, libc::SYS_personality,
+            libc::SYS_kexec_load, libc::SYS_init_module, libc::SYS_finit_module, libc::SYS_delete_module,
+            libc::SYS_mknodat, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4,
+            libc::SYS_setuid, libc::SYS_setresuid, libc::SYS_setgroups, libc::SYS_capset, libc::SYS_execve,
+            libc::SYS_memfd_create, libc::SYS_symlinkat, libc::SYS_linkat, libc::SYS_reboot, libc::SYS_swapon,
+            libc::SYS_sethostname, libc::SYS_quotactl, libc::SYS_syslog, libc::SYS_openat2, libc::SYS_fchownat,
+        ];
+        for rules in [PROGRAM, LEGACY, INIT] {
+            let allowed = rules.iter().flat_map(|rule| rule.calls);
+            let out: Vec<_> = allowed.filter(|call| never.contains(call)).collect();
+            assert!(out.is_empty(), "allowed: {out:?}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The Landlock domain that every jailed program is born into.
+//!
+//! It never grants a right that the mounts do not show, and a program can add to it and not take
+//! from it. Next: `native`, which enters it before the program is executed.
+
+use super::Mount;
+use crate::sys;
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus,
+    Scope,
+};
+use nix::fcntl::{OFlag, open, openat};
+use nix::sys::stat::Mode;
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// The newest ABI that the rules below were written for; an older kernel enforces what it knows.
+const WRITTEN_FOR: ABI = ABI::V9;
+
+/// Enters the domain; true when the kernel enforces it, an error when it cannot.
+///
+/// `root` is the jail's root before the pivot, with its mounts. TCP, abstract sockets and signals to
+/// the outside have no rule and so are denied from ABI 4 and 6 on.
+pub(crate) fn restrict(root: &OwnedFd, mounts: &[Mount]) -> io::Result<bool> {
+    if sys::landlock_abi() == 0 {
+        return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+    }
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let host = open("/", flags, Mode::empty())?;
+    let mut rules = Ruleset::default()
+        .handle_access(AccessFs::from_all(WRITTEN_FOR))
+        .and_then(|rules| rules.handle_access(AccessNet::from_all(WRITTEN_FOR)))
+        .and_then(|rules| rules.scope(Scope::from_all(WRITTEN_FOR)))
+        .and_then(Ruleset::create)
+        // For the loader and its libraries, until the pivot: the rule is tied to the host's root
+        // directory, and nothing in the jail has that above it.
+        .and_then(|rules| rules.add_rule(PathBeneath::new(host, AccessFs::from_read(WRITTEN_FOR))))
+        .map_err(io::Error::other)?;
+    for mount in mounts {
+        let name = mount.target.trim_start_matches('/');
+        let directory = openat(root, name, flags, Mode::empty())?;
+        rules = rules.add_rule(PathBeneath::new(directory, rights(mount.read_only))).map_err(io::Error::other)?;
+    }
+    let status = rules.restrict_self().map_err(io::Error::other)?;
+    Ok(status.ruleset != RulesetStatus::NotEnforced)
+}
+
+/// What a mount of the jail allows. Its sockets can be connected to either way: that is what they are for.
+fn rights(read_only: bool) -> BitFlags<AccessFs> {
+    let read = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::ResolveUnix;
+    if read_only {
+        return read;
+    }
+    let never = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
+    read | (AccessFs::from_write(WRITTEN_FOR) & !never)
+}

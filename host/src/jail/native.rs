@@ -1,0 +1,150 @@
+//! The life of a jail on this kernel: how process 1 builds it, and how process 2 becomes the program.
+//!
+//! The program is confined before it runs its first instruction, and reads nothing from outside
+//! before the host's root is gone. Runs only in processes cloned by the launcher. Next: `program`
+//! for process 2.
+//!
+//! The order is what makes it hold:
+//! 1. process 1 opens what the jail needs while it can still see it, then covers `/proc` with an
+//!    empty root and attaches the mounts there;
+//! 2. process 2 gives up everything it can give up and executes the program, which loads its
+//!    libraries from the host's root and knocks at the gate;
+//! 3. process 1 pivots. The kernel moves every process of the mount namespace that stood in the old
+//!    root, so process 2 is moved although its own rules forbid it to do that itself;
+//! 4. process 1 gives up everything too, opens the gate, and from then on only reaps.
+
+mod program;
+mod site;
+
+use super::filter::{self, Program};
+use super::{Role, Spec};
+use crate::launcher::Entries;
+use crate::launcher::wire::{self, Exit, Failure, Part, Progress, step};
+use crate::sys::{self, OneThread};
+use nix::errno::Errno;
+use nix::mount::{MntFlags, umount2};
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{Pid, chdir, fchdir, pivot_root};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// The namespaces that a jail has to itself.
+pub(crate) const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP;
+
+/// Signals that the launcher ignores and its children must not.
+pub(crate) const LAUNCHER_IGNORES: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGPIPE];
+
+/// The code of a process 1 that could not build its jail, or of a role that panicked.
+const FAILED: i32 = 101;
+
+/// What process 1 starts with.
+pub(crate) struct Birth<'a> {
+    pub(crate) spec: &'a Spec,
+    pub(crate) link: OwnedFd,
+    pub(crate) launcher: OwnedFd,
+    pub(crate) thread: &'a OneThread,
+    pub(crate) entries: Entries,
+    pub(crate) filters: &'a Filters,
+}
+
+/// The seccomp programs, compiled once by the launcher.
+pub(crate) struct Filters {
+    program: [Program; 2],
+    init: Program,
+}
+
+impl Filters {
+    /// Compiles them for this machine.
+    pub(crate) fn compile() -> io::Result<Self> {
+        Ok(Self { program: filter::base()?, init: filter::init()? })
+    }
+}
+
+/// Process 1 of a jail, from its first instruction to its end.
+pub(crate) fn init(birth: Birth<'_>) -> ! {
+    let Birth { spec, link, launcher, thread, entries, filters } = birth;
+    let Ok([link, launcher]) = sys::keep_only([link, launcher]) else { sys::exit(FAILED) };
+    let lived = site::build(spec, &launcher).and_then(|site| {
+        let (program, gate) = program::start(spec, link, &launcher, &site, thread, entries, filters)?;
+        close(spec, &launcher, &site.root, program, gate, filters)
+    });
+    let (last, code) = match lived {
+        Ok(exit @ Exit::Code(code)) => (Progress::Ended(exit), code),
+        Ok(exit @ Exit::Signal(signal)) => (Progress::Ended(exit), 128 + signal),
+        Err(failure) => (Progress::Failed(failure), FAILED),
+    };
+    // A launcher that is gone has ended us already.
+    let _ = wire::send(&launcher, &last, None);
+    sys::exit(code)
+}
+
+/// Closes the jail when the program is at its gate, and watches over it until it ends.
+fn close(
+    spec: &Spec,
+    launcher: &OwnedFd,
+    root: &OwnedFd,
+    program: Pid,
+    gate: OwnedFd,
+    filters: &Filters,
+) -> Result<Exit, Failure> {
+    let knocked = step(Part::Program, "wait at the gate", nix::unistd::read(&gate, &mut [0]))? == 1;
+    if !knocked && !matches!(spec.role, Role::Noop { .. }) {
+        let exit = step(Part::Launch, "wait for the program", watch(program))?;
+        return Err(Failure {
+            part: Part::Program,
+            step: format!("start the program, which {exit} before it reached its gate"),
+            errno: 0,
+        });
+    }
+    step(Part::Root, "enter the root of the jail", fchdir(root))?;
+    step(Part::Root, "pivot into the root of the jail", pivot_root(".", "."))?;
+    // The old root now lies on top of the new one; what is under it is the jail.
+    step(Part::Root, "let go of the host's root", umount2(".", MntFlags::MNT_DETACH))?;
+    step(Part::Root, "enter the new root", chdir("/"))?;
+    step(Part::Root, "make the root read-only", sys::mount_setattr(root.as_fd(), libc::MOUNT_ATTR_RDONLY))?;
+    step(Part::Root, "look at the root of the jail", inspect_root(spec))?;
+    step(Part::Privileges, "drop the capabilities of process 1", sys::drop_capabilities())?;
+    step(Part::Privileges, "set no_new_privs of process 1", prctl::set_no_new_privs())?;
+    step(Part::Seccomp, "install the seccomp filter of process 1", filter::install(&filters.init))?;
+    step(Part::Launch, "tell the launcher that the jail is closed", wire::send(launcher, &Progress::Closed, None))?;
+    match nix::unistd::write(&gate, &[1]) {
+        Err(Errno::EPIPE) | Ok(_) => {} // a program that ended meanwhile is reaped below
+        Err(errno) => {
+            return Err(Failure { part: Part::Launch, step: "open the gate".into(), errno: errno as i32 });
+        }
+    }
+    drop(gate);
+    step(Part::Launch, "wait for the program", watch(program))
+}
+
+/// Exactly the names of the spec stand in our root, or this is not the jail that was asked for.
+fn inspect_root(spec: &Spec) -> io::Result<()> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/")? {
+        found.push(entry?.file_name());
+    }
+    let named = |name: &std::ffi::OsString| spec.mounts.iter().any(|m| m.name().is_some_and(|n| name == n));
+    if found.len() == spec.mounts.len() && found.iter().all(named) { Ok(()) } else { Err(Errno::EXDEV.into()) }
+}
+
+/// Reaps whatever ends in the jail until `program` does.
+fn watch(program: Pid) -> nix::Result<Exit> {
+    loop {
+        match waitpid(None, None) {
+            Ok(WaitStatus::Exited(pid, code)) if pid == program => return Ok(Exit::Code(code)),
+            Ok(WaitStatus::Signaled(pid, signal, _)) if pid == program => {
+                return Ok(Exit::Signal(signal as i32));
+            }
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}

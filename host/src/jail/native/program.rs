@@ -1,0 +1,132 @@
+//! Process 2 of a jail: how it gives up what it has, and becomes the program or plays its role.
+//!
+//! Never runs an instruction of the program with a right that the program may not have. Next:
+//! `filter` and `landlock`, which it enters here.
+
+use super::site::Site;
+use super::{FAILED, Filters};
+use crate::jail::{Limits, Role, Spec, filter, landlock, probe};
+use crate::launcher::Entries;
+use crate::launcher::wire::{self, Failure, Part, Progress, step};
+use crate::sys::{self, OneThread, Side};
+use nix::errno::Errno;
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::Signal;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use nix::unistd::Pid;
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+/// Forks process 2; gives its process id in here and our end of the gate.
+pub(super) fn start(
+    spec: &Spec,
+    link: OwnedFd,
+    launcher: &OwnedFd,
+    site: &Site,
+    thread: &OneThread,
+    entries: Entries,
+    filters: &Filters,
+) -> Result<(Pid, OwnedFd), Failure> {
+    let pair = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC);
+    let (ours, theirs) = step(Part::Launch, "make the gate", pair)?;
+    let told = step(Part::Launch, "copy the launcher's socket", sys::duplicate(launcher))?;
+    let root = step(Part::Launch, "copy the root of the jail", sys::duplicate(&site.root))?;
+    // A role without a program has its root there twice; both close before it begins.
+    let program = sys::duplicate(site.program.as_ref().unwrap_or(&site.root));
+    let program = step(Part::Launch, "copy the program", program)?;
+    match step(Part::Launch, "fork process 2", thread.fork())? {
+        Side::Parent(pid) => Ok((Pid::from_raw(pid), ours)),
+        Side::Child => match sys::keep_only([link, theirs, told, root, program]) {
+            Ok(kept) => become_program(spec, kept, entries, filters),
+            Err(_) => sys::exit(FAILED),
+        },
+    }
+}
+
+fn become_program(spec: &Spec, kept: [OwnedFd; 5], entries: Entries, filters: &Filters) -> ! {
+    let [link, gate, launcher, root, file] = kept;
+    let confined = confine(spec, &root, &launcher, filters);
+    drop(root);
+    let failure = match (confined, spec.role.program()) {
+        (Err(failure), _) => failure,
+        (Ok(()), Some(path)) => execute(path, &spec.role, [&link, &gate], &file),
+        (Ok(()), None) => {
+            drop((file, launcher));
+            sys::exit(play(&spec.role, link, gate, entries))
+        }
+    };
+    // Nobody to tell means that the launcher is gone, and with it this process.
+    let _ = wire::send(&launcher, &Progress::Failed(failure), None);
+    sys::exit(FAILED)
+}
+
+/// Becomes the program; returns only when that fails.
+fn execute(path: &Path, role: &Role, kept: [&OwnedFd; 2], file: &OwnedFd) -> Failure {
+    let kept = kept.into_iter().try_for_each(sys::keep_across_exec);
+    if let Err(failure) = step(Part::Launch, "keep link and gate", kept) {
+        return failure;
+    }
+    let error = sys::execute(file, &arguments(path, role));
+    let step = format!("execute {}", path.display());
+    Failure { part: Part::Program, step, errno: error.raw_os_error().unwrap_or(0) }
+}
+
+/// Gives up, in process 2 and before the program runs, everything that can be given up.
+fn confine(spec: &Spec, root: &OwnedFd, launcher: &OwnedFd, filters: &Filters) -> Result<(), Failure> {
+    step(Part::Launch, "follow the death of process 1", prctl::set_pdeathsig(Signal::SIGKILL))?;
+    step(Part::Privileges, "limit resources", limit(&spec.limits))?;
+    step(Part::Privileges, "set no_new_privs", prctl::set_no_new_privs())?;
+    step(Part::Privileges, "drop capabilities", sys::drop_capabilities())?;
+    let landlock = step(Part::Landlock, "enter a Landlock domain", landlock::restrict(root, &spec.mounts))?;
+    let confined = wire::send(launcher, &Progress::Confined { landlock }, None);
+    step(Part::Launch, "tell the launcher", confined)?;
+    for filter in &filters.program {
+        step(Part::Seccomp, "install the seccomp filter", filter::install(filter))?;
+    }
+    Ok(())
+}
+
+fn limit(limits: &Limits) -> nix::Result<()> {
+    let both = |resource, value| setrlimit(resource, value, value);
+    both(Resource::RLIMIT_CORE, 0)?;
+    both(Resource::RLIMIT_AS, limits.address_space_bytes)?;
+    both(Resource::RLIMIT_NOFILE, limits.open_files)?;
+    both(Resource::RLIMIT_NPROC, limits.processes)?;
+    both(Resource::RLIMIT_FSIZE, limits.file_bytes)
+}
+
+fn arguments(program: &Path, role: &Role) -> Vec<CString> {
+    let rest: &[String] = match role {
+        Role::Sandbox { args, .. } => args,
+        Role::Reader | Role::Probe { .. } | Role::Noop { .. } => &[],
+    };
+    let name = program.file_name().unwrap_or(program.as_os_str()).as_bytes();
+    let all = std::iter::once(name).chain(rest.iter().map(String::as_bytes));
+    all.map(|argument| CString::new(argument).expect("a null byte is refused by Spec::check and by open")).collect()
+}
+
+/// A role that runs in the launcher's own image, behind the gate.
+fn play(role: &Role, link: OwnedFd, gate: OwnedFd, entries: Entries) -> i32 {
+    if knock(&gate).is_err() {
+        return FAILED;
+    }
+    drop(gate);
+    let played = catch_unwind(AssertUnwindSafe(|| match role {
+        Role::Reader => (entries.reader)(link),
+        Role::Probe { host_pid } => probe::run(link, *host_pid),
+        Role::Sandbox { .. } | Role::Noop { .. } => FAILED,
+    }));
+    played.unwrap_or(FAILED)
+}
+
+fn knock(gate: &OwnedFd) -> nix::Result<()> {
+    nix::unistd::write(gate, &[1])?;
+    match nix::unistd::read(gate, &mut [0])? {
+        1 => Ok(()),
+        _ => Err(Errno::EPIPE),
+    }
+}

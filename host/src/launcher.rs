@@ -1,0 +1,309 @@
+//! The host's side of the launcher: the process that makes every jail.
+//!
+//! The launcher is forked before the host has threads or keys and never sees one of them; the host
+//! never clones a process itself. Next: `server` for the process, `jail` for what it makes.
+
+mod error;
+mod server;
+pub(crate) mod wire;
+
+pub use error::Error;
+pub use wire::{Exit, Failure, Part};
+
+use crate::jail::{Spec, inspect};
+use crate::sys::{self, OneThread, Side};
+use ironclaw_contract::operator::JailReport;
+use nix::unistd::geteuid;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{mpsc, oneshot, watch};
+use wire::{Event, Request};
+
+/// How long the launcher may take to report that a launch took too long.
+const LAUNCHER_GRACE: Duration = Duration::from_secs(5);
+
+/// What runs in a jail without a program of its own: functions of this image, entered behind the gate.
+#[derive(Debug, Clone, Copy)]
+pub struct Entries {
+    /// The reader of a session's outbound queue: takes its link, gives its exit code.
+    pub reader: fn(OwnedFd) -> i32,
+}
+
+/// A launcher that runs and is not connected to a runtime yet.
+#[derive(Debug)]
+pub struct Handle {
+    pub(crate) control: OwnedFd,
+    pid: u32,
+}
+
+impl Handle {
+    /// Process id of the launcher.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+}
+
+/// Forks the launcher. To be called first in `main`: before the first thread, and before anything
+/// secret is in memory, because the launcher and its forked roles keep a copy of what is there.
+///
+/// An error when this process already has more than one thread, or when the kernel refuses a fork.
+pub fn fork(entries: Entries) -> io::Result<Handle> {
+    let thread = OneThread::prove()?;
+    let host = std::process::id() as i32;
+    let (control, theirs) = wire::pair()?;
+    match thread.fork()? {
+        Side::Parent(pid) => Ok(Handle { control, pid: pid as u32 }),
+        Side::Child => server::serve(thread, theirs, host, entries),
+    }
+}
+
+/// Asks the launcher for jails. Clones ask the same launcher.
+#[derive(Debug, Clone)]
+pub struct Launcher {
+    shared: Arc<Shared>,
+}
+
+/// A request on its way: its bytes, and the link beside it.
+type Outgoing = (Vec<u8>, Option<OwnedFd>);
+
+#[derive(Debug)]
+struct Shared {
+    pid: u32,
+    next: AtomicU64,
+    /// Who waits for what, by the id of the jail; `None` when the launcher has died.
+    waiting: Mutex<Option<HashMap<u64, Waiting>>>,
+    requests: mpsc::UnboundedSender<Outgoing>,
+    alive: watch::Receiver<bool>,
+}
+
+/// Who waits for an event about a jail.
+#[derive(Debug)]
+enum Waiting {
+    Launch(oneshot::Sender<Result<Jailed, Failure>>),
+    Exit(watch::Sender<Option<Exit>>),
+}
+
+/// A jail that runs. Dropping it ends everything in it.
+#[derive(Debug)]
+pub struct Jailed {
+    /// Process id of the program, as the host sees it.
+    pub pid: u32,
+    /// Process id of process 1 of the jail, as the host sees it.
+    pub init_pid: u32,
+    id: u64,
+    landlock: bool,
+    exit: watch::Receiver<Option<Exit>>,
+    requests: mpsc::UnboundedSender<Outgoing>,
+}
+
+impl Launcher {
+    /// Connects the launcher to the runtime that this is called in.
+    pub fn start(handle: Handle) -> io::Result<Self> {
+        nix::fcntl::fcntl(&handle.control, nix::fcntl::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK))?;
+        let control = Arc::new(sys::watched(handle.control)?);
+        let (requests, queue) = mpsc::unbounded_channel();
+        let (dying, alive) = watch::channel(true);
+        let shared = Arc::new(Shared {
+            pid: handle.pid,
+            next: AtomicU64::new(1),
+            waiting: Mutex::new(Some(HashMap::new())),
+            requests,
+            alive,
+        });
+        tokio::spawn(write_requests(control.clone(), queue));
+        tokio::spawn(read_events(control, shared.clone(), dying));
+        Ok(Self { shared })
+    }
+
+    /// Process id of the launcher.
+    pub fn pid(&self) -> u32 {
+        self.shared.pid
+    }
+
+    /// Makes a jail and gives it `link`; returns when the program runs in it and the host's files are
+    /// gone from its sight, or within `spec.limits.launch_ms` with the step that failed.
+    ///
+    /// Dropping the future ends the launch.
+    pub async fn launch(&self, spec: Spec, link: OwnedFd) -> Result<Jailed, Error> {
+        let (name, launch_ms) = (spec.name.clone(), spec.limits.launch_ms);
+        spec.check(geteuid().as_raw()).map_err(|why| Error::Unfit { name: name.clone(), why })?;
+        let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        let request = wire::encode(&Request::Launch { id, spec })
+            .map_err(|source| Error::Request { name: name.clone(), source })?;
+        let (sender, answer) = oneshot::channel();
+        let mut attempt = Attempt { id, shared: &self.shared, settled: false };
+        if !self.shared.wait_for(id, sender) || self.shared.requests.send((request, Some(link))).is_err() {
+            return Err(Error::Gone { pid: self.shared.pid });
+        }
+        // The launcher keeps the time itself; this is for one that cannot, because what it waits for
+        // hangs in the kernel.
+        let patience = Duration::from_millis(launch_ms) + LAUNCHER_GRACE;
+        let Ok(answer) = tokio::time::timeout(patience, answer).await else {
+            let step = format!("hear from the launcher within {} ms", patience.as_millis());
+            let failure = Failure { part: Part::Launcher, step, errno: 0 };
+            return Err(Error::Refused { name, failure });
+        };
+        attempt.settled = true;
+        match answer {
+            Ok(Ok(jailed)) => Ok(jailed),
+            Ok(Err(failure)) => Err(Error::Refused { name, failure }),
+            Err(_) => Err(Error::Gone { pid: self.shared.pid }),
+        }
+    }
+
+    /// Returns when the launcher has died; every jail dies with it.
+    pub async fn died(&self) {
+        let mut alive = self.shared.alive.clone();
+        // An error means that the task which reads from the launcher is gone: the same thing.
+        let _ = alive.wait_for(|alive| !alive).await;
+    }
+}
+
+impl Jailed {
+    /// Ends everything in the jail. Returns at once; [`Jailed::exited`] says when it has happened.
+    pub fn kill(&self) {
+        kill(&self.requests, self.id);
+    }
+
+    /// How the program ended, once it has. A launcher that dies has killed it.
+    pub async fn exited(&self) -> Exit {
+        let mut exit = self.exit.clone();
+        match exit.wait_for(Option::is_some).await {
+            Ok(exit) => exit.unwrap_or(Exit::Signal(libc::SIGKILL)),
+            Err(_) => Exit::Signal(libc::SIGKILL),
+        }
+    }
+
+    /// What the kernel says about the program now, compared with this process.
+    ///
+    /// An error when it has ended, or when `/proc` does not show it.
+    pub fn report(&self) -> io::Result<JailReport> {
+        self.process().report()
+    }
+
+    /// What is needed to ask the kernel about the program later, without holding the jail.
+    pub fn process(&self) -> Process {
+        Process { pid: self.pid, landlock: self.landlock }
+    }
+}
+
+/// The program of a jail, to ask the kernel about; holds nothing alive.
+#[derive(Debug, Clone, Copy)]
+pub struct Process {
+    /// Process id of the program, as the host sees it.
+    pub pid: u32,
+    landlock: bool,
+}
+
+impl Process {
+    /// What the kernel reports about it now.
+    pub fn report(&self) -> io::Result<JailReport> {
+        let mut report = inspect::report(self.pid, std::process::id())?;
+        report.landlock = self.landlock;
+        Ok(report)
+    }
+}
+
+impl Drop for Jailed {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn kill(requests: &mpsc::UnboundedSender<Outgoing>, id: u64) {
+    if let Ok(request) = wire::encode(&Request::Kill { id }) {
+        // Without a launcher there is no jail either.
+        let _ = requests.send((request, None));
+    }
+}
+
+/// A launch without an answer yet; when its future is dropped, so is the jail.
+struct Attempt<'a> {
+    id: u64,
+    shared: &'a Shared,
+    settled: bool,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.shared.forget(self.id);
+            kill(&self.shared.requests, self.id);
+        }
+    }
+}
+
+impl Shared {
+    /// Notes who waits for the jail `id`; false when the launcher has died.
+    fn wait_for(&self, id: u64, sender: oneshot::Sender<Result<Jailed, Failure>>) -> bool {
+        match &mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(waiting) => waiting.insert(id, Waiting::Launch(sender)).is_none(),
+            None => false,
+        }
+    }
+
+    fn forget(&self, id: u64) -> Option<Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).as_mut()?.remove(&id)
+    }
+
+    /// Tells whoever waits for it what happened to a jail.
+    fn dispatch(&self, event: Event) {
+        match event {
+            Event::Started { id, pid, init_pid, landlock } => {
+                let (sender, exit) = watch::channel(None);
+                let requests = self.requests.clone();
+                let jailed = Jailed { pid: pid as u32, init_pid: init_pid as u32, id, landlock, exit, requests };
+                let Some(Waiting::Launch(answer)) = self.forget(id) else {
+                    return;
+                };
+                if let Some(waiting) = &mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) {
+                    waiting.insert(id, Waiting::Exit(sender));
+                }
+                // Nobody there any more: the jail is dropped here, and that ends it.
+                let _ = answer.send(Ok(jailed));
+            }
+            Event::Failed { id, failure } => {
+                if let Some(Waiting::Launch(answer)) = self.forget(id) {
+                    let _ = answer.send(Err(failure));
+                }
+            }
+            Event::Exited { id, exit } => {
+                if let Some(Waiting::Exit(sender)) = self.forget(id) {
+                    sender.send_replace(Some(exit));
+                }
+            }
+        }
+    }
+}
+
+async fn write_requests(control: Arc<AsyncFd<OwnedFd>>, mut queue: mpsc::UnboundedReceiver<Outgoing>) {
+    while let Some((bytes, link)) = queue.recv().await {
+        let sent = control.async_io(Interest::WRITABLE, |socket| wire::send_bytes(socket, &bytes, link.as_ref()));
+        if let Err(error) = sent.await {
+            tracing::error!(%error, "cannot write to the launcher");
+            return;
+        }
+    }
+}
+
+async fn read_events(control: Arc<AsyncFd<OwnedFd>>, shared: Arc<Shared>, dying: watch::Sender<bool>) {
+    loop {
+        match control.async_io(Interest::READABLE, wire::receive::<Event>).await {
+            Ok(Some(received)) => shared.dispatch(received.message),
+            Ok(None) => break,
+            Err(error) => {
+                tracing::error!(%error, "cannot read from the launcher");
+                break;
+            }
+        }
+    }
+    // Whoever waits for an answer or an end hears of it by its sender being dropped.
+    *shared.waiting.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    dying.send_replace(false);
+}

@@ -1,0 +1,71 @@
+//! Why there is no jail, in a sentence, and what to do about it.
+//!
+//! Decides nothing. Next: `preflight`, which looks for the cause on this machine.
+
+use super::wire::{Failure, Part};
+use crate::jail::Unfit;
+use std::io;
+
+/// Why there is no jail.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The spec is none that can be enforced.
+    #[error("cannot make the jail of {name}: {why}")]
+    Unfit {
+        /// Name of the jail.
+        name: String,
+        /// What is wrong with the spec.
+        why: Unfit,
+    },
+    /// A step of the launch failed. Nothing of the jail is left.
+    #[error("cannot make the jail of {name}: {}", describe(.failure))]
+    Refused {
+        /// Name of the jail.
+        name: String,
+        /// The step, and what the kernel said.
+        failure: Failure,
+    },
+    /// The launcher is gone, and with it every jail.
+    #[error("the launcher (process {pid}) is gone")]
+    Gone {
+        /// Its process id.
+        pid: u32,
+    },
+    /// The request does not fit into a message.
+    #[error("cannot ask the launcher for the jail of {name}")]
+    Request {
+        /// Name of the jail.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn describe(failure: &Failure) -> String {
+    match failure.errno {
+        0 => failure.step.clone(),
+        errno => format!("{}: {}", failure.step, nix::errno::Errno::from_raw(errno).desc()),
+    }
+}
+
+impl Error {
+    /// What to do about it, where that is known; empty otherwise.
+    pub fn remedy(&self) -> &'static str {
+        let Self::Refused { failure, .. } = self else {
+            return "";
+        };
+        match (failure.part, failure.errno) {
+            (Part::Namespaces | Part::Ids | Part::Root | Part::Privileges | Part::Landlock | Part::Seccomp, _) => {
+                "run `ironclaw-host preflight`: it tries each part of a jail and says what this machine lacks"
+            }
+            (Part::Source, libc::ENOTDIR | libc::ELOOP) => "a mount's source is a directory itself, not a link to one",
+            (Part::Source, libc::EACCES) => {
+                "each directory above it must be reachable for the user who started the host"
+            }
+            (Part::Program, libc::EACCES) => {
+                "the program must be readable and executable for the session's host uid, and so must its libraries"
+            }
+            (Part::Launcher | Part::Source | Part::Program | Part::Launch, _) => "",
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The launcher's own process: one thread that makes every jail, watches it and tells the host.
+//!
+//! It holds no key, never parses what a jailed program wrote, and ends when the host does. Next:
+//! `jail::native`, which is the life of the processes that it clones.
+
+use super::Entries;
+use super::wire::{self, Event, Exit, Failure, Part, Progress, Request, step};
+use crate::jail::native::{self, Birth, Filters};
+use crate::jail::{INNER_ID, Identity, Spec};
+use crate::sys::{self, OneThread, Side};
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::{dup2_stdin, dup2_stdout, getegid, geteuid, getgroups, getppid, setgroups, setsid};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+/// Serves the host until it is gone. `host` is its process id.
+pub(super) fn serve(thread: OneThread, control: OwnedFd, host: i32, entries: Entries) -> ! {
+    // A panic here, or in a process cloned from here, must not unwind into the host's `main`.
+    let served = catch_unwind(AssertUnwindSafe(|| {
+        let control = prepare(&thread, control, host)?;
+        let filters = Filters::compile()?;
+        Server { thread, control, entries, filters, jails: Vec::new(), events: Vec::new() }.run()
+    }));
+    sys::exit(i32::from(!matches!(served, Ok(Ok(())))))
+}
+
+/// Cuts this process loose from everything of the host that a jail must not inherit.
+fn prepare(thread: &OneThread, control: OwnedFd, host: i32) -> io::Result<OwnedFd> {
+    prctl::set_pdeathsig(Signal::SIGKILL)?;
+    if getppid().as_raw() != host {
+        return Err(io::Error::other("the host ended first"));
+    }
+    let [control] = sys::keep_only([control])?;
+    prctl::set_name(c"ic-launcher")?;
+    // A terminal's Ctrl-C is for the host, which then ends the jails in order.
+    setsid()?;
+    sys::wipe_environment(thread);
+    std::env::set_current_dir("/")?;
+    let null = open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
+    dup2_stdin(&null)?;
+    dup2_stdout(&null)?;
+    // Two descriptors for each jail; a jail's own limit is set in the jail.
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
+    for signal in native::LAUNCHER_IGNORES {
+        sys::ignore(signal, true)?;
+    }
+    Ok(control)
+}
+
+struct Server {
+    thread: OneThread,
+    control: OwnedFd,
+    entries: Entries,
+    filters: Filters,
+    jails: Vec<Jail>,
+    /// What the host has to hear, in order.
+    events: Vec<Event>,
+}
+
+/// A jail and how far it is.
+struct Jail {
+    id: u64,
+    process: OwnedFd,
+    init_pid: i32,
+    handshake: OwnedFd,
+    stage: Stage,
+    ended: Option<Exit>,
+}
+
+enum Stage {
+    /// Not closed yet; fails at `until`.
+    Starting { until: Instant, allowed: Duration, program: Option<(i32, bool)> },
+    /// The host knows it as started.
+    Running,
+    /// Being killed; the host hears of the failure when nothing of it is left.
+    Failing(Failure),
+}
+
+/// What woke the launcher.
+struct Woken {
+    asked: bool,
+    /// For each jail, whether it spoke and whether it ended.
+    jails: Vec<(bool, bool)>,
+}
+
+impl Server {
+    /// Serves until the host's end of the socket closes.
+    fn run(mut self) -> io::Result<()> {
+        loop {
+            let woken = self.wait()?;
+            let mut left = Vec::with_capacity(self.jails.len());
+            for (mut jail, (spoke, ended)) in self.jails.drain(..).zip(woken.jails) {
+                if spoke {
+                    jail.hear(&mut self.events);
+                }
+                jail.expire();
+                if !(ended && jail.reap(&mut self.events)?) {
+                    left.push(jail);
+                }
+            }
+            self.jails = left;
+            if woken.asked && !self.answer()? {
+                return Ok(());
+            }
+            for event in self.events.drain(..) {
+                wire::send(&self.control, &event, None)?;
+            }
+        }
+    }
+
+    /// Sleeps until someone speaks, something ends, or a launch is late.
+    fn wait(&self) -> io::Result<Woken> {
+        let mut watched = vec![PollFd::new(self.control.as_fd(), PollFlags::POLLIN)];
+        for jail in &self.jails {
+            // A running jail's handshake is read at its end; its hang-up must not wake us for ever.
+            watched.push(match jail.stage {
+                Stage::Starting { .. } => PollFd::new(jail.handshake.as_fd(), PollFlags::POLLIN),
+                Stage::Running | Stage::Failing(_) => PollFd::new(jail.process.as_fd(), PollFlags::empty()),
+            });
+            watched.push(PollFd::new(jail.process.as_fd(), PollFlags::POLLIN));
+        }
+        match poll(&mut watched, self.patience()) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let woken = |fd: &PollFd<'_>| fd.any().unwrap_or(false);
+        Ok(Woken {
+            asked: woken(&watched[0]),
+            jails: watched[1..].chunks(2).map(|pair| (woken(&pair[0]), woken(&pair[1]))).collect(),
+        })
+    }
+
+    /// How long until the next launch is late.
+    fn patience(&self) -> PollTimeout {
+        let now = Instant::now();
+        let next = self.jails.iter().filter_map(|jail| match jail.stage {
+            Stage::Starting { until, .. } => Some(until.saturating_duration_since(now)),
+            Stage::Running | Stage::Failing(_) => None,
+        });
+        // One more millisecond, so that waking is never just before the deadline.
+        next.min().map_or(PollTimeout::NONE, |left| {
+            PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
+        })
+    }
+
+    /// Reads one request; false when the host is gone.
+    fn answer(&mut self) -> io::Result<bool> {
+        let Some(received) = wire::receive::<Request>(&self.control)? else {
+            return Ok(false);
+        };
+        match (received.message, received.descriptor) {
+            (Request::Launch { id, spec }, Some(link)) => match self.launch(id, spec, link) {
+                Ok(jail) => self.jails.push(jail),
+                Err(failure) => self.events.push(Event::Failed { id, failure }),
+            },
+            (Request::Launch { id, .. }, None) => {
+                let failure = Failure { part: Part::Launch, step: "receive the link".into(), errno: libc::EBADF };
+                self.events.push(Event::Failed { id, failure });
+            }
+            (Request::Kill { id }, _) => {
+                if let Some(jail) = self.jails.iter().find(|jail| jail.id == id) {
+                    jail.kill();
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Clones process 1 of a jail and lets it begin.
+    fn launch(&self, id: u64, spec: Spec, link: OwnedFd) -> Result<Jail, Failure> {
+        let (handshake, theirs) = step(Part::Launch, "make a pair of sockets", wire::pair())?;
+        step(Part::Launch, "ask for the senders of messages", wire::ask_for_senders(&handshake))?;
+        let alone = leave_groups(spec.identity);
+        let cloned = self.thread.clone_into(native::NAMESPACES);
+        let (init_pid, process) = match step(Part::Namespaces, "make new namespaces", cloned)? {
+            (Side::Parent(pid), Some(process)) => (pid, process),
+            (Side::Parent(_), None) | (Side::Child, _) => native::init(Birth {
+                spec: &spec,
+                link,
+                launcher: theirs,
+                thread: &self.thread,
+                entries: self.entries,
+                filters: &self.filters,
+            }),
+        };
+        let allowed = Duration::from_millis(spec.limits.launch_ms);
+        let stage = Stage::Starting { until: Instant::now() + allowed, allowed, program: None };
+        let mut jail = Jail { id, process, init_pid, handshake, stage, ended: None };
+        let begun =
+            step(Part::Ids, "leave root's groups", alone).and_then(|()| map_ids(init_pid, spec.identity)).and_then(
+                |()| step(Part::Launch, "tell process 1 to begin", wire::send_bytes(&jail.handshake, &[1], None)),
+            );
+        if let Err(failure) = begun {
+            jail.fail(failure);
+        }
+        Ok(jail)
+    }
+}
+
+impl Jail {
+    /// Reads one message if there is one.
+    fn hear(&mut self, events: &mut Vec<Event>) -> bool {
+        let mut ready = [PollFd::new(self.handshake.as_fd(), PollFlags::POLLIN)];
+        if !matches!(poll(&mut ready, PollTimeout::ZERO), Ok(1)) {
+            return false;
+        }
+        let Ok(Some(received)) = wire::receive::<Progress>(&self.handshake) else {
+            return false;
+        };
+        match (received.message, &mut self.stage) {
+            (Progress::Confined { landlock }, Stage::Starting { program, .. }) => {
+                *program = received.sender.map(|sender| (sender.pid(), landlock));
+            }
+            (Progress::Closed, Stage::Starting { program: Some((pid, landlock)), .. }) => {
+                let (pid, landlock) = (*pid, *landlock);
+                events.push(Event::Started { id: self.id, pid, init_pid: self.init_pid, landlock });
+                self.stage = Stage::Running;
+            }
+            (Progress::Failed(failure), Stage::Starting { .. }) => self.fail(failure),
+            (Progress::Ended(exit), _) => self.ended = Some(exit),
+            (Progress::Confined { .. } | Progress::Closed | Progress::Failed(_), _) => {}
+        }
+        true
+    }
+
+    /// Gives up on a launch that is late.
+    fn expire(&mut self) {
+        let Stage::Starting { until, allowed, program } = &self.stage else {
+            return;
+        };
+        if Instant::now() < *until {
+            return;
+        }
+        let (part, late) = match program {
+            Some(_) => (Part::Program, "the program did not reach its gate"),
+            None => (Part::Launch, "process 1 did not build the jail"),
+        };
+        let step = format!("{late} within {} ms", allowed.as_millis());
+        self.fail(Failure { part, step, errno: 0 });
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        self.stage = Stage::Failing(failure);
+        self.kill();
+    }
+
+    /// Ends process 1, with which the kernel ends everything in the jail.
+    fn kill(&self) {
+        // The only way to fail is that it has ended already.
+        let _ = sys::signal(self.process.as_fd(), libc::SIGKILL);
+    }
+
+    /// Takes note of the end of process 1: true when it has ended.
+    fn reap(&mut self, events: &mut Vec<Event>) -> io::Result<bool> {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG;
+        let exit = match waitid(Id::PIDFd(self.process.as_fd()), flags)? {
+            WaitStatus::Exited(_, code) => Exit::Code(code),
+            WaitStatus::Signaled(_, signal, _) => Exit::Signal(signal as i32),
+            _ => return Ok(false),
+        };
+        // What process 1 had to say comes before how it ended.
+        while self.hear(events) {}
+        let exit = self.ended.unwrap_or(exit);
+        let id = self.id;
+        events.push(match &self.stage {
+            Stage::Running => Event::Exited { id, exit },
+            Stage::Failing(failure) => Event::Failed { id, failure: failure.clone() },
+            Stage::Starting { .. } => {
+                let step = format!("build the jail: process 1 {exit}");
+                Event::Failed { id, failure: Failure { part: Part::Launch, step, errno: 0 } }
+            }
+        });
+        Ok(true)
+    }
+}
+
+/// Root's groups would open its files to every jail; the groups of an ordinary user cannot be left.
+fn leave_groups(identity: Identity) -> nix::Result<()> {
+    match identity {
+        Identity::Mapped { .. } if !getgroups()?.is_empty() => setgroups(&[]),
+        Identity::Mapped { .. } | Identity::Own => Ok(()),
+    }
+}
+
+/// Gives process 1 its one uid and gid, which only its parent can do.
+fn map_ids(pid: i32, identity: Identity) -> Result<(), Failure> {
+    let (uid, gid) = match identity {
+        Identity::Own => (geteuid().as_raw(), getegid().as_raw()),
+        Identity::Mapped { uid, gid } => (uid, gid),
+    };
+    let write = |file: &str, text: String| {
+        step(Part::Ids, format!("write {file} of process 1"), std::fs::write(format!("/proc/{pid}/{file}"), text))
+    };
+    write("uid_map", format!("{INNER_ID} {uid} 1"))?;
+    write("setgroups", "deny".into())?;
+    write("gid_map", format!("{INNER_ID} {gid} 1"))
+}

@@ -1,0 +1,187 @@
+//! What host, launcher and jail say to each other while a jail is made, and how a message travels.
+//!
+//! One message is one packet of JSON with at most one descriptor; a longer or cut packet is an error,
+//! never a shorter message. No jailed program ever holds these sockets. Next: `server` answers them.
+
+use crate::jail::Spec;
+use crate::sys;
+use nix::cmsg_space;
+use nix::sys::socket::{
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixCredentials, recvmsg,
+    sendmsg, setsockopt, socketpair, sockopt,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+/// Longest message, in bytes: a spec with all its mounts at the longest path is below it.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
+/// Host to launcher. The link's descriptor travels beside `Launch`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// Make a jail.
+    Launch { id: u64, spec: Spec },
+    /// End a jail, however far it is.
+    Kill { id: u64 },
+}
+
+/// Launcher to host.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Event {
+    /// The jail is closed and its program runs in it.
+    Started { id: u64, pid: i32, init_pid: i32, landlock: bool },
+    /// There is no jail, and nothing of it is left.
+    Failed { id: u64, failure: Failure },
+    /// The program ended, and with it everything in the jail.
+    Exited { id: u64, exit: Exit },
+}
+
+/// Jail to launcher, while it is being made; the last one when it ends.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Progress {
+    /// Sent by process 2 itself, so that the kernel says who it is: its Landlock domain stands.
+    Confined { landlock: bool },
+    /// The host's root is gone and process 1 has locked itself down.
+    Closed,
+    /// A step failed.
+    Failed(Failure),
+    /// The program ended.
+    Ended(Exit),
+}
+
+/// A step of a launch that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What it belongs to.
+    pub part: Part,
+    /// What was being done, e.g. `mount the root of the jail`.
+    pub step: String,
+    /// What the kernel said (an `errno`), 0 when the kernel had no say.
+    pub errno: i32,
+}
+
+/// The parts of a launch, for whoever looks for a remedy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Starting the launcher and talking to it.
+    Launcher,
+    /// Making the namespaces.
+    Namespaces,
+    /// Giving the jail its uid and gid.
+    Ids,
+    /// A directory of the host that the jail should see.
+    Source,
+    /// The jail's root: its mounts, and the pivot into it.
+    Root,
+    /// Resource limits, capabilities and `no_new_privs`.
+    Privileges,
+    /// The Landlock domain.
+    Landlock,
+    /// The seccomp filters.
+    Seccomp,
+    /// The program itself: opening it, executing it, its knock at the gate.
+    Program,
+    /// What the launcher and the jail's processes do among themselves.
+    Launch,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl std::fmt::Display for Exit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "ended with code {code}"),
+            Self::Signal(signal) => match nix::sys::signal::Signal::try_from(*signal) {
+                Ok(named) => write!(f, "ended by {named}"),
+                Err(_) => write!(f, "ended by signal {signal}"),
+            },
+        }
+    }
+}
+
+/// Gives a failed system call the name of what was being done.
+pub(crate) fn step<T, E: Into<io::Error>>(
+    part: Part,
+    name: impl Into<String>,
+    result: Result<T, E>,
+) -> Result<T, Failure> {
+    result.map_err(|error| Failure { part, step: name.into(), errno: error.into().raw_os_error().unwrap_or(0) })
+}
+
+/// A pair of connected sockets that keep messages apart.
+pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?)
+}
+
+/// Makes the kernel write the sender's process id, as we see it, beside each message received here.
+pub(crate) fn ask_for_senders(socket: &OwnedFd) -> io::Result<()> {
+    Ok(setsockopt(socket, sockopt::PassCred, &true)?)
+}
+
+/// Sends one message, with a descriptor beside it if there is one.
+pub(crate) fn send(socket: &OwnedFd, message: &impl Serialize, descriptor: Option<&OwnedFd>) -> io::Result<()> {
+    send_bytes(socket, &encode(message)?, descriptor)
+}
+
+/// The bytes of a message; an error when it is longer than [`MESSAGE_BYTES_MAX`].
+pub(crate) fn encode(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let bytes = serde_json::to_vec(message)?;
+    if bytes.len() > MESSAGE_BYTES_MAX {
+        return Err(io::Error::other(format!("a message of {} bytes is longer than {MESSAGE_BYTES_MAX}", bytes.len())));
+    }
+    Ok(bytes)
+}
+
+/// Sends the bytes of one message.
+pub(crate) fn send_bytes(socket: &OwnedFd, bytes: &[u8], descriptor: Option<&OwnedFd>) -> io::Result<()> {
+    let numbers: Vec<RawFd> = descriptor.iter().map(|d| d.as_raw_fd()).collect();
+    let rights = [ControlMessage::ScmRights(&numbers)];
+    let control = if numbers.is_empty() { &[][..] } else { &rights[..] };
+    sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(bytes)], control, MsgFlags::MSG_NOSIGNAL, None)?;
+    Ok(())
+}
+
+/// A message with what came beside it.
+pub(crate) struct Received<T> {
+    /// The message.
+    pub(crate) message: T,
+    /// The descriptor beside it.
+    pub(crate) descriptor: Option<OwnedFd>,
+    /// Who sent it, after [`ask_for_senders`].
+    pub(crate) sender: Option<UnixCredentials>,
+}
+
+/// Receives one message; `None` when the other side is gone.
+pub(crate) fn receive<T: DeserializeOwned>(socket: &OwnedFd) -> io::Result<Option<Received<T>>> {
+    let mut buffer = vec![0u8; MESSAGE_BYTES_MAX];
+    let mut space = cmsg_space!(UnixCredentials, [RawFd; 1]);
+    let mut slices = [IoSliceMut::new(&mut buffer)];
+    let received = recvmsg::<()>(socket.as_raw_fd(), &mut slices, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
+    let (mut descriptors, mut sender) = (Vec::new(), None);
+    for control in received.cmsgs()? {
+        match control {
+            ControlMessageOwned::ScmRights(numbers) => descriptors.extend(numbers.into_iter().map(sys::own)),
+            ControlMessageOwned::ScmCredentials(credentials) => sender = Some(credentials),
+            _ => {}
+        }
+    }
+    let cut = received.flags.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC);
+    let length = received.bytes;
+    if length == 0 {
+        return Ok(None);
+    }
+    if cut {
+        return Err(io::Error::other("a message of the launcher was cut"));
+    }
+    Ok(Some(Received { message: serde_json::from_slice(&buffer[..length])?, descriptor: descriptors.pop(), sender }))
+}

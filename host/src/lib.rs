@@ -1,0 +1,35 @@
+//! The IronClaw daemon, as a library so that its tests and benches drive the same code as `main`.
+//!
+//! Nothing here is meant for another crate. Next: `daemon` for the order in which it all starts, `pipeline` for what happens to a message.
+
+pub mod api;
+pub mod audit;
+pub mod calls;
+pub mod channel;
+pub mod config;
+pub mod context;
+pub mod custody;
+pub mod daemon;
+pub mod delivery;
+pub mod failpoint;
+pub mod home;
+pub mod identity;
+pub mod inbox;
+pub mod integrity;
+pub mod items;
+pub mod jail;
+pub mod launcher;
+pub mod ledger;
+pub mod model;
+pub mod observe;
+pub mod pipeline;
+pub mod preflight;
+pub mod reader;
+pub mod refusal;
+pub mod registry;
+pub mod routing;
+pub mod session;
+pub mod state;
+mod sys;
+pub mod tools;
+pub mod turn;

@@ -1,0 +1,260 @@
+//! What a model is given and what it gives back, and the endpoints that can be asked.
+//!
+//! Never composes a prompt, records a call or believes an output; that is done by who calls this. Next: `model::scripted`.
+
+pub mod scripted;
+
+use scripted::Scripted;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Bytes of a script of the operator.
+pub const SCRIPT_BYTES_MAX: u64 = 1024 * 1024;
+
+/// All that a model sees for one output.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prompt {
+    /// What the host tells it: the system text and the persona.
+    pub system: String,
+    /// What it may call.
+    pub tools: Vec<ToolSchema>,
+    /// The conversation, oldest first.
+    pub parts: Vec<Part>,
+}
+
+/// A tool as it is offered to a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSchema {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub parameters: serde_json::Value,
+}
+
+/// One part of a conversation, by who its words are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Typed by the person whose turn it is.
+    Person {
+        /// The words.
+        text: String,
+    },
+    /// Somebody else's words: another person, a quote, a file, an agent, or text without a seal. Data, never a request.
+    Context {
+        /// Whose words they are, for display.
+        author: String,
+        /// The words.
+        text: String,
+    },
+    /// An earlier output of the model.
+    Assistant {
+        /// Its words; may be empty beside calls.
+        text: String,
+        /// The calls that it asked for; none makes it an answer.
+        calls: Vec<PastCall>,
+    },
+    /// The result of a call.
+    Result {
+        /// Of which call.
+        call_id: String,
+        /// Of which tool.
+        tool: String,
+        /// Whether the tool did what was asked; a refusal is not.
+        ok: bool,
+        /// What it said.
+        text: String,
+    },
+    /// Written by the host in place of an answer.
+    Notice {
+        /// The words.
+        text: String,
+    },
+    /// A summary of earlier parts.
+    Summary {
+        /// The words.
+        text: String,
+    },
+}
+
+/// A call in an earlier output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastCall {
+    /// The recorded call.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments: JSON text.
+    pub arguments: String,
+}
+
+/// What a model gave back; nothing in it has been checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Its words; may be empty.
+    pub text: String,
+    /// What it wants to be called, in order.
+    pub calls: Vec<WantedCall>,
+}
+
+/// A call that a model wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedCall {
+    /// The tool, as the model wrote it.
+    pub tool: String,
+    /// JSON text as the provider sent it.
+    pub arguments: String,
+}
+
+/// The `[model]` table of `config.toml`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Rules of the operator for the endpoint `scripted`, tried before the built-in ones.
+    #[serde(default)]
+    pub script: Option<PathBuf>,
+}
+
+/// Something that generates outputs.
+#[derive(Debug)]
+pub enum Endpoint {
+    /// Rules instead of a model; no network, no cost, the same answer every time.
+    Scripted(Scripted),
+}
+
+impl Endpoint {
+    /// One output over this prompt.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the endpoint has no output to give; the prompt may be sent again.
+    pub async fn generate(&self, prompt: &Prompt) -> Result<Output, Error> {
+        match self {
+            Self::Scripted(script) => script.generate(prompt),
+        }
+    }
+}
+
+/// The endpoints that are configured, by name.
+#[derive(Debug)]
+pub struct Endpoints {
+    by_name: BTreeMap<String, Endpoint>,
+}
+
+/// Why an endpoint cannot be opened, or gave no output.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operator's script cannot be read.
+    #[error("cannot read the script {path:?}")]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The operator's script is not one.
+    #[error("cannot use the script {path:?}")]
+    Script {
+        /// Which.
+        path: PathBuf,
+        /// The rule and what is wrong with it.
+        source: scripted::Error,
+    },
+    /// The endpoint has no output to give.
+    #[error("model endpoint {endpoint} failed: {message}")]
+    Failed {
+        /// Which.
+        endpoint: String,
+        /// What it said.
+        message: String,
+    },
+}
+
+/// Opens every endpoint that the configuration names; `scripted` is always there.
+///
+/// # Errors
+/// [`Error::Unreadable`] and [`Error::Script`] for the operator's script.
+pub fn open(config: &Config) -> Result<Endpoints, Error> {
+    let script = match &config.script {
+        None => Scripted::builtin(),
+        Some(path) => {
+            let text = read_script(path).map_err(|source| Error::Unreadable { path: path.clone(), source })?;
+            Scripted::parse(&text).map_err(|source| Error::Script { path: path.clone(), source })?
+        }
+    };
+    Ok(Endpoints { by_name: BTreeMap::from([(scripted::NAME.to_owned(), Endpoint::Scripted(script))]) })
+}
+
+impl Endpoints {
+    /// The endpoint of exactly this name.
+    pub fn get(&self, name: &str) -> Option<&Endpoint> {
+        self.by_name.get(name)
+    }
+
+    /// Names of all of them, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+}
+
+fn read_script(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(SCRIPT_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > SCRIPT_BYTES_MAX {
+        let message = format!("it is over the limit of {SCRIPT_BYTES_MAX} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+    use std::io::Write;
+
+    fn script(text: &str) -> (tempfile::NamedTempFile, Config) {
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        file.write_all(text.as_bytes()).expect("written");
+        let config = Config { script: Some(file.path().to_owned()) };
+        (file, config)
+    }
+
+    #[test]
+    fn an_unknown_key_of_the_configuration_is_refused() {
+        let error = toml::from_str::<Config>("scripts = 'a'").expect_err("unknown key");
+        assert!(error.to_string().contains("scripts"), "{error}");
+    }
+
+    #[test]
+    fn a_script_that_is_missing_too_long_or_wrong_is_refused_by_its_path() {
+        let missing = Config { script: Some("/nowhere/script.toml".into()) };
+        let error = open(&missing).expect_err("missing");
+        assert_eq!(error.to_string(), r#"cannot read the script "/nowhere/script.toml""#);
+
+        let (_file, config) = script(&"#".repeat(SCRIPT_BYTES_MAX as usize + 1));
+        assert!(matches!(open(&config), Err(Error::Unreadable { .. })));
+
+        let (_file, config) = script("[[rule]]\nname = 'odd'\nwhen = '('\nreply = ''");
+        let error = open(&config).expect_err("no regular expression");
+        let source = error.source().expect("the rule").to_string();
+        assert_eq!(source, "rule 1 (odd): when is no regular expression");
+    }
+
+    #[tokio::test]
+    async fn the_scripted_endpoint_is_always_there() {
+        let (_file, config) = script("[[rule]]\nwhen = '^ping$'\nreply = 'pong'");
+        for (config, asked, answer) in [(Config::default(), "echo a", "a"), (config, "ping", "pong")] {
+            let endpoints = open(&config).expect("opens");
+            assert_eq!(endpoints.names().collect::<Vec<_>>(), ["scripted"]);
+            assert!(endpoints.get("Scripted").is_none());
+            let parts = vec![Part::Person { text: asked.to_owned() }];
+            let prompt = Prompt { system: String::new(), tools: Vec::new(), parts };
+            let output = endpoints.get("scripted").expect("there").generate(&prompt).await.expect("an output");
+            assert_eq!(output.text, format!("{} {answer}", scripted::PREFACE));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! An endpoint that answers by rules: for trying IronClaw out without a provider, and for tests that need a known model.
+//!
+//! Never looks at a clock, at chance or at anything but the prompt, and never poses as a model. Next: `scripted::rules` for what
+//! a rule may say, `scripted.toml` for the built-in ones.
+
+mod rules;
+mod template;
+
+pub use rules::Error;
+
+use super::{Output, Part, Prompt, WantedCall};
+use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
+use rules::{Call, Ending, Recall, Rule};
+use template::Values;
+
+/// The name of this endpoint.
+pub const NAME: &str = "scripted";
+/// What the first answer of a conversation begins with.
+pub const PREFACE: &str = "(This is IronClaw's script, not an AI model: it answers by fixed rules.)";
+/// The answer where nobody whose turn it is has typed anything new.
+pub const UNPROMPTED: &str = "Noted. I am a script and only act on what a person types to me.";
+/// Stands at the end of an answer that would be longer than a body may be.
+const CUT: &str = "\n(The rest is too long for a message.)";
+
+const BUILTIN: &str = include_str!("scripted.toml");
+
+/// Rules in the order in which they are tried.
+#[derive(Debug)]
+pub struct Scripted {
+    rules: Vec<Rule>,
+}
+
+impl Scripted {
+    /// The built-in rules alone.
+    pub fn builtin() -> Self {
+        let (rules, _) = rules::parse(BUILTIN).expect("the built-in rules are read by a test beside this");
+        Self { rules }
+    }
+
+    /// The rules of this text, and after them the built-in ones unless it says `builtin = false`.
+    ///
+    /// # Errors
+    /// Names the rule by number and name: an unknown key, an invalid regular expression, a placeholder that nothing fills,
+    /// or not exactly one ending.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let (mut rules, with_builtin) = rules::parse(text)?;
+        if with_builtin {
+            rules.extend(Self::builtin().rules);
+        }
+        Ok(Self { rules })
+    }
+
+    /// The output of the first rule that fits the last words of the person.
+    ///
+    /// # Errors
+    /// [`super::Error::Failed`] where the rule says so, or no rule fits.
+    pub fn generate(&self, prompt: &Prompt) -> Result<Output, super::Error> {
+        let failed = |message: &str| super::Error::Failed { endpoint: NAME.to_owned(), message: message.to_owned() };
+        let Some(request) = Request::read(&prompt.parts) else {
+            return Ok(answer(prompt, UNPROMPTED.to_owned()));
+        };
+        let found = self.rules.iter().find_map(|rule| Some((rule, rule.when.captures(request.asked)?)));
+        let Some((rule, captures)) = found else {
+            return Err(failed("no rule fits what was said"));
+        };
+        let mut values = Values::default();
+        values.add(&rule.when, &captures);
+        request.add_results(&mut values);
+
+        if let Some(step) = rule.step(request.steps)
+            && (request.error.is_none() || matches!(rule.ending, Ending::Loop))
+        {
+            let calls = step.iter().map(|call| wanted(call, &values)).collect();
+            return Ok(Output { text: String::new(), calls });
+        }
+        if request.error.is_some() {
+            return Ok(answer(prompt, rule.reply_error.render(&values)));
+        }
+        match &rule.ending {
+            Ending::Reply(reply) => Ok(answer(prompt, reply.render(&values))),
+            Ending::Recall(recall) => Ok(answer(prompt, remembered(recall, request.earlier, values))),
+            Ending::Raw(text) => Ok(Output { text: text.clone(), calls: Vec::new() }),
+            Ending::Empty | Ending::Loop => Ok(Output::default()),
+            Ending::Fail(message) => Err(failed(message)),
+        }
+    }
+}
+
+/// What the person wants by now, and how far it has got.
+struct Request<'a> {
+    /// Their last words.
+    asked: &'a str,
+    /// What was said before them.
+    earlier: &'a [Part],
+    /// How many outputs with calls there were since.
+    steps: usize,
+    /// The last result of the last of them.
+    result: &'a str,
+    /// Its first result that was none, if any.
+    error: Option<&'a str>,
+}
+
+impl<'a> Request<'a> {
+    /// `None` when nobody asked, or when the last request has been answered and what follows it are other people's words.
+    fn read(parts: &'a [Part]) -> Option<Self> {
+        let (at, asked) = parts.iter().enumerate().rev().find_map(|(at, part)| match part {
+            Part::Person { text } => Some((at, text)),
+            _ => None,
+        })?;
+        let mut request = Self {
+            asked: &asked[..boundary(asked, BODY_BYTES_MAX)],
+            earlier: &parts[..at],
+            steps: 0,
+            result: "",
+            error: None,
+        };
+        let mut missing = 0;
+        for part in &parts[at + 1..] {
+            match part {
+                Part::Assistant { calls, .. } if calls.is_empty() => return None,
+                // Words of others are put before a model when a turn opens, so these belong to a later turn.
+                Part::Context { .. } if request.steps > 0 => return None,
+                Part::Assistant { calls, .. } => {
+                    request.steps += 1;
+                    missing = calls.len();
+                    (request.result, request.error) = ("", None);
+                }
+                Part::Result { ok, text, .. } => {
+                    missing = missing.saturating_sub(1);
+                    request.result = text;
+                    if !ok {
+                        request.error = request.error.or(Some(text));
+                    }
+                }
+                Part::Person { .. } | Part::Context { .. } | Part::Notice { .. } | Part::Summary { .. } => {}
+            }
+        }
+        if missing > 0 {
+            request.error = request.error.or(Some("no result came back"));
+        }
+        Some(request)
+    }
+
+    fn add_results(&self, values: &mut Values<'a>) {
+        values.set("result", self.result);
+        values.set("ok", if self.error.is_none() { "true" } else { "false" });
+        values.set("error", self.error.unwrap_or_default());
+    }
+}
+
+fn wanted(call: &Call, values: &Values) -> WantedCall {
+    let arguments = call.arguments.render(values).unwrap_or_else(|| serde_json::json!({}));
+    WantedCall { tool: call.tool.clone(), arguments: arguments.to_string() }
+}
+
+/// The newest earlier words of a person that fit, or the other answer.
+fn remembered<'a>(recall: &'a Recall, earlier: &'a [Part], mut values: Values<'a>) -> String {
+    let found = earlier.iter().rev().find_map(|part| match part {
+        Part::Person { text } => {
+            let captures = recall.when.captures(&text[..boundary(text, BODY_BYTES_MAX)])?;
+            let is_same = recall.same.iter().all(|name| {
+                let told = captures.name(name).map_or("", |found| found.as_str());
+                told.trim().to_lowercase() == values.get(name).trim().to_lowercase()
+            });
+            is_same.then_some(captures)
+        }
+        _ => None,
+    });
+    match found {
+        Some(captures) => {
+            values.add(&recall.when, &captures);
+            recall.reply.render(&values)
+        }
+        None => recall.otherwise.render(&values),
+    }
+}
+
+/// An answer in words, which says at the first one who is talking.
+fn answer(prompt: &Prompt, text: String) -> Output {
+    let is_first = !prompt.parts.iter().any(|part| matches!(part, Part::Assistant { text, .. } if !text.is_empty()));
+    let mut text = if is_first && !text.is_empty() { format!("{PREFACE} {text}") } else { text };
+    if text.len() > BODY_BYTES_MAX {
+        text.truncate(boundary(&text, BODY_BYTES_MAX - CUT.len()));
+        text.push_str(CUT);
+    }
+    Output { text, calls: Vec::new() }
+}
+
+/// Where to cut a text so that no more than this many bytes, and whole characters, remain.
+fn boundary(text: &str, bytes_max: usize) -> usize {
+    (0..=bytes_max.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

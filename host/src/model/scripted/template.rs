@@ -1,0 +1,139 @@
+//! Texts with placeholders, and the values that fill them.
+//!
+//! Never reads what it has filled in: a value is put into a string as it is, and is no template, JSON or pattern there.
+//! Next: `rules`.
+
+use regex::{Captures, Regex};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A text with placeholders, written `{name}` or `$name`; a literal brace or dollar sign is written twice.
+#[derive(Debug, Clone)]
+pub(super) struct Template(Vec<Piece>);
+
+#[derive(Debug, Clone)]
+enum Piece {
+    Text(String),
+    Placeholder(String),
+}
+
+/// What is wrong with the text of a template.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Nothing fills it.
+    #[error("the placeholder {0:?}, which nothing fills there")]
+    Unknown(String),
+    /// A brace without its partner.
+    #[error("a single brace; a literal one is written twice")]
+    Brace,
+}
+
+impl Template {
+    /// Reads a text in which the placeholders of `known` may stand.
+    pub(super) fn parse(text: &str, known: &[&str]) -> Result<Self, Error> {
+        let mut pieces = Vec::new();
+        let mut literal = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}', '$']) {
+            literal.push_str(&rest[..at]);
+            let mark = &rest[at..=at];
+            let after = &rest[at + 1..];
+            if let Some(after) = after.strip_prefix(mark) {
+                literal.push_str(mark);
+                rest = after;
+                continue;
+            }
+            let name = &after[..name_length(after)];
+            rest = match mark {
+                "$" if name.is_empty() => {
+                    literal.push('$');
+                    after
+                }
+                "$" => &after[name.len()..],
+                "{" if !name.is_empty() => after[name.len()..].strip_prefix('}').ok_or(Error::Brace)?,
+                _ => return Err(Error::Brace),
+            };
+            if !name.is_empty() {
+                if !known.contains(&name) {
+                    return Err(Error::Unknown(name.to_owned()));
+                }
+                pieces.push(Piece::Text(std::mem::take(&mut literal)));
+                pieces.push(Piece::Placeholder(name.to_owned()));
+            }
+        }
+        literal.push_str(rest);
+        pieces.push(Piece::Text(literal));
+        pieces.retain(|piece| !matches!(piece, Piece::Text(text) if text.is_empty()));
+        Ok(Self(pieces))
+    }
+
+    /// The text, filled in; a placeholder without a value gives nothing.
+    pub(super) fn render(&self, values: &Values) -> String {
+        self.0
+            .iter()
+            .map(|piece| match piece {
+                Piece::Text(text) => text.as_str(),
+                Piece::Placeholder(name) => values.get(name),
+            })
+            .collect()
+    }
+
+    /// Whether it is one placeholder and nothing else, and that has no value.
+    fn is_absent(&self, values: &Values) -> bool {
+        matches!(self.0.as_slice(), [Piece::Placeholder(name)] if !values.0.contains_key(name.as_str()))
+    }
+}
+
+fn name_length(text: &str) -> usize {
+    let end = text.find(|character: char| character != '_' && !character.is_ascii_alphanumeric()).unwrap_or(text.len());
+    if text.starts_with(|first: char| first.is_ascii_digit()) { 0 } else { end }
+}
+
+/// A JSON value whose strings are templates; keys are not.
+#[derive(Debug, Clone)]
+pub(super) enum Argument {
+    Fixed(Value),
+    Text(Template),
+    List(Vec<Argument>),
+    Object(Vec<(String, Argument)>),
+}
+
+impl Argument {
+    /// The value, filled in; `None` for a string that is just one placeholder without a value, which is left out where it stands.
+    pub(super) fn render(&self, values: &Values) -> Option<Value> {
+        Some(match self {
+            Self::Fixed(value) => value.clone(),
+            Self::Text(template) if template.is_absent(values) => return None,
+            Self::Text(template) => Value::String(template.render(values)),
+            Self::List(entries) => entries.iter().filter_map(|entry| entry.render(values)).collect(),
+            Self::Object(entries) => {
+                entries.iter().filter_map(|(key, entry)| Some((key.clone(), entry.render(values)?))).collect()
+            }
+        })
+    }
+}
+
+/// What fills the placeholders.
+#[derive(Debug, Default)]
+pub(super) struct Values<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> Values<'a> {
+    /// Every named group that took part in a match.
+    pub(super) fn add(&mut self, pattern: &'a Regex, captures: &Captures<'a>) {
+        for name in pattern.capture_names().flatten() {
+            if let Some(found) = captures.name(name) {
+                self.0.insert(name, found.as_str());
+            }
+        }
+    }
+
+    /// One value by name.
+    pub(super) fn set(&mut self, name: &'a str, value: &'a str) {
+        self.0.insert(name, value);
+    }
+
+    /// The value; empty if there is none.
+    pub(super) fn get(&self, name: &str) -> &'a str {
+        self.0.get(name).copied().unwrap_or_default()
+    }
+}

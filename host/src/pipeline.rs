@@ -1,0 +1,226 @@
+//! What happens to a message on its way: this module drives the stages that the modules below decide.
+//!
+//! Holds no rule of its own: each stage's type admits only what the stage before made. Next: `pipeline::actor`.
+
+mod accept;
+mod actor;
+mod launch;
+mod model_socket;
+
+pub use actor::{Command, Phase, Shown};
+
+use crate::channel::Received;
+use crate::channel::loopback::Loopback;
+use crate::custody::WrappingKey;
+use crate::home::Home;
+use crate::inbox::{self, Recorded};
+use crate::integrity::seal::Sealer;
+use crate::launcher::Launcher;
+use crate::ledger::Entry;
+use crate::refusal::Refusal;
+use crate::state::State;
+use crate::{delivery, identity, model, routing, session, turn};
+use ironclaw_contract::ids::SessionId;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use tokio::sync::{mpsc, oneshot};
+
+/// What an awake session needs of the world, chosen at start.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// `[session]`
+    pub session: session::Config,
+    /// `[turn]`
+    pub turn: turn::Config,
+    /// Started as root: the first uid of the range and its length.
+    pub uids: Option<(u32, u32)>,
+    /// The sandbox's program.
+    pub sandbox: PathBuf,
+    /// Where sockets live; short.
+    pub runtime: PathBuf,
+}
+
+/// Everything that the stages share.
+pub struct Core {
+    /// The record.
+    pub state: State,
+    /// The home.
+    pub home: Home,
+    /// Settings.
+    pub config: Config,
+    /// Seals of this start.
+    pub sealer: Sealer,
+    /// Opens the keys of sessions.
+    pub wrapping: WrappingKey,
+    /// Model endpoints by name.
+    pub endpoints: model::Endpoints,
+    /// Makes jails.
+    pub launcher: Launcher,
+    /// The operator's chat.
+    pub loopback: Loopback,
+}
+
+/// Drives every session.
+#[derive(Clone)]
+pub struct Pipeline {
+    core: Arc<Core>,
+    actors: Arc<Mutex<Actors>>,
+}
+
+#[derive(Default)]
+struct Actors {
+    running: HashMap<SessionId, actor::Handle>,
+    stopping: bool,
+}
+
+/// Why the pipeline could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Recording.
+    #[error(transparent)]
+    Record(#[from] inbox::Error),
+    /// The state.
+    #[error(transparent)]
+    State(#[from] crate::state::Error),
+    /// A body or its key.
+    #[error(transparent)]
+    Body(#[from] crate::items::BodyError),
+    /// The session's actor is gone; the daemon is stopping.
+    #[error("the host is stopping")]
+    Stopping,
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::State(error.into())
+    }
+}
+
+impl Pipeline {
+    /// A pipeline over these collaborators; nothing runs yet.
+    pub fn new(core: Core) -> Self {
+        Self { core: Arc::new(core), actors: Arc::default() }
+    }
+
+    /// What the stages share.
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// Wakes every session that has work from before: an open turn, a waiting message, a delivery without a receipt.
+    pub async fn resume(&self) -> Result<(), Error> {
+        let sessions = self
+            .core
+            .state
+            .read(|tx| {
+                let mut sessions = turn::sessions_with_work(tx)?;
+                sessions.extend(delivery::sessions_with_open(tx)?);
+                Ok::<_, Error>(sessions)
+            })
+            .await?;
+        for session in sessions {
+            self.wake(session);
+        }
+        Ok(())
+    }
+
+    /// Takes one message through identity, routing and recording, and wakes its session.
+    ///
+    /// # Errors
+    /// The inner error is a refusal, which stands in the ledger.
+    pub async fn receive(&self, received: Received) -> Result<Result<Recorded, Refusal>, Error> {
+        let core = Arc::clone(&self.core);
+        let recorded = self
+            .core
+            .state
+            .write(move |tx| {
+                let channel = received.channel;
+                let staged = (|| -> Result<Result<Recorded, Refusal>, Error> {
+                    let authenticated = match identity::authenticate(tx, received)? {
+                        Ok(authenticated) => authenticated,
+                        Err(refusal) => return Ok(Err(refusal)),
+                    };
+                    let routed = match routing::route(tx, authenticated, &core.wrapping)? {
+                        Ok(routed) => routed,
+                        Err(refusal) => return Ok(Err(refusal)),
+                    };
+                    Ok(inbox::record(tx, &routed, &core.wrapping, &core.sealer)?)
+                })()?;
+                if let Err(refusal) = &staged {
+                    Entry::retract("message.refused").with("channel", channel).with("code", refusal.code).append(tx)?;
+                }
+                Ok::<_, Error>(staged)
+            })
+            .await?;
+        if let Ok(recorded) = &recorded {
+            crate::failpoint::reach("record");
+            self.wake(recorded.session);
+        }
+        Ok(recorded)
+    }
+
+    /// Lets a session look at its work.
+    pub fn wake(&self, session: SessionId) {
+        // A full mailbox has a wake in it already.
+        if let Some(handle) = self.handle(session) {
+            let _ = handle.commands.try_send(Command::Wake);
+        }
+    }
+
+    /// Asks a session's actor and waits for its answer.
+    pub async fn ask<T>(
+        &self,
+        session: SessionId,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Result<T, Error> {
+        let handle = self.handle(session).ok_or(Error::Stopping)?;
+        let (reply, answer) = oneshot::channel();
+        handle.commands.send(command(reply)).await.map_err(|_| Error::Stopping)?;
+        answer.await.map_err(|_| Error::Stopping)
+    }
+
+    /// What is shown of a session that has an actor.
+    pub fn shown(&self, session: SessionId) -> Option<Shown> {
+        let actors = self.actors.lock().expect("no holder panics");
+        actors.running.get(&session).map(|handle| handle.shown.lock().expect("no holder panics").clone())
+    }
+
+    /// Forgets the actor of a session that was removed.
+    pub fn forget(&self, session: SessionId) {
+        self.actors.lock().expect("no holder panics").running.remove(&session);
+    }
+
+    /// Puts every session to sleep: open turns get a moment to end, then each last row is taken.
+    pub async fn stop(&self) {
+        let handles: Vec<actor::Handle> = {
+            let mut actors = self.actors.lock().expect("no holder panics");
+            actors.stopping = true;
+            actors.running.drain().map(|(_, handle)| handle).collect()
+        };
+        let mut stopped = Vec::new();
+        for handle in handles {
+            let (reply, answer) = oneshot::channel();
+            if handle.commands.send(Command::Shutdown(reply)).await.is_ok() {
+                stopped.push(answer);
+            }
+        }
+        for answer in stopped {
+            let _ = answer.await;
+        }
+    }
+
+    fn handle(&self, session: SessionId) -> Option<actor::Handle> {
+        let mut actors = self.actors.lock().expect("no holder panics");
+        if actors.stopping {
+            return None;
+        }
+        let handle = actors.running.entry(session).or_insert_with(|| {
+            let (commands, mailbox) = mpsc::channel(64);
+            let shown = Arc::new(Mutex::new(Shown::default()));
+            tokio::spawn(actor::run(Arc::clone(&self.core), session, mailbox, Arc::clone(&shown)));
+            actor::Handle { commands, shown }
+        });
+        Some(handle.clone())
+    }
+}

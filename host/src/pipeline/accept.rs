@@ -1,0 +1,291 @@
+//! Accepts or refuses what a sandbox wrote: each row once, in one transaction with the cursor and its effects.
+//!
+//! A row asserts; the record decides. What is refused is told to the session and kept in the ledger. Next: `delivery`, `calls`.
+
+use super::Core;
+use crate::calls;
+use crate::context::{OutputBody, ResultBody};
+use crate::custody::ContentKey;
+use crate::delivery;
+use crate::inbox;
+use crate::items::{self, Draft};
+use crate::ledger::Entry;
+use crate::session::store::{self, Session};
+use crate::state::{self, Tx};
+use crate::turn::{self, Close, Turn};
+use ironclaw_contract::canonical::{self, Digest, Limits};
+use ironclaw_contract::ids::{CallId, ItemId, MessageId};
+use ironclaw_contract::seam::action::Action;
+use ironclaw_contract::seam::limits::ROW_BYTES_MAX;
+use ironclaw_contract::seam::message::{Author, Kind, Span};
+use ironclaw_contract::seam::outbound::{Chat, EndReason, RawRow};
+use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::untrusted::Untrusted;
+use rusqlite::{OptionalExtension, params};
+
+/// What came of one row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Accepted {
+    /// The open turn is closed; its answer is to be delivered.
+    Closed,
+    /// A call has its result.
+    Called,
+    /// The row was refused; the turn goes on.
+    Refused,
+    /// The row cannot have been written by a sandbox that keeps to the contract.
+    Violation(String),
+}
+
+/// A row whose parts are what they should be. Made by [`parse`] alone.
+struct Outbound {
+    id: MessageId,
+    seq: u64,
+    digest: Digest,
+    turn: String,
+    says: Says,
+}
+
+enum Says {
+    Reply(ItemId),
+    End(EndReason),
+    Action { call: Option<String>, action: Action },
+    Send { call: Option<String> },
+    Nothing(String),
+}
+
+fn parse(row: RawRow) -> Result<Outbound, String> {
+    let digest = row.digest();
+    let id = row.id.parse().map_err(|_| format!("row {} has no id of a message", row.seq))?;
+    let limits = Limits::bytes(ROW_BYTES_MAX);
+    let says = match row.kind.parse::<Kind>() {
+        Ok(Kind::Chat) => match canonical::from_slice::<Chat>(row.content.as_bytes(), limits) {
+            Ok(Chat::Reply(item)) => Says::Reply(item),
+            Ok(Chat::End(reason)) => Says::End(reason),
+            Ok(Chat::Send { .. }) => Says::Send { call: row.call_id },
+            Err(error) => Says::Nothing(format!("a chat row that is no reply, end or send: {error}")),
+        },
+        Ok(Kind::System) => match Action::parse(&row.content) {
+            Ok(action) => Says::Action { call: row.call_id, action },
+            Err(error) => Says::Nothing(error.to_string()),
+        },
+        Ok(Kind::Task | Kind::Webhook) => Says::Nothing(format!("a row of kind {} comes from the host only", row.kind)),
+        Err(_) => Says::Nothing("a row of an unknown kind".to_owned()),
+    };
+    Ok(Outbound { id, seq: row.seq, digest, turn: row.turn, says })
+}
+
+/// Takes one row above the cursor: copies its digest, moves the cursor, and does what it may.
+pub fn accept(
+    tx: &mut Tx<'_>,
+    core: &Core,
+    session: &Session,
+    key: &ContentKey,
+    row: Untrusted<RawRow>,
+) -> Result<Accepted, super::Error> {
+    let row = match row.check(parse) {
+        Ok(row) => row,
+        Err(what) => return Ok(Accepted::Violation(what)),
+    };
+    let cursor: i64 = tx
+        .db()
+        .prepare_cached("SELECT cursor FROM sessions WHERE id = ?1")?
+        .query_row([session.id.to_string()], |found| found.get(0))?;
+    if row.seq <= cursor as u64 || row.seq % 2 == 0 {
+        return Ok(Accepted::Violation(format!("row {} does not stand above the cursor {cursor}", row.seq)));
+    }
+    let now = tx.now();
+    let db = tx.db();
+    db.prepare_cached("INSERT INTO outbound_rows (session_id, seq, digest, at) VALUES (?1,?2,?3,?4)")?
+        .execute(params![session.id.to_string(), row.seq as i64, row.digest.to_string(), now])?;
+    db.prepare_cached("UPDATE sessions SET cursor = ?2, last_active_at = ?3 WHERE id = ?1")?.execute(params![
+        session.id.to_string(),
+        row.seq as i64,
+        now
+    ])?;
+    db.prepare_cached("DELETE FROM outbound_rows WHERE session_id = ?1 AND seq < ?2")?
+        .execute(params![session.id.to_string(), row.seq as i64 - ROWS_KEPT])?;
+    let open = turn::open_of(tx, session.id)?;
+    let Some(open) = open.filter(|open| open.id.to_string() == row.turn) else {
+        return refuse(tx, core, session, &row, None, "it belongs to no open turn");
+    };
+    match &row.says {
+        Says::Reply(item) => reply(tx, core, session, key, &open, &row, *item),
+        Says::End(reason) => {
+            let text = delivery::notice_for(*reason, &core.config.turn);
+            close_with_notice(tx, core, session, key, &open, &text, "ended")?;
+            Ok(Accepted::Closed)
+        }
+        Says::Action { call, action } => called(tx, core, session, key, &open, &row, call.as_deref(), Some(action)),
+        Says::Send { call } => called(tx, core, session, key, &open, &row, call.as_deref(), None),
+        Says::Nothing(why) => refuse(tx, core, session, &row, Some(&open), why),
+    }
+}
+
+/// Digests of taken rows are kept for this many numbers, to know a changed one.
+const ROWS_KEPT: i64 = 4096;
+
+/// Compares rows that were taken before with what was taken: another digest means that the file was rewritten.
+pub fn check_taken(tx: &Tx<'_>, session: &Session, taken: &[(u64, Digest)]) -> Result<Option<String>, state::Error> {
+    let mut find = tx.db().prepare_cached("SELECT digest FROM outbound_rows WHERE session_id = ?1 AND seq = ?2")?;
+    for (seq, digest) in taken {
+        let seq = i64::try_from(*seq).unwrap_or(i64::MAX);
+        let accepted: Option<String> =
+            find.query_row(params![session.id.to_string(), seq], |row| row.get(0)).optional()?;
+        if accepted.as_deref() != Some(digest.to_string().as_str()) {
+            return Ok(Some(format!("row {seq} was changed after it was taken")));
+        }
+    }
+    Ok(None)
+}
+
+fn reply(
+    tx: &mut Tx<'_>,
+    core: &Core,
+    session: &Session,
+    key: &ContentKey,
+    open: &Turn,
+    row: &Outbound,
+    item: ItemId,
+) -> Result<Accepted, super::Error> {
+    let why = match items::find(tx, item)? {
+        None => Some("it names an output that does not stand in the record"),
+        Some(found) if found.tuple.session != session.id || found.tuple.turn != Some(open.id) => {
+            Some("it names an item of another turn")
+        }
+        Some(found) if found.tuple.kind != ItemKind::Output => Some("it names an item that is no output"),
+        Some(found) => {
+            let output: OutputBody = serde_json::from_str(&items::body(tx, &found, key)?)
+                .map_err(|_| state::Error::Stored(format!("{item} is no output")))?;
+            match (output.calls.is_empty(), output.text.is_empty()) {
+                (false, _) => Some("it names an output that has calls"),
+                (true, true) => Some("it names an empty output"),
+                (true, false) => None,
+            }
+        }
+    };
+    if let Some(why) = why {
+        return refuse(tx, core, session, row, Some(open), why);
+    }
+    delivery::intend(tx, session, Some(open.id), item, Some(row.id))?;
+    turn::close(tx, open, Close::Answered, "replied")?;
+    store::note_failure(tx, session.id, false)?;
+    Ok(Accepted::Closed)
+}
+
+/// Ends a turn with words of the host.
+pub fn close_with_notice(
+    tx: &mut Tx<'_>,
+    core: &Core,
+    session: &Session,
+    key: &ContentKey,
+    open: &Turn,
+    text: &str,
+    outcome: &'static str,
+) -> Result<(), super::Error> {
+    delivery::notify(tx, session, Some(open.id), text, key, &core.sealer)?;
+    turn::close(tx, open, Close::Answered, outcome)?;
+    Ok(())
+}
+
+#[allow(clippy::too_many_arguments)]
+fn called(
+    tx: &mut Tx<'_>,
+    core: &Core,
+    session: &Session,
+    key: &ContentKey,
+    open: &Turn,
+    row: &Outbound,
+    call: Option<&str>,
+    action: Option<&Action>,
+) -> Result<Accepted, super::Error> {
+    let recorded = match call.and_then(|call| call.parse::<CallId>().ok()) {
+        Some(call) => calls::find(tx, call)?,
+        None => None,
+    };
+    let Some(recorded) = recorded.filter(|call| call.session == session.id && call.turn == open.id) else {
+        return refuse(tx, core, session, row, Some(open), "it names no recorded call of the open turn");
+    };
+    if recorded.state != "permitted" || recorded.runs != "row" || recorded.result.is_some() {
+        return refuse(
+            tx,
+            core,
+            session,
+            row,
+            Some(open),
+            "its call is used, refused, or not one that goes out as a row",
+        );
+    }
+    let Some(output) = items::find(tx, recorded.output)? else {
+        return refuse(tx, core, session, row, Some(open), "the output of its call does not stand in the record");
+    };
+    let body: OutputBody = serde_json::from_str(&items::body(tx, &output, key)?)
+        .map_err(|_| state::Error::Stored("an output's body has another shape".to_owned()))?;
+    let wanted = body.calls.iter().find(|wanted| wanted.call_id == recorded.id);
+    let same = wanted.is_some_and(|wanted| {
+        calls::digest(&wanted.tool, &wanted.arguments) == recorded.digest
+            && calls::action_of(wanted).ok().as_ref() == action
+    });
+    if !same {
+        return refuse(tx, core, session, row, Some(open), "it asks for something else than its recorded call");
+    }
+    // No action has a handler in this version: each is refused, and the model is told as the call's result.
+    let text = format!("refused: {} is not available on this host yet", recorded.tool);
+    settle(tx, core, session, key, open, &recorded, false, &text)?;
+    Entry::retract("action.refused")
+        .session(session.id)
+        .turn(open.id)
+        .with("call", recorded.id.to_string())
+        .with("tool", recorded.tool.clone())
+        .reason("it is not available on this host yet")
+        .append(tx)?;
+    Ok(Accepted::Called)
+}
+
+#[allow(clippy::too_many_arguments)]
+fn settle(
+    tx: &mut Tx<'_>,
+    core: &Core,
+    session: &Session,
+    key: &ContentKey,
+    open: &Turn,
+    call: &calls::CallRow,
+    ok: bool,
+    text: &str,
+) -> Result<(), super::Error> {
+    let body = canonical::to_string(&ResultBody { ok, text: text.to_owned() });
+    let spans = vec![Span { author: Author::Host, bytes: body.len() }];
+    let draft = Draft::new(ItemId::new(), ItemKind::Result, &body, spans, vec![Label::AgentKernel], key)
+        .map_err(crate::items::BodyError::from)?
+        .turn(open.id)
+        .call(call.id, &call.tool);
+    let item = draft.record(tx, session.id, &core.sealer)?;
+    calls::settle(tx, call.id, item.tuple.item)?;
+    Ok(())
+}
+
+fn refuse(
+    tx: &mut Tx<'_>,
+    core: &Core,
+    session: &Session,
+    row: &Outbound,
+    open: Option<&Turn>,
+    why: &str,
+) -> Result<Accepted, super::Error> {
+    let entry = Entry::retract("row.refused")
+        .session(session.id)
+        .with("row", row.seq)
+        .with("row_digest", row.digest.to_string())
+        .reason(why);
+    match open {
+        Some(open) => entry.turn(open.id).append(tx)?,
+        None => entry.append(tx)?,
+    };
+    inbox::tell(
+        tx,
+        session,
+        &format!("The host refused outbound row {}: {why}.", row.seq),
+        &core.wrapping,
+        &core.sealer,
+    )?;
+    Ok(Accepted::Refused)
+}

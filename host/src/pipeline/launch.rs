@@ -1,0 +1,316 @@
+//! Wakes a session: directories, queue, sockets, jail, handshake, kernel check, key, first bell, drain.
+//!
+//! Hands out nothing before the kernel said that the walls stand; a wall that is missing is a refusal, never a downgrade. Next: `jail::inspect`.
+
+use super::model_socket::Server;
+use super::{Core, Error as PipelineError};
+use crate::custody::{ContentKey, SessionKeys};
+use crate::home;
+use crate::jail::{self, Identity, Limits, Mount, Role, Spec, inspect};
+use crate::launcher::{self, Jailed};
+use crate::ledger::Entry;
+use crate::reader::{self, Reader};
+use crate::session::link::{self, Link};
+use crate::session::projection::Inbound;
+use crate::session::store::Session;
+use ironclaw_contract::seam::crypt;
+use ironclaw_contract::seam::link::path;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// A session whose sandbox and reader run.
+pub struct Awake {
+    /// The jailed agent.
+    pub sandbox: Jailed,
+    /// The jailed reader's process.
+    pub reader_process: Jailed,
+    /// The host's end of the reader.
+    pub reader: Reader,
+    /// Whether a reader of this launch died before.
+    pub reader_died: bool,
+    /// The host's end of the link.
+    pub link: Link,
+    /// The host's end of the inbound queue; away while it is being written.
+    pub inbound: Option<Inbound>,
+    /// Opens bodies.
+    pub key: Arc<ContentKey>,
+    /// Opens queues, for a second reader.
+    pub keys: SessionKeys,
+    /// Tells the model server that a call has its result.
+    pub results: watch::Sender<u64>,
+    server: JoinHandle<()>,
+    socket: PathBuf,
+}
+
+impl Awake {
+    /// Takes the bell away: the sandbox sees the end of its link and goes.
+    pub fn hang_up(&mut self) {
+        self.link.close();
+    }
+}
+
+impl Drop for Awake {
+    fn drop(&mut self) {
+        self.server.abort();
+        self.sandbox.kill();
+        self.reader_process.kill();
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}
+
+/// Why a session did not wake.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Its keys.
+    #[error("cannot open the keys of {0}: {1}")]
+    Keys(ironclaw_contract::ids::SessionId, crate::custody::Error),
+    /// Its directories.
+    #[error(transparent)]
+    Home(#[from] home::Error),
+    /// Its inbound queue.
+    #[error(transparent)]
+    Inbound(crypt::Error),
+    /// A socket.
+    #[error("cannot make the sockets of {session}: {source}")]
+    Socket {
+        /// Whose.
+        session: ironclaw_contract::ids::SessionId,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The launcher.
+    #[error(transparent)]
+    Launch(#[from] launcher::Error),
+    /// The kernel reports something else than what was asked for.
+    #[error("the jail of {session} is not what it must be: {what}")]
+    Walls {
+        /// Whose.
+        session: ironclaw_contract::ids::SessionId,
+        /// What differs.
+        what: String,
+    },
+    /// The handshake.
+    #[error(transparent)]
+    Link(#[from] link::Error),
+    /// The reader.
+    #[error(transparent)]
+    Reader(#[from] reader::Error),
+    /// The range of uids is used up.
+    #[error("{session} is number {offset} and jail.uid_count is {count}: widen the range")]
+    Uids {
+        /// Whose.
+        session: ironclaw_contract::ids::SessionId,
+        /// Its number.
+        offset: u32,
+        /// The range.
+        count: u32,
+    },
+    /// The record.
+    #[error(transparent)]
+    Pipeline(#[from] Box<PipelineError>),
+}
+
+impl Error {
+    /// Whether the sandbox's own doing stands behind it, so that a person has to look before it runs again.
+    pub fn violation(&self) -> Option<String> {
+        match self {
+            Self::Link(error @ link::Error::Violation { .. }) => Some(error.to_string()),
+            // It opens its own file; a file that is not what it left there is its doing, or an operator's.
+            Self::Link(error @ link::Error::Fatal { reason, .. }) if reason.contains("outbound queue") => {
+                Some(error.to_string())
+            }
+            Self::Reader(reader::Error::Violation(what)) => Some(what.clone()),
+            Self::Keys(..)
+            | Self::Home(_)
+            | Self::Inbound(_)
+            | Self::Socket { .. }
+            | Self::Launch(_)
+            | Self::Walls { .. }
+            | Self::Link(_)
+            | Self::Reader(_)
+            | Self::Uids { .. }
+            | Self::Pipeline(_) => None,
+        }
+    }
+}
+
+/// The host uid of a session, when the host was started as root.
+pub fn uid_of(core: &Core, session: &Session) -> Result<Option<u32>, Error> {
+    let Some((base, count)) = core.config.uids else { return Ok(None) };
+    if session.uid_offset >= count {
+        return Err(Error::Uids { session: session.id, offset: session.uid_offset, count });
+    }
+    Ok(Some(base + session.uid_offset))
+}
+
+fn run_directory(core: &Core, session: &Session) -> PathBuf {
+    core.config.runtime.join(session.uid_offset.to_string())
+}
+
+/// What the sandbox of a session sees.
+pub fn sandbox_spec(core: &Core, session: &Session) -> Result<Spec, Error> {
+    let place = core.home.session(session.id);
+    let mount = |source: PathBuf, target: &str, read_only| Mount { source, target: target.to_owned(), read_only };
+    Ok(Spec {
+        name: session.id.to_string(),
+        role: Role::Sandbox { program: core.config.sandbox.clone(), args: Vec::new() },
+        mounts: vec![
+            mount(place.inbound(), path::IN, true),
+            mount(place.outbound(), path::OUT, false),
+            mount(place.workspace(), path::WORKSPACE, false),
+            mount(run_directory(core, session), path::RUN, true),
+        ],
+        identity: identity(uid_of(core, session)?),
+        limits: Limits::default(),
+    })
+}
+
+fn reader_spec(core: &Core, session: &Session) -> Result<Spec, Error> {
+    let source = core.home.session(session.id).outbound();
+    Ok(Spec {
+        name: session.id.to_string(),
+        role: Role::Reader,
+        mounts: vec![Mount { source, target: path::OUT.to_owned(), read_only: true }],
+        identity: identity(uid_of(core, session)?),
+        limits: Limits::default(),
+    })
+}
+
+fn identity(uid: Option<u32>) -> Identity {
+    match uid {
+        Some(uid) => Identity::Mapped { uid, gid: uid },
+        None => Identity::Own,
+    }
+}
+
+/// Starts a reader in its jail and hands it the key.
+pub async fn start_reader(core: &Core, session: &Session, keys: &SessionKeys) -> Result<(Jailed, Reader), Error> {
+    let (ours, theirs) = pair(session)?;
+    let spec = reader_spec(core, session)?;
+    let process = core.launcher.launch(spec.clone(), theirs).await?;
+    check_walls(session, &process, &spec)?;
+    let reader = Reader::start(ours, &keys.queue).await?;
+    Ok((process, reader))
+}
+
+/// Wakes a session.
+pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error> {
+    let keys = session.keys(&core.wrapping).map_err(|error| Error::Keys(session.id, error))?;
+    let content = session.keys(&core.wrapping).map_err(|error| Error::Keys(session.id, error))?.content;
+    let uid = uid_of(core, session)?;
+    let place = core.home.session(session.id);
+    place.prepare(uid)?;
+    let inbound = open_inbound(core, session, &keys, uid).await?;
+    let key = Arc::new(content);
+    let (results, changed) = watch::channel(0);
+    let (sandbox_pid, known) = watch::channel(None);
+    let (listener, socket) = listen(core, session, uid)?;
+    let server = Arc::new(Server::new(Arc::clone(core), session.id, Arc::clone(&key), changed));
+    let server = tokio::spawn(server.run(listener, known));
+    let spec = sandbox_spec(core, session)?;
+    let started = async {
+        let (ours, theirs) = pair(session)?;
+        let sandbox = core.launcher.launch(spec.clone(), theirs).await?;
+        sandbox_pid.send_replace(Some(sandbox.pid));
+        let mut link = Link::new(session.id, ours);
+        link.hello().await?;
+        check_walls(session, &sandbox, &spec)?;
+        link.welcome(&keys.queue, core.config.turn.limits()).await?;
+        let (ready, reader) = tokio::join!(link.ready(), start_reader(core, session, &keys));
+        ready?;
+        let (reader_process, reader) = reader?;
+        Ok((sandbox, link, reader_process, reader))
+    };
+    match started.await {
+        Ok((sandbox, link, reader_process, reader)) => Ok(Awake {
+            sandbox,
+            reader_process,
+            reader,
+            reader_died: false,
+            link,
+            inbound: Some(inbound),
+            key,
+            keys,
+            results,
+            server,
+            socket,
+        }),
+        Err(error) => {
+            server.abort();
+            Err(error)
+        }
+    }
+}
+
+async fn open_inbound(core: &Core, session: &Session, keys: &SessionKeys, uid: Option<u32>) -> Result<Inbound, Error> {
+    let path = core.home.session(session.id).inbound_db();
+    let key = crypt::SessionKey::new(*keys.queue.as_bytes());
+    let opened = tokio::task::spawn_blocking(move || Inbound::open(&path, &key, uid)).await;
+    let (inbound, damage) = opened.expect("opening a queue does not panic").map_err(Error::Inbound)?;
+    if let Some(damage) = damage {
+        tracing::warn!(session = %session.id, %damage, "the inbound queue was rebuilt");
+        let id = session.id;
+        let note = core.state.write(move |tx| {
+            Entry::retract("inbound.rebuilt")
+                .session(id)
+                .reason(&format!("cannot open inbound queue of {id}: wrong key or damaged file"))
+                .append(tx)?;
+            Ok::<_, PipelineError>(())
+        });
+        note.await.map_err(Box::new)?;
+    }
+    Ok(inbound)
+}
+
+fn listen(core: &Core, session: &Session, uid: Option<u32>) -> Result<(UnixListener, PathBuf), Error> {
+    use std::os::unix::fs::{PermissionsExt, lchown};
+    let directory = run_directory(core, session);
+    home::make_private(&directory)?;
+    let socket = directory.join(path::MODEL_SOCK);
+    let listen = || -> std::io::Result<UnixListener> {
+        match std::fs::remove_file(&socket) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&socket)?;
+        std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600))?;
+        if let Some(uid) = uid {
+            lchown(&socket, Some(uid), Some(uid))?;
+            lchown(&directory, None, Some(uid))?;
+            std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o750))?;
+        }
+        Ok(listener)
+    };
+    let listener = listen().map_err(|source| Error::Socket { session: session.id, source })?;
+    Ok((listener, socket))
+}
+
+fn pair(session: &Session) -> Result<(UnixStream, OwnedFd), Error> {
+    let make = || -> std::io::Result<(UnixStream, OwnedFd)> {
+        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?;
+        let ours = std::os::unix::net::UnixStream::from(ours);
+        ours.set_nonblocking(true)?;
+        Ok((UnixStream::from_std(ours)?, theirs))
+    };
+    make().map_err(|source| Error::Socket { session: session.id, source })
+}
+
+fn check_walls(session: &Session, process: &Jailed, spec: &Spec) -> Result<(), Error> {
+    let walls = |what: String| Error::Walls { session: session.id, what };
+    let report = process.report().map_err(|error| walls(format!("the kernel does not show it ({error})")))?;
+    inspect::verify(&report, spec).map_err(|faults| walls(faults.join("; ")))
+}
+
+/// Launches the probe under the walls of this session's sandbox.
+pub async fn prove(core: &Core, session: &Session) -> Result<Vec<ironclaw_contract::operator::Attempt>, String> {
+    let uid = uid_of(core, session).map_err(|error| error.to_string())?;
+    core.home.session(session.id).prepare(uid).map_err(|error| error.to_string())?;
+    home::make_private(&run_directory(core, session)).map_err(|error| error.to_string())?;
+    let spec = sandbox_spec(core, session).map_err(|error| error.to_string())?;
+    jail::probe::prove(&core.launcher, spec).await.map_err(|error| error.to_string())
+}

@@ -1,0 +1,157 @@
+//! Whether this machine can hold an agent, and what to do where it cannot.
+//!
+//! It makes a real jail and looks at it rather than guess, and never offers less isolation instead.
+//! Next: `jail::native` for what is tried.
+
+mod diagnosis;
+
+use crate::jail::{FIRST_HOST_ID, Identity, Limits, Role, Spec, inspect};
+use crate::launcher::wire::{self, Event, Failure, Part, Request};
+use crate::launcher::{self, Entries};
+use crate::sys;
+use diagnosis::{Advice, Machine, advise};
+use ironclaw_contract::operator::{Check, Preflight};
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+/// How long the jail that is tried may take.
+const TRIAL_MS_MAX: u64 = 5_000;
+
+/// Checks everything that a launch needs, in the order in which a launch needs it.
+///
+/// `proc_sys` is `/proc/sys`, or a copy of it in a test. Forks, so it is to be called before the
+/// first thread; with threads every check that needs a trial fails and says so.
+pub fn run(proc_sys: &Path) -> Preflight {
+    let machine = Machine::read(proc_sys);
+    let mut checks = machine.settings();
+    checks.push(processes());
+    checks.push(landlock());
+    checks.push(pidfd());
+    checks.extend(trial(&machine));
+    Preflight { ok: checks.iter().all(|check| check.ok), checks }
+}
+
+/// The parts of the trial, each with its name and what it means that it worked.
+const PARTS: [(Part, &str, &str); 8] = [
+    (Part::Launcher, "launcher", "a launcher was forked before there were threads, and answers"),
+    (Part::Namespaces, "namespaces", "user, mount, pid, network, ipc, host name and cgroup namespaces can be made"),
+    (Part::Ids, "host ids", "a jail can be given its uid and gid"),
+    (Part::Root, "root of a jail", "an empty root can be mounted, entered, and the host's let go of"),
+    (Part::Privileges, "privileges", "capabilities can be dropped and resources limited"),
+    (Part::Landlock, "Landlock domain", "a Landlock domain can be entered"),
+    (Part::Seccomp, "seccomp", "seccomp filters can be installed"),
+    (Part::Launch, "a whole jail", "a jail was made, looked at from outside, and found closed"),
+];
+
+/// Makes one jail, part by part: the parts before the one that failed are there, those behind it
+/// were not tried.
+fn trial(machine: &Machine) -> Vec<Check> {
+    let failed = try_launch(machine.root).err();
+    // The pivot comes last, but is a matter of the root.
+    let failing = failed.as_ref().map(|failure| match failure.part {
+        Part::Source | Part::Program | Part::Launch => Part::Launch,
+        part => part,
+    });
+    PARTS
+        .iter()
+        .map(|(part, name, found)| match (&failed, failing) {
+            (Some(failure), Some(failing)) if failing == *part => fail(name, advise(machine, failure)),
+            (Some(failure), Some(failing)) if failing < *part => {
+                fail(name, Advice::found(format!("not tried, because the launch failed before it ({})", failure.step)))
+            }
+            _ => pass(name, (*found).to_owned()),
+        })
+        .collect()
+}
+
+/// Launches the reader's role with nothing mounted, and looks at it from outside.
+fn try_launch(root: bool) -> Result<(), Failure> {
+    let fault = |step: String| Failure { part: Part::Launch, step, errno: 0 };
+    let own = |error: io::Error| Failure { part: Part::Launcher, step: format!("use a launcher: {error}"), errno: 0 };
+    let handle = launcher::fork(Entries { reader: wait_for_end }).map_err(own)?;
+    let identity = match root {
+        true => Identity::Mapped { uid: FIRST_HOST_ID, gid: FIRST_HOST_ID },
+        false => Identity::Own,
+    };
+    let spec = Spec {
+        name: "preflight".into(),
+        role: Role::Reader,
+        mounts: Vec::new(),
+        identity,
+        limits: Limits { launch_ms: TRIAL_MS_MAX, ..Limits::default() },
+    };
+    let (link, theirs) = UnixStream::pair().map_err(own)?;
+    let request = Request::Launch { id: 1, spec: spec.clone() };
+    wire::send(&handle.control, &request, Some(&OwnedFd::from(theirs))).map_err(own)?;
+    // The launcher answers within the time allowed, or ends and closes its socket.
+    let answer = wire::receive::<Event>(&handle.control).map_err(own)?;
+    let tried = match answer.map(|received| received.message) {
+        Some(Event::Started { pid, landlock, .. }) => inspect::report(pid as u32, std::process::id())
+            .map_err(|error| fault(format!("look at the jail from outside: {error}")))
+            .and_then(|mut report| {
+                report.landlock = landlock;
+                inspect::verify(&report, &spec).map_err(|faults| fault(faults.join("; ")))
+            }),
+        Some(Event::Failed { failure, .. }) => Err(failure),
+        Some(Event::Exited { exit, .. }) => Err(fault(format!("keep a jail: it {exit}"))),
+        None => Err(own(io::Error::other("it ended by itself"))),
+    };
+    let pid = handle.pid() as i32;
+    drop((link, handle));
+    // Whatever it says: it has ended, or is not ours.
+    let _ = waitpid(Pid::from_raw(pid), None);
+    tried
+}
+
+/// The role that is tried: there until its link closes.
+fn wait_for_end(link: OwnedFd) -> i32 {
+    i32::from(nix::unistd::read(link, &mut [0]).is_err())
+}
+
+fn processes() -> Check {
+    match std::fs::read_to_string("/proc/self/status") {
+        Ok(_) => pass("/proc", "processes can be looked at".into()),
+        Err(error) => fail(
+            "/proc",
+            Advice::new(format!("cannot read /proc/self/status: {error}"), "mount it: `sudo mount -t proc proc /proc`"),
+        ),
+    }
+}
+
+fn landlock() -> Check {
+    match sys::landlock_abi() {
+        0 => fail(
+            "Landlock",
+            Advice::new(
+                "this kernel has no Landlock, or it is switched off",
+                "use Linux 5.13 or later with CONFIG_SECURITY_LANDLOCK, and add `landlock` to the list of the kernel parameter `lsm=` (see /sys/kernel/security/lsm)",
+            ),
+        ),
+        abi => pass("Landlock", format!("Landlock ABI {abi}")),
+    }
+}
+
+fn pidfd() -> Check {
+    match sys::pidfd_open(std::process::id()) {
+        Ok(_) => pass("pidfd", "processes can be held by descriptor".into()),
+        Err(error) => fail(
+            "pidfd",
+            Advice::new(
+                format!("pidfd_open answers: {error}"),
+                "use Linux 5.13 or later; in a container, allow pidfd_open in its seccomp profile",
+            ),
+        ),
+    }
+}
+
+pub(crate) fn pass(name: &str, found: String) -> Check {
+    Check { name: name.into(), ok: true, found, remedy: String::new() }
+}
+
+pub(crate) fn fail(name: &str, advice: Advice) -> Check {
+    Check { name: name.into(), ok: false, found: advice.found, remedy: advice.remedy }
+}

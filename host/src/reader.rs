@@ -1,0 +1,214 @@
+//! The jailed process that parses what a sandbox wrote, and the host's end of the pipe to it.
+//!
+//! The daemon itself never opens an outbound queue; what comes back is bounded, typed and still untrusted. Next: `pipeline::accept`.
+
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::seam::crypt::{Error as QueueError, SessionKey};
+use ironclaw_contract::seam::limits::{LOCK_WAIT_MS_MAX, ROW_BYTES_MAX};
+use ironclaw_contract::seam::link::path;
+use ironclaw_contract::seam::outbound::{OutboundReader, Progress, RawRow};
+use ironclaw_contract::seam::untrusted::Untrusted;
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use zeroize::Zeroize;
+
+/// Bytes of rows in one answer, before the first that goes over.
+const ANSWER_BYTES: usize = ROW_BYTES_MAX;
+
+/// Bytes of one frame: a row of the largest size in the worst escaping, and a bit.
+const FRAME_BYTES_MAX: usize = 8 * ROW_BYTES_MAX;
+
+/// An answer must come within this time, or the reader is dead to us.
+const ANSWER_TIME_MAX: Duration = Duration::from_millis(LOCK_WAIT_MS_MAX + 4_000);
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Ask {
+    Key(String),
+    Look { cursor: u64 },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Answer<R> {
+    Found { rows: Vec<R>, more: bool, progress: Vec<Progress>, taken: Vec<(u64, Digest)> },
+    Missing,
+    NeedsRecovery,
+    Locked,
+    Violation(String),
+}
+
+/// What a look at an outbound queue gave.
+#[derive(Debug)]
+pub struct Found {
+    /// Rows above the cursor, in order; not all of them when `more`.
+    pub rows: Vec<Untrusted<RawRow>>,
+    /// Whether there are more.
+    pub more: bool,
+    /// What the sandbox says of its progress; without authority.
+    pub progress: Vec<Progress>,
+    /// Rows at or below the cursor that still lie there.
+    pub taken: Vec<(u64, Digest)>,
+}
+
+/// Why a look gave nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The next launch of the sandbox recovers the file; until then there is nothing to see.
+    #[error("the outbound queue waits for its sandbox to recover it")]
+    NeedsRecovery,
+    /// Somebody holds the lock for too long.
+    #[error("the outbound queue is locked by its sandbox")]
+    Locked,
+    /// The file is not what the contract says.
+    #[error("{0}")]
+    Violation(String),
+    /// The reader is gone, silent or talks nonsense.
+    #[error("the reader of the outbound queue died: {0}")]
+    Dead(io::Error),
+}
+
+/// The host's end of one reader.
+pub struct Reader {
+    stream: tokio::net::UnixStream,
+}
+
+impl Reader {
+    /// Hands a new reader the session key.
+    pub async fn start(stream: tokio::net::UnixStream, key: &SessionKey) -> Result<Self, Error> {
+        let mut reader = Self { stream };
+        let mut ask = Ask::Key(key.to_hex().to_string());
+        let sent = reader.send(&ask).await;
+        if let Ask::Key(hex) = &mut ask {
+            hex.zeroize();
+        }
+        sent.map_err(Error::Dead).map(|()| reader)
+    }
+
+    /// Asks what lies above `cursor`; bounded in time.
+    pub async fn look(&mut self, cursor: u64) -> Result<Found, Error> {
+        let exchange = async {
+            self.send(&Ask::Look { cursor }).await?;
+            let mut prefix = [0; 4];
+            self.stream.read_exact(&mut prefix).await?;
+            let mut frame = vec![0; length(prefix)?];
+            self.stream.read_exact(&mut frame).await?;
+            Ok(frame)
+        };
+        let timed_out = |_| io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
+        let frame =
+            tokio::time::timeout(ANSWER_TIME_MAX, exchange).await.map_err(timed_out).flatten().map_err(Error::Dead)?;
+        let answer: Answer<Untrusted<RawRow>> = serde_json::from_slice(&frame)
+            .map_err(|_| Error::Dead(io::Error::new(io::ErrorKind::InvalidData, "no answer of its own")))?;
+        match answer {
+            Answer::Found { rows, more, progress, taken } => Ok(Found { rows, more, progress, taken }),
+            Answer::Missing => Ok(Found { rows: Vec::new(), more: false, progress: Vec::new(), taken: Vec::new() }),
+            Answer::NeedsRecovery => Err(Error::NeedsRecovery),
+            Answer::Locked => Err(Error::Locked),
+            Answer::Violation(what) => {
+                Err(Error::Violation(what.chars().filter(|c| !c.is_control()).take(400).collect()))
+            }
+        }
+    }
+
+    async fn send(&mut self, ask: &Ask) -> io::Result<()> {
+        let mut frame = frame(ask)?;
+        let sent = self.stream.write_all(&frame).await;
+        frame.zeroize();
+        sent
+    }
+}
+
+fn length(prefix: [u8; 4]) -> io::Result<usize> {
+    let length = u32::from_be_bytes(prefix) as usize;
+    if length > FRAME_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("frame of {length} bytes")));
+    }
+    Ok(length)
+}
+
+fn frame<T: Serialize>(value: &T) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; 4];
+    serde_json::to_writer(&mut bytes, value)?;
+    let length = u32::try_from(bytes.len() - 4).map_err(io::Error::other)?;
+    bytes[..4].copy_from_slice(&length.to_be_bytes());
+    Ok(bytes)
+}
+
+/// The whole life of the jailed process; returns its exit code.
+pub fn main(link: OwnedFd) -> i32 {
+    let database = Path::new(path::OUT).join(path::OUTBOUND_DB);
+    match serve(UnixStream::from(link), database) {
+        Ok(()) => 0,
+        Err(_) => 1,
+    }
+}
+
+fn serve(mut host: UnixStream, database: PathBuf) -> io::Result<()> {
+    let Some(Ask::Key(mut hex)) = receive(&mut host)? else { return Ok(()) };
+    let key = SessionKey::from_hex(&hex).ok_or(io::ErrorKind::InvalidData)?;
+    hex.zeroize();
+    let mut queue = None;
+    while let Some(Ask::Look { cursor }) = receive(&mut host)? {
+        let answer = look(&mut queue, &database, &key, cursor);
+        host.write_all(&frame(&answer)?)?;
+    }
+    Ok(())
+}
+
+fn receive(host: &mut UnixStream) -> io::Result<Option<Ask>> {
+    let mut prefix = [0; 4];
+    match host.read_exact(&mut prefix) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        read => read?,
+    }
+    let mut frame = vec![0; length(prefix)?];
+    host.read_exact(&mut frame)?;
+    let ask = serde_json::from_slice(&frame)?;
+    frame.zeroize();
+    Ok(Some(ask))
+}
+
+fn look(queue: &mut Option<OutboundReader>, database: &Path, key: &SessionKey, cursor: u64) -> Answer<RawRow> {
+    let found = match queue.take() {
+        Some(open) => Ok(open),
+        None => OutboundReader::open(database, key),
+    }
+    .and_then(|mut open| {
+        let found = open.look(cursor)?;
+        *queue = Some(open);
+        Ok(found)
+    });
+    match found {
+        Ok(found) => {
+            let mut rows = Vec::new();
+            let mut bytes = 0;
+            let mut more = false;
+            for row in found.rows {
+                let Ok(row) = row.check(Ok::<_, std::convert::Infallible>);
+                bytes += row.content.len();
+                if !rows.is_empty() && bytes > ANSWER_BYTES {
+                    more = true;
+                    break;
+                }
+                rows.push(row);
+            }
+            Answer::Found { rows, more, progress: found.progress, taken: found.taken }
+        }
+        Err(QueueError::Missing { .. }) => Answer::Missing,
+        Err(QueueError::NeedsRecovery { .. }) => Answer::NeedsRecovery,
+        Err(QueueError::Locked { .. }) => Answer::Locked,
+        Err(
+            error @ (QueueError::NotAFile { .. }
+            | QueueError::WrongKey { .. }
+            | QueueError::Schema { .. }
+            | QueueError::Row { .. }
+            | QueueError::Sqlite { .. }),
+        ) => Answer::Violation(error.to_string()),
+    }
+}

@@ -1,0 +1,295 @@
+//! Agents, people, identities and tokens: who there is.
+//!
+//! Never says what anybody may do with a message; an identity is a whole, opaque pair. Next: `identity`, `routing`.
+
+use crate::ledger::Entry;
+use crate::refusal::Refusal;
+use crate::state::{self, Tx, stored, stored_json};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::{AgentId, PersonId};
+use rusqlite::{OptionalExtension, Row, params};
+use std::fmt;
+use std::str::FromStr;
+
+/// The channel on which people talk to their own host.
+pub const LOOPBACK: &str = "loopback";
+
+/// Characters of an agent's name.
+const AGENT_NAME_MAX: usize = 32;
+
+/// Bytes of a persona.
+const PERSONA_BYTES_MAX: usize = 32 * 1024;
+
+/// An agent.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    /// Its id.
+    pub id: AgentId,
+    /// Its name.
+    pub name: String,
+    /// Name of its model endpoint.
+    pub model: String,
+    /// What it is told about itself.
+    pub persona: String,
+    /// Names of the tools that it may call.
+    pub enabled_tools: Vec<String>,
+    /// How strictly its context and calls are judged.
+    pub mode: Mode,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+}
+
+/// How strictly an agent is judged. Everything but `enforce` lowers the guard, and `status` shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// What has no seal is refused.
+    Enforce,
+    /// It is shown as quoted text, and the ledger says so.
+    DangerousWarn,
+    /// As `dangerous_warn`, and judgements are not enforced.
+    DangerousOff,
+}
+
+impl Mode {
+    /// As stored and shown.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Enforce => "enforce",
+            Self::DangerousWarn => "dangerous_warn",
+            Self::DangerousOff => "dangerous_off",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Enforce, Self::DangerousWarn, Self::DangerousOff]
+            .into_iter()
+            .find(|mode| mode.name() == text)
+            .ok_or_else(|| format!("unknown mode {text:?}: expected enforce, dangerous_warn or dangerous_off"))
+    }
+}
+
+/// What a person may do on this host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Everything.
+    Owner,
+    /// Runs agents.
+    Admin,
+    /// Talks to agents.
+    Member,
+}
+
+impl FromStr for Role {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "owner" => Ok(Self::Owner),
+            "admin" => Ok(Self::Admin),
+            "member" => Ok(Self::Member),
+            _ => Err(format!("unknown role {text:?}")),
+        }
+    }
+}
+
+/// A person.
+#[derive(Debug, Clone)]
+pub struct Person {
+    /// Their id.
+    pub id: PersonId,
+    /// Their name.
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
+}
+
+fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
+    Ok(Agent {
+        id: stored(row, "id")?,
+        name: row.get("name")?,
+        model: row.get("model")?,
+        persona: row.get("persona")?,
+        enabled_tools: stored_json(row, "enabled_tools")?,
+        mode: stored(row, "mode")?,
+        created_at: row.get("created_at")?,
+    })
+}
+
+/// Every agent, by name.
+pub fn agents(tx: &Tx<'_>) -> Result<Vec<Agent>, state::Error> {
+    let mut statement = tx.db().prepare_cached("SELECT * FROM agents ORDER BY name")?;
+    let agents = statement.query_map([], agent)?.collect::<rusqlite::Result<_>>()?;
+    Ok(agents)
+}
+
+/// The agent of this name or id.
+pub fn find_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Agent>, state::Error> {
+    let sql = "SELECT * FROM agents WHERE name = ?1 OR id = ?1";
+    Ok(tx.db().prepare_cached(sql)?.query_row([name_or_id], agent).optional()?)
+}
+
+/// What a new agent is to be.
+#[derive(Debug, Clone)]
+pub struct AgentDraft {
+    /// Its name.
+    pub name: String,
+    /// Name of its model endpoint; known to exist.
+    pub model: String,
+    /// What it is told about itself.
+    pub persona: String,
+    /// The tools that it may call.
+    pub enabled_tools: Vec<String>,
+}
+
+/// Makes an agent.
+///
+/// # Errors
+/// The inner error is a refusal: a bad name, one that is taken, an unknown tool, a persona that is too long.
+pub fn create_agent(tx: &mut Tx<'_>, draft: AgentDraft, by: PersonId) -> Result<Result<Agent, Refusal>, state::Error> {
+    if let Err(refusal) = check_draft(&draft) {
+        return Ok(Err(refusal));
+    }
+    if find_agent(tx, &draft.name)?.is_some() {
+        let refusal = Refusal::operator("agent_exists", format!("there is an agent `{}` already", draft.name));
+        return Ok(Err(refusal.hint("choose another name, or look at it with `ironctl agent show`")));
+    }
+    let agent = Agent {
+        id: AgentId::new(),
+        name: draft.name,
+        model: draft.model,
+        persona: draft.persona,
+        enabled_tools: draft.enabled_tools,
+        mode: Mode::Enforce,
+        created_at: tx.now(),
+    };
+    tx.db().execute(
+        "INSERT INTO agents (id, name, model, persona, enabled_tools, mode, created_at) VALUES (?1,?2,?3,?4,?5,?6,?7)",
+        params![
+            agent.id.to_string(),
+            agent.name,
+            agent.model,
+            agent.persona,
+            ironclaw_contract::canonical::to_string(&agent.enabled_tools),
+            agent.mode.name(),
+            agent.created_at
+        ],
+    )?;
+    Entry::meta("agent.created")
+        .with("agent", agent.id.to_string())
+        .with("name", agent.name.clone())
+        .with("model", agent.model.clone())
+        .with("persona_digest", Digest::of(agent.persona.as_bytes()).to_string())
+        .with("enabled_tools", agent.enabled_tools.clone())
+        .with("by", by.to_string())
+        .append(tx)?;
+    Ok(Ok(agent))
+}
+
+fn check_draft(draft: &AgentDraft) -> Result<(), Refusal> {
+    let name = &draft.name;
+    let clean = name.len() <= AGENT_NAME_MAX
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    if !clean {
+        let shown: String = name.chars().take(AGENT_NAME_MAX).collect();
+        let refusal = Refusal::operator("agent_name", format!("{shown:?} is no agent's name"));
+        return Err(refusal.hint("use 1 to 32 characters of a-z, 0-9 and -, starting with a letter"));
+    }
+    if draft.persona.len() > PERSONA_BYTES_MAX {
+        return Err(Refusal::operator("persona_too_long", format!("the persona is over {PERSONA_BYTES_MAX} bytes")));
+    }
+    if let Some(unknown) = draft.enabled_tools.iter().find(|tool| crate::tools::find(tool).is_none()) {
+        let known: Vec<&str> = crate::tools::builtin().iter().map(|tool| tool.name).collect();
+        let refusal = Refusal::operator("tool_unknown", format!("there is no tool {unknown:?}"));
+        return Err(refusal.hint(format!("known tools: {}", known.join(", "))));
+    }
+    Ok(())
+}
+
+/// Sets how strictly an agent is judged.
+pub fn set_mode(tx: &mut Tx<'_>, agent: AgentId, mode: Mode, by: PersonId) -> Result<(), state::Error> {
+    tx.db().execute("UPDATE agents SET mode = ?2 WHERE id = ?1", params![agent.to_string(), mode.name()])?;
+    Entry::meta("agent.mode")
+        .with("agent", agent.to_string())
+        .with("mode", mode.name())
+        .with("by", by.to_string())
+        .append(tx)?;
+    Ok(())
+}
+
+/// Removes an agent whose sessions are gone.
+pub fn remove_agent(tx: &mut Tx<'_>, agent: &Agent, by: PersonId) -> Result<(), state::Error> {
+    tx.db().execute("DELETE FROM agents WHERE id = ?1", [agent.id.to_string()])?;
+    Entry::meta("agent.removed")
+        .with("agent", agent.id.to_string())
+        .with("name", agent.name.clone())
+        .with("by", by.to_string())
+        .append(tx)?;
+    Ok(())
+}
+
+fn person(row: &Row<'_>) -> rusqlite::Result<Person> {
+    Ok(Person { id: stored(row, "id")?, name: row.get("name")?, role: stored(row, "role")? })
+}
+
+/// Makes the owner of a new home, with a loopback identity and the digest of a token.
+pub fn create_owner(tx: &mut Tx<'_>, name: &str, token: &Digest) -> Result<PersonId, state::Error> {
+    let id = PersonId::new();
+    let now = tx.now();
+    let db = tx.db();
+    db.execute(
+        "INSERT INTO people (id, name, role, created_at) VALUES (?1,?2,'owner',?3)",
+        params![id.to_string(), name, now],
+    )?;
+    db.execute(
+        "INSERT INTO identities (channel, sender, person_id) VALUES (?1,?2,?3)",
+        params![LOOPBACK, id.to_string(), id.to_string()],
+    )?;
+    db.execute(
+        "INSERT INTO tokens (digest, person_id, created_at) VALUES (?1,?2,?3)",
+        params![token.to_string(), id.to_string(), now],
+    )?;
+    Entry::meta("person.created").with("person", id.to_string()).with("role", "owner").append(tx)?;
+    Ok(id)
+}
+
+/// The owner, if the home has one.
+pub fn owner(tx: &Tx<'_>) -> Result<Option<PersonId>, state::Error> {
+    let sql = "SELECT * FROM people WHERE role = 'owner' ORDER BY created_at LIMIT 1";
+    Ok(tx.db().prepare_cached(sql)?.query_row([], person).optional()?.map(|person| person.id))
+}
+
+/// The person that this full identity is linked to.
+pub fn person_of(tx: &Tx<'_>, channel: &str, sender: &str) -> Result<Option<Person>, state::Error> {
+    let sql = "SELECT people.* FROM people JOIN identities ON person_id = id WHERE channel = ?1 AND sender = ?2";
+    Ok(tx.db().prepare_cached(sql)?.query_row([channel, sender], person).optional()?)
+}
+
+/// Every token's digest with its person.
+pub fn tokens(tx: &Tx<'_>) -> Result<Vec<(Digest, Person)>, state::Error> {
+    let sql = "SELECT tokens.digest, people.* FROM tokens JOIN people ON person_id = id";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let tokens =
+        statement.query_map([], |row| Ok((stored(row, "digest")?, person(row)?)))?.collect::<rusqlite::Result<_>>()?;
+    Ok(tokens)
+}
+
+/// Replaces every token of a person by this one.
+pub fn replace_token(tx: &mut Tx<'_>, person: PersonId, token: &Digest) -> Result<(), state::Error> {
+    let now = tx.now();
+    tx.db().execute("DELETE FROM tokens WHERE person_id = ?1", [person.to_string()])?;
+    tx.db().execute(
+        "INSERT INTO tokens (digest, person_id, created_at) VALUES (?1,?2,?3)",
+        params![token.to_string(), person.to_string(), now],
+    )?;
+    Entry::meta("token.created").with("person", person.to_string()).append(tx)?;
+    Ok(())
+}

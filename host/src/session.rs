@@ -1,0 +1,27 @@
+//! Sessions: their rows, their link, and the projection of their inbound queue.
+//!
+//! Never decides what a message may do; the actor that drives a session is in `pipeline`. Next: `session::store`.
+
+pub mod link;
+pub mod projection;
+pub mod store;
+
+use serde::Deserialize;
+
+/// `[session]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// An idle agent's process ends after this long.
+    pub idle_seconds: u64,
+    /// Failed launches in a row before a session is parked.
+    pub launch_attempts_max: u32,
+    /// Waits this long after the first failed launch; twice as long after each further one.
+    pub backoff_ms: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { idle_seconds: 300, launch_attempts_max: 5, backoff_ms: 200 }
+    }
+}

@@ -1,0 +1,187 @@
+//! The host's end of the link: the handshake, then bells.
+//!
+//! Hands out the session key once, and only after the kernel was asked about the process. Next: `pipeline::launch`.
+
+use ironclaw_contract::ids::SessionId;
+use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_contract::seam::limits::HELLO_MS_MAX;
+use ironclaw_contract::seam::link::{BELL, FromSandbox, Hello, TurnLimits, Welcome};
+use ironclaw_contract::seam::{fingerprint, socket};
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use zeroize::Zeroize;
+
+/// Bytes of a frame before the bells; a hello is far smaller.
+const HANDSHAKE_BYTES_MAX: usize = 4096;
+
+/// Why a handshake failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing came in time.
+    #[error("the sandbox of {session} did not say hello within {HELLO_MS_MAX} ms")]
+    Silent {
+        /// Whose.
+        session: SessionId,
+    },
+    /// It was built from another contract.
+    #[error("the sandbox of {session} has contract fingerprint {theirs}, the host {ours}: install both from one build")]
+    Drift {
+        /// Whose.
+        session: SessionId,
+        /// What it says.
+        theirs: String,
+        /// What we are.
+        ours: String,
+    },
+    /// It gave up by itself.
+    #[error("the sandbox of {session} cannot go on: {reason}")]
+    Fatal {
+        /// Whose.
+        session: SessionId,
+        /// Why, as it says.
+        reason: String,
+    },
+    /// It sent what the contract does not allow.
+    #[error("the sandbox of {session} broke the link's contract: {what}")]
+    Violation {
+        /// Whose.
+        session: SessionId,
+        /// What.
+        what: String,
+    },
+    /// The link is cut.
+    #[error("the link to the sandbox of {session} is cut: {source}")]
+    Cut {
+        /// Whose.
+        session: SessionId,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+/// What came over the link after the handshake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rung {
+    /// Look at the outbound queue.
+    Bell,
+    /// The other side is gone.
+    Ended,
+    /// Anything but a bell.
+    Violation(String),
+}
+
+/// The host's end of one link.
+pub struct Link {
+    session: SessionId,
+    stream: UnixStream,
+}
+
+impl Link {
+    /// Takes the host's end of a fresh socketpair.
+    pub const fn new(session: SessionId, stream: UnixStream) -> Self {
+        Self { session, stream }
+    }
+
+    /// Waits for the hello and compares its fingerprint.
+    ///
+    /// # Errors
+    /// All of [`Error`].
+    pub async fn hello(&mut self) -> Result<Hello, Error> {
+        let session = self.session;
+        let wait = tokio::time::timeout(Duration::from_millis(HELLO_MS_MAX), self.first_frame());
+        let hello = match wait.await.map_err(|_| Error::Silent { session })?? {
+            FromSandbox::Hello(hello) => hello,
+            FromSandbox::Fatal(fatal) => return Err(Error::Fatal { session, reason: printable(&fatal.fatal) }),
+        };
+        let ours = fingerprint();
+        if hello.fingerprint != ours {
+            return Err(Error::Drift { session, theirs: printable(&hello.fingerprint), ours });
+        }
+        Ok(hello)
+    }
+
+    /// Hands out the key. Takes the hello's proof that the process was looked at: call it once.
+    pub async fn welcome(&mut self, key: &SessionKey, turn: TurnLimits) -> Result<(), Error> {
+        let session = self.session;
+        let failpoint = crate::failpoint::wanted();
+        let mut welcome = Welcome { session, key: key.to_hex().to_string(), turn, failpoint };
+        let frame = socket::frame(&welcome);
+        welcome.key.zeroize();
+        let cut = |source| Error::Cut { session, source };
+        let mut frame = frame.map_err(cut)?;
+        let sent = self.stream.write_all(&frame).await;
+        frame.zeroize();
+        sent.map_err(cut)
+    }
+
+    /// Waits for the first bell: both queues are open on the other side.
+    pub async fn ready(&mut self) -> Result<(), Error> {
+        let session = self.session;
+        let wait = tokio::time::timeout(Duration::from_millis(HELLO_MS_MAX), self.stream.read_u8());
+        let cut = |source| Error::Cut { session, source };
+        match wait.await.map_err(|_| Error::Silent { session })?.map_err(cut)? {
+            BELL => Ok(()),
+            // A frame instead of a bell: it says why it cannot go on, or it asks for the key again.
+            first => {
+                let mut prefix = [first, 0, 0, 0];
+                self.stream.read_exact(&mut prefix[1..]).await.map_err(cut)?;
+                match self.frame_of(prefix).await? {
+                    FromSandbox::Fatal(fatal) => Err(Error::Fatal { session, reason: printable(&fatal.fatal) }),
+                    FromSandbox::Hello(_) => {
+                        Err(Error::Violation { session, what: "it asked for its key a second time".to_owned() })
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the link for good; the other side reads its end.
+    pub fn close(&mut self) {
+        // A link that is cut already is closed enough.
+        let _ =
+            nix::sys::socket::shutdown(std::os::fd::AsRawFd::as_raw_fd(&self.stream), nix::sys::socket::Shutdown::Both);
+    }
+
+    /// Rings.
+    pub async fn ring(&mut self) -> io::Result<()> {
+        self.stream.write_all(&[BELL]).await
+    }
+
+    /// Waits for the next bell; several at once are one.
+    pub async fn rung(&mut self) -> Rung {
+        let mut bytes = [0; 64];
+        match self.stream.read(&mut bytes).await {
+            Ok(0) | Err(_) => Rung::Ended,
+            Ok(count) if bytes[..count].iter().all(|&byte| byte == BELL) => Rung::Bell,
+            Ok(_) => {
+                Rung::Violation("it sent something other than a bell, such as a second request for its key".to_owned())
+            }
+        }
+    }
+
+    async fn first_frame(&mut self) -> Result<FromSandbox, Error> {
+        let session = self.session;
+        let mut prefix = [0; 4];
+        self.stream.read_exact(&mut prefix).await.map_err(|source| Error::Cut { session, source })?;
+        self.frame_of(prefix).await
+    }
+
+    async fn frame_of(&mut self, prefix: [u8; 4]) -> Result<FromSandbox, Error> {
+        let session = self.session;
+        let violation = |what: String| Error::Violation { session, what };
+        let length = u32::from_be_bytes(prefix) as usize;
+        if length > HANDSHAKE_BYTES_MAX {
+            return Err(violation(format!("a frame of {length} bytes is over the limit of {HANDSHAKE_BYTES_MAX}")));
+        }
+        let mut frame = vec![0; length];
+        self.stream.read_exact(&mut frame).await.map_err(|source| Error::Cut { session, source })?;
+        serde_json::from_slice(&frame).map_err(|_| violation("a frame that is neither a hello nor a fatal".to_owned()))
+    }
+}
+
+/// What a sandbox says of itself, cut and without control characters.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(400).collect()
+}

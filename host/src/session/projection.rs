@@ -1,0 +1,149 @@
+//! Projects what is recorded into a session's inbound queue.
+//!
+//! The queue can be rebuilt from the record at any time, so a damaged one is set aside and never trusted. Next: `pipeline::actor`.
+
+use super::store::{Origin, Session};
+use crate::custody::ContentKey;
+use crate::integrity::seal::Sealer;
+use crate::items::{self, BodyError};
+use crate::state::{self, Tx};
+use ironclaw_contract::ids::{MessageId, TurnId};
+use ironclaw_contract::seam::crypt::{Error, SessionKey};
+use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Routing, Turn};
+use rusqlite::{OptionalExtension, Row};
+use std::path::Path;
+
+/// The host's end of one inbound queue. Blocks while it writes: use it off the runtime's threads.
+pub struct Inbound {
+    writer: InboundWriter,
+}
+
+impl Inbound {
+    /// Opens the queue, recovers it, and empties it of what earlier launches left; a damaged one is rebuilt.
+    ///
+    /// Returns also the sentence about the damage, if there was any, for the ledger.
+    ///
+    /// # Errors
+    /// When the file is a link, a directory or a pipe, or its lock is held for too long.
+    pub fn open(path: &Path, key: &SessionKey, group: Option<u32>) -> Result<(Self, Option<String>), Error> {
+        let (mut writer, damage) = match InboundWriter::open(path, key) {
+            Ok(writer) => (writer, None),
+            Err(error @ (Error::WrongKey { .. } | Error::Schema { .. })) => {
+                // A projection that power loss or an operator damaged: the record has all of it.
+                let aside = |source: std::io::Error| Error::Row {
+                    queue: "inbound queue",
+                    path: path.to_owned(),
+                    what: source.to_string(),
+                };
+                for damaged in [path.to_owned(), path.with_extension("db-journal")] {
+                    match std::fs::remove_file(damaged) {
+                        Err(source) if source.kind() != std::io::ErrorKind::NotFound => return Err(aside(source)),
+                        _ => {}
+                    }
+                }
+                (InboundWriter::open(path, key)?, Some(error.to_string()))
+            }
+            Err(other) => return Err(other),
+        };
+        if let Some(group) = group {
+            give_to_group(path, group)?;
+        }
+        writer.project(|inbound| inbound.forget_before(i64::MAX as u64))?;
+        Ok((Self { writer }, damage))
+    }
+
+    /// Projects an opened turn with its messages; what earlier turns needed goes.
+    pub fn open_turn(&mut self, turn: &Turn, messages: &[MessageIn], routing: &Routing) -> Result<(), Error> {
+        self.writer.project(|inbound| {
+            inbound.forget_before(i64::MAX as u64)?;
+            for message in messages {
+                inbound.message(message)?;
+            }
+            inbound.turn(turn)?;
+            inbound.routing(routing)
+        })
+    }
+
+    /// Projects that a turn is closed, and what was delivered for it.
+    pub fn close_turn(
+        &mut self,
+        turn: &Turn,
+        routing: &Routing,
+        delivered: Option<(MessageId, i64)>,
+    ) -> Result<(), Error> {
+        self.writer.project(|inbound| {
+            inbound.turn(&Turn { open: false, ..turn.clone() })?;
+            if let Some((row, at)) = delivered {
+                inbound.delivered(&row, "delivered", at)?;
+            }
+            inbound.routing(routing)
+        })
+    }
+
+    /// Projects where replies go and how far rows were taken.
+    pub fn routing(&mut self, routing: &Routing) -> Result<(), Error> {
+        self.writer.project(|inbound| inbound.routing(routing))
+    }
+}
+
+/// Started as root: the sandbox's own group may read the file, and nobody else.
+fn give_to_group(path: &Path, group: u32) -> Result<(), Error> {
+    use std::os::unix::fs::PermissionsExt;
+    let give = || -> std::io::Result<()> {
+        std::os::unix::fs::lchown(path, None, Some(group))?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o640))
+    };
+    give().map_err(|source| Error::Row { queue: "inbound queue", path: path.to_owned(), what: source.to_string() })
+}
+
+/// The routing row of a session.
+pub fn routing(origin: &Origin, cursor: u64) -> Routing {
+    Routing {
+        channel_type: origin.channel.clone(),
+        platform_id: origin.platform_id.clone(),
+        thread_id: Some(origin.thread_id.clone()).filter(|thread| !thread.is_empty()),
+        outbound_cursor: cursor,
+    }
+}
+
+/// The rows to project for these messages, with fresh seals.
+pub fn rows(
+    tx: &Tx<'_>,
+    session: &Session,
+    messages: &[MessageId],
+    turn: Option<TurnId>,
+    key: &ContentKey,
+    sealer: &Sealer,
+) -> Result<Vec<MessageIn>, BodyError> {
+    let mut rows = Vec::with_capacity(messages.len());
+    for id in messages {
+        let Some(item) = items::find(tx, id.item())? else {
+            return Err(state::Error::Stored(format!("{id} has no item")).into());
+        };
+        let content = items::body(tx, &item, key)?;
+        let read = |row: &Row<'_>| -> rusqlite::Result<MessageIn> {
+            Ok(MessageIn {
+                id: *id,
+                seq: item.tuple.seq,
+                kind: state::stored(row, "kind")?,
+                timestamp: row.get("received_at")?,
+                platform_id: Some(session.origin.platform_id.clone()),
+                channel_type: Some(session.origin.channel.clone()),
+                thread_id: Some(session.origin.thread_id.clone()).filter(|thread| !thread.is_empty()),
+                content: content.clone(),
+                source_session_id: None,
+                on_wake: row.get::<_, i64>("received_at")? < session.last_active_at,
+                trigger: turn.is_some(),
+                sender: format!("{}:{}", row.get::<_, String>("channel")?, row.get::<_, String>("sender")?),
+                principal: row.get("principal")?,
+                spans: item.spans(),
+                hop: item.tuple.hop,
+                seal: item.seal(sealer),
+            })
+        };
+        let sql = "SELECT kind, received_at, channel, sender, principal FROM messages WHERE id = ?1";
+        let row = tx.db().prepare_cached(sql)?.query_row([id.to_string()], read).optional()?;
+        rows.push(row.ok_or_else(|| state::Error::Stored(format!("{id} has no row")))?);
+    }
+    Ok(rows)
+}

@@ -1,0 +1,311 @@
+//! The only truth: `state.db`, behind one writing thread and one reading thread.
+//!
+//! Nobody else opens the file. A change and its ledger entries share a transaction, or neither happened. Next: `ledger`.
+
+pub mod migrations;
+
+use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
+use ironclaw_contract::seam::crypt::SessionKey;
+use rusqlite::{Connection, OpenFlags};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::{broadcast, mpsc, oneshot};
+use zeroize::Zeroizing;
+
+/// Changes that wait for each other's commit are written together, at most so many.
+const GROUP_MAX: usize = 64;
+
+/// Jobs that may wait before whoever brings the next has to.
+const QUEUE_MAX: usize = 1024;
+
+/// Committed entries that a slow listener may lag behind before it has to look for itself.
+const EVENTS_MAX: usize = 1024;
+
+/// Why the state could not be read or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file does not open under this master key.
+    #[error("cannot open {0}: wrong master key or damaged file")]
+    WrongKey(String),
+    /// The file belongs to a newer version.
+    #[error("{path} has schema {found}, and this version knows up to {known}: install the newer version again")]
+    Newer {
+        /// The file.
+        path: String,
+        /// Its version.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// What SQLite reports.
+    #[error("state database: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+    /// A stored value that no version of ours wrote.
+    #[error("state database: {0}")]
+    Stored(String),
+    /// The daemon is stopping.
+    #[error("the state database is closed")]
+    Closed,
+}
+
+/// One transaction on the state. Only this module makes one.
+pub struct Tx<'a> {
+    db: &'a Connection,
+    now: i64,
+    entries: Vec<Committed>,
+    empty_log: bool,
+}
+
+/// A ledger entry that is on disk.
+#[derive(Debug, Clone)]
+pub struct Committed {
+    /// Its number.
+    pub seq: u64,
+    /// Which session it is about.
+    pub session: Option<SessionId>,
+    /// Which message it is about.
+    pub message: Option<MessageId>,
+    /// Which turn it is about.
+    pub turn: Option<TurnId>,
+}
+
+impl<'a> Tx<'a> {
+    /// The database, for the SQL of the module that owns the table.
+    pub const fn db(&self) -> &'a Connection {
+        self.db
+    }
+
+    /// Now, milliseconds since the epoch; never less than any time before.
+    pub const fn now(&self) -> i64 {
+        self.now
+    }
+
+    /// Notes a ledger entry, to be told once it is committed.
+    pub(crate) fn entry(&mut self, entry: Committed) {
+        self.entries.push(entry);
+    }
+}
+
+type Finish = Box<dyn FnOnce(Result<(), &rusqlite::Error>) + Send>;
+type Job = Box<dyn FnOnce(&mut Tx<'_>) -> (bool, Finish) + Send>;
+
+/// The handle that everybody shares.
+#[derive(Clone)]
+pub struct State {
+    writes: mpsc::Sender<Job>,
+    reads: mpsc::Sender<Job>,
+    events: broadcast::Sender<Arc<Committed>>,
+}
+
+impl State {
+    /// Opens the state, brings its schema up to date, and starts its two threads.
+    ///
+    /// # Errors
+    /// [`Error::WrongKey`] and [`Error::Newer`]; otherwise what SQLite reports.
+    pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
+        let db = connect(path, key)?;
+        migrations::run(&db, path)?;
+        let reader = connect(path, key)?;
+        reader.execute_batch("PRAGMA query_only = ON;")?;
+        let last: Option<i64> = db.query_row("SELECT max(at) FROM ledger", [], |row| row.get(0))?;
+        let clock = Clock(last.unwrap_or(0));
+        let (events, _) = broadcast::channel(EVENTS_MAX);
+        let (writes, jobs) = mpsc::channel(QUEUE_MAX);
+        let tell = events.clone();
+        spawn("state-writer", move || write_loop(&db, jobs, clock, &tell));
+        let (reads, jobs) = mpsc::channel(QUEUE_MAX);
+        spawn("state-reader", move || read_loop(&reader, jobs));
+        Ok(Self { writes, reads, events })
+    }
+
+    /// Runs `change` in a transaction of its own; it is undone when it returns an error.
+    /// When this returns, the change is on disk.
+    pub async fn write<T, E, F>(&self, change: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        submit(&self.writes, change).await
+    }
+
+    /// Runs `look` on a snapshot of what is committed.
+    pub async fn read<T, E, F>(&self, look: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        submit(&self.reads, look).await
+    }
+
+    /// Every ledger entry, once it is committed.
+    pub fn events(&self) -> broadcast::Receiver<Arc<Committed>> {
+        self.events.subscribe()
+    }
+
+    /// Empties the write-ahead log into the database and truncates it, so that nothing deleted lies in it.
+    pub async fn checkpoint(&self) -> Result<(), Error> {
+        self.write(|tx| {
+            tx.empty_log = true;
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// Opens the state to look at it, beside a running host or without one.
+///
+/// # Errors
+/// As [`State::open`]; a file of an older version is not brought up to date, as nothing is written.
+pub fn open_to_look(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
+    let db = connect(path, key)?;
+    migrations::check(&db, path)?;
+    db.execute_batch("PRAGMA query_only = ON;")?;
+    Ok(db)
+}
+
+async fn submit<T, E, F>(jobs: &mpsc::Sender<Job>, work: F) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<Error> + Send + 'static,
+    F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+{
+    let (reply, answer) = oneshot::channel::<Result<T, E>>();
+    let job: Job = Box::new(move |tx| {
+        let result = work(tx);
+        let keep = result.is_ok();
+        let finish: Finish = Box::new(move |committed| {
+            let result = match (committed, result) {
+                (Err(error), Ok(_)) => Err(E::from(Error::Stored(format!("commit failed: {error}")))),
+                (_, result) => result,
+            };
+            // Whoever asked may have gone; what was committed stands all the same.
+            let _ = reply.send(result);
+        });
+        (keep, finish)
+    });
+    jobs.send(job).await.map_err(|_| E::from(Error::Closed))?;
+    answer.await.map_err(|_| E::from(Error::Closed))?
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) {
+    thread::Builder::new().name(name.to_owned()).spawn(run).expect("the system starts one thread at start-up");
+}
+
+fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    let open =
+        Zeroizing::new(format!("PRAGMA cipher_log_level = NONE; PRAGMA key = \"x'{}'\";", key.to_hex().as_str()));
+    db.execute_batch(&open)?;
+    db.busy_timeout(Duration::from_secs(5))?;
+    db.set_prepared_statement_cache_capacity(128);
+    let opened = db.execute_batch(
+        "PRAGMA cipher_page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; \
+         PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;",
+    );
+    match opened {
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => {
+            Err(Error::WrongKey(path.display().to_string()))
+        }
+        other => Ok(other.map(|()| db)?),
+    }
+}
+
+/// Time that never goes back, over restarts too.
+struct Clock(i64);
+
+impl Clock {
+    fn now(&mut self) -> i64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
+        self.0 = self.0.max(now);
+        self.0
+    }
+}
+
+fn write_loop(
+    db: &Connection,
+    mut jobs: mpsc::Receiver<Job>,
+    mut clock: Clock,
+    events: &broadcast::Sender<Arc<Committed>>,
+) {
+    while let Some(first) = jobs.blocking_recv() {
+        let now = clock.now();
+        let mut finishes = Vec::new();
+        let mut told = Vec::new();
+        let mut empty_log = false;
+        let group = || -> rusqlite::Result<()> {
+            db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+            let mut next = Some(first);
+            while let Some(job) = next.take() {
+                db.prepare_cached("SAVEPOINT job")?.execute([])?;
+                let mut tx = Tx { db, now, entries: Vec::new(), empty_log: false };
+                let (keep, finish) = job(&mut tx);
+                empty_log |= tx.empty_log;
+                if keep {
+                    told.append(&mut tx.entries);
+                } else {
+                    db.prepare_cached("ROLLBACK TO job")?.execute([])?;
+                }
+                db.prepare_cached("RELEASE job")?.execute([])?;
+                finishes.push(finish);
+                if finishes.len() < GROUP_MAX {
+                    next = jobs.try_recv().ok();
+                }
+            }
+            db.prepare_cached("COMMIT")?.execute([])?;
+            Ok(())
+        };
+        let committed = group();
+        if let Err(error) = &committed {
+            tracing::error!(%error, "a group of changes was not committed");
+            if !db.is_autocommit() {
+                let _ = db.execute_batch("ROLLBACK");
+            }
+        } else {
+            if empty_log {
+                // Busy readers make it incomplete; the next one, or the stop of the daemon, completes it.
+                let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            }
+            for entry in told {
+                let _ = events.send(Arc::new(entry));
+            }
+        }
+        for finish in finishes {
+            finish(committed.as_ref().map(|()| ()));
+        }
+    }
+    let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+}
+
+fn read_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>) {
+    while let Some(job) = jobs.blocking_recv() {
+        let begun = db.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([]));
+        let (_, finish) = job(&mut Tx { db, now: Clock(0).now(), entries: Vec::new(), empty_log: false });
+        let _ = db.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
+        finish(begun.as_ref().map(|_| ()));
+    }
+}
+
+/// Reads a stored text into a type; what no version of ours wrote is an error with the column's name.
+pub fn stored<T: std::str::FromStr>(row: &rusqlite::Row<'_>, column: &str) -> rusqlite::Result<T> {
+    row.get_ref(column)?.as_str()?.parse().map_err(|_| bad(column))
+}
+
+/// As [`stored`], for a column that may be null.
+pub fn stored_option<T: std::str::FromStr>(row: &rusqlite::Row<'_>, column: &str) -> rusqlite::Result<Option<T>> {
+    row.get_ref(column)?.as_str_or_null()?.map(|text| text.parse().map_err(|_| bad(column))).transpose()
+}
+
+/// Reads a stored JSON text into a type.
+pub fn stored_json<T: serde::de::DeserializeOwned>(row: &rusqlite::Row<'_>, column: &str) -> rusqlite::Result<T> {
+    serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|_| bad(column))
+}
+
+fn bad(column: &str) -> rusqlite::Error {
+    let what = format!("column {column} holds what this version does not write");
+    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, what.into())
+}

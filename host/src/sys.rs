@@ -1,0 +1,288 @@
+//! The system calls that neither the standard library nor `nix` wraps, each behind a safe function.
+//!
+//! All `unsafe` of the launcher stands here; nothing here decides what is mounted, mapped or allowed.
+//! Next: `jail::native`, which says in which order these are called, and why.
+
+use std::ffi::{CStr, CString, c_int, c_long, c_uint, c_void};
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use tokio::io::unix::AsyncFd;
+
+/// The first descriptor behind stdin, stdout and stderr.
+const FIRST_DESCRIPTOR: RawFd = 3;
+/// Capabilities are numbered from 0; the kernel refuses the first number that it does not know.
+const CAPABILITIES_MAX: c_long = 64;
+
+/// Proof that this process has one thread, so that what `fork` copies is whole.
+///
+/// Stays in the process that got it, and in the processes forked from that one.
+pub(crate) struct OneThread(PhantomData<*const ()>);
+
+/// Which side of a fork this is.
+pub(crate) enum Side {
+    /// The new process.
+    Child,
+    /// The process that forked, with the child's process id.
+    Parent(i32),
+}
+
+impl OneThread {
+    /// Counts the threads of this process; an error when there is more than one.
+    pub(crate) fn prove() -> io::Result<Self> {
+        match std::fs::read_dir("/proc/self/task")?.count() {
+            1 => Ok(Self(PhantomData)),
+            threads => Err(io::Error::other(format!(
+                "the launcher is forked before the first thread starts, and this process has {threads}"
+            ))),
+        }
+    }
+
+    /// A copy of this process.
+    pub(crate) fn fork(&self) -> io::Result<Side> {
+        // SAFETY: `self` proves that no other thread holds a lock that the child would find taken.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => Ok(Side::Child),
+            pid => Ok(Side::Parent(pid)),
+        }
+    }
+
+    /// A copy of this process in new namespaces (`CLONE_NEW…` in `namespaces`); the parent also gets
+    /// a descriptor that stands for the child even when its number is used again.
+    pub(crate) fn clone_into(&self, namespaces: c_int) -> io::Result<(Side, Option<OwnedFd>)> {
+        let flags = namespaces | libc::CLONE_PIDFD | libc::SIGCHLD;
+        let mut descriptor: c_int = -1;
+        // SAFETY: without CLONE_VM and with a null stack this is `fork` with namespaces, and `self`
+        // proves that no lock is held by another thread. The third argument is where the kernel
+        // writes the pidfd on every architecture that we build for; it lives through the call.
+        let pid = unsafe { libc::syscall(libc::SYS_clone, flags as c_long, 0, &raw mut descriptor, 0, 0) };
+        match pid {
+            -1 => Err(io::Error::last_os_error()),
+            0 => Ok((Side::Child, None)),
+            pid => Ok((Side::Parent(pid as i32), Some(own(descriptor)))),
+        }
+    }
+}
+
+/// Takes charge of a descriptor that the kernel has just made for us.
+pub(crate) fn own(descriptor: RawFd) -> OwnedFd {
+    // SAFETY: callers pass a number that a system call returned to them and that nobody else owns.
+    unsafe { OwnedFd::from_raw_fd(descriptor) }
+}
+
+/// Moves `kept` to 3, 4, 5 … in their order and closes every other descriptor above stderr.
+///
+/// For a process that never returns to the code that owned the closed ones.
+pub(crate) fn keep_only<const N: usize>(kept: [OwnedFd; N]) -> io::Result<[OwnedFd; N]> {
+    // First out of the way, so that no move overwrites one that is still to be moved.
+    let clear = FIRST_DESCRIPTOR + N as RawFd;
+    let mut high = Vec::with_capacity(N);
+    for descriptor in kept {
+        // SAFETY: plain integer arguments; `descriptor` is open.
+        let moved = checked(unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, clear) } as c_long)?;
+        let _ = descriptor.into_raw_fd();
+        high.push(moved as RawFd);
+    }
+    for (index, descriptor) in high.iter().enumerate() {
+        // SAFETY: plain integer arguments. What stood at the target number belongs to code that this
+        // process never returns to, as the function's contract says.
+        checked(unsafe { libc::dup3(*descriptor, FIRST_DESCRIPTOR + index as RawFd, libc::O_CLOEXEC) } as c_long)?;
+    }
+    // SAFETY: as above; everything from `clear` on is either a copy made here or forgotten.
+    checked(unsafe { libc::syscall(libc::SYS_close_range, clear as c_uint, c_uint::MAX, 0) })?;
+    Ok(std::array::from_fn(|index| own(FIRST_DESCRIPTOR + index as RawFd)))
+}
+
+/// Lets a descriptor live on in the program that is executed next.
+pub(crate) fn keep_across_exec(descriptor: &OwnedFd) -> io::Result<()> {
+    // SAFETY: plain integer arguments on an open descriptor.
+    checked(unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, 0) } as c_long)?;
+    Ok(())
+}
+
+/// Executes an open file with `arguments` and an empty environment; returns only when that fails.
+pub(crate) fn execute(program: &OwnedFd, arguments: &[CString]) -> io::Error {
+    let mut pointers: Vec<*const libc::c_char> = arguments.iter().map(|a| a.as_ptr()).collect();
+    pointers.push(std::ptr::null());
+    let environment: [*const libc::c_char; 1] = [std::ptr::null()];
+    // SAFETY: both arrays end with null, and they and their strings live until the call returns.
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            program.as_raw_fd(),
+            c"".as_ptr(),
+            pointers.as_ptr(),
+            environment.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    io::Error::last_os_error()
+}
+
+/// Ends this process at once, without running what its parent registered for its own end.
+pub(crate) fn exit(code: i32) -> ! {
+    // SAFETY: does not return and touches no memory.
+    unsafe { libc::_exit(code) }
+}
+
+/// A private copy of the mount at `directory`, attached nowhere yet.
+pub(crate) fn open_tree(directory: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_EMPTY_PATH as c_uint;
+    // SAFETY: the empty string is a valid C string; the descriptor is open.
+    let tree = checked(unsafe { libc::syscall(libc::SYS_open_tree, directory.as_raw_fd(), c"".as_ptr(), flags) })?;
+    Ok(own(tree as RawFd))
+}
+
+/// Adds the `MOUNT_ATTR_…` bits of `set` to the mount at `directory`.
+pub(crate) fn mount_setattr(directory: BorrowedFd<'_>, set: u64) -> io::Result<()> {
+    let attributes = libc::mount_attr { attr_set: set, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    // SAFETY: the structure and its size go together, and both live through the call.
+    checked(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            directory.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    })?;
+    Ok(())
+}
+
+/// Attaches a detached mount at `name` in the directory `parent`.
+pub(crate) fn move_mount(tree: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+    // SAFETY: both strings are C strings that live through the call; both descriptors are open.
+    checked(unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            parent.as_raw_fd(),
+            name.as_ptr(),
+            libc::MOVE_MOUNT_F_EMPTY_PATH,
+        )
+    })?;
+    Ok(())
+}
+
+/// Empties the ambient, bounding, inheritable, permitted and effective sets.
+pub(crate) fn drop_capabilities() -> io::Result<()> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: c_int,
+    }
+    const VERSION_3: u32 = 0x2008_0522; // linux/capability.h: 64 bits in two words of three sets
+    // SAFETY: plain integer arguments.
+    checked(unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) } as c_long)?;
+    for capability in 0..CAPABILITIES_MAX {
+        // SAFETY: plain integer arguments.
+        match checked(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) } as c_long) {
+            Ok(_) => {}
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    let header = Header { version: VERSION_3, pid: 0 };
+    let empty = [0u32; 6];
+    // SAFETY: version 3 reads a header and six words; both live through the call.
+    checked(unsafe { libc::syscall(libc::SYS_capset, &raw const header, empty.as_ptr()) })?;
+    Ok(())
+}
+
+/// Sends a signal to the process that a pidfd stands for.
+pub(crate) fn signal(process: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
+    // SAFETY: a null siginfo makes the kernel fill in its own.
+    checked(unsafe {
+        libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, std::ptr::null::<c_void>(), 0)
+    })?;
+    Ok(())
+}
+
+/// A descriptor for a running process.
+pub(crate) fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: plain integer arguments.
+    Ok(own(checked(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })? as RawFd))
+}
+
+/// The Landlock ABI of the running kernel; 0 when it has none or it is switched off.
+pub(crate) fn landlock_abi() -> u32 {
+    const VERSION: c_uint = 1; // LANDLOCK_CREATE_RULESET_VERSION
+    // SAFETY: with this flag the kernel reads neither pointer nor size.
+    let abi = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<c_void>(), 0, VERSION) };
+    u32::try_from(abi).unwrap_or(0)
+}
+
+/// Overwrites this process's environment: what it inherits may be a key, and jails are forked from it.
+pub(crate) fn wipe_environment(_: &OneThread) {
+    unsafe extern "C" {
+        static mut environ: *mut *mut libc::c_char;
+    }
+    // SAFETY: the strings are this process's own writable memory, each ends with null, and the only
+    // thread is here, so nobody reads or replaces them meanwhile.
+    unsafe {
+        if environ.is_null() {
+            return;
+        }
+        let mut entry = environ;
+        while !(*entry).is_null() {
+            let length = libc::strlen(*entry);
+            std::ptr::write_bytes(*entry, 0, length);
+            entry = entry.add(1);
+        }
+        *environ = std::ptr::null_mut();
+    }
+}
+
+/// System calls that the probe tries bare: only numbers go in, so a kernel that allowed them could
+/// write nowhere.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Bare {
+    /// `bpf(BPF_MAP_CREATE, null, 0)`.
+    Bpf,
+    /// `io_uring_setup(1, null)`.
+    IoUringSetup,
+    /// `keyctl(KEYCTL_GET_KEYRING_ID, session keyring, 0)`.
+    Keyctl,
+    /// `ptrace(PTRACE_ATTACH, 1)`.
+    PtraceInit,
+}
+
+/// Makes one of the bare calls.
+pub(crate) fn bare(call: Bare) -> io::Result<()> {
+    let (number, first, second) = match call {
+        Bare::Bpf => (libc::SYS_bpf, 0, 0),
+        Bare::IoUringSetup => (libc::SYS_io_uring_setup, 1, 0),
+        Bare::Keyctl => (libc::SYS_keyctl, 0, -3),
+        Bare::PtraceInit => (libc::SYS_ptrace, 16, 1),
+    };
+    // SAFETY: every pointer argument of these calls is null or unused.
+    checked(unsafe { libc::syscall(number, first as c_long, second as c_long, 0, 0, 0) })?;
+    Ok(())
+}
+
+/// Connects a descriptor to the runtime that this is called in.
+pub(crate) fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` stands for the same open descriptor until it is dropped.
+    Ok(unsafe { AsyncFd::register(descriptor) }?)
+}
+
+/// A copy of a borrowed descriptor.
+pub(crate) fn duplicate(descriptor: &impl AsFd) -> io::Result<OwnedFd> {
+    descriptor.as_fd().try_clone_to_owned()
+}
+
+fn checked(result: c_long) -> io::Result<c_long> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Ignores a signal or gives it its default back.
+pub(crate) fn ignore(signal: nix::sys::signal::Signal, ignored: bool) -> io::Result<()> {
+    use nix::sys::signal::SigHandler;
+    let handler = if ignored { SigHandler::SigIgn } else { SigHandler::SigDfl };
+    // SAFETY: neither handler runs any code of ours.
+    unsafe { nix::sys::signal::signal(signal, handler) }?;
+    Ok(())
+}

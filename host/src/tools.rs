@@ -1,0 +1,316 @@
+//! The tools that IronClaw brings along: their names, classes, where they run, and the shape of their arguments.
+//!
+//! Never runs one and never decides whether one may run. Next: `model` for who asks for them.
+
+use ironclaw_contract::seam::change::ChangeKind;
+use ironclaw_contract::seam::limits::{OPTIONS_MAX, REASON_BYTES_MAX};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+/// The tools in an agent's own workspace; an agent has them unless its configuration says otherwise.
+pub const WORKSPACE: [&str; 4] = ["read_file", "write_file", "list_dir", "search_files"];
+/// The tools that ask the host for something. All but `send_message` are actions of the contract under the same name;
+/// `request_capability_change` is the envelope of any kind of change.
+pub const ACTIONS: [&str; 5] =
+    ["schedule_task", "ask_user_question", "skill_install", "request_capability_change", "send_message"];
+/// The most that `search_files` gives at once.
+const SEARCH_HITS_MAX: u32 = 200;
+
+/// A tool as a model is told of it and as the host judges it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tool {
+    /// Its name; unique.
+    pub name: &'static str,
+    /// What it does, in words for a model.
+    pub description: &'static str,
+    /// What sort of effect it has.
+    pub class: Class,
+    /// Where it runs.
+    pub runs: Runs,
+    /// JSON Schema of its arguments: an object that takes no other properties than those listed, at any depth, except in
+    /// the payload of a change, which has a schema of its own.
+    pub parameters: Value,
+}
+
+/// What sort of effect a call has; the words of a turn's scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Class {
+    /// Looks at something.
+    Read,
+    /// Changes something of the agent's own, now or later.
+    Write,
+    /// Lets something out to somebody.
+    Send,
+    /// Runs a program of somebody else's choice.
+    Exec,
+    /// Spends or promises money or goods.
+    Trade,
+    /// Puts something to a person and does nothing else; without their answer it has no effect.
+    Ask,
+}
+
+impl Class {
+    /// Every one of them.
+    pub const ALL: [Self; 6] = [Self::Read, Self::Write, Self::Send, Self::Exec, Self::Trade, Self::Ask];
+
+    /// As it is written in configuration and in the ledger.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Send => "send",
+            Self::Exec => "exec",
+            Self::Trade => "trade",
+            Self::Ask => "ask",
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A word that is no class; it is refused, never mapped to a near one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown class of tools {0:?}: it is one of read, write, send, exec, trade, ask")]
+pub struct UnknownClass(pub String);
+
+impl FromStr for Class {
+    type Err = UnknownClass;
+
+    fn from_str(text: &str) -> Result<Self, UnknownClass> {
+        Self::ALL.into_iter().find(|class| class.name() == text).ok_or_else(|| UnknownClass(text.to_owned()))
+    }
+}
+
+/// Where a permitted call runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// In the sandbox, which reports the result.
+    Local,
+    /// In the host, once the sandbox has written the call as a row.
+    Row,
+}
+
+/// Every built-in tool: [`WORKSPACE`], then [`ACTIONS`], in that order.
+pub fn builtin() -> &'static [Tool] {
+    static BUILTIN: LazyLock<Vec<Tool>> = LazyLock::new(|| workspace().into_iter().chain(actions()).collect());
+    &BUILTIN
+}
+
+/// The built-in tool of exactly this name.
+pub fn find(name: &str) -> Option<&'static Tool> {
+    builtin().iter().find(|tool| tool.name == name)
+}
+
+fn workspace() -> [Tool; WORKSPACE.len()] {
+    let path = || json!({ "type": "string", "minLength": 1, "description": "Path in the workspace, without a leading slash." });
+    let local = |name, class, description, required, properties| Tool {
+        name,
+        description,
+        class,
+        runs: Runs::Local,
+        parameters: object(required, properties),
+    };
+    [
+        local(
+            "read_file",
+            Class::Read,
+            "Reads a text file of the workspace.",
+            &["path"],
+            json!({
+                "path": path(),
+                "offset": { "type": "integer", "minimum": 0, "description": "Bytes to skip." },
+                "limit": { "type": "integer", "minimum": 1, "description": "Bytes to read at most." },
+            }),
+        ),
+        local(
+            "write_file",
+            Class::Write,
+            "Writes a text file of the workspace and makes the directories above it.",
+            &["path", "content"],
+            json!({
+                "path": path(),
+                "content": { "type": "string", "description": "The whole text, or what is added with append." },
+                "append": { "type": "boolean", "description": "Add to the end instead of replacing the file." },
+            }),
+        ),
+        local("list_dir", Class::Read, "Lists a directory of the workspace.", &[], json!({ "path": path() })),
+        local(
+            "search_files",
+            Class::Read,
+            "Finds lines in the text files of the workspace.",
+            &["pattern"],
+            json!({
+                "pattern": { "type": "string", "minLength": 1, "description": "Regular expression over a line." },
+                "path": path(),
+                "max": { "type": "integer", "minimum": 1, "maximum": SEARCH_HITS_MAX, "description": "Lines to give at most." },
+            }),
+        ),
+    ]
+}
+
+/// The arguments of an action are its JSON in the contract without `action`.
+fn actions() -> [Tool; ACTIONS.len()] {
+    let row = |name, class, description, required, properties| Tool {
+        name,
+        description,
+        class,
+        runs: Runs::Row,
+        parameters: object(required, properties),
+    };
+    let reason =
+        json!({ "type": "string", "maxLength": REASON_BYTES_MAX, "description": "Why, for the person who decides." });
+    let kinds: Vec<_> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
+    let mut skill = object(
+        &["skill", "version"],
+        json!({
+            "skill": { "type": "string", "minLength": 1, "description": "Name of the skill." },
+            "version": { "type": "string", "minLength": 1, "description": "Its version." },
+        }),
+    );
+    skill["description"] = "Which skill; what it brings along is looked up, not taken from here.".into();
+    [
+        row(
+            "schedule_task",
+            Class::Write,
+            "Books a prompt for later, once or again and again. It must have a run_at or a recurrence.",
+            &["prompt"],
+            json!({
+                "prompt": { "type": "string", "minLength": 1, "description": "What you will be told when the time comes." },
+                "run_at": { "type": "string", "description": "First run, RFC 3339 with an offset." },
+                "recurrence": { "type": "string", "description": "hourly, daily, weekly or a cron expression." },
+            }),
+        ),
+        row(
+            "ask_user_question",
+            Class::Ask,
+            "Puts a question to the person. The answer comes as a later message.",
+            &["question"],
+            json!({
+                "question": { "type": "string", "minLength": 1, "description": "The question." },
+                "options": {
+                    "type": "array",
+                    "maxItems": OPTIONS_MAX,
+                    "items": { "type": "string", "minLength": 1 },
+                    "description": "Answers to choose from.",
+                },
+                "allow_freeform": { "type": "boolean", "description": "Whether another answer may be typed." },
+            }),
+        ),
+        row(
+            "skill_install",
+            Class::Ask,
+            "Proposes to install a skill by name. A person sees what it brings along and decides.",
+            &["payload"],
+            json!({ "payload": skill, "reason": reason.clone() }),
+        ),
+        row(
+            "request_capability_change",
+            Class::Ask,
+            "Proposes a change of what you are or may do. A person decides.",
+            &["kind", "payload", "reason"],
+            json!({
+                "kind": { "type": "string", "enum": kinds, "description": "What would change." },
+                "payload": { "type": "object", "description": "To what; each kind has a shape of its own." },
+                "reason": reason,
+            }),
+        ),
+        row(
+            "send_message",
+            Class::Send,
+            "Sends a message to one of your destinations.",
+            &["to", "text"],
+            json!({
+                "to": { "type": "string", "minLength": 1, "description": "Name of the destination." },
+                "text": { "type": "string", "minLength": 1, "description": "The message." },
+            }),
+        ),
+    ]
+}
+
+fn object(required: &[&str], properties: Value) -> Value {
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironclaw_contract::seam::action::Action;
+
+    #[test]
+    fn what_is_not_exactly_a_name_is_not_found() {
+        for name in ["", "Read_File", "read_file ", "readfile", "exec", "persona"] {
+            assert_eq!(find(name), None, "{name:?}");
+        }
+        for word in ["", "Read", "ask ", "admin"] {
+            assert!(word.parse::<Class>().is_err(), "{word:?}");
+            assert!(serde_json::from_value::<Class>(json!(word)).is_err(), "{word:?}");
+        }
+    }
+
+    /// Objects that are open to properties which nobody listed; the payload of a change is the only one there may be.
+    fn open_objects(path: String, schema: &Value, found: &mut Vec<String>) {
+        if schema["type"] == "object" && schema["additionalProperties"] != json!(false) {
+            found.push(path.clone());
+        }
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            assert!(property["description"].is_string(), "{path}.{name} has no description");
+            assert!(property["type"].is_string(), "{path}.{name} has no type");
+            open_objects(format!("{path}.{name}"), property, found);
+        }
+        for name in schema["required"].as_array().into_iter().flatten() {
+            let name = name.as_str().expect("required holds names");
+            assert!(schema["properties"].get(name).is_some(), "{path}: {name} is required and not described");
+        }
+    }
+
+    #[test]
+    fn no_tool_takes_a_property_that_is_not_listed() {
+        let mut found = Vec::new();
+        for tool in builtin() {
+            assert_eq!(tool.parameters["type"], "object", "{}", tool.name);
+            open_objects(tool.name.to_owned(), &tool.parameters, &mut found);
+        }
+        assert_eq!(found, ["request_capability_change.payload"]);
+    }
+
+    #[test]
+    fn every_tool_stands_in_exactly_one_of_the_lists() {
+        let names: Vec<_> = builtin().iter().map(|tool| tool.name).collect();
+        assert_eq!(names, WORKSPACE.into_iter().chain(ACTIONS).collect::<Vec<_>>());
+        for tool in builtin() {
+            let expected = if WORKSPACE.contains(&tool.name) { Runs::Local } else { Runs::Row };
+            assert_eq!((find(tool.name), tool.runs), (Some(tool), expected));
+        }
+        for class in Class::ALL {
+            assert_eq!(class.name().parse(), Ok(class));
+            assert_eq!(json!(class), json!(class.name()));
+        }
+    }
+
+    #[test]
+    fn the_arguments_of_an_action_are_its_json_without_the_name() {
+        for (name, mut arguments) in [
+            ("schedule_task", json!({ "prompt": "p", "run_at": "2030-01-01T00:00:00Z", "recurrence": "daily" })),
+            ("ask_user_question", json!({ "question": "q", "options": ["a"], "allow_freeform": true })),
+            ("skill_install", json!({ "payload": { "skill": "s", "version": "1" }, "reason": "r" })),
+            ("request_capability_change", json!({ "kind": "persona", "payload": {}, "reason": "r" })),
+        ] {
+            let properties = find(name).expect("built in").parameters["properties"].clone();
+            let listed: Vec<_> = properties.as_object().expect("an object").keys().collect();
+            let given: Vec<_> = arguments.as_object().expect("an object").keys().collect();
+            assert_eq!(given, listed, "{name}");
+            let object = arguments.as_object_mut().expect("an object");
+            let action = object.remove("kind").unwrap_or_else(|| json!(name));
+            object.insert("action".to_owned(), action);
+            Action::parse(&arguments.to_string()).expect("an action of the contract");
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Turns belong to the host: which messages one answers, when it is over, and how it ends.
+//!
+//! Exactly one principal a turn; nothing is inherited by the next. Never talks to a sandbox. Next: `context`, `session::actor`.
+
+use crate::ledger::Entry;
+use crate::state::{self, Tx, stored, stored_option};
+use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
+use ironclaw_contract::seam::link::TurnLimits;
+use rusqlite::{OptionalExtension, Row, params};
+use serde::Deserialize;
+
+/// Messages that one turn answers at most; the rest waits for the next.
+const TURN_MESSAGES_MAX: usize = 16;
+
+/// A message is given up after it was in so many turns that came to no end.
+pub const MESSAGE_ATTEMPTS_MAX: u32 = 3;
+
+/// `[turn]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// A turn that takes longer is ended with a notice.
+    pub seconds_max: u32,
+    /// Requests to the model in one turn.
+    pub model_calls_max: u32,
+    /// Tool calls in one turn.
+    pub tool_calls_max: u32,
+    /// Bytes of all results in one turn.
+    pub result_bytes_max: u64,
+    /// Bytes of bodies that one request to the model may name.
+    pub context_bytes_max: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            seconds_max: 300,
+            model_calls_max: 16,
+            tool_calls_max: 24,
+            result_bytes_max: 4 << 20,
+            context_bytes_max: 512 << 10,
+        }
+    }
+}
+
+impl Config {
+    /// The bounds as the sandbox is told them.
+    pub const fn limits(&self) -> TurnLimits {
+        TurnLimits {
+            model_calls_max: self.model_calls_max,
+            tool_calls_max: self.tool_calls_max,
+            result_bytes_max: self.result_bytes_max,
+            context_bytes_max: self.context_bytes_max,
+        }
+    }
+}
+
+/// A turn's row.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    /// Its id.
+    pub id: TurnId,
+    /// Its place among all turns.
+    pub ordinal: i64,
+    /// Its session.
+    pub session: SessionId,
+    /// On whose behalf.
+    pub principal: String,
+    /// Whether it is open.
+    pub open: bool,
+    /// When it is over, milliseconds since the epoch.
+    pub deadline: i64,
+    /// Requests to the model so far.
+    pub model_calls: u32,
+    /// Tool calls so far.
+    pub tool_calls: u32,
+}
+
+fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
+    Ok(Turn {
+        id: stored(row, "id")?,
+        ordinal: row.get("ordinal")?,
+        session: stored(row, "session_id")?,
+        principal: row.get("principal")?,
+        open: row.get::<_, String>("state")? == "open",
+        deadline: row.get("deadline")?,
+        model_calls: row.get("model_calls")?,
+        tool_calls: row.get("tool_calls")?,
+    })
+}
+
+/// The session's open turn.
+pub fn open_of(tx: &Tx<'_>, session: SessionId) -> Result<Option<Turn>, state::Error> {
+    let sql = "SELECT * FROM turns WHERE session_id = ?1 AND state = 'open'";
+    Ok(tx.db().prepare_cached(sql)?.query_row([session.to_string()], turn).optional()?)
+}
+
+/// The turn of this id.
+pub fn find(tx: &Tx<'_>, id: TurnId) -> Result<Option<Turn>, state::Error> {
+    Ok(tx.db().prepare_cached("SELECT * FROM turns WHERE id = ?1")?.query_row([id.to_string()], turn).optional()?)
+}
+
+/// Sessions in which a turn is open or a message waits.
+pub fn sessions_with_work(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
+    let sql = "SELECT DISTINCT session_id FROM messages WHERE status IN ('queued','processing') AND trigger = 1 \
+               UNION SELECT session_id FROM turns WHERE state = 'open'";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let sessions = statement.query_map([], |row| stored(row, "session_id"))?.collect::<rusqlite::Result<_>>()?;
+    Ok(sessions)
+}
+
+/// A message as turns see it.
+#[derive(Debug, Clone)]
+pub struct Waiting {
+    /// The message.
+    pub id: MessageId,
+    /// Its number.
+    pub seq: u64,
+    /// On whose behalf.
+    pub principal: String,
+    /// Whether it asks for a turn.
+    pub trigger: bool,
+    /// Turns it was in that came to no end.
+    pub attempts: u32,
+}
+
+/// Messages that wait, oldest first.
+pub fn waiting(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Waiting>, state::Error> {
+    let sql = "SELECT id, seq, principal, trigger, attempts FROM messages WHERE session_id = ?1 AND status = 'queued' ORDER BY seq LIMIT 256";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let read = |row: &Row<'_>| {
+        Ok(Waiting {
+            id: stored(row, "id")?,
+            seq: row.get::<_, i64>("seq")? as u64,
+            principal: row.get("principal")?,
+            trigger: row.get("trigger")?,
+            attempts: row.get("attempts")?,
+        })
+    };
+    let waiting = statement.query_map([session.to_string()], read)?.collect::<rusqlite::Result<_>>()?;
+    Ok(waiting)
+}
+
+/// Which of the waiting messages the next turn answers: the oldest that asks, and those directly behind it of the same principal.
+pub fn choose(waiting: &[Waiting]) -> &[Waiting] {
+    let Some(first) = waiting.iter().position(|message| message.trigger) else { return &[] };
+    let same = |message: &&Waiting| message.trigger && message.principal == waiting[first].principal;
+    let count = waiting[first..].iter().take(TURN_MESSAGES_MAX).take_while(same).count();
+    &waiting[first..first + count]
+}
+
+/// An opened turn with its messages.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    /// The turn.
+    pub id: TurnId,
+    /// When it is over.
+    pub deadline: i64,
+    /// What it answers.
+    pub messages: Vec<MessageId>,
+    /// What stands beside it as context.
+    pub context: Vec<MessageId>,
+}
+
+/// Opens the next turn of a session that has none, if a message asks for one.
+pub fn open_next(tx: &mut Tx<'_>, session: SessionId, config: &Config) -> Result<Option<Opened>, state::Error> {
+    if open_of(tx, session)?.is_some() {
+        return Ok(None);
+    }
+    let waiting = waiting(tx, session)?;
+    let chosen = choose(&waiting);
+    let Some(first) = chosen.first() else { return Ok(None) };
+    let id = TurnId::new();
+    let now = tx.now();
+    let deadline = now + i64::from(config.seconds_max) * 1000;
+    let db = tx.db();
+    db.prepare_cached(
+        "INSERT INTO turns (id, session_id, principal, scope, state, opened_at, deadline, model_calls, tool_calls) \
+         VALUES (?1,?2,?3,'read write','open',?4,?5,0,0)",
+    )?
+    .execute(params![id.to_string(), session.to_string(), first.principal, now, deadline])?;
+    let mut take = db.prepare_cached(
+        "UPDATE messages SET status = 'processing', turn_id = ?2, attempts = attempts + 1 WHERE id = ?1",
+    )?;
+    for message in chosen {
+        take.execute(params![message.id.to_string(), id.to_string()])?;
+    }
+    for message in chosen {
+        Entry::verify("turn.opened")
+            .session(session)
+            .turn(id)
+            .message(message.id)
+            .with("principal", first.principal.clone())
+            .append(tx)?;
+    }
+    let context =
+        waiting.iter().filter(|message| !chosen.iter().any(|c| c.id == message.id)).map(|message| message.id).collect();
+    Ok(Some(Opened { id, deadline, messages: chosen.iter().map(|message| message.id).collect(), context }))
+}
+
+/// How a turn ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Close {
+    /// With a reply or a notice: its messages are answered.
+    Answered,
+    /// Its sandbox went away: its messages wait for another turn.
+    Requeued,
+    /// Nobody will answer any more.
+    Abandoned,
+}
+
+/// Closes a turn: its messages move on, its unused calls are void, those that had left become unknown.
+pub fn close(tx: &mut Tx<'_>, turn: &Turn, how: Close, outcome: &'static str) -> Result<Vec<MessageId>, state::Error> {
+    let now = tx.now();
+    let db = tx.db();
+    let id = turn.id.to_string();
+    let closed = db
+        .prepare_cached(
+            "UPDATE turns SET state = 'closed', closed_at = ?2, outcome = ?3 WHERE id = ?1 AND state = 'open'",
+        )?
+        .execute(params![id, now, outcome])?;
+    if closed == 0 {
+        return Ok(Vec::new());
+    }
+    let unused = match how {
+        Close::Answered | Close::Abandoned => "void",
+        Close::Requeued => "unknown",
+    };
+    db.prepare_cached("UPDATE calls SET state = ?2 WHERE turn_id = ?1 AND state = 'permitted'")?
+        .execute(params![id, unused])?;
+    let messages = messages_of(tx, turn.id)?;
+    let status = match how {
+        Close::Answered | Close::Abandoned => "completed",
+        Close::Requeued => "queued",
+    };
+    tx.db()
+        .prepare_cached("UPDATE messages SET status = ?2 WHERE turn_id = ?1 AND status = 'processing'")?
+        .execute(params![id, status])?;
+    let entry = match how {
+        Close::Answered => Entry::verify("turn.closed"),
+        Close::Requeued | Close::Abandoned => Entry::retract("turn.closed"),
+    };
+    entry.session(turn.session).turn(turn.id).reason(outcome).append(tx)?;
+    Ok(messages)
+}
+
+/// The messages that a turn answers, oldest first.
+pub fn messages_of(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<MessageId>, state::Error> {
+    let mut statement = tx.db().prepare_cached("SELECT id FROM messages WHERE turn_id = ?1 ORDER BY seq")?;
+    let messages =
+        statement.query_map([turn.to_string()], |row| stored(row, "id"))?.collect::<rusqlite::Result<_>>()?;
+    Ok(messages)
+}
+
+/// In how many turns the messages of this one were, at most.
+pub fn attempts(tx: &Tx<'_>, turn: TurnId) -> Result<u32, state::Error> {
+    let sql = "SELECT coalesce(max(attempts), 0) FROM messages WHERE turn_id = ?1";
+    Ok(tx.db().prepare_cached(sql)?.query_row([turn.to_string()], |row| row.get(0))?)
+}
+
+/// Notes that messages which only inform were shown to a turn.
+pub fn informed(tx: &mut Tx<'_>, messages: &[MessageId]) -> Result<(), state::Error> {
+    let mut note = tx.db().prepare_cached("UPDATE messages SET status = 'completed' WHERE id = ?1 AND trigger = 0")?;
+    for message in messages {
+        note.execute([message.to_string()])?;
+    }
+    Ok(())
+}
+
+/// The turn of a message, if it is in one.
+pub fn of_message(tx: &Tx<'_>, message: MessageId) -> Result<Option<TurnId>, state::Error> {
+    let sql = "SELECT turn_id FROM messages WHERE id = ?1";
+    Ok(tx
+        .db()
+        .prepare_cached(sql)?
+        .query_row([message.to_string()], |row| stored_option(row, "turn_id"))
+        .optional()?
+        .flatten())
+}
+
+/// Counts a request to the model and the calls in its answer.
+pub fn count(tx: &mut Tx<'_>, turn: TurnId, tool_calls: usize) -> Result<(), state::Error> {
+    tx.db()
+        .prepare_cached("UPDATE turns SET model_calls = model_calls + 1, tool_calls = tool_calls + ?2 WHERE id = ?1")?
+        .execute(params![turn.to_string(), tool_calls as i64])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(seq: u64, principal: &str, trigger: bool) -> Waiting {
+        Waiting { id: MessageId::new(), seq, principal: principal.to_owned(), trigger, attempts: 0 }
+    }
+
+    #[test]
+    fn a_turn_never_has_two_principals() {
+        let waiting =
+            [message(2, "ann", true), message(4, "ann", true), message(6, "bob", true), message(8, "ann", true)];
+        let chosen: Vec<u64> = choose(&waiting).iter().map(|m| m.seq).collect();
+        assert_eq!(chosen, [2, 4]);
+    }
+
+    #[test]
+    fn what_only_informs_opens_no_turn() {
+        assert!(choose(&[]).is_empty());
+        assert!(choose(&[message(2, "host", false)]).is_empty());
+        let waiting = [message(2, "host", false), message(4, "ann", true)];
+        assert_eq!(choose(&waiting)[0].seq, 4);
+    }
+
+    #[test]
+    fn a_turn_has_a_bound_on_its_messages() {
+        let waiting: Vec<Waiting> = (1..100).map(|n| message(2 * n, "ann", true)).collect();
+        assert_eq!(choose(&waiting).len(), TURN_MESSAGES_MAX);
+    }
+}

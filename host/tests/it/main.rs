@@ -1,0 +1,7 @@
+//! The host's tests, as one program.
+
+mod jail;
+mod preflight;
+mod round;
+mod stage;
+mod world;
