@@ -17,9 +17,9 @@ use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
 use ironclaw_contract::seam::socket::{Context, RefusalCode};
-use rusqlite::params;
+use rusqlite::OptionalExtension;
 use serde::{Deserialize, Serialize};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// What is first in every system text.
 const SYSTEM: &str = "You are an agent on an IronClaw host. You have no network; what you may do, you do through the tools offered here, \
@@ -54,10 +54,13 @@ pub struct Refused {
     pub message: String,
 }
 
+/// What passed only because of a dangerous mode, for the ledger.
+pub type Warnings = Vec<String>;
+
 /// One part of a checked context.
 pub enum Checked {
     /// An item of this session that its ref vouches for.
-    Item(Recorded),
+    Item(Box<Recorded>),
     /// In a dangerous mode: words without a valid seal, to be shown as quoted text.
     Quoted(String),
 }
@@ -75,7 +78,7 @@ pub fn check(
     refs: &[Context],
     mode: Mode,
     sealer: &Sealer,
-) -> Result<Result<(Vec<Checked>, Vec<String>), Refused>, state::Error> {
+) -> Result<Result<(Vec<Checked>, Warnings), Refused>, state::Error> {
     let refuse = |code, message: String| Ok(Err(Refused { code, message }));
     if refs.len() > REFS_MAX {
         return refuse(RefusalCode::Frame, format!("{} refs are over the limit of {REFS_MAX}", refs.len()));
@@ -97,7 +100,7 @@ pub fn check(
                 }
                 last_seq = item.tuple.seq;
                 seen.insert(item.tuple.item);
-                checked.push(Checked::Item(item));
+                checked.push(Checked::Item(Box::new(item)));
             }
             Err(refused) => match mode {
                 Mode::Enforce => return Ok(Err(refused)),
@@ -225,38 +228,27 @@ pub fn compose(
 
 /// Orders items by turn and within it: its messages, then what it made. An answer to an earlier message never stands behind a later one.
 fn order(tx: &Tx<'_>, turn: &Turn, checked: Vec<Checked>) -> Result<Vec<Checked>, state::Error> {
-    let mut ordinals: HashMap<String, i64> = HashMap::new();
-    {
-        let sql = "SELECT messages.id, turns.ordinal FROM messages JOIN turns ON turns.id = messages.turn_id WHERE messages.session_id = ?1";
-        let mut statement = tx.db().prepare_cached(sql)?;
-        let mut rows = statement.query(params![turn.session.to_string()])?;
-        while let Some(row) = rows.next()? {
-            let message: ironclaw_contract::ids::MessageId = state::stored(row, "id")?;
-            ordinals.insert(message.item().to_string(), row.get(1)?);
-        }
-        let mut statement = tx.db().prepare_cached("SELECT id, ordinal FROM turns WHERE session_id = ?1")?;
-        let mut rows = statement.query(params![turn.session.to_string()])?;
-        while let Some(row) = rows.next()? {
-            ordinals.insert(row.get(0)?, row.get(1)?);
-        }
-    }
+    let mut of_turn = tx.db().prepare_cached("SELECT ordinal FROM turns WHERE id = ?1")?;
+    let mut of_message = tx.db().prepare_cached(
+        "SELECT ordinal FROM turns JOIN messages ON messages.turn_id = turns.id WHERE messages.id = ?1",
+    )?;
+    let mut ordinal = |item: &Recorded| match item.tuple.turn {
+        Some(turn) => of_turn.query_row([turn.to_string()], |row| row.get::<_, i64>(0)).optional(),
+        None => of_message.query_row([item.tuple.item.message().to_string()], |row| row.get(0)).optional(),
+    };
     let mut reached = 0;
-    let mut keyed: Vec<((i64, u8), Checked)> = checked
-        .into_iter()
-        .map(|part| {
-            let key = match &part {
-                Checked::Quoted(_) => (turn.ordinal, 0),
-                Checked::Item(item) => {
-                    let id = item.tuple.turn.map_or_else(|| item.tuple.item.to_string(), |turn| turn.to_string());
-                    let known = ordinals.get(&id).copied();
-                    let made = u8::from(item.tuple.kind != ItemKind::Message);
-                    (known.unwrap_or(reached), if known.is_some() { 1 + made } else { 0 })
-                }
-            };
-            reached = reached.max(key.0);
-            (key, part)
-        })
-        .collect();
+    let mut keyed: Vec<((i64, u8), Checked)> = Vec::with_capacity(checked.len());
+    for part in checked {
+        let key = match &part {
+            Checked::Quoted(_) => (turn.ordinal, 0),
+            Checked::Item(item) => match ordinal(item)? {
+                Some(known) => (known, if item.tuple.kind == ItemKind::Message { 1 } else { 2 }),
+                None => (reached, 0),
+            },
+        };
+        reached = reached.max(key.0);
+        keyed.push((key, part));
+    }
     // Stable: within a turn, the order of the record.
     keyed.sort_by_key(|(key, _)| *key);
     Ok(keyed.into_iter().map(|(_, part)| part).collect())

@@ -6,6 +6,7 @@ pub mod api;
 pub mod audit;
 pub mod calls;
 pub mod channel;
+pub mod command;
 pub mod config;
 pub mod context;
 pub mod custody;

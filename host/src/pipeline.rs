@@ -215,12 +215,17 @@ impl Pipeline {
         if actors.stopping {
             return None;
         }
-        let handle = actors.running.entry(session).or_insert_with(|| {
+        let start = || {
             let (commands, mailbox) = mpsc::channel(64);
             let shown = Arc::new(Mutex::new(Shown::default()));
             tokio::spawn(actor::run(Arc::clone(&self.core), session, mailbox, Arc::clone(&shown)));
             actor::Handle { commands, shown }
-        });
+        };
+        let handle = actors.running.entry(session).or_insert_with(start);
+        if handle.commands.is_closed() {
+            // It ended on an error of the host; whatever it did stands in the record.
+            *handle = start();
+        }
         Some(handle.clone())
     }
 }

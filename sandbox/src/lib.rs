@@ -4,6 +4,7 @@
 //! Next: `launch` for the order of things, then `agent`.
 
 pub mod agent;
+pub mod command;
 pub mod kernel;
 pub mod launch;
 pub mod link;

@@ -315,7 +315,7 @@ impl OutboundReader {
     }
 
     fn check(&self, row: &RawRow) -> Result<(), Error> {
-        if row.seq == 0 || row.seq % 2 == 0 || i64::try_from(row.seq).is_err() {
+        if row.seq.is_multiple_of(2) || i64::try_from(row.seq).is_err() {
             return Err(self.0.bad_row(format!("row number {} is not odd", row.seq)));
         }
         let names = [&row.in_reply_to, &row.platform_id, &row.channel_type, &row.thread_id, &row.call_id];

@@ -80,7 +80,22 @@ pub async fn remove(
         removed.map_err(|message| Answer::from(Refusal::host("session_not_removed", message)))?;
         api.pipeline.forget(session.id);
     }
-    core.state.write(move |tx| registry::remove_agent(tx, &found, person.id)).await?;
+    let removed = core
+        .state
+        .write(move |tx| {
+            // A message may have come while its sessions were erased.
+            if store::all(tx)?.iter().any(|session| session.agent == found.id) {
+                return Ok::<_, Error>(false);
+            }
+            registry::remove_agent(tx, &found, person.id)?;
+            Ok(true)
+        })
+        .await?;
+    if !removed {
+        let refusal =
+            Refusal::operator("agent_in_use", format!("agent {} got a message while it was being removed", view.name));
+        return Err(refusal.hint("try again").into());
+    }
     Ok(Json(view))
 }
 

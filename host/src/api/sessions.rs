@@ -3,7 +3,7 @@
 //! Next: `pipeline::actor`.
 
 use super::{Answer, Api, Reply, id, status};
-use crate::pipeline::{Command, Error};
+use crate::pipeline::Command;
 use crate::refusal::Refusal;
 use crate::session::store;
 use axum::Json;
@@ -69,7 +69,7 @@ async fn view(api: &Api, id: SessionId) -> Reply<Session> {
         .pipeline
         .core()
         .state
-        .read(move |tx| Ok::<_, Error>(store::find(tx, id)?.map(|row| status::described(tx, row)).transpose()?))
+        .read(move |tx| store::find(tx, id)?.map(|row| status::described(tx, row)).transpose())
         .await?;
     match row {
         Some(row) => Ok(Json(status::with_kernel(api, row))),

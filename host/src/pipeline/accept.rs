@@ -90,7 +90,7 @@ pub fn accept(
         .db()
         .prepare_cached("SELECT cursor FROM sessions WHERE id = ?1")?
         .query_row([session.id.to_string()], |found| found.get(0))?;
-    if row.seq <= cursor as u64 || row.seq % 2 == 0 {
+    if row.seq <= cursor as u64 || row.seq.is_multiple_of(2) || i64::try_from(row.seq).is_err() {
         return Ok(Accepted::Violation(format!("row {} does not stand above the cursor {cursor}", row.seq)));
     }
     let now = tx.now();

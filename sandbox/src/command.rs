@@ -1,0 +1,50 @@
+//! The command line of the sandbox: it takes none worth the name.
+//!
+//! Takes no configuration: no argument, no environment, no file; all it knows comes over descriptor 3. Next: `launch`.
+
+use crate::{Places, kernel, launch};
+use ironclaw_contract::seam;
+use ironclaw_contract::seam::link::{GATE_FD, LINK_FD};
+use std::process::ExitCode;
+
+/// Exit code of a wrong command line.
+const USAGE_ERROR: u8 = 2;
+
+/// The program: one session, or an answer about itself. The command line is read here and nowhere else.
+#[allow(clippy::disallowed_methods, clippy::print_stdout)]
+pub fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    match (arguments.next().as_deref().and_then(|argument| argument.to_str()), arguments.next()) {
+        (None, None) if std::env::args_os().len() <= 1 => attend(),
+        (Some("--fingerprint"), None) => {
+            println!("{}", seam::fingerprint());
+            ExitCode::SUCCESS
+        }
+        (Some("--version"), None) => {
+            println!("ironclaw-sandbox {}", env!("CARGO_PKG_VERSION"));
+            ExitCode::SUCCESS
+        }
+        _ => usage(),
+    }
+}
+
+#[allow(clippy::print_stderr)]
+fn usage() -> ExitCode {
+    eprintln!("usage: ironclaw-sandbox [--fingerprint | --version]");
+    eprintln!(
+        "without an argument it runs one session, started by the host's launcher with descriptors {LINK_FD} and {GATE_FD}"
+    );
+    ExitCode::from(USAGE_ERROR)
+}
+
+/// One session, from the gate to the end of the link.
+fn attend() -> ExitCode {
+    let Some((link, gate)) = kernel::inherit(LINK_FD).zip(kernel::inherit(GATE_FD)) else {
+        return usage();
+    };
+    match launch::start(link, gate, &Places::jail()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // The sentence went to the host as the last frame, or nobody is there to read it.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
