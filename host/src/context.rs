@@ -15,7 +15,7 @@ use crate::turn::Turn;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId};
 use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::message::{Author, Span};
-use ironclaw_contract::seam::seal::{ItemKind, Ref};
+use ironclaw_contract::seam::seal::{ItemKind, Label, Ref};
 use ironclaw_contract::seam::socket::{Context, RefusalCode};
 use rusqlite::OptionalExtension;
 use serde::{Deserialize, Serialize};
@@ -145,6 +145,15 @@ fn check_ref(
         return refuse(RefusalCode::Seal, format!("the seal of {} does not hold", reference.item));
     }
     Ok(Ok(recorded))
+}
+
+/// The labels of what a model makes of this context: what came from outside stays so, and no endorsement is inherited.
+pub fn joined_labels(checked: &[Checked]) -> Vec<Label> {
+    let external = checked.iter().any(|part| match part {
+        Checked::Item(item) => item.tuple.labels.contains(&Label::External),
+        Checked::Quoted(_) => true,
+    });
+    if external { vec![Label::External, Label::LlmDerived] } else { vec![Label::LlmDerived] }
 }
 
 /// Composes the prompt: system text and tools from the host, then the items, the turn's own last.

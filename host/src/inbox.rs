@@ -70,7 +70,8 @@ pub fn record(
         );
     }
     let id = MessageId::new();
-    let labels = vec![Label::UserSurfaceInput];
+    // A file is somebody's text that a person passed on, and taints what is made of the whole.
+    let labels = if received.files.is_empty() { vec![Label::UserSurfaceInput] } else { vec![Label::External] };
     let content = content_key(session, wrapping)?;
     let draft = Draft::new(id.item(), ItemKind::Message, &body, spans, labels, &content)?;
     let digest = draft.digest();

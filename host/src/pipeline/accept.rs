@@ -254,7 +254,7 @@ fn settle(
 ) -> Result<(), super::Error> {
     let body = canonical::to_string(&ResultBody { ok, text: text.to_owned() });
     let spans = vec![Span { author: Author::Host, bytes: body.len() }];
-    let draft = Draft::new(ItemId::new(), ItemKind::Result, &body, spans, vec![Label::AgentKernel], key)
+    let draft = Draft::new(ItemId::new(), ItemKind::Result, &body, spans, vec![Label::External], key)
         .map_err(crate::items::BodyError::from)?
         .turn(open.id)
         .call(call.id, &call.tool);

@@ -172,11 +172,12 @@ impl Server {
                     Ok(checked) => checked,
                     Err(refused) => return Ok(Err(refused)),
                 };
+                let labels = context::joined_labels(&checked);
                 let prompt = context::compose(tx, &agent, &open, checked, &key)?;
-                Ok(Ok((agent, prompt, warnings)))
+                Ok(Ok((agent, prompt, labels, warnings)))
             })
             .await?;
-        let (agent, prompt, warnings) = match prepared {
+        let (agent, prompt, labels, warnings) = match prepared {
             Ok(prepared) => prepared,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -187,7 +188,7 @@ impl Server {
             Ok(output) => output,
             Err(message) => return Ok(Err(Refused { code: RefusalCode::Model, message })),
         };
-        self.record_output(turn, agent, output).await
+        self.record_output(turn, agent, output, labels).await
     }
 
     async fn ask_model(&self, agent: &Agent, prompt: &Prompt) -> Result<Output, String> {
@@ -218,6 +219,7 @@ impl Server {
         turn: TurnId,
         agent: Agent,
         output: Output,
+        labels: Vec<Label>,
     ) -> Result<Result<Response, Refused>, Error> {
         let judged: Vec<calls::Judged> = output.calls.iter().map(|wanted| calls::judge(&agent, wanted)).collect();
         let text = lookalike::neutralise(&output.text).into_owned();
@@ -240,7 +242,6 @@ impl Server {
                 }
                 let json = canonical::to_string(&body);
                 let spans = vec![Span { author: Author::Model, bytes: json.len() }];
-                let labels = vec![Label::External, Label::LlmDerived];
                 let draft = Draft::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key)
                     .map_err(BodyError::from)?
                     .turn(turn);
@@ -271,7 +272,7 @@ impl Server {
                                 false,
                                 &text,
                                 Author::Host,
-                                Label::AgentKernel,
+                                Label::External,
                             )?;
                             calls::set_refusal(tx, judged.call.call_id, refusal.tuple.item)?;
                             Verdict::Refused { item: refusal.seal(&core.sealer), bytes: refusal.bytes }
