@@ -1,3 +1,5 @@
-//! The seam from outside: both queues through real encrypted files.
+//! The seam from outside: both queues through real encrypted files, and everything about it that is frozen.
 
+mod frozen;
+mod golden;
 mod queues;

@@ -1,0 +1,215 @@
+//! One sample of every answer of the operator's API, and of every body that it takes. Every value is fixed. Next: `seam`.
+
+use super::seam::{digest, id};
+use super::{Shape, shape, shape_by_bytes};
+use ironclaw_contract::ids::{AgentId, MessageId, PersonId, SessionId, TurnId};
+use ironclaw_contract::ledger_entry::Kind;
+use ironclaw_contract::operator::{
+    Agent, Attempt, Check, Failure, HistoryLine, HostStatus, JailReport, LedgerLine, MessageFile, MessageView,
+    NewAgent, NewMessage, Preflight, Proof, ReaderStatus, Recorded, Run, Session, SessionStatus, Stage, Status, Why,
+};
+use std::collections::BTreeMap;
+
+const AT: &str = "2026-11-18T11:06:40.123Z";
+
+fn session_id() -> String {
+    id::<SessionId>("ses", 1).to_string()
+}
+
+fn message_id() -> String {
+    id::<MessageId>("msg", 1).to_string()
+}
+
+fn jail() -> JailReport {
+    JailReport {
+        namespaces: BTreeMap::from([("net".to_owned(), 4_026_532_281), ("user".to_owned(), 4_026_532_280)]),
+        own_namespaces: vec!["user".to_owned(), "net".to_owned()],
+        seccomp: 2,
+        seccomp_filters: 2,
+        capabilities: BTreeMap::from([("effective".to_owned(), "0000000000000000".to_owned())]),
+        no_new_privs: true,
+        landlock: true,
+        landlock_abi: 7,
+        interfaces: vec!["lo down".to_owned()],
+        uid: 200_001,
+        gid: 200_001,
+        root: vec!["in".to_owned(), "out".to_owned()],
+        mounts: vec!["/in ro".to_owned()],
+    }
+}
+
+fn awake() -> SessionStatus {
+    SessionStatus {
+        id: session_id(),
+        agent: "clerk".to_owned(),
+        state: "awake".to_owned(),
+        reason: None,
+        mode: "enforce".to_owned(),
+        origin: format!("loopback:{}", id::<PersonId>("per", 1)),
+        waiting: 1,
+        pid: Some(4711),
+        jail: Some(jail()),
+        reader: Some(ReaderStatus { pid: 4712, jail: jail() }),
+    }
+}
+
+fn parked() -> SessionStatus {
+    let reason = Some("three launches failed in a row".to_owned());
+    SessionStatus { state: "parked".to_owned(), reason, pid: None, jail: None, reader: None, ..awake() }
+}
+
+fn delivered() -> MessageView {
+    MessageView {
+        message_id: message_id(),
+        session_id: session_id(),
+        turn_id: Some(id::<TurnId>("trn", 1).to_string()),
+        status: "delivered".to_owned(),
+        reply: Some("Done.".to_owned()),
+        notice: false,
+        receipt: "received".to_owned(),
+        reason: None,
+    }
+}
+
+fn waiting() -> MessageView {
+    let reason = Some("the session is parked".to_owned());
+    let (status, receipt) = ("queued".to_owned(), "pending".to_owned());
+    MessageView { turn_id: None, status, reply: None, receipt, reason, ..delivered() }
+}
+
+fn stage() -> Stage {
+    Stage {
+        seq: 12,
+        at: AT.to_owned(),
+        stage: "message.recorded".to_owned(),
+        outcome: "done".to_owned(),
+        reason: String::new(),
+    }
+}
+
+pub(super) fn shapes() -> Vec<Shape> {
+    let groups = [host(), agents(), messages(), ledger()];
+    groups.into_iter().flatten().collect()
+}
+
+fn host() -> Vec<Shape> {
+    let run = Run { pid: 4710, socket: "/run/user/1000/ironclaw/api.sock".to_owned(), version: "0.1.0".to_owned() };
+    let host = HostStatus {
+        version: "0.1.0".to_owned(),
+        pid: 4710,
+        home: "/home/alice/.local/state/ironclaw".to_owned(),
+        started_at: AT.to_owned(),
+        fingerprint: digest(0xf1).to_string(),
+        launcher_pid: 4709,
+        ledger_entries: 42,
+        warnings: vec!["ses_x runs in the mode dangerous_warn".to_owned()],
+    };
+    let attempt = Attempt {
+        name: "open a TCP socket".to_owned(),
+        expected: "refused".to_owned(),
+        observed: "EPERM".to_owned(),
+        wall: "seccomp".to_owned(),
+        contained: true,
+    };
+    let check = |ok, remedy: &str| Check {
+        name: "user namespaces".to_owned(),
+        ok,
+        found: "AppArmor restricts them".to_owned(),
+        remedy: remedy.to_owned(),
+    };
+    let remedy = "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0";
+    let full = Session {
+        status: awake(),
+        created_at: AT.to_owned(),
+        last_active_at: AT.to_owned(),
+        items: 7,
+        turn_id: Some(id::<TurnId>("trn", 1).to_string()),
+        failures: 0,
+    };
+    vec![
+        shape("operator.run", run),
+        shape("operator.failure", Failure::new("agent_unknown", "there is no agent `clerk`", "ironctl agent list")),
+        shape("operator.failure.bare", Failure::new("agent_unknown", "there is no agent `clerk`", "")),
+        shape_by_bytes("operator.status", &Status { host, sessions: vec![awake(), parked()] }),
+        shape_by_bytes("operator.session_status.awake", &awake()),
+        shape_by_bytes("operator.session_status.parked", &parked()),
+        shape_by_bytes("operator.session", &Session { status: parked(), turn_id: None, failures: 3, ..full.clone() }),
+        shape_by_bytes("operator.session.turn", &full),
+        shape("operator.jail_report", jail()),
+        shape("operator.attempt", attempt.clone()),
+        shape_by_bytes("operator.proof", &Proof { attempts: vec![attempt] }),
+        shape("operator.check", check(true, "")),
+        shape_by_bytes("operator.preflight", &Preflight { ok: false, checks: vec![check(false, remedy)] }),
+    ]
+}
+
+fn agents() -> Vec<Shape> {
+    let new = NewAgent {
+        name: "clerk".to_owned(),
+        model: Some("scripted".to_owned()),
+        persona: Some("You keep the books.".to_owned()),
+        enabled_tools: Some(vec!["read_file".to_owned()]),
+    };
+    let agent = Agent {
+        id: id::<AgentId>("agt", 1).to_string(),
+        name: "clerk".to_owned(),
+        model: "scripted".to_owned(),
+        persona: "You keep the books.".to_owned(),
+        enabled_tools: vec!["read_file".to_owned()],
+        created_at: AT.to_owned(),
+        sessions: 1,
+    };
+    vec![
+        shape_by_bytes(
+            "operator.new_agent.bare",
+            &NewAgent { model: None, persona: None, enabled_tools: None, ..new.clone() },
+        ),
+        shape_by_bytes("operator.new_agent", &new),
+        shape("operator.agent", agent),
+    ]
+}
+
+fn messages() -> Vec<Shape> {
+    let new = NewMessage {
+        text: "What stands in the notes?".to_owned(),
+        files: vec![MessageFile { name: "notes.md".to_owned(), text: "# Notes\n".to_owned() }],
+        event_id: Some("client-7".to_owned()),
+    };
+    let why = Why {
+        message: delivered(),
+        stages: vec![stage()],
+        summary: "it was answered and the answer arrived".to_owned(),
+    };
+    let refused = Stage { outcome: "refused".to_owned(), reason: "it belongs to no open turn".to_owned(), ..stage() };
+    vec![
+        shape_by_bytes("operator.new_message.bare", &NewMessage { files: vec![], event_id: None, ..new.clone() }),
+        shape_by_bytes("operator.new_message", &new),
+        shape_by_bytes("operator.recorded", &Recorded { message_id: message_id(), session_id: session_id() }),
+        shape_by_bytes("operator.message_view.delivered", &delivered()),
+        shape_by_bytes("operator.message_view.waiting", &waiting()),
+        shape("operator.stage", stage()),
+        shape("operator.stage.refused", refused),
+        shape_by_bytes("operator.why", &why),
+        shape_by_bytes(
+            "operator.history_line",
+            &HistoryLine { at: AT.to_owned(), author: "person".to_owned(), text: "Hello".to_owned() },
+        ),
+    ]
+}
+
+fn ledger() -> Vec<Shape> {
+    let data = serde_json::json!({ "at": AT, "stage": "message.recorded" });
+    let canonical = ironclaw_contract::canonical::to_string(&data);
+    let line =
+        LedgerLine { seq: 3, kind: Kind::Claim.name().to_owned(), data, hash: digest(0xc1).to_string(), canonical };
+    let mut shapes = super::every!(Kind {
+        "ledger.kind.genesis": Kind::Genesis => Kind::Genesis;
+        "ledger.kind.boot": Kind::Boot => Kind::Boot;
+        "ledger.kind.claim": Kind::Claim => Kind::Claim;
+        "ledger.kind.verify": Kind::Verify => Kind::Verify;
+        "ledger.kind.retract": Kind::Retract => Kind::Retract;
+        "ledger.kind.meta": Kind::Meta => Kind::Meta;
+    });
+    shapes.push(shape("ledger.line", line));
+    shapes
+}

@@ -1,0 +1,361 @@
+//! One sample of everything that host and sandbox write to each other. Every value is fixed. Next: `rows`.
+
+use super::{Shape, every, rewritten, shape, shape_by_bytes};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::{AgentId, BootId, CallId, ItemId, PersonId, SessionId, TurnId};
+use ironclaw_contract::seam::action::{Action, AskUserQuestion, ScheduleTask, SkillInstall};
+use ironclaw_contract::seam::change::{ChangeKind, Payload};
+use ironclaw_contract::seam::link::{Fatal, FromSandbox, Hello, TurnLimits, Welcome};
+use ironclaw_contract::seam::message::{Author, Kind, Span, Status};
+use ironclaw_contract::seam::outbound::{Chat, EndReason, Progress, RawRow};
+use ironclaw_contract::seam::seal::{self, ItemKind, Label, Ref, Sealed, Tuple};
+use ironclaw_contract::seam::socket::{Call, Context, Item, Purpose, RefusalCode, Request, Response, Text, Verdict};
+
+/// An id whose last two characters are `number`.
+pub(super) fn id<T: std::str::FromStr>(prefix: &str, number: u8) -> T {
+    let text = format!("{prefix}_01kagq8t00000000000000{number:04}");
+    text.parse().ok().expect("a ULID in Crockford's alphabet")
+}
+
+pub(super) fn digest(byte: u8) -> Digest {
+    Digest::from_bytes([byte; 32])
+}
+
+/// A Wednesday in November 2026, in milliseconds.
+pub(super) const AT: i64 = 1_795_000_000_123;
+
+pub(super) fn reference(kind: ItemKind) -> Ref {
+    Ref {
+        item: id("itm", 1),
+        kind,
+        seq: 4,
+        issued_at: AT,
+        boot: id("boot", 1),
+        digest: digest(0xd1),
+        seal: digest(0x5e),
+    }
+}
+
+pub(super) fn shapes() -> Vec<Shape> {
+    let groups = [words(), link(), requests(), responses(), seals(), outbound(), actions(), changes()];
+    groups.into_iter().flatten().collect()
+}
+
+/// The closed lists. Their type writes `ALL` itself, so a new word shows as a difference.
+fn words() -> Vec<Shape> {
+    fn word<T>(name: &str, all: &[T]) -> Shape
+    where
+        T: serde::Serialize
+            + serde::de::DeserializeOwned
+            + PartialEq
+            + std::fmt::Debug
+            + Clone
+            + std::str::FromStr
+            + 'static,
+    {
+        let of = super::short_name::<T>();
+        Shape { of, ..shape(name, all.to_vec()) }
+    }
+    vec![
+        word("words.kind", Kind::ALL),
+        word("words.status", Status::ALL),
+        word("words.item_kind", ItemKind::ALL),
+        word("words.label", Label::ALL),
+        word("words.purpose", Purpose::ALL),
+        word("words.refusal_code", RefusalCode::ALL),
+        word("words.change_kind", ChangeKind::ALL),
+    ]
+}
+
+fn link() -> Vec<Shape> {
+    let hello = || Hello { fingerprint: digest(0xf1).to_string(), version: "0.1.0".to_owned() };
+    let fatal = || Fatal { fatal: "cannot restrict itself: Landlock ABI 0".to_owned() };
+    let turn =
+        TurnLimits { model_calls_max: 16, tool_calls_max: 8, result_bytes_max: 1_048_576, context_bytes_max: 262_144 };
+    let welcome = |failpoint| Welcome { session: id("ses", 1), key: digest(0xaa).to_string(), turn, failpoint };
+    let mut shapes = vec![
+        shape("link.hello", hello()),
+        shape("link.fatal", fatal()),
+        shape("link.turn_limits", turn),
+        shape_by_bytes("link.welcome", &welcome(None)),
+        shape_by_bytes("link.welcome.failpoint", &welcome(Some("outbound_commit".to_owned()))),
+    ];
+    shapes.extend(every!(FromSandbox {
+        "link.from_sandbox.hello": FromSandbox::Hello(_) => FromSandbox::Hello(hello());
+        "link.from_sandbox.fatal": FromSandbox::Fatal(_) => FromSandbox::Fatal(fatal());
+    }));
+    shapes
+}
+
+fn requests() -> Vec<Shape> {
+    let turn: TurnId = id("trn", 1);
+    let call_id: CallId = id("call", 1);
+    let mut shapes = every!(Request {
+        "request.generate": Request::Generate { .. } => Request::Generate {
+            turn,
+            purpose: Purpose::Reply,
+            refs: vec![Context::Ref(reference(ItemKind::Message)), Context::Ref(reference(ItemKind::Output))],
+        };
+        "request.report": Request::Report { .. } => Request::Report {
+            turn,
+            call_id,
+            ok: true,
+            body: "two lines\nand a \"quote\", é, 😀 and \u{2028}".to_owned(),
+        };
+        "request.result": Request::Result { .. } => Request::Result { turn, call_id };
+        "request.items": Request::Items { .. } => Request::Items { after_seq: 0 };
+    });
+    shapes.extend(every!(Context {
+        "context.ref": Context::Ref(_) => Context::Ref(reference(ItemKind::Result));
+        "context.text": Context::Text(_) => Context::Text(Text { text: "words without a seal".to_owned() });
+    }));
+    shapes.push(shape("text", Text { text: "words without a seal".to_owned() }));
+    shapes
+}
+
+fn responses() -> Vec<Shape> {
+    let call = |number, verdict| Call {
+        call_id: id("call", number),
+        tool: "read_file".to_owned(),
+        arguments: r#"{"path":"notes.md"}"#.to_owned(),
+        verdict,
+    };
+    let refused = || Verdict::Refused { item: reference(ItemKind::Result), bytes: 57 };
+    let item = |turn| Item { reference: reference(ItemKind::Message), bytes: 12, turn };
+    let mut shapes = every!(Response {
+        "response.output": Response::Output { .. } => Response::Output {
+            item: reference(ItemKind::Output),
+            bytes: 0,
+            calls: vec![call(1, Verdict::Local), call(2, Verdict::Row), call(3, refused())],
+        };
+        "response.sealed": Response::Sealed { .. } => Response::Sealed { item: reference(ItemKind::Result), bytes: 1024 };
+        "response.items": Response::Items { .. } => Response::Items {
+            items: vec![item(None), item(Some(id("trn", 1)))],
+            more: true,
+        };
+        "response.refused": Response::Refused { .. } => Response::Refused {
+            code: RefusalCode::Turn,
+            message: "trn_01kagq8t000000000000000001 is closed".to_owned(),
+        };
+    });
+    shapes.extend(every!(Verdict {
+        "verdict.local": Verdict::Local => Verdict::Local;
+        "verdict.row": Verdict::Row => Verdict::Row;
+        "verdict.refused": Verdict::Refused { .. } => refused();
+    }));
+    shapes.push(shape("item", item(None)));
+    shapes.push(shape("item.turn", item(Some(id("trn", 1)))));
+    shapes.push(shape("call", call(1, Verdict::Local)));
+    shapes
+}
+
+fn seals() -> Vec<Shape> {
+    let span = |author| Span { author, bytes: 11 };
+    let mut shapes = every!(Span {
+        "span.person": Span { author: Author::Person { .. }, .. } => span(Author::Person { person: id::<PersonId>("per", 1) });
+        "span.quoted": Span { author: Author::Quoted, .. } => span(Author::Quoted);
+        "span.file": Span { author: Author::File { .. }, .. } => span(Author::File { name: "notes.md".to_owned() });
+        "span.model": Span { author: Author::Model, .. } => span(Author::Model);
+        "span.agent": Span { author: Author::Agent { .. }, .. } => span(Author::Agent { agent: id::<AgentId>("agt", 1) });
+        "span.tool": Span { author: Author::Tool { .. }, .. } => span(Author::Tool { tool: "read_file".to_owned() });
+        "span.host": Span { author: Author::Host, .. } => span(Author::Host);
+    });
+    shapes.push(shape("author", Author::Tool { tool: "read_file".to_owned() }));
+    shapes.push(shape("ref", reference(ItemKind::Message)));
+    shapes.push(shape(
+        "sealed",
+        Sealed { reference: reference(ItemKind::Message), body: "what the person typed".to_owned() },
+    ));
+    shapes.push(tuple("seal.tuple.message", &message_tuple()));
+    shapes.push(tuple("seal.tuple.result", &result_tuple()));
+    shapes
+}
+
+fn message_tuple() -> Tuple {
+    Tuple {
+        session: id::<SessionId>("ses", 1),
+        item: id::<ItemId>("itm", 1),
+        kind: ItemKind::Message,
+        seq: 4,
+        issued_at: AT,
+        boot: id::<BootId>("boot", 1),
+        turn: None,
+        call: None,
+        tool: None,
+        hop: 0,
+        authors: r#"[{"author":{"by":"quoted"},"bytes":11}]"#.to_owned(),
+        labels: vec![Label::AgentKernel, Label::UserSurfaceInput],
+        digest: digest(0xd1),
+    }
+}
+
+fn result_tuple() -> Tuple {
+    Tuple {
+        kind: ItemKind::Result,
+        seq: 6,
+        turn: Some(id("trn", 1)),
+        call: Some(id("call", 1)),
+        tool: Some("read_file".to_owned()),
+        hop: 5,
+        labels: vec![Label::External],
+        ..message_tuple()
+    }
+}
+
+/// The bytes that are sealed. They are canonical and never read, so they come back only as themselves.
+fn tuple(name: &str, sample: &Tuple) -> Shape {
+    let bytes = seal::tuple(sample);
+    let again = |file: &[u8]| {
+        let limits = ironclaw_contract::canonical::Limits::bytes(4096);
+        let value = ironclaw_contract::canonical::parse(file, limits).map_err(|error| error.to_string())?;
+        if value.as_array().is_none_or(|elements| elements.len() != 14) {
+            return Err("is no array of fourteen elements".to_owned());
+        }
+        if ironclaw_contract::canonical::to_vec(&value) == file { Ok(()) } else { Err("is not canonical".to_owned()) }
+    };
+    Shape { of: "Tuple".to_owned(), read_back: Box::new(again), ..rewritten::<serde_json::Value>(name, bytes) }
+}
+
+#[test]
+fn a_tuple_that_differs_in_one_thing_has_other_bytes() {
+    let whole = result_tuple();
+    let others: Vec<Tuple> = vec![
+        Tuple { session: id("ses", 2), ..whole.clone() },
+        Tuple { item: id("itm", 2), ..whole.clone() },
+        Tuple { kind: ItemKind::Notice, ..whole.clone() },
+        Tuple { seq: 8, ..whole.clone() },
+        Tuple { issued_at: AT + 1, ..whole.clone() },
+        Tuple { boot: id("boot", 2), ..whole.clone() },
+        Tuple { turn: None, ..whole.clone() },
+        Tuple { call: None, ..whole.clone() },
+        Tuple { tool: None, ..whole.clone() },
+        Tuple { hop: 4, ..whole.clone() },
+        Tuple { authors: "[]".to_owned(), ..whole.clone() },
+        Tuple { labels: vec![], ..whole.clone() },
+        Tuple { labels: vec![Label::External, Label::LlmDerived], ..whole.clone() },
+        Tuple { digest: digest(0xd2), ..whole.clone() },
+    ];
+    let mut seen = std::collections::BTreeSet::from([seal::tuple(&whole)]);
+    for other in others {
+        assert!(seen.insert(seal::tuple(&other)), "{other:?}");
+    }
+}
+
+fn outbound() -> Vec<Shape> {
+    let mut shapes = every!(Chat {
+        "chat.reply": Chat::Reply(_) => Chat::Reply(id("itm", 1));
+        "chat.send": Chat::Send { .. } => Chat::Send { to: "family".to_owned(), text: "back at six".to_owned() };
+        "chat.end.tool_calls": Chat::End(EndReason::ToolCalls) => Chat::End(EndReason::ToolCalls);
+        "chat.end.model_calls": Chat::End(EndReason::ModelCalls) => Chat::End(EndReason::ModelCalls);
+        "chat.end.bytes": Chat::End(EndReason::Bytes) => Chat::End(EndReason::Bytes);
+        "chat.end.time": Chat::End(EndReason::Time) => Chat::End(EndReason::Time);
+        "chat.end.model": Chat::End(EndReason::Model) => Chat::End(EndReason::Model);
+        "chat.end.empty": Chat::End(EndReason::Empty) => Chat::End(EndReason::Empty);
+        "chat.end.failed": Chat::End(EndReason::Failed) => Chat::End(EndReason::Failed);
+    });
+    shapes.push(shape("end_reason", EndReason::Time));
+    let row = RawRow {
+        id: "msg_01kagq8t000000000000000009".to_owned(),
+        seq: 5,
+        in_reply_to: Some("msg_01kagq8t000000000000000001".to_owned()),
+        timestamp: AT,
+        kind: "chat".to_owned(),
+        platform_id: Some("per_01kagq8t000000000000000001".to_owned()),
+        channel_type: Some("loopback".to_owned()),
+        thread_id: Some("t1".to_owned()),
+        content: r#"{"reply":"itm_01kagq8t000000000000000001"}"#.to_owned(),
+        turn: "trn_01kagq8t000000000000000001".to_owned(),
+        call_id: Some("call_01kagq8t000000000000000001".to_owned()),
+    };
+    let bare = RawRow {
+        in_reply_to: None,
+        platform_id: None,
+        channel_type: None,
+        thread_id: None,
+        call_id: None,
+        ..row.clone()
+    };
+    let row_digest = row.digest();
+    shapes.push(shape("raw_row", row));
+    shapes.push(shape("raw_row.bare", bare));
+    shapes.push(shape("raw_row.digest", row_digest));
+    shapes.push(shape("progress", Progress { key: "turn".to_owned(), value: "trn_x".to_owned(), at: AT }));
+    shapes
+}
+
+/// An action is written and read by its own strict functions, not by a derive.
+fn action(name: &str, sample: Action) -> Shape {
+    let bytes = sample.to_json().into_bytes();
+    let read_back =
+        move |file: &[u8]| match Action::parse(std::str::from_utf8(file).map_err(|error| error.to_string())?) {
+            Ok(found) if found == sample => Ok(()),
+            Ok(found) => Err(format!("reads back as {found:?}, which is not {sample:?}")),
+            Err(error) => Err(format!("does not read back: {error}")),
+        };
+    Shape {
+        name: name.to_owned(),
+        of: "Action".to_owned(),
+        bytes,
+        read_back: Box::new(read_back),
+        takes: Box::new(|text| std::str::from_utf8(text).is_ok_and(|text| Action::parse(text).is_ok())),
+    }
+}
+
+fn actions() -> Vec<Shape> {
+    let samples = [
+        Action::ScheduleTask(ScheduleTask {
+            prompt: "water the plants".to_owned(),
+            run_at: Some("2026-11-22T08:00:00Z".to_owned()),
+            recurrence: Some("daily".to_owned()),
+        }),
+        Action::ScheduleTask(ScheduleTask { prompt: "water the plants".to_owned(), run_at: None, recurrence: None }),
+        Action::AskUserQuestion(AskUserQuestion {
+            question: "Which environment?".to_owned(),
+            options: vec!["staging".to_owned(), "production".to_owned()],
+            allow_freeform: true,
+        }),
+        Action::AskUserQuestion(AskUserQuestion {
+            question: "Which environment?".to_owned(),
+            options: vec![],
+            allow_freeform: false,
+        }),
+        Action::SkillInstall(SkillInstall { skill: "weather".to_owned(), version: "1.2.0".to_owned() }),
+    ];
+    let name = |action: &Action| match action {
+        Action::ScheduleTask(ScheduleTask { run_at: Some(_), .. }) => "action.schedule_task",
+        Action::ScheduleTask(ScheduleTask { run_at: None, .. }) => "action.schedule_task.bare",
+        Action::AskUserQuestion(AskUserQuestion { allow_freeform: true, .. }) => "action.ask_user_question",
+        Action::AskUserQuestion(AskUserQuestion { allow_freeform: false, .. }) => "action.ask_user_question.bare",
+        Action::SkillInstall(_) => "action.skill_install",
+        Action::Change { .. } => "in `changes`",
+    };
+    samples.into_iter().map(|sample| self::action(name(&sample), sample)).collect()
+}
+
+fn changes() -> Vec<Shape> {
+    let change = |kind: &ChangeKind| {
+        let payload = match kind {
+            ChangeKind::Persona => r#"{"instructions":"Answer briefly."}"#,
+            ChangeKind::EnabledTools => r#"{"tools":["read_file","search_files"]}"#,
+            ChangeKind::Packages => r#"{"apt":["ripgrep"],"npm":[]}"#,
+            ChangeKind::Wiring => r#"{"engage":"mention"}"#,
+            ChangeKind::Permissions => r#"{"members":["loopback:alice"]}"#,
+            ChangeKind::Mounts => r#"{"mounts":[{"source":"/srv/papers"}]}"#,
+            ChangeKind::CreateAgent => r#"{"enabled_tools":["read_file"],"name":"researcher"}"#,
+            ChangeKind::McpAccess => r#"{"server":"calendar","tools":["list_events"]}"#,
+            ChangeKind::McpRegister => r#"{"name":"calendar","url":"https://calendar.example"}"#,
+        };
+        let payload = Payload(serde_json::from_str(payload).expect("an object"));
+        let sample = Action::Change { kind: *kind, payload, reason: "it was asked for".to_owned() };
+        action(&format!("action.{kind}"), sample)
+    };
+    ChangeKind::ALL.iter().map(change).collect()
+}
+
+#[test]
+fn a_frame_is_its_length_and_its_golden_bytes() {
+    use ironclaw_contract::seam::socket;
+    let request = Request::Items { after_seq: 0 };
+    assert_eq!(socket::frame(&request).expect("fits"), b"\x00\x00\x00\x1d{\"ask\":\"items\",\"after_seq\":0}");
+    assert_eq!(ironclaw_contract::seam::link::BELL, 0x21);
+}
