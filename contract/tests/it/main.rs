@@ -1,5 +1,6 @@
 //! The seam from outside: both queues through real encrypted files, and everything about it that is frozen.
 
+mod canonical;
 mod frozen;
 mod golden;
 mod queues;
