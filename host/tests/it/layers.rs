@@ -1,0 +1,433 @@
+//! Who may import whom: between the crates, and between the modules of the host, downward only.
+//!
+//! Reads the sources as text and compiles none of them; tests may reach wherever they like. The tables come first:
+//! a new import that they do not allow is either a mistake or a line here with its reason. Next: `docs/architecture.md`.
+
+mod source;
+
+use source::{Source, read, sources, workspace};
+use std::collections::BTreeSet;
+
+/// The modules of the host, lowest layer first. A module imports from the layers below its own.
+const LAYERS: &[&[&str]] = &[
+    &["refusal", "home", "observe", "sys", "failpoint"],
+    &["custody", "integrity", "tools"],
+    &["state"],
+    &["ledger"],
+    &["registry"],
+    &["items", "session", "turn", "model", "launcher", "jail", "reader", "preflight"],
+    &["channel", "identity", "routing", "inbox", "context", "calls", "delivery"],
+    &["pipeline"],
+    &["api"],
+    &["config", "audit", "daemon", "command", "main", "lib"],
+];
+
+/// Imports within a layer, each with its reason. One that nobody needs any more fails too.
+const BESIDE: &[(&str, &str, &str)] = &[
+    ("observe", "home", "the log lies in the home"),
+    ("integrity", "custody", "a sealer's keys are derived where all keys are"),
+    ("session", "items", "the projection into the inbound queue is made of recorded items"),
+    (
+        "jail",
+        "launcher",
+        "the jail's program reports its birth over the launcher's wire; the probe asks through a launcher",
+    ),
+    ("launcher", "jail", "a launcher makes what a spec says, and both speak the same wire"),
+    ("preflight", "jail", "it tries a whole jail, so it needs a spec and the inspection of the result"),
+    ("preflight", "launcher", "it tries the jail through a real launcher"),
+    ("identity", "channel", "what a channel received is what is authenticated"),
+    ("routing", "identity", "only what is authenticated is routed"),
+    ("inbox", "routing", "only what is routed is recorded"),
+    ("context", "calls", "the model is shown what became of its earlier calls"),
+    ("delivery", "context", "a reply is the text of a recorded output"),
+    ("audit", "config", "the offline verifier finds the state by the same settings as the daemon"),
+    ("daemon", "config", "the daemon is started with the settings that were read"),
+    ("command", "audit", "the command line picks what runs"),
+    ("command", "config", "the command line picks what runs"),
+    ("command", "daemon", "the command line picks what runs"),
+    ("main", "command", "a program is its command line"),
+];
+
+/// One crate, and what it may know of the others.
+struct Crate {
+    directory: &'static str,
+    own_name: &'static str,
+    /// Modules of the contract that it may name.
+    contract: &'static [&'static str],
+    /// Words that its sources must not hold, with the reason.
+    never: &'static [(&'static str, &'static str)],
+    /// Whether it may read the environment.
+    environment: bool,
+    /// Packages of the workspace that its Cargo.toml may name.
+    packages: &'static [&'static str],
+}
+
+const CRATES: &[Crate] = &[
+    Crate {
+        directory: "contract",
+        own_name: "ironclaw_contract",
+        contract: &[],
+        never: &[],
+        environment: false,
+        packages: &[],
+    },
+    Crate {
+        directory: "host",
+        own_name: "ironclaw_host",
+        contract: &["canonical", "ids", "ledger_entry", "operator", "seam"],
+        never: &[
+            ("InboundReader", "the sandbox's end of the inbound queue"),
+            ("OutboundWriter", "the sandbox's end of the outbound queue"),
+        ],
+        environment: true,
+        packages: &["ironclaw-contract"],
+    },
+    Crate {
+        directory: "sandbox",
+        own_name: "ironclaw_sandbox",
+        contract: &["ids", "canonical", "seam"],
+        never: &[
+            ("InboundWriter", "the host's end of the inbound queue"),
+            ("OutboundReader", "the host's end of the outbound queue"),
+            ("operator", "the operator's side is not a sandbox's to name"),
+        ],
+        environment: false,
+        packages: &["ironclaw-contract"],
+    },
+    Crate {
+        directory: "ironctl",
+        own_name: "ironctl",
+        contract: &["operator"],
+        never: &[],
+        environment: true,
+        packages: &["ironclaw-contract"],
+    },
+];
+
+/// Crates of ours by the name that a path starts with.
+const OURS: &[&str] = &["ironclaw_contract", "ironclaw_host", "ironclaw_sandbox", "ironctl"];
+
+/// Where a database may be opened in the host.
+const OPENS_DATABASES: &str = "state";
+
+#[test]
+fn every_import_is_allowed() {
+    let mut complaints = Vec::new();
+    let mut used = BTreeSet::new();
+    for owner in CRATES {
+        for (file, source) in sources(owner.directory) {
+            let source = Source::of(&file, &source);
+            complaints.extend(check_crate(owner, &source));
+            if owner.directory == "host" {
+                complaints.extend(check_layers(&source, &mut used));
+                complaints.extend(check_databases(&source));
+            }
+        }
+        let manifest = read(&workspace().join(owner.directory).join("Cargo.toml"));
+        complaints.extend(check_manifest(owner, &manifest));
+    }
+    for (from, to, reason) in BESIDE {
+        if !used.contains(&(*from, *to)) {
+            complaints.push(format!("BESIDE allows {from} → {to} ({reason}), and nobody needs it: delete the line"));
+        }
+    }
+    assert!(complaints.is_empty(), "\n  {}\n", complaints.join("\n  "));
+}
+
+#[test]
+fn every_module_of_the_host_has_one_layer() {
+    let declared: BTreeSet<String> =
+        Source::of("host/src/lib.rs", &read(&workspace().join("host/src/lib.rs"))).modules();
+    let files = BTreeSet::from(["main".to_owned(), "lib".to_owned()]);
+    let declared: BTreeSet<String> = declared.union(&files).cloned().collect();
+    let placed: Vec<String> = LAYERS.iter().flat_map(|layer| layer.iter().map(|name| (*name).to_owned())).collect();
+    let distinct: BTreeSet<String> = placed.iter().cloned().collect();
+    assert_eq!(placed.len(), distinct.len(), "a module stands in two layers");
+    let homeless: Vec<_> = declared.difference(&distinct).collect();
+    let gone: Vec<_> = distinct.difference(&declared).collect();
+    assert!(
+        homeless.is_empty() && gone.is_empty(),
+        "without a layer: {homeless:?}; in LAYERS but not in lib.rs: {gone:?}"
+    );
+}
+
+#[test]
+fn the_map_of_the_code_names_only_files_that_exist() {
+    let document = read(&workspace().join("docs/architecture.md"));
+    let files = files_of_the_map(&document).expect("docs/architecture.md");
+    let missing: Vec<_> = files.into_iter().filter(|file| !workspace().join(file).exists()).collect();
+    assert!(missing.is_empty(), "docs/architecture.md, \"{MAP}\", names what does not exist: {missing:?}");
+}
+
+fn layer(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&module))
+}
+
+/// Imports inside the host.
+fn check_layers(source: &Source, used: &mut BTreeSet<(&'static str, &'static str)>) -> Vec<String> {
+    let from = source.module.first().map_or("lib", String::as_str);
+    let Some(own) = layer(from) else { return vec![format!("{}: {from} has no layer", source.file)] };
+    let mut complaints = BTreeSet::new();
+    for to in source.crate_imports() {
+        // A name that the crate's root itself defines: there is none beside the modules.
+        let Some(other) = layer(&to) else {
+            complaints.insert(format!("{}: imports crate::{to}, which is no module with a layer", source.file));
+            continue;
+        };
+        if to == from || other < own {
+            continue;
+        }
+        match BESIDE.iter().find(|(a, b, _)| *a == from && *b == to) {
+            Some((a, b, _)) if other == own => drop(used.insert((a, b))),
+            _ if other == own => {
+                complaints.insert(format!(
+                    "{}: {from} imports {to} beside it; say why in BESIDE, or turn it round",
+                    source.file
+                ));
+            }
+            _ => {
+                complaints
+                    .insert(format!("{}: {from} (layer {own}) imports {to} (layer {other}) above it", source.file));
+            }
+        }
+    }
+    complaints.into_iter().collect()
+}
+
+/// Imports between the crates, and words that a crate must not hold.
+fn check_crate(owner: &Crate, source: &Source) -> Vec<String> {
+    let mut complaints = BTreeSet::new();
+    for path in &source.paths {
+        let Some(root) = path.first().filter(|root| OURS.contains(&root.as_str())) else { continue };
+        let second = path.get(1).map_or("", String::as_str);
+        if root == owner.own_name {
+            continue;
+        }
+        if root != "ironclaw_contract" {
+            // A variable or a word of the same name stands alone.
+            if path.len() > 1 {
+                complaints
+                    .insert(format!("{}: {} imports {root}; nothing depends on it", source.file, owner.directory));
+            }
+        } else if !owner.contract.contains(&second) {
+            complaints.insert(format!("{}: {} may not import {}", source.file, owner.directory, path.join("::")));
+        }
+    }
+    for (word, reason) in owner.never {
+        if source.words.contains(*word) {
+            complaints.insert(format!("{}: {} never names {word}: {reason}", source.file, owner.directory));
+        }
+    }
+    if !owner.environment {
+        for path in &source.paths {
+            let read = path.windows(2).any(|pair| pair[0] == "env" && (pair[1].starts_with("var") || pair[1] == "*"));
+            if read {
+                complaints.insert(format!("{}: {} never reads the environment", source.file, owner.directory));
+            }
+        }
+    }
+    complaints.into_iter().collect()
+}
+
+/// Whoever opens a database: `state`, and nobody else.
+fn check_databases(source: &Source) -> Vec<String> {
+    let opens = |path: &Vec<String>| path.windows(2).any(|pair| pair[0] == "Connection" && pair[1].starts_with("open"));
+    if source.module.first().is_some_and(|module| module == OPENS_DATABASES) || !source.paths.iter().any(opens) {
+        return Vec::new();
+    }
+    vec![format!("{}: opens a database; only {OPENS_DATABASES} does", source.file)]
+}
+
+/// The packages of the workspace that a Cargo.toml names.
+fn check_manifest(owner: &Crate, manifest: &str) -> Vec<String> {
+    let mut section = "";
+    let mut complaints = Vec::new();
+    for line in manifest.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+        if let Some(name) = line.strip_prefix('[') {
+            section = name.trim_end_matches(']');
+        }
+        let named =
+            ["ironclaw-contract", "ironclaw-host", "ironclaw-sandbox", "ironctl"].into_iter().filter(|package| {
+                let key = section.contains("dependencies") && line.split(['=', '.', ' ']).next() == Some(package);
+                let table = line.starts_with('[') && section.contains("dependencies") && section.ends_with(package);
+                let renamed = section.contains("dependencies") && line.contains(&format!("package = \"{package}\""));
+                key || table || renamed
+            });
+        for package in named.filter(|package| !owner.packages.contains(package)) {
+            complaints.push(format!("{}/Cargo.toml: depends on {package}", owner.directory));
+        }
+    }
+    complaints
+}
+
+/// Heading of the section in `docs/architecture.md`.
+const MAP: &str = "Where a change goes";
+
+/// The file paths in the last column of the table in that section.
+fn files_of_the_map(document: &str) -> Result<Vec<String>, String> {
+    let is_heading = |line: &&str| line.starts_with('#');
+    let mut lines = document.lines().skip_while(|line| !(is_heading(line) && line.contains(MAP)));
+    lines.next().ok_or_else(|| format!("there is no section \"{MAP}\""))?;
+    let rows: Vec<&str> =
+        lines.take_while(|line| !is_heading(line)).filter(|line| line.trim_start().starts_with('|')).skip(2).collect();
+    let mut files = Vec::new();
+    for row in rows {
+        let last = row.trim().trim_matches('|').rsplit('|').next().expect("split gives at least one part");
+        let named: Vec<&str> = last.split('`').skip(1).step_by(2).collect();
+        if named.is_empty() {
+            return Err(format!("a row of \"{MAP}\" names no file: {row}"));
+        }
+        files.extend(named.into_iter().map(str::to_owned));
+    }
+    if files.is_empty() { Err(format!("the section \"{MAP}\" has no table")) } else { Ok(files) }
+}
+
+/// What the rules for the host say about one small file.
+fn host(file: &str, text: &str) -> String {
+    let source = Source::of(file, text);
+    let mut complaints = check_layers(&source, &mut BTreeSet::new());
+    complaints.extend(check_databases(&source));
+    complaints.extend(check_crate(&CRATES[1], &source));
+    complaints.join("\n")
+}
+
+fn other(number: usize, text: &str) -> String {
+    check_crate(&CRATES[number], &Source::of(&format!("{}/src/x.rs", CRATES[number].directory), text)).join("\n")
+}
+
+#[test]
+fn an_upward_import_is_seen_however_it_is_written() {
+    for text in [
+        "use crate::pipeline;",
+        "use crate::pipeline::Core;",
+        "use crate::{home, pipeline::{self, Core}};",
+        "use crate::{home::{Home, Error as E}, pipeline};",
+        "pub use crate :: pipeline :: Core ;",
+        "use ::ironclaw_host::pipeline::Core;",
+        "fn f() { let x = crate::pipeline::accept(1); }",
+        "fn f(x: &dyn Fn(crate::pipeline::Core) -> u8) {}",
+        "fn f() -> Vec<crate::pipeline::Core> { Vec::<crate::pipeline::Core>::new() }",
+        "macro_rules! m { () => { $crate::pipeline::x() } }",
+        "use super::pipeline::Core;",
+        "mod inner { use super::super::pipeline; }",
+        "mod inner { fn f() { super::super::pipeline::x() } }",
+        "fn f() { let c = '\"'; } use crate::pipeline;",
+        "fn f<'a>(x: &'a str) {} use crate::pipeline; // it's",
+        "const T: &str = r#\"a \" b\"#; use crate::pipeline;",
+        "const T: char = '\\''; use crate::pipeline;",
+        "#[cfg(test)] mod tests { use crate::api; } use crate::pipeline;",
+        "#[cfg(test)] use crate::api; use crate::pipeline;",
+    ] {
+        let complaint = host("host/src/state.rs", text);
+        assert!(complaint.contains("state (layer 2) imports pipeline (layer 7) above it"), "{text}: {complaint:?}");
+        assert!(!complaint.contains("imports api"), "{text}: {complaint:?}");
+    }
+    let deep = "use super::super::pipeline::Core;";
+    assert!(host("host/src/state/migrations.rs", deep).contains("imports pipeline"));
+    assert!(host("host/src/state/migrations.rs", "use super::pipeline;").is_empty(), "its own parent's child");
+    assert!(host("host/src/state.rs", "use crate::*;").contains("crate::*"));
+    assert!(host("host/src/state.rs", "use super::*;").contains("crate::*"));
+    assert!(host("host/src/state.rs", "use crate as everything;").contains("crate::*"));
+    assert!(host("host/src/state.rs", "use crate::unheard_of::X;").contains("unheard_of"));
+    assert!(host("host/src/unheard_of.rs", "").contains("no layer"));
+}
+
+#[test]
+fn an_import_beside_is_refused_unless_it_is_listed() {
+    assert!(host("host/src/turn.rs", "use crate::model::X;").contains("turn imports model beside it"));
+    assert!(host("host/src/calls.rs", "use crate::context::X;").contains("beside it"), "listed the other way round");
+    assert!(host("host/src/context.rs", "use crate::calls::X;").is_empty());
+}
+
+#[test]
+fn what_goes_down_or_is_only_said_is_allowed() {
+    for text in [
+        "use crate::state::{self, Tx};",
+        "use crate::turn::X; use super::home; mod inner { use super::Y; }",
+        "//! See crate::pipeline::Core.\n/* crate::pipeline /* nested */ crate::api */",
+        "const T: &str = \"crate::pipeline \\\" crate::api\"; const U: &[u8] = br##\"crate::api\"# \"##;",
+        "pub(in crate::pipeline) fn f() {} pub(crate) struct S;",
+        "#[cfg(test)]\nmod tests { use crate::pipeline::X; fn f() { rusqlite::Connection::open(1); } }",
+        "#[test]\nfn t() { crate::pipeline::x(); }",
+    ] {
+        assert_eq!(host("host/src/turn.rs", text), "", "{text}");
+    }
+    assert_eq!(host("host/src/turn/tests.rs", "use crate::pipeline::X;"), "");
+    assert_eq!(host("host/src/main.rs", "use ironclaw_host::pipeline;"), "");
+    assert!(host("host/src/bin/other.rs", "use ironclaw_host::daemon;").contains("main imports daemon beside it"));
+}
+
+#[test]
+fn only_state_opens_a_database() {
+    for text in [
+        "fn f() { rusqlite::Connection::open(path) }",
+        "use rusqlite::Connection; fn f() { Connection::open_with_flags(path, flags) }",
+        "fn f() { Connection::open_in_memory() }",
+    ] {
+        assert!(host("host/src/ledger.rs", text).contains("opens a database"), "{text}");
+        assert_eq!(host("host/src/state.rs", text), "");
+        assert_eq!(host("host/src/state/migrations.rs", text), "");
+    }
+}
+
+#[test]
+fn a_crate_knows_only_what_the_table_says() {
+    let [contract, host, sandbox, ironctl] = [0, 1, 2, 3];
+    for (owner, text) in [
+        (contract, "use ironclaw_host::state;"),
+        (contract, "fn f() { ironctl::run() }"),
+        (contract, "fn f() { std::env::var(\"HOME\") }"),
+        (contract, "use std::env::{args, var_os};"),
+        (contract, "use std::env; fn f() { env::vars() }"),
+        (host, "use ironclaw_sandbox::agent::Agent;"),
+        (host, "use ironclaw_contract::seam::inbound::InboundReader;"),
+        (sandbox, "use ironclaw_contract::operator::NewAgent;"),
+        (sandbox, "use ironclaw_contract::{ids, ledger_entry};"),
+        (sandbox, "use ironclaw_contract::*;"),
+        (sandbox, "use ironclaw_contract as c;"),
+        (sandbox, "use ironclaw_contract::seam::inbound::{InboundReader, InboundWriter as W};"),
+        (sandbox, "use ironclaw_contract::seam::outbound; fn f(x: outbound::OutboundReader) {}"),
+        (sandbox, "use std::env::*;"),
+        (ironctl, "use ironclaw_contract::seam::limits;"),
+        (ironctl, "fn f() -> ironclaw_contract::canonical::Digest {}"),
+        (ironctl, "use ironclaw_host::daemon;"),
+    ] {
+        assert!(!other(owner, text).is_empty(), "{text}");
+    }
+    for (owner, text) in [
+        (host, "use ironclaw_contract::{operator::Run, seam::inbound::InboundWriter}; fn f() { std::env::var(\"X\") }"),
+        (
+            sandbox,
+            "use ironclaw_contract::{canonical, ids::CallId, seam::inbound::InboundReader}; use ironclaw_sandbox::launch;",
+        ),
+        (sandbox, "// InboundWriter is the host's, operator too\nfn f() { std::env::args() }"),
+        (ironctl, "use ironclaw_contract::operator::{self, Run};"),
+    ] {
+        assert_eq!(other(owner, text), "", "{text}");
+    }
+}
+
+#[test]
+fn nothing_depends_on_host_or_sandbox() {
+    let [contract, host, sandbox, ironctl] = [0, 1, 2, 3].map(|number| &CRATES[number]);
+    for (owner, manifest) in [
+        (contract, "[dependencies]\nironclaw-host.workspace = true"),
+        (contract, "[dev-dependencies]\nironclaw-sandbox = { path = \"../sandbox\" }"),
+        (host, "[dev-dependencies]\nironclaw-sandbox = { path = \"../sandbox\" }"),
+        (sandbox, "[target.'cfg(unix)'.dependencies.ironclaw-host]\npath = \"../host\""),
+        (ironctl, "[build-dependencies]\nhost = { package = \"ironclaw-host\", path = \"../host\" }"),
+    ] {
+        assert_eq!(check_manifest(owner, manifest).len(), 1, "{manifest}");
+    }
+    let own = "[package]\nname = \"ironclaw-host\"\n[dependencies]\nironclaw-contract = { workspace = true }\n# ironclaw-sandbox";
+    assert!(check_manifest(host, own).is_empty());
+}
+
+#[test]
+fn a_map_without_files_is_refused() {
+    let document = "# A\n## Where a change goes\n\n| to | do | look |\n|--|--|--|\n| a | b | `x/y.rs`, `z.md` |\n## B\n| c | d | e |";
+    assert_eq!(files_of_the_map(document), Ok(vec!["x/y.rs".to_owned(), "z.md".to_owned()]));
+    assert!(files_of_the_map("# A").is_err());
+    assert!(files_of_the_map("## Where a change goes\ntext\n## B\n| a | `b` |").is_err());
+    assert!(files_of_the_map("## Where a change goes\n| a | b |\n|--|--|\n| a | b |").is_err());
+}
