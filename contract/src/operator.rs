@@ -331,6 +331,9 @@ pub struct Why {
     pub message: MessageView,
     /// Its stages, oldest first.
     pub stages: Vec<Stage>,
+    /// What the agent's own process says of its progress; its word, without authority.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub progress: Vec<String>,
     /// One sentence that sums it up.
     pub summary: String,
 }

@@ -24,7 +24,12 @@ pub enum Action {
         reason: String,
     },
     /// Install a skill, by name only; the host resolves it.
-    SkillInstall(SkillInstall),
+    SkillInstall {
+        /// Which.
+        skill: SkillInstall,
+        /// Why, in the agent's words.
+        reason: String,
+    },
 }
 
 /// A prompt for later; never a command.
@@ -110,7 +115,7 @@ impl Action {
             Self::ScheduleTask(_) => "schedule_task",
             Self::AskUserQuestion(_) => "ask_user_question",
             Self::Change { kind, .. } => kind.name(),
-            Self::SkillInstall(_) => "skill_install",
+            Self::SkillInstall { .. } => "skill_install",
         }
     }
 
@@ -131,7 +136,7 @@ impl Action {
             "ask_user_question" => Self::AskUserQuestion(serde_json::from_value(flat(value)).map_err(shape)?),
             "skill_install" => {
                 let envelope: Envelope<SkillInstall> = serde_json::from_value(value).map_err(shape)?;
-                Self::SkillInstall(envelope.payload)
+                Self::SkillInstall { skill: envelope.payload, reason: envelope.reason }
             }
             other => {
                 let Ok(kind) = other.parse::<ChangeKind>() else {
@@ -156,7 +161,9 @@ impl Action {
         match self {
             Self::ScheduleTask(task) => with_name(serde_json::json!(task)),
             Self::AskUserQuestion(question) => with_name(serde_json::json!(question)),
-            Self::SkillInstall(skill) => with_name(serde_json::json!({ "payload": skill, "reason": "" })),
+            Self::SkillInstall { skill, reason } => {
+                with_name(serde_json::json!({ "payload": skill, "reason": reason }))
+            }
             Self::Change { payload, reason, .. } => {
                 with_name(serde_json::json!({ "payload": payload, "reason": reason }))
             }
@@ -180,7 +187,8 @@ impl Action {
                 question.options.iter().try_for_each(|option| within("options", option.len(), 1, NAME_BYTES_MAX))
             }
             Self::Change { reason, .. } => within("reason", reason.len(), 0, REASON_BYTES_MAX),
-            Self::SkillInstall(skill) => {
+            Self::SkillInstall { skill, reason } => {
+                within("reason", reason.len(), 0, REASON_BYTES_MAX)?;
                 within("skill", skill.skill.len(), 1, NAME_BYTES_MAX)?;
                 within("version", skill.version.len(), 1, NAME_BYTES_MAX)
             }
@@ -225,7 +233,10 @@ mod tests {
                 options: vec!["a".into()],
                 allow_freeform: true,
             }),
-            Action::SkillInstall(SkillInstall { skill: "s".into(), version: "1.0.0".into() }),
+            Action::SkillInstall {
+                skill: SkillInstall { skill: "s".into(), version: "1.0.0".into() },
+                reason: "r".into(),
+            },
         ];
         actions.extend(ChangeKind::ALL.iter().map(|&kind| Action::Change {
             kind,

@@ -4,7 +4,9 @@
 
 /// Bytes of the body of a message, an output or a result.
 pub const BODY_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of a frame on the link or a socket, without its length prefix.
+/// Bytes of a frame of the handshake on the link, without its length prefix.
+pub const HANDSHAKE_BYTES_MAX: usize = 4 * 1024;
+/// Bytes of a frame on a socket, without its length prefix.
 pub const FRAME_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of the content of an outbound row: an action with its payload, or the name of an output.
 pub const ROW_BYTES_MAX: usize = 256 * 1024;

@@ -53,7 +53,7 @@ CREATE TABLE session_routing (
 ) STRICT;
 CREATE TABLE delivered (
   message_out_id TEXT PRIMARY KEY NOT NULL,
-  status TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('delivered','unknown','failed')),
   delivered_at INTEGER NOT NULL
 ) STRICT;
 ";

@@ -19,6 +19,7 @@ use axum::{Extension, Json};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{HistoryLine, MessageView, NewMessage, Recorded, Stage, Why};
 use ironclaw_contract::seam::message::Author;
+use ironclaw_contract::seam::outbound::Progress;
 use ironclaw_contract::seam::seal::ItemKind;
 use serde::Deserialize;
 use std::convert::Infallible;
@@ -157,7 +158,19 @@ pub async fn why(
     let view = look(&api, id).await?;
     let stages = stages(&api, id, None).await?;
     let summary = sum_up(&view, &stages);
-    Ok(Json(Why { message: view, stages, summary }))
+    let progress = progress(&api, &view);
+    Ok(Json(Why { message: view, stages, progress, summary }))
+}
+
+/// What the sandbox says of this message and its turn, as it says it.
+fn progress(api: &Api, view: &MessageView) -> Vec<String> {
+    let shown = view.session_id.parse().ok().and_then(|session| api.pipeline.shown(session));
+    let says = |note: &Progress| {
+        let about_message = note.key == view.message_id;
+        let about_turn = view.turn_id.as_ref().is_some_and(|turn| note.value.contains(turn.as_str()));
+        (about_message || about_turn).then(|| format!("{} {} at {}", note.key, note.value, ledger::rfc3339(note.at)))
+    };
+    shown.map(|shown| shown.progress.iter().filter_map(says).collect()).unwrap_or_default()
 }
 
 fn sum_up(view: &MessageView, stages: &[Stage]) -> String {

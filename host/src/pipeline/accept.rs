@@ -42,6 +42,8 @@ struct Outbound {
     seq: u64,
     digest: Digest,
     turn: String,
+    in_reply_to: Option<String>,
+    address: [Option<String>; 3],
     says: Says,
 }
 
@@ -71,7 +73,8 @@ fn parse(row: RawRow) -> Result<Outbound, String> {
         Ok(Kind::Task | Kind::Webhook) => Says::Nothing(format!("a row of kind {} comes from the host only", row.kind)),
         Err(_) => Says::Nothing("a row of an unknown kind".to_owned()),
     };
-    Ok(Outbound { id, seq: row.seq, digest, turn: row.turn, says })
+    let address = [row.channel_type, row.platform_id, row.thread_id];
+    Ok(Outbound { id, seq: row.seq, digest, turn: row.turn, in_reply_to: row.in_reply_to, address, says })
 }
 
 /// Takes one row above the cursor: copies its digest, moves the cursor, and does what it may.
@@ -108,6 +111,9 @@ pub fn accept(
     let Some(open) = open.filter(|open| open.id.to_string() == row.turn) else {
         return refuse(tx, core, session, &row, None, "it belongs to no open turn");
     };
+    if let Some(why) = misaddressed(tx, session, &open, &row)? {
+        return refuse(tx, core, session, &row, Some(&open), why);
+    }
     match &row.says {
         Says::Reply(item) => reply(tx, core, session, key, &open, &row, *item),
         Says::End(reason) => {
@@ -119,6 +125,28 @@ pub fn accept(
         Says::Send { call } => called(tx, core, session, key, &open, &row, call.as_deref(), None),
         Says::Nothing(why) => refuse(tx, core, session, &row, Some(&open), why),
     }
+}
+
+/// Where a row goes is the session's origin, and what it answers is a message of its turn; a row that says otherwise is wrong.
+fn misaddressed(
+    tx: &Tx<'_>,
+    session: &Session,
+    open: &Turn,
+    row: &Outbound,
+) -> Result<Option<&'static str>, state::Error> {
+    let origin = &session.origin;
+    let thread = Some(origin.thread_id.clone()).filter(|thread| !thread.is_empty());
+    let routing = [Some(origin.channel.clone()), Some(origin.platform_id.clone()), thread];
+    if row.address.iter().any(Option::is_some) && row.address != routing {
+        return Ok(Some("it is addressed to another place than its session's origin"));
+    }
+    if let Some(answered) = &row.in_reply_to {
+        let messages = turn::messages_of(tx, open.id)?;
+        if !messages.iter().any(|message| message.to_string() == *answered) {
+            return Ok(Some("it answers a message that is not of its turn"));
+        }
+    }
+    Ok(None)
 }
 
 /// Digests of taken rows are kept for this many numbers, to know a changed one.

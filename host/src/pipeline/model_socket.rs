@@ -205,8 +205,8 @@ impl Server {
         })?;
         let whole =
             output.text.len() + output.calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum::<usize>();
-        if whole > BODY_BYTES_MAX / 2 {
-            return Err(format!("the output of {whole} bytes is over the limit of {}", BODY_BYTES_MAX / 2));
+        if whole > BODY_BYTES_MAX {
+            return Err(format!("the output of {whole} bytes is over the limit of {}", BODY_BYTES_MAX));
         }
         if output.calls.len() > OUTPUT_CALLS_MAX {
             return Err(format!("the output has {} calls, over the limit of {OUTPUT_CALLS_MAX}", output.calls.len()));
@@ -300,8 +300,8 @@ impl Server {
         ok: bool,
         text: String,
     ) -> Result<Result<Response, Refused>, Error> {
-        if text.len() > BODY_BYTES_MAX / 2 {
-            let message = format!("a result of {} bytes is over the limit of {}", text.len(), BODY_BYTES_MAX / 2);
+        if text.len() > BODY_BYTES_MAX {
+            let message = format!("a result of {} bytes is over the limit of {}", text.len(), BODY_BYTES_MAX);
             return Ok(Err(Refused { code: RefusalCode::Frame, message }));
         }
         let text = lookalike::neutralise(&text).into_owned();

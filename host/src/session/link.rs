@@ -4,7 +4,7 @@
 
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::seam::crypt::SessionKey;
-use ironclaw_contract::seam::limits::HELLO_MS_MAX;
+use ironclaw_contract::seam::limits::{HANDSHAKE_BYTES_MAX, HELLO_MS_MAX};
 use ironclaw_contract::seam::link::{BELL, FromSandbox, Hello, TurnLimits, Welcome};
 use ironclaw_contract::seam::{fingerprint, socket};
 use std::io;
@@ -12,9 +12,6 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use zeroize::Zeroize;
-
-/// Bytes of a frame before the bells; a hello is far smaller.
-const HANDSHAKE_BYTES_MAX: usize = 4096;
 
 /// Why a handshake failed.
 #[derive(Debug, thiserror::Error)]

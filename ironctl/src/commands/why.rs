@@ -34,5 +34,8 @@ pub fn print(out: Output, why: Why) -> Result<(), Error> {
     let rows =
         why.stages.into_iter().map(|stage| [clock::time_of_day(&stage.at), stage.stage, stage.outcome, stage.reason]);
     out.table(["TIME", "STAGE", "OUTCOME", "REASON"], rows)?;
+    for note in &why.progress {
+        out.line(format!("the agent's process says: {note}"))?;
+    }
     out.line(why.summary)
 }

@@ -178,6 +178,7 @@ fn messages() -> Vec<Shape> {
     let why = Why {
         message: delivered(),
         stages: vec![stage()],
+        progress: vec!["msg_01ka0000000000000000000000 processing at 2026-11-21T10:00:00.000Z".to_owned()],
         summary: "it was answered and the answer arrived".to_owned(),
     };
     let refused = Stage { outcome: "refused".to_owned(), reason: "it belongs to no open turn".to_owned(), ..stage() };

@@ -319,14 +319,17 @@ fn actions() -> Vec<Shape> {
             options: vec![],
             allow_freeform: false,
         }),
-        Action::SkillInstall(SkillInstall { skill: "weather".to_owned(), version: "1.2.0".to_owned() }),
+        Action::SkillInstall {
+            skill: SkillInstall { skill: "weather".to_owned(), version: "1.2.0".to_owned() },
+            reason: "people ask for it".to_owned(),
+        },
     ];
     let name = |action: &Action| match action {
         Action::ScheduleTask(ScheduleTask { run_at: Some(_), .. }) => "action.schedule_task",
         Action::ScheduleTask(ScheduleTask { run_at: None, .. }) => "action.schedule_task.bare",
         Action::AskUserQuestion(AskUserQuestion { allow_freeform: true, .. }) => "action.ask_user_question",
         Action::AskUserQuestion(AskUserQuestion { allow_freeform: false, .. }) => "action.ask_user_question.bare",
-        Action::SkillInstall(_) => "action.skill_install",
+        Action::SkillInstall { .. } => "action.skill_install",
         Action::Change { .. } => "in `changes`",
     };
     samples.into_iter().map(|sample| self::action(name(&sample), sample)).collect()
