@@ -102,7 +102,7 @@ mod inbound {
             seq += 2;
             let message = message(seq);
             let projected = writer.project(|inbound| {
-                inbound.forget_before(seq)?;
+                inbound.clear()?;
                 inbound.message(&message)
             });
             projected.expect("projected");

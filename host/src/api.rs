@@ -8,6 +8,7 @@ mod chat;
 mod sessions;
 mod status;
 
+use crate::ledger::Entry;
 use crate::pipeline::Pipeline;
 use crate::refusal::{Fault, Refusal};
 use axum::Router;
@@ -19,12 +20,16 @@ use ironclaw_contract::operator::Failure;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use tokio::net::UnixListener;
 use tokio::sync::watch;
 
 /// Bytes of a request: the largest message with its files, in JSON.
 const REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Refused requests are noted in the ledger at most this often.
+const REFUSAL_NOTED_EVERY: Duration = Duration::from_secs(10);
 
 /// `[api]`
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -40,6 +45,7 @@ pub struct Api {
     pipeline: Pipeline,
     about: Arc<About>,
     stop: watch::Sender<bool>,
+    refused: Arc<Mutex<Option<Instant>>>,
 }
 
 /// What the daemon knows of itself.
@@ -53,7 +59,23 @@ pub struct About {
 impl Api {
     /// An API over a pipeline; `stop` is set when somebody asks the daemon to stop.
     pub fn new(pipeline: Pipeline, about: About, stop: watch::Sender<bool>) -> Self {
-        Self { pipeline, about: Arc::new(about), stop }
+        Self { pipeline, about: Arc::new(about), stop, refused: Arc::default() }
+    }
+
+    /// Puts into the ledger that somebody was not let in; once in a while, so that nobody fills it by knocking.
+    async fn note_refusal(&self) {
+        {
+            let mut last = self.refused.lock().expect("no holder panics");
+            if last.is_some_and(|last| last.elapsed() < REFUSAL_NOTED_EVERY) {
+                return;
+            }
+            *last = Some(Instant::now());
+        }
+        tracing::warn!("a request to the API was refused");
+        let note = self.pipeline.core().state.write(|tx| Entry::retract("api.refused").append(tx));
+        if let Err(error) = note.await {
+            tracing::error!(%error, "a refusal was not noted");
+        }
     }
 
     /// Serves until `stopped` says so; open requests are answered first.

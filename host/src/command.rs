@@ -82,6 +82,8 @@ enum ConfigCommand {
 
 /// The program: reads the command line, does it, and gives the exit code.
 pub fn main() -> ExitCode {
+    // Nothing that this program makes is for others to read, whatever the umask of whoever starts it.
+    nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
     let arguments = Arguments::parse();
     let json = match &arguments.command {
         Command::Run(at) | Command::Init(at) | Command::Config(ConfigCommand::Check(at)) => at.json,

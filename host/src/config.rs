@@ -54,11 +54,14 @@ pub const TEMPLATE: &str = "\
 [session]
 # idle_seconds = 300        # an idle agent's process ends after this long
 # launch_attempts_max = 5   # failed launches in a row before a session is parked
+# backoff_ms = 200          # wait after the first failed launch; twice as long after each further one
 
 [turn]
 # seconds_max = 300         # a turn that takes longer is ended with a notice
 # model_calls_max = 16      # requests to the model in one turn
 # tool_calls_max = 24       # tool calls in one turn
+# result_bytes_max = 4194304      # bytes of all results in one turn
+# context_bytes_max = 524288      # bytes of what one request to the model may name
 
 [jail]
 # uid_base = 1879048192     # started as root: each session gets a uid of its own from here on
@@ -118,8 +121,19 @@ pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
     {
         return refuse("jail.uid_base must be at least 65536, and the range must lie below 2^32");
     }
-    if config.turn.seconds_max == 0 || config.turn.model_calls_max == 0 {
-        return refuse("turn.seconds_max and turn.model_calls_max must be at least 1");
+    if !(1..=86_400).contains(&config.turn.seconds_max)
+        || config.turn.model_calls_max == 0
+        || config.turn.tool_calls_max == 0
+    {
+        return refuse(
+            "turn.seconds_max must be 1 to 86400, and turn.model_calls_max and turn.tool_calls_max at least 1",
+        );
+    }
+    if !(1..=2_592_000).contains(&config.session.idle_seconds) || config.session.backoff_ms > 60_000 {
+        return refuse("session.idle_seconds must be 1 to 2592000 (30 days), and session.backoff_ms at most 60000");
+    }
+    if config.session.launch_attempts_max == 0 {
+        return refuse("session.launch_attempts_max must be at least 1");
     }
     Ok(config)
 }

@@ -2,7 +2,7 @@
 //!
 //! A sandbox names items; their words come from the record, and system text from the host alone. Next: `model`.
 
-use crate::calls::Call;
+use crate::calls::{Call, ResultBody};
 use crate::custody::ContentKey;
 use crate::integrity::lookalike;
 use crate::integrity::seal::Sealer;
@@ -35,16 +35,6 @@ pub struct OutputBody {
     pub calls: Vec<Call>,
 }
 
-/// The body of a result item.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ResultBody {
-    /// Whether the tool did what was asked.
-    pub ok: bool,
-    /// What it says.
-    pub text: String,
-}
-
 /// Why a context is refused: what it is about, and a sentence.
 #[derive(Debug, Clone)]
 pub struct Refused {
@@ -67,7 +57,7 @@ pub enum Checked {
 
 /// Checks every part of a context, in a mode: sealed, of this session, in order, each once, the turn's own messages among them.
 ///
-/// Returns also what passed only because of the mode, for the ledger.
+/// All bodies together have at most twice `bytes_max` bytes. Returns also what passed only because of the mode, for the ledger.
 ///
 /// # Errors
 /// The inner error is the refusal of the first part that is not so.
@@ -77,6 +67,7 @@ pub fn check(
     own: &[ItemId],
     refs: &[Context],
     mode: Mode,
+    bytes_max: u64,
     sealer: &Sealer,
 ) -> Result<Result<(Vec<Checked>, Warnings), Refused>, state::Error> {
     let refuse = |code, message: String| Ok(Err(Refused { code, message }));
@@ -85,6 +76,7 @@ pub fn check(
     }
     let (mut checked, mut warnings) = (Vec::with_capacity(refs.len()), Vec::new());
     let mut last_seq = 0;
+    let mut bytes: u64 = 0;
     let mut seen = HashSet::new();
     for part in refs {
         let found = match part {
@@ -99,6 +91,7 @@ pub fn check(
                     return refuse(RefusalCode::Order, format!("{} stands out of order or twice", item.tuple.item));
                 }
                 last_seq = item.tuple.seq;
+                bytes += item.bytes;
                 seen.insert(item.tuple.item);
                 checked.push(Checked::Item(Box::new(item)));
             }
@@ -115,6 +108,10 @@ pub fn check(
                 }
             },
         }
+    }
+    // Twice, because a stored body is JSON text and may be longer than what the sandbox was told to count.
+    if bytes > 2 * bytes_max {
+        return refuse(RefusalCode::Budget, format!("the context has {bytes} bytes, over the limit of {bytes_max}"));
     }
     if let Some(missing) = own.iter().find(|item| !seen.contains(item)) {
         return refuse(RefusalCode::Order, format!("{missing} is a message of the turn and was left out"));

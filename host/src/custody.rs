@@ -91,7 +91,9 @@ impl MasterKey {
         let mut file = File::open(&path).map_err(fault)?;
         let metadata = file.metadata().map_err(fault)?;
         let mode = metadata.mode() & 0o7777;
-        if mode & 0o077 != 0 {
+        // systemd gives a credential to its service by an access list, which shows as rights of the group.
+        let others = if credential().as_ref() == Some(&path) { 0o037 } else { 0o077 };
+        if mode & others != 0 {
             return Err(Error::Mode { path, mode });
         }
         let mut bytes = [0; KEY_BYTES];

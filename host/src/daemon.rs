@@ -143,7 +143,7 @@ pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
         wrapping: master.wrapping_key(),
         endpoints: model::open(&config.model)?,
         launcher: Launcher::start(launcher).map_err(io("connect the launcher"))?,
-        loopback: Default::default(),
+        launches: tokio::sync::Semaphore::new(pipeline::LAUNCHES_MAX),
         home: home.clone(),
     };
     let launcher = core.launcher.clone();
@@ -279,9 +279,11 @@ fn runtime_directory(home: &Home) -> Result<PathBuf, Error> {
 fn listen(socket: &Path) -> Result<UnixListener, Error> {
     use std::os::unix::fs::PermissionsExt;
     let refuse = |source: std::io::Error| Error::Runtime { path: socket.to_owned(), why: source.to_string() };
-    match std::fs::remove_file(socket) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(refuse(error)),
-        _ => {}
+    use std::os::unix::fs::FileTypeExt;
+    match socket.symlink_metadata() {
+        Ok(found) if found.file_type().is_socket() => std::fs::remove_file(socket).map_err(refuse)?,
+        Ok(_) => return Err(refuse(std::io::Error::other("something that is no socket stands there"))),
+        Err(_) => {}
     }
     let listener = UnixListener::bind(socket).map_err(refuse)?;
     std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o600)).map_err(refuse)?;

@@ -127,6 +127,22 @@ pub fn receive(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), state::Error>
     Ok(())
 }
 
+/// Notes that a delivery cannot arrive; it is not tried again.
+pub fn fail(tx: &mut Tx<'_>, delivery: &Delivery, why: &'static str) -> Result<(), state::Error> {
+    let now = tx.now();
+    let sql = "UPDATE deliveries SET state = 'failed', attempts = attempts + 1, settled_at = ?2 WHERE id = ?1";
+    tx.db().prepare_cached(sql)?.execute(params![delivery.id.to_string(), now])?;
+    let entry = Entry::retract("delivery.failed")
+        .session(delivery.session)
+        .with("delivery", delivery.id.to_string())
+        .reason(why);
+    match delivery.turn {
+        Some(turn) => entry.turn(turn).append(tx)?,
+        None => entry.append(tx)?,
+    };
+    Ok(())
+}
+
 /// The delivery that answers a turn.
 pub fn of_turn(tx: &Tx<'_>, turn: TurnId) -> Result<Option<Delivery>, state::Error> {
     let sql = "SELECT * FROM deliveries WHERE turn_id = ?1 ORDER BY created_at DESC LIMIT 1";

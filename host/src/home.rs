@@ -196,7 +196,12 @@ pub fn write_private(path: &Path, contents: &[u8]) -> Result<(), Error> {
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         file.write_all(contents)?;
         file.sync_all()?;
-        fs::rename(&temporary, path)
+        fs::rename(&temporary, path)?;
+        // The name as well must outlive a power cut.
+        match path.parent() {
+            Some(directory) => fs::File::open(directory)?.sync_all(),
+            None => Ok(()),
+        }
     };
     write().map_err(fault)
 }

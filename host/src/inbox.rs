@@ -2,15 +2,17 @@
 //!
 //! Nothing reaches a model as anybody's words that did not pass here. Next: `turn`.
 
+use crate::channel::Received;
 use crate::custody::{self, WrappingKey};
 use crate::integrity::lookalike;
 use crate::integrity::seal::Sealer;
-use crate::items::Draft;
+use crate::items::{self, Draft};
 use crate::ledger::Entry;
 use crate::refusal::{Fault, Refusal};
 use crate::routing::Routed;
 use crate::session::store::{self, NewError, Session};
 use crate::state::{self, Tx, stored};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{MessageId, SessionId};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::message::{Author, Span};
@@ -31,6 +33,25 @@ pub struct Recorded {
 /// Why a message could not be recorded.
 pub type Error = NewError;
 
+/// Bytes of the platform's own id of an event.
+const EVENT_ID_BYTES_MAX: usize = 256;
+
+/// Refuses what no session should hear of: an empty message, one that is too long, an event id without end.
+pub fn check(received: &Received) -> Result<(), Refusal> {
+    let refuse = |code, text: String| Err(Refusal::new(Fault::Sender, code, text));
+    let bytes = received.text.len() + received.files.iter().map(|(_, text)| text.len()).sum::<usize>();
+    if received.text.trim().is_empty() && received.files.iter().all(|(_, text)| text.trim().is_empty()) {
+        return refuse("message_empty", "the message is empty".to_owned());
+    }
+    if bytes > BODY_BYTES_MAX {
+        return refuse("message_too_long", format!("the message is {bytes} bytes; at most {BODY_BYTES_MAX} fit"));
+    }
+    if received.event_id.as_ref().is_some_and(|id| id.is_empty() || id.len() > EVENT_ID_BYTES_MAX) {
+        return refuse("event_id", format!("an event id has 1 to {EVENT_ID_BYTES_MAX} bytes"));
+    }
+    Ok(())
+}
+
 /// Records a routed message.
 ///
 /// # Errors
@@ -43,11 +64,6 @@ pub fn record(
 ) -> Result<Result<Recorded, Refusal>, Error> {
     let (message, session) = (routed.message(), routed.session());
     let received = message.received();
-    if let Some(event) = &received.event_id
-        && let Some((message, session)) = of_event(tx, received.channel, &received.sender, event)?
-    {
-        return Ok(Ok(Recorded { message, session, again: true }));
-    }
     let mut spans = Vec::new();
     let mut body = String::new();
     let mut add = |author: Author, text: &str| {
@@ -57,17 +73,23 @@ pub fn record(
     };
     add(Author::Person { person: message.person().id }, &received.text);
     for (name, text) in &received.files {
-        add(Author::File { name: name.clone() }, text);
+        add(Author::File { name: file_name(name) }, text);
     }
     let refuse = |code, text: String| Ok(Err(Refusal::new(Fault::Sender, code, text)));
-    if body.trim().is_empty() {
-        return refuse("message_empty", "the message is empty".to_owned());
-    }
     if body.len() > BODY_BYTES_MAX {
         return refuse(
             "message_too_long",
             format!("the message is {} bytes; at most {BODY_BYTES_MAX} fit", body.len()),
         );
+    }
+    if let Some(event) = &received.event_id
+        && let Some((message, session)) = of_event(tx, received.channel, &received.sender, event)?
+    {
+        let recorded = items::find(tx, message.item())?.map(|item| item.tuple.digest);
+        if recorded != Some(Digest::of(body.as_bytes())) {
+            return refuse("event_reused", format!("event {event:?} was already received with another text"));
+        }
+        return Ok(Ok(Recorded { message, session, again: true }));
     }
     let id = MessageId::new();
     // A file is somebody's text that a person passed on, and taints what is made of the whole.
@@ -101,6 +123,12 @@ pub fn record(
         .with("digest", digest.to_string())
         .append(tx)?;
     Ok(Ok(Recorded { message: id, session: session.id, again: false }))
+}
+
+/// A file's name as a model is told it: one line, and nothing that looks like a wrapper.
+fn file_name(name: &str) -> String {
+    let line: String = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    lookalike::neutralise(&line).into_owned()
 }
 
 /// Records what the host has to tell a session outside a turn; it informs and opens no turn.

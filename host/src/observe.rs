@@ -7,7 +7,7 @@ use serde::Deserialize;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Mutex;
-use tracing_subscriber::fmt::writer::MakeWriterExt;
+use tracing_subscriber::fmt::writer::{BoxMakeWriter, MakeWriterExt};
 
 /// A log file of this size is set aside at the next start; one older file is kept.
 const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -66,14 +66,20 @@ pub fn start(config: &Config, home: &Home) -> std::io::Result<()> {
     };
     // Only our own lines: what a library logs may hold what it was given.
     let filter = tracing_subscriber::EnvFilter::new(format!("off,ironclaw_host={level}"));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_target(false)
-        .with_ansi(false)
-        .with_writer(Mutex::new(file).and(std::io::stderr));
+    // Detached, standard error is a file that keeps last words; a second copy of the log is for a terminal or a journal.
+    let writer = match stderr_is_a_file() {
+        true => BoxMakeWriter::new(Mutex::new(file)),
+        false => BoxMakeWriter::new(Mutex::new(file).and(std::io::stderr)),
+    };
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(false).with_writer(writer);
     match config.format {
         Format::Text => log.init(),
         Format::Json => log.json().init(),
     }
     Ok(())
+}
+
+fn stderr_is_a_file() -> bool {
+    use nix::sys::stat::{SFlag, fstat};
+    fstat(std::io::stderr()).is_ok_and(|found| found.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFREG.bits())
 }

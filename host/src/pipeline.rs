@@ -5,12 +5,14 @@
 mod accept;
 mod actor;
 mod launch;
+mod model_requests;
 mod model_socket;
+mod standing;
+mod work;
 
 pub use actor::{Command, Phase, Shown};
 
 use crate::channel::Received;
-use crate::channel::loopback::Loopback;
 use crate::custody::WrappingKey;
 use crate::home::Home;
 use crate::inbox::{self, Recorded};
@@ -25,6 +27,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
+
+/// Launches at once, for all sessions: more would only wait for each other.
+pub const LAUNCHES_MAX: usize = 8;
 
 /// What an awake session needs of the world, chosen at start.
 #[derive(Debug, Clone)]
@@ -57,8 +62,8 @@ pub struct Core {
     pub endpoints: model::Endpoints,
     /// Makes jails.
     pub launcher: Launcher,
-    /// The operator's chat.
-    pub loopback: Loopback,
+    /// So many launches at once, for all sessions.
+    pub launches: tokio::sync::Semaphore,
 }
 
 /// Drives every session.
@@ -137,6 +142,9 @@ impl Pipeline {
             .write(move |tx| {
                 let channel = received.channel;
                 let staged = (|| -> Result<Result<Recorded, Refusal>, Error> {
+                    if let Err(refusal) = inbox::check(&received) {
+                        return Ok(Err(refusal));
+                    }
                     let authenticated = match identity::authenticate(tx, received)? {
                         Ok(authenticated) => authenticated,
                         Err(refusal) => return Ok(Err(refusal)),
@@ -206,7 +214,10 @@ impl Pipeline {
             }
         }
         for answer in stopped {
-            let _ = answer.await;
+            // Each actor is bounded; one that is not must not hold up the others or the end.
+            if tokio::time::timeout(actor::SHUTDOWN_TIME_MAX, answer).await.is_err() {
+                tracing::error!("a session did not come to its end in time");
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 
 mod diagnosis;
 
-use crate::jail::{FIRST_HOST_ID, Identity, Limits, Role, Spec, inspect};
+use crate::jail::{FIRST_HOST_ID, Identity, Limits, Role, Spec, inspect, landlock};
 use crate::launcher::wire::{self, Event, Failure, Part, Request};
 use crate::launcher::{self, Entries};
 use crate::sys;
@@ -128,7 +128,17 @@ fn landlock() -> Check {
             "Landlock",
             Advice::new(
                 "this kernel has no Landlock, or it is switched off",
-                "use Linux 5.13 or later with CONFIG_SECURITY_LANDLOCK, and add `landlock` to the list of the kernel parameter `lsm=` (see /sys/kernel/security/lsm)",
+                "use Linux 6.2 or later with CONFIG_SECURITY_LANDLOCK, and add `landlock` to the list of the kernel parameter `lsm=` (see /sys/kernel/security/lsm)",
+            ),
+        ),
+        abi if abi < landlock::ABI_MIN => fail(
+            "Landlock",
+            Advice::new(
+                format!(
+                    "Landlock ABI {abi} cannot keep a sandbox from truncating files (it takes ABI {})",
+                    landlock::ABI_MIN
+                ),
+                "use Linux 6.2 or later",
             ),
         ),
         abi => pass("Landlock", format!("Landlock ABI {abi}")),

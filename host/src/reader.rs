@@ -17,6 +17,9 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use zeroize::Zeroize;
 
+/// What a violation is in the host's own words; what exactly it was may quote the file.
+pub const VIOLATION: &str = "its outbound queue is not what the contract says";
+
 /// Bytes of rows in one answer, before the first that goes over.
 const ANSWER_BYTES: usize = ROW_BYTES_MAX;
 
@@ -40,6 +43,7 @@ enum Answer<R> {
     Missing,
     NeedsRecovery,
     Locked,
+    Failed(String),
     Violation(String),
 }
 
@@ -68,6 +72,9 @@ pub enum Error {
     /// The file is not what the contract says.
     #[error("{0}")]
     Violation(String),
+    /// The machine is out of something: the file may be well.
+    #[error("the outbound queue cannot be read now: {0}")]
+    Failed(String),
     /// The reader is gone, silent or talks nonsense.
     #[error("the reader of the outbound queue died: {0}")]
     Dead(io::Error),
@@ -110,9 +117,8 @@ impl Reader {
             Answer::Missing => Ok(Found { rows: Vec::new(), more: false, progress: Vec::new(), taken: Vec::new() }),
             Answer::NeedsRecovery => Err(Error::NeedsRecovery),
             Answer::Locked => Err(Error::Locked),
-            Answer::Violation(what) => {
-                Err(Error::Violation(what.chars().filter(|c| !c.is_control()).take(400).collect()))
-            }
+            Answer::Failed(what) => Err(Error::Failed(printable(&what))),
+            Answer::Violation(what) => Err(Error::Violation(printable(&what))),
         }
     }
 
@@ -122,6 +128,11 @@ impl Reader {
         frame.zeroize();
         sent
     }
+}
+
+/// What the reader says of a stranger's file, cut and without control characters.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
 fn length(prefix: [u8; 4]) -> io::Result<usize> {
@@ -203,6 +214,7 @@ fn look(queue: &mut Option<OutboundReader>, database: &Path, key: &SessionKey, c
         Err(QueueError::Missing { .. }) => Answer::Missing,
         Err(QueueError::NeedsRecovery { .. }) => Answer::NeedsRecovery,
         Err(QueueError::Locked { .. }) => Answer::Locked,
+        Err(QueueError::Sqlite { source, .. }) if !is_of_the_file(&source) => Answer::Failed(source.to_string()),
         Err(
             error @ (QueueError::NotAFile { .. }
             | QueueError::WrongKey { .. }
@@ -210,5 +222,14 @@ fn look(queue: &mut Option<OutboundReader>, database: &Path, key: &SessionKey, c
             | QueueError::Row { .. }
             | QueueError::Sqlite { .. }),
         ) => Answer::Violation(error.to_string()),
+    }
+}
+
+/// Whether an error is the file's doing: too large a value, a query without end. A full disk or memory is not.
+fn is_of_the_file(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, OperationInterrupted, TooBig, TypeMismatch};
+    match error.sqlite_error_code() {
+        Some(code) => matches!(code, DatabaseCorrupt | NotADatabase | OperationInterrupted | TooBig | TypeMismatch),
+        None => true,
     }
 }

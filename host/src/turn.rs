@@ -12,6 +12,9 @@ use serde::Deserialize;
 /// Messages that one turn answers at most; the rest waits for the next.
 const TURN_MESSAGES_MAX: usize = 16;
 
+/// Messages that only inform and are shown to a turn; older ones are not.
+const CONTEXT_MESSAGES_MAX: usize = 32;
+
 /// A message is given up after it was in so many turns that came to no end.
 pub const MESSAGE_ATTEMPTS_MAX: u32 = 3;
 
@@ -74,6 +77,8 @@ pub struct Turn {
     pub model_calls: u32,
     /// Tool calls so far.
     pub tool_calls: u32,
+    /// Bytes of results so far.
+    pub result_bytes: u64,
 }
 
 fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
@@ -86,6 +91,7 @@ fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
         deadline: row.get("deadline")?,
         model_calls: row.get("model_calls")?,
         tool_calls: row.get("tool_calls")?,
+        result_bytes: row.get::<_, i64>("result_bytes")? as u64,
     })
 }
 
@@ -124,9 +130,13 @@ pub struct Waiting {
     pub attempts: u32,
 }
 
-/// Messages that wait, oldest first.
+/// Messages that wait for a turn, oldest first, and the newest of those that only inform. Each has a bound of its own,
+/// so that no number of the one keeps the other from being seen.
 pub fn waiting(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Waiting>, state::Error> {
-    let sql = "SELECT id, seq, principal, trigger, attempts FROM messages WHERE session_id = ?1 AND status = 'queued' ORDER BY seq LIMIT 256";
+    let sql = "SELECT * FROM (SELECT id, seq, principal, trigger, attempts FROM messages \
+               WHERE session_id = ?1 AND status = 'queued' AND trigger = 1 ORDER BY seq LIMIT ?2) \
+               UNION ALL SELECT * FROM (SELECT id, seq, principal, trigger, attempts FROM messages \
+               WHERE session_id = ?1 AND status = 'queued' AND trigger = 0 ORDER BY seq DESC LIMIT ?3) ORDER BY seq";
     let mut statement = tx.db().prepare_cached(sql)?;
     let read = |row: &Row<'_>| {
         Ok(Waiting {
@@ -137,16 +147,22 @@ pub fn waiting(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Waiting>, state::E
             attempts: row.get("attempts")?,
         })
     };
-    let waiting = statement.query_map([session.to_string()], read)?.collect::<rusqlite::Result<_>>()?;
+    let waiting = statement
+        .query_map(params![session.to_string(), 2 * TURN_MESSAGES_MAX as i64, CONTEXT_MESSAGES_MAX as i64], read)?
+        .collect::<rusqlite::Result<_>>()?;
     Ok(waiting)
 }
 
-/// Which of the waiting messages the next turn answers: the oldest that asks, and those directly behind it of the same principal.
-pub fn choose(waiting: &[Waiting]) -> &[Waiting] {
-    let Some(first) = waiting.iter().position(|message| message.trigger) else { return &[] };
-    let same = |message: &&Waiting| message.trigger && message.principal == waiting[first].principal;
-    let count = waiting[first..].iter().take(TURN_MESSAGES_MAX).take_while(same).count();
-    &waiting[first..first + count]
+/// Which of the waiting messages the next turn answers: the oldest that asks, and those behind it of the same principal
+/// with nobody else's between. One that was in a turn without an end stands alone: it may be what ended it.
+pub fn choose(waiting: &[Waiting]) -> Vec<&Waiting> {
+    let mut asking = waiting.iter().filter(|message| message.trigger).peekable();
+    let Some(first) = asking.peek().copied() else { return Vec::new() };
+    let count = if first.attempts > 0 { 1 } else { TURN_MESSAGES_MAX };
+    asking
+        .take(count)
+        .take_while(|message| message.principal == first.principal && message.attempts == first.attempts)
+        .collect()
 }
 
 /// An opened turn with its messages.
@@ -175,17 +191,17 @@ pub fn open_next(tx: &mut Tx<'_>, session: SessionId, config: &Config) -> Result
     let deadline = now + i64::from(config.seconds_max) * 1000;
     let db = tx.db();
     db.prepare_cached(
-        "INSERT INTO turns (id, session_id, principal, scope, state, opened_at, deadline, model_calls, tool_calls) \
-         VALUES (?1,?2,?3,'read write','open',?4,?5,0,0)",
+        "INSERT INTO turns (id, session_id, principal, scope, state, opened_at, deadline, model_calls, tool_calls, result_bytes) \
+         VALUES (?1,?2,?3,'read write','open',?4,?5,0,0,0)",
     )?
     .execute(params![id.to_string(), session.to_string(), first.principal, now, deadline])?;
     let mut take = db.prepare_cached(
         "UPDATE messages SET status = 'processing', turn_id = ?2, attempts = attempts + 1 WHERE id = ?1",
     )?;
-    for message in chosen {
+    for message in &chosen {
         take.execute(params![message.id.to_string(), id.to_string()])?;
     }
-    for message in chosen {
+    for message in &chosen {
         Entry::verify("turn.opened")
             .session(session)
             .turn(id)
@@ -205,8 +221,6 @@ pub enum Close {
     Answered,
     /// Its sandbox went away: its messages wait for another turn.
     Requeued,
-    /// Nobody will answer any more.
-    Abandoned,
 }
 
 /// Closes a turn: its messages move on, its unused calls are void, those that had left become unknown.
@@ -223,14 +237,14 @@ pub fn close(tx: &mut Tx<'_>, turn: &Turn, how: Close, outcome: &'static str) ->
         return Ok(Vec::new());
     }
     let unused = match how {
-        Close::Answered | Close::Abandoned => "void",
+        Close::Answered => "void",
         Close::Requeued => "unknown",
     };
     db.prepare_cached("UPDATE calls SET state = ?2 WHERE turn_id = ?1 AND state = 'permitted'")?
         .execute(params![id, unused])?;
     let messages = messages_of(tx, turn.id)?;
     let status = match how {
-        Close::Answered | Close::Abandoned => "completed",
+        Close::Answered => "completed",
         Close::Requeued => "queued",
     };
     tx.db()
@@ -238,7 +252,7 @@ pub fn close(tx: &mut Tx<'_>, turn: &Turn, how: Close, outcome: &'static str) ->
         .execute(params![id, status])?;
     let entry = match how {
         Close::Answered => Entry::verify("turn.closed"),
-        Close::Requeued | Close::Abandoned => Entry::retract("turn.closed"),
+        Close::Requeued => Entry::retract("turn.closed"),
     };
     entry.session(turn.session).turn(turn.id).reason(outcome).append(tx)?;
     Ok(messages)
@@ -278,11 +292,33 @@ pub fn of_message(tx: &Tx<'_>, message: MessageId) -> Result<Option<TurnId>, sta
         .flatten())
 }
 
-/// Counts a request to the model and the calls in its answer.
-pub fn count(tx: &mut Tx<'_>, turn: TurnId, tool_calls: usize) -> Result<(), state::Error> {
-    tx.db()
-        .prepare_cached("UPDATE turns SET model_calls = model_calls + 1, tool_calls = tool_calls + ?2 WHERE id = ?1")?
-        .execute(params![turn.to_string(), tool_calls as i64])?;
+/// Counts a request to the model, before it is made: one that fails may have cost just as much.
+pub fn count_model_call(tx: &mut Tx<'_>, turn: TurnId) -> Result<(), state::Error> {
+    let sql = "UPDATE turns SET model_calls = model_calls + 1 WHERE id = ?1";
+    tx.db().prepare_cached(sql)?.execute([turn.to_string()])?;
+    Ok(())
+}
+
+/// Counts the calls of an output.
+pub fn count_tool_calls(tx: &mut Tx<'_>, turn: TurnId, calls: usize) -> Result<(), state::Error> {
+    let sql = "UPDATE turns SET tool_calls = tool_calls + ?2 WHERE id = ?1";
+    tx.db().prepare_cached(sql)?.execute(params![turn.to_string(), calls as i64])?;
+    Ok(())
+}
+
+/// Counts the bytes of a result.
+pub fn count_result(tx: &mut Tx<'_>, turn: TurnId, bytes: usize) -> Result<(), state::Error> {
+    let sql = "UPDATE turns SET result_bytes = result_bytes + ?2 WHERE id = ?1";
+    tx.db().prepare_cached(sql)?.execute(params![turn.to_string(), bytes as i64])?;
+    Ok(())
+}
+
+/// Gives back the attempt that messages of a turn used when it was ended by an operator and not by its sandbox.
+pub fn forgive(tx: &mut Tx<'_>, messages: &[MessageId]) -> Result<(), state::Error> {
+    let mut give = tx.db().prepare_cached("UPDATE messages SET attempts = max(attempts - 1, 0) WHERE id = ?1")?;
+    for message in messages {
+        give.execute([message.to_string()])?;
+    }
     Ok(())
 }
 
@@ -308,6 +344,18 @@ mod tests {
         assert!(choose(&[message(2, "host", false)]).is_empty());
         let waiting = [message(2, "host", false), message(4, "ann", true)];
         assert_eq!(choose(&waiting)[0].seq, 4);
+        let waiting = [message(2, "ann", true), message(4, "host", false), message(6, "ann", true)];
+        assert_eq!(choose(&waiting).len(), 2, "what only informs does not stand between");
+    }
+
+    #[test]
+    fn a_message_whose_turn_came_to_no_end_takes_nobody_with_it() {
+        let mut waiting = [message(2, "ann", true), message(4, "ann", true)];
+        waiting[0].attempts = 1;
+        assert_eq!(choose(&waiting).len(), 1);
+        waiting[0].attempts = 0;
+        waiting[1].attempts = 1;
+        assert_eq!(choose(&waiting).len(), 1);
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Home {
 
     /// Whether `ironclaw-host init` has been here.
     pub fn is_initialised(&self) -> bool {
-        ["state.db", OWNER_TOKEN_FILE].iter().any(|name| self.0.join(name).exists())
+        ["state.db", OWNER_TOKEN_FILE].iter().all(|name| self.0.join(name).exists())
     }
 
     /// Who runs here according to the run file; `None` when there is no such file.

@@ -167,10 +167,12 @@ impl Projection<'_> {
             .map(drop)
     }
 
-    /// Removes closed turns and the messages of before `seq`: they are over, and the record keeps them.
-    pub fn forget_before(&self, seq: u64) -> rusqlite::Result<()> {
-        self.tx.execute("DELETE FROM turns WHERE state = 'closed'", [])?;
-        self.tx.execute("DELETE FROM messages_in WHERE seq < ?1", params![seq as i64]).map(drop)
+    /// Removes every turn, message and receipt: what is still needed is projected anew, and the record keeps the rest.
+    pub fn clear(&self) -> rusqlite::Result<()> {
+        for table in ["turns", "messages_in", "delivered"] {
+            self.tx.prepare_cached(&format!("DELETE FROM {table}"))?.execute([])?;
+        }
+        Ok(())
     }
 
     /// Replaces the list of destinations.

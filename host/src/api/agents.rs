@@ -76,7 +76,7 @@ pub async fn remove(
         })
         .await?;
     for session in sessions {
-        let removed = api.pipeline.ask(session.id, Command::Remove).await?;
+        let removed = api.pipeline.ask(session.id, |done| Command::Remove(person.id, done)).await?;
         removed.map_err(|message| Answer::from(Refusal::host("session_not_removed", message)))?;
         api.pipeline.forget(session.id);
     }

@@ -5,9 +5,10 @@
 use super::{Answer, Api, Reply, id, status};
 use crate::pipeline::Command;
 use crate::refusal::Refusal;
+use crate::registry::Person;
 use crate::session::store;
-use axum::Json;
 use axum::extract::{Path, State};
+use axum::{Extension, Json};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::{Proof, Session};
 
@@ -23,25 +24,37 @@ pub async fn show(State(api): State<Api>, Path(session): Path<String>) -> Reply<
 }
 
 /// `POST /v1/sessions/{id}/stop`: sleeps now; messages wait.
-pub async fn stop(State(api): State<Api>, Path(session): Path<String>) -> Reply<Session> {
+pub async fn stop(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(session): Path<String>,
+) -> Reply<Session> {
     let id = known(&api, &session).await?;
-    api.pipeline.ask(id, Command::Stop).await?;
+    api.pipeline.ask(id, |done| Command::Stop(person.id, done)).await?;
     view(&api, id).await
 }
 
 /// `POST /v1/sessions/{id}/release`: leaves the parked or quarantined state.
-pub async fn release(State(api): State<Api>, Path(session): Path<String>) -> Reply<Session> {
+pub async fn release(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(session): Path<String>,
+) -> Reply<Session> {
     let id = known(&api, &session).await?;
-    let released = api.pipeline.ask(id, Command::Release).await?;
+    let released = api.pipeline.ask(id, |done| Command::Release(person.id, done)).await?;
     released.map_err(|message| Answer::from(Refusal::operator("session_not_released", message)))?;
     view(&api, id).await
 }
 
 /// `DELETE /v1/sessions/{id}`: erases it.
-pub async fn remove(State(api): State<Api>, Path(session): Path<String>) -> Reply<Session> {
+pub async fn remove(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(session): Path<String>,
+) -> Reply<Session> {
     let id = known(&api, &session).await?;
     let before = view(&api, id).await?;
-    let removed = api.pipeline.ask(id, Command::Remove).await?;
+    let removed = api.pipeline.ask(id, |done| Command::Remove(person.id, done)).await?;
     removed.map_err(|message| Answer::from(Refusal::host("session_not_removed", message)))?;
     api.pipeline.forget(id);
     Ok(before)

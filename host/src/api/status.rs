@@ -32,7 +32,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
     for session in &sessions {
         if session.status.mode != "enforce" {
             warnings.push(format!(
-                "agent {} runs in mode {}: its context and calls are not judged",
+                "agent {} runs in mode {}: what has no seal reaches its model as quoted text",
                 session.status.agent, session.status.mode
             ));
         }

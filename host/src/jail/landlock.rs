@@ -14,6 +14,8 @@ use nix::sys::stat::Mode;
 use std::io;
 use std::os::fd::OwnedFd;
 
+/// The oldest ABI that will do: from here on truncating a file needs a right too.
+pub const ABI_MIN: u32 = 3;
 /// The newest ABI that the rules below were written for; an older kernel enforces what it knows.
 const WRITTEN_FOR: ABI = ABI::V9;
 
@@ -22,7 +24,7 @@ const WRITTEN_FOR: ABI = ABI::V9;
 /// `root` is the jail's root before the pivot, with its mounts. TCP, abstract sockets and signals to
 /// the outside have no rule and so are denied from ABI 4 and 6 on.
 pub(crate) fn restrict(root: &OwnedFd, mounts: &[Mount]) -> io::Result<bool> {
-    if sys::landlock_abi() == 0 {
+    if sys::landlock_abi() < ABI_MIN {
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
     }
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;

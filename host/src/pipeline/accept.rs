@@ -3,23 +3,24 @@
 //! A row asserts; the record decides. What is refused is told to the session and kept in the ledger. Next: `delivery`, `calls`.
 
 use super::Core;
-use crate::calls;
-use crate::context::{OutputBody, ResultBody};
+use crate::calls::{self, CallState, Place, ResultBody};
+use crate::context::OutputBody;
 use crate::custody::ContentKey;
 use crate::delivery;
 use crate::inbox;
-use crate::items::{self, Draft};
+use crate::items;
 use crate::ledger::Entry;
 use crate::session::store::{self, Session};
 use crate::state::{self, Tx};
+use crate::tools::Runs;
 use crate::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::ids::{CallId, ItemId, MessageId};
-use ironclaw_contract::seam::action::Action;
-use ironclaw_contract::seam::limits::ROW_BYTES_MAX;
-use ironclaw_contract::seam::message::{Author, Kind, Span};
+use ironclaw_contract::seam::action::{self, Action};
+use ironclaw_contract::seam::limits::{ROW_BYTES_MAX, UNDRAINED_ROWS_MAX};
+use ironclaw_contract::seam::message::{Author, Kind};
 use ironclaw_contract::seam::outbound::{Chat, EndReason, RawRow};
-use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::untrusted::Untrusted;
 use rusqlite::{OptionalExtension, params};
 
@@ -33,7 +34,7 @@ pub enum Accepted {
     /// The row was refused; the turn goes on.
     Refused,
     /// The row cannot have been written by a sandbox that keeps to the contract.
-    Violation(String),
+    Violation(&'static str),
 }
 
 /// A row whose parts are what they should be. Made by [`parse`] alone.
@@ -52,26 +53,29 @@ enum Says {
     End(EndReason),
     Action { call: Option<String>, action: Action },
     Send { call: Option<String> },
-    Nothing(String),
+    Nothing(&'static str),
 }
 
-fn parse(row: RawRow) -> Result<Outbound, String> {
+fn parse(row: RawRow) -> Result<Outbound, &'static str> {
     let digest = row.digest();
-    let id = row.id.parse().map_err(|_| format!("row {} has no id of a message", row.seq))?;
+    let id = row.id.parse().map_err(|_| "a row has no id of a message")?;
     let limits = Limits::bytes(ROW_BYTES_MAX);
+    // The reasons are the host's own words: they are shown in its voice, and what they refuse is a stranger's text.
     let says = match row.kind.parse::<Kind>() {
         Ok(Kind::Chat) => match canonical::from_slice::<Chat>(row.content.as_bytes(), limits) {
             Ok(Chat::Reply(item)) => Says::Reply(item),
             Ok(Chat::End(reason)) => Says::End(reason),
             Ok(Chat::Send { .. }) => Says::Send { call: row.call_id },
-            Err(error) => Says::Nothing(format!("a chat row that is no reply, end or send: {error}")),
+            Err(_) => Says::Nothing("it is no reply, end or send"),
         },
         Ok(Kind::System) => match Action::parse(&row.content) {
             Ok(action) => Says::Action { call: row.call_id, action },
-            Err(error) => Says::Nothing(error.to_string()),
+            Err(action::Error::Unknown(_)) => Says::Nothing("it names an unknown action"),
+            Err(action::Error::Malformed(_)) => Says::Nothing("it holds no action of the contract"),
+            Err(action::Error::Bounds { .. }) => Says::Nothing("a field of its action is empty or too long"),
         },
-        Ok(Kind::Task | Kind::Webhook) => Says::Nothing(format!("a row of kind {} comes from the host only", row.kind)),
-        Err(_) => Says::Nothing("a row of an unknown kind".to_owned()),
+        Ok(Kind::Task | Kind::Webhook) => Says::Nothing("rows of its kind come from the host only"),
+        Err(_) => Says::Nothing("its kind is unknown"),
     };
     let address = [row.channel_type, row.platform_id, row.thread_id];
     Ok(Outbound { id, seq: row.seq, digest, turn: row.turn, in_reply_to: row.in_reply_to, address, says })
@@ -93,8 +97,9 @@ pub fn accept(
         .db()
         .prepare_cached("SELECT cursor FROM sessions WHERE id = ?1")?
         .query_row([session.id.to_string()], |found| found.get(0))?;
-    if row.seq <= cursor as u64 || row.seq.is_multiple_of(2) || i64::try_from(row.seq).is_err() {
-        return Ok(Accepted::Violation(format!("row {} does not stand above the cursor {cursor}", row.seq)));
+    let numbers = cursor as u64 + 1..=cursor as u64 + SEQ_STEP_MAX;
+    if !numbers.contains(&row.seq) || row.seq.is_multiple_of(2) {
+        return Ok(Accepted::Violation("a row has a number that its queue could not have given it"));
     }
     let now = tx.now();
     let db = tx.db();
@@ -149,18 +154,25 @@ fn misaddressed(
     Ok(None)
 }
 
+/// A row's number lies this far above the cursor at most: as far as the undrained rows could have taken it, with room.
+const SEQ_STEP_MAX: u64 = 8 * UNDRAINED_ROWS_MAX as u64;
+
 /// Digests of taken rows are kept for this many numbers, to know a changed one.
 const ROWS_KEPT: i64 = 4096;
 
 /// Compares rows that were taken before with what was taken: another digest means that the file was rewritten.
-pub fn check_taken(tx: &Tx<'_>, session: &Session, taken: &[(u64, Digest)]) -> Result<Option<String>, state::Error> {
+pub fn check_taken(
+    tx: &Tx<'_>,
+    session: &Session,
+    taken: &[(u64, Digest)],
+) -> Result<Option<&'static str>, state::Error> {
     let mut find = tx.db().prepare_cached("SELECT digest FROM outbound_rows WHERE session_id = ?1 AND seq = ?2")?;
     for (seq, digest) in taken {
         let seq = i64::try_from(*seq).unwrap_or(i64::MAX);
         let accepted: Option<String> =
             find.query_row(params![session.id.to_string(), seq], |row| row.get(0)).optional()?;
         if accepted.as_deref() != Some(digest.to_string().as_str()) {
-            return Ok(Some(format!("row {seq} was changed after it was taken")));
+            return Ok(Some("a row was changed after it was taken"));
         }
     }
     Ok(None)
@@ -233,7 +245,7 @@ fn called(
     let Some(recorded) = recorded.filter(|call| call.session == session.id && call.turn == open.id) else {
         return refuse(tx, core, session, row, Some(open), "it names no recorded call of the open turn");
     };
-    if recorded.state != "permitted" || recorded.runs != "row" || recorded.result.is_some() {
+    if recorded.state != CallState::Permitted || recorded.runs != Some(Runs::Row) || recorded.result.is_some() {
         return refuse(
             tx,
             core,
@@ -257,38 +269,19 @@ fn called(
         return refuse(tx, core, session, row, Some(open), "it asks for something else than its recorded call");
     }
     // No action has a handler in this version: each is refused, and the model is told as the call's result.
-    let text = format!("refused: {} is not available on this host yet", recorded.tool);
-    settle(tx, core, session, key, open, &recorded, false, &text)?;
+    let place = Place { session: session.id, turn: open.id, key, sealer: &core.sealer };
+    let result =
+        ResultBody { ok: false, text: format!("refused: {} is not available on this host yet", recorded.tool) };
+    let item = calls::record_result(tx, &place, recorded.id, &recorded.tool, Author::Host, &result)?;
+    calls::settle(tx, recorded.id, item.tuple.item)?;
     Entry::retract("action.refused")
         .session(session.id)
         .turn(open.id)
         .with("call", recorded.id.to_string())
-        .with("tool", recorded.tool.clone())
+        .with("tool", recorded.tool)
         .reason("it is not available on this host yet")
         .append(tx)?;
     Ok(Accepted::Called)
-}
-
-#[allow(clippy::too_many_arguments)]
-fn settle(
-    tx: &mut Tx<'_>,
-    core: &Core,
-    session: &Session,
-    key: &ContentKey,
-    open: &Turn,
-    call: &calls::CallRow,
-    ok: bool,
-    text: &str,
-) -> Result<(), super::Error> {
-    let body = canonical::to_string(&ResultBody { ok, text: text.to_owned() });
-    let spans = vec![Span { author: Author::Host, bytes: body.len() }];
-    let draft = Draft::new(ItemId::new(), ItemKind::Result, &body, spans, vec![Label::External], key)
-        .map_err(crate::items::BodyError::from)?
-        .turn(open.id)
-        .call(call.id, &call.tool);
-    let item = draft.record(tx, session.id, &core.sealer)?;
-    calls::settle(tx, call.id, item.tuple.item)?;
-    Ok(())
 }
 
 fn refuse(
@@ -297,7 +290,7 @@ fn refuse(
     session: &Session,
     row: &Outbound,
     open: Option<&Turn>,
-    why: &str,
+    why: &'static str,
 ) -> Result<Accepted, super::Error> {
     let entry = Entry::retract("row.refused")
         .session(session.id)

@@ -12,15 +12,15 @@ use crate::ledger::Entry;
 use crate::reader::{self, Reader};
 use crate::session::link::{self, Link};
 use crate::session::projection::Inbound;
-use crate::session::store::Session;
-use ironclaw_contract::seam::crypt;
+use crate::session::store::{Session, Why};
+use ironclaw_contract::seam::crypt::{self, SessionKey};
 use ironclaw_contract::seam::link::path;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 /// A session whose sandbox and reader run.
@@ -40,9 +40,15 @@ pub struct Awake {
     /// Opens bodies.
     pub key: Arc<ContentKey>,
     /// Opens queues, for a second reader.
-    pub keys: SessionKeys,
+    pub queue: SessionKey,
     /// Tells the model server that a call has its result.
     pub results: watch::Sender<u64>,
+    /// Hears from the model server when the sandbox is out of order.
+    pub trouble: mpsc::Receiver<&'static str>,
+    /// Outbound rows that were refused in this launch.
+    pub refused_rows: u32,
+    /// When it was launched, milliseconds since the epoch.
+    pub since: i64,
     server: JoinHandle<()>,
     socket: PathBuf,
 }
@@ -116,25 +122,38 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the sandbox's own doing stands behind it, so that a person has to look before it runs again.
-    pub fn violation(&self) -> Option<String> {
+    /// Why, in the host's own words, with what a stranger said apart.
+    pub fn why(&self) -> Why {
         match self {
-            Self::Link(error @ link::Error::Violation { .. }) => Some(error.to_string()),
-            // It opens its own file; a file that is not what it left there is its doing, or an operator's.
-            Self::Link(error @ link::Error::Fatal { reason, .. }) if reason.contains("outbound queue") => {
-                Some(error.to_string())
+            Self::Link(link::Error::Fatal { reason, .. }) => {
+                Why { words: "its process could not go on".to_owned(), detail: reason.clone() }
             }
-            Self::Reader(reader::Error::Violation(what)) => Some(what.clone()),
-            Self::Keys(..)
+            Self::Reader(reader::Error::Violation(what)) => {
+                Why { words: reader::VIOLATION.to_owned(), detail: what.clone() }
+            }
+            other => Why::new(other.to_string()),
+        }
+    }
+
+    /// Whether the sandbox's own doing stands behind it, so that a person has to look before it runs again.
+    pub fn is_violation(&self) -> bool {
+        match self {
+            Self::Link(link::Error::Violation { .. }) | Self::Reader(reader::Error::Violation(_)) => true,
+            // It opens its own file; one that is not what it left there is its doing, or an operator's.
+            Self::Link(link::Error::Fatal { reason, .. }) => {
+                let found = ["wrong key or damaged file", "not a regular file", "its schema is not the contract's"];
+                reason.starts_with("cannot open outbound queue") && found.iter().any(|found| reason.contains(found))
+            }
+            Self::Link(link::Error::Silent { .. } | link::Error::Drift { .. } | link::Error::Cut { .. })
+            | Self::Keys(..)
             | Self::Home(_)
             | Self::Inbound(_)
             | Self::Socket { .. }
             | Self::Launch(_)
             | Self::Walls { .. }
-            | Self::Link(_)
             | Self::Reader(_)
             | Self::Uids { .. }
-            | Self::Pipeline(_) => None,
+            | Self::Pipeline(_) => false,
         }
     }
 }
@@ -148,7 +167,7 @@ pub fn uid_of(core: &Core, session: &Session) -> Result<Option<u32>, Error> {
     Ok(Some(base + session.uid_offset))
 }
 
-fn run_directory(core: &Core, session: &Session) -> PathBuf {
+pub(super) fn run_directory(core: &Core, session: &Session) -> PathBuf {
     core.config.runtime.join(session.uid_offset.to_string())
 }
 
@@ -189,28 +208,32 @@ fn identity(uid: Option<u32>) -> Identity {
 }
 
 /// Starts a reader in its jail and hands it the key.
-pub async fn start_reader(core: &Core, session: &Session, keys: &SessionKeys) -> Result<(Jailed, Reader), Error> {
+pub async fn start_reader(core: &Core, session: &Session, queue: &SessionKey) -> Result<(Jailed, Reader), Error> {
     let (ours, theirs) = pair(session)?;
     let spec = reader_spec(core, session)?;
     let process = core.launcher.launch(spec.clone(), theirs).await?;
     check_walls(session, &process, &spec)?;
-    let reader = Reader::start(ours, &keys.queue).await?;
+    let reader = Reader::start(ours, queue).await?;
     Ok((process, reader))
 }
 
 /// Wakes a session.
 pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error> {
+    // Room first: at a start of the daemon, every session with work wants to wake at once.
+    let _room = core.launches.acquire().await;
+    let since = intend(core, session).await?;
     let keys = session.keys(&core.wrapping).map_err(|error| Error::Keys(session.id, error))?;
-    let content = session.keys(&core.wrapping).map_err(|error| Error::Keys(session.id, error))?.content;
     let uid = uid_of(core, session)?;
     let place = core.home.session(session.id);
     place.prepare(uid)?;
-    let inbound = open_inbound(core, session, &keys, uid).await?;
+    let inbound = open_inbound(core, session, &keys.queue, uid).await?;
+    let SessionKeys { queue, content } = keys;
     let key = Arc::new(content);
     let (results, changed) = watch::channel(0);
+    let (complain, trouble) = mpsc::channel(1);
     let (sandbox_pid, known) = watch::channel(None);
     let (listener, socket) = listen(core, session, uid)?;
-    let server = Arc::new(Server::new(Arc::clone(core), session.id, Arc::clone(&key), changed));
+    let server = Arc::new(Server::new(Arc::clone(core), session.id, Arc::clone(&key), changed, complain));
     let server = tokio::spawn(server.run(listener, known));
     let spec = sandbox_spec(core, session)?;
     let started = async {
@@ -220,8 +243,8 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
         let mut link = Link::new(session.id, ours);
         link.hello().await?;
         check_walls(session, &sandbox, &spec)?;
-        link.welcome(&keys.queue, core.config.turn.limits()).await?;
-        let (ready, reader) = tokio::join!(link.ready(), start_reader(core, session, &keys));
+        link.welcome(&queue, core.config.turn.limits()).await?;
+        let (ready, reader) = tokio::join!(link.ready(), start_reader(core, session, &queue));
         ready?;
         let (reader_process, reader) = reader?;
         Ok((sandbox, link, reader_process, reader))
@@ -235,8 +258,11 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
             link,
             inbound: Some(inbound),
             key,
-            keys,
+            queue,
             results,
+            trouble,
+            refused_rows: 0,
+            since,
             server,
             socket,
         }),
@@ -247,9 +273,19 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
     }
 }
 
-async fn open_inbound(core: &Core, session: &Session, keys: &SessionKeys, uid: Option<u32>) -> Result<Inbound, Error> {
+/// A launch is a row first: what follows hands out a key.
+async fn intend(core: &Core, session: &Session) -> Result<i64, Error> {
+    let id = session.id;
+    let intend = core.state.write(move |tx| {
+        Entry::verify("session.launching").session(id).append(tx)?;
+        Ok::<_, PipelineError>(tx.now())
+    });
+    Ok(intend.await.map_err(Box::new)?)
+}
+
+async fn open_inbound(core: &Core, session: &Session, queue: &SessionKey, uid: Option<u32>) -> Result<Inbound, Error> {
     let path = core.home.session(session.id).inbound_db();
-    let key = crypt::SessionKey::new(*keys.queue.as_bytes());
+    let key = SessionKey::new(*queue.as_bytes());
     let opened = tokio::task::spawn_blocking(move || Inbound::open(&path, &key, uid)).await;
     let (inbound, damage) = opened.expect("opening a queue does not panic").map_err(Error::Inbound)?;
     if let Some(damage) = damage {

@@ -2,6 +2,7 @@
 //!
 //! Hands out the session key once, and only after the kernel was asked about the process. Next: `pipeline::launch`.
 
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_contract::seam::limits::{HANDSHAKE_BYTES_MAX, HELLO_MS_MAX};
@@ -17,7 +18,7 @@ use zeroize::Zeroize;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing came in time.
-    #[error("the sandbox of {session} did not say hello within {HELLO_MS_MAX} ms")]
+    #[error("the sandbox of {session} did not say hello, or was not ready, within {HELLO_MS_MAX} ms")]
     Silent {
         /// Whose.
         session: SessionId,
@@ -46,7 +47,7 @@ pub enum Error {
         /// Whose.
         session: SessionId,
         /// What.
-        what: String,
+        what: &'static str,
     },
     /// The link is cut.
     #[error("the link to the sandbox of {session} is cut: {source}")]
@@ -66,7 +67,7 @@ pub enum Rung {
     /// The other side is gone.
     Ended,
     /// Anything but a bell.
-    Violation(String),
+    Violation(&'static str),
 }
 
 /// The host's end of one link.
@@ -94,7 +95,10 @@ impl Link {
         };
         let ours = fingerprint();
         if hello.fingerprint != ours {
-            return Err(Error::Drift { session, theirs: printable(&hello.fingerprint), ours });
+            // A fingerprint or nothing: this stands in messages of the host.
+            let theirs =
+                hello.fingerprint.parse::<Digest>().map_or_else(|_| "(none)".to_owned(), |theirs| theirs.to_string());
+            return Err(Error::Drift { session, theirs, ours });
         }
         Ok(hello)
     }
@@ -108,17 +112,22 @@ impl Link {
         welcome.key.zeroize();
         let cut = |source| Error::Cut { session, source };
         let mut frame = frame.map_err(cut)?;
-        let sent = self.stream.write_all(&frame).await;
+        let sent = tokio::time::timeout(Duration::from_millis(HELLO_MS_MAX), self.stream.write_all(&frame)).await;
         frame.zeroize();
-        sent.map_err(cut)
+        sent.map_err(|_| Error::Silent { session })?.map_err(cut)
     }
 
     /// Waits for the first bell: both queues are open on the other side.
     pub async fn ready(&mut self) -> Result<(), Error> {
         let session = self.session;
-        let wait = tokio::time::timeout(Duration::from_millis(HELLO_MS_MAX), self.stream.read_u8());
+        let wait = tokio::time::timeout(Duration::from_millis(HELLO_MS_MAX), self.first_bell());
+        wait.await.map_err(|_| Error::Silent { session })?
+    }
+
+    async fn first_bell(&mut self) -> Result<(), Error> {
+        let session = self.session;
         let cut = |source| Error::Cut { session, source };
-        match wait.await.map_err(|_| Error::Silent { session })?.map_err(cut)? {
+        match self.stream.read_u8().await.map_err(cut)? {
             BELL => Ok(()),
             // A frame instead of a bell: it says why it cannot go on, or it asks for the key again.
             first => {
@@ -127,7 +136,7 @@ impl Link {
                 match self.frame_of(prefix).await? {
                     FromSandbox::Fatal(fatal) => Err(Error::Fatal { session, reason: printable(&fatal.fatal) }),
                     FromSandbox::Hello(_) => {
-                        Err(Error::Violation { session, what: "it asked for its key a second time".to_owned() })
+                        Err(Error::Violation { session, what: "it asked for its key a second time" })
                     }
                 }
             }
@@ -141,9 +150,12 @@ impl Link {
             nix::sys::socket::shutdown(std::os::fd::AsRawFd::as_raw_fd(&self.stream), nix::sys::socket::Shutdown::Both);
     }
 
-    /// Rings.
-    pub async fn ring(&mut self) -> io::Result<()> {
-        self.stream.write_all(&[BELL]).await
+    /// Rings. A link that is full of bells has rung: nothing waits for a sandbox that does not listen.
+    pub fn ring(&mut self) -> io::Result<()> {
+        match self.stream.try_write(&[BELL]) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            written => written.map(drop),
+        }
     }
 
     /// Waits for the next bell; several at once are one.
@@ -152,9 +164,7 @@ impl Link {
         match self.stream.read(&mut bytes).await {
             Ok(0) | Err(_) => Rung::Ended,
             Ok(count) if bytes[..count].iter().all(|&byte| byte == BELL) => Rung::Bell,
-            Ok(_) => {
-                Rung::Violation("it sent something other than a bell, such as a second request for its key".to_owned())
-            }
+            Ok(_) => Rung::Violation("it sent something other than a bell, such as a second request for its key"),
         }
     }
 
@@ -167,14 +177,14 @@ impl Link {
 
     async fn frame_of(&mut self, prefix: [u8; 4]) -> Result<FromSandbox, Error> {
         let session = self.session;
-        let violation = |what: String| Error::Violation { session, what };
+        let violation = |what| Error::Violation { session, what };
         let length = u32::from_be_bytes(prefix) as usize;
         if length > HANDSHAKE_BYTES_MAX {
-            return Err(violation(format!("a frame of {length} bytes is over the limit of {HANDSHAKE_BYTES_MAX}")));
+            return Err(violation("a frame of its handshake is over the limit"));
         }
         let mut frame = vec![0; length];
         self.stream.read_exact(&mut frame).await.map_err(|source| Error::Cut { session, source })?;
-        serde_json::from_slice(&frame).map_err(|_| violation("a frame that is neither a hello nor a fatal".to_owned()))
+        serde_json::from_slice(&frame).map_err(|_| violation("a frame of its handshake is neither a hello nor a fatal"))
     }
 }
 

@@ -48,14 +48,15 @@ impl Inbound {
         if let Some(group) = group {
             give_to_group(path, group)?;
         }
-        writer.project(|inbound| inbound.forget_before(i64::MAX as u64))?;
+        // Also a turn that stood open when its sandbox died: the record knows that it is over.
+        writer.project(|inbound| inbound.clear())?;
         Ok((Self { writer }, damage))
     }
 
     /// Projects an opened turn with its messages; what earlier turns needed goes.
     pub fn open_turn(&mut self, turn: &Turn, messages: &[MessageIn], routing: &Routing) -> Result<(), Error> {
         self.writer.project(|inbound| {
-            inbound.forget_before(i64::MAX as u64)?;
+            inbound.clear()?;
             for message in messages {
                 inbound.message(message)?;
             }
@@ -106,12 +107,13 @@ pub fn routing(origin: &Origin, cursor: u64) -> Routing {
     }
 }
 
-/// The rows to project for these messages, with fresh seals.
+/// The rows to project for these messages, with fresh seals; those from before `awake_since` waited for the wake.
 pub fn rows(
     tx: &Tx<'_>,
     session: &Session,
     messages: &[MessageId],
     turn: Option<TurnId>,
+    awake_since: i64,
     key: &ContentKey,
     sealer: &Sealer,
 ) -> Result<Vec<MessageIn>, BodyError> {
@@ -132,7 +134,7 @@ pub fn rows(
                 thread_id: Some(session.origin.thread_id.clone()).filter(|thread| !thread.is_empty()),
                 content: content.clone(),
                 source_session_id: None,
-                on_wake: row.get::<_, i64>("received_at")? < session.last_active_at,
+                on_wake: row.get::<_, i64>("received_at")? < awake_since,
                 trigger: turn.is_some(),
                 sender: format!("{}:{}", row.get::<_, String>("channel")?, row.get::<_, String>("sender")?),
                 principal: row.get("principal")?,

@@ -6,7 +6,7 @@ use crate::custody::{self, SessionKeys, WrappingKey};
 use crate::ledger::Entry;
 use crate::registry::Agent;
 use crate::state::{self, Tx, stored};
-use ironclaw_contract::ids::{AgentId, SessionId};
+use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
 use rusqlite::{OptionalExtension, Row, params};
 
 /// Where a session's messages come from and its replies go.
@@ -184,16 +184,38 @@ impl From<rusqlite::Error> for NewError {
     }
 }
 
-/// Moves a session to another standing, with the reason.
+/// Why a session is halted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Why {
+    /// In the host's own words: for the ledger and for the person.
+    pub words: String,
+    /// What exactly, which may quote a stranger: for the operator who looks, as a quote.
+    pub detail: String,
+}
+
+impl Why {
+    /// A reason that its words say all about.
+    pub fn new(words: impl Into<String>) -> Self {
+        Self { words: words.into(), detail: String::new() }
+    }
+
+    /// For the operator: the words, and the detail as a quote.
+    pub fn shown(&self) -> String {
+        if self.detail.is_empty() { self.words.clone() } else { format!("{}: {:?}", self.words, self.detail) }
+    }
+}
+
+/// Moves a session to another standing; `by` names the operator who did.
 pub fn set_standing(
     tx: &mut Tx<'_>,
     id: SessionId,
     standing: Standing,
-    reason: Option<&str>,
+    why: Option<&Why>,
+    by: Option<PersonId>,
 ) -> Result<(), state::Error> {
     tx.db().execute(
         "UPDATE sessions SET state = ?2, reason = ?3, failures = CASE WHEN ?2 = 'live' THEN 0 ELSE failures END WHERE id = ?1",
-        params![id.to_string(), standing.name(), reason],
+        params![id.to_string(), standing.name(), why.map(Why::shown)],
     )?;
     let entry = match standing {
         Standing::Live => Entry::meta("session.released"),
@@ -201,7 +223,11 @@ pub fn set_standing(
         Standing::Quarantined => Entry::retract("session.quarantined"),
         Standing::Removed => Entry::meta("session.removed"),
     };
-    entry.session(id).reason(reason.unwrap_or_default()).append(tx)?;
+    let entry = entry.session(id).reason(why.map_or("", |why| why.words.as_str()));
+    match by {
+        Some(by) => entry.with("by", by.to_string()).append(tx)?,
+        None => entry.append(tx)?,
+    };
     Ok(())
 }
 
@@ -222,8 +248,8 @@ pub fn touch(tx: &mut Tx<'_>, id: SessionId) -> Result<(), state::Error> {
 }
 
 /// Erases a session: its keys, and with them every body, then its rows. Its number stays taken.
-pub fn erase(tx: &mut Tx<'_>, id: SessionId) -> Result<(), state::Error> {
-    set_standing(tx, id, Standing::Removed, None)?;
+pub fn erase(tx: &mut Tx<'_>, id: SessionId, by: PersonId) -> Result<(), state::Error> {
+    set_standing(tx, id, Standing::Removed, None, Some(by))?;
     let text = id.to_string();
     let db = tx.db();
     db.execute("UPDATE sessions SET queue_key = NULL, content_key = NULL WHERE id = ?1", [&text])?;

@@ -115,7 +115,8 @@ CREATE TABLE turns (
   closed_at INTEGER,
   outcome TEXT,
   model_calls INTEGER NOT NULL,
-  tool_calls INTEGER NOT NULL
+  tool_calls INTEGER NOT NULL,
+  result_bytes INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX one_open_turn ON turns (session_id) WHERE state = 'open';
 

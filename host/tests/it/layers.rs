@@ -38,6 +38,7 @@ const BESIDE: &[(&str, &str, &str)] = &[
     ("identity", "channel", "what a channel received is what is authenticated"),
     ("routing", "identity", "only what is authenticated is routed"),
     ("inbox", "routing", "only what is routed is recorded"),
+    ("inbox", "channel", "what was received is bounded before anything is made for it"),
     ("context", "calls", "the model is shown what became of its earlier calls"),
     ("delivery", "context", "a reply is the text of a recorded output"),
     ("audit", "config", "the offline verifier finds the state by the same settings as the daemon"),

@@ -72,7 +72,8 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
         at.out.line("\nEverything was in place.")?;
     }
     at.out.line(format!(
-        "\nThe host runs until you log out or type `ironctl down`. \
+        "\nThe host runs in the background until you type `ironctl down`; it is no service, so a logout may stop it \
+         (docs/operating.md shows how it stays). \
          Go on with `ironctl chat {AGENT}`; `ironctl doctor --prove` shows every attempt."
     ))?;
     if args.no_chat || at.out.is_json() || !io::stdin().is_terminal() {

@@ -1,0 +1,341 @@
+//! The four requests on `model.sock`, each checked against the record.
+//!
+//! A sandbox names items and gets sealed refs back; it never hands in words for a model, except as a tool's report. Next: `context`.
+
+use super::model_socket::Server;
+use super::{Core, Error};
+use crate::calls::{self, CallState, Judgement, Place, ResultBody};
+use crate::context::{self, OutputBody, Refused};
+use crate::custody::ContentKey;
+use crate::failpoint;
+use crate::integrity::lookalike;
+use crate::items::{self, BodyError, Draft, Recorded};
+use crate::ledger::Entry;
+use crate::model::{Output, Prompt};
+use crate::registry::{self, Agent, Mode};
+use crate::session::store;
+use crate::state::Tx;
+use crate::tools::Runs;
+use crate::turn::{self, Turn};
+use ironclaw_contract::canonical;
+use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
+use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, ITEMS_MAX, OUTPUT_CALLS_MAX};
+use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::socket::{Call, Context, Item, Purpose, RefusalCode, Response, Verdict};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A request's answer, or its refusal.
+type Answer = Result<Result<Response, Refused>, Error>;
+
+const fn refuse<T>(code: RefusalCode, message: String) -> Result<T, Refused> {
+    Err(Refused { code, message })
+}
+
+impl Server {
+    /// One output of the model over sealed items: checked, counted, asked, judged, recorded.
+    pub(super) async fn generate(&self, turn: TurnId, purpose: Purpose, refs: Vec<Context>) -> Answer {
+        match purpose {
+            Purpose::Reply => {}
+            Purpose::Plan | Purpose::Compact => {
+                return Ok(refuse(RefusalCode::Unavailable, format!("purpose {purpose} is not offered yet")));
+            }
+        }
+        let prepared = match self.prepare(turn, refs).await? {
+            Ok(prepared) => prepared,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        match self.ask_model(&prepared.agent, &prepared.prompt).await {
+            Ok(output) => self.record_output(turn, prepared, output).await,
+            Err(message) => Ok(refuse(RefusalCode::Model, message)),
+        }
+    }
+
+    /// Checks and counts a request before it is made: one that fails may have cost just as much.
+    async fn prepare(&self, turn: TurnId, refs: Vec<Context>) -> Result<Result<Prepared, Refused>, Error> {
+        let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
+        self.core
+            .state
+            .write(move |tx| {
+                let open = match open_turn(tx, session, turn)? {
+                    Ok(open) => open,
+                    Err(refused) => return Ok::<_, Error>(Err(refused)),
+                };
+                let limits = &core.config.turn;
+                if open.model_calls >= limits.model_calls_max {
+                    let message = format!("the turn has used its {} requests to the model", limits.model_calls_max);
+                    return Ok(refuse(RefusalCode::Budget, message));
+                }
+                let agent = agent_of(tx, session)?;
+                let own: Vec<ItemId> = turn::messages_of(tx, turn)?.into_iter().map(|message| message.item()).collect();
+                let bytes_max = limits.context_bytes_max;
+                let checked = context::check(tx, session, &own, &refs, agent.mode, bytes_max, &core.sealer)?;
+                let (checked, warnings) = match checked {
+                    Ok(checked) => checked,
+                    Err(refused) => return Ok(Err(refused)),
+                };
+                for warning in warnings {
+                    note_unsealed(tx, session, agent.mode, &warning)?;
+                }
+                turn::count_model_call(tx, turn)?;
+                Entry::verify("model.asked")
+                    .session(session)
+                    .turn(turn)
+                    .with("model", agent.model.clone())
+                    .with("items", checked.len())
+                    .append(tx)?;
+                let labels = context::joined_labels(&checked);
+                let prompt = context::compose(tx, &agent, &open, checked, &key)?;
+                Ok(Ok(Prepared { agent, prompt, labels }))
+            })
+            .await
+    }
+
+    async fn ask_model(&self, agent: &Agent, prompt: &Prompt) -> Result<Output, String> {
+        let endpoint = self
+            .core
+            .endpoints
+            .get(&agent.model)
+            .ok_or_else(|| format!("there is no model endpoint `{}`", agent.model))?;
+        let output = endpoint.generate(prompt).await.map_err(|_| {
+            // The cause may quote what was sent: it stands in no log and no ledger.
+            tracing::warn!(session = %self.session, model = agent.model, "the model's endpoint failed");
+            format!("the model endpoint `{}` failed", agent.model)
+        })?;
+        let calls: usize = output.calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum();
+        let bytes = output.text.len() + calls;
+        if bytes > BODY_BYTES_MAX {
+            return Err(format!("the output of {bytes} bytes is over the limit of {BODY_BYTES_MAX}"));
+        }
+        if output.calls.len() > OUTPUT_CALLS_MAX {
+            return Err(format!("the output has {} calls, over the limit of {OUTPUT_CALLS_MAX}", output.calls.len()));
+        }
+        Ok(output)
+    }
+
+    async fn record_output(&self, turn: TurnId, prepared: Prepared, output: Output) -> Answer {
+        let text = lookalike::neutralise(&output.text).into_owned();
+        let bytes = text.len() as u64;
+        let called = !output.calls.is_empty();
+        let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
+        let response = self
+            .core
+            .state
+            .write(move |tx| {
+                let open = match open_turn(tx, session, turn)? {
+                    Ok(open) => open,
+                    Err(refused) => return Ok::<_, Error>(Err(refused)),
+                };
+                let Prepared { agent, labels, .. } = prepared;
+                let room = core.config.turn.tool_calls_max.saturating_sub(open.tool_calls) as usize;
+                let judged: Vec<calls::Judged> =
+                    output.calls.iter().enumerate().map(|(n, wanted)| calls::judge(&agent, wanted, n < room)).collect();
+                let body = OutputBody { text, calls: judged.iter().map(|judged| judged.call.clone()).collect() };
+                let json = canonical::to_string(&body);
+                let spans = vec![Span { author: Author::Model, bytes: json.len() }];
+                let draft =
+                    Draft::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key).map_err(BodyError::from)?;
+                let item = draft.turn(turn).record(tx, session, &core.sealer)?;
+                turn::count_tool_calls(tx, turn, judged.len())?;
+                Entry::claim("output.sealed")
+                    .session(session)
+                    .turn(turn)
+                    .with("item", item.tuple.item.to_string())
+                    .with("digest", item.tuple.digest.to_string())
+                    .append(tx)?;
+                let place = Place { session, turn, key: &key, sealer: &core.sealer };
+                let mut answered = Vec::with_capacity(judged.len());
+                for (position, judged) in judged.iter().enumerate() {
+                    calls::record(tx, session, turn, item.tuple.item, position, judged)?;
+                    let verdict = verdict(tx, &core, &place, judged)?;
+                    let call = &judged.call;
+                    let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
+                    answered.push(Call { call_id: call.call_id, tool, arguments, verdict });
+                }
+                Ok(Ok(Response::Output { item: item.seal(&core.sealer), bytes, calls: answered }))
+            })
+            .await?;
+        failpoint::reach(if called { "call_recorded" } else { "output_sealed" });
+        Ok(response)
+    }
+
+    /// The result of a local call: the sandbox's word, once.
+    pub(super) async fn report(&self, turn: TurnId, call_id: CallId, ok: bool, text: String) -> Answer {
+        if text.len() > BODY_BYTES_MAX {
+            let message = format!("a result of {} bytes is over the limit of {BODY_BYTES_MAX}", text.len());
+            return Ok(refuse(RefusalCode::Frame, message));
+        }
+        let text = lookalike::neutralise(&text).into_owned();
+        let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
+        self.core
+            .state
+            .write(move |tx| {
+                let open = match open_turn(tx, session, turn)? {
+                    Ok(open) => open,
+                    Err(refused) => return Ok::<_, Error>(Err(refused)),
+                };
+                if open.result_bytes.saturating_add(text.len() as u64) > core.config.turn.result_bytes_max {
+                    return Ok(refuse(RefusalCode::Budget, "the turn has used its bytes of results".to_owned()));
+                }
+                let found = calls::find(tx, call_id)?.filter(|call| call.session == session && call.turn == turn);
+                let call = match reportable(call_id, found) {
+                    Ok(call) => call,
+                    Err(message) => {
+                        let mode = agent_of(tx, session)?.mode;
+                        return match mode {
+                            Mode::Enforce => Ok(refuse(RefusalCode::Call, message)),
+                            Mode::DangerousWarn | Mode::DangerousOff => {
+                                note_unsealed(tx, session, mode, &message)?;
+                                Ok(Ok(sealed(&quote(tx, &core, session, &key, &text)?, &core)))
+                            }
+                        };
+                    }
+                };
+                let place = Place { session, turn, key: &key, sealer: &core.sealer };
+                let author = Author::Tool { tool: call.tool.clone() };
+                let item = calls::record_result(tx, &place, call_id, &call.tool, author, &ResultBody { ok, text })?;
+                calls::settle(tx, call_id, item.tuple.item)?;
+                Entry::claim("call.reported")
+                    .session(session)
+                    .turn(turn)
+                    .with("call", call_id.to_string())
+                    .with("tool", call.tool)
+                    .with("ok", ok)
+                    .with("digest", item.tuple.digest.to_string())
+                    .append(tx)?;
+                Ok(Ok(sealed(&item, &core)))
+            })
+            .await
+    }
+
+    /// Waits for the result of a call that went out as a row.
+    pub(super) async fn result(&self, turn: TurnId, call_id: CallId) -> Answer {
+        let mut results = self.results.clone();
+        loop {
+            results.mark_unchanged();
+            let (core, session) = (Arc::clone(&self.core), self.session);
+            let looked = self
+                .core
+                .state
+                .read(move |tx| {
+                    let open = match open_turn(tx, session, turn)? {
+                        Ok(open) => open,
+                        Err(refused) => return Ok::<_, Error>(Err(refused)),
+                    };
+                    let found = calls::find(tx, call_id)?
+                        .filter(|call| call.session == session && call.turn == turn && call.runs == Some(Runs::Row));
+                    let Some(call) = found else {
+                        let message = format!("{call_id} is no call of the turn that goes out as a row");
+                        return Ok(refuse(RefusalCode::Call, message));
+                    };
+                    let Some(result) = call.result.map(|item| items::find(tx, item)).transpose()?.flatten() else {
+                        return Ok(Ok(Err(open.deadline - tx.now())));
+                    };
+                    Ok(Ok(Ok(sealed(&result, &core))))
+                })
+                .await?;
+            let left_ms = match looked {
+                Err(refused) => return Ok(Err(refused)),
+                Ok(Ok(response)) => return Ok(Ok(response)),
+                Ok(Err(left_ms)) => left_ms,
+            };
+            let left = Duration::from_millis(u64::try_from(left_ms).unwrap_or(0));
+            match tokio::time::timeout(left, results.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => {
+                    return Ok(refuse(RefusalCode::Turn, "the turn ended before its call had a result".to_owned()));
+                }
+            }
+        }
+    }
+
+    /// The session's own items, with fresh seals.
+    pub(super) async fn items(&self, after_seq: u64) -> Answer {
+        let (core, session) = (Arc::clone(&self.core), self.session);
+        self.core
+            .state
+            .read(move |tx| {
+                let mut found = items::after(tx, session, after_seq, ITEMS_MAX + 1)?;
+                let more = found.len() > ITEMS_MAX;
+                found.truncate(ITEMS_MAX);
+                let item = |item: &Recorded| {
+                    let reference = item.seal(&core.sealer);
+                    Item { reference, bytes: item.bytes, turn: item.tuple.turn }
+                };
+                Ok::<_, Error>(Ok(Response::Items { items: found.iter().map(item).collect(), more }))
+            })
+            .await
+    }
+}
+
+/// A request to a model that was checked and counted.
+struct Prepared {
+    agent: Agent,
+    prompt: Prompt,
+    labels: Vec<Label>,
+}
+
+fn verdict(tx: &mut Tx<'_>, core: &Core, place: &Place<'_>, judged: &calls::Judged) -> Result<Verdict, Error> {
+    let (reason, detail) = match &judged.judgement {
+        Judgement::Permitted { runs: Runs::Local, .. } => return Ok(Verdict::Local),
+        Judgement::Permitted { runs: Runs::Row, .. } => return Ok(Verdict::Row),
+        Judgement::Refused { reason, detail } => (reason, detail),
+    };
+    // The detail may quote what the model wrote, and goes back to it as any other text would.
+    let detail = if detail.is_empty() { String::new() } else { format!(" ({})", lookalike::neutralise(detail)) };
+    let result = ResultBody { ok: false, text: format!("refused: {reason}{detail}") };
+    let call = &judged.call;
+    let item = calls::record_result(tx, place, call.call_id, &call.tool, Author::Host, &result)?;
+    calls::set_refusal(tx, call.call_id, item.tuple.item)?;
+    Ok(Verdict::Refused { item: item.seal(&core.sealer), bytes: item.bytes })
+}
+
+/// The recorded call that a report may be about, or why there is none.
+fn reportable(call_id: CallId, found: Option<calls::CallRow>) -> Result<calls::CallRow, String> {
+    match found {
+        None => Err(format!("{call_id} is no recorded call of the turn")),
+        Some(call) if call.runs != Some(Runs::Local) => Err(format!("{call_id} does not run in the sandbox")),
+        Some(call) if call.state != CallState::Permitted => {
+            Err(format!("{call_id} has its result already, or never ran"))
+        }
+        Some(call) => Ok(call),
+    }
+}
+
+fn sealed(item: &Recorded, core: &Core) -> Response {
+    Response::Sealed { item: item.seal(&core.sealer), bytes: item.bytes }
+}
+
+fn agent_of(tx: &Tx<'_>, session: SessionId) -> Result<Agent, Error> {
+    let gone = || crate::state::Error::Stored(format!("{session} has no agent"));
+    let session = store::find(tx, session)?.ok_or_else(gone)?;
+    Ok(registry::find_agent(tx, &session.agent.to_string())?.ok_or_else(gone)?)
+}
+
+fn open_turn(tx: &Tx<'_>, session: SessionId, turn: TurnId) -> Result<Result<Turn, Refused>, Error> {
+    Ok(match turn::find(tx, turn)? {
+        None => refuse(RefusalCode::Turn, format!("{turn} does not stand in the record")),
+        Some(found) if found.session != session => {
+            refuse(RefusalCode::Turn, format!("{turn} belongs to another session"))
+        }
+        Some(found) if !found.open => refuse(RefusalCode::Turn, format!("{turn} is closed")),
+        Some(found) if found.deadline <= tx.now() => refuse(RefusalCode::Turn, format!("{turn} is past its deadline")),
+        Some(found) => Ok(found),
+    })
+}
+
+/// In a dangerous mode: notes what passed without a seal.
+fn note_unsealed(tx: &mut Tx<'_>, session: SessionId, mode: Mode, why: &str) -> Result<(), Error> {
+    let entry = Entry::retract("context.unsealed").session(session).with("mode", mode.name());
+    entry.with("passed", "as quoted text").reason(why).append(tx)?;
+    Ok(())
+}
+
+/// In a dangerous mode: a result that nobody asked for stands as a quote, never as a result.
+fn quote(tx: &mut Tx<'_>, core: &Core, session: SessionId, key: &ContentKey, text: &str) -> Result<Recorded, Error> {
+    let spans = vec![Span { author: Author::Quoted, bytes: text.len() }];
+    let labels = vec![Label::External];
+    let draft = Draft::new(ItemId::new(), ItemKind::Message, text, spans, labels, key).map_err(BodyError::from)?;
+    Ok(draft.record(tx, session, &core.sealer)?)
+}

@@ -1,0 +1,347 @@
+//! What an actor does while its session is awake: open turns, hear bells, take rows, deliver. It never polls.
+//!
+//! What the sandbox does comes last in every choice, so that no noise of it keeps a stop or a deadline from being heard. Next: `pipeline::accept`.
+
+use super::Error;
+use super::accept::{self, Accepted};
+use super::actor::{Actor, Command, DRAIN_TIME_MAX, Phase, Slept};
+use super::launch::{self, Awake};
+use super::model_socket::REFUSALS_MAX;
+use crate::channel::{self, Receipt};
+use crate::custody::ContentKey;
+use crate::delivery;
+use crate::failpoint;
+use crate::reader;
+use crate::session::link::Rung;
+use crate::session::projection::{self, Inbound};
+use crate::session::store::{self, Why};
+use crate::turn::{self, Close, Opened};
+use ironclaw_contract::ids::TurnId;
+use ironclaw_contract::seam::crypt;
+use ironclaw_contract::seam::inbound::Turn as TurnRow;
+use ironclaw_contract::seam::outbound::EndReason;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// Rows that are taken before the actor looks at its mailbox again.
+const ROWS_AT_ONCE_MAX: usize = 64;
+
+/// The turn that is being worked on.
+struct Open {
+    opened: Opened,
+    /// When it is over, by a clock that nobody sets.
+    until: Instant,
+}
+
+/// What is next.
+enum Next {
+    Asked(Option<Command>),
+    Over,
+    SandboxEnded,
+    ReaderEnded,
+    Trouble(&'static str),
+    Rung(Rung),
+    More,
+}
+
+impl Actor {
+    /// Works until there is a reason to sleep.
+    pub(super) async fn work(&mut self, awake: &mut Awake) -> Result<Slept, Error> {
+        if let Some(slept) = self.first_drain(awake).await? {
+            return Ok(slept);
+        }
+        let idle = Duration::from_secs(self.core.config.session.idle_seconds);
+        let mut open: Option<Open> = None;
+        let mut idle_until = Instant::now() + idle;
+        let mut stopping: Option<(oneshot::Sender<()>, Instant)> = None;
+        let mut more = false;
+        loop {
+            if open.is_none() {
+                if let Some((done, _)) = stopping.take() {
+                    return Ok(Slept::Ended(Some(done)));
+                }
+                open = match self.open_turn(awake).await? {
+                    Ok(open) => open,
+                    Err(slept) => return Ok(slept),
+                };
+            }
+            let limit = match (&open, &stopping) {
+                (Some(open), Some((_, until))) => open.until.min(*until),
+                (Some(open), None) => open.until,
+                (None, _) => idle_until,
+            };
+            match self.next(awake, limit, more).await {
+                Next::Asked(Some(Command::Wake)) => {}
+                Next::Asked(Some(Command::Shutdown(done))) => stopping = Some((done, Instant::now() + DRAIN_TIME_MAX)),
+                Next::Asked(Some(Command::Prove(done))) => {
+                    let proof = match self.session().await? {
+                        Some(session) => launch::prove(&self.core, &session).await,
+                        None => Err("the session is gone".to_owned()),
+                    };
+                    // Whoever asked may have given up waiting.
+                    let _ = done.send(proof);
+                }
+                Next::Asked(Some(other)) => return Ok(Slept::Asked(other)),
+                Next::Asked(None) => return Ok(Slept::Ended(None)),
+                Next::SandboxEnded | Next::Rung(Rung::Ended) => return Ok(Slept::died("its process ended")),
+                Next::Trouble(what) | Next::Rung(Rung::Violation(what)) => return Ok(Slept::violated(what)),
+                Next::ReaderEnded => {
+                    if let Some(slept) = self.second_reader(awake).await? {
+                        return Ok(slept);
+                    }
+                }
+                Next::Rung(Rung::Bell) | Next::More => {
+                    more = match self.take(awake).await? {
+                        Ok(more) => more,
+                        Err(slept) => return Ok(slept),
+                    };
+                    if let Some(current) = open.take() {
+                        if self.still_open(current.opened.id).await? {
+                            open = Some(current);
+                        } else if let Some(slept) = self.close_turn(awake, &current.opened).await? {
+                            return Ok(slept);
+                        } else {
+                            idle_until = Instant::now() + idle;
+                        }
+                    }
+                }
+                Next::Over => match (&open, stopping.take()) {
+                    (None, _) => return Ok(Slept::Idle),
+                    (Some(_), Some((done, _))) => return Ok(Slept::Ended(Some(done))),
+                    (Some(current), None) => {
+                        // A reply that was written in time counts.
+                        if let Some(slept) = self.drain(awake).await? {
+                            return Ok(slept);
+                        }
+                        self.miss_deadline(Arc::clone(&awake.key), current.opened.id).await?;
+                        return Ok(Slept::died("it missed the deadline of its turn"));
+                    }
+                },
+            }
+        }
+    }
+
+    /// Waits for what is next. The order is the order of importance; every branch can be dropped without a loss.
+    async fn next(&mut self, awake: &mut Awake, limit: Instant, more: bool) -> Next {
+        tokio::select! {
+            biased;
+            command = self.mailbox.recv() => Next::Asked(command),
+            () = tokio::time::sleep_until(limit) => Next::Over,
+            _ = awake.sandbox.exited() => Next::SandboxEnded,
+            _ = awake.reader_process.exited() => Next::ReaderEnded,
+            Some(what) = awake.trouble.recv() => Next::Trouble(what),
+            () = std::future::ready(()), if more => Next::More,
+            rung = awake.link.rung() => Next::Rung(rung),
+        }
+    }
+
+    /// Takes what an earlier launch left, under the turn that was open; then closes that turn.
+    async fn first_drain(&mut self, awake: &mut Awake) -> Result<Option<Slept>, Error> {
+        if let Some(slept) = self.drain(awake).await? {
+            return Ok(Some(slept));
+        }
+        let (core, id, key) = (Arc::clone(&self.core), self.id, Arc::clone(&awake.key));
+        let open_turn = self.core.state.write(move |tx| {
+            let Some(open) = turn::open_of(tx, id)? else { return Ok::<_, Error>(()) };
+            let attempts = turn::attempts(tx, open.id)?;
+            match store::find(tx, id)? {
+                Some(session) if attempts >= turn::MESSAGE_ATTEMPTS_MAX => {
+                    let text = delivery::notice_for(EndReason::Failed, &core.config.turn);
+                    accept::close_with_notice(tx, &core, &session, &key, &open, &text, "given up")
+                }
+                _ => Ok(turn::close(tx, &open, Close::Requeued, "its sandbox went away").map(drop)?),
+            }
+        });
+        open_turn.await?;
+        self.deliver().await?;
+        Ok(None)
+    }
+
+    /// Opens the next turn, projects it and rings.
+    async fn open_turn(&mut self, awake: &mut Awake) -> Result<Result<Option<Open>, Slept>, Error> {
+        let (core, id, key, since) = (Arc::clone(&self.core), self.id, Arc::clone(&awake.key), awake.since);
+        let opened = self
+            .core
+            .state
+            .write(move |tx| {
+                let Some(opened) = turn::open_next(tx, id, &core.config.turn)? else { return Ok::<_, Error>(None) };
+                let Some(session) = store::find(tx, id)? else { return Ok(None) };
+                let (context, own) = (&opened.context, &opened.messages);
+                let mut rows = projection::rows(tx, &session, context, None, since, &key, &core.sealer)?;
+                rows.extend(projection::rows(tx, &session, own, Some(opened.id), since, &key, &core.sealer)?);
+                let routing = projection::routing(&session.origin, session.cursor);
+                turn::informed(tx, &opened.context)?;
+                Ok(Some((opened, rows, routing)))
+            })
+            .await?;
+        let Some((opened, rows, routing)) = opened else { return Ok(Ok(None)) };
+        failpoint::reach("turn_open");
+        let until = Instant::now() + Duration::from_secs(u64::from(self.core.config.turn.seconds_max));
+        let turn = row_of(&opened);
+        if let Some(slept) = self.project(awake, move |inbound| inbound.open_turn(&turn, &rows, &routing)).await {
+            return Ok(Err(slept));
+        }
+        failpoint::reach("project");
+        if awake.link.ring().is_err() {
+            return Ok(Err(Slept::died("its process ended")));
+        }
+        Ok(Ok(Some(Open { opened, until })))
+    }
+
+    /// Projects that the turn is over, and what was delivered for it.
+    async fn close_turn(&mut self, awake: &mut Awake, opened: &Opened) -> Result<Option<Slept>, Error> {
+        let (session, turn) = (self.id, opened.id);
+        let look = self.core.state.read(move |tx| {
+            let delivered =
+                delivery::of_turn(tx, turn)?.and_then(|found| found.row_id.map(|row| (row, found.created_at)));
+            Ok::<_, Error>(store::find(tx, session)?.map(|session| (session, delivered)))
+        });
+        let Some((session, delivered)) = look.await? else { return Ok(None) };
+        let turn = row_of(opened);
+        let routing = projection::routing(&session.origin, session.cursor);
+        Ok(self.project(awake, move |inbound| inbound.close_turn(&turn, &routing, delivered)).await)
+    }
+
+    /// Writes to the inbound queue off the runtime's threads; a lock that a sandbox holds ends it.
+    async fn project<F>(&mut self, awake: &mut Awake, write: F) -> Option<Slept>
+    where
+        F: FnOnce(&mut Inbound) -> Result<(), crypt::Error> + Send + 'static,
+    {
+        let mut inbound = awake.inbound.take()?;
+        let written = tokio::task::spawn_blocking(move || {
+            let written = write(&mut inbound);
+            (inbound, written)
+        });
+        match written.await {
+            Ok((inbound, written)) => {
+                awake.inbound = Some(inbound);
+                written.err().map(|error| Slept::died(error.to_string()))
+            }
+            Err(_) => Some(Slept::died("writing to its inbound queue failed")),
+        }
+    }
+
+    /// Takes everything that lies in the outbound queue.
+    pub(super) async fn drain(&mut self, awake: &mut Awake) -> Result<Option<Slept>, Error> {
+        loop {
+            match self.take(awake).await? {
+                Ok(true) => {}
+                Ok(false) => return Ok(None),
+                Err(slept) => return Ok(Some(slept)),
+            }
+        }
+    }
+
+    /// Takes rows out of the outbound queue, row by row, up to a bound; says whether there may be more.
+    async fn take(&mut self, awake: &mut Awake) -> Result<Result<bool, Slept>, Error> {
+        let Some(session) = self.session().await? else { return Ok(Err(Slept::Ended(None))) };
+        let found = match awake.reader.look(session.cursor).await {
+            Ok(found) => found,
+            Err(reader::Error::NeedsRecovery) => return Ok(Ok(false)),
+            Err(reader::Error::Locked) => return Ok(Err(Slept::died("it held the lock of its outbound queue"))),
+            Err(reader::Error::Failed(detail)) => {
+                let words = "its outbound queue could not be read now".to_owned();
+                return Ok(Err(Slept::Died(Why { words, detail })));
+            }
+            Err(reader::Error::Violation(detail)) => {
+                return Ok(Err(Slept::Violated(Why { words: reader::VIOLATION.to_owned(), detail })));
+            }
+            Err(reader::Error::Dead(error)) => {
+                tracing::warn!(session = %self.id, %error, "the reader died");
+                return Ok(match self.second_reader(awake).await? {
+                    Some(slept) => Err(slept),
+                    None => Ok(true),
+                });
+            }
+        };
+        self.shown.lock().expect("no holder panics").progress = found.progress;
+        if !found.taken.is_empty() {
+            let (session, taken) = (session.clone(), found.taken);
+            let check = self.core.state.read(move |tx| Ok::<_, Error>(accept::check_taken(tx, &session, &taken)?));
+            if let Some(what) = check.await? {
+                return Ok(Err(Slept::violated(what)));
+            }
+        }
+        let mut more = found.more || found.rows.len() > ROWS_AT_ONCE_MAX;
+        for row in found.rows.into_iter().take(ROWS_AT_ONCE_MAX) {
+            let (core, session, key) = (Arc::clone(&self.core), session.clone(), Arc::clone(&awake.key));
+            let accepted = self.core.state.write(move |tx| accept::accept(tx, &core, &session, &key, row)).await?;
+            failpoint::reach("accept");
+            match accepted {
+                Accepted::Closed => {
+                    failpoint::reach("intent");
+                    self.deliver().await?;
+                }
+                Accepted::Called => awake.results.send_modify(|count| *count += 1),
+                Accepted::Refused => {
+                    awake.refused_rows += 1;
+                    if awake.refused_rows > REFUSALS_MAX {
+                        return Ok(Err(Slept::violated("too many of its rows were refused")));
+                    }
+                }
+                Accepted::Violation(what) => return Ok(Err(Slept::violated(what))),
+            }
+            more &= !matches!(accepted, Accepted::Violation(_));
+        }
+        Ok(Ok(more))
+    }
+
+    /// A reader may die once; a second death is not an accident.
+    async fn second_reader(&mut self, awake: &mut Awake) -> Result<Option<Slept>, Error> {
+        if awake.reader_died {
+            return Ok(Some(Slept::violated("the reader of its outbound queue died twice")));
+        }
+        awake.reader_died = true;
+        let Some(session) = self.session().await? else { return Ok(Some(Slept::Ended(None))) };
+        match launch::start_reader(&self.core, &session, &awake.queue).await {
+            Ok((process, reader)) => {
+                self.show(Phase::Awake, Some(awake.sandbox.process()), Some(process.process()));
+                awake.reader_process = process;
+                awake.reader = reader;
+                Ok(None)
+            }
+            Err(error) => Ok(Some(Slept::Died(error.why()))),
+        }
+    }
+
+    /// Sends every delivery without a receipt, and notes the receipt.
+    pub(super) async fn deliver(&mut self) -> Result<(), Error> {
+        let id = self.id;
+        let open = self.core.state.read(move |tx| Ok::<_, Error>(delivery::open_of(tx, id)?)).await?;
+        for delivery in open {
+            let receipt = channel::send(&delivery.channel);
+            failpoint::reach("send");
+            let note = self.core.state.write(move |tx| match receipt {
+                Receipt::Received => Ok::<_, Error>(delivery::receive(tx, &delivery)?),
+                Receipt::NoSuchChannel => Ok(delivery::fail(tx, &delivery, "there is no such channel on this host")?),
+            });
+            note.await?;
+            failpoint::reach("receipt");
+        }
+        Ok(())
+    }
+
+    async fn miss_deadline(&mut self, key: Arc<ContentKey>, turn: TurnId) -> Result<(), Error> {
+        let (core, id) = (Arc::clone(&self.core), self.id);
+        let close = self.core.state.write(move |tx| {
+            let open = turn::find(tx, turn)?.filter(|turn| turn.open);
+            let (Some(open), Some(session)) = (open, store::find(tx, id)?) else { return Ok::<_, Error>(()) };
+            let text = delivery::notice_for(EndReason::Time, &core.config.turn);
+            accept::close_with_notice(tx, &core, &session, &key, &open, &text, "deadline")
+        });
+        close.await?;
+        self.deliver().await
+    }
+
+    fn still_open(&self, turn: TurnId) -> impl Future<Output = Result<bool, Error>> + use<> {
+        let core = Arc::clone(&self.core);
+        async move { core.state.read(move |tx| Ok(turn::find(tx, turn)?.is_some_and(|turn| turn.open))).await }
+    }
+}
+
+fn row_of(opened: &Opened) -> TurnRow {
+    TurnRow { turn: opened.id, messages: opened.messages.clone(), deadline: opened.deadline, open: true }
+}
