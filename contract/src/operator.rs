@@ -252,6 +252,14 @@ pub struct Agent {
     pub sessions: u64,
 }
 
+/// `POST /v1/agents/{agent}/mode`, and its answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentMode {
+    /// `enforce dangerous_warn dangerous_off`.
+    pub mode: String,
+}
+
 /// `POST /v1/agents/{agent}/messages`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -12,8 +12,8 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::operator::{
-    API_VERSION, Agent, Failure, HistoryLine, MessageView, NewAgent, NewMessage, Proof, Recorded, Session, Stage,
-    Status, Why,
+    API_VERSION, Agent, AgentMode, Failure, HistoryLine, MessageView, NewAgent, NewMessage, Proof, Recorded, Session,
+    Stage, Status, Why,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -77,6 +77,12 @@ impl Client {
     /// One agent, by name or id.
     pub async fn agent(&self, agent: &str) -> Result<Agent, Error> {
         self.get(&format!("agents/{}", segment(agent))).await
+    }
+
+    /// Sets the mode of an agent; the host refuses a word that is none.
+    pub async fn set_mode(&self, agent: &str, mode: &str) -> Result<AgentMode, Error> {
+        let mode = AgentMode { mode: mode.to_owned() };
+        self.post(&format!("agents/{}/mode", segment(agent)), &mode).await
     }
 
     /// Removes an agent and what belongs to it.

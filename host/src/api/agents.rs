@@ -12,8 +12,7 @@ use crate::state::Tx;
 use crate::tools;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use ironclaw_contract::operator::{Agent, NewAgent};
-use serde::Deserialize;
+use ironclaw_contract::operator::{Agent, AgentMode, NewAgent};
 
 /// `GET /v1/agents`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<Agent>> {
@@ -99,24 +98,17 @@ pub async fn remove(
     Ok(Json(view))
 }
 
-/// Body of `POST /v1/agents/{agent}/mode`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NewMode {
-    mode: String,
-}
-
 /// `POST /v1/agents/{agent}/mode`
 pub async fn set_mode(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
     Path(agent): Path<String>,
-    Body(new): Body<NewMode>,
-) -> Reply<serde_json::Value> {
+    Body(new): Body<AgentMode>,
+) -> Reply<AgentMode> {
     let found = find(&api, agent).await?;
     let mode: Mode = new.mode.parse().map_err(|message: String| Refusal::operator("mode_malformed", message))?;
     api.pipeline.core().state.write(move |tx| registry::set_mode(tx, found.id, mode, person.id)).await?;
-    Ok(Json(serde_json::json!({ "mode": mode.name() })))
+    Ok(Json(AgentMode { mode: mode.name().to_owned() }))
 }
 
 /// The agent of this name or id.

@@ -1,4 +1,4 @@
-//! `ironctl agent`: makes, lists, shows and removes agents.
+//! `ironctl agent`: makes, lists, shows, sets and removes agents.
 //! Never judges a name or a tool: the host does. Removes nothing without asking.
 //! Next: `commands::chat`.
 
@@ -39,6 +39,15 @@ pub enum Action {
         /// Name or id
         agent: String,
     },
+    /// Set how strictly the host judges what an agent does
+    #[command(after_help = "Example:\n  ironctl agent set assistant --mode enforce")]
+    Set {
+        /// Name or id
+        agent: String,
+        /// enforce, or with the guard lowered: dangerous_warn, dangerous_off
+        #[arg(long)]
+        mode: String,
+    },
     /// Remove an agent with its sessions and all they hold
     #[command(after_help = "Example:\n  ironctl agent remove assistant --yes")]
     Remove {
@@ -74,6 +83,15 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let agent = client.agent(&agent).await?;
             at.out.json(&agent)?;
             show(at.out, agent)
+        }
+        Action::Set { agent, mode } => {
+            let mode = client.set_mode(&agent, &mode).await?;
+            at.out.json(&mode)?;
+            at.out.line(format!("set agent {agent} to mode {}", mode.mode))?;
+            match mode.mode.as_str() {
+                "enforce" => Ok(()),
+                _ => at.out.remark(format!("the guard is lowered; raise it: ironctl agent set {agent} --mode enforce")),
+            }
         }
         Action::Remove { agent, yes } => {
             let agent = client.agent(&agent).await?;

@@ -68,6 +68,19 @@ fn an_agent_is_made_with_what_was_asked_for_and_no_more() {
 }
 
 #[test]
+fn a_lowered_guard_is_said_out_loud() {
+    let host = FakeHost::new(|_, asked| Answer::json(asked.body.clone()));
+    let (code, out, err) = host.ironctl(&["agent", "set", "assistant", "--mode", "dangerous_warn"]);
+    assert_eq!((code, out.as_str()), (0, "set agent assistant to mode dangerous_warn\n"));
+    assert!(err.contains("the guard is lowered"), "{err}");
+    let (_, _, err) = host.ironctl(&["agent", "set", "assistant", "--mode", "enforce"]);
+    assert!(!err.contains("lowered"), "{err}");
+    let asked = &host.asked()[0];
+    assert_eq!(asked.line, "POST /v1/agents/assistant/mode");
+    assert_eq!(asked.body, json!({"mode": "dangerous_warn"}));
+}
+
+#[test]
 fn nothing_is_removed_unasked() {
     let host = FakeHost::new(|_, _| Answer::json(agent()));
     for words in [&["agent", "remove", "assistant"], &["session", "remove", "ses_1"]] {
