@@ -186,6 +186,15 @@ fn receive(host: &mut UnixStream) -> io::Result<Option<Ask>> {
 }
 
 fn look(queue: &mut Option<OutboundReader>, database: &Path, key: &SessionKey, cursor: u64) -> Answer<RawRow> {
+    // The contract's journal is a rollback journal. With a log in its place the library would read an index that the sandbox
+    // writes at the same moment, in memory that both share.
+    for suffix in ["db-wal", "db-shm"] {
+        let log = database.with_extension(suffix);
+        if log.symlink_metadata().is_ok() {
+            let what = format!("{} lies there, and the contract's journal mode makes none", log.display());
+            return Answer::Violation(what);
+        }
+    }
     let found = match queue.take() {
         Some(open) => Ok(open),
         None => OutboundReader::open(database, key),
@@ -227,8 +236,10 @@ fn look(queue: &mut Option<OutboundReader>, database: &Path, key: &SessionKey, c
 
 /// Whether an error is the file's doing: too large a value, a query without end. A full disk or memory is not.
 fn is_of_the_file(error: &rusqlite::Error) -> bool {
-    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, OperationInterrupted, TooBig, TypeMismatch};
+    use rusqlite::ErrorCode::{CannotOpen, DatabaseCorrupt, NotADatabase, OperationInterrupted, TooBig, TypeMismatch};
     match error.sqlite_error_code() {
+        // A regular file that does not open is one that wants a log beside it, which a reader cannot make.
+        Some(CannotOpen) => true,
         Some(code) => matches!(code, DatabaseCorrupt | NotADatabase | OperationInterrupted | TooBig | TypeMismatch),
         None => true,
     }

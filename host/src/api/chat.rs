@@ -282,7 +282,8 @@ fn view(tx: &Tx<'_>, core: &Core, id: MessageId) -> Result<Option<MessageView>, 
         Some(_) => "unknown",
     };
     let halted = match session.standing {
-        Standing::Parked | Standing::Quarantined if reply.is_none() => {
+        // A notice that is on its way says more than the standing, and comes in a moment.
+        Standing::Parked | Standing::Quarantined if delivery.is_none() => {
             session.reason.clone().or_else(|| Some("its session is halted".to_owned()))
         }
         Standing::Live | Standing::Parked | Standing::Quarantined | Standing::Removed => None,

@@ -41,10 +41,13 @@ impl Actor {
         let halt = self.core.state.write(move |tx| {
             store::set_standing(tx, id, standing, Some(&why), None)?;
             let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(()) };
-            let key = session.keys(&core.wrapping).map_err(crate::items::BodyError::from)?.content;
-            match turn::open_of(tx, id)? {
-                Some(open) => accept::close_with_notice(tx, &core, &session, &key, &open, &text, "halted"),
-                None => Ok(delivery::notify(tx, &session, None, &text, &key, &core.sealer).map(drop)?),
+            // The queues' key may be the very thing that is damaged. Without the other one there is no notice either, but the
+            // standing is still written, and says why.
+            match (session.content_key(&core.wrapping), turn::open_of(tx, id)?) {
+                (Ok(key), Some(open)) => accept::close_with_notice(tx, &core, &session, &key, &open, &text, "halted"),
+                (Ok(key), None) => Ok(delivery::notify(tx, &session, None, &text, &key, &core.sealer).map(drop)?),
+                (Err(_), Some(open)) => Ok(turn::close(tx, &open, turn::Close::Requeued, "halted").map(drop)?),
+                (Err(_), None) => Ok(()),
             }
         });
         halt.await?;

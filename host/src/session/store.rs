@@ -2,7 +2,7 @@
 //!
 //! Never starts or stops a process; that is the actor's. Next: `session::actor`.
 
-use crate::custody::{self, SessionKeys, WrappingKey};
+use crate::custody::{self, ContentKey, SessionKeys, WrappingKey};
 use crate::ledger::Entry;
 use crate::registry::Agent;
 use crate::state::{self, Tx, stored};
@@ -86,6 +86,15 @@ impl Session {
     pub fn keys(&self, wrapping: &WrappingKey) -> Result<SessionKeys, custody::Error> {
         let [queue, content] = self.wrapped.as_ref().ok_or(custody::Error::Sealed("the key of a removed session"))?;
         Ok(SessionKeys { queue: wrapping.queue_key(self.id, queue)?, content: wrapping.content_key(self.id, content)? })
+    }
+
+    /// Opens the key of its bodies alone.
+    ///
+    /// # Errors
+    /// As [`Session::keys`].
+    pub fn content_key(&self, wrapping: &WrappingKey) -> Result<ContentKey, custody::Error> {
+        let [_, content] = self.wrapped.as_ref().ok_or(custody::Error::Sealed("the key of a removed session"))?;
+        wrapping.content_key(self.id, content)
     }
 }
 

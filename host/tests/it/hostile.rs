@@ -1,0 +1,647 @@
+//! Sandboxes that break the contract: each is refused, quarantined or parked with a sentence that names the thing.
+//!
+//! The host goes on, and another session never notices. Next: `crate::attack` for how an attack is told.
+
+use crate::attack::{Attacked, HASTY, Played, generate, report, stands};
+use crate::world::{kill, wait_for};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
+
+/// A handshake like any other.
+fn handshake() -> Vec<Value> {
+    vec![json!({ "hello": null }), json!("welcome"), json!("open"), json!({ "ring": 1 })]
+}
+
+/// The session is halted in this state, and says why in these words, in `status` and in the ledger.
+#[track_caller]
+fn halted(attacked: &Attacked, state: &str, words: &str) -> String {
+    let id = attacked.id("a");
+    wait_for("the session to be halted", || attacked.session("a")["state"] == state);
+    let session = attacked.session("a");
+    let reason = session["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains(words), "{session}");
+    let entries = attacked.entries(&format!("session.{state}"), &id);
+    let entry = entries.last().expect("it stands in the ledger");
+    assert_eq!(entry["type"], "RETRACT");
+    assert!(entry["data"]["reason"].as_str().is_some_and(|reason| reason.contains(words)), "{entry}");
+    attacked.other_answers();
+    id
+}
+
+/// A release leads back to an answer.
+#[track_caller]
+fn released(attacked: &Attacked, id: &str) {
+    attacked.world.ctl(&["session", "release", id]).ok();
+    let reply = attacked.world.say("a", "hello");
+    assert!(reply.contains("Hello."), "{reply}");
+}
+
+/// A script during a turn that ends in quarantine, with these words to the person.
+#[track_caller]
+fn quarantined(attacked: &Attacked, script: Value, words: &str) -> Played {
+    let played = attacked.play("a", "hello", &script);
+    assert_eq!(played.errors, Vec::<Value>::new(), "the attack itself works");
+    assert_eq!(played.chat["notice"], true, "{}", played.chat);
+    let reply = played.chat["reply"].as_str().unwrap_or_default();
+    assert!(reply.contains("broke its contract") && reply.contains(words), "{reply}");
+    let id = halted(attacked, "quarantined", words);
+    released(attacked, &id);
+    played
+}
+
+/// A launch that goes wrong until the session is parked or quarantined; afterwards it launches as it should.
+#[track_caller]
+fn launch_refused(attacked: &Attacked, id: &str, script: Value, state: &str, words: &[&str]) {
+    attacked.at_launch(id, &script);
+    let answer = attacked.world.ctl(&["chat", "a", "hello"]);
+    assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
+    for words in words {
+        assert!(answer.stderr.contains(words), "{words}: {}", answer.stderr);
+    }
+    assert!(answer.stderr.contains(state) && answer.stderr.contains("session release"), "{}", answer.stderr);
+    halted(attacked, state, words[0]);
+    attacked.at_launch(id, &Value::Null);
+    released(attacked, id);
+    attacked.world.ctl(&["session", "stop", id]).ok();
+}
+
+#[test]
+fn a_handshake_that_is_none_halts_the_session_with_the_reason() {
+    let attacked = Attacked::new(HASTY);
+    let id = attacked.asleep();
+    let ours = ironclaw_contract::seam::fingerprint();
+    let drifted = "0".repeat(64);
+    let frame = |length: u32, text: &str| {
+        let bytes: Vec<u8> = length.to_be_bytes().into_iter().chain(text.bytes()).collect();
+        json!({ "link": bytes })
+    };
+    let twice = json!([{ "hello": null }, "welcome", { "hello": null }, "hang"]);
+    for (script, state, words) in [
+        (json!([{ "hello": drifted }, "hang"]), "parked", vec![drifted.as_str(), ours.as_str()]),
+        (twice, "quarantined", vec!["asked for its key a second time"]),
+        (json!([frame(5000, ""), "hang"]), "quarantined", vec!["a frame of 5000 bytes is over the limit of 4096"]),
+        (json!([frame(u32::MAX, ""), "hang"]), "quarantined", vec!["over the limit of 4096"]),
+        (json!([frame(7, "garbage"), "hang"]), "quarantined", vec!["neither a hello nor a fatal"]),
+        (json!([frame(0, ""), "hang"]), "quarantined", vec!["neither a hello nor a fatal"]),
+        (json!([frame(100, "cut"), "exit"]), "parked", vec!["the link to the sandbox of", "is cut"]),
+        (json!([{ "link": [0, 0] }, "exit"]), "parked", vec!["the link to the sandbox of", "is cut"]),
+        // Seen at the look at its walls or at the link, whichever comes first.
+        (json!([{ "hello": null }, "exit"]), "parked", vec![id.as_str()]),
+        (json!(["exit"]), "parked", vec!["the link to the sandbox of"]),
+    ] {
+        launch_refused(&attacked, &id, script, state, &words);
+    }
+}
+
+#[test]
+fn a_sandbox_that_never_says_hello_is_not_waited_for_longer_than_the_contract_says() {
+    let attacked = Attacked::new("[session]\nlaunch_attempts_max = 1\n");
+    let id = attacked.asleep();
+    launch_refused(&attacked, &id, json!(["hang"]), "parked", &["did not say hello within 10000 ms"]);
+}
+
+#[test]
+fn anything_but_a_bell_on_the_link_quarantines_the_session() {
+    let attacked = Attacked::new("");
+    let words = "something other than a bell";
+    quarantined(&attacked, json!([{ "hello": null }, "hang"]), words);
+    quarantined(&attacked, json!([{ "link": [33, 33, 0] }, "hang"]), words);
+}
+
+#[test]
+fn a_damaged_or_foreign_inbound_queue_is_rebuilt_from_the_record() {
+    let attacked = Attacked::new("");
+    let id = attacked.asleep();
+    attacked.other_answers();
+    let other = attacked.id("b");
+    attacked.world.ctl(&["session", "stop", &other]).ok();
+    let queue = |id: &str| attacked.directory(id).join("in/inbound.db");
+    let foreign = std::fs::read(queue(&other)).expect("a file");
+    let own = std::fs::read(queue(&id)).expect("a file");
+    let torn = [&own[..4096], &[0xa5; 4096]].concat();
+    for (count, damaged) in [foreign, vec![0xa5; 12_288], torn, b"SQLite format 3\0".repeat(256)].iter().enumerate() {
+        std::fs::write(queue(&id), damaged).expect("written");
+        assert!(attacked.world.say("a", "hello").contains("Hello."), "damage {count}");
+        let entries = attacked.entries("inbound.rebuilt", &id);
+        assert_eq!(entries.len(), count + 1, "damage {count}");
+        let reason = entries[count]["data"]["reason"].as_str().expect("a reason");
+        assert_eq!(reason, format!("cannot open inbound queue of {id}: wrong key or damaged file"));
+        attacked.world.ctl(&["session", "stop", &id]).ok();
+    }
+    attacked.other_answers();
+}
+
+/// Puts a link, a directory or a pipe where a queue was.
+fn plant(what: &str, path: &Path, victim: &Path) {
+    // Whatever lies there goes first.
+    let _ = std::fs::remove_file(path);
+    let mode = nix::sys::stat::Mode::from_bits_truncate(0o666);
+    match what {
+        "a link" => std::os::unix::fs::symlink(victim, path).expect("a link"),
+        "a directory" => std::fs::create_dir(path).expect("a directory"),
+        "a pipe" => nix::unistd::mkfifo(path, mode).expect("a pipe"),
+        other => panic!("{other}"),
+    }
+}
+
+fn uproot(path: &Path) {
+    if path.is_dir() && !path.is_symlink() {
+        std::fs::remove_dir(path).expect("removed");
+    } else {
+        std::fs::remove_file(path).expect("removed");
+    }
+}
+
+#[test]
+fn what_is_no_file_in_the_inbound_queues_place_parks_the_session() {
+    let attacked = Attacked::new(HASTY);
+    let id = attacked.asleep();
+    let victim = attacked.world.home.join("owner.token");
+    let token = std::fs::read(&victim).expect("a token");
+    let queue = attacked.directory(&id).join("in/inbound.db");
+    for what in ["a link", "a directory", "a pipe"] {
+        plant(what, &queue, &victim);
+        attacked.world.ctl(&["chat", "a", "hello"]).refused(&format!("inbound.db: it is {what}"));
+        halted(&attacked, "parked", &format!("it is {what}"));
+        uproot(&queue);
+        released(&attacked, &id);
+        attacked.world.ctl(&["session", "stop", &id]).ok();
+    }
+    assert_eq!(std::fs::read(&victim).expect("it stands"), token);
+}
+
+#[test]
+fn what_is_no_queue_in_the_outbound_queues_place_quarantines_the_session() {
+    let attacked = Attacked::new(HASTY);
+    let id = attacked.asleep();
+    let victim = attacked.world.home.join("owner.token");
+    let token = std::fs::read(&victim).expect("a token");
+    let queue = attacked.directory(&id).join("out/outbound.db");
+    for (what, words) in [
+        ("a link", "it is a link, not a regular file"),
+        ("a directory", "it is a directory, not a regular file"),
+        ("a pipe", "it is a pipe"),
+    ] {
+        plant(what, &queue, &victim);
+        launch_refused_as_planted(&attacked, &id, words);
+    }
+    // From within, at a launch that pretends that all is well.
+    let mut garbage = handshake();
+    garbage.insert(3, json!({ "plant": "garbage" }));
+    launch_refused(&attacked, &id, json!(garbage), "quarantined", &["wrong key or damaged file"]);
+    let mut directory = handshake();
+    directory.insert(3, json!({ "plant": "directory" }));
+    launch_refused(&attacked, &id, json!(directory), "quarantined", &["it is a directory"]);
+    assert_eq!(std::fs::read(&victim).expect("it stands"), token);
+}
+
+/// The queue was replaced while the session slept; its sandbox cannot open it and rings all the same.
+#[track_caller]
+fn launch_refused_as_planted(attacked: &Attacked, id: &str, words: &str) {
+    attacked.world.ctl(&["chat", "a", "hello"]).refused(words);
+    halted(attacked, "quarantined", words);
+    released(attacked, id);
+    attacked.world.ctl(&["session", "stop", id]).ok();
+}
+
+#[test]
+fn a_session_whose_keys_do_not_open_is_parked_and_says_so() {
+    for key in ["queue_key", "content_key"] {
+        let attacked = Attacked::new(HASTY);
+        let id = attacked.asleep();
+        attacked.world.down();
+        let (first, second) = (
+            format!("SELECT {key} FROM sessions WHERE id = ?1"),
+            format!("UPDATE sessions SET {key} = ?2 WHERE id = ?1"),
+        );
+        let kept: Vec<u8> = attacked.state().query_row(&first, [&id], |row| row.get(0)).expect("a key");
+        let mut damaged = kept.clone();
+        damaged[40] ^= 1;
+        attacked.state().execute(&second, rusqlite::params![id, damaged]).expect("changed");
+        attacked.world.up();
+        let answer = attacked.world.ctl(&["chat", "a", "hello", "--wait", "20s"]);
+        assert_eq!(answer.code, 1, "{key}: {}", answer.stdout);
+        assert!(answer.stderr.contains("made under another key, or changed"), "{key}: {}", answer.stderr);
+        attacked.other_answers();
+        if key == "queue_key" {
+            halted(&attacked, "parked", "the wrapped queue key does not open");
+        }
+        attacked.world.down();
+        attacked.state().execute(&second, rusqlite::params![id, kept]).expect("changed");
+        attacked.world.up();
+        if key == "queue_key" {
+            released(&attacked, &id);
+        }
+        assert!(attacked.world.say("a", "hello").contains("Hello."), "{key}");
+    }
+}
+
+#[test]
+fn an_outbound_queue_that_is_not_the_contracts_quarantines_the_session() {
+    let attacked = Attacked::new("");
+    attacked.say("a", "hello");
+    let row = "INSERT INTO messages_out (id, seq, timestamp, kind, content, turn)";
+    let huge = format!("{row} VALUES ('msg_1', 901, 0, 'chat', hex(zeroblob(200000)), 't')");
+    let long_name = format!("{row} VALUES (hex(zeroblob(300)), 901, 0, 'chat', '', 't')");
+    let many = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) \
+         {row} SELECT 'msg_' || i, 1001 + 2 * i, 0, 'chat', '{{}}', 't' FROM n"
+    );
+    let unchecked = "PRAGMA ignore_check_constraints = ON;";
+    let even = format!("{unchecked} {row} VALUES ('msg_1', 902, 0, 'chat', '{{}}', 't')");
+    let negative = format!("{unchecked} {row} VALUES ('msg_1', -1, 0, 'chat', '{{}}', 't')");
+    let no_id = format!("{row} VALUES ('nobody', 901, 0, 'chat', '{{}}', 't')");
+    let endless = "DROP TABLE messages_out; CREATE VIEW messages_out AS WITH RECURSIVE n(seq) AS (SELECT 1 UNION ALL SELECT seq + 2 FROM n) \
+                   SELECT 'msg_1' AS id, seq, NULL AS in_reply_to, 0 AS timestamp, 'chat' AS kind, NULL AS platform_id, NULL AS channel_type, \
+                   NULL AS thread_id, '{}' AS content, 't' AS turn, NULL AS call_id FROM n;";
+    let swapped = "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = \
+                   (SELECT rootpage FROM sqlite_schema WHERE name = 'messages_out') WHERE name = 'session_state'; PRAGMA schema_version = 99;";
+    for (name, sql, words) in [
+        ("a view", "CREATE VIEW v AS SELECT * FROM messages_out;", "unexpected: CREATE VIEW v"),
+        (
+            "a trigger",
+            "CREATE TRIGGER t AFTER INSERT ON session_state BEGIN DELETE FROM messages_out; END;",
+            "unexpected: CREATE TRIGGER t",
+        ),
+        ("a virtual table", "CREATE VIRTUAL TABLE f USING fts5(x);", "its schema is not the contract's"),
+        ("another table", "CREATE TABLE x (y);", "unexpected: CREATE TABLE x"),
+        ("an index", "CREATE INDEX i ON messages_out (turn);", "unexpected: CREATE INDEX i"),
+        ("a table less", "DROP TABLE session_state;", "a table is missing"),
+        ("a recursive view in place of the table", endless, "unexpected: CREATE VIEW messages_out"),
+        ("a table on another's pages", swapped, "outbound queue"),
+        ("a huge value", huge.as_str(), "outbound queue"),
+        ("a long name", long_name.as_str(), "row 901 has a value over its limit"),
+        ("a thousand rows", many.as_str(), "more than 256 rows lie there"),
+        ("an even number", even.as_str(), "row number 902 is not odd"),
+        ("a negative number", negative.as_str(), "is not odd"),
+        ("an id that is none", no_id.as_str(), "row 901 has no id of a message"),
+    ] {
+        quarantined(&attacked, json!([{ "sql": sql }, { "ring": 1 }, "hang"]), words);
+    }
+}
+
+#[test]
+fn a_row_that_changed_after_it_was_taken_quarantines_the_session() {
+    let attacked = Attacked::new("");
+    attacked.say("a", "hello");
+    for sql in [
+        "UPDATE messages_out SET content = '{\"reply\":\"other\"}'",
+        "UPDATE messages_out SET timestamp = timestamp + 1",
+    ] {
+        quarantined(&attacked, json!([{ "sql": sql }, { "ring": 1 }, "hang"]), "was changed after it was taken");
+    }
+    let forged = "INSERT INTO messages_out (id, seq, timestamp, kind, content, turn) \
+                  SELECT 'msg_1', max(seq) - 2, 0, 'chat', '{}', 't' FROM messages_out";
+    attacked.say("a", "hello");
+    quarantined(&attacked, json!([{ "sql": forged }, { "ring": 1 }, "hang"]), "was changed after it was taken");
+}
+
+#[test]
+fn another_journal_mode_quarantines_the_session() {
+    let attacked = Attacked::new("");
+    let wal = "PRAGMA journal_mode = WAL; INSERT INTO session_state VALUES ('a', 'b', 0);";
+    quarantined(&attacked, json!([{ "sql": wal }, { "ring": 1 }, "hang"]), "outbound queue");
+    quarantined(&attacked, json!([{ "sql_held": wal }, { "ring": 1 }, "hang"]), "outbound.db-wal");
+}
+
+#[test]
+fn a_journal_that_names_another_file_removes_nothing() {
+    let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
+    attacked.say("a", "hello");
+    let id = attacked.id("a");
+    // SQLite removes only what is named like a super-journal; an attacker names a file that is one.
+    let victim = attacked.world.home.join("other.db-mj0123459ab");
+    std::fs::write(&victim, "no journal's name").expect("written");
+    let script = json!([{ "journal": victim.display().to_string() }, { "ring": 1 }, "hang"]);
+    let played = attacked.play("a", "hello", &script);
+    assert!(played.chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than")), "{}", played.chat);
+    let out = attacked.directory(&id).join("out");
+    wait_for("the session to sleep", || attacked.session("a")["state"] == "asleep");
+    assert!(stands(&out.join("outbound.db-journal")), "the host does not recover what a sandbox left");
+    let copy = tempfile::tempdir().expect("a temporary directory");
+    let copied =
+        Command::new("cp").arg(out.join("outbound.db")).arg(out.join("outbound.db-journal")).arg(copy.path()).status();
+    assert!(copied.is_ok_and(|status| status.success()));
+    assert!(attacked.world.say("a", "hello").contains("Hello."), "the next launch recovers it, in its jail");
+    assert!(!stands(&out.join("outbound.db-journal")));
+    attacked.other_answers();
+    attacked.world.down();
+    assert!(stands(&victim));
+
+    // The same file opened outside a jail: without this the test would prove nothing.
+    let key = attacked.queue_key(&id);
+    let copy = copy.path().join("outbound.db");
+    ironclaw_contract::seam::outbound::OutboundWriter::open(&copy, &key).expect("opens");
+    assert!(!stands(&victim), "the journal is as dangerous as it was meant to be");
+}
+
+#[test]
+fn a_frame_on_the_model_socket_that_is_none_is_refused_and_the_turn_goes_on() {
+    let attacked = Attacked::new("");
+    let raw = |length: usize, text: &str| json!({ "raw": { "length": length, "text": text } });
+    let whole = |text: &str| raw(text.len(), text);
+    let deep = "[".repeat(2000);
+    let deeper = r#"{"a":"#.repeat(2000);
+    let named = format!(r#"{{"ask":"items","after_seq":0,"{}":1}}"#, "x".repeat(20_000));
+    let script = json!([
+        raw(1024 * 1024 + 1, ""),
+        raw(usize::try_from(u32::MAX).expect("64 bits"), ""),
+        raw(100, r#"{"ask""#),
+        raw(1, ""),
+        whole(""),
+        whole("garbage"),
+        whole(&deep),
+        whole(&deeper),
+        whole(&named),
+        whole(r#"{"ask":"items","ask":"items","after_seq":0}"#),
+        whole(r#"{"ask":"items","after_seq":0,"after_seq":0}"#),
+        whole(r#"{"ask":"items","after_seq":-1}"#),
+        whole(r#"{"ask":"items","after_seq":0}{"ask":"items","after_seq":0}"#),
+    ]);
+    let played = attacked.play("a", "hello", &script);
+    assert_eq!(played.errors, Vec::<Value>::new());
+    assert!(played.chat["reply"].as_str().is_some_and(|reply| reply.contains("Hello.")), "{}", played.chat);
+    let mut codes = Vec::new();
+    for (place, answer) in played.answers.iter().take(13).enumerate() {
+        if [2, 3].contains(&place) {
+            assert_eq!(answer["closed"], true, "a cut frame has no answer: {answer}");
+            continue;
+        }
+        assert_eq!(answer["code"], "frame", "{place}: {answer}");
+        codes.push("frame");
+    }
+    assert_eq!(attacked.refusals(&attacked.id("a")), codes);
+    let longest =
+        attacked.entries("model.refused", &attacked.id("a")).iter().map(|entry| entry.to_string().len()).max();
+    assert!(longest.is_some_and(|bytes| bytes < 4096), "what a sandbox wrote does not fill the ledger: {longest:?}");
+    attacked.other_answers();
+}
+
+/// Reasons for which rows of a session were refused, in order.
+fn refused_rows(attacked: &Attacked) -> Vec<String> {
+    let entries = attacked.entries("row.refused", &attacked.id("a"));
+    assert!(entries.iter().all(|entry| entry["type"] == "RETRACT"), "{entries:?}");
+    entries.iter().map(|entry| entry["data"]["reason"].as_str().expect("a reason").to_owned()).collect()
+}
+
+/// Plays rows that must be refused each for its reason; the ledger has it, and the session is told.
+#[track_caller]
+fn all_rows_refused(attacked: &Attacked, text: &str, before: Vec<Value>, cases: &[(&str, Value, &str)]) -> Played {
+    attacked.say("a", "hello");
+    let known = refused_rows(attacked).len();
+    let mut script = before;
+    script.extend(cases.iter().map(|(_, row, _)| json!({ "row": row })));
+    script.push(json!({ "ring": 1 }));
+    let played = attacked.play("a", text, &json!(script));
+    assert_eq!(played.errors, Vec::<Value>::new());
+    assert_eq!(played.chat["notice"], false, "the turn goes on to its answer: {}", played.chat);
+    let reasons = refused_rows(attacked).split_off(known);
+    assert_eq!(reasons.len(), cases.len(), "{reasons:?}");
+    for ((name, _, why), reason) in cases.iter().zip(&reasons) {
+        assert!(reason.contains(why), "{name}: {reason}");
+    }
+    let seen = attacked.say("a", "hello").seen;
+    let told: Vec<&str> = seen["texts"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    for (name, _, why) in cases {
+        assert!(told.iter().any(|text| text.contains(why)), "{name} is told: {told:?}");
+    }
+    attacked.other_answers();
+    played
+}
+
+#[test]
+fn a_row_does_only_what_its_recorded_call_asked_for_and_only_once() {
+    let attacked = Attacked::new("");
+    let foreign = attacked.play("b", "schedule daily: water the plants", &json!([generate(json!(["$own"]))]));
+    let foreign = foreign.answers[0]["calls"][0]["call_id"].clone();
+    let task = json!({ "action": "schedule_task", "prompt": "water the plants", "recurrence": "daily" });
+    let other = json!({ "action": "schedule_task", "prompt": "call home", "recurrence": "daily" });
+    let system = |call: Value, content: &Value| json!({ "kind": "system", "content": content, "call": call });
+    let own = || json!("$calls.0.call_id");
+    let nobody = json!("call_00000000000000000000000000");
+    let no_call = "it names no recorded call of the open turn";
+    let another = "it asks for something else than its recorded call";
+    let before = vec![generate(json!(["$own"]))];
+    let played = all_rows_refused(
+        &attacked,
+        "schedule daily: water the plants",
+        before.clone(),
+        &[
+            ("no call", system(Value::Null, &task), no_call),
+            ("a call that nobody made", system(nobody, &task), no_call),
+            ("another session's call", system(foreign, &task), no_call),
+            ("another prompt", system(own(), &other), another),
+            ("another action", system(own(), &json!({ "action": "persona", "payload": {} })), another),
+            (
+                "words for somebody",
+                json!({ "content": { "send": { "to": "bob", "text": "x" } }, "call": own() }),
+                another,
+            ),
+            (
+                "an unknown action",
+                system(own(), &json!({ "action": "exec", "payload": {} })),
+                "unknown action \"exec\"",
+            ),
+            (
+                "an action in capitals",
+                system(own(), &json!({ "action": "Schedule_Task", "prompt": "x" })),
+                "unknown action",
+            ),
+            (
+                "an action with more",
+                system(own(), &json!({ "action": "schedule_task", "prompt": "x", "approved": true })),
+                "malformed",
+            ),
+            ("a bare name", system(own(), &json!("schedule_task")), "malformed action"),
+            (
+                "a kind of the host's",
+                json!({ "kind": "task", "content": task, "call": own() }),
+                "comes from the host only",
+            ),
+            ("words", json!({ "content": "hello" }), "a chat row that is no reply, end or send"),
+            (
+                "a reply with text",
+                json!({ "content": { "reply": "hello" } }),
+                "a chat row that is no reply, end or send",
+            ),
+        ],
+    );
+    // None of this used the call up: the fair end would wait for it otherwise, and does not, because it writes no row.
+    assert_eq!(played.answers[0]["calls"][0]["verdict"]["verdict"], "row");
+
+    let mut twice = before.clone();
+    twice.push(json!({ "row": system(own(), &task) }));
+    twice.push(json!({ "ring": 1 }));
+    twice.push(json!({ "ask": { "ask": "result", "turn": "$turn", "call_id": "$calls.0.call_id" } }));
+    let used = "its call is used, refused, or not one that goes out as a row";
+    let played = all_rows_refused(
+        &attacked,
+        "schedule daily: water the plants",
+        twice,
+        &[("twice", system(own(), &task), used)],
+    );
+    assert_eq!(played.answers[1]["answer"], "sealed", "{:?}", played.answers);
+
+    all_rows_refused(&attacked, "read notes.txt", before.clone(), &[("a local call", system(own(), &task), used)]);
+    let send = json!({ "content": { "send": { "to": "bob", "text": "hi" } }, "call": own() });
+    all_rows_refused(&attacked, "send hi to bob", before, &[("a refused call", send, used)]);
+}
+
+#[test]
+fn a_reply_names_an_answer_of_its_own_turn_and_nothing_else() {
+    let attacked = Attacked::new("");
+    let foreign = attacked.say("b", "hello").seen["output"]["item"].clone();
+    let closed = attacked.say("a", "hello").seen.clone();
+    let reply = |item: Value| json!({ "content": { "reply": item } });
+    let before = vec![generate(json!(["$own"])), report("$calls.0.call_id", "x")];
+    let another = "it names an item of another turn";
+    all_rows_refused(
+        &attacked,
+        "read notes.txt",
+        before,
+        &[
+            ("an output with calls", reply(json!("$output.item")), "it names an output that has calls"),
+            ("a result", reply(json!("$result.item")), "it names an item that is no output"),
+            ("the message itself", reply(json!("$own.0.item")), another),
+            ("an earlier turn's answer", reply(closed["output"]["item"].clone()), another),
+            ("another session's answer", reply(foreign), another),
+            ("nothing that stands", reply(json!("itm_00000000000000000000000000")), "does not stand in the record"),
+            (
+                "a turn that is closed",
+                json!({ "content": { "end": "empty" }, "turn": closed["turn"] }),
+                "it belongs to no open turn",
+            ),
+        ],
+    );
+    all_rows_refused(&attacked, "say nothing", vec![generate(json!(["$own"]))], &[]);
+}
+
+#[test]
+fn a_flood_of_bells_puts_off_neither_a_deadline_nor_an_order() {
+    let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
+    attacked.say("a", "hello");
+    attacked.other_answers();
+    let id = attacked.id("a");
+    std::thread::scope(|scope| {
+        let flooding = scope.spawn(|| attacked.send("a", "hello", &json!(["flood"])).ok().json());
+        wait_for("the flood", || attacked.session("a")["waiting"] == 1);
+        while !flooding.is_finished() {
+            attacked.other_answers();
+        }
+        let chat = flooding.join().expect("answered");
+        assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than its 2 seconds")), "{chat}");
+    });
+    let at = |what: &str| attacked.entries(what, &id).last().expect("an entry")["data"]["at"].as_i64().expect("a time");
+    let late = at("turn.closed") - at("turn.opened");
+    assert!(late < 4_000, "the turn was closed after {late} ms");
+    assert!(attacked.world.say("a", "hello").contains("Hello."));
+
+    let attacked = Attacked::new("");
+    attacked.say("a", "hello");
+    let other = attacked.id("a");
+    assert_ne!(id, other);
+    std::thread::scope(|scope| {
+        let script = json!([{ "once": ["flood"] }]);
+        let flooding = scope.spawn(move || script);
+        let script = flooding.join().expect("made");
+        let attacked = &attacked;
+        let flooding = scope.spawn(move || attacked.send("a", "hello", &script).ok().json());
+        let marker = attacked.directory(&other).join("workspace/once");
+        wait_for("the flood", || stands(&marker));
+        attacked.world.ctl(&["session", "stop", &other]).ok();
+        let chat = flooding.join().expect("answered");
+        assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("Hello.")), "{chat}");
+    });
+}
+
+#[test]
+fn a_sandbox_that_does_not_answer_is_ended_at_the_deadline_with_a_notice() {
+    let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
+    let played = attacked.play("a", "hello", &json!(["hang"]));
+    assert_eq!(played.chat["notice"], true);
+    let reply = played.chat["reply"].as_str().unwrap_or_default();
+    assert_eq!(reply, "I stopped: this turn took longer than its 2 seconds.");
+    attacked.other_answers();
+    let played = attacked.say("a", "hello");
+    let reply = played.chat["reply"].as_str().unwrap_or_default();
+    assert!(reply.contains("Hello."), "{reply}");
+    let reader = attacked.session("a")["reader"]["pid"].clone();
+    assert!(reader.is_number(), "{reader}");
+}
+
+#[test]
+fn a_sandbox_that_keeps_a_lock_is_ended_after_the_bounded_wait() {
+    let attacked = Attacked::new(HASTY);
+    let held = json!([{ "once": [{ "sql_held": "BEGIN EXCLUSIVE" }, { "ring": 1 }, "hang"] }]);
+    let chat = attacked.send("a", "hello", &held).ok().json();
+    assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("Hello.")), "the next launch answers: {chat}");
+    let id = attacked.id("a");
+    let requeued = attacked.entries("turn.closed", &id).into_iter().filter(|entry| entry["type"] == "RETRACT").count();
+    assert_eq!(requeued, 1);
+    attacked.other_answers();
+    attacked.world.ctl(&["session", "stop", &id]).ok();
+
+    let mut holding = handshake();
+    holding.insert(3, json!("hold_inbound"));
+    attacked.at_launch(&id, &json!(holding));
+    let chat = attacked.world.chat("a", "hello");
+    let reply = chat["reply"].as_str().unwrap_or_default();
+    assert!(
+        chat["notice"] == true && reply.contains("I was parked") && reply.contains("is locked by another process"),
+        "{chat}"
+    );
+    halted(&attacked, "parked", "inbound.db is locked by another process");
+    attacked.at_launch(&id, &Value::Null);
+    released(&attacked, &id);
+}
+
+#[test]
+fn a_sandbox_that_dies_at_every_start_is_parked_and_can_be_released() {
+    let attacked = Attacked::new(HASTY);
+    let id = attacked.asleep();
+    attacked.at_launch(&id, &json!([{ "hello": null }, "welcome", "open", { "ring": 1 }, "exit"]));
+    let chat = attacked.world.chat("a", "hello");
+    assert_eq!(chat["notice"], true, "{chat}");
+    let reply = chat["reply"].as_str().unwrap_or_default();
+    assert!(reply.contains("I was parked: my process failed 2 times in a row"), "{reply}");
+    assert!(reply.contains(&format!("ironctl session release {id}")), "{reply}");
+    halted(&attacked, "parked", "its process ended");
+    attacked.world.ctl(&["chat", "a", "anybody there?"]).refused("is parked (its process ended)");
+    attacked.at_launch(&id, &Value::Null);
+    released(&attacked, &id);
+    attacked.world.ctl(&["session", "release", &id]).refused("neither parked nor quarantined");
+}
+
+#[test]
+fn a_reader_may_die_once_and_not_twice() {
+    let attacked = Attacked::new("");
+    attacked.say("a", "hello");
+    let reader = || i32::try_from(attacked.session("a")["reader"]["pid"].as_i64().unwrap_or_default()).expect("a pid");
+    let first = reader();
+    assert!(first > 0);
+    kill(first);
+    wait_for("another reader", || ![0, first].contains(&reader()));
+    assert!(attacked.world.say("a", "hello").contains("Hello."));
+    assert_eq!(attacked.session("a")["state"], "awake");
+    kill(reader());
+    let id = halted(&attacked, "quarantined", "the reader of its outbound queue died twice");
+    attacked.world.ctl(&["chat", "a", "hello"]).refused("died twice");
+    released(&attacked, &id);
+}
+
+#[test]
+fn a_released_session_answers_again_under_a_good_sandbox_and_keeps_what_was_quarantined() {
+    let attacked = Attacked::new("");
+    attacked.say("a", "my name is Ada");
+    let bad = json!([{ "sql": "CREATE TABLE x (y);" }, { "ring": 1 }, "hang"]);
+    attacked.play("a", "hello", &bad);
+    let id = halted(&attacked, "quarantined", "its schema is not the contract's");
+    attacked.reform();
+    attacked.world.ctl(&["session", "release", &id]).ok();
+    let reply = attacked.world.say("a", "what is my name?");
+    assert!(reply.contains("Your name is Ada"), "{reply}");
+    let kept = attacked.directory(&id).join("out.quarantined-0/outbound.db");
+    assert!(stands(&kept), "what broke the contract is kept for a look");
+    assert_eq!(attacked.entries("session.released", &id).len(), 1);
+}
