@@ -24,7 +24,9 @@ fn halted(attacked: &Attacked, state: &str, words: &str) -> String {
     let entries = attacked.entries(&format!("session.{state}"), &id);
     let entry = entries.last().expect("it stands in the ledger");
     assert_eq!(entry["type"], "RETRACT");
-    assert!(entry["data"]["reason"].as_str().is_some_and(|reason| reason.contains(words)), "{entry}");
+    // The ledger has the host's own words, and `status` also what exactly: that may quote a stranger.
+    let own = entry["data"]["reason"].as_str().unwrap_or_default();
+    assert!(!own.is_empty() && reason.starts_with(own), "{entry}");
     attacked.other_answers();
     id
 }
@@ -44,7 +46,7 @@ fn quarantined(attacked: &Attacked, script: Value, words: &str) -> Played {
     assert_eq!(played.errors, Vec::<Value>::new(), "the attack itself works");
     assert_eq!(played.chat["notice"], true, "{}", played.chat);
     let reply = played.chat["reply"].as_str().unwrap_or_default();
-    assert!(reply.contains("broke its contract") && reply.contains(words), "{reply}");
+    assert!(reply.contains("broke its contract"), "{reply}");
     let id = halted(attacked, "quarantined", words);
     released(attacked, &id);
     played
@@ -80,8 +82,8 @@ fn a_handshake_that_is_none_halts_the_session_with_the_reason() {
     for (script, state, words) in [
         (json!([{ "hello": drifted }, "hang"]), "parked", vec![drifted.as_str(), ours.as_str()]),
         (twice, "quarantined", vec!["asked for its key a second time"]),
-        (json!([frame(5000, ""), "hang"]), "quarantined", vec!["a frame of 5000 bytes is over the limit of 4096"]),
-        (json!([frame(u32::MAX, ""), "hang"]), "quarantined", vec!["over the limit of 4096"]),
+        (json!([frame(5000, ""), "hang"]), "quarantined", vec!["a frame of its handshake is over the limit"]),
+        (json!([frame(u32::MAX, ""), "hang"]), "quarantined", vec!["a frame of its handshake is over the limit"]),
         (json!([frame(7, "garbage"), "hang"]), "quarantined", vec!["neither a hello nor a fatal"]),
         (json!([frame(0, ""), "hang"]), "quarantined", vec!["neither a hello nor a fatal"]),
         (json!([frame(100, "cut"), "exit"]), "parked", vec!["the link to the sandbox of", "is cut"]),
@@ -98,7 +100,13 @@ fn a_handshake_that_is_none_halts_the_session_with_the_reason() {
 fn a_sandbox_that_never_says_hello_is_not_waited_for_longer_than_the_contract_says() {
     let attacked = Attacked::new("[session]\nlaunch_attempts_max = 1\n");
     let id = attacked.asleep();
-    launch_refused(&attacked, &id, json!(["hang"]), "parked", &["did not say hello within 10000 ms"]);
+    launch_refused(
+        &attacked,
+        &id,
+        json!(["hang"]),
+        "parked",
+        &["did not say hello, or was not ready, within 10000 ms"],
+    );
 }
 
 #[test]
@@ -275,9 +283,10 @@ fn an_outbound_queue_that_is_not_the_contracts_quarantines_the_session() {
         ("a thousand rows", many.as_str(), "more than 256 rows lie there"),
         ("an even number", even.as_str(), "row number 902 is not odd"),
         ("a negative number", negative.as_str(), "is not odd"),
-        ("an id that is none", no_id.as_str(), "row 901 has no id of a message"),
+        ("an id that is none", no_id.as_str(), "a row has no id of a message"),
     ] {
-        quarantined(&attacked, json!([{ "sql": sql }, { "ring": 1 }, "hang"]), words);
+        let played = quarantined(&attacked, json!([{ "sql": sql }, { "ring": 1 }, "hang"]), words);
+        assert!(played.seen["turn"].is_string(), "{name}");
     }
 }
 
@@ -312,14 +321,16 @@ fn a_journal_that_names_another_file_removes_nothing() {
     let id = attacked.id("a");
     // SQLite removes only what is named like a super-journal; an attacker names a file that is one.
     let victim = attacked.world.home.join("other.db-mj0123459ab");
-    std::fs::write(&victim, "no journal's name").expect("written");
+    // And only what names the journal itself, so it does, for the place where the host sees it and for our own copy.
+    let copy = tempfile::tempdir().expect("a temporary directory");
+    let out = attacked.directory(&id).join("out");
+    let named = [out.as_path(), copy.path()].map(|place| format!("{}\0", place.join("outbound.db-journal").display()));
+    std::fs::write(&victim, named.concat()).expect("written");
     let script = json!([{ "journal": victim.display().to_string() }, { "ring": 1 }, "hang"]);
     let played = attacked.play("a", "hello", &script);
     assert!(played.chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than")), "{}", played.chat);
-    let out = attacked.directory(&id).join("out");
     wait_for("the session to sleep", || attacked.session("a")["state"] == "asleep");
     assert!(stands(&out.join("outbound.db-journal")), "the host does not recover what a sandbox left");
-    let copy = tempfile::tempdir().expect("a temporary directory");
     let copied =
         Command::new("cp").arg(out.join("outbound.db")).arg(out.join("outbound.db-journal")).arg(copy.path()).status();
     assert!(copied.is_ok_and(|status| status.success()));
@@ -438,11 +449,7 @@ fn a_row_does_only_what_its_recorded_call_asked_for_and_only_once() {
                 json!({ "content": { "send": { "to": "bob", "text": "x" } }, "call": own() }),
                 another,
             ),
-            (
-                "an unknown action",
-                system(own(), &json!({ "action": "exec", "payload": {} })),
-                "unknown action \"exec\"",
-            ),
+            ("an unknown action", system(own(), &json!({ "action": "exec", "payload": {} })), "unknown action"),
             (
                 "an action in capitals",
                 system(own(), &json!({ "action": "Schedule_Task", "prompt": "x" })),
@@ -451,20 +458,16 @@ fn a_row_does_only_what_its_recorded_call_asked_for_and_only_once() {
             (
                 "an action with more",
                 system(own(), &json!({ "action": "schedule_task", "prompt": "x", "approved": true })),
-                "malformed",
+                "it holds no action of the contract",
             ),
-            ("a bare name", system(own(), &json!("schedule_task")), "malformed action"),
+            ("a bare name", system(own(), &json!("schedule_task")), "it holds no action of the contract"),
             (
                 "a kind of the host's",
                 json!({ "kind": "task", "content": task, "call": own() }),
-                "comes from the host only",
+                "rows of its kind come from the host only",
             ),
-            ("words", json!({ "content": "hello" }), "a chat row that is no reply, end or send"),
-            (
-                "a reply with text",
-                json!({ "content": { "reply": "hello" } }),
-                "a chat row that is no reply, end or send",
-            ),
+            ("words", json!({ "content": "hello" }), "it is no reply, end or send"),
+            ("a reply with text", json!({ "content": { "reply": "hello" } }), "it is no reply, end or send"),
         ],
     );
     // None of this used the call up: the fair end would wait for it otherwise, and does not, because it writes no row.
@@ -514,7 +517,9 @@ fn a_reply_names_an_answer_of_its_own_turn_and_nothing_else() {
             ),
         ],
     );
-    all_rows_refused(&attacked, "say nothing", vec![generate(json!(["$own"]))], &[]);
+    let empty = json!([generate(json!(["$own"])), { "row": reply(json!("$output.item")) }, { "ring": 1 }]);
+    assert_eq!(attacked.play("a", "say nothing", &empty).errors, Vec::<Value>::new());
+    assert_eq!(refused_rows(&attacked).pop().as_deref(), Some("it names an empty output"));
 }
 
 #[test]
@@ -539,17 +544,12 @@ fn a_flood_of_bells_puts_off_neither_a_deadline_nor_an_order() {
 
     let attacked = Attacked::new("");
     attacked.say("a", "hello");
-    let other = attacked.id("a");
-    assert_ne!(id, other);
+    let id = attacked.id("a");
     std::thread::scope(|scope| {
-        let script = json!([{ "once": ["flood"] }]);
-        let flooding = scope.spawn(move || script);
-        let script = flooding.join().expect("made");
-        let attacked = &attacked;
-        let flooding = scope.spawn(move || attacked.send("a", "hello", &script).ok().json());
-        let marker = attacked.directory(&other).join("workspace/once");
+        let flooding = scope.spawn(|| attacked.send("a", "hello", &json!([{ "once": ["flood"] }])).ok().json());
+        let marker = attacked.directory(&id).join("workspace/once");
         wait_for("the flood", || stands(&marker));
-        attacked.world.ctl(&["session", "stop", &other]).ok();
+        attacked.world.ctl(&["session", "stop", &id]).ok();
         let chat = flooding.join().expect("answered");
         assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("Hello.")), "{chat}");
     });
