@@ -2,6 +2,10 @@
 //!
 //! A sandbox names items; their words come from the record, and system text from the host alone. Next: `model`.
 
+mod memory;
+
+pub use memory::Memory;
+
 use crate::calls::{Call, ResultBody};
 use crate::custody::ContentKey;
 use crate::integrity::lookalike;
@@ -17,9 +21,9 @@ use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label, Ref};
 use ironclaw_contract::seam::socket::{Context, RefusalCode};
-use rusqlite::OptionalExtension;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// What is first in every system text.
 const SYSTEM: &str = "You are an agent on an IronClaw host. You have no network; what you may do, you do through the tools offered here, \
@@ -50,7 +54,7 @@ pub type Warnings = Vec<String>;
 /// One part of a checked context.
 pub enum Checked {
     /// An item of this session that its ref vouches for.
-    Item(Box<Recorded>),
+    Item(Arc<Recorded>),
     /// In a dangerous mode: words without a valid seal, to be shown as quoted text.
     Quoted(String),
 }
@@ -61,6 +65,7 @@ pub enum Checked {
 ///
 /// # Errors
 /// The inner error is the refusal of the first part that is not so.
+#[allow(clippy::too_many_arguments)]
 pub fn check(
     tx: &Tx<'_>,
     session: SessionId,
@@ -69,6 +74,7 @@ pub fn check(
     mode: Mode,
     bytes_max: u64,
     sealer: &Sealer,
+    memory: &mut Memory,
 ) -> Result<Result<(Vec<Checked>, Warnings), Refused>, state::Error> {
     let refuse = |code, message: String| Ok(Err(Refused { code, message }));
     if refs.len() > REFS_MAX {
@@ -80,7 +86,7 @@ pub fn check(
     let mut seen = HashSet::new();
     for part in refs {
         let found = match part {
-            Context::Ref(reference) => check_ref(tx, session, reference, sealer)?,
+            Context::Ref(reference) => check_ref(tx, session, reference, sealer, memory)?,
             Context::Text(_) => {
                 Err(Refused { code: RefusalCode::Unsealed, message: "words without a seal".to_owned() })
             }
@@ -93,7 +99,7 @@ pub fn check(
                 last_seq = item.tuple.seq;
                 bytes += item.bytes;
                 seen.insert(item.tuple.item);
-                checked.push(Checked::Item(Box::new(item)));
+                checked.push(Checked::Item(item));
             }
             Err(refused) => match mode {
                 Mode::Enforce => return Ok(Err(refused)),
@@ -124,7 +130,11 @@ fn check_ref(
     session: SessionId,
     reference: &Ref,
     sealer: &Sealer,
-) -> Result<Result<Recorded, Refused>, state::Error> {
+    memory: &mut Memory,
+) -> Result<Result<Arc<Recorded>, Refused>, state::Error> {
+    if let Some(recorded) = memory.recall(reference) {
+        return Ok(Ok(recorded));
+    }
     let refuse = |code, message: String| Ok(Err(Refused { code, message }));
     let Some(recorded) = items::find(tx, reference.item)? else {
         return refuse(RefusalCode::Unknown, format!("{} does not stand in the record", reference.item));
@@ -141,7 +151,7 @@ fn check_ref(
     if !sealer.verify(reference, &recorded.tuple) {
         return refuse(RefusalCode::Seal, format!("the seal of {} does not hold", reference.item));
     }
-    Ok(Ok(recorded))
+    Ok(Ok(memory.learn(reference, recorded)))
 }
 
 /// The labels of what a model makes of this context: what came from outside stays so, and no endorsement is inherited.
@@ -160,8 +170,9 @@ pub fn compose(
     turn: &Turn,
     checked: Vec<Checked>,
     key: &ContentKey,
+    memory: &mut Memory,
 ) -> Result<Prompt, BodyError> {
-    let ordered = order(tx, turn, checked)?;
+    let ordered = order(tx, turn, checked, memory)?;
     let present: HashSet<CallId> = ordered
         .iter()
         .filter_map(|part| match part {
@@ -182,11 +193,11 @@ pub fn compose(
             }
             Checked::Item(item) => item,
         };
-        let body = items::body(tx, &item, key)?;
+        let body = memory.body(tx, &item, key)?;
         match item.tuple.kind {
             ItemKind::Message => message_parts(&item.spans(), &body, &turn.principal, &mut parts),
-            ItemKind::Summary => parts.push(Part::Summary { text: body }),
-            ItemKind::Notice => parts.push(Part::Notice { text: body }),
+            ItemKind::Summary => parts.push(Part::Summary { text: body.to_string() }),
+            ItemKind::Notice => parts.push(Part::Notice { text: body.to_string() }),
             ItemKind::Output => {
                 let output: OutputBody = own_json(&body)?;
                 let calls: Vec<PastCall> = output
@@ -233,21 +244,13 @@ pub fn compose(
 }
 
 /// Orders items by turn and within it: its messages, then what it made. An answer to an earlier message never stands behind a later one.
-fn order(tx: &Tx<'_>, turn: &Turn, checked: Vec<Checked>) -> Result<Vec<Checked>, state::Error> {
-    let mut of_turn = tx.db().prepare_cached("SELECT ordinal FROM turns WHERE id = ?1")?;
-    let mut of_message = tx.db().prepare_cached(
-        "SELECT ordinal FROM turns JOIN messages ON messages.turn_id = turns.id WHERE messages.id = ?1",
-    )?;
-    let mut ordinal = |item: &Recorded| match item.tuple.turn {
-        Some(turn) => of_turn.query_row([turn.to_string()], |row| row.get::<_, i64>(0)).optional(),
-        None => of_message.query_row([item.tuple.item.message().to_string()], |row| row.get(0)).optional(),
-    };
+fn order(tx: &Tx<'_>, turn: &Turn, checked: Vec<Checked>, memory: &mut Memory) -> Result<Vec<Checked>, state::Error> {
     let mut reached = 0;
     let mut keyed: Vec<((i64, u8), Checked)> = Vec::with_capacity(checked.len());
     for part in checked {
         let key = match &part {
             Checked::Quoted(_) => (turn.ordinal, 0),
-            Checked::Item(item) => match ordinal(item)? {
+            Checked::Item(item) => match memory.ordinal(tx, item)? {
                 Some(known) => (known, if item.tuple.kind == ItemKind::Message { 1 } else { 2 }),
                 None => (reached, 0),
             },

@@ -4,6 +4,8 @@
 
 pub mod link;
 pub mod projection;
+#[cfg(feature = "relay")]
+pub mod relay;
 pub mod store;
 
 use serde::Deserialize;

@@ -240,6 +240,9 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
         let (ours, theirs) = pair(session)?;
         let sandbox = core.launcher.launch(spec.clone(), theirs).await?;
         sandbox_pid.send_replace(Some(sandbox.pid));
+        #[cfg(feature = "relay")]
+        let ours =
+            crate::session::relay::put_between(ours).map_err(|source| Error::Socket { session: session.id, source })?;
         let mut link = Link::new(session.id, ours);
         link.hello().await?;
         check_walls(session, &sandbox, &spec)?;

@@ -55,6 +55,7 @@ impl Server {
     /// Checks and counts a request before it is made: one that fails may have cost just as much.
     async fn prepare(&self, turn: TurnId, refs: Vec<Context>) -> Result<Result<Prepared, Refused>, Error> {
         let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
+        let memory = Arc::clone(&self.memory);
         self.core
             .state
             .write(move |tx| {
@@ -70,7 +71,8 @@ impl Server {
                 let agent = agent_of(tx, session)?;
                 let own: Vec<ItemId> = turn::messages_of(tx, turn)?.into_iter().map(|message| message.item()).collect();
                 let bytes_max = limits.context_bytes_max;
-                let checked = context::check(tx, session, &own, &refs, agent.mode, bytes_max, &core.sealer)?;
+                let memory = &mut *memory.lock().expect("no holder panics");
+                let checked = context::check(tx, session, &own, &refs, agent.mode, bytes_max, &core.sealer, memory)?;
                 let (checked, warnings) = match checked {
                     Ok(checked) => checked,
                     Err(refused) => return Ok(Err(refused)),
@@ -86,7 +88,7 @@ impl Server {
                     .with("items", checked.len())
                     .append(tx)?;
                 let labels = context::joined_labels(&checked);
-                let prompt = context::compose(tx, &agent, &open, checked, &key)?;
+                let prompt = context::compose(tx, &agent, &open, checked, &key, memory)?;
                 Ok(Ok(Prepared { agent, prompt, labels }))
             })
             .await

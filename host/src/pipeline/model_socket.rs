@@ -3,7 +3,7 @@
 //! Judges no request; a sandbox that floods it is stopped, and nothing of it outlives the session. Next: `pipeline::model_requests`.
 
 use super::Core;
-use crate::context::Refused;
+use crate::context::{self, Refused};
 use crate::custody::ContentKey;
 use crate::ledger::Entry;
 use crate::turn;
@@ -39,6 +39,8 @@ pub struct Server {
     pub(super) results: watch::Receiver<u64>,
     /// One request at a time: a second connection of the same sandbox gains nothing.
     one: Mutex<()>,
+    /// Held by the one request that reads the record.
+    pub(super) memory: Arc<std::sync::Mutex<context::Memory>>,
     refusals: AtomicU32,
     trouble: mpsc::Sender<&'static str>,
 }
@@ -52,7 +54,16 @@ impl Server {
         results: watch::Receiver<u64>,
         trouble: mpsc::Sender<&'static str>,
     ) -> Self {
-        Self { core, session, key, results, one: Mutex::new(()), refusals: AtomicU32::new(0), trouble }
+        Self {
+            core,
+            session,
+            key,
+            results,
+            one: Mutex::new(()),
+            memory: Arc::default(),
+            refusals: AtomicU32::new(0),
+            trouble,
+        }
     }
 
     /// Accepts connections of the sandbox's own process. Every task of it ends when this future is dropped.

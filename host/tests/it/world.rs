@@ -248,7 +248,7 @@ pub(crate) fn programs(build: Build) -> &'static Path {
 }
 
 /// Builds programs of the other crates into the directory that this test was built into.
-fn cargo(arguments: &[&str], host: &Path) {
+pub(crate) fn cargo(arguments: &[&str], host: &Path) {
     let profile = host.parent().expect("target/<profile>");
     let target = profile.parent().expect("target");
     let mut command = Command::new(env!("CARGO"));

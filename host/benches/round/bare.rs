@@ -1,0 +1,133 @@
+//! The least that a round can be: two processes, a durable encrypted commit in each, a bell each way.
+//!
+//! Uses the contract's own queue with `synchronous = FULL` on both sides, and nothing of the host or the sandbox. Next: `main`.
+
+use crate::stage;
+use ironclaw_contract::ids::{MessageId, TurnId};
+use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_contract::seam::message::Kind;
+use ironclaw_contract::seam::outbound::{NewRow, OutboundReader, OutboundWriter};
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+/// A bell after which the other side commits, and one after which it reads first.
+const COMMIT: u8 = 1;
+const READ_AND_COMMIT: u8 = 2;
+
+/// One side: a queue that it appends to, and the other's that it can read.
+struct Side {
+    own: OutboundWriter,
+    others: OutboundReader,
+    seq: u64,
+    others_seq: u64,
+}
+
+impl Side {
+    fn open(own: &Path, others: &Path) -> Self {
+        let key = SessionKey::new([7; 32]);
+        // Made by whoever comes first; a reader finds it there.
+        drop(OutboundWriter::open(others, &key).expect("a queue"));
+        Self {
+            own: OutboundWriter::open(own, &key).expect("a queue"),
+            others: OutboundReader::open(others, &key).expect("a queue"),
+            seq: 0,
+            others_seq: 0,
+        }
+    }
+
+    fn commit(&mut self) {
+        let row = NewRow {
+            id: MessageId::new(),
+            in_reply_to: None,
+            timestamp: 0,
+            kind: Kind::Chat,
+            platform_id: None,
+            channel_type: None,
+            thread_id: None,
+            content: r#"{"reply":"itm_00000000000000000000000000"}"#.to_owned(),
+            turn: TurnId::new(),
+            call_id: None,
+        };
+        self.seq = self.own.append(&row, self.seq).expect("appended");
+    }
+
+    fn read(&mut self) {
+        let found = self.others.look(self.others_seq).expect("a look");
+        assert_eq!(found.rows.len(), 1, "the row of this round");
+        self.others_seq += 2;
+    }
+}
+
+/// Both processes; this one is the first.
+pub(crate) struct Pair {
+    side: Side,
+    link: UnixStream,
+    peer: Child,
+    rounds: u64,
+    _directory: tempfile::TempDir,
+}
+
+impl Pair {
+    pub(crate) fn start() -> Self {
+        let directory = stage::directory();
+        let side = Side::open(&directory.path().join("a.db"), &directory.path().join("b.db"));
+        let (link, theirs) = UnixStream::pair().expect("a pair of sockets");
+        let mut peer = Command::new(std::env::current_exe().expect("a bench knows where it is"));
+        peer.arg("peer").arg(directory.path()).stdin(Stdio::from(OwnedFd::from(theirs)));
+        Self { side, link, peer: peer.spawn().expect("it starts"), rounds: 0, _directory: directory }
+    }
+
+    /// Commit, bell; the other's commit, its bell. Gives the seconds.
+    pub(crate) fn round(&mut self) -> f64 {
+        self.exchange(COMMIT)
+    }
+
+    /// The same, and before its answer each side reads what the other wrote.
+    pub(crate) fn round_with_reading(&mut self) -> f64 {
+        self.exchange(READ_AND_COMMIT)
+    }
+
+    fn exchange(&mut self, bell: u8) -> f64 {
+        let begun = Instant::now();
+        self.side.commit();
+        self.link.write_all(&[bell]).expect("the peer listens");
+        self.link.read_exact(&mut [0]).expect("the peer rings back");
+        self.rounds += 1;
+        if bell == READ_AND_COMMIT {
+            self.side.others_seq = 2 * self.rounds - 2;
+            self.side.read();
+        }
+        begun.elapsed().as_secs_f64()
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        // It ends with the link.
+        let _ = self.link.shutdown(std::net::Shutdown::Both);
+        let _ = self.peer.wait();
+    }
+}
+
+/// The second process: answers each bell on standard input until the other end closes.
+pub(crate) fn peer(directory: &Path) {
+    use std::os::fd::AsFd;
+    let link = std::io::stdin().as_fd().try_clone_to_owned().expect("standard input is the link");
+    let mut link = UnixStream::from(link);
+    let mut side = Side::open(&directory.join("b.db"), &directory.join("a.db"));
+    let mut rounds = 0;
+    let mut bell = [0];
+    while link.read_exact(&mut bell).is_ok() {
+        rounds += 1;
+        if bell == [READ_AND_COMMIT] {
+            side.others_seq = 2 * rounds - 2;
+            side.read();
+        }
+        side.commit();
+        link.write_all(&[1]).expect("the first process listens");
+    }
+}

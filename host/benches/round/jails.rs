@@ -1,0 +1,123 @@
+//! A jail around `/bin/true` through a real launcher, beside the bare program and the same in `bwrap`.
+//!
+//! In a process of its own: a launcher is forked before there are threads. Next: `main`.
+
+use crate::figures::{Report, Samples};
+use crate::stage::{MAPPED, directory, own};
+use ironclaw_host::jail::{Identity, Limits, Mount, Role, Spec};
+use ironclaw_host::launcher::{self, Entries, Launcher};
+use nix::unistd::geteuid;
+use serde_json::{Value, json};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Launches of each kind, in turns.
+const LAUNCHES: usize = 200;
+const WARM_UP: usize = 20;
+
+/// What does nothing.
+const NOOP: &str = "/bin/true";
+/// Where a system has it.
+const BWRAP: &str = "/usr/bin/bwrap";
+
+/// Runs [`play`] in a process of its own and notes what it found.
+pub(crate) fn bench(report: &mut Report) {
+    let home = directory();
+    for name in ["in", "out", "workspace"] {
+        let path = home.path().join(name);
+        std::fs::create_dir(&path).expect("a directory");
+        own(&path, MAPPED);
+    }
+    let mut command = Command::new(std::env::current_exe().expect("a bench knows where it is"));
+    command.arg("jails").arg(home.path()).env_clear();
+    let output = command.stderr(Stdio::inherit()).output().expect("it runs");
+    assert!(output.status.success(), "`ironclaw-host preflight` says what this machine lacks");
+    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let samples = |name: &str| -> Option<Samples> {
+        Some(told[name].as_array()?.iter().filter_map(Value::as_f64).collect::<Samples>())
+    };
+    let jail = samples("jail").expect("launches");
+    report.times("jail_started", "jail: request → no-op executed, root closed", &samples("started").expect("launches"));
+    report.times("jail", "jail: request → end of the no-op known", &jail);
+    report.times("spawn", "the same program, bare", &samples("spawn").expect("launches"));
+    match samples("bwrap") {
+        Some(bwrap) => {
+            report.times("bwrap", "the same in bwrap (a comparable view, no filter)", &bwrap);
+            report.ratio("bwrap_to_jail", "bwrap / jail (goal: at least 2)", bwrap.p50() / jail.p50());
+        }
+        None => report.missing("bwrap", "the same in bwrap", "not present"),
+    }
+}
+
+/// Times the three in turns and prints seconds as JSON.
+pub(crate) fn play(home: &Path) {
+    let handle = launcher::fork(Entries { reader: |_| 0 }).expect("the launcher is forked before any thread");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts");
+    let launcher = {
+        let _inside = runtime.enter();
+        Launcher::start(handle).expect("the launcher connects")
+    };
+    let with_bwrap = Path::new(BWRAP).exists();
+    let (mut started, mut jail, mut spawn, mut bwrap) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for number in 0..LAUNCHES + WARM_UP {
+        let (open, ended) = runtime.block_on(launch(&launcher, spec(home)));
+        let bare = run(Command::new(NOOP));
+        let wrapped = with_bwrap.then(|| run(in_bwrap(home)));
+        if number >= WARM_UP {
+            started.push(open);
+            jail.push(ended);
+            spawn.push(bare);
+            bwrap.extend(wrapped);
+        }
+    }
+    let bwrap = with_bwrap.then_some(bwrap);
+    println!("{}", json!({ "started": started, "jail": jail, "spawn": spawn, "bwrap": bwrap }));
+}
+
+async fn launch(launcher: &Launcher, spec: Spec) -> (f64, f64) {
+    let (_ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+    let begun = Instant::now();
+    let jailed = launcher.launch(spec, theirs.into()).await.expect("a jail");
+    let open = begun.elapsed().as_secs_f64();
+    jailed.exited().await;
+    (open, begun.elapsed().as_secs_f64())
+}
+
+fn run(mut command: Command) -> f64 {
+    let begun = Instant::now();
+    let status = command.env_clear().stdin(Stdio::null()).status().expect("it runs");
+    let took = begun.elapsed().as_secs_f64();
+    assert!(status.success(), "{command:?}");
+    took
+}
+
+fn spec(home: &Path) -> Spec {
+    let mount = |name: &str, read_only| Mount { source: home.join(name), target: format!("/{name}"), read_only };
+    Spec {
+        name: "ses_bench".to_owned(),
+        role: Role::Noop { program: NOOP.into() },
+        mounts: vec![mount("in", true), mount("out", false), mount("workspace", false)],
+        identity: match geteuid().is_root() {
+            true => Identity::Mapped { uid: MAPPED, gid: MAPPED },
+            false => Identity::Own,
+        },
+        limits: Limits::default(),
+    }
+}
+
+/// The same three directories and namespaces; `/usr` too, because bwrap executes behind the pivot.
+fn in_bwrap(home: &Path) -> Command {
+    let mut command = Command::new(BWRAP);
+    command.args(["--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"]);
+    command.args(["--hostname", "ironclaw", "--ro-bind", "/usr", "/usr"]);
+    for link in ["bin", "lib", "lib64"] {
+        command.args(["--symlink", &format!("usr/{link}"), &format!("/{link}")]);
+    }
+    for (how, name) in [("--ro-bind", "in"), ("--bind", "out"), ("--bind", "workspace")] {
+        command.arg(how).arg(home.join(name)).arg(format!("/{name}"));
+    }
+    command.args(["--chdir", "/", NOOP]);
+    command
+}

@@ -1,0 +1,212 @@
+//! Times the round in one run: warm and cold, beside the least that it could be, a relay, and bare processes.
+//!
+//! Asserts no time: a noisy machine fails nothing, and only the ratios of one run mean anything. Next: `docs/performance.md`.
+#![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
+
+mod bare;
+mod client;
+mod figures;
+mod jails;
+mod memory;
+#[path = "../../tests/it/stage.rs"]
+#[allow(dead_code)]
+mod stage;
+#[path = "../../tests/it/world.rs"]
+#[allow(dead_code)]
+mod world;
+
+use client::Client;
+use figures::{Report, Samples};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+use world::World;
+
+/// Messages and bare rounds come in turns of so many, so that a slow minute of the machine meets both.
+const BLOCK: usize = 20;
+/// Messages before the first that counts.
+const WARM_UP: usize = 20;
+/// Blocks of the warm round.
+const BLOCKS: usize = 15;
+/// Launches that are timed.
+const COLD: usize = 30;
+/// Messages through a relay with this tick, in milliseconds.
+const RELAYED: [(u64, usize); 2] = [(10, 60), (500, 20)];
+/// Messages of a conversation so long that every request to the model is as large as it may be.
+const LONG: usize = 600;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["peer", directory] => bare::peer(Path::new(directory)),
+        ["jails", home] => jails::play(Path::new(home)),
+        arguments => bench(arguments.iter().copied().find(|argument| !argument.starts_with('-'))),
+    }
+}
+
+/// Everything, or only the part of this name; a ratio between two runs would mean nothing.
+fn bench(part: Option<&str>) {
+    let mut report = Report::default();
+    let wanted = |name| part.is_none_or(|part| part == name);
+    if wanted("round") {
+        warm_and_cold(&mut report);
+    }
+    if wanted("relay") {
+        for (tick_ms, messages) in RELAYED {
+            relayed(&mut report, tick_ms, messages);
+        }
+    }
+    if wanted("jail") {
+        jails::bench(&mut report);
+    }
+    report.print();
+}
+
+/// A home of whoever runs this: the host serves no client of another user.
+fn home() -> World {
+    let who = if nix::unistd::geteuid().is_root() { stage::Who::Root } else { stage::Who::Ordinary };
+    World::with(who, world::Build::Plain, None)
+}
+
+/// Sends one message and waits for its receipt; gives the seconds that took.
+fn round(client: &mut Client, agent: &str, number: usize) -> (f64, String) {
+    let begun = Instant::now();
+    let recorded = client.post(&format!("/v1/agents/{agent}/messages"), &format!(r#"{{"text":"hello {number}"}}"#));
+    let id = recorded["message_id"].as_str().expect("a message id").to_owned();
+    let view = client.get(&format!("/v1/messages/{id}?wait_ms=60000"));
+    let took = begun.elapsed().as_secs_f64();
+    assert_eq!(view["status"], "delivered", "{view}");
+    (took, id)
+}
+
+fn warm_and_cold(report: &mut Report) {
+    let world = home();
+    world.up();
+    for agent in ["warm", "long", "cold"] {
+        world.agent(agent);
+    }
+    let mut client = Client::connect(&world);
+    let mut bare = bare::Pair::start();
+
+    for number in 0..WARM_UP {
+        round(&mut client, "warm", number);
+        bare.round();
+    }
+    memory::measure(report, world.pid().expect("the host runs"));
+    let (mut warm, mut least, mut read) = (Samples::default(), Samples::default(), Samples::default());
+    let mut ids = Vec::new();
+    let host = world.pid().expect("the host runs");
+    let mut processor = Samples::default();
+    for block in 0..BLOCKS {
+        let before = memory::processor(host);
+        for number in 0..BLOCK {
+            let (took, id) = round(&mut client, "warm", block * BLOCK + number);
+            warm.push(took);
+            ids.push(id);
+        }
+        processor.push((memory::processor(host) - before) / BLOCK as f64);
+        for _ in 0..BLOCK {
+            least.push(bare.round());
+            read.push(bare.round_with_reading());
+        }
+    }
+    report.times("warm", "message → receipt, warm", &warm);
+    report.times("warm_first", "  … its first 60", &warm.part(0..60));
+    report.times("warm_last", "  … its last 60", &warm.part(warm.len() - 60..warm.len()));
+    report.times("processor", "  … processor time of all its processes", &processor);
+    report.times("bare", "bare round: two commits, two bells", &least);
+    report.times("bare_read", "  … and each side reads the other's row", &read);
+    report.ratio("warm_to_bare", "warm / bare round (goal: at most 2.5)", warm.p50() / least.p50());
+
+    for number in 0..LONG {
+        round(&mut client, "long", number);
+    }
+    let mut long = Samples::default();
+    let before = memory::processor(host);
+    for number in 0..3 * BLOCK {
+        long.push(round(&mut client, "long", number).0);
+    }
+    let used = Samples::from_iter([(memory::processor(host) - before) / long.len() as f64]);
+    report.times("long", "message → receipt, with the longest history", &long);
+    report.times("long_processor", "  … processor time of all its processes", &used);
+
+    round(&mut client, "cold", 0);
+    let mut cold = Samples::default();
+    for number in 0..COLD {
+        let session = session_of(&mut client, "cold");
+        client.post(&format!("/v1/sessions/{session}/stop"), "{}");
+        cold.push(round(&mut client, "cold", number).0);
+    }
+    report.times("cold", "message → receipt, asleep before", &cold);
+    report.times("warm_by_ledger", "message → receipt, by the ledger's clock (1 ms)", &by_ledger(&world, &ids));
+}
+
+fn session_of(client: &mut Client, agent: &str) -> String {
+    let sessions = client.get("/v1/sessions");
+    let named = |session: &&Value| session["agent"] == agent;
+    let session = sessions.as_array().expect("a list").iter().find(named).expect("its session");
+    session["id"].as_str().expect("an id").to_owned()
+}
+
+/// What the record says about the same messages.
+fn by_ledger(world: &World, ids: &[String]) -> Samples {
+    let (mut recorded, mut turns, mut received) = (HashMap::new(), HashMap::new(), HashMap::new());
+    for line in world.ledger() {
+        let data = &line["data"];
+        let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
+        let at = data["at"].as_f64().unwrap_or_default();
+        match data["what"].as_str() {
+            Some("message.recorded") => drop(recorded.insert(text("message"), at)),
+            Some("turn.opened") => drop(turns.insert(text("message"), text("turn"))),
+            Some("delivery.received") => drop(received.insert(text("turn"), at)),
+            _ => {}
+        }
+    }
+    let mut samples = Samples::default();
+    for id in ids {
+        samples.push((received[&turns[id]] - recorded[id]) / 1000.0);
+    }
+    samples
+}
+
+/// The same programs with a relay in the link that lets bells through on its ticks only.
+fn relayed(report: &mut Report, tick_ms: u64, messages: usize) {
+    let mut world = home();
+    let programs = stage::directory();
+    std::fs::set_permissions(programs.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+    let relay = relay_host();
+    for (from, name) in [
+        (relay.as_path(), "ironclaw-host"),
+        (&world.programs.join("ironclaw-sandbox"), "ironclaw-sandbox"),
+        (&world.programs.join("ironctl"), "ironctl"),
+    ] {
+        let copied = Command::new("cp").arg(from).arg(programs.path().join(name)).status();
+        assert!(copied.is_ok_and(|status| status.success()), "cp {}", from.display());
+    }
+    world.programs = programs.path().to_owned();
+    world.set_env("IRONCLAW_RELAY_MS", Some(&tick_ms.to_string()));
+    world.up();
+    world.agent("slow");
+    let mut client = Client::connect(&world);
+    round(&mut client, "slow", 0);
+    let mut samples = Samples::default();
+    for number in 0..messages {
+        samples.push(round(&mut client, "slow", number).0);
+    }
+    report.times(&format!("relay_{tick_ms}"), &format!("message → receipt, bells on ticks of {tick_ms} ms"), &samples);
+    if let Some(warm) = report.p50("warm") {
+        let goal = if tick_ms == 500 { " (goal: at least 100)" } else { "" };
+        let what = format!("{tick_ms} ms relay / warm{goal}");
+        report.ratio(&format!("relay_{tick_ms}_to_warm"), &what, samples.p50() / warm);
+    }
+}
+
+/// The host with the relay compiled in, built beside the one that is measured.
+fn relay_host() -> std::path::PathBuf {
+    let host = Path::new(env!("CARGO_BIN_EXE_ironclaw-host"));
+    world::cargo(&["build", "-p", "ironclaw-host", "--features", "relay", "--bin", "ironclaw-host-relay"], host);
+    host.with_file_name("ironclaw-host-relay")
+}

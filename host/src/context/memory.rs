@@ -1,0 +1,159 @@
+//! What earlier requests of an awake session named, so that a long conversation is not read from the record again each time.
+//!
+//! Remembers only what the record never changes and a seal has vouched for; a ref it does not know word for word is
+//! checked against the record as ever. Next: `context`.
+
+use crate::custody::ContentKey;
+use crate::items::{self, BodyError, Recorded};
+use crate::state::{self, Tx};
+use ironclaw_contract::ids::{ItemId, TurnId};
+use ironclaw_contract::seam::limits::REFS_MAX;
+use ironclaw_contract::seam::seal::Ref;
+use rusqlite::OptionalExtension;
+use std::collections::HashMap;
+use std::sync::Arc;
+use subtle::ConstantTimeEq;
+
+/// Items that are remembered; more than one request can name, so that the oldest may fall out of it one by one.
+const ITEMS_MAX: usize = 2 * REFS_MAX;
+
+/// Bytes of bodies that are remembered, twice what a request may name by default.
+const BODIES_BYTES_MAX: usize = 1 << 20;
+
+/// Belongs to one session under one start of the daemon, and goes when the session falls asleep.
+#[derive(Default)]
+pub struct Memory {
+    items: HashMap<ItemId, Known>,
+    turns: HashMap<TurnId, i64>,
+    body_bytes: usize,
+}
+
+struct Known {
+    reference: Ref,
+    recorded: Arc<Recorded>,
+    body: Option<Arc<str>>,
+    ordinal: Option<i64>,
+}
+
+impl Memory {
+    /// The item of a ref that was verified before and is the same in every field.
+    pub(super) fn recall(&self, reference: &Ref) -> Option<Arc<Recorded>> {
+        let known = self.items.get(&reference.item)?;
+        let same_seal = known.reference.seal.as_bytes().ct_eq(reference.seal.as_bytes());
+        (bool::from(same_seal) && known.reference == *reference).then(|| Arc::clone(&known.recorded))
+    }
+
+    /// Remembers a ref that was verified now.
+    pub(super) fn learn(&mut self, reference: &Ref, recorded: Recorded) -> Arc<Recorded> {
+        if self.items.len() >= ITEMS_MAX {
+            *self = Self::default();
+        }
+        let recorded = Arc::new(recorded);
+        let known = Known { reference: reference.clone(), recorded: Arc::clone(&recorded), body: None, ordinal: None };
+        self.items.insert(reference.item, known);
+        recorded
+    }
+
+    /// The body of an item.
+    pub(super) fn body(&mut self, tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<Arc<str>, BodyError> {
+        let known = self.items.get_mut(&item.tuple.item);
+        if let Some(body) = known.as_ref().and_then(|known| known.body.as_ref()) {
+            return Ok(Arc::clone(body));
+        }
+        let body: Arc<str> = items::body(tx, item, key)?.into();
+        if let Some(known) = known
+            && self.body_bytes + body.len() <= BODIES_BYTES_MAX
+        {
+            self.body_bytes += body.len();
+            known.body = Some(Arc::clone(&body));
+        }
+        Ok(body)
+    }
+
+    /// The place of an item's turn among all turns.
+    pub(super) fn ordinal(&mut self, tx: &Tx<'_>, item: &Recorded) -> Result<Option<i64>, state::Error> {
+        if let Some(turn) = item.tuple.turn {
+            if let Some(ordinal) = self.turns.get(&turn) {
+                return Ok(Some(*ordinal));
+            }
+            let sql = "SELECT ordinal FROM turns WHERE id = ?1";
+            let ordinal = tx.db().prepare_cached(sql)?.query_row([turn.to_string()], |row| row.get(0)).optional()?;
+            if let Some(ordinal) = ordinal {
+                self.turns.insert(turn, ordinal);
+            }
+            return Ok(ordinal);
+        }
+        let known = self.items.get_mut(&item.tuple.item);
+        if let Some(ordinal) = known.as_ref().and_then(|known| known.ordinal) {
+            return Ok(Some(ordinal));
+        }
+        let sql = "SELECT ordinal, messages.status IN ('completed','delivered') FROM turns \
+                   JOIN messages ON messages.turn_id = turns.id WHERE messages.id = ?1";
+        let message = item.tuple.item.message().to_string();
+        let found: Option<(i64, bool)> =
+            tx.db().prepare_cached(sql)?.query_row([message], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        // Until it is answered, a message may yet move to another turn.
+        if let (Some(known), Some((ordinal, true))) = (known, found) {
+            known.ordinal = Some(ordinal);
+        }
+        Ok(found.map(|(ordinal, _)| ordinal))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironclaw_contract::canonical::Digest;
+    use ironclaw_contract::ids::{BootId, SessionId};
+    use ironclaw_contract::seam::seal::{ItemKind, Tuple};
+
+    fn example() -> (Ref, Recorded) {
+        let (item, boot, digest) = (ItemId::new(), BootId::new(), Digest::of(b"body"));
+        let tuple = Tuple {
+            session: SessionId::new(),
+            item,
+            kind: ItemKind::Message,
+            seq: 2,
+            issued_at: 5,
+            boot,
+            turn: None,
+            call: None,
+            tool: None,
+            hop: 0,
+            authors: "[]".into(),
+            labels: Vec::new(),
+            digest,
+        };
+        let seal = Digest::of(b"seal");
+        (Ref { item, kind: ItemKind::Message, seq: 2, issued_at: 5, boot, digest, seal }, Recorded { tuple, bytes: 4 })
+    }
+
+    #[test]
+    fn a_remembered_item_with_one_changed_field_is_not_recalled() {
+        let mut memory = Memory::default();
+        let (good, recorded) = example();
+        assert!(memory.recall(&good).is_none(), "nothing was verified yet");
+        memory.learn(&good, recorded);
+        assert!(memory.recall(&good).is_some());
+        for bad in [
+            Ref { kind: ItemKind::Notice, ..good.clone() },
+            Ref { seq: 4, ..good.clone() },
+            Ref { issued_at: 6, ..good.clone() },
+            Ref { boot: BootId::new(), ..good.clone() },
+            Ref { digest: Digest::of(b"x"), ..good.clone() },
+            Ref { seal: Digest::of(b"x"), ..good.clone() },
+        ] {
+            assert!(memory.recall(&bad).is_none(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_has_a_bound() {
+        let mut memory = Memory::default();
+        for _ in 0..=ITEMS_MAX {
+            let (reference, recorded) = example();
+            memory.learn(&reference, recorded);
+        }
+        assert!(memory.items.len() <= ITEMS_MAX);
+    }
+}
