@@ -56,7 +56,7 @@ pub fn intend(
     turn: Option<TurnId>,
     item: ItemId,
     row: Option<MessageId>,
-) -> Result<DeliveryId, state::Error> {
+) -> Result<Delivery, state::Error> {
     let id = DeliveryId::new();
     let now = tx.now();
     tx.db()
@@ -83,7 +83,16 @@ pub fn intend(
         Some(turn) => entry.turn(turn).append(tx)?,
         None => entry.append(tx)?,
     };
-    Ok(id)
+    Ok(Delivery {
+        id,
+        session: session.id,
+        turn,
+        item,
+        row_id: row,
+        channel: session.origin.channel.clone(),
+        state: "intent".to_owned(),
+        created_at: now,
+    })
 }
 
 /// Deliveries of a session whose receipt is missing, oldest first.
@@ -168,7 +177,7 @@ pub fn notify(
     text: &str,
     key: &ContentKey,
     sealer: &Sealer,
-) -> Result<DeliveryId, crate::session::store::NewError> {
+) -> Result<Delivery, crate::session::store::NewError> {
     let spans = vec![Span { author: Author::Host, bytes: text.len() }];
     let draft = Draft::new(ItemId::new(), ItemKind::Notice, text, spans, Vec::new(), key)?;
     let draft = match turn {

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone)]
 pub struct Entry {
     kind: Kind,
+    what: &'static str,
     data: Map<String, Value>,
     session: Option<SessionId>,
     message: Option<MessageId>,
@@ -26,7 +27,7 @@ impl Entry {
     /// An entry about `what`, a word like `message.recorded`.
     pub fn new(kind: Kind, what: &'static str) -> Self {
         let data = Map::from_iter([("what".to_owned(), Value::from(what))]);
-        Self { kind, data, session: None, message: None, turn: None }
+        Self { kind, what, data, session: None, message: None, turn: None }
     }
 
     /// What an untrusted party asserted.
@@ -108,7 +109,7 @@ impl Entry {
             self.message.map(|id| id.to_string()),
             self.turn.map(|id| id.to_string()),
         ])?;
-        tx.entry(Committed { seq, session: self.session, message: self.message, turn: self.turn });
+        tx.entry(Committed { seq, what: self.what, session: self.session, message: self.message, turn: self.turn });
         Ok(seq)
     }
 }

@@ -63,6 +63,8 @@ pub struct Tx<'a> {
 pub struct Committed {
     /// Its number.
     pub seq: u64,
+    /// What it is about, e.g. `delivery.received`.
+    pub what: &'static str,
     /// Which session it is about.
     pub session: Option<SessionId>,
     /// Which message it is about.
@@ -210,7 +212,8 @@ fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
     db.busy_timeout(Duration::from_secs(5))?;
     db.set_prepared_statement_cache_capacity(128);
     let opened = db.execute_batch(
-        "PRAGMA cipher_page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; \
+        // Processors have instructions for this hash; the queues' parameters are the contract's, these are ours.
+        "PRAGMA cipher_page_size = 4096; PRAGMA cipher_hmac_algorithm = HMAC_SHA256; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; \
          PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;",
     );
     match opened {

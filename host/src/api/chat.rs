@@ -10,7 +10,7 @@ use crate::pipeline::{Core, Error};
 use crate::refusal::Refusal;
 use crate::registry::Person;
 use crate::session::store::{self, Origin, Standing};
-use crate::state::Tx;
+use crate::state::{Committed, Tx};
 use crate::{delivery, items};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
@@ -88,15 +88,27 @@ pub async fn message(
         if settled(&view) {
             return Ok(Json(view));
         }
-        match tokio::time::timeout_at(until, events.recv()).await {
-            Ok(Ok(_) | Err(RecvError::Lagged(_))) => {}
-            Ok(Err(RecvError::Closed)) | Err(_) => return Ok(Json(view)),
+        loop {
+            match tokio::time::timeout_at(until, events.recv()).await {
+                Ok(Ok(event)) if !may_settle(&event, &view) => {}
+                Ok(Ok(_) | Err(RecvError::Lagged(_))) => break,
+                Ok(Err(RecvError::Closed)) | Err(_) => return Ok(Json(view)),
+            }
         }
     }
 }
 
 fn settled(view: &MessageView) -> bool {
     view.status == "delivered" || view.reason.is_some() || view.receipt == "failed"
+}
+
+/// Whether a wait for this message may be over with this event; everything else is not worth a look.
+fn may_settle(event: &Committed, view: &MessageView) -> bool {
+    let ends = matches!(
+        event.what,
+        "delivery.received" | "delivery.failed" | "session.parked" | "session.quarantined" | "session.removed"
+    );
+    ends && event.session.is_some_and(|session| session.to_string() == view.session_id)
 }
 
 /// `GET /v1/messages/{id}/events`: each stage as it comes, then the message.

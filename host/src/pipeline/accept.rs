@@ -6,7 +6,7 @@ use super::Core;
 use crate::calls::{self, CallState, Place, ResultBody};
 use crate::context::OutputBody;
 use crate::custody::ContentKey;
-use crate::delivery;
+use crate::delivery::{self, Delivery};
 use crate::inbox;
 use crate::items;
 use crate::ledger::Entry;
@@ -25,10 +25,10 @@ use ironclaw_contract::seam::untrusted::Untrusted;
 use rusqlite::{OptionalExtension, params};
 
 /// What came of one row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Accepted {
-    /// The open turn is closed; its answer is to be delivered.
-    Closed,
+    /// The open turn is closed; this is to be delivered.
+    Closed(Delivery),
     /// A call has its result.
     Called,
     /// The row was refused; the turn goes on.
@@ -81,18 +81,31 @@ fn parse(row: RawRow) -> Result<Outbound, &'static str> {
     Ok(Outbound { id, seq: row.seq, digest, turn: row.turn, in_reply_to: row.in_reply_to, address, says })
 }
 
-/// Takes one row above the cursor: copies its digest, moves the cursor, and does what it may.
+/// Takes one row above the cursor: copies its digest, moves the cursor, and does what it may. Gives the new cursor too.
 pub fn accept(
     tx: &mut Tx<'_>,
     core: &Core,
     session: &Session,
     key: &ContentKey,
     row: Untrusted<RawRow>,
+) -> Result<(Accepted, u64), super::Error> {
+    match row.check(parse) {
+        Ok(row) => {
+            let cursor = row.seq;
+            Ok((judge(tx, core, session, key, row)?, cursor))
+        }
+        // A violation ends the session's launch; where its cursor stands is read anew by the next.
+        Err(what) => Ok((Accepted::Violation(what), 0)),
+    }
+}
+
+fn judge(
+    tx: &mut Tx<'_>,
+    core: &Core,
+    session: &Session,
+    key: &ContentKey,
+    row: Outbound,
 ) -> Result<Accepted, super::Error> {
-    let row = match row.check(parse) {
-        Ok(row) => row,
-        Err(what) => return Ok(Accepted::Violation(what)),
-    };
     let cursor: i64 = tx
         .db()
         .prepare_cached("SELECT cursor FROM sessions WHERE id = ?1")?
@@ -123,8 +136,7 @@ pub fn accept(
         Says::Reply(item) => reply(tx, core, session, key, &open, &row, *item),
         Says::End(reason) => {
             let text = delivery::notice_for(*reason, &core.config.turn);
-            close_with_notice(tx, core, session, key, &open, &text, "ended")?;
-            Ok(Accepted::Closed)
+            Ok(Accepted::Closed(close_with_notice(tx, core, session, key, &open, &text, "ended")?))
         }
         Says::Action { call, action } => called(tx, core, session, key, &open, &row, call.as_deref(), Some(action)),
         Says::Send { call } => called(tx, core, session, key, &open, &row, call.as_deref(), None),
@@ -206,10 +218,10 @@ fn reply(
     if let Some(why) = why {
         return refuse(tx, core, session, row, Some(open), why);
     }
-    delivery::intend(tx, session, Some(open.id), item, Some(row.id))?;
+    let delivery = delivery::intend(tx, session, Some(open.id), item, Some(row.id))?;
     turn::close(tx, open, Close::Answered, "replied")?;
     store::note_failure(tx, session.id, false)?;
-    Ok(Accepted::Closed)
+    Ok(Accepted::Closed(delivery))
 }
 
 /// Ends a turn with words of the host.
@@ -221,10 +233,10 @@ pub fn close_with_notice(
     open: &Turn,
     text: &str,
     outcome: &'static str,
-) -> Result<(), super::Error> {
-    delivery::notify(tx, session, Some(open.id), text, key, &core.sealer)?;
+) -> Result<Delivery, super::Error> {
+    let delivery = delivery::notify(tx, session, Some(open.id), text, key, &core.sealer)?;
     turn::close(tx, open, Close::Answered, outcome)?;
-    Ok(())
+    Ok(delivery)
 }
 
 #[allow(clippy::too_many_arguments)]

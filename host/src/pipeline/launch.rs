@@ -45,6 +45,10 @@ pub struct Awake {
     pub results: watch::Sender<u64>,
     /// Hears from the model server when the sandbox is out of order.
     pub trouble: mpsc::Receiver<&'static str>,
+    /// The session as it was when it was launched.
+    pub session: Arc<Session>,
+    /// Outbound rows up to here were taken.
+    pub cursor: u64,
     /// Outbound rows that were refused in this launch.
     pub refused_rows: u32,
     /// When it was launched, milliseconds since the epoch.
@@ -264,6 +268,8 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
             queue,
             results,
             trouble,
+            session: Arc::new(session.clone()),
+            cursor: session.cursor,
             refused_rows: 0,
             since,
             server,

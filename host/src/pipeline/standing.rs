@@ -44,7 +44,9 @@ impl Actor {
             // The queues' key may be the very thing that is damaged. Without the other one there is no notice either, but the
             // standing is still written, and says why.
             match (session.content_key(&core.wrapping), turn::open_of(tx, id)?) {
-                (Ok(key), Some(open)) => accept::close_with_notice(tx, &core, &session, &key, &open, &text, "halted"),
+                (Ok(key), Some(open)) => {
+                    accept::close_with_notice(tx, &core, &session, &key, &open, &text, "halted").map(drop)
+                }
                 (Ok(key), None) => Ok(delivery::notify(tx, &session, None, &text, &key, &core.sealer).map(drop)?),
                 (Err(_), Some(open)) => Ok(turn::close(tx, &open, turn::Close::Requeued, "halted").map(drop)?),
                 (Err(_), None) => Ok(()),

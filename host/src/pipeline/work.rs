@@ -9,7 +9,7 @@ use super::launch::{self, Awake};
 use super::model_socket::REFUSALS_MAX;
 use crate::channel::{self, Receipt};
 use crate::custody::ContentKey;
-use crate::delivery;
+use crate::delivery::{self, Delivery};
 use crate::failpoint;
 use crate::reader;
 use crate::session::link::Rung;
@@ -20,7 +20,6 @@ use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::seam::crypt;
 use ironclaw_contract::seam::inbound::Turn as TurnRow;
 use ironclaw_contract::seam::outbound::EndReason;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -34,6 +33,14 @@ struct Open {
     opened: Opened,
     /// When it is over, by a clock that nobody sets.
     until: Instant,
+}
+
+/// What a look at the outbound queue came to.
+struct Taken {
+    /// Whether there may be more.
+    more: bool,
+    /// What closed the turn.
+    closed: Option<Delivery>,
 }
 
 /// What is next.
@@ -94,30 +101,37 @@ impl Actor {
                     }
                 }
                 Next::Rung(Rung::Bell) | Next::More => {
-                    more = match self.take(awake).await? {
-                        Ok(more) => more,
+                    let taken = match self.take(awake).await? {
+                        Ok(taken) => taken,
                         Err(slept) => return Ok(slept),
                     };
-                    if let Some(current) = open.take() {
-                        if self.still_open(current.opened.id).await? {
-                            open = Some(current);
-                        } else if let Some(slept) = self.close_turn(awake, &current.opened).await? {
+                    more = taken.more;
+                    if let Some(delivery) = taken.closed
+                        && let Some(current) = open.take()
+                    {
+                        if let Some(slept) = self.close_turn(awake, &current.opened, &delivery).await {
                             return Ok(slept);
-                        } else {
-                            idle_until = Instant::now() + idle;
                         }
+                        idle_until = Instant::now() + idle;
                     }
                 }
-                Next::Over => match (&open, stopping.take()) {
+                Next::Over => match (open.take(), stopping.take()) {
                     (None, _) => return Ok(Slept::Idle),
                     (Some(_), Some((done, _))) => return Ok(Slept::Ended(Some(done))),
                     (Some(current), None) => {
                         // A reply that was written in time counts.
-                        if let Some(slept) = self.drain(awake).await? {
+                        let taken = match self.take(awake).await? {
+                            Ok(taken) => taken,
+                            Err(slept) => return Ok(slept),
+                        };
+                        let Some(delivery) = taken.closed else {
+                            self.miss_deadline(Arc::clone(&awake.key), current.opened.id).await?;
+                            return Ok(Slept::died("it missed the deadline of its turn"));
+                        };
+                        if let Some(slept) = self.close_turn(awake, &current.opened, &delivery).await {
                             return Ok(slept);
                         }
-                        self.miss_deadline(Arc::clone(&awake.key), current.opened.id).await?;
-                        return Ok(Slept::died("it missed the deadline of its turn"));
+                        idle_until = Instant::now() + idle;
                     }
                 },
             }
@@ -150,7 +164,7 @@ impl Actor {
             match store::find(tx, id)? {
                 Some(session) if attempts >= turn::MESSAGE_ATTEMPTS_MAX => {
                     let text = delivery::notice_for(EndReason::Failed, &core.config.turn);
-                    accept::close_with_notice(tx, &core, &session, &key, &open, &text, "given up")
+                    accept::close_with_notice(tx, &core, &session, &key, &open, &text, "given up").map(drop)
                 }
                 _ => Ok(turn::close(tx, &open, Close::Requeued, "its sandbox went away").map(drop)?),
             }
@@ -162,17 +176,20 @@ impl Actor {
 
     /// Opens the next turn, projects it and rings.
     async fn open_turn(&mut self, awake: &mut Awake) -> Result<Result<Option<Open>, Slept>, Error> {
-        let (core, id, key, since) = (Arc::clone(&self.core), self.id, Arc::clone(&awake.key), awake.since);
+        let (core, session, key, since) =
+            (Arc::clone(&self.core), Arc::clone(&awake.session), Arc::clone(&awake.key), awake.since);
+        let cursor = awake.cursor;
         let opened = self
             .core
             .state
             .write(move |tx| {
-                let Some(opened) = turn::open_next(tx, id, &core.config.turn)? else { return Ok::<_, Error>(None) };
-                let Some(session) = store::find(tx, id)? else { return Ok(None) };
+                let Some(opened) = turn::open_next(tx, session.id, &core.config.turn)? else {
+                    return Ok::<_, Error>(None);
+                };
                 let (context, own) = (&opened.context, &opened.messages);
                 let mut rows = projection::rows(tx, &session, context, None, since, &key, &core.sealer)?;
                 rows.extend(projection::rows(tx, &session, own, Some(opened.id), since, &key, &core.sealer)?);
-                let routing = projection::routing(&session.origin, session.cursor);
+                let routing = projection::routing(&session.origin, cursor);
                 turn::informed(tx, &opened.context)?;
                 Ok(Some((opened, rows, routing)))
             })
@@ -192,17 +209,11 @@ impl Actor {
     }
 
     /// Projects that the turn is over, and what was delivered for it.
-    async fn close_turn(&mut self, awake: &mut Awake, opened: &Opened) -> Result<Option<Slept>, Error> {
-        let (session, turn) = (self.id, opened.id);
-        let look = self.core.state.read(move |tx| {
-            let delivered =
-                delivery::of_turn(tx, turn)?.and_then(|found| found.row_id.map(|row| (row, found.created_at)));
-            Ok::<_, Error>(store::find(tx, session)?.map(|session| (session, delivered)))
-        });
-        let Some((session, delivered)) = look.await? else { return Ok(None) };
+    async fn close_turn(&mut self, awake: &mut Awake, opened: &Opened, delivery: &Delivery) -> Option<Slept> {
+        let delivered = delivery.row_id.map(|row| (row, delivery.created_at));
         let turn = row_of(opened);
-        let routing = projection::routing(&session.origin, session.cursor);
-        Ok(self.project(awake, move |inbound| inbound.close_turn(&turn, &routing, delivered)).await)
+        let routing = projection::routing(&awake.session.origin, awake.cursor);
+        self.project(awake, move |inbound| inbound.close_turn(&turn, &routing, delivered)).await
     }
 
     /// Writes to the inbound queue off the runtime's threads; a lock that a sandbox holds ends it.
@@ -228,19 +239,19 @@ impl Actor {
     pub(super) async fn drain(&mut self, awake: &mut Awake) -> Result<Option<Slept>, Error> {
         loop {
             match self.take(awake).await? {
-                Ok(true) => {}
-                Ok(false) => return Ok(None),
+                Ok(Taken { more: true, .. }) => {}
+                Ok(Taken { more: false, .. }) => return Ok(None),
                 Err(slept) => return Ok(Some(slept)),
             }
         }
     }
 
-    /// Takes rows out of the outbound queue, row by row, up to a bound; says whether there may be more.
-    async fn take(&mut self, awake: &mut Awake) -> Result<Result<bool, Slept>, Error> {
-        let Some(session) = self.session().await? else { return Ok(Err(Slept::Ended(None))) };
-        let found = match awake.reader.look(session.cursor).await {
+    /// Takes rows out of the outbound queue, row by row, up to a bound.
+    async fn take(&mut self, awake: &mut Awake) -> Result<Result<Taken, Slept>, Error> {
+        let mut taken = Taken { more: false, closed: None };
+        let found = match awake.reader.look(awake.cursor).await {
             Ok(found) => found,
-            Err(reader::Error::NeedsRecovery) => return Ok(Ok(false)),
+            Err(reader::Error::NeedsRecovery) => return Ok(Ok(taken)),
             Err(reader::Error::Locked) => return Ok(Err(Slept::died("it held the lock of its outbound queue"))),
             Err(reader::Error::Failed(detail)) => {
                 let words = "its outbound queue could not be read now".to_owned();
@@ -253,27 +264,30 @@ impl Actor {
                 tracing::warn!(session = %self.id, %error, "the reader died");
                 return Ok(match self.second_reader(awake).await? {
                     Some(slept) => Err(slept),
-                    None => Ok(true),
+                    None => Ok(Taken { more: true, closed: None }),
                 });
             }
         };
         self.shown.lock().expect("no holder panics").progress = found.progress;
         if !found.taken.is_empty() {
-            let (session, taken) = (session.clone(), found.taken);
-            let check = self.core.state.read(move |tx| Ok::<_, Error>(accept::check_taken(tx, &session, &taken)?));
+            let (session, seen) = (Arc::clone(&awake.session), found.taken);
+            let check = self.core.state.read(move |tx| Ok::<_, Error>(accept::check_taken(tx, &session, &seen)?));
             if let Some(what) = check.await? {
                 return Ok(Err(Slept::violated(what)));
             }
         }
-        let mut more = found.more || found.rows.len() > ROWS_AT_ONCE_MAX;
+        taken.more = found.more || found.rows.len() > ROWS_AT_ONCE_MAX;
         for row in found.rows.into_iter().take(ROWS_AT_ONCE_MAX) {
-            let (core, session, key) = (Arc::clone(&self.core), session.clone(), Arc::clone(&awake.key));
-            let accepted = self.core.state.write(move |tx| accept::accept(tx, &core, &session, &key, row)).await?;
+            let (core, session, key) = (Arc::clone(&self.core), Arc::clone(&awake.session), Arc::clone(&awake.key));
+            let accept = self.core.state.write(move |tx| accept::accept(tx, &core, &session, &key, row));
+            let (accepted, cursor) = accept.await?;
+            awake.cursor = cursor;
             failpoint::reach("accept");
             match accepted {
-                Accepted::Closed => {
+                Accepted::Closed(delivery) => {
                     failpoint::reach("intent");
-                    self.deliver().await?;
+                    self.deliver_one(delivery.clone()).await?;
+                    taken.closed = Some(delivery);
                 }
                 Accepted::Called => awake.results.send_modify(|count| *count += 1),
                 Accepted::Refused => {
@@ -284,9 +298,8 @@ impl Actor {
                 }
                 Accepted::Violation(what) => return Ok(Err(Slept::violated(what))),
             }
-            more &= !matches!(accepted, Accepted::Violation(_));
         }
-        Ok(Ok(more))
+        Ok(Ok(taken))
     }
 
     /// A reader may die once; a second death is not an accident.
@@ -312,15 +325,20 @@ impl Actor {
         let id = self.id;
         let open = self.core.state.read(move |tx| Ok::<_, Error>(delivery::open_of(tx, id)?)).await?;
         for delivery in open {
-            let receipt = channel::send(&delivery.channel);
-            failpoint::reach("send");
-            let note = self.core.state.write(move |tx| match receipt {
-                Receipt::Received => Ok::<_, Error>(delivery::receive(tx, &delivery)?),
-                Receipt::NoSuchChannel => Ok(delivery::fail(tx, &delivery, "there is no such channel on this host")?),
-            });
-            note.await?;
-            failpoint::reach("receipt");
+            self.deliver_one(delivery).await?;
         }
+        Ok(())
+    }
+
+    async fn deliver_one(&mut self, delivery: Delivery) -> Result<(), Error> {
+        let receipt = channel::send(&delivery.channel);
+        failpoint::reach("send");
+        let note = self.core.state.write(move |tx| match receipt {
+            Receipt::Received => Ok::<_, Error>(delivery::receive(tx, &delivery)?),
+            Receipt::NoSuchChannel => Ok(delivery::fail(tx, &delivery, "there is no such channel on this host")?),
+        });
+        note.await?;
+        failpoint::reach("receipt");
         Ok(())
     }
 
@@ -330,15 +348,10 @@ impl Actor {
             let open = turn::find(tx, turn)?.filter(|turn| turn.open);
             let (Some(open), Some(session)) = (open, store::find(tx, id)?) else { return Ok::<_, Error>(()) };
             let text = delivery::notice_for(EndReason::Time, &core.config.turn);
-            accept::close_with_notice(tx, &core, &session, &key, &open, &text, "deadline")
+            accept::close_with_notice(tx, &core, &session, &key, &open, &text, "deadline").map(drop)
         });
         close.await?;
         self.deliver().await
-    }
-
-    fn still_open(&self, turn: TurnId) -> impl Future<Output = Result<bool, Error>> + use<> {
-        let core = Arc::clone(&self.core);
-        async move { core.state.read(move |tx| Ok(turn::find(tx, turn)?.is_some_and(|turn| turn.open))).await }
     }
 }
 
