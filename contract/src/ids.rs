@@ -26,9 +26,12 @@ fn parse(text: &str, article: &'static str, prefix: &'static str) -> Result<Ulid
     if !canonical {
         return Err(error);
     }
-    match Ulid::from_string(&rest.to_ascii_uppercase()) {
+    let (mut upper, mut again) = ([0; ULID_CHARACTERS], [0; ULID_CHARACTERS]);
+    upper.copy_from_slice(rest.as_bytes());
+    upper.make_ascii_uppercase();
+    match std::str::from_utf8(&upper).map(Ulid::from_string) {
         // Crockford's alphabet reads `i l o` as digits; only the one spelling that we print is an id.
-        Ok(ulid) if ulid.to_string().to_ascii_lowercase() == rest => Ok(ulid),
+        Ok(Ok(ulid)) if ulid.array_to_str(&mut again).as_bytes() == upper => Ok(ulid),
         _ => Err(error),
     }
 }
@@ -52,7 +55,11 @@ macro_rules! id {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{}_{}", $prefix, self.0.to_string().to_ascii_lowercase())
+                let mut text = [0; ULID_CHARACTERS];
+                let text = self.0.array_to_str(&mut text);
+                text.make_ascii_lowercase();
+                f.write_str(concat!($prefix, "_"))?;
+                f.write_str(text)
             }
         }
 

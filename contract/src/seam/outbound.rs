@@ -202,7 +202,11 @@ impl OutboundWriter {
 }
 
 /// The host's end, opened only by the jailed reader.
-pub struct OutboundReader(Queue);
+pub struct OutboundReader {
+    queue: Queue,
+    /// The version of the schema that was found to be the contract's.
+    schema_version: i64,
+}
 
 /// What one look at the queue found.
 #[derive(Debug)]
@@ -227,23 +231,29 @@ impl OutboundReader {
         let queue = Queue::open(path, key, Access::OutboundRead, schema::OUTBOUND)?;
         let bound = |limit, value| queue.db.set_limit(limit, value).map(drop).map_err(|source| queue.fault(source));
         bound(rusqlite::limits::Limit::SQLITE_LIMIT_LENGTH, (ROW_BYTES_MAX + 16 * NAME_BYTES_MAX) as i32)?;
-        Ok(Self(queue))
+        let schema_version = version(&queue)?;
+        queue.check_schema(schema::OUTBOUND)?;
+        Ok(Self { queue, schema_version })
     }
 
     /// Everything above `cursor`, bounded in number, size and time.
     pub fn look(&mut self, cursor: u64) -> Result<Found, Error> {
         let started = Instant::now();
         let over = move || started.elapsed() > Self::QUERY_TIME_MAX;
-        let set = self.0.db.progress_handler(10_000, Some(over));
-        set.map_err(|source| self.0.fault(source))?;
+        let set = self.queue.db.progress_handler(10_000, Some(over));
+        set.map_err(|source| self.queue.fault(source))?;
         self.look_within(cursor)
     }
 
     fn look_within(&self, cursor: u64) -> Result<Found, Error> {
-        let fault = |source| self.0.fault(source);
-        let tx = self.0.db.unchecked_transaction().map_err(fault)?;
-        // Again, and in the same snapshot: whoever holds the key may have changed it since the open.
-        self.0.check_schema(schema::OUTBOUND)?;
+        let fault = |source| self.queue.fault(source);
+        let tx = self.queue.db.unchecked_transaction().map_err(fault)?;
+        // In the same snapshot: whoever holds the key may have changed it since the open. A changed schema under an old
+        // version number is not read either: SQLite goes on with the one that was found good.
+        let schema_version = version(&self.queue)?;
+        if schema_version != self.schema_version {
+            self.queue.check_schema(schema::OUTBOUND)?;
+        }
         let mut rows = Vec::new();
         let mut taken = Vec::new();
         let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<RawRow> {
@@ -280,7 +290,7 @@ impl OutboundReader {
             }
         }
         if rows.len() > UNDRAINED_ROWS_MAX || taken.len() > UNDRAINED_ROWS_MAX {
-            return Err(self.0.bad_row(format!("more than {UNDRAINED_ROWS_MAX} rows lie there")));
+            return Err(self.queue.bad_row(format!("more than {UNDRAINED_ROWS_MAX} rows lie there")));
         }
         let mut progress = Vec::new();
         for sql in [
@@ -308,15 +318,15 @@ impl OutboundReader {
             rusqlite::Error::FromSqlConversionFailure(..)
             | rusqlite::Error::InvalidColumnType(..)
             | rusqlite::Error::Utf8Error(..) => {
-                self.0.bad_row("a row holds a value of a type that its table does not allow")
+                self.queue.bad_row("a row holds a value of a type that its table does not allow")
             }
-            other => self.0.fault(other),
+            other => self.queue.fault(other),
         }
     }
 
     fn check(&self, row: &RawRow) -> Result<(), Error> {
         if row.seq.is_multiple_of(2) || i64::try_from(row.seq).is_err() {
-            return Err(self.0.bad_row(format!("row number {} is not odd", row.seq)));
+            return Err(self.queue.bad_row(format!("row number {} is not odd", row.seq)));
         }
         let names = [&row.in_reply_to, &row.platform_id, &row.channel_type, &row.thread_id, &row.call_id];
         let short = row.id.len() <= NAME_BYTES_MAX
@@ -324,8 +334,13 @@ impl OutboundReader {
             && row.turn.len() <= NAME_BYTES_MAX
             && names.into_iter().flatten().all(|name| name.len() <= NAME_BYTES_MAX);
         if !short || row.content.len() > ROW_BYTES_MAX {
-            return Err(self.0.bad_row(format!("row {} has a value over its limit", row.seq)));
+            return Err(self.queue.bad_row(format!("row {} has a value over its limit", row.seq)));
         }
         Ok(())
     }
+}
+
+/// The version number of the schema, which every change of it moves.
+fn version(queue: &Queue) -> Result<i64, Error> {
+    queue.db.query_row("PRAGMA schema_version", [], |row| row.get(0)).map_err(|source| queue.fault(source))
 }

@@ -4,8 +4,9 @@
 
 use super::limits::FRAME_BYTES_MAX;
 use super::message::word;
-use super::seal::Ref;
-use crate::ids::{CallId, TurnId};
+use super::seal::{ItemKind, Ref};
+use crate::canonical::Digest;
+use crate::ids::{BootId, CallId, ItemId, TurnId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -59,14 +60,44 @@ pub enum Request {
     },
 }
 
-/// One part of the context of a request.
+/// One part of the context of a request: the fields of a ref, or `text` alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, try_from = "Part")]
 pub enum Context {
     /// A sealed item.
     Ref(Ref),
     /// Words without a seal: refused, except in the dangerous modes, where they are shown as quoted untrusted text.
     Text(Text),
+}
+
+/// Everything that may stand in a part. Read as one flat shape, because a request names a thousand of them and an untagged
+/// one would be read into a buffer first.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Part {
+    item: Option<ItemId>,
+    kind: Option<ItemKind>,
+    seq: Option<u64>,
+    issued_at: Option<i64>,
+    boot: Option<BootId>,
+    digest: Option<Digest>,
+    seal: Option<Digest>,
+    text: Option<String>,
+}
+
+impl TryFrom<Part> for Context {
+    type Error = &'static str;
+
+    fn try_from(part: Part) -> Result<Self, &'static str> {
+        let Part { item, kind, seq, issued_at, boot, digest, seal, text } = part;
+        match (item, kind, seq, issued_at, boot, digest, seal, text) {
+            (Some(item), Some(kind), Some(seq), Some(issued_at), Some(boot), Some(digest), Some(seal), None) => {
+                Ok(Self::Ref(Ref { item, kind, seq, issued_at, boot, digest, seal }))
+            }
+            (None, None, None, None, None, None, None, Some(text)) => Ok(Self::Text(Text { text })),
+            _ => Err("a part of a context is a whole ref, or text alone"),
+        }
+    }
 }
 
 /// Words without a seal.

@@ -168,6 +168,7 @@ const INSIDE: &[&str] = &[
     "FailureBody",     // Failure
     "HostStatus",      // Status
     "MessageFile",     // NewMessage
+    "Part",            // Context, as it is read
     "Payload",         // Action
     "ReaderStatus",    // SessionStatus
     "ScheduleTask",    // Action

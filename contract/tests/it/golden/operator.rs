@@ -5,8 +5,9 @@ use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::ids::{AgentId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{
-    Agent, Attempt, Check, Failure, HistoryLine, HostStatus, JailReport, LedgerLine, MessageFile, MessageView,
-    NewAgent, NewMessage, Preflight, Proof, ReaderStatus, Recorded, Run, Session, SessionStatus, Stage, Status, Why,
+    Agent, AgentMode, Attempt, Check, Failure, HistoryLine, HostStatus, JailReport, LedgerLine, MessageFile,
+    MessageView, NewAgent, NewMessage, Preflight, Proof, ReaderStatus, Recorded, Run, Session, SessionStatus, Stage,
+    Status, Why,
 };
 use std::collections::BTreeMap;
 
@@ -166,6 +167,7 @@ fn agents() -> Vec<Shape> {
         ),
         shape_by_bytes("operator.new_agent", &new),
         shape("operator.agent", agent),
+        shape_by_bytes("operator.agent_mode", &AgentMode { mode: "enforce".to_owned() }),
     ]
 }
 
