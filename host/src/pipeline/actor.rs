@@ -563,6 +563,7 @@ impl Actor {
         let id = self.id;
         let erase = self.core.state.write(move |tx| Ok::<_, Error>(store::erase(tx, id)?));
         erase.await.map_err(|error| error.to_string())?;
+        failpoint::reach("erase");
         self.core.state.checkpoint().await.map_err(|error| error.to_string())?;
         let place = self.core.home.session(session.id);
         match std::fs::remove_dir_all(place.path()) {
