@@ -97,31 +97,37 @@ pub fn init(path: &Path) -> Result<bool, Error> {
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(io("start the runtime"))?;
     runtime.block_on(async {
         let state = State::open(&home.state_db(), &master.state_key())?;
-        let random: [u8; 32] = custody::random()?;
-        let token = format!("ict_{}", Digest::from_bytes(random));
-        let digest = Digest::of(token.as_bytes());
-        let lost = !home.owner_token().exists();
-        let made = state
-            .write(move |tx| {
-                if let Some(owner) = registry::owner(tx)? {
-                    if lost {
-                        registry::replace_token(tx, owner, &digest)?;
-                    }
-                    return Ok::<_, state::Error>(lost);
-                }
-                Entry::new(Kind::Genesis, "ledger.opened").with("ironclaw", env!("CARGO_PKG_VERSION")).append(tx)?;
-                registry::create_owner(tx, "owner", &digest)?;
-                Ok(true)
-            })
-            .await?;
-        if made {
-            home::write_private(&home.owner_token(), token.as_bytes())?;
-        }
-        if !home.config().exists() {
-            home::write_private(&home.config(), config::TEMPLATE.as_bytes())?;
-        }
-        Ok(made)
+        let made = set_up(&state, &home).await;
+        state.close().await;
+        made
     })
+}
+
+async fn set_up(state: &State, home: &Home) -> Result<bool, Error> {
+    let random: [u8; 32] = custody::random()?;
+    let token = format!("ict_{}", Digest::from_bytes(random));
+    let digest = Digest::of(token.as_bytes());
+    let lost = !home.owner_token().exists();
+    let made = state
+        .write(move |tx| {
+            if let Some(owner) = registry::owner(tx)? {
+                if lost {
+                    registry::replace_token(tx, owner, &digest)?;
+                }
+                return Ok::<_, state::Error>(lost);
+            }
+            Entry::new(Kind::Genesis, "ledger.opened").with("ironclaw", env!("CARGO_PKG_VERSION")).append(tx)?;
+            registry::create_owner(tx, "owner", &digest)?;
+            Ok(true)
+        })
+        .await?;
+    if made {
+        home::write_private(&home.owner_token(), token.as_bytes())?;
+    }
+    if !home.config().exists() {
+        home::write_private(&home.config(), config::TEMPLATE.as_bytes())?;
+    }
+    Ok(made)
 }
 
 /// Runs the host on a home until it is told to stop. `launcher` was forked before any thread.
@@ -132,13 +138,19 @@ pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
     observe::start(&config.log, &home).map_err(io("open the log"))?;
     let master = MasterKey::load(&home, &config.keys)?;
     let state = State::open(&home.state_db(), &master.state_key())?;
+    let ran = serve(&state, home, &config, &master, launcher).await;
+    state.close().await;
+    ran
+}
+
+async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, launcher: Handle) -> Result<(), Error> {
     let boot = BootId::new();
-    let warnings = begin(&state, &home, boot).await?;
+    let warnings = begin(state, &home, boot).await?;
     let runtime = runtime_directory(&home)?;
     let socket = config.api.socket.clone().unwrap_or_else(|| runtime.join("api.sock"));
     let core = Core {
         state: state.clone(),
-        config: pipeline_config(&config, runtime)?,
+        config: pipeline_config(config, runtime)?,
         sealer: Sealer::new(boot)?,
         wrapping: master.wrapping_key(),
         endpoints: model::open(&config.model)?,

@@ -19,7 +19,7 @@ use ironclaw_contract::operator::Attempt;
 use ironclaw_contract::seam::inbound::Turn as TurnRow;
 use ironclaw_contract::seam::outbound::{EndReason, Progress};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// A sandbox that was told to go has this long before it is killed.
@@ -232,9 +232,13 @@ impl Actor {
         let mut open: Option<Opened> = None;
         let mut stopping: Option<oneshot::Sender<()>> = None;
         let mut drain_until = None;
+        // By a clock that nobody sets: the turn's own deadline is a time of day, for the record and the sandbox.
+        let mut turn_until = tokio::time::Instant::now();
+        let seconds_max = Duration::from_secs(self.core.config.turn.seconds_max.into());
         let idle = Duration::from_secs(self.core.config.session.idle_seconds);
         loop {
             if open.is_none() && stopping.is_none() {
+                turn_until = tokio::time::Instant::now() + seconds_max;
                 open = match self.open_turn(awake).await? {
                     Ok(open) => open,
                     Err(slept) => return Ok(slept),
@@ -246,8 +250,8 @@ impl Actor {
                 return Ok(Slept::Ended(Some(done)));
             }
             let limit = match (&open, drain_until) {
-                (Some(open), Some(until)) => until_ms(open.deadline).min(until),
-                (Some(open), None) => until_ms(open.deadline),
+                (Some(_), Some(until)) => turn_until.min(until),
+                (Some(_), None) => turn_until,
                 (None, _) => tokio::time::Instant::now() + idle,
             };
             tokio::select! {
@@ -609,10 +613,4 @@ fn tell(done: Option<oneshot::Sender<()>>) {
 fn row_of(opened: &Opened) -> TurnRow {
     let messages: Vec<MessageId> = opened.messages.clone();
     TurnRow { turn: opened.id, messages, deadline: opened.deadline, open: true }
-}
-
-/// The instant of a time of day in milliseconds since the epoch.
-fn until_ms(deadline: i64) -> tokio::time::Instant {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
-    tokio::time::Instant::now() + Duration::from_millis(u64::try_from(deadline - now).unwrap_or(0))
 }

@@ -9,7 +9,7 @@ use crate::items::{self, BodyError};
 use crate::state::{self, Tx};
 use ironclaw_contract::ids::{MessageId, TurnId};
 use ironclaw_contract::seam::crypt::{Error, SessionKey};
-use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Routing, Turn};
+use ironclaw_contract::seam::inbound::{InboundReader, InboundWriter, MessageIn, Routing, Turn};
 use rusqlite::{OptionalExtension, Row};
 use std::path::Path;
 
@@ -47,6 +47,12 @@ impl Inbound {
         };
         if let Some(group) = group {
             give_to_group(path, group)?;
+        }
+        // A turn that stood open when the host died is over, or is opened anew under another id: a sandbox that found it
+        // here would work on it, be refused, and never look at the next.
+        let left = InboundReader::open(path, key)?;
+        while let Some(turn) = left.open_turn()? {
+            writer.project(|inbound| inbound.turn(&Turn { open: false, ..turn }))?;
         }
         writer.project(|inbound| inbound.forget_before(i64::MAX as u64))?;
         Ok((Self { writer }, damage))

@@ -70,7 +70,8 @@ fn rows(db: &Connection) -> String {
         let columns = statement.column_count();
         let mut found = statement.query([]).expect("rows");
         while let Some(row) = found.next().expect("a row") {
-            let values: Vec<String> = (0..columns).map(|at| format!("{:?}", row.get_ref(at).expect("a value"))).collect();
+            let values: Vec<String> =
+                (0..columns).map(|at| format!("{:?}", row.get_ref(at).expect("a value"))).collect();
             all += &format!("{table}: {}\n", values.join("|"));
         }
     }
@@ -112,7 +113,8 @@ fn of_a_removed_session_nothing_is_left_that_could_be_opened() {
         let (_kept, before) = record::copy_of(&world);
         let image = pages(&record::open(&before));
         let found = needles.iter().filter(|needle| needle.stands_in(&image)).count();
-        let sealed = needles.iter().filter(|needle| needle.name.starts_with("wrapped") || needle.name.starts_with("enc"));
+        let sealed =
+            needles.iter().filter(|needle| needle.name.starts_with("wrapped") || needle.name.starts_with("enc"));
         assert_eq!(found, sealed.count(), "{who:?}: the record holds what is sealed, and nothing in the clear");
 
         world.ctl(&["session", "remove", &session.to_string(), "--yes"]).ok();

@@ -2,11 +2,15 @@
 
 mod client;
 mod crash;
+mod erase;
 mod jail;
 mod layers;
+mod moments;
 mod preflight;
 mod processes;
 mod record;
 mod round;
+mod secrets;
 mod stage;
+mod state;
 mod world;

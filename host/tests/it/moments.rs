@@ -182,7 +182,8 @@ fn all_answered_once(world: &World, sent: &[Sent], starts: usize, seed: u64) {
         let reply = view["reply"].as_str().unwrap_or_default();
         assert!(view["status"] == "delivered" && view["receipt"] == "received", "seed {seed}: {message:?}: {view}");
         // A turn that answers several messages at once gets the script's answer to the last of them.
-        let alone = turns[&message.id].iter().all(|turn| of("turn.opened").filter(|d| d["turn"] == **turn).count() == 1);
+        let alone =
+            turns[&message.id].iter().all(|turn| of("turn.opened").filter(|d| d["turn"] == **turn).count() == 1);
         if alone && view["notice"] == false {
             let said = message.text.split([' ', ':']).nth(1).unwrap_or_default();
             assert!(reply.contains(said), "seed {seed}: {message:?}: {view}");
