@@ -100,6 +100,16 @@ pub fn find(tx: &Tx<'_>, id: TurnId) -> Result<Option<Turn>, state::Error> {
     Ok(tx.db().prepare_cached("SELECT * FROM turns WHERE id = ?1")?.query_row([id.to_string()], turn).optional()?)
 }
 
+/// The newest turns of a session, open or not, the newest first.
+pub fn newest(tx: &Tx<'_>, session: SessionId, count: usize) -> Result<Vec<TurnId>, state::Error> {
+    let sql = "SELECT id FROM turns WHERE session_id = ?1 ORDER BY ordinal DESC LIMIT ?2";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let turns = statement
+        .query_map(params![session.to_string(), count as i64], |row| stored(row, "id"))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(turns)
+}
+
 /// Sessions in which a turn is open or a message waits.
 pub fn sessions_with_work(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
     let sql = "SELECT DISTINCT session_id FROM messages WHERE status IN ('queued','processing') AND trigger = 1 \

@@ -13,6 +13,7 @@ use crate::reader::{self, Reader};
 use crate::session::link::{self, Link};
 use crate::session::projection::Inbound;
 use crate::session::store::Session;
+use crate::turn;
 use ironclaw_contract::seam::crypt;
 use ironclaw_contract::seam::link::path;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
@@ -22,6 +23,10 @@ use std::sync::Arc;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+
+/// A turn is projected only when the one before is closed, so of all that stand in a queue only the last can be open,
+/// and only one newer can have been recorded without being projected. Twice that costs nothing.
+const TURNS_PROJECTED_MAX: usize = 4;
 
 /// A session whose sandbox and reader run.
 pub struct Awake {
@@ -250,7 +255,10 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
 async fn open_inbound(core: &Core, session: &Session, keys: &SessionKeys, uid: Option<u32>) -> Result<Inbound, Error> {
     let path = core.home.session(session.id).inbound_db();
     let key = crypt::SessionKey::new(*keys.queue.as_bytes());
-    let opened = tokio::task::spawn_blocking(move || Inbound::open(&path, &key, uid)).await;
+    let id = session.id;
+    let over = core.state.read(move |tx| Ok::<_, PipelineError>(turn::newest(tx, id, TURNS_PROJECTED_MAX)?));
+    let over = over.await.map_err(Box::new)?;
+    let opened = tokio::task::spawn_blocking(move || Inbound::open(&path, &key, uid, &over)).await;
     let (inbound, damage) = opened.expect("opening a queue does not panic").map_err(Error::Inbound)?;
     if let Some(damage) = damage {
         tracing::warn!(session = %session.id, %damage, "the inbound queue was rebuilt");

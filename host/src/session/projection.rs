@@ -9,7 +9,7 @@ use crate::items::{self, BodyError};
 use crate::state::{self, Tx};
 use ironclaw_contract::ids::{MessageId, TurnId};
 use ironclaw_contract::seam::crypt::{Error, SessionKey};
-use ironclaw_contract::seam::inbound::{InboundReader, InboundWriter, MessageIn, Routing, Turn};
+use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Routing, Turn};
 use rusqlite::{OptionalExtension, Row};
 use std::path::Path;
 
@@ -21,11 +21,19 @@ pub struct Inbound {
 impl Inbound {
     /// Opens the queue, recovers it, and empties it of what earlier launches left; a damaged one is rebuilt.
     ///
+    /// `over` are the session's newest turns: one that stood open here when the host died is over, or will be opened anew
+    /// under another id. A sandbox that found it would work on it, be refused, and never look at the next.
+    ///
     /// Returns also the sentence about the damage, if there was any, for the ledger.
     ///
     /// # Errors
     /// When the file is a link, a directory or a pipe, or its lock is held for too long.
-    pub fn open(path: &Path, key: &SessionKey, group: Option<u32>) -> Result<(Self, Option<String>), Error> {
+    pub fn open(
+        path: &Path,
+        key: &SessionKey,
+        group: Option<u32>,
+        over: &[TurnId],
+    ) -> Result<(Self, Option<String>), Error> {
         let (mut writer, damage) = match InboundWriter::open(path, key) {
             Ok(writer) => (writer, None),
             Err(error @ (Error::WrongKey { .. } | Error::Schema { .. })) => {
@@ -48,13 +56,12 @@ impl Inbound {
         if let Some(group) = group {
             give_to_group(path, group)?;
         }
-        // A turn that stood open when the host died is over, or is opened anew under another id: a sandbox that found it
-        // here would work on it, be refused, and never look at the next.
-        let left = InboundReader::open(path, key)?;
-        while let Some(turn) = left.open_turn()? {
-            writer.project(|inbound| inbound.turn(&Turn { open: false, ..turn }))?;
-        }
-        writer.project(|inbound| inbound.forget_before(i64::MAX as u64))?;
+        writer.project(|inbound| {
+            for &turn in over {
+                inbound.turn(&Turn { turn, messages: Vec::new(), deadline: 0, open: false })?;
+            }
+            inbound.forget_before(i64::MAX as u64)
+        })?;
         Ok((Self { writer }, damage))
     }
 

@@ -3,7 +3,7 @@
 //! Each point is reached by the real programs in a build with fail points. Next: `moments`, which kills at random.
 
 use crate::client::{self, Client};
-use crate::processes::{Watch, below, looking_into};
+use crate::processes::{Watch, below, nobody_looks_into};
 use crate::record;
 use crate::stage::{Who, everybody};
 use crate::world::{Build, World, alive, kill, wait_for};
@@ -89,7 +89,7 @@ fn killed_at_every_point(who: Who, told: &Told, not_on_the_way: &[&str]) {
         let seen = watch.nothing_is_left();
         let least = if *point == "record" { 1 } else { 5 }; // the launcher; and process 1 and the program of two jails
         assert!(seen.len() >= least, "{who:?} {point}: {seen:?}");
-        assert_eq!(looking_into(&world.home), Vec::<String>::new(), "{who:?} {point}");
+        nobody_looks_into(&world.home);
         // Who sees the receipt before the host dies was rightly told; before the receipt nobody may be.
         let told_of = ended(chat) == 0;
         assert!(!told_of || *point == "receipt", "{who:?} {point}: told of an answer that has no receipt");
@@ -98,7 +98,7 @@ fn killed_at_every_point(who: Who, told: &Told, not_on_the_way: &[&str]) {
         assert_eq!(messages.len(), before + 1, "{who:?} {point}");
         answered_exactly_once(&world, point, &messages, told);
         world.down();
-        assert_eq!(looking_into(&world.home), Vec::<String>::new(), "{who:?} {point}");
+        nobody_looks_into(&world.home);
     }
     let unclean = world.entries("host.started").iter().filter(|e| e["data"]["unclean_end_of"].is_string()).count();
     assert_eq!(unclean, OF_THE_HOST.len() - not_on_the_way.len(), "{who:?}");
@@ -136,7 +136,7 @@ fn a_sandbox_killed_between_its_commit_and_its_bell_answers_exactly_once() {
             kill(host);
             watch.nothing_is_left();
             ended(chat);
-            assert_eq!(looking_into(&world.home), Vec::<String>::new(), "{who:?}");
+            nobody_looks_into(&world.home);
             world.up();
             let messages = recorded(&world);
             assert_eq!(messages.len(), 2);
@@ -160,7 +160,7 @@ fn a_dead_launcher_ends_the_host_and_the_ledger_says_so() {
         kill(launcher as i32);
         wait_for("the host to end without its launcher", || !alive(host));
         watch.nothing_is_left();
-        assert_eq!(looking_into(&world.home), Vec::<String>::new(), "{who:?}");
+        nobody_looks_into(&world.home);
         world.up();
         let again = world.entries("host.started");
         assert_eq!(again.len(), boots.len() + 1, "{who:?}");

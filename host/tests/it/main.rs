@@ -3,6 +3,7 @@
 mod client;
 mod crash;
 mod erase;
+mod field;
 mod jail;
 mod layers;
 mod moments;

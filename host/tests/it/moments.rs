@@ -1,9 +1,10 @@
 //! Killed at random moments: a stream of messages to two agents, while host, launcher, reader and sandbox die in turn.
 //!
 //! A run is repeated with the seed that it prints (`IRONCLAW_SEED`), and made longer with `IRONCLAW_MOMENTS`. Next: `crash`.
+#![allow(clippy::print_stdout)] // the seed of a run that failed is what repeats it
 
 use crate::client::{self, Client};
-use crate::processes::{Process, Watch, below, looking_into};
+use crate::processes::{Process, Watch, below, nobody_looks_into};
 use crate::record;
 use crate::world::{Build, PATIENCE, World, alive, kill, wait_for};
 use serde_json::Value;
@@ -71,7 +72,7 @@ fn killed_at_random_moments_every_message_is_answered_exactly_once() {
     all_answered_once(&world, &sent, starts, seed);
     assert_eq!(world.entries("delivery.received").len(), before, "seed {seed}");
     world.down();
-    assert_eq!(looking_into(&world.home), Vec::<String>::new(), "seed {seed}");
+    nobody_looks_into(&world.home);
 }
 
 /// Says something again and again, `together` messages at a time, and waits for their answers; returns what was taken.
@@ -137,7 +138,7 @@ fn kill_in_turn(world: &World, chance: &mut Chance, moments: u64) -> usize {
             wait_for("the host to be gone", || !alive(host.pid));
             watch.nothing_is_left();
             wait_for("its children to be gone", || children.keys().all(|child| !child.lives()));
-            assert_eq!(looking_into(&world.home), Vec::<String>::new());
+            nobody_looks_into(&world.home);
             world.up();
             starts += 1;
         }

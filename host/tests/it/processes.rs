@@ -2,11 +2,11 @@
 //!
 //! Never trusts what the host says of itself, and never mistakes a later process for an earlier one with its number. Next: `crash`.
 
-use crate::world::{alive, wait_for};
+use crate::world::{PATIENCE, alive, wait_for};
 use std::collections::HashMap;
 use std::path::Path;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A process, told apart from a later one with the same number by when it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ impl Process {
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
         let state = fields.next()?;
         let started = fields.nth(18)?.parse().ok()?; // field 22 of proc(5), 19 after the state
-        (!matches!(state, "Z" | "X")).then_some(Self { pid, started })
+        (!matches!(state, "Z" | "X") || alive(pid)).then_some(Self { pid, started })
     }
 
     /// Whether it is still there.
@@ -79,8 +79,22 @@ impl Watch {
     }
 }
 
+/// Waits until no process has anything of `home` any more; a dying one has for a moment.
+#[track_caller]
+pub(crate) fn nobody_looks_into(home: &Path) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let left = looking_into(home);
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < until, "these outlive their host: {left:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Processes that have a mount, an open file or a working directory in `home`.
-pub(crate) fn looking_into(home: &Path) -> Vec<String> {
+fn looking_into(home: &Path) -> Vec<String> {
     // A bind mount shows the path of its source; the name of the temporary directory is unique in it.
     let name = home.parent().and_then(Path::file_name).and_then(|name| name.to_str()).expect("a temporary directory");
     let mut found = Vec::new();
