@@ -97,31 +97,37 @@ pub fn init(path: &Path) -> Result<bool, Error> {
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(io("start the runtime"))?;
     runtime.block_on(async {
         let state = State::open(&home.state_db(), &master.state_key())?;
-        let random: [u8; 32] = custody::random()?;
-        let token = format!("ict_{}", Digest::from_bytes(random));
-        let digest = Digest::of(token.as_bytes());
-        let lost = !home.owner_token().exists();
-        let made = state
-            .write(move |tx| {
-                if let Some(owner) = registry::owner(tx)? {
-                    if lost {
-                        registry::replace_token(tx, owner, &digest)?;
-                    }
-                    return Ok::<_, state::Error>(lost);
-                }
-                Entry::new(Kind::Genesis, "ledger.opened").with("ironclaw", env!("CARGO_PKG_VERSION")).append(tx)?;
-                registry::create_owner(tx, "owner", &digest)?;
-                Ok(true)
-            })
-            .await?;
-        if made {
-            home::write_private(&home.owner_token(), token.as_bytes())?;
-        }
-        if !home.config().exists() {
-            home::write_private(&home.config(), config::TEMPLATE.as_bytes())?;
-        }
-        Ok(made)
+        let made = set_up(&state, &home).await;
+        state.close().await;
+        made
     })
+}
+
+async fn set_up(state: &State, home: &Home) -> Result<bool, Error> {
+    let random: [u8; 32] = custody::random()?;
+    let token = format!("ict_{}", Digest::from_bytes(random));
+    let digest = Digest::of(token.as_bytes());
+    let lost = !home.owner_token().exists();
+    let made = state
+        .write(move |tx| {
+            if let Some(owner) = registry::owner(tx)? {
+                if lost {
+                    registry::replace_token(tx, owner, &digest)?;
+                }
+                return Ok::<_, state::Error>(lost);
+            }
+            Entry::new(Kind::Genesis, "ledger.opened").with("ironclaw", env!("CARGO_PKG_VERSION")).append(tx)?;
+            registry::create_owner(tx, "owner", &digest)?;
+            Ok(true)
+        })
+        .await?;
+    if made {
+        home::write_private(&home.owner_token(), token.as_bytes())?;
+    }
+    if !home.config().exists() {
+        home::write_private(&home.config(), config::TEMPLATE.as_bytes())?;
+    }
+    Ok(made)
 }
 
 /// Runs the host on a home until it is told to stop. `launcher` was forked before any thread.
@@ -132,13 +138,18 @@ pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
     observe::start(&config.log, &home).map_err(io("open the log"))?;
     let master = MasterKey::load(&home, &config.keys)?;
     let state = State::open(&home.state_db(), &master.state_key())?;
+    let ran = serve(&state, home, &config, &master, launcher).await;
+    state.close().await;
+    ran
+}
+
+async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, launcher: Handle) -> Result<(), Error> {
     let boot = BootId::new();
-    let warnings = begin(&state, &home, boot).await?;
     let runtime = runtime_directory(&home)?;
     let socket = config.api.socket.clone().unwrap_or_else(|| runtime.join("api.sock"));
     let core = Core {
         state: state.clone(),
-        config: pipeline_config(&config, runtime)?,
+        config: pipeline_config(config, runtime.clone())?,
         sealer: Sealer::new(boot)?,
         wrapping: master.wrapping_key(),
         endpoints: model::open(&config.model)?,
@@ -146,12 +157,14 @@ pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
         launches: tokio::sync::Semaphore::new(pipeline::LAUNCHES_MAX),
         home: home.clone(),
     };
+    let listener = listen(&socket)?;
+    // From here on it runs: what fails before leaves no mark in the ledger.
+    let warnings = begin(state, &home, boot).await?;
     let launcher = core.launcher.clone();
     let pipeline = Pipeline::new(core);
     pipeline.resume().await?;
     let (stop, mut stopped) = watch::channel(false);
     let about = api::About { started_at: state.read(|tx| Ok::<_, state::Error>(tx.now())).await?, warnings };
-    let listener = listen(&socket)?;
     let serving = tokio::spawn(Api::new(pipeline.clone(), about, stop.clone()).serve(listener, stop.subscribe()));
     let run = Run {
         pid: std::process::id(),
@@ -180,6 +193,7 @@ pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
     stop.send_replace(true);
     let _ = tokio::time::timeout(std::time::Duration::from_secs(5), serving).await;
     let _ = std::fs::remove_file(&socket);
+    let _ = std::fs::remove_dir(&runtime);
     state
         .write(move |tx| {
             tx.db().execute("DELETE FROM meta WHERE key = 'running'", [])?;
@@ -244,10 +258,13 @@ async fn begin(state: &State, home: &Home, boot: BootId) -> Result<Vec<String>, 
         })
         .await?;
     let previous = previous.ok_or_else(|| Error::NoGenesis(home.path().to_owned()))?;
+    let mut warnings = Vec::new();
     if previous.is_some() {
-        tracing::warn!("the last run did not end in order; what was open is taken up again");
+        let warning = "the last run did not end in order; what was open was taken up again";
+        tracing::warn!("{warning}");
+        warnings.push(warning.to_owned());
     }
-    Ok(Vec::new())
+    Ok(warnings)
 }
 
 /// A private directory with a short path: sockets have at most 108 bytes for theirs.

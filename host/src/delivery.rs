@@ -14,6 +14,7 @@ use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::outbound::EndReason;
 use ironclaw_contract::seam::seal::ItemKind;
 use rusqlite::{OptionalExtension, Row, params};
+use std::collections::HashSet;
 
 /// A delivery's row.
 #[derive(Debug, Clone)]
@@ -156,6 +157,15 @@ pub fn fail(tx: &mut Tx<'_>, delivery: &Delivery, why: &'static str) -> Result<(
 pub fn of_turn(tx: &Tx<'_>, turn: TurnId) -> Result<Option<Delivery>, state::Error> {
     let sql = "SELECT * FROM deliveries WHERE turn_id = ?1 ORDER BY created_at DESC LIMIT 1";
     Ok(tx.db().prepare_cached(sql)?.query_row([turn.to_string()], delivery).optional()?)
+}
+
+/// The items of a session that were delivered.
+pub fn received_of(tx: &Tx<'_>, session: SessionId) -> Result<HashSet<ItemId>, state::Error> {
+    let sql = "SELECT item FROM deliveries WHERE session_id = ?1 AND state = 'received'";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let items =
+        statement.query_map([session.to_string()], |row| stored(row, "item"))?.collect::<rusqlite::Result<_>>()?;
+    Ok(items)
 }
 
 /// What a person reads of an item: the text of an output, or the whole of a notice.

@@ -113,8 +113,10 @@ impl Pipeline {
         &self.core
     }
 
-    /// Wakes every session that has work from before: an open turn, a waiting message, a delivery without a receipt.
+    /// Finishes the removals that a crash cut short, and wakes every session that has work from before: an open turn, a
+    /// waiting message, a delivery without a receipt.
     pub async fn resume(&self) -> Result<(), Error> {
+        self.finish_removals().await?;
         let sessions = self
             .core
             .state
@@ -126,6 +128,22 @@ impl Pipeline {
             .await?;
         for session in sessions {
             self.wake(session);
+        }
+        Ok(())
+    }
+
+    /// A removal is a row first: what the row has lost may still lie in the log, and its files in their directory.
+    async fn finish_removals(&self) -> Result<(), Error> {
+        self.core.state.checkpoint().await?;
+        for id in self.core.state.read(|tx| session::store::removed(tx)).await? {
+            let place = self.core.home.session(id).path().to_owned();
+            if place.symlink_metadata().is_err() {
+                continue;
+            }
+            match standing::remove_tree(&place) {
+                Ok(()) => tracing::warn!(session = %id, "its removal was cut short and is finished now"),
+                Err(error) => tracing::error!(session = %id, %error, "it is erased, but its directory remains"),
+            }
         }
         Ok(())
     }

@@ -8,8 +8,9 @@ use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
-use std::sync::Arc;
-use std::thread;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use zeroize::Zeroizing;
@@ -99,6 +100,8 @@ pub struct State {
     writes: mpsc::Sender<Job>,
     reads: mpsc::Sender<Job>,
     events: broadcast::Sender<Arc<Committed>>,
+    threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    closing: Arc<AtomicBool>,
 }
 
 impl State {
@@ -112,14 +115,17 @@ impl State {
         let reader = connect(path, key)?;
         reader.execute_batch("PRAGMA query_only = ON;")?;
         let last: Option<i64> = db.query_row("SELECT max(at) FROM ledger", [], |row| row.get(0))?;
-        let clock = Clock(last.unwrap_or(0));
+        let clock = Clock(Arc::new(AtomicI64::new(last.unwrap_or(0))));
         let (events, _) = broadcast::channel(EVENTS_MAX);
         let (writes, jobs) = mpsc::channel(QUEUE_MAX);
         let tell = events.clone();
-        spawn("state-writer", move || write_loop(&db, jobs, clock, &tell));
+        let same_clock = clock.clone();
+        let closing = Arc::new(AtomicBool::new(false));
+        let (stop_writing, stop_reading) = (Arc::clone(&closing), Arc::clone(&closing));
+        let writer = spawn("state-writer", move || write_loop(&db, jobs, &clock, &tell, &stop_writing));
         let (reads, jobs) = mpsc::channel(QUEUE_MAX);
-        spawn("state-reader", move || read_loop(&reader, jobs));
-        Ok(Self { writes, reads, events })
+        let reader = spawn("state-reader", move || read_loop(&reader, jobs, &same_clock, &stop_reading));
+        Ok(Self { writes, reads, events, threads: Arc::new(Mutex::new(vec![writer, reader])), closing })
     }
 
     /// Runs `change` in a transaction of its own; it is undone when it returns an error.
@@ -146,6 +152,20 @@ impl State {
     /// Every ledger entry, once it is committed.
     pub fn events(&self) -> broadcast::Receiver<Arc<Committed>> {
         self.events.subscribe()
+    }
+
+    /// Lets what waits be written, closes the file, and returns when both threads are gone; whoever comes later is told
+    /// that the state is closed.
+    ///
+    /// A process that ends beside a thread which still uses the cipher can crash in the cipher library's own exit.
+    pub async fn close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
+        // Only to wake them. An error means that it is closed already.
+        let _ = self.write(|_| Ok::<_, Error>(())).await;
+        let _ = self.read(|_| Ok::<_, Error>(())).await;
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let joined = tokio::task::spawn_blocking(|| threads.into_iter().for_each(|thread| drop(thread.join())));
+        let _ = joined.await;
     }
 
     /// Empties the write-ahead log into the database and truncates it, so that nothing deleted lies in it.
@@ -193,14 +213,14 @@ where
     answer.await.map_err(|_| E::from(Error::Closed))?
 }
 
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) {
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
     // A half-done job must not leave a host that looks alive and records nothing.
     let run = move || {
         if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
             std::process::abort();
         }
     };
-    thread::Builder::new().name(name.to_owned()).spawn(run).expect("the system starts one thread at start-up");
+    thread::Builder::new().name(name.to_owned()).spawn(run).expect("the system starts one thread at start-up")
 }
 
 fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
@@ -224,22 +244,23 @@ fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
     }
 }
 
-/// Time that never goes back, over restarts too.
-struct Clock(i64);
+/// Time that never goes back, over restarts too; both threads have the same.
+#[derive(Clone)]
+struct Clock(Arc<AtomicI64>);
 
 impl Clock {
-    fn now(&mut self) -> i64 {
+    fn now(&self) -> i64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
-        self.0 = self.0.max(now);
-        self.0
+        self.0.fetch_max(now, Ordering::Relaxed).max(now)
     }
 }
 
 fn write_loop(
     db: &Connection,
     mut jobs: mpsc::Receiver<Job>,
-    mut clock: Clock,
+    clock: &Clock,
     events: &broadcast::Sender<Arc<Committed>>,
+    closing: &AtomicBool,
 ) {
     while let Some(first) = jobs.blocking_recv() {
         let now = clock.now();
@@ -286,16 +307,25 @@ fn write_loop(
         for finish in finishes {
             finish(committed.as_ref().copied());
         }
+        // What came before stands in the queue before the job that woke us, and is done by now or in the next group.
+        if closing.load(Ordering::SeqCst) && jobs.is_empty() {
+            break;
+        }
     }
     let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
 }
 
-fn read_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>) {
+fn read_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>, clock: &Clock, closing: &AtomicBool) {
     while let Some(job) = jobs.blocking_recv() {
         let begun = db.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([]));
-        let (_, finish) = job(&mut Tx { db, now: Clock(0).now(), entries: Vec::new(), empty_log: false });
+        let mut tx = Tx { db, now: clock.now(), entries: Vec::new(), empty_log: false };
+        let (_, finish) = job(&mut tx);
         let _ = db.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
         finish(begun.as_ref().map(|_| ()));
+        // What came before stands in the queue before the job that woke us, and is done by now or in the next group.
+        if closing.load(Ordering::SeqCst) && jobs.is_empty() {
+            break;
+        }
     }
 }
 

@@ -226,8 +226,13 @@ pub async fn history(
         .read(move |tx| {
             let Some(session) = store::of_origin(tx, agent.id, &origin)? else { return Ok(Vec::new()) };
             let key = session.keys(&pipeline.core().wrapping).map_err(items::BodyError::from)?.content;
+            let received = delivery::received_of(tx, session.id)?;
             let mut lines = Vec::new();
             for item in items::last(tx, session.id, limit.limit.min(HISTORY_MAX) * 4)? {
+                // What a turn came to before it was cut short was never said to anybody.
+                if item.tuple.kind != ItemKind::Message && !received.contains(&item.tuple.item) {
+                    continue;
+                }
                 let author = match item.tuple.kind {
                     ItemKind::Message if item.spans().iter().any(|span| span.author == Author::Host) => continue,
                     ItemKind::Message => "person",

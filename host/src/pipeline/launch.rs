@@ -70,6 +70,7 @@ impl Drop for Awake {
         self.sandbox.kill();
         self.reader_process.kill();
         let _ = std::fs::remove_file(&self.socket);
+        let _ = self.socket.parent().map(std::fs::remove_dir);
     }
 }
 

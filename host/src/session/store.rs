@@ -128,6 +128,13 @@ pub fn all(tx: &Tx<'_>) -> Result<Vec<Session>, state::Error> {
     Ok(sessions)
 }
 
+/// Every session that is removed.
+pub fn removed(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
+    let mut statement = tx.db().prepare_cached("SELECT id FROM sessions WHERE state = 'removed'")?;
+    let sessions = statement.query_map([], |row| stored(row, "id"))?.collect::<rusqlite::Result<_>>()?;
+    Ok(sessions)
+}
+
 /// The session of this id, unless it is removed.
 pub fn find(tx: &Tx<'_>, id: SessionId) -> Result<Option<Session>, state::Error> {
     let sql = "SELECT * FROM sessions WHERE id = ?1 AND state <> 'removed'";

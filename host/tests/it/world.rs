@@ -286,10 +286,12 @@ pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process exists and is no zombie.
+/// Whether a process exists and is no zombie; one whose other threads still hold its files is there.
 pub(crate) fn alive(pid: i32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| !rest.trim_start().starts_with(['Z', 'X'])))
+    let over = |stat: String| stat.rsplit(')').next().is_none_or(|rest| rest.trim_start().starts_with(['Z', 'X']));
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    stat.is_ok_and(|stat| !over(stat) || threads() > 1)
 }
 
 /// Kills a process.

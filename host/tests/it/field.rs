@@ -1,0 +1,204 @@
+//! Ways in which systems built like this one lost, doubled or blocked messages; each is a promise here.
+//!
+//! What happens at a death of the host is in `crash` and `moments`. Next: `secrets`.
+
+use crate::processes::Process;
+use crate::record;
+use crate::stage::everybody;
+use crate::world::{Build, World, kill, wait_for};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::process::{Child, Stdio};
+
+#[test]
+fn ids_made_after_a_restart_collide_with_none_from_before() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    for start in 0..4 {
+        world.say("a", "write a.txt: x");
+        if start % 2 == 0 {
+            world.kill_host()
+        } else {
+            world.down()
+        }
+        world.up();
+    }
+    let made = [("message.recorded", "message"), ("turn.opened", "turn"), ("call.reported", "call")];
+    let made = made.into_iter().chain([("delivery.intended", "delivery"), ("host.started", "boot")]);
+    for (what, id) in made {
+        let entries = world.entries(what);
+        let ids: HashSet<&str> = entries.iter().filter_map(|entry| entry["data"][id].as_str()).collect();
+        assert!(ids.len() >= 4 && ids.len() == entries.len(), "{what}: {entries:?}");
+    }
+}
+
+#[test]
+fn a_row_that_is_refused_holds_up_nothing_behind_it() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    for number in 0..3 {
+        world.say("a", "change persona to pirate");
+        world.say("a", "say nothing");
+        assert!(world.say("a", &format!("echo still-here-{number}")).contains(&format!("still-here-{number}")));
+    }
+    assert_eq!(world.entries("action.refused").len(), 3);
+    assert_eq!(world.entries("delivery.received").len(), 9);
+}
+
+#[test]
+fn nothing_is_delivered_or_asked_for_again_after_a_restart() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    world.say("a", "hello");
+    world.say("a", "change persona to pirate");
+    world.say("a", "loop forever");
+    let told = |world: &World| -> Vec<Value> {
+        world.ledger().into_iter().filter(|entry| !["BOOT", "META"].iter().any(|kind| entry["type"] == *kind)).collect()
+    };
+    let before = told(&world);
+    for start in 0..3 {
+        if start % 2 == 0 {
+            world.down()
+        } else {
+            world.kill_host()
+        }
+        world.up();
+    }
+    // An answer shows that the session has looked at all that lies in its queue.
+    world.say("a", "echo last");
+    let after = told(&world);
+    assert_eq!(after[..before.len()], before[..]);
+    let new: HashSet<&str> = after[before.len()..].iter().filter_map(|entry| entry["data"]["what"].as_str()).collect();
+    let round =
+        ["message.recorded", "turn.opened", "output.sealed", "delivery.intended", "turn.closed", "delivery.received"];
+    assert_eq!(new, HashSet::from(round));
+    assert_eq!(after.len(), before.len() + round.len());
+}
+
+#[test]
+fn times_are_numbers_everywhere_in_the_record() {
+    let world = World::new();
+    let db = record::open(&world.home);
+    let sql = "SELECT m.name || '.' || c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' \
+               AND (c.name LIKE '%\\_at' ESCAPE '\\' OR c.name IN ('at','deadline')) AND c.type <> 'INTEGER'";
+    let mut statement = db.prepare(sql).expect("a statement");
+    let texts: Vec<String> = statement.query_map([], |row| row.get(0)).expect("rows").flatten().collect();
+    assert_eq!(texts, Vec::<String>::new());
+}
+
+#[test]
+fn a_sandbox_outlives_the_request_that_launched_it_and_the_next_message_finds_it() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    world.say("a", "hello");
+    let first = Process::of(world.session()["pid"].as_i64().expect("awake") as i32).expect("it runs");
+    world.say("a", "hello");
+    assert_eq!(world.session()["pid"].as_i64(), Some(first.pid.into()));
+    assert!(first.lives());
+}
+
+#[test]
+fn a_sandbox_that_dies_is_seen_at_once_and_the_next_message_has_another() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    world.say("a", "my name is Ada");
+    let pid = world.session()["pid"].as_i64().expect("awake") as i32;
+    kill(pid);
+    wait_for("status to say so", || world.session()["state"] == "asleep");
+    assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
+    assert_ne!(world.session()["pid"].as_i64(), Some(pid.into()));
+}
+
+#[test]
+fn messages_that_come_during_a_turn_survive_the_death_of_its_sandbox() {
+    for who in everybody() {
+        let world = World::with(who, Build::Plain, None);
+        world.up();
+        world.agent("a");
+        world.say("a", "hello");
+        let sandbox = world.session()["pid"].as_i64().expect("awake") as i32;
+        // It does not move while the messages come in, and then it is gone.
+        let pid = nix::unistd::Pid::from_raw(sandbox);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP).expect("stopped");
+        let chat = |text: &str| -> Child {
+            let mut command = world.command("ironctl");
+            command.arg("--home").arg(&world.home).args(["chat", "a", text]);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            command.spawn().expect("ironctl starts")
+        };
+        let mut chats = vec![chat("echo one")];
+        wait_for("the turn to open", || world.entries("turn.opened").len() == 2);
+        for number in 3..6 {
+            chats.push(chat("echo more"));
+            wait_for("the message to be recorded", || world.entries("message.recorded").len() == number);
+        }
+        kill(sandbox);
+        for mut chat in chats {
+            assert!(chat.wait().expect("it ends").success(), "{who:?}: each of them is answered");
+        }
+        let db = record::open(&world.home);
+        assert_eq!(record::count(&db, "SELECT count(*) FROM messages WHERE status = 'delivered'"), 5, "{who:?}");
+        let twice = "SELECT count(*) FROM (SELECT turn_id FROM deliveries GROUP BY turn_id HAVING count(*) > 1)";
+        assert_eq!(record::count(&db, twice), 0, "{who:?}");
+    }
+}
+
+#[test]
+fn a_message_that_no_sandbox_survives_is_given_up_with_one_notice() {
+    let world = World::new();
+    world.configure("[session]\nbackoff_ms = 1\n");
+    world.up();
+    world.agent("a");
+    world.say("a", "hello");
+    let mut child = world.command("ironctl");
+    child.arg("--home").arg(&world.home).args(["--json", "chat", "a", "loop forever"]);
+    let mut child = child.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("ironctl starts");
+    let mut killed = HashSet::new();
+    wait_for("an answer", || {
+        // Each sandbox that has a turn open is killed in it.
+        let session = world.session();
+        if let Some(pid) = session["pid"].as_i64().filter(|_| session["waiting"] != 0)
+            && killed.insert(pid)
+        {
+            kill(pid as i32);
+        }
+        child.try_wait().expect("looked").is_some()
+    });
+    let output = child.wait_with_output().expect("it ended");
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("an answer");
+    assert_eq!(answer["notice"], true, "{answer}");
+    assert_eq!(world.entries("delivery.received").len(), 2, "one answer, one notice");
+    assert!(world.say("a", "echo again").contains("again"));
+}
+
+#[test]
+fn the_agent_cannot_write_where_its_own_inbound_rows_lie() {
+    for who in everybody() {
+        let world = World::with(who, Build::Plain, None);
+        world.up();
+        world.agent("a");
+        world.say("a", "hello");
+        let session = world.session();
+        let mounts: Vec<&str> =
+            session["jail"]["mounts"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+        assert!(mounts.contains(&"/in ro") && mounts.contains(&"/run ro"), "{who:?}: {mounts:?}");
+        let pid = session["pid"].as_i64().expect("awake");
+        // What the agent sees as /in is the host's own directory, and none of its others shows a way to it.
+        let inside = |path: &str| std::path::PathBuf::from(format!("/proc/{pid}/root{path}"));
+        let names = |path: &str| -> HashSet<String> {
+            let found = std::fs::read_dir(inside(path)).expect("readable").flatten();
+            found.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+        };
+        if nix::unistd::geteuid().is_root() {
+            assert_eq!(names("/in"), HashSet::from(["inbound.db".to_owned()]), "{who:?}");
+            assert!(!names("/out").contains("inbound.db") && !names("/workspace").contains("inbound.db"), "{who:?}");
+            let error = std::fs::write(inside("/in/forged"), "x").expect_err("a read-only mount");
+            assert_eq!(error.raw_os_error(), Some(libc::EROFS), "{who:?}: {error}");
+        }
+    }
+}

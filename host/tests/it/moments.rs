@@ -1,0 +1,202 @@
+//! Killed at random moments: a stream of messages to two agents, while host, launcher, reader and sandbox die in turn.
+//!
+//! A run is repeated with the seed that it prints (`IRONCLAW_SEED`), and made longer with `IRONCLAW_MOMENTS`. Next: `crash`.
+#![allow(clippy::print_stdout)] // the seed of a run that failed is what repeats it
+
+use crate::client::{self, Client};
+use crate::processes::{Process, Watch, below, nobody_looks_into};
+use crate::record;
+use crate::world::{Build, PATIENCE, World, alive, kill, wait_for};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Kills in one run, unless `IRONCLAW_MOMENTS` says otherwise.
+const MOMENTS: u64 = 50;
+
+/// The longest that everything is left alone; a warm round takes a few milliseconds, a start some hundred.
+const PAUSE_MS_MAX: u64 = 220;
+
+/// Marsaglia's xorshift64: enough chance for a test, and the same everywhere.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text}")))
+}
+
+/// A message as its sender knows it.
+#[derive(Debug)]
+struct Sent {
+    text: String,
+    id: String,
+}
+
+#[test]
+fn killed_at_random_moments_every_message_is_answered_exactly_once() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
+    let seed = setting("IRONCLAW_SEED").unwrap_or(now) | 1;
+    let moments = setting("IRONCLAW_MOMENTS").unwrap_or(MOMENTS);
+    println!("IRONCLAW_SEED={seed} IRONCLAW_MOMENTS={moments}");
+    let world = World::with(client::own(), Build::Plain, None);
+    world.up();
+    world.agent("one");
+    world.agent("two");
+    let (over, starts) = (AtomicBool::new(false), 1);
+    let (mut sent, starts) = std::thread::scope(|scope| {
+        let one = scope.spawn(|| talk(&Client::of(&world), "one", 1, &over));
+        let two = scope.spawn(|| talk(&Client::of(&world), "two", 3, &over));
+        let starts = starts + kill_in_turn(&world, &mut Chance(seed), moments);
+        over.store(true, Ordering::SeqCst);
+        let mut sent = one.join().expect("its sender was served");
+        sent.extend(two.join().expect("its sender was served"));
+        (sent, starts)
+    });
+    println!("{} messages, {starts} starts", sent.len());
+    assert!(sent.len() as u64 >= moments / 4, "the host was hardly ever there: {} messages", sent.len());
+    sent.sort_by(|a, b| a.id.cmp(&b.id));
+    all_answered_once(&world, &sent, starts, seed);
+    // What is over stays over: another start sends nothing again.
+    let before = world.entries("delivery.received").len();
+    world.down();
+    world.up();
+    all_answered_once(&world, &sent, starts, seed);
+    assert_eq!(world.entries("delivery.received").len(), before, "seed {seed}");
+    world.down();
+    nobody_looks_into(&world.home);
+}
+
+/// Says something again and again, `together` messages at a time, and waits for their answers; returns what was taken.
+fn talk(client: &Client, agent: &str, together: usize, over: &AtomicBool) -> Vec<Sent> {
+    let mut sent: Vec<Sent> = Vec::new();
+    while !over.load(Ordering::SeqCst) {
+        let first = sent.len();
+        for number in first..first + together {
+            let text = match number % 4 {
+                3 => format!("write file-{number}.txt: content {number}"),
+                _ => format!("echo word-{number}-of-{agent}"),
+            };
+            // The sender does not know whether a message that got no answer was taken: the event says that it is the same.
+            let taken = insist("take a message", || client.send(agent, &text, &format!("{agent}-{number}")));
+            sent.push(Sent { text, id: taken["message_id"].as_str().expect("an id").to_owned() });
+        }
+        for message in &sent[first..] {
+            insist("answer a message", || answered(client, &message.id));
+        }
+    }
+    sent
+}
+
+fn answered(client: &Client, id: &str) -> std::io::Result<Value> {
+    let view = client.message(id, Duration::from_secs(5))?;
+    if view["status"] == "delivered" || view["receipt"] == "unknown" {
+        return Ok(view);
+    }
+    Err(std::io::Error::new(std::io::ErrorKind::WouldBlock, view.to_string()))
+}
+
+/// Asks until the host answers: it may be dead at the moment.
+#[track_caller]
+fn insist<T>(what: &str, mut ask: impl FnMut() -> std::io::Result<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match ask() {
+            Ok(answer) => return answer,
+            Err(error) => assert!(Instant::now() < until, "nobody came to {what} within {PATIENCE:?}: {error}"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Kills one after the other, at moments of chance; starts the host where it is gone. Returns how often.
+fn kill_in_turn(world: &World, chance: &mut Chance, moments: u64) -> usize {
+    let mut starts = 0;
+    for moment in 0..moments {
+        std::thread::sleep(Duration::from_millis(chance.below(PAUSE_MS_MAX)));
+        let host = Process::of(world.pid().expect("it runs")).expect("it runs");
+        let victim = match moment % 4 {
+            0 => Some(host),
+            1 => Process::of(world.status()["host"]["launcher_pid"].as_i64().expect("a number") as i32),
+            2 => find(&world.status(), "/reader/pid", chance),
+            _ => find(&world.status(), "/pid", chance),
+        };
+        // Nobody of that kind may be awake just now.
+        let Some(victim) = victim else { continue };
+        let watch = (moment % 4 < 2).then(|| (Watch::over(host.pid), below(host.pid)));
+        kill(victim.pid);
+        wait_for("the victim to be gone", || !victim.lives());
+        if let Some((watch, children)) = watch {
+            wait_for("the host to be gone", || !alive(host.pid));
+            watch.nothing_is_left();
+            wait_for("its children to be gone", || children.keys().all(|child| !child.lives()));
+            nobody_looks_into(&world.home);
+            world.up();
+            starts += 1;
+        }
+    }
+    starts
+}
+
+/// One of the awake sessions' processes.
+fn find(status: &Value, what: &str, chance: &mut Chance) -> Option<Process> {
+    let sessions = status["sessions"].as_array().expect("a list").iter();
+    let found: Vec<i64> = sessions.filter_map(|session| session.pointer(what)?.as_i64()).collect();
+    if found.is_empty() {
+        return None;
+    }
+    Process::of(found[chance.below(found.len() as u64) as usize] as i32)
+}
+
+fn all_answered_once(world: &World, sent: &[Sent], starts: usize, seed: u64) {
+    let ledger = world.ledger();
+    let of = |what: &'static str| ledger.iter().map(|entry| &entry["data"]).filter(move |data| data["what"] == what);
+    let text = |data: &Value, key: &str| data[key].as_str().unwrap_or_default().to_owned();
+    let mut recorded: Vec<String> = of("message.recorded").map(|data| text(data, "message")).collect();
+    recorded.sort();
+    let ids: Vec<String> = sent.iter().map(|message| message.id.clone()).collect();
+    assert_eq!(recorded, ids, "seed {seed}: each event is one message");
+    let mut turns: HashMap<String, HashSet<String>> = HashMap::new();
+    for data in of("turn.opened") {
+        turns.entry(text(data, "message")).or_default().insert(text(data, "turn"));
+    }
+    for what in ["delivery.intended", "delivery.received"] {
+        let answered: Vec<String> = of(what).map(|data| text(data, "turn")).collect();
+        assert_eq!(answered.iter().collect::<HashSet<_>>().len(), answered.len(), "seed {seed}: {what} twice");
+        for message in sent {
+            let turns = &turns[&message.id];
+            let count = answered.iter().filter(|turn| turns.contains(*turn)).count();
+            assert_eq!(count, 1, "seed {seed}: {what} of {message:?} in {turns:?}");
+        }
+    }
+    let client = Client::of(world);
+    for message in sent {
+        let view = client.message(&message.id, Duration::ZERO).expect("the host answers");
+        let reply = view["reply"].as_str().unwrap_or_default();
+        assert!(view["status"] == "delivered" && view["receipt"] == "received", "seed {seed}: {message:?}: {view}");
+        // A turn that answers several messages at once gets the script's answer to the last of them.
+        let alone =
+            turns[&message.id].iter().all(|turn| of("turn.opened").filter(|d| d["turn"] == **turn).count() == 1);
+        if alone && view["notice"] == false {
+            let said = message.text.split([' ', ':']).nth(1).unwrap_or_default();
+            assert!(reply.contains(said), "seed {seed}: {message:?}: {view}");
+        }
+    }
+    let db = record::open(&world.home);
+    let none = |sql| assert_eq!(record::count(&db, sql), 0, "seed {seed}: {sql}");
+    none("SELECT count(*) FROM deliveries WHERE state <> 'received'");
+    none("SELECT count(*) FROM messages WHERE trigger = 1 AND status <> 'delivered'");
+    none("SELECT count(*) FROM turns WHERE state = 'open'");
+    none("SELECT count(*) FROM sessions WHERE state <> 'live'");
+    let unclean = of("host.started").filter(|data| data["unclean_end_of"].is_string()).count();
+    assert_eq!(unclean + 1, starts, "seed {seed}: the ledger knows each start after a death");
+    assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "), "seed {seed}");
+}

@@ -1,0 +1,227 @@
+//! The record's own promises: a change stands whole or not at all, time never goes back, a file that is not ours is refused.
+//!
+//! Uses the host as a library where a running one cannot be brought into the situation. Next: `crash`.
+
+use crate::record;
+use crate::stage::everybody;
+use crate::world::{Build, World};
+use ironclaw_contract::ledger_entry::Kind;
+use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_host::ledger::{Entry, chain};
+use ironclaw_host::state::{self, Error, State, Tx};
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const KEY: [u8; 32] = [7; 32];
+
+fn open(path: &Path) -> Result<State, Error> {
+    State::open(path, &SessionKey::new(KEY))
+}
+
+fn look(path: &Path) -> rusqlite::Connection {
+    state::open_to_look(path, &SessionKey::new(KEY)).expect("it opens")
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(work)
+}
+
+fn note(tx: &mut Tx<'_>, key: &str) -> Result<(), Error> {
+    tx.db().execute("INSERT INTO meta (key, value) VALUES (?1, 'x')", [key])?;
+    Entry::meta("test.noted").with("key", key).append(tx).map(drop)
+}
+
+/// A record with its genesis.
+async fn begun(path: &Path) -> State {
+    let state = open(path).expect("it opens");
+    let genesis = |tx: &mut Tx<'_>| Entry::new(Kind::Genesis, "ledger.opened").append(tx).map(drop);
+    state.write(genesis).await.expect("written");
+    state
+}
+
+#[test]
+fn a_change_that_fails_is_undone_alone_and_the_others_of_its_group_stand() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state.db");
+    run(async {
+        let state = begun(&path).await;
+        let mut told = state.events();
+        // The first change waits until all are queued, so that one commit takes them all.
+        let (go, wait) = mpsc::channel::<()>();
+        let mut group = vec![tokio::spawn({
+            let state = state.clone();
+            async move {
+                let held = move |tx: &mut Tx<'_>| {
+                    wait.recv().map_err(|_| Error::Closed)?;
+                    note(tx, "0")
+                };
+                state.write(held).await
+            }
+        })];
+        for number in 1..10 {
+            let state = state.clone();
+            group.push(tokio::spawn(async move {
+                let change = move |tx: &mut Tx<'_>| {
+                    note(tx, &number.to_string())?;
+                    // Twice the same key breaks after rows and an entry were written.
+                    if number % 3 == 0 { note(tx, "1") } else { Ok(()) }
+                };
+                state.write(change).await
+            }));
+        }
+        tokio::task::yield_now().await;
+        go.send(()).expect("it waits");
+        let mut failed = Vec::new();
+        for (number, change) in group.into_iter().enumerate() {
+            if change.await.expect("no panic").is_err() {
+                failed.push(number);
+            }
+        }
+        assert_eq!(failed, [3, 6, 9]);
+        state.close().await;
+        let db = look(&path);
+        assert_eq!(record::count(&db, "SELECT count(*) FROM meta"), 7);
+        assert_eq!(record::count(&db, "SELECT count(*) FROM meta WHERE key IN ('3','6','9')"), 0);
+        assert_eq!(record::count(&db, "SELECT count(DISTINCT at) FROM ledger WHERE seq > 0"), 1, "one group, one time");
+        assert_eq!(chain::verify(&db).expect("the chain is whole"), 8);
+        let mut seqs = Vec::new();
+        while let Ok(entry) = told.try_recv() {
+            seqs.push(entry.seq);
+        }
+        assert_eq!(seqs, [1, 2, 3, 4, 5, 6, 7], "what was undone is told to nobody");
+    });
+}
+
+#[test]
+fn a_closed_record_holds_what_was_promised_and_takes_nothing_more() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state.db");
+    run(async {
+        let state = begun(&path).await;
+        let before = (0..20).map(|number| {
+            let state = state.clone();
+            tokio::spawn(async move { state.write(move |tx| note(tx, &number.to_string())).await })
+        });
+        let before: Vec<_> = before.collect();
+        tokio::task::yield_now().await;
+        state.close().await;
+        let mut kept = 0;
+        for change in before {
+            kept += i64::from(change.await.expect("no panic").is_ok());
+        }
+        assert!(matches!(state.write(|tx| note(tx, "late")).await, Err(Error::Closed)));
+        assert!(matches!(state.read(|_| Ok::<_, Error>(())).await, Err(Error::Closed)));
+        state.close().await;
+        assert_eq!(record::count(&look(&path), "SELECT count(*) FROM meta"), kept);
+        assert_eq!(kept, 20, "all of them came before the end");
+    });
+}
+
+#[test]
+fn time_never_goes_back_not_even_over_a_restart_with_the_clock_set_back() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state.db");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64;
+    // As if the last run had known a clock that was a day ahead.
+    let ahead = now + 86_400_000;
+    run(async {
+        let state = begun(&path).await;
+        let set = move |tx: &mut Tx<'_>| {
+            tx.db().execute("UPDATE ledger SET at = ?1", [ahead])?;
+            Ok::<_, Error>(())
+        };
+        state.write(set).await.expect("written");
+        state.close().await;
+        let state = open(&path).expect("it opens");
+        let read = state.read(|tx| Ok::<_, Error>(tx.now())).await.expect("read");
+        assert!(read >= ahead, "who reads has the same time as who writes: {read} < {ahead}");
+        let written = |tx: &mut Tx<'_>| {
+            note(tx, "later")?;
+            Ok::<_, Error>(tx.now())
+        };
+        let written = state.write(written).await.expect("written");
+        assert!(written >= ahead, "{written} < {ahead}");
+        state.close().await;
+        let db = look(&path);
+        assert_eq!(
+            record::count(&db, "SELECT count(*) FROM ledger a JOIN ledger b ON b.seq = a.seq + 1 AND b.at < a.at"),
+            0
+        );
+    });
+}
+
+#[test]
+fn a_turn_ends_after_its_seconds_though_the_clock_was_set_back() {
+    let world = World::new();
+    world.configure("[turn]\nseconds_max = 1\n");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64;
+    {
+        let key = record::master(&world.home).state_key();
+        run(async {
+            let state = State::open(&world.home.join("state.db"), &key).expect("it opens");
+            let ahead = now + 86_400_000;
+            let set = move |tx: &mut Tx<'_>| {
+                tx.db().execute("UPDATE ledger SET at = ?1", [ahead])?;
+                Ok::<_, Error>(())
+            };
+            state.write(set).await.expect("written");
+            state.close().await;
+        });
+    }
+    world.up();
+    world.agent("a");
+    assert!(world.say("a", "hello").contains("Hello."));
+    let stopped = world.session()["pid"].as_i64().expect("awake") as i32;
+    // A sandbox that does not move comes to no end of its own.
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(stopped), nix::sys::signal::Signal::SIGSTOP).expect("stopped");
+    let answer = world.ctl(&["--json", "chat", "a", "hello", "--wait", "30s"]).ok().json();
+    assert_eq!(answer["notice"], true, "{answer}");
+    assert!(answer["reply"].as_str().is_some_and(|reply| reply.contains("1 seconds")), "{answer}");
+}
+
+#[test]
+fn a_record_of_a_newer_version_is_refused_with_a_sentence_and_left_alone() {
+    for who in everybody() {
+        let world = World::with(who, Build::Plain, None);
+        world.up();
+        world.down();
+        let path = world.home.join("state.db");
+        let key = record::master(&world.home).state_key();
+        run(async {
+            let state = State::open(&path, &key).expect("it opens");
+            let newer = |tx: &mut Tx<'_>| Ok::<_, Error>(tx.db().execute_batch("PRAGMA user_version = 99")?);
+            state.write(newer).await.expect("written");
+            state.close().await;
+        });
+        let before = std::fs::read(&path).expect("read");
+        let words = "has schema 99, and this version knows up to 1: install the newer version again";
+        world.ctl(&["up", "--detach"]).refused(words);
+        world.ctl(&["init"]).refused(words);
+        world.ctl(&["audit", "verify"]).refused(words);
+        assert_eq!(std::fs::read(&path).expect("read"), before, "{who:?}");
+    }
+}
+
+#[test]
+fn a_wrong_master_key_is_refused_with_a_sentence_and_the_record_left_alone() {
+    for who in everybody() {
+        let world = World::with(who, Build::Plain, None);
+        world.up();
+        world.agent("a");
+        world.down();
+        let (path, key) = (world.home.join("state.db"), world.home.join("master.key"));
+        let right = std::fs::read(&key).expect("read");
+        let before = std::fs::read(&path).expect("read");
+        std::fs::write(&key, [9; 32]).expect("written");
+        for command in [&["up", "--detach"][..], &["init"], &["audit", "verify"], &["audit", "export"]] {
+            world.ctl(command).refused("wrong master key or damaged file");
+        }
+        std::fs::write(&key, &right[..31]).expect("written");
+        world.ctl(&["up", "--detach"]).refused("must hold exactly 32 bytes");
+        std::fs::write(&key, &right).expect("written");
+        assert_eq!(std::fs::read(&path).expect("read"), before, "{who:?}");
+        world.up();
+        assert!(world.say("a", "hello").contains("Hello."), "{who:?}");
+    }
+}
