@@ -139,8 +139,11 @@ impl Attacked {
     pub(crate) fn state(&self) -> Connection {
         let db = Connection::open(self.world.home.join("state.db")).expect("opens");
         let key = self.master().state_key().to_hex();
-        db.execute_batch(&format!("PRAGMA key = \"x'{}'\"; PRAGMA cipher_page_size = 4096;", key.as_str()))
-            .expect("the key is right");
+        db.execute_batch(&format!(
+            "PRAGMA key = \"x'{}'\"; PRAGMA cipher_page_size = 4096; PRAGMA cipher_hmac_algorithm = HMAC_SHA256;",
+            key.as_str()
+        ))
+        .expect("the key is right");
         db
     }
 

@@ -72,8 +72,16 @@ fn nothing_is_delivered_or_asked_for_again_after_a_restart() {
     let after = told(&world);
     assert_eq!(after[..before.len()], before[..]);
     let new: HashSet<&str> = after[before.len()..].iter().filter_map(|entry| entry["data"]["what"].as_str()).collect();
-    let round =
-        ["message.recorded", "turn.opened", "output.sealed", "delivery.intended", "turn.closed", "delivery.received"];
+    let round = [
+        "message.recorded",
+        "session.launching",
+        "turn.opened",
+        "model.asked",
+        "output.sealed",
+        "delivery.intended",
+        "turn.closed",
+        "delivery.received",
+    ];
     assert_eq!(new, HashSet::from(round));
     assert_eq!(after.len(), before.len() + round.len());
 }
