@@ -5,6 +5,7 @@ mod client;
 mod crash;
 mod erase;
 mod field;
+mod floods;
 mod forged;
 mod hostile;
 mod jail;
