@@ -134,6 +134,8 @@ async fn set_up(state: &State, home: &Home) -> Result<bool, Error> {
 pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
     let home = Home::open(path)?;
     let _lock = lock(&home)?;
+    // One that was killed leaves its own behind, with a socket that is ours as soon as we listen: nobody may take us for it.
+    let _ = std::fs::remove_file(home.run_file());
     let (config, _) = config::load(&home)?;
     observe::start(&config.log, &home).map_err(io("open the log"))?;
     let master = MasterKey::load(&home, &config.keys)?;

@@ -216,7 +216,7 @@ impl Actor {
             // Process 1 of a jail cannot ignore it; a launcher that does not report it any more has died.
             let _ = tokio::time::timeout(EXIT_TIME_MAX, awake.sandbox.exited()).await;
         }
-        if matches!(slept, Slept::Violated(_)) {
+        if matches!(slept, Slept::Violated(_)) || awake.reader_gone {
             return Ok(slept);
         }
         match self.drain(&mut awake).await {

@@ -31,8 +31,10 @@ pub struct Awake {
     pub reader_process: Jailed,
     /// The host's end of the reader.
     pub reader: Reader,
-    /// Whether a reader of this launch died before.
+    /// Whether a reader died since the last row was taken.
     pub reader_died: bool,
+    /// Whether there is none any more.
+    pub reader_gone: bool,
     /// The host's end of the link.
     pub link: Link,
     /// The host's end of the inbound queue; away while it is being written.
@@ -263,6 +265,7 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
             reader_process,
             reader,
             reader_died: false,
+            reader_gone: false,
             link,
             inbound: Some(inbound),
             key,

@@ -28,6 +28,9 @@ use tokio::time::Instant;
 /// Rows that are taken before the actor looks at its mailbox again.
 const ROWS_AT_ONCE_MAX: usize = 64;
 
+/// The end of a launcher, which ends every reader, is heard of within this time of theirs.
+const LAUNCHER_END_TIME: Duration = Duration::from_millis(50);
+
 /// The turn that is being worked on.
 struct Open {
     opened: Opened,
@@ -283,6 +286,7 @@ impl Actor {
             let (accepted, cursor) = accept.await?;
             awake.cursor = cursor;
             failpoint::reach("accept");
+            awake.reader_died = false;
             match accepted {
                 Accepted::Closed(delivery) => {
                     failpoint::reach("intent");
@@ -302,8 +306,12 @@ impl Actor {
         Ok(Ok(taken))
     }
 
-    /// A reader may die once; a second death is not an accident.
+    /// A reader may die once at the same cursor; a second death there is not an accident, unless everything dies.
     async fn second_reader(&mut self, awake: &mut Awake) -> Result<Option<Slept>, Error> {
+        if tokio::time::timeout(LAUNCHER_END_TIME, self.core.launcher.died()).await.is_ok() {
+            awake.reader_gone = true;
+            return Ok(Some(Slept::died("the launcher died, and its reader with it")));
+        }
         if awake.reader_died {
             return Ok(Some(Slept::violated("the reader of its outbound queue died twice")));
         }
@@ -316,7 +324,11 @@ impl Actor {
                 awake.reader = reader;
                 Ok(None)
             }
-            Err(error) => Ok(Some(Slept::Died(error.why()))),
+            Err(error) => {
+                // The last rows wait for the next launch; looking for them now would count as a second death.
+                awake.reader_gone = true;
+                Ok(Some(Slept::Died(error.why())))
+            }
         }
     }
 

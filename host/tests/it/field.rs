@@ -210,3 +210,26 @@ fn the_agent_cannot_write_where_its_own_inbound_rows_lie() {
         }
     }
 }
+
+#[test]
+fn a_reader_may_die_once_at_the_same_place_and_the_second_time_a_person_has_to_look() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    let kill_reader = || {
+        let reader = world.session()["reader"]["pid"].as_i64().expect("a reader") as i32;
+        kill(reader);
+        reader
+    };
+    for number in 0..3 {
+        assert!(world.say("a", &format!("echo word-{number}")).contains(&format!("word-{number}")));
+        let dead = kill_reader();
+        let replaced = || world.session()["reader"]["pid"].as_i64().is_some_and(|pid| pid != i64::from(dead));
+        wait_for("another reader", replaced);
+    }
+    kill_reader();
+    wait_for("the session to be quarantined", || world.session()["state"] == "quarantined");
+    assert!(world.session()["reason"].as_str().is_some_and(|reason| reason.contains("died twice")));
+    world.ctl(&["session", "release", world.session()["id"].as_str().expect("an id")]).ok();
+    assert!(world.say("a", "echo again").contains("again"));
+}

@@ -32,7 +32,8 @@ fn a_sandbox_that_is_refused_again_and_again_is_stopped() {
 #[test]
 fn a_sandbox_whose_rows_are_refused_again_and_again_is_stopped_and_hides_no_message() {
     let attacked = Attacked::new("");
-    let row = json!({ "row": { "kind": "chat", "content": { "reply": "itm_00000000000000000000000000" }, "call": null } });
+    let row =
+        json!({ "row": { "kind": "chat", "content": { "reply": "itm_00000000000000000000000000" }, "call": null } });
     let mut script = vec![row; REFUSALS_MAX + 1];
     script.extend([json!({ "ring": 1 }), json!("hang")]);
     stopped(&attacked, &json!(script), "too many of its rows were refused");

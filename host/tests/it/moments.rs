@@ -34,6 +34,15 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text}")))
 }
 
+/// Says that it is over when it goes, so that a failure does not leave the senders talking.
+struct Until<'a>(&'a AtomicBool);
+
+impl Drop for Until<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 /// A message as its sender knows it.
 #[derive(Debug)]
 struct Sent {
@@ -55,8 +64,9 @@ fn killed_at_random_moments_every_message_is_answered_exactly_once() {
     let (mut sent, starts) = std::thread::scope(|scope| {
         let one = scope.spawn(|| talk(&Client::of(&world), "one", 1, &over));
         let two = scope.spawn(|| talk(&Client::of(&world), "two", 3, &over));
+        let until = Until(&over);
         let starts = starts + kill_in_turn(&world, &mut Chance(seed), moments);
-        over.store(true, Ordering::SeqCst);
+        drop(until);
         let mut sent = one.join().expect("its sender was served");
         sent.extend(two.join().expect("its sender was served"));
         (sent, starts)
