@@ -25,6 +25,9 @@ pub(super) const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// The whole of a shutdown: a launch on its way, an open turn, two exits and the last rows.
 pub(super) const SHUTDOWN_TIME_MAX: Duration = Duration::from_secs(45);
 
+/// The end of a launcher is heard of within this time of the end of its jails.
+const LAUNCHER_END_TIME: Duration = Duration::from_millis(50);
+
 /// Waits between failed launches grow up to this.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
@@ -251,8 +254,17 @@ impl Actor {
             .await
     }
 
+    /// Whether what a jail did is only the end of the launcher, which ends every jail.
+    pub(super) async fn launcher_died(&self) -> bool {
+        tokio::time::timeout(LAUNCHER_END_TIME, self.core.launcher.died()).await.is_ok()
+    }
+
     /// Counts a failure; waits before the next try, or parks the session. Commands other than a wake interrupt the wait.
     async fn note_failure(&mut self, why: &Why) -> Result<Option<Command>, Error> {
+        if self.launcher_died().await {
+            // That is no failure of this session's; the host ends with its launcher.
+            return Ok(None);
+        }
         let id = self.id;
         let failures = self.core.state.write(move |tx| Ok::<_, Error>(store::note_failure(tx, id, true)?)).await?;
         let config = &self.core.config.session;

@@ -28,9 +28,6 @@ use tokio::time::Instant;
 /// Rows that are taken before the actor looks at its mailbox again.
 const ROWS_AT_ONCE_MAX: usize = 64;
 
-/// The end of a launcher, which ends every reader, is heard of within this time of theirs.
-const LAUNCHER_END_TIME: Duration = Duration::from_millis(50);
-
 /// The turn that is being worked on.
 struct Open {
     opened: Opened,
@@ -308,7 +305,7 @@ impl Actor {
 
     /// A reader may die once at the same cursor; a second death there is not an accident, unless everything dies.
     async fn second_reader(&mut self, awake: &mut Awake) -> Result<Option<Slept>, Error> {
-        if tokio::time::timeout(LAUNCHER_END_TIME, self.core.launcher.died()).await.is_ok() {
+        if self.launcher_died().await {
             awake.reader_gone = true;
             return Ok(Some(Slept::died("the launcher died, and its reader with it")));
         }

@@ -166,6 +166,9 @@ fn a_dead_launcher_ends_the_host_and_the_ledger_says_so() {
         assert_eq!(again.len(), boots.len() + 1, "{who:?}");
         let last = &again[again.len() - 1]["data"];
         assert_eq!(last["unclean_end_of"], boots[boots.len() - 1]["data"]["boot"], "{who:?}");
+        let session = world.session()["id"].as_str().expect("an id").to_owned();
+        let shown = world.ctl(&["--json", "session", "show", &session]).ok().json();
+        assert_eq!((&shown["failures"], &shown["state"]), (&0.into(), &"asleep".into()), "{who:?}: not its failure");
         assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.", "{who:?}");
         world.ctl(&["audit", "verify"]).ok();
         world.down();
