@@ -261,6 +261,8 @@ impl Actor {
 
     /// Counts a failure; waits before the next try, or parks the session. Commands other than a wake interrupt the wait.
     async fn note_failure(&mut self, why: &Why) -> Result<Option<Command>, Error> {
+        // Before anybody can be told that the session is parked.
+        self.show(Phase::Asleep, None, None);
         if self.launcher_died().await {
             // That is no failure of this session's; the host ends with its launcher.
             return Ok(None);
@@ -275,7 +277,6 @@ impl Actor {
         let doubled = 2u32.saturating_pow(failures.saturating_sub(1));
         let wait = Duration::from_millis(config.backoff_ms).saturating_mul(doubled).min(BACKOFF_MAX);
         let until = Instant::now() + wait;
-        self.show(Phase::Asleep, None, None);
         loop {
             match tokio::time::timeout_at(until, self.mailbox.recv()).await {
                 Ok(Some(Command::Wake)) => {}
