@@ -47,11 +47,6 @@ impl Refusal {
         Self::new(Fault::Operator, code, message)
     }
 
-    /// The sandbox did what the contract does not allow.
-    pub fn sandbox(code: &'static str, message: impl Into<String>) -> Self {
-        Self::new(Fault::Sandbox, code, message)
-    }
-
     /// The host cannot do it now.
     pub fn host(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(Fault::Host, code, message)

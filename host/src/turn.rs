@@ -3,7 +3,7 @@
 //! Exactly one principal a turn; nothing is inherited by the next. Never talks to a sandbox. Next: `context`, `session::actor`.
 
 use crate::ledger::Entry;
-use crate::state::{self, Tx, stored, stored_option};
+use crate::state::{self, Tx, stored};
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::seam::link::TurnLimits;
 use rusqlite::{OptionalExtension, Row, params};
@@ -279,17 +279,6 @@ pub fn informed(tx: &mut Tx<'_>, messages: &[MessageId]) -> Result<(), state::Er
         note.execute([message.to_string()])?;
     }
     Ok(())
-}
-
-/// The turn of a message, if it is in one.
-pub fn of_message(tx: &Tx<'_>, message: MessageId) -> Result<Option<TurnId>, state::Error> {
-    let sql = "SELECT turn_id FROM messages WHERE id = ?1";
-    Ok(tx
-        .db()
-        .prepare_cached(sql)?
-        .query_row([message.to_string()], |row| stored_option(row, "turn_id"))
-        .optional()?
-        .flatten())
 }
 
 /// Counts a request to the model, before it is made: one that fails may have cost just as much.

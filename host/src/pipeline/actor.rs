@@ -194,8 +194,9 @@ impl Actor {
         let mut awake = match launch::launch(&self.core, session).await {
             Ok(awake) => awake,
             Err(error) => {
-                tracing::warn!(session = %self.id, %error, "a launch failed");
                 let why = error.why();
+                // A stranger's detail may hold content: it stands in the encrypted state, for `session show`, and in no log.
+                tracing::warn!(session = %self.id, why = why.words, "a launch failed");
                 self.note_refused_launch(&why).await?;
                 return Ok(if error.is_violation() { Slept::Violated(why) } else { Slept::Died(why) });
             }

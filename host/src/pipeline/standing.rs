@@ -18,7 +18,7 @@ use std::sync::Arc;
 impl Actor {
     /// Takes a session that broke the contract out of service.
     pub(super) async fn quarantine(&mut self, why: &Why) -> Result<(), Error> {
-        tracing::error!(session = %self.id, why = why.shown(), "quarantined");
+        tracing::error!(session = %self.id, why = why.words, "quarantined");
         let text = format!(
             "I was stopped: my process broke its contract with the host ({}). A person has to look: `ironctl session release {}`.",
             why.words, self.id
@@ -28,7 +28,7 @@ impl Actor {
 
     /// Takes a session that failed too often out of service.
     pub(super) async fn park(&mut self, failures: u32, why: &Why) -> Result<(), Error> {
-        tracing::error!(session = %self.id, failures, why = why.shown(), "parked");
+        tracing::error!(session = %self.id, failures, why = why.words, "parked");
         let text = format!(
             "I was parked: my process failed {failures} times in a row ({}). When the cause is mended: `ironctl session release {}`.",
             why.words, self.id
