@@ -102,17 +102,23 @@ impl Digest {
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
+
+    /// Its text, as bytes of ASCII.
+    pub fn hex(&self) -> [u8; 64] {
+        // Reckoned rather than looked up: so the compiler does many digits at once.
+        let digit = |nibble: u8| nibble + if nibble < 10 { b'0' } else { b'a' - 10 };
+        let mut text = [0; 64];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = digit(byte >> 4);
+            pair[1] = digit(byte & 15);
+        }
+        text
+    }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut text = [0; 64];
-        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
-        f.write_str(std::str::from_utf8(&text).expect("hex digits are ASCII"))
+        f.write_str(std::str::from_utf8(&self.hex()).expect("hex digits are ASCII"))
     }
 }
 

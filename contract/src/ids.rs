@@ -109,6 +109,8 @@ id!(/// One turn.
     TurnId, "trn", "a turn");
 id!(/// One sealed item: a message, a model output, a result, a summary or a notice.
     ItemId, "itm", "an item");
+id!(/// One note of an agent's memory.
+    MemoryId, "mem", "a note");
 id!(/// One start of the daemon.
     BootId, "boot", "a boot");
 id!(/// One delivery of a reply or a notice.

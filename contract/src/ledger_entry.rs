@@ -5,6 +5,7 @@
 use crate::canonical::Digest;
 use crate::operator::LedgerLine;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::str::FromStr;
 
@@ -15,7 +16,7 @@ pub const GENESIS_PREV: &str = "000000000000000000000000000000000000000000000000
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Kind {
-    /// The first entry of a chain.
+    /// The first entry of a chain: of the ledger, or of what goes on after a rotation.
     Genesis,
     /// A start of the daemon.
     Boot,
@@ -61,7 +62,49 @@ impl FromStr for Kind {
 
 /// SHA-256 of `prev|seq|TYPE|canonical`, all as UTF-8 text; `prev` is 64 lower-case hex characters.
 pub fn hash(prev: &str, seq: u64, kind: Kind, canonical: &str) -> Digest {
-    Digest::of(format!("{prev}|{seq}|{kind}|{canonical}").as_bytes())
+    // In two parts: joining them all would copy the data once more for each entry of a long walk.
+    let mut front = Front { bytes: [0; FRONT_BYTES_MAX], used: 0 };
+    front.push(prev.as_bytes());
+    front.push(b"|");
+    front.push_number(seq);
+    front.push(b"|");
+    front.push(kind.name().as_bytes());
+    front.push(b"|");
+    let mut sha = Sha256::new();
+    sha.update(&front.bytes[..front.used]);
+    sha.update(canonical.as_bytes());
+    Digest::from_bytes(sha.finalize().into())
+}
+
+/// Room for 64 characters of hash, 20 of number, 7 of kind, and three bars.
+const FRONT_BYTES_MAX: usize = 96;
+
+/// What is hashed before the data, without an allocation, and without the machinery of `format`, which costs a walk a fifth
+/// of what hashing does.
+struct Front {
+    bytes: [u8; FRONT_BYTES_MAX],
+    used: usize,
+}
+
+impl Front {
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes[self.used..][..bytes.len()].copy_from_slice(bytes);
+        self.used += bytes.len();
+    }
+
+    fn push_number(&mut self, mut number: u64) {
+        let mut digits = [0; 20];
+        let mut begin = digits.len();
+        loop {
+            begin -= 1;
+            digits[begin] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        self.push(&digits[begin..]);
+    }
 }
 
 /// Why a chain is not whole, and where that first shows.
@@ -77,19 +120,30 @@ pub struct Broken {
 /// Walks a chain from its genesis, one entry at a time.
 #[derive(Debug, Clone)]
 pub struct Verifier {
+    first_seq: u64,
     next_seq: u64,
     prev: String,
 }
 
 impl Default for Verifier {
     fn default() -> Self {
-        Self { next_seq: 0, prev: GENESIS_PREV.to_owned() }
+        Self::starting_at(0)
     }
 }
 
 impl Verifier {
+    /// For a chain whose genesis stands at `first_seq`: 0, or where the chain that it continues from ended.
+    pub fn starting_at(first_seq: u64) -> Self {
+        Self { first_seq, next_seq: first_seq, prev: GENESIS_PREV.to_owned() }
+    }
+
     /// Entries accepted so far.
     pub const fn entries(&self) -> u64 {
+        self.next_seq - self.first_seq
+    }
+
+    /// The number that the next entry must have.
+    pub const fn next_seq(&self) -> u64 {
         self.next_seq
     }
 
@@ -100,20 +154,23 @@ impl Verifier {
 
     /// Accepts the next entry from its stored parts; the first that does not fit breaks the chain.
     pub fn accept(&mut self, seq: u64, kind: &str, canonical: &str, stored_hash: &str) -> Result<(), Broken> {
-        let broken = |why: String| Broken { seq: self.next_seq, why };
+        let next_seq = self.next_seq;
+        let broken = |why: String| Broken { seq: next_seq, why };
         if seq != self.next_seq {
             return Err(broken(format!("expected sequence number {}, found {seq}", self.next_seq)));
         }
         let kind: Kind = kind.parse().map_err(broken)?;
-        if (seq == 0) != (kind == Kind::Genesis) {
+        if (seq == self.first_seq) != (kind == Kind::Genesis) {
             return Err(broken(format!("{kind} cannot stand at {seq}")));
         }
-        let expected = hash(&self.prev, seq, kind, canonical).to_string();
-        if expected != stored_hash {
+        if hash(&self.prev, seq, kind, canonical).hex() != stored_hash.as_bytes() {
             return Err(broken("the hash does not follow from the entry and the one before it".to_owned()));
         }
         self.next_seq += 1;
-        self.prev = expected;
+        // What is stored and not what was computed, which is the same: so a processor may begin with the next entry before
+        // it is through with this one.
+        self.prev.clear();
+        self.prev.push_str(stored_hash);
         Ok(())
     }
 
@@ -153,6 +210,18 @@ mod tests {
         chain.accept(1, "CLAIM", APPEND, APPEND_HASH).expect("append");
         let gap = chain.accept(3, "CLAIM", skipped, skipped_hash).expect_err("the hash is right, the gap is not");
         assert_eq!(gap.seq, 2);
+    }
+
+    #[test]
+    fn a_chain_after_a_rotation_starts_where_the_one_before_it_ended() {
+        let genesis = hash(GENESIS_PREV, 7, Kind::Genesis, "{}").to_string();
+        let mut chain = Verifier::starting_at(7);
+        assert_eq!(chain.accept(0, "GENESIS", GENESIS, GENESIS_HASH).expect_err("an earlier chain").seq, 7);
+        assert_eq!(chain.accept(7, "CLAIM", "{}", &genesis).expect_err("no genesis").seq, 7);
+        chain.accept(7, "GENESIS", "{}", &genesis).expect("a genesis where it has to be");
+        let next = hash(&genesis, 8, Kind::Genesis, "{}").to_string();
+        assert_eq!(chain.accept(8, "GENESIS", "{}", &next).expect_err("a second genesis").seq, 8);
+        assert_eq!((chain.entries(), chain.next_seq()), (1, 8));
     }
 
     #[test]

@@ -3,6 +3,22 @@
 //! Plain data without behaviour: nothing here decides anything, and nothing here reaches a sandbox.
 //! Next: `host/src/api.rs` serves them, `ironctl/src/client.rs` asks for them.
 
+mod audit;
+mod memory;
+mod people;
+mod proof;
+mod stops;
+mod tokens;
+mod transcript;
+
+pub use audit::*;
+pub use memory::*;
+pub use people::*;
+pub use proof::*;
+pub use stops::*;
+pub use tokens::*;
+pub use transcript::*;
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -32,6 +48,7 @@ pub mod exit {
 
 /// Where a running host listens: the contents of [`RUN_FILE`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Run {
     /// Process id of the host.
     pub pid: u32,
@@ -39,10 +56,14 @@ pub struct Run {
     pub socket: String,
     /// Version of the host.
     pub version: String,
+    /// The loopback port, e.g. `127.0.0.1:8787`, when one is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen: Option<String>,
 }
 
 /// An answer that says no: the body of every non-2xx response, and what `--json` prints on stderr.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Failure {
     /// The failure itself.
     pub error: FailureBody,
@@ -50,6 +71,7 @@ pub struct Failure {
 
 /// What went wrong, for people and for scripts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FailureBody {
     /// Stable word for scripts, snake_case, e.g. `agent_unknown`.
     pub code: String,
@@ -69,15 +91,23 @@ impl Failure {
 
 /// `GET /v1/status`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Status {
     /// The daemon.
     pub host: HostStatus,
     /// Every session that exists, asleep or awake.
     pub sessions: Vec<SessionStatus>,
+    /// That everything is stopped, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Stopped>,
+    /// How full it is.
+    #[serde(default)]
+    pub places: Places,
 }
 
 /// The daemon as it sees itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct HostStatus {
     /// Package version.
     pub version: String,
@@ -98,16 +128,25 @@ pub struct HostStatus {
     pub warnings: Vec<String>,
 }
 
+/// What `POST /v1/stop` answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Stopping {
+    /// Always true: the host will end.
+    pub stopping: bool,
+}
+
 /// One session as the host and the kernel see it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SessionStatus {
     /// `ses_…`.
     pub id: String,
     /// Name of the agent.
     pub agent: String,
-    /// `asleep starting awake stopping parked quarantined`.
+    /// `asleep waiting starting awake stopping parked quarantined`.
     pub state: String,
-    /// Why it is parked or quarantined.
+    /// Why it is parked or quarantined, or what it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// `enforce dangerous_warn dangerous_off`.
@@ -126,6 +165,7 @@ pub struct SessionStatus {
 
 /// The reader of an awake session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ReaderStatus {
     /// Process id outside its namespace.
     pub pid: u32,
@@ -135,6 +175,7 @@ pub struct ReaderStatus {
 
 /// What the kernel reports about a jailed process, read from `/proc` and not from what was intended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct JailReport {
     /// Namespace kind (`user mnt pid net ipc uts cgroup`) to its inode number, e.g. `4026532281`.
     pub namespaces: BTreeMap<String, u64>,
@@ -171,30 +212,9 @@ impl JailReport {
     }
 }
 
-/// One attempt of the probe to do what a jail must not allow, or something that it must.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt {
-    /// What was tried, e.g. `open a TCP socket`.
-    pub name: String,
-    /// What ought to happen, e.g. `refused`.
-    pub expected: String,
-    /// What happened, e.g. `EPERM`.
-    pub observed: String,
-    /// Which wall held, e.g. `seccomp`; empty for what is allowed.
-    pub wall: String,
-    /// Whether it came out as expected.
-    pub contained: bool,
-}
-
-/// `POST /v1/sessions/{id}/prove`, and what `doctor --prove` prints.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Proof {
-    /// Everything that was tried, in order.
-    pub attempts: Vec<Attempt>,
-}
-
 /// One thing that the machine has to offer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Check {
     /// What was looked at, e.g. `user namespaces`.
     pub name: String,
@@ -209,6 +229,7 @@ pub struct Check {
 
 /// What `ironclaw-host preflight --json` prints.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Preflight {
     /// Whether an agent can be launched here.
     pub ok: bool,
@@ -218,6 +239,7 @@ pub struct Preflight {
 
 /// `POST /v1/agents`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewAgent {
     /// 1–32 characters of `a-z 0-9 -`, starting with a letter.
@@ -235,6 +257,7 @@ pub struct NewAgent {
 
 /// An agent as the registry knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Agent {
     /// `agt_…`.
     pub id: String,
@@ -254,6 +277,7 @@ pub struct Agent {
 
 /// `POST /v1/agents/{agent}/mode`, and its answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AgentMode {
     /// `enforce dangerous_warn dangerous_off`.
@@ -262,6 +286,7 @@ pub struct AgentMode {
 
 /// `POST /v1/agents/{agent}/messages`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewMessage {
     /// What the person typed.
@@ -272,10 +297,17 @@ pub struct NewMessage {
     /// The client's own id of this message: a second post with the same one is the same message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
+    /// Which of the caller's own identities speaks: `channel:id`, or the caller's name or id. Default: the caller's own.
+    #[serde(default, rename = "as", skip_serializing_if = "Option::is_none")]
+    pub speak_as: Option<String>,
+    /// Which of the person's conversations with the agent: 1–64 characters of `a-z 0-9 - _ .`; default the one without a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
 }
 
 /// A text file that goes with a message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MessageFile {
     /// Its name, without a directory.
@@ -286,6 +318,7 @@ pub struct MessageFile {
 
 /// A message was recorded.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Recorded {
     /// `msg_…`.
     pub message_id: String,
@@ -295,6 +328,7 @@ pub struct Recorded {
 
 /// `GET /v1/messages/{id}?wait_ms=N`: where a message stands; waits up to N ms for its answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MessageView {
     /// `msg_…`.
     pub message_id: String,
@@ -318,6 +352,7 @@ pub struct MessageView {
 
 /// One stage in the life of a message: a line of `why`, and an event of `GET /v1/messages/{id}/events`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Stage {
     /// Ledger sequence number.
     pub seq: u64,
@@ -334,6 +369,7 @@ pub struct Stage {
 
 /// `GET /v1/messages/{id}/why` (`last` for the newest of the caller).
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Why {
     /// Where it stands now.
     pub message: MessageView,
@@ -348,6 +384,7 @@ pub struct Why {
 
 /// One line of a conversation: `GET /v1/agents/{agent}/history?limit=N`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct HistoryLine {
     /// RFC 3339.
     pub at: String,
@@ -359,6 +396,7 @@ pub struct HistoryLine {
 
 /// One session in a list: `GET /v1/sessions`; `GET /v1/sessions/{id}`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Session {
     /// As in the status.
     #[serde(flatten)]
@@ -375,8 +413,9 @@ pub struct Session {
     pub failures: u32,
 }
 
-/// One entry of the ledger, as exported: one JSON object a line.
+/// One entry of the ledger, as exported: one JSON object a line, with `data` as its canonical bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct LedgerLine {
     /// Position, from 0, without gaps.
     pub seq: u64,

@@ -43,12 +43,33 @@ fn main() {
             link.write_all(b"h").expect("the test reads");
             let _ = link.read_to_end(&mut Vec::new());
         }
+        "daemon" => {
+            leave_a_daemon();
+            let _ = link.read_to_end(&mut Vec::new());
+        }
         _ => {
             // Lives until the link closes.
             let mut sink = Vec::new();
             let _ = link.read_to_end(&mut sink);
         }
     }
+}
+
+/// As a program does that wants to go on without whoever started it: two forks, and between them a session of its own.
+fn leave_a_daemon() {
+    // SAFETY: this program has one thread, so what the children find is whole.
+    if unsafe { libc::fork() } == 0 {
+        // Refused in a jail; a program that wants to stay tries to stay without.
+        let _ = nix::unistd::setsid();
+        // SAFETY: as above.
+        if unsafe { libc::fork() } == 0 {
+            loop {
+                std::thread::park();
+            }
+        }
+        std::process::exit(0);
+    }
+    nix::sys::wait::wait().expect("the first child ends");
 }
 
 fn borrow(descriptor: i32) -> std::os::fd::BorrowedFd<'static> {

@@ -4,7 +4,7 @@
 //! For tests and benches; never part of an installation. Next: `host/tests/it/jail.rs`.
 #![allow(clippy::print_stdout)]
 
-use ironclaw_host::jail::{Identity, Limits, Mount, Role, Spec, inspect, probe};
+use ironclaw_host::jail::{Facts, Identity, Limits, Mount, Probe, Role, Spec, inspect, probe};
 use ironclaw_host::launcher::{self, Entries, Launcher};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ fn main() {
     };
     if let Some(settings) = scenario.strip_prefix("preflight:") {
         outer_filter(stub);
-        let found = ironclaw_host::preflight::run(Path::new(settings));
+        let found = ironclaw_host::preflight::run(Path::new(settings), ironclaw_host::jail::FIRST_HOST_ID);
         println!("{}", serde_json::to_string(&found).expect("plain data"));
         return;
     }
@@ -114,10 +114,17 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
             let heard = read_all(ours);
             json!({ "faults": faults, "heard": heard, "exit": jailed.exited().await })
         }
-        "prove" => match probe::prove(launcher, spec).await {
-            Ok(attempts) => json!(attempts),
-            Err(error) => json!({ "error": error.to_string() }),
-        },
+        "prove" => {
+            let mut reader = spec.clone();
+            reader.mounts.retain(|mount| mount.target == "/out");
+            reader.mounts[0].read_only = true;
+            let host_files = vec![("the home".to_owned(), home.to_owned())];
+            let surroundings = probe::Surroundings { host_socket: home.join("api.sock"), host_files };
+            match probe::prove(launcher, &spec, &reader, surroundings).await {
+                Ok(proof) => json!(proof),
+                Err(error) => json!({ "error": error.to_string() }),
+            }
+        }
         "abort" => {
             spec.role = sandbox("abort");
             let jailed = launcher.launch(spec, theirs.into()).await.expect("a jail");
@@ -128,7 +135,8 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
             jailed.kill();
             json!({ "exit": jailed.exited().await, "left": Path::new(&format!("/proc/{}", jailed.pid)).exists() })
         }
-        "stay" => {
+        "stay" | "daemon" => {
+            spec.role = sandbox(scenario);
             let jailed = launcher.launch(spec, theirs.into()).await.expect("a jail");
             println!("{}", json!({ "launcher": launcher.pid(), "init": jailed.init_pid, "program": jailed.pid }));
             launcher.died().await;
@@ -202,7 +210,7 @@ async fn refusals(launcher: &Launcher, home: &Path, good: &Spec) -> Value {
     let unreadable = home.join("no-program");
     std::fs::write(&unreadable, b"#!/bin/sh\n").expect("a file");
     let sandbox = |program: &Path| Role::Sandbox { program: program.into(), args: Vec::new() };
-    let cases: [(&str, Spec); 9] = [
+    let cases: [(&str, Spec); 10] = [
         ("missing", with(&|s| s.mounts[0].source = home.join("nowhere"))),
         ("link", with(&|s| s.mounts[2].source = link.clone())),
         ("file", with(&|s| s.mounts[0].source = unreadable.clone())),
@@ -211,6 +219,7 @@ async fn refusals(launcher: &Launcher, home: &Path, good: &Spec) -> Value {
         ("no_program", with(&|s| s.role = sandbox(&home.join("nowhere")))),
         ("not_executable", with(&|s| s.role = sandbox(&unreadable))),
         ("no_gate", with(&|s| s.role = sandbox(Path::new("/bin/true")))),
+        ("control", with(&|s| s.role = Role::Probe(Probe::Control(Facts::default())))),
         ("root", with(&|s| s.identity = Identity::Mapped { uid: 0, gid: 0 })),
     ];
     let mut told = serde_json::Map::new();

@@ -3,33 +3,42 @@
 //! Decides nothing that the modules below decide; translates between their words and the wire's. Next: `api::auth`.
 
 mod agents;
+mod audit;
 mod auth;
 mod chat;
+mod memory;
+mod openapi;
+mod people;
+pub mod port;
+mod refusals;
+mod routes;
 mod sessions;
 mod status;
+mod stops;
+mod tokens;
+mod transcript;
 
-use crate::ledger::Entry;
 use crate::pipeline::Pipeline;
 use crate::refusal::{Fault, Refusal};
+use crate::registry::Role::{Admin, Member, Owner};
+use crate::state::State;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRequest, Request};
-use axum::http::StatusCode;
+use axum::http::header::WWW_AUTHENTICATE;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use ironclaw_contract::operator::Failure;
+use port::Port;
+use routes::{Route, delete, get, post};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 use tokio::net::UnixListener;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// Bytes of a request: the largest message with its files, in JSON.
 const REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
-
-/// Refused requests are noted in the ledger at most this often.
-const REFUSAL_NOTED_EVERY: Duration = Duration::from_secs(10);
 
 /// `[api]`
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -37,6 +46,8 @@ const REFUSAL_NOTED_EVERY: Duration = Duration::from_secs(10);
 pub struct Config {
     /// The unix socket, in place of one in the private runtime directory.
     pub socket: Option<PathBuf>,
+    /// A loopback address and port to listen on as well, e.g. `127.0.0.1:8787`; empty for none.
+    pub listen: String,
 }
 
 /// What every handler works with.
@@ -45,70 +56,141 @@ pub struct Api {
     pipeline: Pipeline,
     about: Arc<About>,
     stop: watch::Sender<bool>,
-    refused: Arc<Mutex<Option<Instant>>>,
+    tokens: auth::Tokens,
+    failures: Arc<auth::Failures>,
+    refusals: refusals::Refusals,
+    expiry: Arc<Notify>,
+    /// Held while a token is replaced: the file has room for one that is to come.
+    rotating: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What the daemon knows of itself.
 pub struct About {
     /// When it started, milliseconds since the epoch.
     pub started_at: i64,
+    /// Keeps the ledger.
+    pub keeper: crate::ledger::keeper::Keeper,
     /// What is lowered or worth a look.
     pub warnings: Vec<String>,
+}
+
+/// Every path of the API, the least role that may use it, and what it is for. There is no other list: a path that is not here
+/// does not exist, and one that is here is in the document. After a change, `IRONCLAW_GOLDEN=write` rewrites `docs/openapi.json`.
+fn routes() -> Vec<Route> {
+    vec![
+        get("/v1/status", Admin, "The daemon and every session", status::status),
+        post("/v1/stop", Admin, "Stop the daemon in order", status::stop),
+        get("/v1/agents", Member, "Every agent", agents::list),
+        post("/v1/agents", Admin, "Make an agent", agents::create),
+        get("/v1/agents/{agent}", Member, "One agent, by name or id", agents::show),
+        delete("/v1/agents/{agent}", Admin, "Remove an agent, and erase its sessions", agents::remove),
+        post("/v1/agents/{agent}/mode", Admin, "Set how strictly an agent is judged", agents::set_mode),
+        post("/v1/agents/{agent}/messages", Member, "Say something to an agent", chat::send),
+        get("/v1/agents/{agent}/history", Member, "The caller's conversation with an agent", chat::history),
+        get("/v1/agents/{agent}/memory", Admin, "What an agent keeps for later", memory::list),
+        post("/v1/agents/{agent}/memory", Admin, "Give an agent something to keep", memory::add),
+        delete("/v1/agents/{agent}/memory/{note}", Admin, "Erase one thing that an agent keeps", memory::forget),
+        get("/v1/messages/{id}", Member, "Where a message of the caller stands; `last` for the newest", chat::message),
+        get("/v1/messages/{id}/events", Member, "Each stage of a message as it comes", chat::events),
+        get("/v1/messages/{id}/why", Member, "What became of a message, and why", chat::why),
+        get("/v1/audit/head", Admin, "The head of the ledger, signed", audit::head),
+        post("/v1/audit/rotate", Admin, "Begin a new chain of the ledger", audit::rotate),
+        post("/v1/panic", Admin, "End every agent's processes; nothing begins until resume", stops::panic),
+        post("/v1/resume", Admin, "Let everything go on after a panic", stops::resume),
+        get("/v1/sessions", Admin, "Every session", sessions::list),
+        get("/v1/sessions/{id}", Admin, "One session, and what the kernel says about it", sessions::show),
+        delete("/v1/sessions/{id}", Admin, "Remove a session and erase what it holds", sessions::remove),
+        get("/v1/sessions/{id}/transcript", Member, "What a session holds, as the host knows it", transcript::show),
+        post("/v1/sessions/{id}/cancel", Member, "End the turn that is open; a member only their own", stops::cancel),
+        post("/v1/sessions/{id}/stop", Admin, "Put a session to sleep", sessions::stop),
+        post("/v1/sessions/{id}/release", Admin, "Let a parked or quarantined session go on", sessions::release),
+        post("/v1/sessions/{id}/prove", Admin, "Try every way out of a session's jail", sessions::prove),
+        get("/v1/people", Owner, "Every person with identities and tokens", people::list),
+        post("/v1/people", Owner, "Add a person", people::add),
+        get("/v1/people/{person}", Owner, "One person, by name or id", people::show),
+        post("/v1/people/{person}/role", Owner, "Set what a person may do", people::set_role),
+        post("/v1/people/{person}/identities", Owner, "Link an identity to a person", people::link),
+        delete("/v1/people/{person}/identities/{identity}", Owner, "Take an identity from a person", people::unlink),
+        get("/v1/tokens", Member, "The caller's tokens; to an owner, everybody's", tokens::list),
+        post("/v1/tokens", Owner, "Make a token for a person", tokens::create),
+        delete("/v1/tokens/{id}", Member, "End a token for good: one's own, or as an owner anybody's", tokens::revoke),
+        post(
+            "/v1/tokens/{id}/rotate",
+            Member,
+            "Replace a token by a fresh one; `current` for the caller's",
+            tokens::rotate,
+        ),
+        get("/openapi.json", Member, "This document", openapi::document),
+    ]
 }
 
 impl Api {
     /// An API over a pipeline; `stop` is set when somebody asks the daemon to stop.
     pub fn new(pipeline: Pipeline, about: About, stop: watch::Sender<bool>) -> Self {
-        Self { pipeline, about: Arc::new(about), stop, refused: Arc::default() }
+        let refusals = refusals::Refusals::new(pipeline.core().state.clone());
+        let (tokens, failures, expiry) = (auth::Tokens::default(), Arc::default(), Arc::default());
+        let rotating = Arc::default();
+        Self { pipeline, about: Arc::new(about), stop, tokens, failures, refusals, expiry, rotating }
     }
 
-    /// Puts into the ledger that somebody was not let in; once in a while, so that nobody fills it by knocking.
-    async fn note_refusal(&self) {
-        {
-            let mut last = self.refused.lock().expect("no holder panics");
-            if last.is_some_and(|last| last.elapsed() < REFUSAL_NOTED_EVERY) {
-                return;
-            }
-            *last = Some(Instant::now());
-        }
-        tracing::warn!("a request to the API was refused");
-        let note = self.pipeline.core().state.write(|tx| Entry::retract("api.refused").append(tx));
-        if let Err(error) = note.await {
-            tracing::error!(%error, "a refusal was not noted");
-        }
+    /// The record.
+    fn state(&self) -> &State {
+        &self.pipeline.core().state
     }
 
-    /// Serves until `stopped` says so; open requests are answered first.
+    /// To be called once a change of people or tokens is committed: the next request is judged by it.
+    fn people_changed(&self) {
+        self.tokens.forget();
+        self.expiry.notify_one();
+    }
+
+    /// Serves the unix socket, and the port if there is one, until `stopped` says so; open requests are answered first.
     ///
     /// # Errors
-    /// When the socket breaks.
-    pub async fn serve(self, listener: UnixListener, mut stopped: watch::Receiver<bool>) -> std::io::Result<()> {
-        let routes = Router::new()
-            .route("/v1/status", get(status::status))
-            .route("/v1/stop", post(status::stop))
-            .route("/v1/agents", get(agents::list).post(agents::create))
-            .route("/v1/agents/{agent}", get(agents::show).delete(agents::remove))
-            .route("/v1/agents/{agent}/mode", post(agents::set_mode))
-            .route("/v1/agents/{agent}/messages", post(chat::send))
-            .route("/v1/agents/{agent}/history", get(chat::history))
-            .route("/v1/messages/{id}", get(chat::message))
-            .route("/v1/messages/{id}/events", get(chat::events))
-            .route("/v1/messages/{id}/why", get(chat::why))
-            .route("/v1/sessions", get(sessions::list))
-            .route("/v1/sessions/{id}", get(sessions::show).delete(sessions::remove))
-            .route("/v1/sessions/{id}/stop", post(sessions::stop))
-            .route("/v1/sessions/{id}/release", post(sessions::release))
-            .route("/v1/sessions/{id}/prove", post(sessions::prove))
+    /// When a socket breaks.
+    pub async fn serve(
+        self,
+        listener: UnixListener,
+        port: Option<Port>,
+        stopped: watch::Receiver<bool>,
+    ) -> std::io::Result<()> {
+        let refusals = self.refusals.clone();
+        let expiring = tokio::spawn(tokens::expire_in_time(self.clone()));
+        let places = port.as_ref().map(Port::places);
+        let withdrawing = places.map(|places| tokio::spawn(tokens::withdraw_in_time(self.clone(), places)));
+        let app = self.app();
+        let ended = || {
+            let mut stopped = stopped.clone();
+            async move {
+                // An error means that nobody can ask us to stop any more: then we stop.
+                let _ = stopped.wait_for(|stop| *stop).await;
+            }
+        };
+        let unix = app.clone().into_make_service_with_connect_info::<auth::Peer>();
+        let unix = axum::serve(listener, unix).with_graceful_shutdown(ended()).into_future();
+        let served = match port {
+            None => unix.await,
+            Some(port) => {
+                let loopback = app.into_make_service_with_connect_info::<auth::Peer>();
+                let loopback = axum::serve(port, loopback).with_graceful_shutdown(ended()).into_future();
+                tokio::try_join!(unix, loopback).map(drop)
+            }
+        };
+        expiring.abort();
+        withdrawing.inspect(tokio::task::JoinHandle::abort);
+        refusals.flush().await;
+        served
+    }
+
+    fn app(self) -> Router {
+        routes::router(routes())
             .fallback(|| async { Answer::from(Refusal::operator("not_found", "there is no such path in the API")) })
+            .method_not_allowed_fallback(|| async {
+                Answer::from(Refusal::operator("method_not_allowed", "this path does not take that method"))
+            })
             .layer(axum::middleware::from_fn_with_state(self.clone(), auth::require))
             .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
-            .with_state(self);
-        let service = routes.into_make_service_with_connect_info::<auth::Peer>();
-        let ended = async move {
-            // An error means that nobody can ask us to stop any more: then we stop.
-            let _ = stopped.wait_for(|stop| *stop).await;
-        };
-        axum::serve(listener, service).with_graceful_shutdown(ended).await
+            .with_state(self)
     }
 }
 
@@ -128,39 +210,74 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
 }
 
 /// An answer that says no.
-pub struct Answer(StatusCode, Failure);
+pub struct Answer {
+    status: StatusCode,
+    failure: Failure,
+    /// Its word for the ledger, if it goes there.
+    noted: Option<&'static str>,
+}
+
+impl Answer {
+    /// A refusal that stands in the ledger, at a bounded rate however often it is asked for.
+    fn noted(refusal: Refusal) -> Self {
+        let noted = Some(refusal.code);
+        Self { noted, ..Self::from(refusal) }
+    }
+
+    /// The host broke down: the log has the cause, the caller a sentence.
+    fn broken(error: &dyn std::fmt::Display) -> Self {
+        tracing::error!(%error, "a request failed");
+        let failure = Failure::new("internal", format!("the host failed: {error}"), "`ironctl logs` has more");
+        Self { status: StatusCode::INTERNAL_SERVER_ERROR, failure, noted: None }
+    }
+}
 
 impl From<Refusal> for Answer {
     fn from(refusal: Refusal) -> Self {
         let status = match (refusal.fault, refusal.code) {
+            (_, "token_missing" | "token_malformed" | "token_invalid" | "token_expired" | "token_revoked") => {
+                StatusCode::UNAUTHORIZED
+            }
+            (_, "peer_user" | "peer_namespace" | "host_foreign" | "origin_foreign") => StatusCode::FORBIDDEN,
+            (_, "forbidden" | "role_too_low" | "identity_not_yours" | "token_not_yours") => StatusCode::FORBIDDEN,
+            (_, "too_many_failures") => StatusCode::TOO_MANY_REQUESTS,
+            (_, "method_not_allowed") => StatusCode::METHOD_NOT_ALLOWED,
             (_, code) if code.ends_with("_unknown") || code == "not_found" => StatusCode::NOT_FOUND,
-            (_, "unauthorized") => StatusCode::UNAUTHORIZED,
-            (_, "forbidden") => StatusCode::FORBIDDEN,
             (_, code) if code.ends_with("_exists") || code.ends_with("_in_use") => StatusCode::CONFLICT,
             (Fault::Host, _) => StatusCode::SERVICE_UNAVAILABLE,
             (Fault::Operator | Fault::Sender | Fault::Sandbox, _) => StatusCode::BAD_REQUEST,
         };
-        Self(status, Failure::new(refusal.code, refusal.message, refusal.hint))
+        Self { status, failure: Failure::new(refusal.code, refusal.message, refusal.hint), noted: None }
     }
 }
 
-/// Breakdowns: the log has the cause, the caller a sentence.
 macro_rules! breakdown {
     ($($error:ty),+) => {
         $(impl From<$error> for Answer {
             fn from(error: $error) -> Self {
-                tracing::error!(%error, "a request failed");
-                let failure = Failure::new("internal", format!("the host failed: {error}"), "`ironctl logs` has more");
-                Self(StatusCode::INTERNAL_SERVER_ERROR, failure)
+                Self::broken(&error)
             }
         })+
     };
 }
-breakdown!(crate::pipeline::Error, crate::state::Error, crate::items::BodyError);
+breakdown!(
+    crate::pipeline::Error,
+    crate::state::Error,
+    crate::items::BodyError,
+    crate::custody::Error,
+    crate::home::Error
+);
 
 impl IntoResponse for Answer {
     fn into_response(self) -> Response {
-        (self.0, axum::Json(self.1)).into_response()
+        let mut response = (self.status, axum::Json(self.failure)).into_response();
+        if let Some(code) = self.noted {
+            response.extensions_mut().insert(auth::Noted(code));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
     }
 }
 

@@ -1,14 +1,24 @@
-//! Looks at the ledger of a home, whether or not a host runs there.
+//! Looks at the ledger of a home, whether or not a host runs there, or at one that was exported.
 //!
-//! Reads only; needs the master key because the ledger lies in the encrypted state. Next: `ledger::chain`.
+//! Reads only; the live chain needs the master key because it lies in the encrypted state, archives and exports need none.
+//! Next: `ledger::check`.
 
 use crate::config;
-use crate::custody::{self, MasterKey};
+use crate::custody::{MasterKey, Source};
 use crate::home::{self, Home};
-use crate::ledger::chain;
+use crate::ledger::check::{self, Bad, Class, Whole};
+use crate::ledger::head::{self, Kept, Position, Signer};
+use crate::ledger::line::{self, Line, Parts};
+use crate::ledger::sink::Sink;
+use crate::ledger::{archive, chain};
+use crate::rotation;
 use crate::state;
-use ironclaw_contract::operator::LedgerLine;
-use std::path::Path;
+use ironclaw_contract::operator::{LedgerHead, LedgerLine, LedgerWhole};
+use rusqlite::Connection;
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Why a ledger could not be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -21,44 +31,273 @@ pub enum Error {
     Config(#[from] config::Error),
     /// Its master key.
     #[error(transparent)]
-    Key(#[from] custody::Error),
-    /// The state, or a broken chain.
+    Key(#[from] rotation::Error),
+    /// The key that signs heads.
     #[error(transparent)]
-    Chain(#[from] chain::Error),
+    Head(#[from] head::Error),
+    /// The state.
+    #[error(transparent)]
+    State(#[from] state::Error),
+    /// The ledger is not whole.
+    #[error(transparent)]
+    Bad(#[from] Bad),
+    /// A file.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
 }
 
-impl From<state::Error> for Error {
-    fn from(error: state::Error) -> Self {
-        Self::Chain(error.into())
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::State(error.into())
     }
 }
 
-fn open(path: &Path) -> Result<rusqlite::Connection, Error> {
+impl From<chain::Error> for Error {
+    fn from(error: chain::Error) -> Self {
+        match error {
+            chain::Error::Bad(bad) => Self::Bad(bad),
+            chain::Error::State(error) => Self::State(error),
+        }
+    }
+}
+
+fn fault(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Io { path, source }
+}
+
+fn checked(path: &Path) -> impl FnOnce(check::Error) -> Error {
+    let path = path.to_owned();
+    move |error| match error {
+        check::Error::Bad(bad) => Error::Bad(bad),
+        check::Error::Io(source) => Error::Io { path, source },
+    }
+}
+
+/// A home whose ledger can be read.
+struct Opened {
+    home: Home,
+    db: Connection,
+    master: MasterKey,
+    sink: Sink,
+}
+
+impl Opened {
+    /// A second connection to the state, for a reader beside; without it, reading only takes longer.
+    fn another(&self) -> Option<Connection> {
+        let db = state::open_to_look(&self.home.state_db(), &self.master.state_key()).ok()?;
+        db.execute_batch("BEGIN").ok()?;
+        Some(db)
+    }
+}
+
+fn open(path: &Path) -> Result<Opened, Error> {
     let home = Home::open(path)?;
     let (config, _) = config::load(&home)?;
-    let master = MasterKey::load(&home, &config.keys)?;
-    Ok(state::open_to_look(&home.state_db(), &master.state_key())?)
+    let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
+    let master = rotation::key(&home, &config.keys)?;
+    let db = state::open_to_look(&home.state_db(), &master.state_key())
+        .map_err(|error| rotation::explain(&home, &Source::of(&home, &config.keys), &master, error))?;
+    // One snapshot: a host may rotate meanwhile.
+    db.execute_batch("BEGIN")?;
+    Ok(Opened { home, db, master, sink })
 }
 
-/// Verifies the ledger of the home at `path`; returns how many entries it has.
-pub fn verify(path: &Path) -> Result<u64, Error> {
-    Ok(chain::verify(&open(path)?)?)
+/// What a verification is beside the ledger itself.
+#[derive(Debug, Default)]
+pub struct Beside<'a> {
+    /// A directory of heads that were kept outside.
+    pub heads: Option<&'a Path>,
+    /// The public key that the ledger must name, 64 hex characters.
+    pub key: Option<&'a str>,
 }
 
-/// Gives every entry of the ledger of the home at `path`, in order.
-pub fn export(path: &Path, each: impl FnMut(LedgerLine) -> Result<(), Error>) -> Result<(), Error> {
-    chain::walk(&open(path)?, 0, each)
+impl Beside<'_> {
+    fn read(&self) -> Result<Vec<Kept>, Error> {
+        self.heads.map_or_else(|| Ok(Vec::new()), |path| head::all(path).map_err(fault(path)))
+    }
+
+    fn judge(&self, whole: &Whole, kept: &[Kept], mut remarks: Vec<String>) -> Result<LedgerWhole, Error> {
+        if let Some(key) = self.key.filter(|key| !whole.keys.iter().any(|named| named == key)) {
+            return Err(Bad::at(0, Class::Rewritten, format!("the ledger does not name the key {key}")).into());
+        }
+        let (heads, remark) = whole.compare(kept)?;
+        remarks.extend(remark);
+        Ok(LedgerWhole {
+            ok: true,
+            entries: whole.next,
+            chains: whole.chains,
+            heads,
+            ledger: whole.ledger.clone(),
+            key: whole.keys.last().cloned(),
+            remarks,
+        })
+    }
 }
 
-/// The last `count` entries.
+/// Verifies the ledger of the home at `path`: every archive, the live chain, the ties between them, and the heads kept
+/// outside, by default in the directory of the settings.
+pub fn verify(path: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Error> {
+    let opened = open(path)?;
+    let Opened { home, db, sink, .. } = &opened;
+    let usual = sink.directory().filter(|path| path.is_dir());
+    let beside = Beside { heads: beside.heads.or(usual), key: beside.key };
+    let kept = beside.read()?;
+    let wanted = check::wanted(&kept);
+    // A host may rotate meanwhile: what lies there before the snapshot is judged by it, what comes later is not.
+    let before = archive::firsts(home).map_err(fault(&home.ledger()))?;
+    // Where there is nothing, every archive comes before it.
+    let live_first = chain::first(db)?.unwrap_or(u64::MAX);
+    let firsts = archive::firsts(home).map_err(fault(&home.ledger()))?;
+    let mut whole = Whole::default();
+    let sealed: Vec<u64> = firsts.iter().copied().filter(|first| *first < live_first).collect();
+    for (first, chain) in sealed.iter().zip(archives(home, &sealed, &wanted)) {
+        let chain = match chain {
+            Ok(chain) => chain,
+            Err(check::Error::Bad(bad)) if whole.next != *first => {
+                // A hole in front of it says more than what follows from it.
+                return Err(missing(&whole, *first, home).unwrap_or(bad).into());
+            }
+            Err(error) => return Err(checked(&archive::path(home, *first))(error)),
+        };
+        if let Some(bad) = missing(&whole, chain.first, home) {
+            return Err(bad.into());
+        }
+        whole.join(chain)?;
+    }
+    if live_first == u64::MAX {
+        let why = "the record holds no entry, not even a genesis";
+        return Err(Bad::at(whole.next, Class::Truncated, why).into());
+    }
+    if let Some(bad) = missing(&whole, live_first, home) {
+        return Err(bad.into());
+    }
+    let live = chain::check(db, opened.another(), &wanted)?;
+    let mut remarks = Vec::new();
+    if let Some(later) = before.iter().find(|first| **first > live_first) {
+        let name = archive::path(home, *later).display().to_string();
+        let why =
+            format!("{name} begins at {later}, and the record ends at {}: it is older than its archives", live.last);
+        return Err(Bad::at(live.last + 1, Class::Truncated, why).into());
+    }
+    if before.contains(&live_first) {
+        let hash =
+            |seq: u64| db.query_row("SELECT hash FROM ledger WHERE seq = ?1", [seq as i64], |row| row.get(0)).ok();
+        remarks.push(archive::leftover(home, &live, hash).map_err(checked(&archive::path(home, live_first)))?);
+    }
+    whole.join(live)?;
+    beside.judge(&whole, &kept, remarks)
+}
+
+/// The chain between what was joined and `first`, if one is missing.
+fn missing(whole: &Whole, first: u64, home: &Home) -> Option<Bad> {
+    (whole.next < first).then(|| {
+        let name = archive::path(home, whole.next).display().to_string();
+        Bad::at(
+            whole.next,
+            Class::Missing,
+            format!("entries {} to {} are missing: there is no {name}", whole.next, first - 1),
+        )
+    })
+}
+
+/// Checks archives beside each other, as each chain can be checked by itself; in their order.
+fn archives(home: &Home, firsts: &[u64], wanted: &BTreeSet<u64>) -> Vec<Result<check::Chain, check::Error>> {
+    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(firsts.len().max(1));
+    let next = AtomicUsize::new(0);
+    let mut results: Vec<(usize, Result<check::Chain, check::Error>)> = std::thread::scope(|scope| {
+        let work = || {
+            let mut done = Vec::new();
+            while let Some((at, first)) =
+                Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, firsts.get(at)?)))
+            {
+                done.push((at, archive::check(home, *first, wanted)));
+            }
+            done
+        };
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("checking does not panic")).collect()
+    });
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Verifies an export; `-` is standard input.
+pub fn verify_file(file: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Error> {
+    let kept = beside.read()?;
+    let wanted = check::wanted(&kept);
+    let whole = if file == Path::new("-") {
+        check::export(io::stdin().lock(), &wanted)
+    } else {
+        let input = std::fs::File::open(file).map_err(fault(file))?;
+        check::export(io::BufReader::with_capacity(1024 * 1024, input), &wanted)
+    };
+    beside.judge(&whole.map_err(checked(file))?, &kept, Vec::new())
+}
+
+/// Writes the ledger of the home at `path`: the archives as they are, the live chain, and a head signed now.
+pub fn export(path: &Path, out: &mut impl Write) -> Result<(), Error> {
+    let opened = open(path)?;
+    let Opened { home, db, .. } = &opened;
+    let live = chain::first(db)?.unwrap_or(u64::MAX);
+    for first in archive::firsts(home).map_err(fault(&home.ledger()))?.into_iter().filter(|first| *first < live) {
+        let archive = archive::path(home, first);
+        let mut input = archive::open(home, first).map_err(fault(&archive))?;
+        io::copy(&mut input, out).map_err(fault(&archive))?;
+    }
+    let mut text = String::new();
+    chain::walk(db, 0, |parts| {
+        text.clear();
+        line::write(&mut text, parts);
+        out.write_all(text.as_bytes()).map_err(fault(Path::new("the export")))
+    })?;
+    text.clear();
+    line::write_head(&mut text, &signed(&opened)?);
+    out.write_all(text.as_bytes()).map_err(fault(Path::new("the export")))
+}
+
+/// Signs where the ledger of the home at `path` stands, and says where heads are kept.
+pub fn head(path: &Path) -> Result<LedgerHead, Error> {
+    let opened = open(path)?;
+    let head = signed(&opened)?;
+    let kept = opened.sink.look(&head.ledger);
+    Ok(LedgerHead { head, kept })
+}
+
+fn signed(opened: &Opened) -> Result<ironclaw_contract::operator::SignedHead, Error> {
+    let signer = Signer::load(&opened.db, &opened.master.wrapping_key())?;
+    let now = jiff::Timestamp::now().as_millisecond();
+    Ok(signer.sign(Position::read(&opened.db)?, now))
+}
+
+/// The last `count` entries, also those that lie in archives.
 pub fn tail(path: &Path, count: u64) -> Result<Vec<LedgerLine>, Error> {
-    let db = open(path)?;
-    let entries: i64 = db
-        .query_row("SELECT coalesce(max(seq) + 1, 0) FROM ledger", [], |row| row.get(0))
-        .map_err(state::Error::from)?;
+    let Opened { home, db, .. } = open(path)?;
+    let next: i64 = db.query_row("SELECT coalesce(max(seq) + 1, 0) FROM ledger", [], |row| row.get(0))?;
+    let from = (next as u64).saturating_sub(count);
+    let live = chain::first(&db)?.unwrap_or(u64::MAX);
     let mut lines = Vec::new();
-    chain::walk(&db, (entries as u64).saturating_sub(count), |line| {
-        lines.push(line);
+    if from < live {
+        let firsts = archive::firsts(&home).map_err(fault(&home.ledger()))?;
+        let begin = firsts.iter().copied().filter(|first| *first <= from).max().unwrap_or(0);
+        for first in firsts.into_iter().filter(|first| (begin..live).contains(first)) {
+            let path = archive::path(&home, first);
+            for text in archive::open(&home, first).map_err(fault(&path))?.lines() {
+                let text = text.map_err(fault(&path))?;
+                match line::parse(&text) {
+                    Some(Line::Entry(parts)) if parts.seq >= from => lines.push(chain::view(parts)),
+                    _ => {}
+                }
+            }
+        }
+    }
+    chain::walk(&db, from, |parts: Parts<'_>| {
+        lines.push(chain::view(parts));
         Ok::<_, Error>(())
     })?;
     Ok(lines)

@@ -4,6 +4,8 @@
 
 pub mod loopback;
 
+use ironclaw_contract::ids::PersonId;
+
 /// One message as a channel received it. What it says of itself proves nothing.
 #[derive(Debug, Clone)]
 pub struct Received {
@@ -15,6 +17,9 @@ pub struct Received {
     pub thread_id: String,
     /// The sender's id on the channel, whole and opaque.
     pub sender: String,
+    /// The person whom the channel itself knows to be speaking, where it does (the loopback: whose token it is). An identity of
+    /// anybody else is refused.
+    pub speaker: Option<PersonId>,
     /// The platform's own id of the event; the same one again is the same message.
     pub event_id: Option<String>,
     /// Which agent it is for, by name or id.

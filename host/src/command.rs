@@ -3,9 +3,9 @@
 //! `run` forks the launcher before it starts a thread or reads a key. Next: `daemon`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use crate::{audit, config, daemon, home, launcher, preflight, reader};
+use crate::{audit, config, daemon, failpoint, home, jail, launcher, preflight, reader, rotation};
 use clap::{Parser, Subcommand};
-use ironclaw_contract::operator::{Failure, exit};
+use ironclaw_contract::operator::{Failure, LedgerHead, exit};
 use std::error::Error;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,9 @@ enum Command {
     Init(At),
     /// Say whether this machine can hold an agent, and what to do where it cannot
     Preflight {
+        /// A home, whose settings say which uids jails get from root
+        #[arg(long)]
+        home: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -44,6 +47,9 @@ enum Command {
     /// Look at the settings
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Replace keys, while no host runs
+    #[command(subcommand)]
+    Key(Key),
     /// Print the contract's fingerprint
     Fingerprint,
 }
@@ -60,10 +66,30 @@ struct At {
 
 #[derive(Subcommand)]
 enum Audit {
-    /// Verify the chain: `ok N entries`, or `bad seq K: why`
-    Verify(At),
-    /// Print every entry, one JSON object a line
+    /// Verify every chain and the heads kept outside: `ok N entries`, or `bad seq K: why`
+    Verify {
+        /// The home
+        #[arg(long, required_unless_present = "file")]
+        home: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Verify this export instead of a home; `-` is standard input
+        #[arg(long, value_name = "FILE", conflicts_with = "home")]
+        file: Option<PathBuf>,
+        /// Compare with the heads in this directory
+        #[arg(long, value_name = "DIR")]
+        heads: Option<PathBuf>,
+        /// The public key that the ledger must name, 64 hex characters
+        #[arg(long, value_name = "HEX")]
+        key: Option<String>,
+    },
+    /// Print every entry, one JSON object a line, and signed heads where chains end
     Export(At),
+    /// Print the signed head of the ledger as it is now
+    Head(At),
+    /// Close the chain and begin the next; only where no host runs
+    Rotate(At),
     /// Print the last entries
     Tail {
         #[command(flatten)]
@@ -71,6 +97,21 @@ enum Audit {
         /// How many
         #[arg(short = 'n', default_value_t = 20)]
         count: u64,
+    },
+}
+
+#[derive(Subcommand)]
+enum Key {
+    /// Bring everything under a fresh master key
+    RotateMaster {
+        #[command(flatten)]
+        at: At,
+        /// Where the fresh key goes, if the home does not keep it itself
+        #[arg(long, value_name = "FILE")]
+        to: Option<PathBuf>,
+        /// Where a copy of the old key goes
+        #[arg(long, value_name = "FILE")]
+        keep_old: Option<PathBuf>,
     },
 }
 
@@ -87,18 +128,26 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let json = match &arguments.command {
         Command::Run(at) | Command::Init(at) | Command::Config(ConfigCommand::Check(at)) => at.json,
-        Command::Audit(Audit::Verify(at) | Audit::Export(at) | Audit::Tail { at, .. }) => at.json,
+        Command::Audit(Audit::Export(at) | Audit::Head(at) | Audit::Rotate(at) | Audit::Tail { at, .. }) => at.json,
+        Command::Audit(Audit::Verify { json, .. }) => *json,
         Command::Preflight { json, .. } => *json,
+        Command::Key(Key::RotateMaster { at, .. }) => at.json,
         Command::Fingerprint => false,
     };
     let done = match arguments.command {
         Command::Run(at) => run(&at.home),
         Command::Init(at) => init(&at),
-        Command::Preflight { json, proc_sys } => check_machine(&proc_sys, json),
-        Command::Audit(Audit::Verify(at)) => verify(&at),
+        Command::Preflight { home, json, proc_sys } => check_machine(&proc_sys, home.as_deref(), json),
+        Command::Audit(Audit::Verify { home, json, file, heads, key }) => {
+            let beside = audit::Beside { heads: heads.as_deref(), key: key.as_deref() };
+            verify(home.as_deref(), file.as_deref(), &beside, json)
+        }
+        Command::Audit(Audit::Head(at)) => head(&at),
+        Command::Audit(Audit::Rotate(at)) => rotate(&at),
         Command::Audit(Audit::Export(at)) => export(&at.home),
         Command::Audit(Audit::Tail { at, count }) => tail(&at, count),
         Command::Config(ConfigCommand::Check(at)) => check_config(&at),
+        Command::Key(Key::RotateMaster { at, to, keep_old }) => rotate_master(&at, to, keep_old),
         Command::Fingerprint => say(&ironclaw_contract::seam::fingerprint()),
     };
     done.unwrap_or_else(|error| {
@@ -137,18 +186,34 @@ fn fail(error: &(dyn Error + 'static), json: bool) {
 }
 
 fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
-    let not_initialised = |error: Option<&home::Error>| matches!(error, Some(home::Error::NotInitialised(_)));
-    let direct = not_initialised(error.downcast_ref());
-    let inside = match error.downcast_ref::<daemon::Error>() {
-        Some(daemon::Error::Home(error)) => not_initialised(Some(error)),
-        _ => matches!(error.downcast_ref::<audit::Error>(), Some(audit::Error::Home(home::Error::NotInitialised(_)))),
+    let of_home = |error: &home::Error| match error {
+        home::Error::NotInitialised(_) => "set it up with `ironctl init`",
+        home::Error::Running(_) => "stop it first: `ironctl down`",
+        home::Error::Permissions { .. } | home::Error::Io { .. } => "",
     };
-    if direct || inside { "set it up with `ironctl init`" } else { "" }
+    let of_rotation = |error: &rotation::Error| match error {
+        rotation::Error::Home(error) => of_home(error),
+        rotation::Error::Replaced { .. } => "use the newer key; this one opens only copies from before",
+        _ => "",
+    };
+    if let Some(error) = error.downcast_ref() {
+        return of_home(error);
+    }
+    if let Some(error) = error.downcast_ref() {
+        return of_rotation(error);
+    }
+    match (error.downcast_ref::<daemon::Error>(), error.downcast_ref::<audit::Error>()) {
+        (Some(daemon::Error::Home(error)), _) | (_, Some(audit::Error::Home(error))) => of_home(error),
+        (Some(daemon::Error::Rotation(error)), _) | (_, Some(audit::Error::Key(error))) => of_rotation(error),
+        _ => "",
+    }
 }
 
 fn run(path: &Path) -> Done {
     // A core dump would hold keys; children inherit the limit.
-    nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0)?;
+    if failpoint::lowered().as_deref() != Some(jail::Wall::CoreLimit.name()) {
+        nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0)?;
+    }
     let launcher = launcher::fork(launcher::Entries { reader: reader::main })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(daemon::run(path, launcher))?;
@@ -166,8 +231,11 @@ fn init(at: &At) -> Done {
     }
 }
 
-fn check_machine(proc_sys: &Path, json: bool) -> Done {
-    let preflight = preflight::run(proc_sys);
+fn check_machine(proc_sys: &Path, home: Option<&Path>, json: bool) -> Done {
+    // A home that is not set up, or settings that cannot be read, are for `init` and `config check` to complain about.
+    let settings = home.and_then(|home| home::Home::open(home).ok()).and_then(|home| config::load(&home).ok());
+    let first_id = settings.map_or(jail::FIRST_HOST_ID, |(settings, _)| settings.jail.uid_base);
+    let preflight = preflight::run(proc_sys, first_id);
     if json {
         say(&serde_json::to_string(&preflight)?)?;
     } else {
@@ -181,14 +249,30 @@ fn check_machine(proc_sys: &Path, json: bool) -> Done {
     Ok(ExitCode::from(if preflight.ok { exit::DONE } else { exit::FAILED }))
 }
 
-fn verify(at: &At) -> Done {
-    match audit::verify(&at.home) {
-        Ok(entries) if at.json => say(&serde_json::json!({ "ok": true, "entries": entries }).to_string()),
-        Ok(entries) => say(&format!("ok {entries} entries")),
-        Err(audit::Error::Chain(crate::ledger::chain::Error::Broken(broken))) => {
-            match at.json {
-                true => say(&serde_json::json!({ "ok": false, "seq": broken.seq, "why": broken.why }).to_string())?,
-                false => say(&broken.to_string())?,
+fn verify(home: Option<&Path>, file: Option<&Path>, beside: &audit::Beside<'_>, json: bool) -> Done {
+    let found = match (file, home) {
+        (Some(file), _) => audit::verify_file(file, beside),
+        (None, Some(home)) => audit::verify(home, beside),
+        (None, None) => unreachable!("clap asks for one of them"),
+    };
+    match found {
+        Ok(whole) if json => say(&serde_json::to_string(&whole)?),
+        Ok(whole) => {
+            say(&format!("ok {} entries", whole.entries))?;
+            say(&format!("   chains {}, outside heads {}", whole.chains, whole.heads))?;
+            say(&format!("   ledger {}", whole.ledger))?;
+            if let Some(key) = &whole.key {
+                say(&format!("   key    {key}"))?;
+            }
+            for remark in &whole.remarks {
+                say(&format!("   note: {remark}"))?;
+            }
+            Ok(ExitCode::from(exit::DONE))
+        }
+        Err(audit::Error::Bad(bad)) => {
+            match json {
+                true => say(&serde_json::to_string(&bad.view())?)?,
+                false => say(&bad.to_string())?,
             };
             Ok(ExitCode::from(exit::FAILED))
         }
@@ -196,20 +280,33 @@ fn verify(at: &At) -> Done {
     }
 }
 
-fn export(path: &Path) -> Done {
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let mut broken_pipe = None;
-    audit::export(path, |line| {
-        let text = serde_json::to_string(&line).expect("a ledger line is plain data");
-        if let Err(error) = writeln!(out, "{text}") {
-            broken_pipe.get_or_insert(error);
-        }
-        Ok(())
-    })?;
-    match broken_pipe.or_else(|| out.flush().err()) {
-        Some(error) => Err(error.into()),
-        None => Ok(ExitCode::from(exit::DONE)),
+fn head(at: &At) -> Done {
+    let LedgerHead { head, kept } = audit::head(&at.home)?;
+    if at.json {
+        return say(&serde_json::to_string(&LedgerHead { head, kept })?);
     }
+    say(&serde_json::to_string(&head)?)?;
+    match (kept.trouble, kept.directory) {
+        (Some(trouble), _) => eprintln!("warning: {trouble}"),
+        (None, Some(directory)) => eprintln!("heads are kept in {directory}"),
+        (None, None) => {}
+    }
+    Ok(ExitCode::from(exit::DONE))
+}
+
+fn rotate(at: &At) -> Done {
+    let rotated = daemon::rotate(&at.home)?;
+    match at.json {
+        true => say(&serde_json::to_string(&rotated)?),
+        false => say(&format!("entries {} to {} are in {} now", rotated.first, rotated.last, rotated.archive)),
+    }
+}
+
+fn export(path: &Path) -> Done {
+    let mut out = std::io::BufWriter::with_capacity(256 * 1024, std::io::stdout().lock());
+    audit::export(path, &mut out)?;
+    out.flush()?;
+    Ok(ExitCode::from(exit::DONE))
 }
 
 fn tail(at: &At, count: u64) -> Done {
@@ -220,6 +317,25 @@ fn tail(at: &At, count: u64) -> Done {
         } else {
             say(&format!("{:>6}  {:<8}  {}", line.seq, line.kind, line.canonical))?;
         }
+    }
+    Ok(ExitCode::from(exit::DONE))
+}
+
+fn rotate_master(at: &At, to: Option<PathBuf>, keep_old: Option<PathBuf>) -> Done {
+    let home = home::Home::open(&at.home)?;
+    let (config, _) = config::load(&home)?;
+    let rotated = rotation::rotate(&at.home, &config.keys, to, keep_old)?;
+    if at.json {
+        return say(&serde_json::to_string(&rotated)?);
+    }
+    say(&format!("the record is under a fresh master key, fingerprint {}", rotated.fingerprint))?;
+    say(&format!("{} holds it", rotated.key_file.display()))?;
+    match &rotated.old_key_file {
+        Some(file) => say(&format!("the old one, {}, is kept in {}", rotated.replaced, file.display()))?,
+        None => say(&format!("the old one, {}, opens only what was copied before now", rotated.replaced))?,
+    };
+    for todo in &rotated.todo {
+        say(&format!("now: {todo}"))?;
     }
     Ok(ExitCode::from(exit::DONE))
 }

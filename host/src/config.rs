@@ -3,6 +3,7 @@
 //! Owns no setting itself beyond the file: each table is its module's `Config`. An unknown key is refused with the nearest known one. Next: `daemon`.
 
 use crate::home::Home;
+use crate::session::AWAKE_MAX;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,8 @@ pub struct Config {
     pub session: crate::session::Config,
     /// `[turn]`
     pub turn: crate::turn::Config,
+    /// `[items]`
+    pub items: crate::items::Config,
     /// `[jail]`
     pub jail: JailConfig,
     /// `[model]`
@@ -24,6 +27,8 @@ pub struct Config {
     pub api: crate::api::Config,
     /// `[keys]`
     pub keys: crate::custody::Config,
+    /// `[ledger]`
+    pub ledger: crate::ledger::Config,
 }
 
 /// `[jail]`: who an agent runs as when the host was started as root.
@@ -53,6 +58,8 @@ pub const TEMPLATE: &str = "\
 
 [session]
 # idle_seconds = 300        # an idle agent's process ends after this long
+# awake_max = 0             # agents' processes at once; 0: as many as this machine can bear
+# awake_per_agent_max = 0   # the same for one agent; 0: half of them
 # launch_attempts_max = 5   # failed launches in a row before a session is parked
 # backoff_ms = 200          # wait after the first failed launch; twice as long after each further one
 
@@ -63,6 +70,11 @@ pub const TEMPLATE: &str = "\
 # result_bytes_max = 4194304      # bytes of all results in one turn
 # context_bytes_max = 524288      # bytes of what one request to the model may name
 
+[items]
+# session_items_max = 20000       # messages, outputs and results of one session; the oldest go first
+# session_bytes_max = 268435456   # bytes of all of them
+# keep_days = 0             # those older than this are dropped; 0 keeps them
+
 [jail]
 # uid_base = 1879048192     # started as root: each session gets a uid of its own from here on
 # uid_count = 65536
@@ -72,6 +84,12 @@ pub const TEMPLATE: &str = "\
 
 [api]
 # socket = \"/run/user/1000/ironclaw/api.sock\"   # default: a private runtime directory
+
+[ledger]
+# rotate_entries = 10000    # a chain of so many entries is put into a file of ledger/, and the next one begins
+# rotate_days = 30          # so is one that is so old
+# head_every_entries = 1000 # so often a signed head is kept outside of the home, and at each stop
+# heads = \"/path/dir\"      # where; default: below ironclaw/heads in the XDG data directory
 
 [keys]
 # master_key_file = \"/path/to/master.key\"       # default: master.key in the home, or the systemd credential ironclaw-master-key
@@ -107,7 +125,11 @@ pub fn load(home: &Home) -> Result<(Config, Option<PathBuf>), Error> {
     let found = [Some(in_home), in_xdg].into_iter().flatten().find(|path| path.exists());
     let Some(path) = found else { return Ok((Config::default(), None)) };
     let text = std::fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
-    Ok((parse(&text, &path)?, Some(path)))
+    let config = parse(&text, &path)?;
+    // Where heads are kept can be judged only beside the home.
+    crate::ledger::sink::Sink::choose(&config.ledger, home)
+        .map_err(|what| Error::Refused { path: path.clone(), what })?;
+    Ok((config, Some(path)))
 }
 
 /// Reads settings from a text; `path` is for messages.
@@ -132,8 +154,23 @@ pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
     if !(1..=2_592_000).contains(&config.session.idle_seconds) || config.session.backoff_ms > 60_000 {
         return refuse("session.idle_seconds must be 1 to 2592000 (30 days), and session.backoff_ms at most 60000");
     }
+    if !(16..=10_000_000).contains(&config.ledger.rotate_entries)
+        || !(1..=3_650).contains(&config.ledger.rotate_days)
+        || !(1..=1_000_000).contains(&config.ledger.head_every_entries)
+    {
+        return refuse(
+            "ledger.rotate_entries must be 16 to 10000000, ledger.rotate_days 1 to 3650, and ledger.head_every_entries 1 to 1000000",
+        );
+    }
+    let (all, one) = (config.session.awake_max, config.session.awake_per_agent_max);
+    if all > AWAKE_MAX || one > AWAKE_MAX || (all > 0 && one > all) {
+        return refuse("session.awake_max must be at most 4096, and session.awake_per_agent_max no more than that");
+    }
     if config.session.launch_attempts_max == 0 {
         return refuse("session.launch_attempts_max must be at least 1");
+    }
+    if let Err(what) = crate::api::port::parse(&config.api.listen) {
+        return refuse(&what);
     }
     Ok(config)
 }

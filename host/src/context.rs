@@ -3,6 +3,7 @@
 //! A sandbox names items; their words come from the record, and system text from the host alone. Next: `model`.
 
 mod memory;
+pub mod summary;
 
 pub use memory::Memory;
 
@@ -20,7 +21,7 @@ use ironclaw_contract::ids::{CallId, ItemId, SessionId};
 use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label, Ref};
-use ironclaw_contract::seam::socket::{Context, RefusalCode};
+use ironclaw_contract::seam::socket::{Context, Purpose, RefusalCode};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -80,12 +81,17 @@ pub fn check(
     if refs.len() > REFS_MAX {
         return refuse(RefusalCode::Frame, format!("{} refs are over the limit of {REFS_MAX}", refs.len()));
     }
+    let dropped = items::dropped_upto(tx, session)?;
     let (mut checked, mut warnings) = (Vec::with_capacity(refs.len()), Vec::new());
     let mut last_seq = 0;
     let mut bytes: u64 = 0;
     let mut seen = HashSet::new();
     for part in refs {
         let found = match part {
+            Context::Ref(reference) if (1..=dropped).contains(&reference.seq) => Err(Refused {
+                code: RefusalCode::Unknown,
+                message: format!("{} is not kept any more: ask for items", reference.item),
+            }),
             Context::Ref(reference) => check_ref(tx, session, reference, sealer, memory)?,
             Context::Text(_) => {
                 Err(Refused { code: RefusalCode::Unsealed, message: "words without a seal".to_owned() })
@@ -154,6 +160,15 @@ fn check_ref(
     Ok(Ok(memory.learn(reference, recorded)))
 }
 
+/// The items among these parts with their numbers, in their order.
+pub fn item_numbers(checked: &[Checked]) -> Vec<(ItemId, u64)> {
+    let number = |part: &Checked| match part {
+        Checked::Item(item) => Some((item.tuple.item, item.tuple.seq)),
+        Checked::Quoted(_) => None,
+    };
+    checked.iter().filter_map(number).collect()
+}
+
 /// The labels of what a model makes of this context: what came from outside stays so, and no endorsement is inherited.
 pub fn joined_labels(checked: &[Checked]) -> Vec<Label> {
     let external = checked.iter().any(|part| match part {
@@ -172,7 +187,20 @@ pub fn compose(
     key: &ContentKey,
     memory: &mut Memory,
 ) -> Result<Prompt, BodyError> {
-    let ordered = order(tx, turn, checked, memory)?;
+    let (parts, _) = compose_parts(tx, turn, checked, key, memory)?;
+    let system = if agent.persona.is_empty() { SYSTEM.to_owned() } else { format!("{SYSTEM}\n\n{}", agent.persona) };
+    Ok(Prompt { purpose: Purpose::Reply, system, tools: offered_tools(agent), parts })
+}
+
+/// The items as a model is shown them, and the place of the last of them among the turns.
+fn compose_parts(
+    tx: &Tx<'_>,
+    turn: &Turn,
+    checked: Vec<Checked>,
+    key: &ContentKey,
+    memory: &mut Memory,
+) -> Result<(Vec<Part>, i64), BodyError> {
+    let (ordered, last) = order(tx, turn, checked, memory)?;
     let present: HashSet<CallId> = ordered
         .iter()
         .filter_map(|part| match part {
@@ -200,29 +228,11 @@ pub fn compose(
             ItemKind::Notice => parts.push(Part::Notice { text: body.to_string() }),
             ItemKind::Output => {
                 let output: OutputBody = own_json(&body)?;
-                let calls: Vec<PastCall> = output
-                    .calls
-                    .iter()
-                    .map(|call| PastCall {
-                        call_id: call.call_id.to_string(),
-                        tool: call.tool.clone(),
-                        arguments: call.arguments.clone(),
-                    })
-                    .collect();
-                parts.push(Part::Assistant { text: output.text, calls });
-                for call in output.calls {
-                    offered.insert(call.call_id);
-                    if !present.contains(&call.call_id) {
-                        // A model must never guess what became of its call.
-                        let text = "the outcome of this call is unknown; it is not run again".to_owned();
-                        parts.push(Part::Result {
-                            call_id: call.call_id.to_string(),
-                            tool: call.tool,
-                            ok: false,
-                            text,
-                        });
-                    }
+                // An answer that was never said to anybody is none.
+                if output.calls.is_empty() && item.tuple.turn != Some(turn.id) && !memory.answered(tx, &item)? {
+                    continue;
                 }
+                output_parts(output, &present, &mut offered, &mut parts);
             }
             ItemKind::Result => {
                 let result: ResultBody = own_json(&body)?;
@@ -239,28 +249,58 @@ pub fn compose(
             }
         }
     }
-    let system = if agent.persona.is_empty() { SYSTEM.to_owned() } else { format!("{SYSTEM}\n\n{}", agent.persona) };
-    Ok(Prompt { system, tools: offered_tools(agent), parts })
+    Ok((parts, last))
 }
 
-/// Orders items by turn and within it: its messages, then what it made. An answer to an earlier message never stands behind a later one.
-fn order(tx: &Tx<'_>, turn: &Turn, checked: Vec<Checked>, memory: &mut Memory) -> Result<Vec<Checked>, state::Error> {
+fn output_parts(output: OutputBody, present: &HashSet<CallId>, offered: &mut HashSet<CallId>, parts: &mut Vec<Part>) {
+    let past = |call: &Call| PastCall {
+        call_id: call.call_id.to_string(),
+        tool: call.tool.clone(),
+        arguments: call.arguments.clone(),
+    };
+    parts.push(Part::Assistant { text: output.text, calls: output.calls.iter().map(past).collect() });
+    for call in output.calls {
+        offered.insert(call.call_id);
+        if !present.contains(&call.call_id) {
+            // A model must never guess what became of its call.
+            let text = "the outcome of this call is unknown; it is not run again".to_owned();
+            parts.push(Part::Result { call_id: call.call_id.to_string(), tool: call.tool, ok: false, text });
+        }
+    }
+}
+
+/// Orders items by turn and within it: its messages, then what it made; a summary behind the last turn that it stands in for.
+/// An answer to an earlier message never stands behind a later one, and what an earlier attempt at a message came to stands
+/// behind that message. Gives the place of the last turn too.
+fn order(
+    tx: &Tx<'_>,
+    turn: &Turn,
+    checked: Vec<Checked>,
+    memory: &mut Memory,
+) -> Result<(Vec<Checked>, i64), state::Error> {
     let mut reached = 0;
     let mut keyed: Vec<((i64, u8), Checked)> = Vec::with_capacity(checked.len());
     for part in checked {
         let key = match &part {
             Checked::Quoted(_) => (turn.ordinal, 0),
-            Checked::Item(item) => match memory.ordinal(tx, item)? {
-                Some(known) => (known, if item.tuple.kind == ItemKind::Message { 1 } else { 2 }),
-                None => (reached, 0),
-            },
+            Checked::Item(item) => {
+                let place = match item.tuple.kind {
+                    ItemKind::Message => 1,
+                    ItemKind::Output | ItemKind::Result | ItemKind::Notice => 2,
+                    ItemKind::Summary => 3,
+                };
+                match memory.ordinal(tx, item)? {
+                    Some(known) => (known, place),
+                    None => (reached, 0),
+                }
+            }
         };
         reached = reached.max(key.0);
         keyed.push((key, part));
     }
     // Stable: within a turn, the order of the record.
     keyed.sort_by_key(|(key, _)| *key);
-    Ok(keyed.into_iter().map(|(_, part)| part).collect())
+    Ok((keyed.into_iter().map(|(_, part)| part).collect(), reached))
 }
 
 fn message_parts(spans: &[Span], body: &str, principal: &str, parts: &mut Vec<Part>) {

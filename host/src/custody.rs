@@ -10,10 +10,11 @@ use ironclaw_contract::ids::{ItemId, SessionId};
 use ironclaw_contract::seam::crypt::SessionKey;
 use serde::Deserialize;
 use sha2::Sha256;
+use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 const KEY_BYTES: usize = 32;
@@ -86,7 +87,12 @@ impl MasterKey {
 
     /// Reads the master key from the configured file, the systemd credential, or the home.
     pub fn load(home: &Home, config: &Config) -> Result<Self, Error> {
-        let path = config.master_key_file.clone().or_else(credential).unwrap_or_else(|| home.master_key());
+        Self::read(Source::of(home, config).path())
+    }
+
+    /// Reads a master key from a file, which its owner alone may read.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let path = path.to_owned();
         let fault = |source| Error::Read { path: path.clone(), source };
         let mut file = File::open(&path).map_err(fault)?;
         let metadata = file.metadata().map_err(fault)?;
@@ -98,17 +104,31 @@ impl MasterKey {
         }
         let mut bytes = [0; KEY_BYTES];
         let mut rest = [0; 1];
-        let read = || -> std::io::Result<usize> {
+        let mut read = || -> std::io::Result<usize> {
             file.read_exact(&mut bytes)?;
             file.read(&mut rest)
         };
-        let mut read = read;
         match read() {
             Ok(0) => Ok(Self(bytes)),
             Ok(_) => Err(Error::Length(path)),
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Err(Error::Length(path)),
             Err(source) => Err(fault(source)),
         }
+    }
+
+    /// A key that nothing is under yet.
+    pub fn fresh() -> Result<Self, Error> {
+        Ok(Self(random()?))
+    }
+
+    /// Writes it to a file of mode 0600.
+    pub fn write_to(&self, path: &Path) -> Result<(), Error> {
+        Ok(home::write_private(path, &self.0)?)
+    }
+
+    /// Names the key without telling anything of it: 16 hex characters, for people and the ledger.
+    pub fn fingerprint(&self) -> String {
+        self.derive("fingerprint", 0).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// A key for one purpose; `generation` is part of it, so that a restore begins anew.
@@ -131,6 +151,45 @@ impl MasterKey {
     }
 }
 
+/// Where the master key is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A file that the settings name.
+    File(PathBuf),
+    /// A credential that systemd gives.
+    Credential(PathBuf),
+    /// The home's own file.
+    Home(PathBuf),
+}
+
+impl Source {
+    /// The first of them that there is.
+    pub fn of(home: &Home, config: &Config) -> Self {
+        match (&config.master_key_file, credential()) {
+            (Some(named), _) => Self::File(named.clone()),
+            (None, Some(credential)) => Self::Credential(credential),
+            (None, None) => Self::Home(home.master_key()),
+        }
+    }
+
+    /// The file to read.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::File(path) | Self::Credential(path) | Self::Home(path) => path,
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}, which config.toml names", path.display()),
+            Self::Credential(_) => write!(f, "the systemd credential {CREDENTIAL}"),
+            Self::Home(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
 fn credential() -> Option<PathBuf> {
     let directory = std::env::var_os("CREDENTIALS_DIRECTORY")?;
     Some(PathBuf::from(directory).join(CREDENTIAL)).filter(|path| path.exists())
@@ -139,6 +198,16 @@ fn credential() -> Option<PathBuf> {
 /// Wraps and unwraps the keys of sessions.
 #[derive(ZeroizeOnDrop)]
 pub struct WrappingKey([u8; KEY_BYTES]);
+
+/// A fresh signing key of the ledger.
+pub struct LedgerSecret {
+    /// Its name: the public key, 64 hex characters.
+    pub name: String,
+    /// The secret half.
+    pub secret: Zeroizing<[u8; KEY_BYTES]>,
+    /// The secret half, wrapped.
+    pub stored: Vec<u8>,
+}
 
 /// The two keys of a session: one that its sandbox gets, one that never leaves the host.
 pub struct SessionKeys {
@@ -167,6 +236,43 @@ impl WrappingKey {
     /// Opens the stored key of the bodies.
     pub fn content_key(&self, session: SessionId, stored: &[u8]) -> Result<ContentKey, Error> {
         Ok(ContentKey(*self.unwrap(stored, format!("content key of {session}"), "the wrapped content key")?))
+    }
+
+    /// A fresh signing key of the ledger, and how it is stored under its name, which `name` makes of it.
+    pub fn make_ledger_key(&self, name: impl FnOnce(&[u8; KEY_BYTES]) -> String) -> Result<LedgerSecret, Error> {
+        let secret = Zeroizing::new(random()?);
+        let name = name(&secret);
+        let stored = seal(&self.0, secret.as_slice(), format!("ledger key {name}").as_bytes())?;
+        Ok(LedgerSecret { name, secret, stored })
+    }
+
+    /// Opens the stored signing key of the ledger of this name.
+    pub fn ledger_key(&self, name: &str, stored: &[u8]) -> Result<Zeroizing<[u8; KEY_BYTES]>, Error> {
+        self.unwrap(stored, format!("ledger key {name}"), "the wrapped key of the ledger")
+    }
+
+    /// The two stored keys of a session, wrapped under another key instead.
+    pub fn rewrap(&self, other: &Self, session: SessionId, stored: &[Vec<u8>; 2]) -> Result<[Vec<u8>; 2], Error> {
+        let [queue, content] = stored;
+        Ok([
+            self.pass(other, queue, format!("queue key of {session}"), "the wrapped queue key")?,
+            self.pass(other, content, format!("content key of {session}"), "the wrapped content key")?,
+        ])
+    }
+
+    /// The stored signing key of the ledger of this name, wrapped under another key instead.
+    pub fn rewrap_ledger_key(&self, other: &Self, name: &str, stored: &[u8]) -> Result<Vec<u8>, Error> {
+        self.pass(other, stored, format!("ledger key {name}"), "the wrapped key of the ledger")
+    }
+
+    /// Wraps it under the other key, and opens it again to see that it is the same.
+    fn pass(&self, other: &Self, stored: &[u8], context: String, what: &'static str) -> Result<Vec<u8>, Error> {
+        let key = self.unwrap(stored, context.clone(), what)?;
+        let wrapped = seal(&other.0, key.as_slice(), context.as_bytes())?;
+        if *other.unwrap(&wrapped, context, what)? != *key {
+            return Err(Error::Sealed(what));
+        }
+        Ok(wrapped)
     }
 
     fn unwrap(&self, stored: &[u8], context: String, what: &'static str) -> Result<Zeroizing<[u8; KEY_BYTES]>, Error> {

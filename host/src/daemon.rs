@@ -2,27 +2,30 @@
 //!
 //! Holds no behaviour of its own; what grows here belongs to a module. Next: `pipeline`.
 
+use crate::api::port::{self, Port};
 use crate::api::{self, Api};
 use crate::config::{self, Config};
-use crate::custody::{self, MasterKey};
+use crate::custody::{self, MasterKey, Source};
 use crate::home::{self, Home};
 use crate::integrity::seal::{self, Sealer};
 use crate::launcher::{Handle, Launcher};
-use crate::ledger::Entry;
-use crate::pipeline::{self, Core, Pipeline};
+use crate::ledger::keeper::Keeper;
+use crate::ledger::sink::Sink;
+use crate::ledger::{Entry, archive, head};
+use crate::pipeline::{self, Core, Limits, Pipeline, Places};
+use crate::registry::{self, Fresh};
 use crate::state::{self, State};
-use crate::{model, observe, registry};
+use crate::{model, observe, rotation};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::ledger_entry::Kind;
-use ironclaw_contract::operator::Run;
-use nix::fcntl::{Flock, FlockArg};
+use ironclaw_contract::operator::{Rotated, Run};
 use rusqlite::OptionalExtension;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use zeroize::Zeroizing;
 
 /// Bytes of a unix socket's path that the system takes, with room for the name of a session's socket.
 const SOCKET_PATH_BYTES_MAX: usize = 80;
@@ -51,9 +54,15 @@ pub enum Error {
     /// The stages.
     #[error(transparent)]
     Pipeline(#[from] pipeline::Error),
-    /// Another host has this home.
-    #[error("another host runs on {0}")]
-    Running(PathBuf),
+    /// The signing key of the ledger.
+    #[error(transparent)]
+    Head(#[from] head::Error),
+    /// A rotation beside no host.
+    #[error(transparent)]
+    Rotate(#[from] archive::Error),
+    /// The master key does not open the record.
+    #[error(transparent)]
+    Rotation(#[from] rotation::Error),
     /// The home was not set up.
     #[error("{0} has a state database but no genesis: remove it and run `ironctl init`")]
     NoGenesis(PathBuf),
@@ -67,6 +76,14 @@ pub enum Error {
         path: PathBuf,
         /// Why not.
         why: String,
+    },
+    /// The loopback port.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// What `api.listen` says.
+        address: String,
+        /// The cause.
+        source: std::io::Error,
     },
     /// The launcher died; nothing can be launched any more.
     #[error("the launcher (process {0}) died")]
@@ -92,37 +109,51 @@ pub fn init(path: &Path) -> Result<bool, Error> {
     let home = Home::create(path)?;
     let (config, _) = config::load(&home)?;
     MasterKey::create(&home, &config.keys)?;
+    // A host that runs here has done so itself.
+    if let Ok(_held) = home.hold()
+        && home.state_db().exists()
+    {
+        rotation::settle(&home, &config.keys)?;
+    }
     let master = MasterKey::load(&home, &config.keys)?;
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(io("start the runtime"))?;
-    runtime.block_on(async {
-        let state = State::open(&home.state_db(), &master.state_key())?;
-        let made = set_up(&state, &home).await;
+    beside_no_host(async {
+        let state = open_state(&home, &config, &master)?;
+        let made = set_up(&state, &home, master.wrapping_key()).await;
         state.close().await;
         made
     })
 }
 
-async fn set_up(state: &State, home: &Home) -> Result<bool, Error> {
-    let random: [u8; 32] = custody::random()?;
-    let token = format!("ict_{}", Digest::from_bytes(random));
-    let digest = Digest::of(token.as_bytes());
+/// Runs what is done while no host runs on the home.
+fn beside_no_host<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(io("start the runtime"))?.block_on(work)
+}
+
+async fn set_up(state: &State, home: &Home, wrapping: custody::WrappingKey) -> Result<bool, Error> {
+    let fresh = Fresh::new()?;
+    let text = Zeroizing::new(fresh.text().to_owned());
     let lost = !home.owner_token().exists();
     let made = state
         .write(move |tx| {
             if let Some(owner) = registry::owner(tx)? {
                 if lost {
-                    registry::replace_token(tx, owner, &digest)?;
+                    registry::tokens::issue_for_file(tx, owner, &fresh)?;
                 }
-                return Ok::<_, state::Error>(lost);
+                return Ok::<_, Error>(lost);
             }
-            Entry::new(Kind::Genesis, "ledger.opened").with("ironclaw", env!("CARGO_PKG_VERSION")).append(tx)?;
-            registry::create_owner(tx, "owner", &digest)?;
+            let signer = head::Signer::make(tx, &wrapping)?;
+            Entry::genesis("ledger.opened")
+                .with("ironclaw", env!("CARGO_PKG_VERSION"))
+                .with("key", signer.public())
+                .append(tx)?;
+            let owner = registry::create_owner(tx, "owner")?;
+            registry::tokens::issue_for_file(tx, owner, &fresh)?;
             Ok(true)
         })
         .await?;
     if made {
-        home::write_private(&home.owner_token(), token.as_bytes())?;
+        home::write_private(&home.owner_token(), text.as_bytes())?;
     }
     if !home.config().exists() {
         home::write_private(&home.config(), config::TEMPLATE.as_bytes())?;
@@ -130,16 +161,47 @@ async fn set_up(state: &State, home: &Home) -> Result<bool, Error> {
     Ok(made)
 }
 
+/// Rotates the ledger of a home on which no host runs.
+pub fn rotate(path: &Path) -> Result<Rotated, Error> {
+    let home = Home::open(path)?;
+    let _lock = home.hold()?;
+    let (config, _) = config::load(&home)?;
+    let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
+    rotation::settle(&home, &config.keys)?;
+    let master = MasterKey::load(&home, &config.keys)?;
+    beside_no_host(async {
+        let state = open_state(&home, &config, &master)?;
+        let rotated = async {
+            let keeper = Keeper::start(&state, &home, &config.ledger, sink, master.wrapping_key()).await?;
+            let rotated = keeper.rotate(archive::Why::Asked(None)).await?;
+            keeper.stop().await;
+            Ok::<_, Error>(rotated)
+        };
+        let rotated = rotated.await;
+        state.close().await;
+        rotated
+    })
+}
+
+/// The record, or a clear sentence where this key was replaced.
+fn open_state(home: &Home, config: &Config, master: &MasterKey) -> Result<State, Error> {
+    let source = Source::of(home, &config.keys);
+    State::open(&home.state_db(), &master.state_key())
+        .map_err(|error| rotation::explain(home, &source, master, error).into())
+}
+
 /// Runs the host on a home until it is told to stop. `launcher` was forked before any thread.
 pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
     let home = Home::open(path)?;
-    let _lock = lock(&home)?;
+    let _lock = home.hold()?;
     // One that was killed leaves its own behind, with a socket that is ours as soon as we listen: nobody may take us for it.
     let _ = std::fs::remove_file(home.run_file());
     let (config, _) = config::load(&home)?;
     observe::start(&config.log, &home).map_err(io("open the log"))?;
+    rotation::settle(&home, &config.keys)?;
     let master = MasterKey::load(&home, &config.keys)?;
-    let state = State::open(&home.state_db(), &master.state_key())?;
+    let state = open_state(&home, &config, &master)?;
+    settle_owner_token(&state, &home).await?;
     let ran = serve(&state, home, &config, &master, launcher).await;
     state.close().await;
     ran
@@ -157,24 +219,39 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         endpoints: model::open(&config.model)?,
         launcher: Launcher::start(launcher).map_err(io("connect the launcher"))?,
         launches: tokio::sync::Semaphore::new(pipeline::LAUNCHES_MAX),
+        places: Places::new(Limits::of(&config.session)),
+        latch: pipeline::Latch::default(),
+        actors: pipeline::Actors::default(),
         home: home.clone(),
     };
     let listener = listen(&socket)?;
+    let port = open_port(&config.api.listen).await?;
     // From here on it runs: what fails before leaves no mark in the ledger.
     let warnings = begin(state, &home, boot).await?;
+    let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
+    let keeper = Keeper::start(state, &home, &config.ledger, sink, master.wrapping_key()).await?;
     let launcher = core.launcher.clone();
     let pipeline = Pipeline::new(core);
     pipeline.resume().await?;
+    tokio::spawn(pipeline.clone().retain());
     let (stop, mut stopped) = watch::channel(false);
-    let about = api::About { started_at: state.read(|tx| Ok::<_, state::Error>(tx.now())).await?, warnings };
-    let serving = tokio::spawn(Api::new(pipeline.clone(), about, stop.clone()).serve(listener, stop.subscribe()));
+    let about = api::About {
+        keeper: keeper.clone(),
+        started_at: state.read(|tx| Ok::<_, state::Error>(tx.now())).await?,
+        warnings,
+    };
+    let listens = port.as_ref().map(|port| port.address().to_string());
+    let api = Api::new(pipeline.clone(), about, stop.clone());
+    let serving = tokio::spawn(api.serve(listener, port, stop.subscribe()));
     let run = Run {
         pid: std::process::id(),
         socket: socket.display().to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        listen: listens,
     };
-    let run = serde_json::to_vec(&run).expect("three plain fields");
+    let run = serde_json::to_vec(&run).expect("plain fields");
     home::write_private(&home.run_file(), &run)?;
+    pipeline.heed_the_file().await?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), %boot, home = %home.path().display(), "listening");
     let mut terminate = signal(SignalKind::terminate()).map_err(io("listen for SIGTERM"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(io("listen for SIGINT"))?;
@@ -203,6 +280,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
             Ok::<_, state::Error>(())
         })
         .await?;
+    keeper.stop().await;
     state.checkpoint().await?;
     tracing::info!("stopped");
     Ok(())
@@ -218,24 +296,11 @@ fn pipeline_config(config: &Config, runtime: PathBuf) -> Result<pipeline::Config
     Ok(pipeline::Config {
         session: config.session.clone(),
         turn: config.turn.clone(),
+        items: config.items.clone(),
         uids: root.then_some((config.jail.uid_base, config.jail.uid_count)),
         sandbox,
         runtime,
     })
-}
-
-/// One host a home, for as long as the file is held.
-fn lock(home: &Home) -> Result<Flock<File>, Error> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let path = home.lock();
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(&path)
-        .map_err(io("open host.lock"))?;
-    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| Error::Running(home.path().to_owned()))
 }
 
 /// Writes the BOOT entry; says so when the last run did not end in order.
@@ -307,4 +372,22 @@ fn listen(socket: &Path) -> Result<UnixListener, Error> {
     let listener = UnixListener::bind(socket).map_err(refuse)?;
     std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o600)).map_err(refuse)?;
     Ok(listener)
+}
+
+/// The loopback port, if the settings open one.
+async fn open_port(listen: &str) -> Result<Option<Port>, Error> {
+    // What is no loopback address was refused with the settings.
+    let Ok(Some(address)) = port::parse(listen) else { return Ok(None) };
+    let opened = Port::open(address).await;
+    opened.map(Some).map_err(|source| Error::Listen { address: address.to_string(), source })
+}
+
+/// A token of the owner that was about to take its file when the host died: it does, if the record has it.
+async fn settle_owner_token(state: &State, home: &Home) -> Result<(), Error> {
+    let Ok(text) = std::fs::read_to_string(home.owner_token_next()) else { return Ok(()) };
+    let digest = Digest::of(text.trim().as_bytes());
+    if state.read(move |tx| registry::tokens::is_live(tx, &digest)).await? {
+        return Ok(home.adopt_owner_token()?);
+    }
+    Ok(home::remove(&home.owner_token_next())?)
 }

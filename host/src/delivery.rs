@@ -104,6 +104,13 @@ pub fn open_of(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Delivery>, state::
     Ok(open)
 }
 
+/// Where the delivery of an item stands; `None` if it was never meant for anybody.
+pub fn state_of(tx: &Tx<'_>, item: ItemId) -> Result<Option<String>, state::Error> {
+    let sql = "SELECT deliveries.state FROM items JOIN deliveries ON deliveries.turn_id IS items.turn_id AND deliveries.item = items.id \
+               WHERE items.id = ?1";
+    Ok(tx.db().prepare_cached(sql)?.query_row([item.to_string()], |row| row.get(0)).optional()?)
+}
+
 /// Sessions that have a delivery without a receipt.
 pub fn sessions_with_open(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
     let mut statement =

@@ -14,6 +14,29 @@ pub fn reach(point: &str) {
     let _ = point;
 }
 
+/// Name of the wall that a test leaves out of every jail; `IRONCLAW_WITHOUT_WALL` says it.
+#[inline]
+pub fn lowered() -> Option<String> {
+    #[cfg(feature = "failpoints")]
+    return std::env::var("IRONCLAW_WITHOUT_WALL").ok();
+    #[cfg(not(feature = "failpoints"))]
+    None
+}
+
+/// By how much a test has set this process's clock, in milliseconds; nothing in any other build.
+#[inline]
+pub fn clock_shift_ms() -> i64 {
+    #[cfg(feature = "failpoints")]
+    {
+        static SHIFT: std::sync::LazyLock<i64> = std::sync::LazyLock::new(|| {
+            std::env::var("IRONCLAW_CLOCK_SHIFT_MS").ok().and_then(|shift| shift.parse().ok()).unwrap_or(0)
+        });
+        *SHIFT
+    }
+    #[cfg(not(feature = "failpoints"))]
+    0
+}
+
 /// The point that the test asked for.
 #[inline]
 pub fn wanted() -> Option<String> {

@@ -4,6 +4,7 @@
 
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator;
+use nix::fcntl::{Flock, FlockArg};
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -31,6 +32,9 @@ pub enum Error {
         /// Who asks.
         me: u32,
     },
+    /// A host has this home.
+    #[error("another host runs on {0}")]
+    Running(PathBuf),
     /// The system says no.
     #[error("{path}: {source}")]
     Io {
@@ -99,9 +103,45 @@ impl Home {
         self.0.join("host.lock")
     }
 
+    /// Takes the home for one process, for as long as the file is held.
+    ///
+    /// # Errors
+    /// [`Error::Running`] while another has it.
+    pub fn hold(&self) -> Result<Flock<fs::File>, Error> {
+        let path = self.lock();
+        let file = fs::File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
+        let file = file.map_err(|source| Error::Io { path, source })?;
+        Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| Error::Running(self.0.clone()))
+    }
+
     /// The owner's token.
     pub fn owner_token(&self) -> PathBuf {
         self.0.join(operator::OWNER_TOKEN_FILE)
+    }
+
+    /// The owner's next token, until the old one has ended.
+    pub fn owner_token_next(&self) -> PathBuf {
+        self.0.join("owner.token.next")
+    }
+
+    /// Puts the owner's next token in the place of the old one.
+    pub fn adopt_owner_token(&self) -> Result<(), Error> {
+        replace(&self.owner_token_next(), &self.owner_token())
+    }
+
+    /// The master key that is to come, while the record is brought under it.
+    pub fn master_key_next(&self) -> PathBuf {
+        self.0.join("master.key.next")
+    }
+
+    /// The record under the master key that is to come.
+    pub fn state_db_next(&self) -> PathBuf {
+        self.0.join("state.db.next")
+    }
+
+    /// Which master keys the record was under, by their fingerprints; for a clear sentence, nothing else.
+    pub fn keys_file(&self) -> PathBuf {
+        self.0.join("keys.json")
     }
 
     /// Where a running host listens.
@@ -112,6 +152,11 @@ impl Home {
     /// The log.
     pub fn log(&self) -> PathBuf {
         self.0.join(operator::LOG_FILE)
+    }
+
+    /// Holds the archives of rotated chains of the ledger.
+    pub fn ledger(&self) -> PathBuf {
+        self.0.join("ledger")
     }
 
     /// The directories of a session.
@@ -184,31 +229,80 @@ pub fn make_private(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Writes a file of mode 0600 so that it is either whole or not there.
+/// Writes a file of mode 0600 so that it is either whole or not there. What it is written under until it is whole is hidden, and
+/// a name that nobody else has: nothing that stands beside it is touched.
 pub fn write_private(path: &Path, contents: &[u8]) -> Result<(), Error> {
     let fault = |source| Error::Io { path: path.to_owned(), source };
-    let temporary = path.with_extension("new");
     let write = || -> io::Result<()> {
-        match fs::remove_file(&temporary) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        let temporary = temporary_beside(path)?;
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-        file.write_all(contents)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)?;
-        // The name as well must outlive a power cut.
-        match path.parent() {
-            Some(directory) => fs::File::open(directory)?.sync_all(),
-            None => Ok(()),
+        let written =
+            file.write_all(contents).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&temporary, path));
+        if let Err(error) = written {
+            // It is ours: nobody but us makes a file of that name.
+            let _ = fs::remove_file(&temporary);
+            return Err(error);
         }
+        // The name as well must outlive a power cut.
+        fs::File::open(directory_of(path))?.sync_all()
     };
     write().map_err(fault)
+}
+
+/// A hidden name in the same directory that nothing has.
+fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+    Ok(directory_of(path).join(format!(".{name}.{:016x}.new", u64::from_ne_bytes(random))))
+}
+
+/// The directory that a file is in; `.` for a bare name.
+pub fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Moves a file over another in one step that outlives a power cut.
+pub fn replace(from: &Path, to: &Path) -> Result<(), Error> {
+    let fault = |source| Error::Io { path: from.to_owned(), source };
+    fs::rename(from, to).map_err(fault)?;
+    fs::File::open(directory_of(to)).and_then(|directory| directory.sync_all()).map_err(fault)
+}
+
+/// Removes a file, if it is there.
+pub fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::Io { path: path.to_owned(), source: error })
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_is_written_touches_nothing_that_stands_beside_it() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let names = || {
+            let entries = fs::read_dir(directory.path()).expect("a directory").flatten();
+            let mut names: Vec<_> = entries.map(|entry| entry.file_name().into_string().expect("UTF-8")).collect();
+            names.sort();
+            names
+        };
+        let foreign = directory.path().join("master.new");
+        fs::write(&foreign, "the master key in use").expect("written");
+        for name in ["master.key", "master.old", "master"] {
+            write_private(&directory.path().join(name), b"another").expect("written");
+        }
+        assert_eq!(fs::read_to_string(&foreign).expect("it is still there"), "the master key in use");
+        // One that cannot take its place leaves nothing of it behind.
+        fs::create_dir_all(directory.path().join("taken/by-a-directory")).expect("made");
+        write_private(&directory.path().join("taken"), b"another").expect_err("a directory stands there");
+        assert_eq!(names(), ["master", "master.key", "master.new", "master.old", "taken"]);
+    }
 
     #[test]
     fn a_home_that_others_can_enter_is_refused() {

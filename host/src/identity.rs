@@ -29,11 +29,22 @@ impl Authenticated {
 /// Looks up the sender.
 ///
 /// # Errors
-/// The inner error refuses a sender who is linked to nobody.
+/// The inner error refuses a sender who is linked to nobody, and one who is linked to another person than the one who speaks.
 pub fn authenticate(tx: &Tx<'_>, received: Received) -> Result<Result<Authenticated, Refusal>, state::Error> {
-    let Some(person) = registry::person_of(tx, received.channel, &received.sender)? else {
-        let who = format!("{}:{}", received.channel, received.sender);
-        return Ok(Err(Refusal::new(Fault::Sender, "sender_unknown", format!("{who} is linked to no person"))));
+    let who = || format!("{}:{}", received.channel, received.sender);
+    let found = registry::person_of(tx, received.channel, &received.sender)?;
+    if received.speaker.is_some_and(|speaker| found.as_ref().is_none_or(|person| person.id != speaker)) {
+        return Ok(Err(not_yours(&who())));
+    }
+    let Some(person) = found else {
+        return Ok(Err(Refusal::new(Fault::Sender, "sender_unknown", format!("{} is linked to no person", who()))));
     };
     Ok(Ok(Authenticated { received, person }))
+}
+
+/// Whoever speaks has another's name, or nobody's; it is not said whose.
+pub fn not_yours(who: &str) -> Refusal {
+    let shown: String = who.chars().take(64).collect();
+    let refusal = Refusal::new(Fault::Sender, "identity_not_yours", format!("{shown:?} is no identity of yours"));
+    refusal.hint("everybody speaks as themselves, owners too; an owner links identities: `ironctl person link`")
 }

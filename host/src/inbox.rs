@@ -13,7 +13,7 @@ use crate::routing::Routed;
 use crate::session::store::{self, NewError, Session};
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{MessageId, SessionId};
+use ironclaw_contract::ids::{MessageId, PersonId, SessionId};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
@@ -86,7 +86,8 @@ pub fn record(
         && let Some((message, session)) = of_event(tx, received.channel, &received.sender, event)?
     {
         let recorded = items::find(tx, message.item())?.map(|item| item.tuple.digest);
-        if recorded != Some(Digest::of(body.as_bytes())) {
+        // One whose item was dropped since has nothing left to compare with.
+        if recorded.is_some_and(|digest| digest != Digest::of(body.as_bytes())) {
             return refuse("event_reused", format!("event {event:?} was already received with another text"));
         }
         return Ok(Ok(Recorded { message, session, again: true }));
@@ -221,10 +222,23 @@ pub fn find(tx: &Tx<'_>, id: MessageId) -> Result<Option<Message>, state::Error>
         .optional()?)
 }
 
-/// The newest message of this sender.
-pub fn newest_of(tx: &Tx<'_>, channel: &str, sender: &str) -> Result<Option<Message>, state::Error> {
-    let sql = "SELECT * FROM messages WHERE channel = ?1 AND sender = ?2 ORDER BY received_at DESC, seq DESC LIMIT 1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([channel, sender], message).optional()?)
+/// The newest message on this channel that is on this person's behalf.
+pub fn newest_of(tx: &Tx<'_>, channel: &str, principal: &str) -> Result<Option<Message>, state::Error> {
+    let sql =
+        "SELECT * FROM messages WHERE channel = ?1 AND principal = ?2 ORDER BY received_at DESC, seq DESC LIMIT 1";
+    Ok(tx.db().prepare_cached(sql)?.query_row([channel, principal], message).optional()?)
+}
+
+/// The session in which this sender spoke for somebody other than `person`.
+pub fn session_of_another(
+    tx: &Tx<'_>,
+    channel: &str,
+    sender: &str,
+    person: PersonId,
+) -> Result<Option<SessionId>, state::Error> {
+    let sql = "SELECT session_id FROM messages WHERE channel = ?1 AND sender = ?2 AND principal <> ?3 LIMIT 1";
+    let read = |row: &Row<'_>| stored(row, "session_id");
+    Ok(tx.db().prepare_cached(sql)?.query_row([channel, sender, person.to_string().as_str()], read).optional()?)
 }
 
 /// How many messages of the session wait or are being worked on.

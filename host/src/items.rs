@@ -2,6 +2,11 @@
 //!
 //! A ref is worth something only if its tuple stands here; an equal body is not enough. Next: `turn`, `context`.
 
+mod retention;
+pub mod summary;
+
+pub use retention::{Config, keep_within, sessions_over};
+
 use crate::custody::{self, ContentKey};
 use crate::integrity::seal::Sealer;
 use crate::state::{self, Tx, stored, stored_json, stored_option};
@@ -79,9 +84,10 @@ impl Draft {
         let db = tx.db();
         let seq: i64 = db
             .prepare_cached(
-                "UPDATE sessions SET last_seq = last_seq + 2 WHERE id = ?1 AND state <> 'removed' RETURNING last_seq",
+                "UPDATE sessions SET last_seq = last_seq + 2, item_bytes = item_bytes + ?2 \
+                 WHERE id = ?1 AND state <> 'removed' RETURNING last_seq",
             )?
-            .query_row([session.to_string()], |row| row.get(0))?;
+            .query_row(params![session.to_string(), self.bytes as i64], |row| row.get(0))?;
         let tuple = Tuple {
             session,
             item: self.id,
@@ -174,12 +180,29 @@ pub fn find(tx: &Tx<'_>, item: ItemId) -> Result<Option<Recorded>, state::Error>
 /// The session's items numbered above `after_seq`, in order, at most `limit`.
 pub fn after(tx: &Tx<'_>, session: SessionId, after_seq: u64, limit: usize) -> Result<Vec<Recorded>, state::Error> {
     let sql = format!("SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
-    let after_seq = i64::try_from(after_seq).unwrap_or(i64::MAX);
-    let mut statement = tx.db().prepare_cached(&sql)?;
-    let items = statement
-        .query_map(params![session.to_string(), after_seq, limit as i64], recorded)?
-        .collect::<rusqlite::Result<_>>()?;
-    Ok(items)
+    several(tx, &sql, params![session.to_string(), stored_seq(after_seq), limit as i64])
+}
+
+/// What a sandbox is told of: the session's items numbered above `after_seq`, in order, at most `limit`, without those that
+/// a summary stands in for, and without messages that wait for a turn of their own.
+pub fn live_after(
+    tx: &Tx<'_>,
+    session: SessionId,
+    after_seq: u64,
+    limit: usize,
+) -> Result<Vec<Recorded>, state::Error> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND seq > max(?2, (SELECT settled_seq FROM sessions WHERE id = ?1)) \
+         AND summary_item IS NULL AND seq NOT IN \
+         (SELECT seq FROM messages WHERE session_id = ?1 AND status = 'queued' AND trigger = 1) ORDER BY seq LIMIT ?3"
+    );
+    several(tx, &sql, params![session.to_string(), stored_seq(after_seq), limit as i64])
+}
+
+/// The number up to which the session's items were dropped.
+pub fn dropped_upto(tx: &Tx<'_>, session: SessionId) -> Result<u64, state::Error> {
+    let sql = "SELECT pruned_seq FROM sessions WHERE id = ?1";
+    Ok(tx.db().prepare_cached(sql)?.query_row([session.to_string()], |row| row.get::<_, i64>(0))? as u64)
 }
 
 /// The last `limit` items of the session, in order.
@@ -187,10 +210,18 @@ pub fn last(tx: &Tx<'_>, session: SessionId, limit: usize) -> Result<Vec<Recorde
     let sql = format!(
         "SELECT * FROM (SELECT {COLUMNS} FROM items WHERE session_id = ?1 ORDER BY seq DESC LIMIT ?2) ORDER BY seq"
     );
-    let mut statement = tx.db().prepare_cached(&sql)?;
-    let items =
-        statement.query_map(params![session.to_string(), limit as i64], recorded)?.collect::<rusqlite::Result<_>>()?;
+    several(tx, &sql, params![session.to_string(), limit as i64])
+}
+
+fn several(tx: &Tx<'_>, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Recorded>, state::Error> {
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let items = statement.query_map(values, recorded)?.collect::<rusqlite::Result<_>>()?;
     Ok(items)
+}
+
+/// A number that somebody asks by, as far as the table can have it.
+fn stored_seq(seq: u64) -> i64 {
+    i64::try_from(seq).unwrap_or(i64::MAX)
 }
 
 /// How many items the session has.

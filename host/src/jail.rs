@@ -8,6 +8,10 @@ pub mod inspect;
 pub mod landlock;
 pub(crate) mod native;
 pub mod probe;
+mod wall;
+
+pub(crate) use wall::Walls;
+pub use wall::{CONTROL, Wall};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -63,15 +67,51 @@ pub enum Role {
     /// The launcher's `Entries::reader`, in the launcher's own image.
     Reader,
     /// The probe of `jail::probe`, in the launcher's own image.
-    Probe {
-        /// A process of the host, which the probe tries to signal.
-        host_pid: u32,
-    },
+    Probe(Probe),
     /// A program that does not know the gate and ends by itself, to measure a launch.
     Noop {
         /// The file on the host, e.g. `/bin/true`.
         program: PathBuf,
     },
+}
+
+/// What the probe does in a jail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Probe {
+    /// Tries everything that it knows, and reports over its link.
+    Attempts(Facts),
+    /// The same in a jail that lacks the wall [`CONTROL`]; refused with any mount, so that nothing of a session is in it.
+    Control(Facts),
+    /// Stays until its link closes: somebody whom the probe of another jail tries to reach.
+    Neighbour,
+    /// Plays a sandbox on the link that asks for its key a second time.
+    KeyAgain {
+        /// After its first bell instead of before it.
+        after_bell: bool,
+    },
+}
+
+/// What a probe is told of the world outside, so that it knows what to try to reach.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Facts {
+    /// Process id of the host.
+    pub host_pid: u32,
+    /// Process id of the launcher.
+    pub launcher_pid: u32,
+    /// Process id, as the host sees it, of the program in another jail of the same uid.
+    pub neighbour_pid: u32,
+    /// Name of an abstract unix socket on which the host listens.
+    pub abstract_name: String,
+    /// Port of 127.0.0.1 on which the host listens.
+    pub tcp_port: u16,
+    /// Port of `::1` on which the host listens; 0 on a machine without IPv6.
+    pub tcp6_port: u16,
+    /// Unix socket of the host's own API.
+    pub host_socket: PathBuf,
+    /// The host's files and the directories of every session, each with what it is in words.
+    pub host_files: Vec<(String, PathBuf)>,
 }
 
 /// One directory of the host in a jail. Nothing in it can be executed, is a device, or is set-uid.
@@ -172,6 +212,11 @@ impl Spec {
         {
             return unfit(format!("more than {ARGUMENTS_MAX} arguments, or one with a null byte"));
         }
+        if let Role::Probe(Probe::Control(_)) = &self.role
+            && !self.mounts.is_empty()
+        {
+            return unfit("a jail that lacks a wall on purpose is given no directory".into());
+        }
         match (self.identity, effective_uid) {
             (Identity::Own, 0) => unfit("the host runs as root, so the jail needs a host uid of its own".into()),
             (Identity::Mapped { uid, gid }, _) if uid == 0 || gid == 0 => {
@@ -199,7 +244,7 @@ impl Role {
     pub fn program(&self) -> Option<&PathBuf> {
         match self {
             Self::Sandbox { program, .. } | Self::Noop { program } => Some(program),
-            Self::Reader | Self::Probe { .. } => None,
+            Self::Reader | Self::Probe(_) => None,
         }
     }
 }

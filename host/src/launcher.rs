@@ -157,6 +157,14 @@ impl Launcher {
         }
     }
 
+    /// Ends every jail, also those that are being made. Returns at once; [`Jailed::exited`] says when it has happened.
+    pub fn kill_all(&self) {
+        let waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        for id in waiting.iter().flat_map(HashMap::keys) {
+            kill(&self.shared.requests, *id);
+        }
+    }
+
     /// Returns when the launcher has died; every jail dies with it.
     pub async fn died(&self) {
         let mut alive = self.shared.alive.clone();

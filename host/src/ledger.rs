@@ -1,16 +1,85 @@
 //! The ledger: what was asked, decided, refused and done, each entry chained to the one before.
 //!
-//! Never holds content, only ids, digests and reasons; never written outside the transaction that it records. Next: `ledger::chain`.
+//! Never holds content, only ids, digests and reasons; never written outside the transaction that it records. Next:
+//! `ledger::keeper` for what it does by itself, `ledger::check` for how it is verified.
 
+pub mod archive;
 pub mod chain;
+pub mod check;
+pub mod head;
+pub mod keeper;
+pub mod line;
+pub mod sink;
+mod stages;
 
+pub use stages::stages;
+
+use crate::refusal::Fault;
 use crate::state::{self, Committed, Tx};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::{GENESIS_PREV, Kind, hash};
-use ironclaw_contract::operator::Stage;
 use rusqlite::{OptionalExtension, params};
+use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::path::PathBuf;
+
+/// What the entry is about that names a signing key, where no genesis does.
+pub const KEY_MADE: &str = "ledger.key_made";
+
+/// `[ledger]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// A head is signed and kept outside after so many entries, and at the first start and each stop.
+    pub head_every_entries: u64,
+    /// Where heads are kept; a directory outside of the home, at best on another machine.
+    pub heads: Option<PathBuf>,
+    /// A chain of so many entries is put into a file, and the next one begins.
+    pub rotate_entries: u64,
+    /// So is one that is so old.
+    pub rotate_days: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { head_every_entries: 1_000, heads: None, rotate_entries: 10_000, rotate_days: 30 }
+    }
+}
+
+/// What the first entry of a chain says of itself; what it does not say is absent.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Genesis {
+    /// What the entry is about.
+    pub what: String,
+    /// When it was written, milliseconds since the epoch.
+    pub at: i64,
+    /// The chain before it.
+    pub continues_from: Option<Tie>,
+    /// Which ledger: the hash of its very first entry; absent in that entry itself.
+    pub ledger: Option<String>,
+    /// The public key that signs heads.
+    pub key: Option<String>,
+}
+
+/// What ties a chain to the one before it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Tie {
+    /// SHA-256 of the file that the chain before it lies in.
+    pub archive: String,
+    /// Hash of its last entry.
+    pub hash: String,
+    /// Number of its last entry.
+    pub seq: u64,
+}
+
+impl Genesis {
+    /// Reads the data of a first entry; anything else says nothing of itself.
+    pub fn read(canonical: &str) -> Self {
+        serde_json::from_str(canonical).unwrap_or_default()
+    }
+}
 
 /// An entry that is about to be written.
 #[derive(Debug, Clone)]
@@ -28,6 +97,11 @@ impl Entry {
     pub fn new(kind: Kind, what: &'static str) -> Self {
         let data = Map::from_iter([("what".to_owned(), Value::from(what))]);
         Self { kind, what, data, session: None, message: None, turn: None }
+    }
+
+    /// The first entry of a chain.
+    pub fn genesis(what: &'static str) -> Self {
+        Self::new(Kind::Genesis, what)
     }
 
     /// What an untrusted party asserted.
@@ -74,6 +148,11 @@ impl Entry {
         self.with("turn", id.to_string())
     }
 
+    /// Says whose doing it was.
+    pub fn fault(self, fault: Fault) -> Self {
+        self.with("fault", fault.name())
+    }
+
     /// Gives the reason, cut to what an entry may hold.
     pub fn reason(self, reason: &str) -> Self {
         const REASON_CHARACTERS_MAX: usize = 400;
@@ -82,74 +161,47 @@ impl Entry {
     }
 
     /// Appends the entry in this transaction; returns its number.
-    pub fn append(mut self, tx: &mut Tx<'_>) -> Result<u64, state::Error> {
-        let now = tx.now();
-        self.data.insert("at".to_owned(), now.into());
-        let canonical = canonical::to_string(&self.data);
-        let db = tx.db();
-        let last: Option<(i64, String)> = db
+    pub fn append(self, tx: &mut Tx<'_>) -> Result<u64, state::Error> {
+        let last: Option<(i64, String)> = tx
+            .db()
             .prepare_cached("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1")?
             .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
-        let (seq, prev) = last.map_or((0, GENESIS_PREV.to_owned()), |(seq, hash)| (seq as u64 + 1, hash));
-        if (seq == 0) != (self.kind == Kind::Genesis) {
-            return Err(state::Error::Stored(format!("ledger: {} cannot stand at {seq}", self.kind)));
+        let begins = self.kind == Kind::Genesis;
+        match last {
+            None if begins => self.put(tx, 0, GENESIS_PREV),
+            Some((seq, prev)) if !begins => self.put(tx, seq as u64 + 1, &prev),
+            Some((seq, _)) => Err(state::Error::Stored(format!("ledger: {} cannot stand at {}", self.kind, seq + 1))),
+            None => Err(state::Error::Stored(format!("ledger: {} cannot stand at 0", self.kind))),
         }
-        let hash = hash(&prev, seq, self.kind, &canonical);
-        db.prepare_cached(
-            "INSERT INTO ledger (seq, type, data, hash, at, session_id, message_id, turn_id) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
-        )?
-        .execute(params![
-            seq as i64,
-            self.kind.name(),
-            canonical,
-            hash.to_string(),
-            now,
-            self.session.map(|id| id.to_string()),
-            self.message.map(|id| id.to_string()),
-            self.turn.map(|id| id.to_string()),
-        ])?;
+    }
+
+    /// Begins a chain at `seq`, which is where the one before it ended. Only `ledger::archive` does.
+    fn append_at(self, tx: &mut Tx<'_>, seq: u64) -> Result<u64, state::Error> {
+        self.put(tx, seq, GENESIS_PREV)
+    }
+
+    fn put(mut self, tx: &mut Tx<'_>, seq: u64, prev: &str) -> Result<u64, state::Error> {
+        let now = tx.now();
+        self.data.insert("at".to_owned(), now.into());
+        let canonical = canonical::to_string(&self.data);
+        let hash = hash(prev, seq, self.kind, &canonical);
+        tx.db()
+            .prepare_cached(
+                "INSERT INTO ledger (seq, type, data, hash, at, session_id, message_id, turn_id) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
+            )?
+            .execute(params![
+                seq as i64,
+                self.kind.name(),
+                canonical,
+                hash.to_string(),
+                now,
+                self.session.map(|id| id.to_string()),
+                self.message.map(|id| id.to_string()),
+                self.turn.map(|id| id.to_string()),
+            ])?;
         tx.entry(Committed { seq, what: self.what, session: self.session, message: self.message, turn: self.turn });
         Ok(seq)
-    }
-}
-
-/// The stages of a message: every entry about it or about a turn that it was in, after `after_seq`.
-pub fn stages(tx: &Tx<'_>, message: MessageId, after_seq: Option<u64>) -> Result<Vec<Stage>, state::Error> {
-    let sql = "SELECT seq, type, data FROM ledger WHERE seq > ?2 AND (message_id = ?1 OR turn_id IN \
-               (SELECT turn_id FROM ledger WHERE message_id = ?1 AND turn_id IS NOT NULL)) ORDER BY seq";
-    let mut statement = tx.db().prepare_cached(sql)?;
-    let after = after_seq.map_or(-1, |seq| seq as i64);
-    let mut rows = statement.query(params![message.to_string(), after])?;
-    let mut stages = Vec::new();
-    while let Some(row) = rows.next()? {
-        let data: Map<String, Value> = state::stored_json(row, "data")?;
-        let kind: Kind = state::stored(row, "type")?;
-        stages.push(stage(row.get::<_, i64>(0)? as u64, kind, &data));
-    }
-    Ok(stages)
-}
-
-fn stage(seq: u64, kind: Kind, data: &Map<String, Value>) -> Stage {
-    let text = |key: &str| data.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let outcome = match (kind, data.get("outcome").and_then(Value::as_str)) {
-        (_, Some("unknown")) => "unknown",
-        (Kind::Retract, _) => "refused",
-        (Kind::Genesis | Kind::Boot | Kind::Claim | Kind::Verify | Kind::Meta, _) => "done",
-    };
-    let mut details: Vec<String> = Vec::new();
-    for key in ["tool", "call", "row", "delivery", "reason"] {
-        let value = text(key);
-        if !value.is_empty() {
-            details.push(if key == "reason" { value } else { format!("{key} {value}") });
-        }
-    }
-    Stage {
-        seq,
-        at: rfc3339(data.get("at").and_then(Value::as_i64).unwrap_or(0)),
-        stage: text("what"),
-        outcome: outcome.to_owned(),
-        reason: details.join(", "),
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod scripted;
 
+use ironclaw_contract::seam::socket::Purpose;
 use scripted::Scripted;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ pub const SCRIPT_BYTES_MAX: u64 = 1024 * 1024;
 /// All that a model sees for one output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
+    /// What is asked for.
+    pub purpose: Purpose,
     /// What the host tells it: the system text and the persona.
     pub system: String,
     /// What it may call.
@@ -133,7 +136,13 @@ impl Endpoint {
     /// [`Error::Failed`] when the endpoint has no output to give; the prompt may be sent again.
     pub async fn generate(&self, prompt: &Prompt) -> Result<Output, Error> {
         match self {
-            Self::Scripted(script) => script.generate(prompt),
+            Self::Scripted(script) => {
+                let wait = script.wait(prompt);
+                if !wait.is_zero() {
+                    tokio::time::sleep(wait).await;
+                }
+                script.generate(prompt)
+            }
         }
     }
 }
@@ -252,7 +261,7 @@ mod tests {
             assert_eq!(endpoints.names().collect::<Vec<_>>(), ["scripted"]);
             assert!(endpoints.get("Scripted").is_none());
             let parts = vec![Part::Person { text: asked.to_owned() }];
-            let prompt = Prompt { system: String::new(), tools: Vec::new(), parts };
+            let prompt = Prompt { purpose: Purpose::Reply, system: String::new(), tools: Vec::new(), parts };
             let output = endpoints.get("scripted").expect("there").generate(&prompt).await.expect("an output");
             assert_eq!(output.text, format!("{} {answer}", scripted::PREFACE));
         }

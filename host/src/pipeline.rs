@@ -4,13 +4,24 @@
 
 mod accept;
 mod actor;
+mod actors;
+mod cancel;
 mod launch;
 mod model_requests;
 mod model_socket;
+mod panic;
+mod places;
+mod prove;
+mod retain;
 mod standing;
+mod stops;
 mod work;
 
 pub use actor::{Command, Phase, Shown};
+pub use actors::Actors;
+pub use cancel::Cancelled;
+pub use places::{Limits, Places, Room};
+pub use stops::{Latch, Stopped, find as stopped};
 
 use crate::channel::Received;
 use crate::custody::WrappingKey;
@@ -21,12 +32,12 @@ use crate::launcher::Launcher;
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::state::State;
-use crate::{delivery, identity, model, routing, session, turn};
+use crate::{identity, items, model, routing, session, turn};
+use actors::Unsent;
 use ironclaw_contract::ids::SessionId;
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-use tokio::sync::{mpsc, oneshot};
+use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// Launches at once, for all sessions: more would only wait for each other.
 pub const LAUNCHES_MAX: usize = 8;
@@ -38,6 +49,8 @@ pub struct Config {
     pub session: session::Config,
     /// `[turn]`
     pub turn: turn::Config,
+    /// `[items]`
+    pub items: items::Config,
     /// Started as root: the first uid of the range and its length.
     pub uids: Option<(u32, u32)>,
     /// The sandbox's program.
@@ -64,19 +77,18 @@ pub struct Core {
     pub launcher: Launcher,
     /// So many launches at once, for all sessions.
     pub launches: tokio::sync::Semaphore,
+    /// So many sessions awake at once.
+    pub places: Arc<Places>,
+    /// Whether everything is stopped.
+    pub latch: Latch,
+    /// The actors that exist.
+    pub actors: Actors,
 }
 
 /// Drives every session.
 #[derive(Clone)]
 pub struct Pipeline {
     core: Arc<Core>,
-    actors: Arc<Mutex<Actors>>,
-}
-
-#[derive(Default)]
-struct Actors {
-    running: HashMap<SessionId, actor::Handle>,
-    stopping: bool,
 }
 
 /// Why the pipeline could not do what it was asked.
@@ -105,7 +117,7 @@ impl From<rusqlite::Error> for Error {
 impl Pipeline {
     /// A pipeline over these collaborators; nothing runs yet.
     pub fn new(core: Core) -> Self {
-        Self { core: Arc::new(core), actors: Arc::default() }
+        Self { core: Arc::new(core) }
     }
 
     /// What the stages share.
@@ -113,23 +125,14 @@ impl Pipeline {
         &self.core
     }
 
-    /// Finishes the removals that a crash cut short, and wakes every session that has work from before: an open turn, a
-    /// waiting message, a delivery without a receipt.
+    /// Finishes the removals that a crash cut short, and wakes every session that has work from before, unless everything is
+    /// stopped. What sleeps is not even looked at.
     pub async fn resume(&self) -> Result<(), Error> {
         self.finish_removals().await?;
-        let sessions = self
-            .core
-            .state
-            .read(|tx| {
-                let mut sessions = turn::sessions_with_work(tx)?;
-                sessions.extend(delivery::sessions_with_open(tx)?);
-                Ok::<_, Error>(sessions)
-            })
-            .await?;
-        for session in sessions {
-            self.wake(session);
+        if self.start_stopped().await? {
+            return Ok(());
         }
-        Ok(())
+        self.wake_all().await
     }
 
     /// A removal is a row first: what the row has lost may still lie in the log, and its files in their directory.
@@ -151,14 +154,15 @@ impl Pipeline {
     /// Takes one message through identity, routing and recording, and wakes its session.
     ///
     /// # Errors
-    /// The inner error is a refusal, which stands in the ledger.
+    /// The inner error is a refusal. It stands in the ledger, unless it is that of a person whom the API knows: they can ask for it
+    /// at will, and the API notes theirs at a bounded rate.
     pub async fn receive(&self, received: Received) -> Result<Result<Recorded, Refusal>, Error> {
         let core = Arc::clone(&self.core);
         let recorded = self
             .core
             .state
             .write(move |tx| {
-                let channel = received.channel;
+                let (channel, is_known) = (received.channel, received.speaker.is_some());
                 let staged = (|| -> Result<Result<Recorded, Refusal>, Error> {
                     if let Err(refusal) = inbox::check(&received) {
                         return Ok(Err(refusal));
@@ -173,7 +177,7 @@ impl Pipeline {
                     };
                     Ok(inbox::record(tx, &routed, &core.wrapping, &core.sealer)?)
                 })()?;
-                if let Err(refusal) = &staged {
+                if let (Err(refusal), false) = (&staged, is_known) {
                     Entry::retract("message.refused").with("channel", channel).with("code", refusal.code).append(tx)?;
                 }
                 Ok::<_, Error>(staged)
@@ -186,12 +190,13 @@ impl Pipeline {
         Ok(recorded)
     }
 
-    /// Lets a session look at its work.
+    /// Lets a session look at its work, unless everything is stopped: then its work is found when that ends.
     pub fn wake(&self, session: SessionId) {
-        // A full mailbox has a wake in it already.
-        if let Some(handle) = self.handle(session) {
-            let _ = handle.commands.try_send(Command::Wake);
+        if self.core.latch.is_shut() {
+            return;
         }
+        // A full mailbox has a wake in it already; after the daemon's stop, the next start finds the work.
+        let _ = self.send(session, Command::Wake);
     }
 
     /// Asks a session's actor and waits for its answer.
@@ -200,34 +205,38 @@ impl Pipeline {
         session: SessionId,
         command: impl FnOnce(oneshot::Sender<T>) -> Command,
     ) -> Result<T, Error> {
-        let handle = self.handle(session).ok_or(Error::Stopping)?;
         let (reply, answer) = oneshot::channel();
-        handle.commands.send(command(reply)).await.map_err(|_| Error::Stopping)?;
+        let mut command = command(reply);
+        loop {
+            command = match self.send(session, command) {
+                Ok(()) => break,
+                Err(Unsent::Stopping) => return Err(Error::Stopping),
+                Err(Unsent::Full(command, commands)) => {
+                    // Only waits for room. Put in under the lock of the register, or it might come after its actor went.
+                    drop(commands.reserve().await);
+                    command
+                }
+            };
+        }
         answer.await.map_err(|_| Error::Stopping)
+    }
+
+    fn send(&self, session: SessionId, command: Command) -> Result<(), Unsent> {
+        let core = &self.core;
+        core.actors.send(session, command, |start| drop(tokio::spawn(actor::run(Arc::clone(core), session, start))))
     }
 
     /// What is shown of a session that has an actor.
     pub fn shown(&self, session: SessionId) -> Option<Shown> {
-        let actors = self.actors.lock().expect("no holder panics");
-        actors.running.get(&session).map(|handle| handle.shown.lock().expect("no holder panics").clone())
-    }
-
-    /// Forgets the actor of a session that was removed.
-    pub fn forget(&self, session: SessionId) {
-        self.actors.lock().expect("no holder panics").running.remove(&session);
+        self.core.actors.shown(session)
     }
 
     /// Puts every session to sleep: open turns get a moment to end, then each last row is taken.
     pub async fn stop(&self) {
-        let handles: Vec<actor::Handle> = {
-            let mut actors = self.actors.lock().expect("no holder panics");
-            actors.stopping = true;
-            actors.running.drain().map(|(_, handle)| handle).collect()
-        };
         let mut stopped = Vec::new();
-        for handle in handles {
+        for commands in self.core.actors.stop() {
             let (reply, answer) = oneshot::channel();
-            if handle.commands.send(Command::Shutdown(reply)).await.is_ok() {
+            if commands.send(Command::Shutdown(reply)).await.is_ok() {
                 stopped.push(answer);
             }
         }
@@ -237,24 +246,5 @@ impl Pipeline {
                 tracing::error!("a session did not come to its end in time");
             }
         }
-    }
-
-    fn handle(&self, session: SessionId) -> Option<actor::Handle> {
-        let mut actors = self.actors.lock().expect("no holder panics");
-        if actors.stopping {
-            return None;
-        }
-        let start = || {
-            let (commands, mailbox) = mpsc::channel(64);
-            let shown = Arc::new(Mutex::new(Shown::default()));
-            tokio::spawn(actor::run(Arc::clone(&self.core), session, mailbox, Arc::clone(&shown)));
-            actor::Handle { commands, shown }
-        };
-        let handle = actors.running.entry(session).or_insert_with(start);
-        if handle.commands.is_closed() {
-            // It ended on an error of the host; whatever it did stands in the record.
-            *handle = start();
-        }
-        Some(handle.clone())
     }
 }

@@ -5,7 +5,7 @@
 
 mod diagnosis;
 
-use crate::jail::{FIRST_HOST_ID, Identity, Limits, Role, Spec, inspect, landlock};
+use crate::jail::{Identity, Limits, Role, Spec, inspect, landlock};
 use crate::launcher::wire::{self, Event, Failure, Part, Request};
 use crate::launcher::{self, Entries};
 use crate::sys;
@@ -23,15 +23,16 @@ const TRIAL_MS_MAX: u64 = 5_000;
 
 /// Checks everything that a launch needs, in the order in which a launch needs it.
 ///
-/// `proc_sys` is `/proc/sys`, or a copy of it in a test. Forks, so it is to be called before the
+/// `proc_sys` is `/proc/sys`, or a copy of it in a test; `first_id` is the host uid and gid that root would give to the first
+/// jail, and is not looked at for anybody else. Forks, so it is to be called before the
 /// first thread; with threads every check that needs a trial fails and says so.
-pub fn run(proc_sys: &Path) -> Preflight {
+pub fn run(proc_sys: &Path, first_id: u32) -> Preflight {
     let machine = Machine::read(proc_sys);
     let mut checks = machine.settings();
     checks.push(processes());
     checks.push(landlock());
     checks.push(pidfd());
-    checks.extend(trial(&machine));
+    checks.extend(trial(&machine, first_id));
     Preflight { ok: checks.iter().all(|check| check.ok), checks }
 }
 
@@ -49,8 +50,8 @@ const PARTS: [(Part, &str, &str); 8] = [
 
 /// Makes one jail, part by part: the parts before the one that failed are there, those behind it
 /// were not tried.
-fn trial(machine: &Machine) -> Vec<Check> {
-    let failed = try_launch(machine.root).err();
+fn trial(machine: &Machine, first_id: u32) -> Vec<Check> {
+    let failed = try_launch(machine.root, first_id).err();
     // The pivot comes last, but is a matter of the root.
     let failing = failed.as_ref().map(|failure| match failure.part {
         Part::Source | Part::Program | Part::Launch => Part::Launch,
@@ -69,12 +70,12 @@ fn trial(machine: &Machine) -> Vec<Check> {
 }
 
 /// Launches the reader's role with nothing mounted, and looks at it from outside.
-fn try_launch(root: bool) -> Result<(), Failure> {
+fn try_launch(root: bool, first_id: u32) -> Result<(), Failure> {
     let fault = |step: String| Failure { part: Part::Launch, step, errno: 0 };
     let own = |error: io::Error| Failure { part: Part::Launcher, step: format!("use a launcher: {error}"), errno: 0 };
     let handle = launcher::fork(Entries { reader: wait_for_end }).map_err(own)?;
     let identity = match root {
-        true => Identity::Mapped { uid: FIRST_HOST_ID, gid: FIRST_HOST_ID },
+        true => Identity::Mapped { uid: first_id, gid: first_id },
         false => Identity::Own,
     };
     let spec = Spec {

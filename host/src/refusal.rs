@@ -17,6 +17,18 @@ pub enum Fault {
     Host,
 }
 
+impl Fault {
+    /// As it stands in the ledger.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Sandbox => "sandbox",
+            Self::Operator => "operator",
+            Self::Host => "host",
+        }
+    }
+}
+
 /// A refusal that a person can read and that the ledger keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {

@@ -2,6 +2,15 @@
 //!
 //! Never says what anybody may do with a message; an identity is a whole, opaque pair. Next: `identity`, `routing`.
 
+pub mod marks;
+pub mod people;
+pub mod tokens;
+
+pub use people::{
+    Identity, Person, Role, add_person, create_owner, find_person, identities, known_person, owner, people, person_of,
+};
+pub use tokens::{Fresh, Token, TokenId, TokenState, tokens};
+
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::state::{self, Tx, stored, stored_json};
@@ -75,40 +84,6 @@ impl FromStr for Mode {
             .find(|mode| mode.name() == text)
             .ok_or_else(|| format!("unknown mode {text:?}: expected enforce, dangerous_warn or dangerous_off"))
     }
-}
-
-/// What a person may do on this host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Everything.
-    Owner,
-    /// Runs agents.
-    Admin,
-    /// Talks to agents.
-    Member,
-}
-
-impl FromStr for Role {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "owner" => Ok(Self::Owner),
-            "admin" => Ok(Self::Admin),
-            "member" => Ok(Self::Member),
-            _ => Err(format!("unknown role {text:?}")),
-        }
-    }
-}
-
-/// A person.
-#[derive(Debug, Clone)]
-pub struct Person {
-    /// Their id.
-    pub id: PersonId,
-    /// Their name.
-    pub name: String,
-    /// What they may do.
-    pub role: Role,
 }
 
 fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
@@ -233,63 +208,5 @@ pub fn remove_agent(tx: &mut Tx<'_>, agent: &Agent, by: PersonId) -> Result<(), 
         .with("name", agent.name.clone())
         .with("by", by.to_string())
         .append(tx)?;
-    Ok(())
-}
-
-fn person(row: &Row<'_>) -> rusqlite::Result<Person> {
-    Ok(Person { id: stored(row, "id")?, name: row.get("name")?, role: stored(row, "role")? })
-}
-
-/// Makes the owner of a new home, with a loopback identity and the digest of a token.
-pub fn create_owner(tx: &mut Tx<'_>, name: &str, token: &Digest) -> Result<PersonId, state::Error> {
-    let id = PersonId::new();
-    let now = tx.now();
-    let db = tx.db();
-    db.execute(
-        "INSERT INTO people (id, name, role, created_at) VALUES (?1,?2,'owner',?3)",
-        params![id.to_string(), name, now],
-    )?;
-    db.execute(
-        "INSERT INTO identities (channel, sender, person_id) VALUES (?1,?2,?3)",
-        params![LOOPBACK, id.to_string(), id.to_string()],
-    )?;
-    db.execute(
-        "INSERT INTO tokens (digest, person_id, created_at) VALUES (?1,?2,?3)",
-        params![token.to_string(), id.to_string(), now],
-    )?;
-    Entry::meta("person.created").with("person", id.to_string()).with("role", "owner").append(tx)?;
-    Ok(id)
-}
-
-/// The owner, if the home has one.
-pub fn owner(tx: &Tx<'_>) -> Result<Option<PersonId>, state::Error> {
-    let sql = "SELECT * FROM people WHERE role = 'owner' ORDER BY created_at LIMIT 1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([], person).optional()?.map(|person| person.id))
-}
-
-/// The person that this full identity is linked to.
-pub fn person_of(tx: &Tx<'_>, channel: &str, sender: &str) -> Result<Option<Person>, state::Error> {
-    let sql = "SELECT people.* FROM people JOIN identities ON person_id = id WHERE channel = ?1 AND sender = ?2";
-    Ok(tx.db().prepare_cached(sql)?.query_row([channel, sender], person).optional()?)
-}
-
-/// Every token's digest with its person.
-pub fn tokens(tx: &Tx<'_>) -> Result<Vec<(Digest, Person)>, state::Error> {
-    let sql = "SELECT tokens.digest, people.* FROM tokens JOIN people ON person_id = id";
-    let mut statement = tx.db().prepare_cached(sql)?;
-    let tokens =
-        statement.query_map([], |row| Ok((stored(row, "digest")?, person(row)?)))?.collect::<rusqlite::Result<_>>()?;
-    Ok(tokens)
-}
-
-/// Replaces every token of a person by this one.
-pub fn replace_token(tx: &mut Tx<'_>, person: PersonId, token: &Digest) -> Result<(), state::Error> {
-    let now = tx.now();
-    tx.db().execute("DELETE FROM tokens WHERE person_id = ?1", [person.to_string()])?;
-    tx.db().execute(
-        "INSERT INTO tokens (digest, person_id, created_at) VALUES (?1,?2,?3)",
-        params![token.to_string(), person.to_string(), now],
-    )?;
-    Entry::meta("token.created").with("person", person.to_string()).append(tx)?;
     Ok(())
 }

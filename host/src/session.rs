@@ -10,6 +10,9 @@ pub mod store;
 
 use serde::Deserialize;
 
+/// Sessions awake at once that may be asked for.
+pub const AWAKE_MAX: u32 = 4096;
+
 /// `[session]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -18,12 +21,16 @@ pub struct Config {
     pub idle_seconds: u64,
     /// Failed launches in a row before a session is parked.
     pub launch_attempts_max: u32,
+    /// Sessions that may be awake at once; 0 for as many as this machine can bear.
+    pub awake_max: u32,
+    /// The same for one agent; 0 for half of them.
+    pub awake_per_agent_max: u32,
     /// Waits this long after the first failed launch; twice as long after each further one.
     pub backoff_ms: u64,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { idle_seconds: 300, launch_attempts_max: 5, backoff_ms: 200 }
+        Self { idle_seconds: 300, launch_attempts_max: 5, awake_max: 0, awake_per_agent_max: 0, backoff_ms: 200 }
     }
 }

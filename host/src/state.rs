@@ -3,7 +3,9 @@
 //! Nobody else opens the file. A change and its ledger entries share a transaction, or neither happened. Next: `ledger`.
 
 pub mod migrations;
+pub mod rekey;
 
+use crate::failpoint;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::{Connection, OpenFlags};
@@ -46,6 +48,9 @@ pub enum Error {
     /// A stored value that no version of ours wrote.
     #[error("state database: {0}")]
     Stored(String),
+    /// Somebody else has the file open.
+    #[error("{0} is in use by another process: let it end, and try again")]
+    InUse(String),
     /// The daemon is stopping.
     #[error("the state database is closed")]
     Closed,
@@ -92,7 +97,13 @@ impl<'a> Tx<'a> {
 }
 
 type Finish = Box<dyn FnOnce(Result<(), &rusqlite::Error>) + Send>;
-type Job = Box<dyn FnOnce(&mut Tx<'_>) -> (bool, Finish) + Send>;
+type Work = Box<dyn FnOnce(&mut Tx<'_>) -> (bool, Finish) + Send>;
+
+/// Work that waits, and whether it wants a transaction to itself.
+struct Job {
+    work: Work,
+    alone: bool,
+}
 
 /// The handle that everybody shares.
 #[derive(Clone)]
@@ -102,6 +113,7 @@ pub struct State {
     events: broadcast::Sender<Arc<Committed>>,
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
     closing: Arc<AtomicBool>,
+    clock: Clock,
 }
 
 impl State {
@@ -120,12 +132,20 @@ impl State {
         let (writes, jobs) = mpsc::channel(QUEUE_MAX);
         let tell = events.clone();
         let same_clock = clock.clone();
+        let own_clock = clock.clone();
         let closing = Arc::new(AtomicBool::new(false));
         let (stop_writing, stop_reading) = (Arc::clone(&closing), Arc::clone(&closing));
         let writer = spawn("state-writer", move || write_loop(&db, jobs, &clock, &tell, &stop_writing));
         let (reads, jobs) = mpsc::channel(QUEUE_MAX);
         let reader = spawn("state-reader", move || read_loop(&reader, jobs, &same_clock, &stop_reading));
-        Ok(Self { writes, reads, events, threads: Arc::new(Mutex::new(vec![writer, reader])), closing })
+        Ok(Self {
+            writes,
+            reads,
+            events,
+            threads: Arc::new(Mutex::new(vec![writer, reader])),
+            closing,
+            clock: own_clock,
+        })
     }
 
     /// Runs `change` in a transaction of its own; it is undone when it returns an error.
@@ -136,7 +156,17 @@ impl State {
         E: From<Error> + Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
-        submit(&self.writes, change).await
+        submit(&self.writes, change, false).await
+    }
+
+    /// As [`State::write`], in a transaction that no other change shares: all that `change` sees is on disk already.
+    pub async fn write_alone<T, E, F>(&self, change: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        submit(&self.writes, change, true).await
     }
 
     /// Runs `look` on a snapshot of what is committed.
@@ -146,7 +176,12 @@ impl State {
         E: From<Error> + Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
-        submit(&self.reads, look).await
+        submit(&self.reads, look, false).await
+    }
+
+    /// Now as transactions see it, milliseconds since the epoch; never less than any time before.
+    pub fn now(&self) -> i64 {
+        self.clock.now()
     }
 
     /// Every ledger entry, once it is committed.
@@ -189,14 +224,14 @@ pub fn open_to_look(path: &Path, key: &SessionKey) -> Result<Connection, Error> 
     Ok(db)
 }
 
-async fn submit<T, E, F>(jobs: &mpsc::Sender<Job>, work: F) -> Result<T, E>
+async fn submit<T, E, F>(jobs: &mpsc::Sender<Job>, work: F, alone: bool) -> Result<T, E>
 where
     T: Send + 'static,
     E: From<Error> + Send + 'static,
     F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
 {
     let (reply, answer) = oneshot::channel::<Result<T, E>>();
-    let job: Job = Box::new(move |tx| {
+    let work: Work = Box::new(move |tx| {
         let result = work(tx);
         let keep = result.is_ok();
         let finish: Finish = Box::new(move |committed| {
@@ -209,7 +244,7 @@ where
         });
         (keep, finish)
     });
-    jobs.send(job).await.map_err(|_| E::from(Error::Closed))?;
+    jobs.send(Job { work, alone }).await.map_err(|_| E::from(Error::Closed))?;
     answer.await.map_err(|_| E::from(Error::Closed))?
 }
 
@@ -251,6 +286,7 @@ struct Clock(Arc<AtomicI64>);
 impl Clock {
     fn now(&self) -> i64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
+        let now = now + failpoint::clock_shift_ms();
         self.0.fetch_max(now, Ordering::Relaxed).max(now)
     }
 }
@@ -262,18 +298,20 @@ fn write_loop(
     events: &broadcast::Sender<Arc<Committed>>,
     closing: &AtomicBool,
 ) {
-    while let Some(first) = jobs.blocking_recv() {
+    let mut held: Option<Job> = None;
+    while let Some(first) = held.take().or_else(|| jobs.blocking_recv()) {
         let now = clock.now();
         let mut finishes = Vec::new();
         let mut told = Vec::new();
         let mut empty_log = false;
         let group = || -> rusqlite::Result<()> {
+            let alone = first.alone;
             db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
             let mut next = Some(first);
             while let Some(job) = next.take() {
                 db.prepare_cached("SAVEPOINT job")?.execute([])?;
                 let mut tx = Tx { db, now, entries: Vec::new(), empty_log: false };
-                let (keep, finish) = job(&mut tx);
+                let (keep, finish) = (job.work)(&mut tx);
                 empty_log |= tx.empty_log;
                 if keep {
                     told.append(&mut tx.entries);
@@ -282,8 +320,11 @@ fn write_loop(
                 }
                 db.prepare_cached("RELEASE job")?.execute([])?;
                 finishes.push(finish);
-                if finishes.len() < GROUP_MAX {
+                if !alone && finishes.len() < GROUP_MAX {
                     next = jobs.try_recv().ok();
+                    if next.as_ref().is_some_and(|job| job.alone) {
+                        held = next.take();
+                    }
                 }
             }
             db.prepare_cached("COMMIT")?.execute([])?;
@@ -308,7 +349,7 @@ fn write_loop(
             finish(committed.as_ref().copied());
         }
         // What came before stands in the queue before the job that woke us, and is done by now or in the next group.
-        if closing.load(Ordering::SeqCst) && jobs.is_empty() {
+        if closing.load(Ordering::SeqCst) && held.is_none() && jobs.is_empty() {
             break;
         }
     }
@@ -319,7 +360,7 @@ fn read_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>, clock: &Clock, clos
     while let Some(job) = jobs.blocking_recv() {
         let begun = db.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([]));
         let mut tx = Tx { db, now: clock.now(), entries: Vec::new(), empty_log: false };
-        let (_, finish) = job(&mut tx);
+        let (_, finish) = (job.work)(&mut tx);
         let _ = db.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
         finish(begun.as_ref().map(|_| ()));
         // What came before stands in the queue before the job that woke us, and is done by now or in the next group.

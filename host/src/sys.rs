@@ -3,6 +3,8 @@
 //! All `unsafe` of the launcher stands here; nothing here decides what is mounted, mapped or allowed.
 //! Next: `jail::native`, which says in which order these are called, and why.
 
+pub(crate) mod bare;
+
 use std::ffi::{CStr, CString, c_int, c_long, c_uint, c_void};
 use std::io;
 use std::marker::PhantomData;
@@ -71,10 +73,10 @@ pub(crate) fn own(descriptor: RawFd) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
-/// Moves `kept` to 3, 4, 5 … in their order and closes every other descriptor above stderr.
+/// Moves `kept` to 3, 4, 5 … in their order and, unless told not to, closes every other descriptor above stderr.
 ///
 /// For a process that never returns to the code that owned the closed ones.
-pub(crate) fn keep_only<const N: usize>(kept: [OwnedFd; N]) -> io::Result<[OwnedFd; N]> {
+pub(crate) fn keep_only<const N: usize>(kept: [OwnedFd; N], close: bool) -> io::Result<[OwnedFd; N]> {
     // First out of the way, so that no move overwrites one that is still to be moved.
     let clear = FIRST_DESCRIPTOR + N as RawFd;
     let mut high = Vec::with_capacity(N);
@@ -89,8 +91,10 @@ pub(crate) fn keep_only<const N: usize>(kept: [OwnedFd; N]) -> io::Result<[Owned
         // process never returns to, as the function's contract says.
         checked(unsafe { libc::dup3(*descriptor, FIRST_DESCRIPTOR + index as RawFd, libc::O_CLOEXEC) } as c_long)?;
     }
-    // SAFETY: as above; everything from `clear` on is either a copy made here or forgotten.
-    checked(unsafe { libc::syscall(libc::SYS_close_range, clear as c_uint, c_uint::MAX, 0) })?;
+    if close {
+        // SAFETY: as above; everything from `clear` on is either a copy made here or forgotten.
+        checked(unsafe { libc::syscall(libc::SYS_close_range, clear as c_uint, c_uint::MAX, 0) })?;
+    }
     Ok(std::array::from_fn(|index| own(FIRST_DESCRIPTOR + index as RawFd)))
 }
 
@@ -236,30 +240,13 @@ pub(crate) fn wipe_environment(_: &OneThread) {
     }
 }
 
-/// System calls that the probe tries bare: only numbers go in, so a kernel that allowed them could
-/// write nowhere.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Bare {
-    /// `bpf(BPF_MAP_CREATE, null, 0)`.
-    Bpf,
-    /// `io_uring_setup(1, null)`.
-    IoUringSetup,
-    /// `keyctl(KEYCTL_GET_KEYRING_ID, session keyring, 0)`.
-    Keyctl,
-    /// `ptrace(PTRACE_ATTACH, 1)`.
-    PtraceInit,
-}
-
-/// Makes one of the bare calls.
-pub(crate) fn bare(call: Bare) -> io::Result<()> {
-    let (number, first, second) = match call {
-        Bare::Bpf => (libc::SYS_bpf, 0, 0),
-        Bare::IoUringSetup => (libc::SYS_io_uring_setup, 1, 0),
-        Bare::Keyctl => (libc::SYS_keyctl, 0, -3),
-        Bare::PtraceInit => (libc::SYS_ptrace, 16, 1),
-    };
-    // SAFETY: every pointer argument of these calls is null or unused.
-    checked(unsafe { libc::syscall(number, first as c_long, second as c_long, 0, 0, 0) })?;
+/// Installs a seccomp filter without setting `no_new_privs` first.
+#[cfg(feature = "failpoints")]
+pub(crate) fn install_filter(instructions: &[libc::sock_filter]) -> io::Result<()> {
+    let length = instructions.len().try_into().map_err(io::Error::other)?;
+    let program = libc::sock_fprog { len: length, filter: instructions.as_ptr().cast_mut() };
+    // SAFETY: the kernel copies the instructions and writes nowhere; they live through the call.
+    checked(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) })?;
     Ok(())
 }
 

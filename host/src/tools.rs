@@ -12,12 +12,18 @@ use std::sync::LazyLock;
 
 /// The tools in an agent's own workspace; an agent has them unless its configuration says otherwise.
 pub const WORKSPACE: [&str; 4] = ["read_file", "write_file", "list_dir", "search_files"];
+/// The tools of an agent's own memory; an agent has them unless its configuration says otherwise.
+pub const MEMORY: [&str; 2] = ["remember", "recall"];
 /// The tools that ask the host for something. All but `send_message` are actions of the contract under the same name;
 /// `request_capability_change` is the envelope of any kind of change.
 pub const ACTIONS: [&str; 5] =
     ["schedule_task", "ask_user_question", "skill_install", "request_capability_change", "send_message"];
 /// The most that `search_files` gives at once.
 const SEARCH_HITS_MAX: u32 = 200;
+/// Bytes of one note of the memory: a page; what is longer belongs into a file.
+pub const REMEMBERED_BYTES_MAX: usize = 4 * 1024;
+/// The most notes that `recall` gives at once.
+pub const RECALLED_MAX: usize = 20;
 
 /// A tool as a model is told of it and as the host judges it.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,11 +102,19 @@ pub enum Runs {
     Local,
     /// In the host, once the sandbox has written the call as a row.
     Row,
+    /// In the host, in the transaction that records the call: it concerns the host's own record alone.
+    Host,
 }
 
-/// Every built-in tool: [`WORKSPACE`], then [`ACTIONS`], in that order.
+/// The tools that an agent has unless its configuration says otherwise.
+pub fn usual() -> impl Iterator<Item = &'static str> {
+    WORKSPACE.into_iter().chain(MEMORY)
+}
+
+/// Every built-in tool: [`WORKSPACE`], [`MEMORY`], then [`ACTIONS`], in that order.
 pub fn builtin() -> &'static [Tool] {
-    static BUILTIN: LazyLock<Vec<Tool>> = LazyLock::new(|| workspace().into_iter().chain(actions()).collect());
+    static BUILTIN: LazyLock<Vec<Tool>> =
+        LazyLock::new(|| workspace().into_iter().chain(memory()).chain(actions()).collect());
     &BUILTIN
 }
 
@@ -151,6 +165,42 @@ fn workspace() -> [Tool; WORKSPACE.len()] {
                 "pattern": { "type": "string", "minLength": 1, "description": "Regular expression over a line." },
                 "path": path(),
                 "max": { "type": "integer", "minimum": 1, "maximum": SEARCH_HITS_MAX, "description": "Lines to give at most." },
+            }),
+        ),
+    ]
+}
+
+fn memory() -> [Tool; MEMORY.len()] {
+    let host = |name, class, description, required, properties| Tool {
+        name,
+        description,
+        class,
+        runs: Runs::Host,
+        parameters: object(required, properties),
+    };
+    [
+        host(
+            "remember",
+            Class::Write,
+            "Keeps a note for later conversations. It is shared by everybody who talks to you.",
+            &["text"],
+            json!({
+                "text": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": REMEMBERED_BYTES_MAX,
+                    "description": "What is worth knowing later, complete in itself.",
+                },
+            }),
+        ),
+        host(
+            "recall",
+            Class::Read,
+            "Looks notes up by words that stand in them; the best fits first.",
+            &["query"],
+            json!({
+                "query": { "type": "string", "minLength": 1, "description": "Words to look for." },
+                "max": { "type": "integer", "minimum": 1, "maximum": RECALLED_MAX, "description": "Notes to give at most." },
             }),
         ),
     ]
@@ -284,9 +334,13 @@ mod tests {
     #[test]
     fn every_tool_stands_in_exactly_one_of_the_lists() {
         let names: Vec<_> = builtin().iter().map(|tool| tool.name).collect();
-        assert_eq!(names, WORKSPACE.into_iter().chain(ACTIONS).collect::<Vec<_>>());
+        assert_eq!(names, WORKSPACE.into_iter().chain(MEMORY).chain(ACTIONS).collect::<Vec<_>>());
         for tool in builtin() {
-            let expected = if WORKSPACE.contains(&tool.name) { Runs::Local } else { Runs::Row };
+            let expected = match tool.name {
+                name if WORKSPACE.contains(&name) => Runs::Local,
+                name if MEMORY.contains(&name) => Runs::Host,
+                _ => Runs::Row,
+            };
             assert_eq!((find(tool.name), tool.runs), (Some(tool), expected));
         }
         for class in Class::ALL {

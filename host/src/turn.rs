@@ -101,6 +101,13 @@ pub fn open_of(tx: &Tx<'_>, session: SessionId) -> Result<Option<Turn>, state::E
     Ok(tx.db().prepare_cached(sql)?.query_row([session.to_string()], turn).optional()?)
 }
 
+/// Every turn that is open.
+pub fn every_open(tx: &Tx<'_>) -> Result<Vec<Turn>, state::Error> {
+    let mut statement = tx.db().prepare_cached("SELECT * FROM turns WHERE state = 'open'")?;
+    let open = statement.query_map([], turn)?.collect::<rusqlite::Result<_>>()?;
+    Ok(open)
+}
+
 /// The turn of this id.
 pub fn find(tx: &Tx<'_>, id: TurnId) -> Result<Option<Turn>, state::Error> {
     Ok(tx.db().prepare_cached("SELECT * FROM turns WHERE id = ?1")?.query_row([id.to_string()], turn).optional()?)
@@ -196,7 +203,8 @@ pub fn open_next(tx: &mut Tx<'_>, session: SessionId, config: &Config) -> Result
     )?
     .execute(params![id.to_string(), session.to_string(), first.principal, now, deadline])?;
     let mut take = db.prepare_cached(
-        "UPDATE messages SET status = 'processing', turn_id = ?2, attempts = attempts + 1 WHERE id = ?1",
+        "UPDATE messages SET status = 'processing', turn_id = ?2, attempts = attempts + 1, \
+         first_ordinal = coalesce(first_ordinal, (SELECT ordinal FROM turns WHERE id = ?2)) WHERE id = ?1",
     )?;
     for message in &chosen {
         take.execute(params![message.id.to_string(), id.to_string()])?;
@@ -209,8 +217,14 @@ pub fn open_next(tx: &mut Tx<'_>, session: SessionId, config: &Config) -> Result
             .with("principal", first.principal.clone())
             .append(tx)?;
     }
-    let context =
-        waiting.iter().filter(|message| !chosen.iter().any(|c| c.id == message.id)).map(|message| message.id).collect();
+    // The same person's further messages are not context: they have a turn of their own before them.
+    let beside = |message: &&Waiting| !message.trigger || message.principal != first.principal;
+    let context = waiting
+        .iter()
+        .filter(|message| !chosen.iter().any(|c| c.id == message.id))
+        .filter(beside)
+        .map(|message| message.id)
+        .collect();
     Ok(Some(Opened { id, deadline, messages: chosen.iter().map(|message| message.id).collect(), context }))
 }
 
@@ -221,6 +235,8 @@ pub enum Close {
     Answered,
     /// Its sandbox went away: its messages wait for another turn.
     Requeued,
+    /// Somebody cancelled it: its messages are answered with that. What its sandbox may have begun is unknown.
+    Cancelled,
 }
 
 /// Closes a turn: its messages move on, its unused calls are void, those that had left become unknown.
@@ -236,23 +252,34 @@ pub fn close(tx: &mut Tx<'_>, turn: &Turn, how: Close, outcome: &'static str) ->
     if closed == 0 {
         return Ok(Vec::new());
     }
-    let unused = match how {
-        Close::Answered => "void",
-        Close::Requeued => "unknown",
+    let (local, row) = match how {
+        Close::Answered => ("void", "void"),
+        Close::Requeued => ("unknown", "unknown"),
+        // A call that goes out as a row begins when its row is taken, and that can be no more.
+        Close::Cancelled => ("unknown", "void"),
     };
-    db.prepare_cached("UPDATE calls SET state = ?2 WHERE turn_id = ?1 AND state = 'permitted'")?
-        .execute(params![id, unused])?;
+    db.prepare_cached(
+        "UPDATE calls SET state = CASE runs WHEN 'local' THEN ?2 ELSE ?3 END WHERE turn_id = ?1 AND state = 'permitted'",
+    )?
+    .execute(params![id, local, row])?;
     let messages = messages_of(tx, turn.id)?;
     let status = match how {
-        Close::Answered => "completed",
+        Close::Answered | Close::Cancelled => "completed",
         Close::Requeued => "queued",
     };
+    if how == Close::Requeued {
+        // What the attempt came to stands behind its first message, which is tried first and alone; the others are yet to be
+        // answered, and belong behind that answer.
+        let sql = "UPDATE messages SET first_ordinal = NULL WHERE turn_id = ?1 AND status = 'processing' \
+                   AND seq > (SELECT min(seq) FROM messages WHERE turn_id = ?1)";
+        tx.db().prepare_cached(sql)?.execute([&id])?;
+    }
     tx.db()
         .prepare_cached("UPDATE messages SET status = ?2 WHERE turn_id = ?1 AND status = 'processing'")?
         .execute(params![id, status])?;
     let entry = match how {
         Close::Answered => Entry::verify("turn.closed"),
-        Close::Requeued => Entry::retract("turn.closed"),
+        Close::Requeued | Close::Cancelled => Entry::retract("turn.closed"),
     };
     entry.session(turn.session).turn(turn.id).reason(outcome).append(tx)?;
     Ok(messages)

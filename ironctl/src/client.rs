@@ -1,9 +1,10 @@
-//! Asks a running host over its unix socket: one method a question, one connection each.
-//! Never opens a TCP socket, and never believes an answer longer than a bound or later than a deadline.
+//! Asks a running host over its unix socket or its loopback port: one method a question, one connection each.
+//! Never asks another machine, and never believes an answer longer than a bound or later than a deadline.
 //! Next: `contract::operator` for what the answers mean, `client::events` for the stream of stages.
 
 mod events;
 
+use crate::access::{Access, Way};
 use crate::failure::Error;
 use crate::home::Home;
 use http_body_util::{BodyExt, Full, Limited};
@@ -12,15 +13,17 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::operator::{
-    API_VERSION, Agent, AgentMode, Failure, HistoryLine, MessageView, NewAgent, NewMessage, Proof, Recorded, Session,
-    Stage, Status, Why,
+    API_VERSION, Agent, AgentMode, Cancelled, Failure, HistoryLine, IssuedToken, LedgerHead, MessageView, NewAgent,
+    NewIdentity, NewMessage, NewNote, NewPerson, NewRole, NewToken, Note, Panicked, Person, Proof, Recorded, Resumed,
+    Rotated, Session, Stage, Status, Token, Transcript, Why,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::net::UnixStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// No answer of the API is longer.
@@ -29,29 +32,96 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How long the host may take over an ordinary question.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long a host on this machine may take over a connection.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long it may take to kill everything; a host that takes longer is killed itself.
+const PANIC_PATIENCE: Duration = Duration::from_secs(10);
+
 /// How long it may take to launch a session and try every way out of it.
 const PROVE_PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long a chain of millions of entries may take to be written to its archive.
+const ROTATE_PATIENCE: Duration = Duration::from_secs(300);
 
 /// How long one long poll waits at most; longer waits are several polls.
 pub const POLL_MAX: Duration = Duration::from_secs(25);
 
-/// A host that the run file names, and the owner's token for it.
+/// A host, the way to it, and a token for it.
 pub struct Client {
     home: PathBuf,
-    socket: PathBuf,
+    way: Way,
     token: String,
 }
 
 impl Client {
-    /// The host of this home; fails as unreachable when its run file is missing.
+    /// The host of this home with its owner's token; fails as unreachable when its run file is missing.
     ///
     /// Opening asks nothing: a stale run file shows at the first question.
     pub fn open(home: &Home) -> Result<Self, Error> {
-        let path = home.path().to_owned();
-        let Some(run) = home.run()? else {
-            return Err(Error::Unreachable { home: path });
+        Ok(Self { home: home.path().to_owned(), way: socket_of(home)?, token: home.token()? })
+    }
+
+    /// The host that the caller named, or that of this home, with the caller's token.
+    pub fn with(home: &Home, access: &Access) -> Result<Self, Error> {
+        let way = match access.port()? {
+            Some(way) => way,
+            None => socket_of(home)?,
         };
-        Ok(Self { home: path, socket: run.socket.into(), token: home.token()? })
+        Ok(Self { home: home.path().to_owned(), way, token: access.token(home)? })
+    }
+
+    /// Every person.
+    pub async fn people(&self) -> Result<Vec<Person>, Error> {
+        self.get("people").await
+    }
+
+    /// One person, by name or id.
+    pub async fn person(&self, person: &str) -> Result<Person, Error> {
+        self.get(&format!("people/{}", segment(person))).await
+    }
+
+    /// Adds a person.
+    pub async fn add_person(&self, person: &NewPerson) -> Result<Person, Error> {
+        self.post("people", person).await
+    }
+
+    /// Sets what a person may do.
+    pub async fn set_role(&self, person: &str, role: &NewRole) -> Result<Person, Error> {
+        self.post(&format!("people/{}/role", segment(person)), role).await
+    }
+
+    /// Links an identity to a person.
+    pub async fn link(&self, person: &str, identity: &NewIdentity) -> Result<Person, Error> {
+        self.post(&format!("people/{}/identities", segment(person)), identity).await
+    }
+
+    /// Takes an identity from a person.
+    pub async fn unlink(&self, person: &str, identity: &str) -> Result<Person, Error> {
+        let path = format!("people/{}/identities/{}", segment(person), segment(identity));
+        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
+    }
+
+    /// The tokens that the caller may see.
+    pub async fn tokens(&self) -> Result<Vec<Token>, Error> {
+        self.get("tokens").await
+    }
+
+    /// Makes a token.
+    pub async fn create_token(&self, token: &NewToken) -> Result<IssuedToken, Error> {
+        self.post("tokens", token).await
+    }
+
+    /// Ends a token.
+    pub async fn revoke_token(&self, id: &str) -> Result<Token, Error> {
+        let path = format!("tokens/{}", segment(id));
+        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
+    }
+
+    /// Replaces a token (`current` for our own) by a fresh one.
+    pub async fn rotate_token(&self, id: &str) -> Result<IssuedToken, Error> {
+        let path = format!("tokens/{}/rotate", segment(id));
+        parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
     }
 
     /// The daemon and every session.
@@ -96,9 +166,17 @@ impl Client {
         self.post(&format!("agents/{}/messages", segment(agent)), message).await
     }
 
-    /// The last lines of the conversation with an agent, oldest first.
-    pub async fn history(&self, agent: &str, limit: usize) -> Result<Vec<HistoryLine>, Error> {
-        self.get(&format!("agents/{}/history?limit={limit}", segment(agent))).await
+    /// The last lines of a conversation with an agent, oldest first; `speak_as` is whose of the caller's identities.
+    pub async fn history(
+        &self,
+        agent: &str,
+        thread: Option<&str>,
+        speak_as: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<HistoryLine>, Error> {
+        let thread = thread.map(|thread| format!("&thread={}", segment(thread))).unwrap_or_default();
+        let speaker = speak_as.map(|who| format!("&as={}", segment(who))).unwrap_or_default();
+        self.get(&format!("agents/{}/history?limit={limit}{thread}{speaker}", segment(agent))).await
     }
 
     /// Where a message stands; waits up to `wait` (at most [`POLL_MAX`]) for its answer.
@@ -133,6 +211,43 @@ impl Client {
         self.get(&format!("messages/{}/why", segment(id))).await
     }
 
+    /// The newest notes of an agent, or those in which words of a query stand.
+    pub async fn memory(&self, agent: &str, query: Option<&str>) -> Result<Vec<Note>, Error> {
+        let query = query.map(|query| format!("?query={}", segment(query))).unwrap_or_default();
+        self.get(&format!("agents/{}/memory{query}", segment(agent))).await
+    }
+
+    /// Adds a note of the caller to the memory of an agent.
+    pub async fn remember(&self, agent: &str, note: &NewNote) -> Result<Note, Error> {
+        self.post(&format!("agents/{}/memory", segment(agent)), note).await
+    }
+
+    /// Erases a note.
+    pub async fn forget(&self, agent: &str, note: &str) -> Result<(), Error> {
+        let path = format!("agents/{}/memory/{}", segment(agent), segment(note));
+        self.ask(Method::DELETE, &path, None, PATIENCE).await.map(drop)
+    }
+
+    /// A page of a conversation, from the item behind this number on.
+    pub async fn transcript(&self, session: &str, after_seq: u64) -> Result<Transcript, Error> {
+        self.get(&format!("sessions/{}/transcript?after_seq={after_seq}", segment(session))).await
+    }
+
+    /// The last items of a conversation.
+    pub async fn end_of_transcript(&self, session: &str, last: usize) -> Result<Transcript, Error> {
+        self.get(&format!("sessions/{}/transcript?last={last}", segment(session))).await
+    }
+
+    /// The signed head of the ledger as it is now.
+    pub async fn ledger_head(&self) -> Result<LedgerHead, Error> {
+        self.get("audit/head").await
+    }
+
+    /// Closes the ledger's chain and begins the next.
+    pub async fn rotate_ledger(&self) -> Result<Rotated, Error> {
+        parse(&self.ask(Method::POST, "audit/rotate", None, ROTATE_PATIENCE).await?)
+    }
+
     /// Every session.
     pub async fn sessions(&self) -> Result<Vec<Session>, Error> {
         self.get("sessions").await
@@ -141,6 +256,34 @@ impl Client {
     /// One session.
     pub async fn session(&self, id: &str) -> Result<Session, Error> {
         self.get(&format!("sessions/{}", segment(id))).await
+    }
+
+    /// Ends the turn that runs in a session, or the next one, with a notice.
+    pub async fn cancel_turn(&self, id: &str) -> Result<Cancelled, Error> {
+        let path = format!("sessions/{}/cancel", segment(id));
+        parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
+    }
+
+    /// Stops everything; returns when it is over.
+    pub async fn panic(&self) -> Result<Panicked, Error> {
+        parse(&self.ask(Method::POST, "panic", None, PANIC_PATIENCE).await?)
+    }
+
+    /// Whether anybody takes a connection where the host should be, without a question to it.
+    pub async fn is_listening(&self) -> bool {
+        let connected = async {
+            match &self.way {
+                Way::Socket(path) => UnixStream::connect(path).await.is_ok(),
+                Way::Port(address) => TcpStream::connect(address).await.is_ok(),
+            }
+        };
+        // Whoever has too many connections to take another is there.
+        timeout(CONNECT_PATIENCE, connected).await.unwrap_or(true)
+    }
+
+    /// Lets everything go on.
+    pub async fn resume(&self) -> Result<Resumed, Error> {
+        parse(&self.ask(Method::POST, "resume", None, PATIENCE).await?)
     }
 
     /// Puts a session to sleep.
@@ -215,7 +358,14 @@ impl Client {
     }
 
     async fn exchange(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Response<Incoming>, Error> {
-        let stream = UnixStream::connect(&self.socket).await.map_err(|c| self.no_connection(c))?;
+        let (stream, host): (Box<dyn Stream>, &str) = match &self.way {
+            Way::Socket(path) => {
+                (Box::new(UnixStream::connect(path).await.map_err(|c| self.no_connection(c))?), "ironclaw")
+            }
+            Way::Port(address) => {
+                (Box::new(TcpStream::connect(address).await.map_err(|c| self.no_connection(c))?), address)
+            }
+        };
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|cause| self.lost(&cause))?;
         // What ends the connection ends the exchange too, and is told there.
@@ -223,7 +373,7 @@ impl Client {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("/{API_VERSION}/{path}"))
-            .header(HOST, "ironclaw")
+            .header(HOST, host)
             .header(AUTHORIZATION, format!("Bearer {}", self.token));
         if body.is_some() {
             request = request.header(CONTENT_TYPE, "application/json");
@@ -245,16 +395,32 @@ impl Client {
 
     fn no_connection(&self, cause: io::Error) -> Error {
         match cause.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                Error::Unreachable { home: self.home.clone() }
-            }
-            _ => Error::failed("socket", format!("cannot reach {}", self.socket.display())).because(cause),
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => match &self.way {
+                Way::Socket(_) => Error::Unreachable { home: self.home.clone() },
+                Way::Port(address) => Error::Unreachable { home: format!("http://{address}").into() },
+            },
+            _ => match &self.way {
+                Way::Socket(path) => Error::failed("socket", format!("cannot reach {}", path.display())).because(cause),
+                Way::Port(address) => Error::failed("socket", format!("cannot reach {address}")).because(cause),
+            },
         }
     }
 
     fn lost(&self, cause: &dyn std::fmt::Display) -> Error {
         let message = format!("the host at {} went silent: {cause}", self.home.display());
         Error::Lost { message }
+    }
+}
+
+/// Either kind of connection.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// The socket that the run file of this home names.
+fn socket_of(home: &Home) -> Result<Way, Error> {
+    match home.run()? {
+        Some(run) => Ok(Way::Socket(run.socket.into())),
+        None => Err(Error::Unreachable { home: home.path().to_owned() }),
     }
 }
 

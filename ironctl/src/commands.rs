@@ -11,13 +11,20 @@ mod contract;
 mod doctor;
 mod down;
 mod init;
+mod key;
 mod logs;
+mod memory;
+mod panic;
+mod person;
 mod quickstart;
+mod resume;
 mod session;
 mod status;
+mod token;
 mod up;
 mod why;
 
+use crate::access::Access;
 use crate::client::Client;
 use crate::failure::Error;
 use crate::home::Home;
@@ -31,12 +38,14 @@ pub struct At {
     pub home: Home,
     /// The operator's terminal, or a script.
     pub out: Output,
+    /// By which way and with whose token, if not the owner's over the home's socket.
+    pub access: Access,
 }
 
 impl At {
-    /// The host of this home; whether it answers shows at the first question.
+    /// The host that the caller means; whether it answers shows at the first question.
     fn client(&self) -> Result<Client, Error> {
-        Client::open(&self.home)
+        Client::with(&self.home, &self.access)
     }
 }
 
@@ -63,12 +72,30 @@ pub enum Command {
     Agent(agent::Action),
     /// Talk to an agent
     Chat(chat::Args),
-    /// List, stop, release and remove sessions
+    /// Look at what an agent keeps for later, add to it, erase from it
+    #[command(subcommand, after_help = "Example:\n  ironctl memory list assistant")]
+    Memory(memory::Action),
+    /// List, show, export, cancel, stop, release and remove sessions
     #[command(subcommand, after_help = "Example:\n  ironctl session list")]
     Session(session::Action),
+    /// Stop every agent at once; nothing begins until `resume`, not even after a restart
+    #[command(after_help = "Example:\n  ironctl panic")]
+    Panic,
+    /// Let everything go on after `panic`
+    #[command(after_help = "Example:\n  ironctl resume")]
+    Resume,
+    /// Add, list, link and unlink people
+    #[command(subcommand, after_help = "Example:\n  ironctl person add Bob")]
+    Person(person::Action),
+    /// Make, list and end tokens
+    #[command(subcommand, after_help = "Example:\n  ironctl token create --person Bob --expires 30d")]
+    Token(token::Action),
+    /// Replace the master key or a token by a fresh one
+    #[command(subcommand, after_help = "Example:\n  ironctl key rotate token")]
+    Key(key::Action),
     /// Explain what became of a message
     Why(why::Args),
-    /// Read and verify the ledger, without a running host
+    /// Read, verify and rotate the ledger, with or without a running host
     #[command(subcommand, after_help = "Example:\n  ironctl audit verify")]
     Audit(audit::Action),
     /// Show what the host logged
@@ -95,9 +122,15 @@ impl Command {
             Self::Doctor(args) => doctor::run(at, &args).await,
             Self::Agent(action) => agent::run(at, action).await,
             Self::Chat(args) => chat::run(at, args).await,
+            Self::Memory(action) => memory::run(at, action).await,
             Self::Session(action) => session::run(at, action).await,
+            Self::Panic => panic::run(at).await,
+            Self::Resume => resume::run(at).await,
+            Self::Person(action) => person::run(at, action).await,
+            Self::Token(action) => token::run(at, action).await,
+            Self::Key(action) => key::run(at, action).await,
             Self::Why(args) => why::run(at, &args).await,
-            Self::Audit(action) => audit::run(at, &action),
+            Self::Audit(action) => audit::run(at, &action).await,
             Self::Logs(args) => logs::run(at, &args),
             Self::Contract(action) => contract::run(at, &action),
             Self::Config(action) => config::run(at, &action),

@@ -1,10 +1,10 @@
 //! Where an installation keeps its state, and what the CLI may read there: who runs, and the owner's token.
-//! Never opens a database, and writes nothing but the file that a detached host's stderr goes to.
+//! Never opens a database, and writes nothing but the file that a detached host's stderr goes to, and the one that asks for a stop.
 //! Next: `client` talks to the host that the run file names.
 
 use crate::failure::Error;
 use directories::BaseDirs;
-use ironclaw_contract::operator::{LOG_FILE, OWNER_TOKEN_FILE, RUN_FILE, Run};
+use ironclaw_contract::operator::{LOG_FILE, OWNER_TOKEN_FILE, PANIC_FILE, RUN_FILE, Run};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -64,6 +64,26 @@ impl Home {
         let path = self.0.join(OWNER_TOKEN_FILE);
         let text = read_small(&path).map_err(|cause| unreadable("token_unreadable", &path).because(cause))?;
         Ok(text.trim().to_owned())
+    }
+
+    /// Makes the file that asks the next start of a host to start stopped; it is on disk when this returns.
+    pub fn ask_for_panic(&self) -> Result<(), Error> {
+        let path = self.0.join(PANIC_FILE);
+        let made = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
+        made.and_then(|file| file.sync_all()).and_then(|()| File::open(&self.0)?.sync_all()).map_err(|cause| {
+            Error::failed("home_unwritable", format!("cannot write {}", path.display())).because(cause)
+        })
+    }
+
+    /// Takes that file away again.
+    pub fn take_panic_back(&self) -> Result<(), Error> {
+        let path = self.0.join(PANIC_FILE);
+        match fs::remove_file(&path) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                Err(Error::failed("home_unwritable", format!("cannot remove {}", path.display())).because(cause))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Path of the owner's token.

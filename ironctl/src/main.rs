@@ -2,6 +2,7 @@
 //! Never opens a database and never decides anything: it asks the host, and runs `ironclaw-host` offline.
 //! Next: `commands` for what it can do, `client` for how it asks, `failure` for how it ends.
 
+mod access;
 mod client;
 mod clock;
 mod commands;
@@ -26,6 +27,14 @@ struct Cli {
     /// Directory that holds the installation [default: the XDG state directory, `ironclaw` in it]
     #[arg(long, global = true, env = "IRONCLAW_HOME", value_name = "DIR")]
     home: Option<PathBuf>,
+
+    /// Ask the host on this loopback port, not the one of the home [e.g. http://127.0.0.1:8787]
+    #[arg(long, global = true, env = "IRONCLAW_API", value_name = "URL")]
+    api: Option<String>,
+
+    /// Speak with the token in this file, not with $IRONCLAW_TOKEN or the owner's
+    #[arg(long, global = true, env = "IRONCLAW_TOKEN_FILE", value_name = "FILE")]
+    token_file: Option<PathBuf>,
 
     /// Print JSON for scripts; failures are JSON on stderr
     #[arg(long, global = true)]
@@ -55,7 +64,8 @@ fn run(cli: Cli, out: Output) -> Result<(), Error> {
         .enable_all()
         .build()
         .map_err(|cause| Error::failed("runtime", "cannot start").because(cause))?;
-    let at = commands::At { home: home::Home::resolve(cli.home)?, out };
+    let access = access::Access::new(cli.api, cli.token_file);
+    let at = commands::At { home: home::Home::resolve(cli.home)?, out, access };
     runtime.block_on(cli.command.run(&at))
 }
 

@@ -161,7 +161,8 @@ fn spaced(character: char) -> char {
 
 /// Compact JSON in which every unsafe character stands as `\uXXXX`: the same document to a parser,
 /// harmless to a terminal.
-fn to_json(value: &impl Serialize) -> Result<String, Error> {
+/// JSON on one line; what could steer a terminal stands there as an escape.
+pub fn to_json(value: &impl Serialize) -> Result<String, Error> {
     let plain = serde_json::to_string(value)
         .map_err(|cause| Error::failed("output", "cannot write this as JSON").because(cause))?;
     let mut out = String::with_capacity(plain.len());

@@ -18,7 +18,7 @@ Purpose {
     Reply = "reply",
     /// A plan, before anything untrusted is in play.
     Plan = "plan",
-    /// A summary of earlier items.
+    /// A summary of earlier items, which then stands in their place.
     Compact = "compact",
 });
 
@@ -32,7 +32,8 @@ pub enum Request {
         turn: TurnId,
         /// What for.
         purpose: Purpose,
-        /// Earlier items that the model sees, each once, in their order; all of the turn's own messages among them.
+        /// Earlier items that the model sees, each once, in their order. For a reply, all of the turn's own messages are among
+        /// them; for a summary, none of the turn's items is.
         refs: Vec<Context>,
     },
     /// The result of a local call, once per call.
@@ -53,7 +54,8 @@ pub enum Request {
         /// A recorded call of it that went out as a row.
         call_id: CallId,
     },
-    /// The session's own items after a sequence number, with fresh seals.
+    /// The session's own items after a sequence number, with fresh seals: without those that a summary stands in for, and
+    /// without messages that wait for a turn of their own.
     Items {
         /// 0 for all.
         after_seq: u64,
@@ -112,9 +114,9 @@ pub struct Text {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Response {
-    /// To `generate`: the sealed output, and its calls with what is to be done about each.
+    /// To `generate`: the sealed output, and its calls with what is to be done about each; or the sealed summary, without any.
     Output {
-        /// The output.
+        /// The output, or the summary.
         item: Ref,
         /// Bytes of its text.
         bytes: u64,
@@ -179,6 +181,13 @@ pub enum Verdict {
     Local,
     /// Write it as a row with this call id, ring, and ask for its result.
     Row,
+    /// The host has run it; this is its result.
+    Done {
+        /// The sealed result.
+        item: Ref,
+        /// Bytes of its body.
+        bytes: u64,
+    },
     /// It will not run; this is its result.
     Refused {
         /// The sealed refusal, which the model sees as the call's result.

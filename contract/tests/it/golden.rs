@@ -5,6 +5,7 @@
 //! ironclaw-contract --features queues golden` and look at `git diff`. Next: `golden/seam.rs` for the samples.
 
 mod operator;
+mod people;
 mod rows;
 mod seam;
 
@@ -94,7 +95,7 @@ macro_rules! every {
 use every;
 
 fn all() -> Vec<Shape> {
-    seam::shapes().into_iter().chain(operator::shapes()).chain(rows::shapes()).collect()
+    seam::shapes().into_iter().chain(operator::shapes()).chain(people::shapes()).chain(rows::shapes()).collect()
 }
 
 fn directory() -> PathBuf {

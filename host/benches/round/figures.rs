@@ -26,7 +26,7 @@ impl Samples {
         self.quantile(0.5)
     }
 
-    fn mean(&self) -> f64 {
+    pub(crate) fn mean(&self) -> f64 {
         self.0.iter().sum::<f64>() / self.0.len() as f64
     }
 
@@ -59,6 +59,13 @@ impl Report {
         self.line(line);
         let times = json!({ "p50_ms": p50, "p99_ms": p99, "mean_ms": mean, "count": samples.len() });
         self.json.insert(key.to_owned(), times);
+    }
+
+    /// A row with a rate.
+    #[allow(dead_code)] // each bench uses its own part of the table
+    pub(crate) fn rate(&mut self, key: &str, what: &str, rate: f64) {
+        self.line(format!("{what:<52} {rate:>9.0} /s"));
+        self.json.insert(key.to_owned(), json!(rate));
     }
 
     /// A row with a ratio.

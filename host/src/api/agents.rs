@@ -4,6 +4,7 @@
 
 use super::{Answer, Api, Body, Reply};
 use crate::ledger;
+use crate::memories;
 use crate::pipeline::{Command, Error};
 use crate::refusal::Refusal;
 use crate::registry::{self, AgentDraft, Mode, Person};
@@ -44,9 +45,7 @@ pub async fn create(
         name: new.name,
         model,
         persona: new.persona.unwrap_or_default(),
-        enabled_tools: new
-            .enabled_tools
-            .unwrap_or_else(|| tools::WORKSPACE.iter().map(|&tool| tool.to_owned()).collect()),
+        enabled_tools: new.enabled_tools.unwrap_or_else(|| tools::usual().map(str::to_owned).collect()),
     };
     let made = core
         .state
@@ -77,7 +76,6 @@ pub async fn remove(
     for session in sessions {
         let removed = api.pipeline.ask(session.id, |done| Command::Remove(person.id, done)).await?;
         removed.map_err(|message| Answer::from(Refusal::host("session_not_removed", message)))?;
-        api.pipeline.forget(session.id);
     }
     let removed = core
         .state
@@ -86,6 +84,7 @@ pub async fn remove(
             if store::all(tx)?.iter().any(|session| session.agent == found.id) {
                 return Ok::<_, Error>(false);
             }
+            memories::erase_of_agent(tx, found.id)?;
             registry::remove_agent(tx, &found, person.id)?;
             Ok(true)
         })

@@ -1,89 +1,256 @@
-//! Who is asking: a token of a person, over a socket whose other end is this user's.
+//! Who is asking: a token of a person, over a socket whose other end is this user's or a loopback port.
 //!
-//! The peer's uid is a second factor and never the identity: a child process has the same one. Next: `api`.
+//! The peer is a second factor and never the identity: a child process has the same uid. Never answers no without a reason of its
+//! own, and never lets the failures of others stand in the way of a valid token. Next: `api::auth::peer`, `api::refusals`.
+
+mod failures;
+pub mod peer;
+
+pub use failures::Failures;
+pub use peer::Peer;
 
 use super::{Answer, Api};
 use crate::refusal::Refusal;
-use crate::registry::{self, Person, Role};
-use axum::extract::connect_info::Connected;
+use crate::registry::tokens::{self, PREFIX, TEXT_CHARACTERS};
+use crate::registry::{Person, Role, Token, TokenId, TokenState};
+use crate::state;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::Method;
 use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::serve::IncomingStream;
 use ironclaw_contract::canonical::Digest;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use subtle::ConstantTimeEq;
-use tokio::net::UnixListener;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
-/// What the kernel says about the other end of a connection.
-#[derive(Debug, Clone, Copy)]
-pub struct Peer {
-    uid: Option<u32>,
-    pid: Option<i32>,
-}
+/// What was read of the tokens is used so long: what another process changes (`ironclaw-host init` makes a new owner's token
+/// beside a running host) is seen after it. What this process changes is seen at once.
+const REMEMBERED_FOR: Duration = Duration::from_secs(1);
 
-impl Connected<IncomingStream<'_, UnixListener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
-        let peer = stream.io().peer_cred().ok();
-        Self { uid: peer.map(|peer| peer.uid()), pid: peer.and_then(|peer| peer.pid()) }
-    }
-}
+/// The token that a request came with.
+#[derive(Debug, Clone)]
+pub struct Current(pub TokenId);
 
 /// Lets a request pass with the person whose token it carries.
+///
+/// When the other end goes away, whoever serves the connection is dropped where it stands. So the request is handled by itself: what
+/// has to follow a change that is committed follows it, whether or not anybody waits for the answer. Only looking ends with the wish.
 pub async fn require(
     State(api): State<Api>,
     ConnectInfo(peer): ConnectInfo<Peer>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
-    let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let acts = request.method() != Method::GET && !request.uri().path().ends_with("/messages");
-    match authenticate(&api, peer, header, acts).await {
-        Ok(person) => {
-            request.extensions_mut().insert(person);
-            next.run(request).await
-        }
-        Err(answer) => {
-            api.note_refusal().await;
-            answer.into_response()
-        }
-    }
+    let only_looks = request.method().is_safe();
+    let handling = tokio::spawn(handle(api, peer, request, next));
+    let _until_we_go = only_looks.then(|| EndsWithUs(handling.abort_handle()));
+    handling.await.unwrap_or_else(|error| Answer::broken(&error).into_response())
 }
 
-async fn authenticate(api: &Api, peer: Peer, header: Option<String>, acts: bool) -> Result<Person, Answer> {
-    let me = nix::unistd::geteuid().as_raw();
-    if !peer.uid.is_some_and(|uid| uid == me || uid == 0) {
-        return Err(Refusal::operator("forbidden", "this socket serves its own user only").into());
-    }
-    // Root is the operating system's, and what it may look at we may not.
-    if peer.uid != Some(0) && !same_user_namespace(peer.pid) {
-        return Err(Refusal::operator("forbidden", "a process in another user namespace is not served").into());
-    }
-    let missing = || {
-        let refusal = Refusal::operator("unauthorized", "the request carries no valid token");
-        Answer::from(refusal.hint("ironctl sends the one in `owner.token` of the home"))
+async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Response {
+    let via = peer.via();
+    let denied = match peer.check(&request) {
+        Err(refusal) => Denied { refusal, token: None },
+        Ok(()) => match authenticate(&api, &peer, request.headers()).await {
+            Ok(token) => {
+                peer.admit(&token.id);
+                request.extensions_mut().insert(token.person.clone());
+                request.extensions_mut().insert(Current(token.id));
+                let mut response = next.run(request).await;
+                if let Some(Noted(code)) = response.extensions_mut().remove() {
+                    api.refusals.note((code, via)).await;
+                }
+                return response;
+            }
+            Err(Stop::Denied(denied)) => denied,
+            Err(Stop::Broken(error)) => return Answer::from(error).into_response(),
+        },
     };
-    let token = header.as_deref().and_then(|header| header.strip_prefix("Bearer ")).ok_or_else(missing)?;
-    let given = Digest::of(token.as_bytes());
-    let tokens = api.pipeline.core().state.read(|tx| registry::tokens(tx)).await?;
-    let mut found = None;
-    for (digest, person) in tokens {
-        if bool::from(digest.as_bytes().ct_eq(given.as_bytes())) {
-            found = Some(person);
-        }
+    peer.withdraw();
+    api.refusals.note((denied.refusal.code, via)).await;
+    // One that ended is told so however much others fail: its holder is a person with a mistake, not a stranger who tries.
+    let limited = peer.is_open_to_others() && !api.failures.allow(denied.token.as_ref(), Instant::now());
+    if limited {
+        let refusal =
+            Refusal::operator("too_many_failures", "too many requests without a valid token came to this port");
+        return Answer::from(refusal.hint("wait a second; a request with a valid token is never held up"))
+            .into_response();
     }
-    let person = found.ok_or_else(missing)?;
-    match person.role {
-        Role::Owner | Role::Admin => Ok(person),
-        Role::Member if !acts => Ok(person),
-        Role::Member => Err(Refusal::operator("forbidden", "a member talks to agents and changes nothing").into()),
+    Answer::from(denied.refusal).into_response()
+}
+
+/// A task that ends with whoever waits for it.
+struct EndsWithUs(AbortHandle);
+
+impl Drop for EndsWithUs {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
-fn same_user_namespace(peer: Option<i32>) -> bool {
-    let namespace = |who: &str| std::fs::read_link(format!("/proc/{who}/ns/user")).ok();
-    let ours = namespace("self");
-    let theirs = peer.and_then(|pid| namespace(&pid.to_string()));
-    ours.is_some() && ours == theirs
+/// A no, and the ended token that it is about.
+struct Denied {
+    refusal: Refusal,
+    token: Option<TokenId>,
+}
+
+enum Stop {
+    Denied(Denied),
+    Broken(state::Error),
+}
+
+impl From<state::Error> for Stop {
+    fn from(error: state::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+fn deny<T>(code: &'static str, message: &str, hint: &str) -> Result<T, Stop> {
+    Err(Stop::Denied(Denied { refusal: Refusal::operator(code, message).hint(hint), token: None }))
+}
+
+const WHERE_ONE_IS: &str =
+    "ironctl sends the one in `owner.token` of the home, or what IRONCLAW_TOKEN or --token-file gives";
+
+async fn authenticate(api: &Api, peer: &Peer, headers: &HeaderMap) -> Result<Token, Stop> {
+    let given = bearer(headers)?;
+    let digest = Digest::of(given);
+    let mut found = api.tokens.find(api, &digest, Fresh::Enough).await?;
+    if found.is_none() && !peer.is_open_to_others() {
+        // It may have been made a moment ago by another process. Strangers do not get to cost a look into the record.
+        found = api.tokens.find(api, &digest, Fresh::Now).await?;
+    }
+    let Some(token) = found else {
+        return deny("token_invalid", "the token is none of this host's", WHERE_ONE_IS);
+    };
+    let Err(refusal) = stands(&token, api.state().now()) else { return Ok(token) };
+    if token.state == TokenState::Live {
+        // Nobody wrote it down yet; from now on it stays so, whatever the clock says later.
+        api.state().write(tokens::expire).await?;
+        api.tokens.forget();
+    }
+    Err(Stop::Denied(Denied { refusal, token: Some(token.id) }))
+}
+
+fn stands(token: &Token, now: i64) -> Result<(), Refusal> {
+    let (code, end) = match token.state {
+        TokenState::Live if token.expires_at.is_none_or(|at| now < at) => return Ok(()),
+        TokenState::Live | TokenState::Expired => ("token_expired", "expired"),
+        TokenState::Revoked => ("token_revoked", "was revoked"),
+    };
+    let refusal = Refusal::operator(code, format!("the token {} {end}", token.id));
+    Err(refusal.hint("an owner makes a new one with `ironctl token create --person PERSON`"))
+}
+
+/// For whoever answered after a wait: the token may have ended meanwhile, and the record is asked, not what was read before.
+///
+/// # Errors
+/// Refuses one that ended.
+pub async fn still_stands(api: &Api, Current(id): &Current) -> Result<(), Answer> {
+    let wanted = id.clone();
+    let found = api.state().read(move |tx| tokens::find_token(tx, &wanted)).await?;
+    let gone = || Refusal::operator("token_invalid", format!("the token {id} is gone")).hint(WHERE_ONE_IS);
+    Ok(stands(&found.ok_or_else(gone)?, api.state().now())?)
+}
+
+/// The token's text: one header, of the right form.
+fn bearer(headers: &HeaderMap) -> Result<&[u8], Stop> {
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    let (Some(header), None) = (given.next(), given.next()) else {
+        return deny("token_missing", "the request carries no token, or more than one", WHERE_ONE_IS);
+    };
+    let Some(text) = strip_scheme(header) else {
+        return deny("token_missing", "the request's Authorization is not `Bearer TOKEN`", WHERE_ONE_IS);
+    };
+    let formed = text.len() == TEXT_CHARACTERS
+        && text.strip_prefix(PREFIX.as_bytes()).is_some_and(|rest| rest.iter().all(u8::is_ascii_hexdigit));
+    if !formed {
+        let message = format!("the token is cut off or mistyped: one is `{PREFIX}` and 64 hex characters");
+        return deny("token_malformed", &message, WHERE_ONE_IS);
+    }
+    Ok(text)
+}
+
+/// RFC 6750; the name of a scheme is the same in any case (RFC 9110, 11.1).
+fn strip_scheme(header: &HeaderValue) -> Option<&[u8]> {
+    let (scheme, text) = header.as_bytes().split_at_checked("Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then_some(text)
+}
+
+/// How new what is looked at has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fresh {
+    Enough,
+    Now,
+}
+
+/// The tokens as they were read last, so that a request costs no look into the record.
+#[derive(Clone, Default)]
+pub struct Tokens(Arc<Mutex<Remembered>>);
+
+#[derive(Default)]
+struct Remembered {
+    tokens: Option<(Instant, Arc<Vec<Token>>)>,
+    /// Counts what was forgotten: what was read before that is not kept after it.
+    generation: u64,
+}
+
+impl Tokens {
+    /// To be called after each change of a token or a person, once it is committed.
+    pub fn forget(&self) {
+        let mut remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        remembered.tokens = None;
+        remembered.generation += 1;
+    }
+
+    async fn find(&self, api: &Api, digest: &Digest, fresh: Fresh) -> Result<Option<Token>, state::Error> {
+        let (kept, generation) = {
+            let remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let kept = remembered.tokens.as_ref().filter(|(at, _)| at.elapsed() < REMEMBERED_FOR);
+            (kept.filter(|_| fresh == Fresh::Enough).map(|(_, tokens)| Arc::clone(tokens)), remembered.generation)
+        };
+        let tokens = match kept {
+            Some(tokens) => tokens,
+            None => {
+                let asked = Instant::now();
+                let tokens = Arc::new(api.state().read(|tx| tokens::tokens(tx)).await?);
+                let mut remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                if remembered.generation == generation {
+                    remembered.tokens = Some((asked, Arc::clone(&tokens)));
+                }
+                tokens
+            }
+        };
+        let mut found = None;
+        // To the end, whichever it is: how long this takes says nothing about the tokens.
+        for token in tokens.iter() {
+            if bool::from(token.digest.as_bytes().ct_eq(digest.as_bytes())) {
+                found = Some(token);
+            }
+        }
+        Ok(found.cloned())
+    }
+}
+
+/// Marks an answer as a refusal that goes into the ledger, with its word for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Noted(pub &'static str);
+
+/// Lets a request pass whose person has at least this role. Stands before every route.
+pub async fn require_role(State(needed): State<Role>, request: Request, next: Next) -> Response {
+    let Some(person) = request.extensions().get::<Person>() else {
+        // Only a mistake in the order of the layers leads here; then nobody passes.
+        let refusal = Refusal::operator("token_missing", "nobody looked at the token of this request");
+        return Answer::from(refusal).into_response();
+    };
+    if person.role.covers(needed) {
+        return next.run(request).await;
+    }
+    let message = format!("{} is {} and this needs {}", person.name, person.role, needed);
+    let refusal =
+        Refusal::operator("role_too_low", message).hint("ask an owner: `ironctl person set PERSON --role ROLE`");
+    Answer::noted(refusal).into_response()
 }

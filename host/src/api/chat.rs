@@ -2,16 +2,17 @@
 //!
 //! Everything is read from the record; nothing waits in memory but the waiting itself. Next: `channel::loopback`, `delivery`.
 
-use super::{Answer, Api, Body, Reply, agents, id};
+use super::auth::{Current, still_stands};
+use super::{Answer, Api, Body, Reply, agents, id, status};
 use crate::channel::{Received, loopback};
 use crate::inbox::{self, Message};
 use crate::ledger;
-use crate::pipeline::{Core, Error};
+use crate::pipeline::{self, Core, Error};
 use crate::refusal::Refusal;
-use crate::registry::Person;
+use crate::registry::{self, Identity, Person};
 use crate::session::store::{self, Origin, Standing};
 use crate::state::{Committed, Tx};
-use crate::{delivery, items};
+use crate::{delivery, identity, items};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -21,7 +22,7 @@ use ironclaw_contract::operator::{HistoryLine, MessageView, NewMessage, Recorded
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::outbound::Progress;
 use ironclaw_contract::seam::seal::ItemKind;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
@@ -34,6 +35,9 @@ const HISTORY_MAX: usize = 500;
 
 /// Files of one message.
 const FILES_MAX: usize = 8;
+
+/// Characters of a thread's name.
+const THREAD_BYTES_MAX: usize = 64;
 
 /// `POST /v1/agents/{agent}/messages`
 pub async fn send(
@@ -50,25 +54,58 @@ pub async fn send(
     {
         return Err(Refusal::operator("file_name", format!("{:?} is no file's name", file.name)).into());
     }
-    let sender = person.id.to_string();
+    let sender = speaker(&api, &person, new.speak_as).await?;
     let received = Received {
         channel: loopback::NAME,
         platform_id: sender.clone(),
-        thread_id: String::new(),
+        thread_id: thread(new.thread)?,
         sender,
+        speaker: Some(person.id),
         event_id: new.event_id,
         agent,
         text: new.text,
         files: new.files.into_iter().map(|file| (file.name, file.text)).collect(),
     };
-    let recorded = api.pipeline.receive(received).await??;
+    let recorded = api.pipeline.receive(received).await?.map_err(Answer::noted)?;
     let view = Recorded { message_id: recorded.message.to_string(), session_id: recorded.session.to_string() };
     Ok((StatusCode::ACCEPTED, Json(view)))
 }
 
+/// The id on the loopback by which a person speaks: their own, or one of their identities there that they named.
+async fn speaker(api: &Api, person: &Person, named: Option<String>) -> Result<String, Answer> {
+    let own = Identity::own(person.id);
+    let Some(named) = named.filter(|named| *named != person.name && *named != own.sender) else {
+        return Ok(own.sender);
+    };
+    let Ok(identity) = named.parse::<Identity>() else { return Err(Answer::noted(identity::not_yours(&named))) };
+    let asked = identity.clone();
+    let holder = api.state().read(move |tx| registry::person_of(tx, &asked.channel, &asked.sender)).await?;
+    if holder.is_none_or(|holder| holder.id != person.id) {
+        return Err(Answer::noted(identity::not_yours(&named)));
+    }
+    if identity.channel != loopback::NAME {
+        let message = format!("{identity} speaks on its own channel, and not from here");
+        let refusal = Refusal::operator("identity_elsewhere", message);
+        return Err(Answer::noted(refusal.hint("from here speaks who is linked as loopback:NAME")));
+    }
+    Ok(identity.sender)
+}
+
+/// The name of a thread as a channel has it: empty for the one without a name.
+fn thread(name: Option<String>) -> Result<String, Answer> {
+    let Some(name) = name else { return Ok(String::new()) };
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > THREAD_BYTES_MAX || !name.chars().all(fits) {
+        let words = format!("a thread's name has 1 to {THREAD_BYTES_MAX} characters of a-z 0-9 - _ .");
+        return Err(Refusal::operator("thread_malformed", words).into());
+    }
+    Ok(name)
+}
+
 /// Query of `GET /v1/messages/{id}`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub struct Wait {
+    /// How long to wait for the answer, in milliseconds; at most 60000.
     #[serde(default)]
     wait_ms: u64,
 }
@@ -77,22 +114,30 @@ pub struct Wait {
 pub async fn message(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
+    Extension(current): Extension<Current>,
     Path(message): Path<String>,
     Query(wait): Query<Wait>,
 ) -> Reply<MessageView> {
     let id = own(&api, &person, &message).await?;
+    let view = wait_for(&api, id, wait).await?;
+    still_stands(&api, &current).await?;
+    Ok(Json(view))
+}
+
+/// The message when it is settled, or where it stands when the wait is over.
+async fn wait_for(api: &Api, id: MessageId, wait: Wait) -> Result<MessageView, Answer> {
     let mut events = api.pipeline.core().state.events();
     let until = tokio::time::Instant::now() + Duration::from_millis(wait.wait_ms.min(WAIT_MS_MAX));
     loop {
-        let view = look(&api, id).await?;
+        let view = look(api, id).await?;
         if settled(&view) {
-            return Ok(Json(view));
+            return Ok(view);
         }
         loop {
             match tokio::time::timeout_at(until, events.recv()).await {
                 Ok(Ok(event)) if !may_settle(&event, &view) => {}
                 Ok(Ok(_) | Err(RecvError::Lagged(_))) => break,
-                Ok(Err(RecvError::Closed)) | Err(_) => return Ok(Json(view)),
+                Ok(Err(RecvError::Closed)) | Err(_) => return Ok(view),
             }
         }
     }
@@ -108,45 +153,41 @@ fn may_settle(event: &Committed, view: &MessageView) -> bool {
         event.what,
         "delivery.received" | "delivery.failed" | "session.parked" | "session.quarantined" | "session.removed"
     );
-    ends && event.session.is_some_and(|session| session.to_string() == view.session_id)
+    event.what == "host.panicked" || ends && event.session.is_some_and(|session| session.to_string() == view.session_id)
 }
 
 /// `GET /v1/messages/{id}/events`: each stage as it comes, then the message.
 pub async fn events(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
+    Extension(current): Extension<Current>,
     Path(message): Path<String>,
 ) -> Result<Sse<impl futures_core::Stream<Item = Result<Event, Infallible>>>, Answer> {
     let id = own(&api, &person, &message).await?;
     let (sender, receiver) = tokio::sync::mpsc::channel(16);
     tokio::spawn(async move {
-        // Ends when the listener goes, or the host cannot look any more.
-        let _ = follow(&api, id, &sender).await;
+        // Ends when the listener goes or their token ends, or the host cannot look any more.
+        let _ = follow(&api, id, &current, &sender).await;
     });
     Ok(Sse::new(tokio_stream::wrappers::ReceiverStream::new(receiver)).keep_alive(KeepAlive::default()))
 }
 
-async fn follow(
-    api: &Api,
-    id: MessageId,
-    to: &tokio::sync::mpsc::Sender<Result<Event, Infallible>>,
-) -> Result<(), Answer> {
-    let gone = || Answer::from(Refusal::host("listener_gone", "the listener is gone"));
+type Listener = tokio::sync::mpsc::Sender<Result<Event, Infallible>>;
+
+async fn follow(api: &Api, id: MessageId, current: &Current, to: &Listener) -> Result<(), Answer> {
     let mut events = api.pipeline.core().state.events();
     let mut last = None;
     loop {
         let stages = stages(api, id, last).await?;
         for stage in stages {
             last = Some(stage.seq);
-            let event = Event::default().event("stage").json_data(stage).map_err(|_| gone())?;
-            to.send(Ok(event)).await.map_err(|_| gone())?;
+            say(api, current, to, "stage", stage).await?;
         }
         let view = look(api, id).await?;
         if settled(&view) {
-            let event = Event::default().event("message").json_data(view).map_err(|_| gone())?;
-            to.send(Ok(event)).await.map_err(|_| gone())?;
-            return Ok(());
+            return say(api, current, to, "message", view).await;
         }
+        still_stands(api, current).await?;
         tokio::select! {
             event = events.recv() => if matches!(event, Err(RecvError::Closed)) {
                 return Ok(());
@@ -156,8 +197,18 @@ async fn follow(
     }
 }
 
+/// One event, unless the token ended before there was room for it.
+async fn say(api: &Api, current: &Current, to: &Listener, name: &str, what: impl Serialize) -> Result<(), Answer> {
+    let gone = || Answer::from(Refusal::host("listener_gone", "the listener is gone"));
+    let room = to.reserve().await.map_err(|_| gone())?;
+    still_stands(api, current).await?;
+    room.send(Ok(Event::default().event(name).json_data(what).map_err(|_| gone())?));
+    Ok(())
+}
+
 async fn stages(api: &Api, id: MessageId, after: Option<u64>) -> Result<Vec<Stage>, Answer> {
-    Ok(api.pipeline.core().state.read(move |tx| ledger::stages(tx, id, after)).await?)
+    let home = api.pipeline.core().home.clone();
+    Ok(api.pipeline.core().state.read(move |tx| ledger::stages(tx, &home, id, after)).await?)
 }
 
 /// `GET /v1/messages/{id}/why`; `last` is the caller's newest message.
@@ -169,7 +220,11 @@ pub async fn why(
     let id = own(&api, &person, &message).await?;
     let view = look(&api, id).await?;
     let stages = stages(&api, id, None).await?;
-    let summary = sum_up(&view, &stages);
+    let in_line = view.session_id.parse().ok().and_then(|session| status::in_line(&api, session));
+    let summary = match in_line.filter(|_| view.status == "queued") {
+        Some(in_line) => format!("Its session is waiting {in_line}."),
+        None => sum_up(&view, &stages),
+    };
     let progress = progress(&api, &view);
     Ok(Json(Why { message: view, stages, progress, summary }))
 }
@@ -198,17 +253,25 @@ fn sum_up(view: &MessageView, stages: &[Stage]) -> String {
 }
 
 /// Query of `GET /v1/agents/{agent}/history`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub struct Limit {
+    /// How many lines, the newest; at most 500, usually 50.
     #[serde(default = "usual_limit")]
+    #[schema(required = false)]
     limit: usize,
+    /// Which of the caller's identities the conversation is under, as in a message.
+    #[serde(default, rename = "as")]
+    speak_as: Option<String>,
+    /// Which of the caller's conversations with the agent, as in a message.
+    #[serde(default)]
+    thread: Option<String>,
 }
 
 const fn usual_limit() -> usize {
     50
 }
 
-/// `GET /v1/agents/{agent}/history?limit=N`: the caller's conversation with the agent.
+/// `GET /v1/agents/{agent}/history?limit=N&thread=NAME`: the caller's conversation with the agent.
 pub async fn history(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -216,8 +279,8 @@ pub async fn history(
     Query(limit): Query<Limit>,
 ) -> Reply<Vec<HistoryLine>> {
     let agent = agents::find(&api, agent).await?;
-    let origin =
-        Origin { channel: loopback::NAME.to_owned(), platform_id: person.id.to_string(), thread_id: String::new() };
+    let (platform_id, thread_id) = (speaker(&api, &person, limit.speak_as).await?, thread(limit.thread)?);
+    let origin = Origin { channel: loopback::NAME.to_owned(), platform_id, thread_id };
     let pipeline = api.pipeline.clone();
     let lines = api
         .pipeline
@@ -306,6 +369,15 @@ fn view(tx: &Tx<'_>, core: &Core, id: MessageId) -> Result<Option<MessageView>, 
         Standing::Live | Standing::Parked | Standing::Quarantined | Standing::Removed => None,
     };
     let standing = if session.standing == Standing::Parked { "parked" } else { "quarantined" };
+    let halted = halted.map(|why| {
+        format!("{} is {standing} ({why}); `ironctl session release {}` lets it go on", session.id, session.id)
+    });
+    let reason = match pipeline::stopped(tx)? {
+        Some(stopped) if message.status != "delivered" => {
+            Some(format!("everything is stopped by {}; it is kept, and answered after `ironctl resume`", stopped.by))
+        }
+        _ => halted,
+    };
     Ok(Some(MessageView {
         message_id: id.to_string(),
         session_id: session.id.to_string(),
@@ -314,8 +386,6 @@ fn view(tx: &Tx<'_>, core: &Core, id: MessageId) -> Result<Option<MessageView>, 
         reply,
         notice,
         receipt: receipt.to_owned(),
-        reason: halted.map(|why| {
-            format!("{} is {standing} ({why}); `ironctl session release {}` lets it go on", session.id, session.id)
-        }),
+        reason,
     }))
 }

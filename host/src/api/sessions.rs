@@ -56,19 +56,22 @@ pub async fn remove(
     let before = view(&api, id).await?;
     let removed = api.pipeline.ask(id, |done| Command::Remove(person.id, done)).await?;
     removed.map_err(|message| Answer::from(Refusal::host("session_not_removed", message)))?;
-    api.pipeline.forget(id);
     Ok(before)
 }
 
 /// `POST /v1/sessions/{id}/prove`: launches the probe under this session's walls.
-pub async fn prove(State(api): State<Api>, Path(session): Path<String>) -> Reply<Proof> {
+pub async fn prove(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(session): Path<String>,
+) -> Reply<Proof> {
     let id = known(&api, &session).await?;
-    let attempts = api.pipeline.ask(id, Command::Prove).await?;
-    let attempts = attempts.map_err(|message| Answer::from(Refusal::host("prove_failed", message)))?;
-    Ok(Json(Proof { attempts }))
+    let proof = api.pipeline.ask(id, |done| Command::Prove(person.id, done)).await?;
+    proof.map(Json).map_err(|message| Answer::from(Refusal::host("prove_failed", message)))
 }
 
-async fn known(api: &Api, session: &str) -> Result<SessionId, Answer> {
+/// The session of this id, or that there is none.
+pub(super) async fn known(api: &Api, session: &str) -> Result<SessionId, Answer> {
     let id: SessionId = id(session, "session_unknown", "session")?;
     let found = api.pipeline.core().state.read(move |tx| store::find(tx, id)).await?;
     match found {

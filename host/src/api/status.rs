@@ -2,18 +2,21 @@
 //!
 //! Next: `jail::inspect`.
 
-use super::{Api, Reply};
+use super::{Api, Reply, stops};
 use crate::inbox;
 use crate::items;
 use crate::launcher::Process;
 use crate::ledger;
 use crate::pipeline::{Error, Phase, Shown};
 use crate::registry;
-use crate::session::store::{self, Standing};
+use crate::session::store::{self, Origin, Standing};
 use crate::state::Tx;
 use axum::Json;
 use axum::extract::State;
-use ironclaw_contract::operator::{HostStatus, JailReport, ReaderStatus, Session, SessionStatus, Status};
+use ironclaw_contract::ids::SessionId;
+use ironclaw_contract::operator::{
+    HostStatus, JailReport, Places, ReaderStatus, Session, SessionStatus, Status, Stopping,
+};
 use rusqlite::OptionalExtension;
 
 /// `GET /v1/status`
@@ -29,6 +32,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
         })
         .await?;
     let mut warnings = api.about.warnings.clone();
+    warnings.extend(api.about.keeper.warnings());
     for session in &sessions {
         if session.status.mode != "enforce" {
             warnings.push(format!(
@@ -38,6 +42,8 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
         }
     }
     warnings.dedup();
+    let stopped = stops::stopped(&api).await?;
+    let room = core.places.room();
     Ok(Json(Status {
         host: HostStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -50,13 +56,15 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
             warnings,
         },
         sessions: sessions.into_iter().map(|session| session.status).collect(),
+        stopped,
+        places: Places { awake: room.awake as u64, awake_max: room.awake_max as u64, waiting: room.waiting as u64 },
     }))
 }
 
 /// `POST /v1/stop`
-pub async fn stop(State(api): State<Api>) -> Reply<serde_json::Value> {
+pub async fn stop(State(api): State<Api>) -> Reply<Stopping> {
     api.stop.send_replace(true);
-    Ok(Json(serde_json::json!({ "stopping": true })))
+    Ok(Json(Stopping { stopping: true }))
 }
 
 /// Every session, with what the kernel reports of the awake ones.
@@ -88,7 +96,7 @@ pub fn described(tx: &Tx<'_>, row: store::Session) -> Result<Session, Error> {
             state: state.to_owned(),
             reason: row.reason,
             mode: agent.map_or("enforce", |agent| agent.mode.name()).to_owned(),
-            origin: format!("{}:{}", row.origin.channel, row.origin.platform_id),
+            origin: origin(&row.origin),
             waiting: inbox::waiting_count(tx, row.id)?,
             pid: None,
             jail: None,
@@ -102,12 +110,21 @@ pub fn described(tx: &Tx<'_>, row: store::Session) -> Result<Session, Error> {
     })
 }
 
+fn origin(origin: &Origin) -> String {
+    let thread = if origin.thread_id.is_empty() { String::new() } else { format!("#{}", origin.thread_id) };
+    format!("{}:{}{thread}", origin.channel, origin.platform_id)
+}
+
 /// Adds what the kernel reports, asked now.
 pub fn with_kernel(api: &Api, mut session: Session) -> Session {
     let Some(shown) = session.status.id.parse().ok().and_then(|id| api.pipeline.shown(id)) else { return session };
     let Shown { phase, sandbox, reader, progress: _ } = shown;
     let state = match phase {
         Phase::Asleep => return session,
+        Phase::Waiting => {
+            session.status.reason = session.status.id.parse().ok().and_then(|id| in_line(api, id));
+            "waiting"
+        }
         Phase::Starting => "starting",
         Phase::Awake => "awake",
         Phase::Stopping => "stopping",
@@ -118,6 +135,20 @@ pub fn with_kernel(api: &Api, mut session: Session) -> Session {
     session.status.reader =
         reader.and_then(|process| report(process).map(|jail| ReaderStatus { pid: process.pid, jail }));
     session
+}
+
+/// Where a session stands that waits for a place among the awake ones, in words: `for a place (3rd; 50 of 50 are taken)`.
+pub fn in_line(api: &Api, session: SessionId) -> Option<String> {
+    let places = &api.pipeline.core().places;
+    let (place, room) = (places.line(session)?, places.room());
+    let ending = match (place % 10, place % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    Some(format!("for a place ({place}{ending}; {} of {} are taken)", room.awake, room.awake_max))
 }
 
 fn report(process: Process) -> Option<JailReport> {

@@ -8,7 +8,7 @@ use crate::items::{self, BodyError, Recorded};
 use crate::state::{self, Tx};
 use ironclaw_contract::ids::{ItemId, TurnId};
 use ironclaw_contract::seam::limits::REFS_MAX;
-use ironclaw_contract::seam::seal::Ref;
+use ironclaw_contract::seam::seal::{ItemKind, Ref};
 use rusqlite::OptionalExtension;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,6 +25,8 @@ const BODIES_BYTES_MAX: usize = 1 << 20;
 pub struct Memory {
     items: HashMap<ItemId, Known>,
     turns: HashMap<TurnId, i64>,
+    /// Answers of turns that are over, and whether they were meant for anybody.
+    answers: HashMap<ItemId, bool>,
     body_bytes: usize,
 }
 
@@ -70,9 +72,23 @@ impl Memory {
         Ok(body)
     }
 
-    /// The place of an item's turn among all turns.
+    /// Whether an answer of a turn that is over was taken as that turn's answer.
+    pub(super) fn answered(&mut self, tx: &Tx<'_>, item: &Recorded) -> Result<bool, state::Error> {
+        let (id, Some(turn)) = (item.tuple.item, item.tuple.turn) else { return Ok(false) };
+        if let Some(known) = self.answers.get(&id) {
+            return Ok(*known);
+        }
+        let sql = "SELECT EXISTS (SELECT 1 FROM deliveries WHERE turn_id = ?1 AND item = ?2)";
+        let answered = tx.db().prepare_cached(sql)?.query_row([turn.to_string(), id.to_string()], |row| row.get(0))?;
+        self.answers.insert(id, answered);
+        Ok(answered)
+    }
+
+    /// The place of an item among all turns: of its turn, of the first turn of a message, of the last that a summary covers.
     pub(super) fn ordinal(&mut self, tx: &Tx<'_>, item: &Recorded) -> Result<Option<i64>, state::Error> {
-        if let Some(turn) = item.tuple.turn {
+        if let Some(turn) = item.tuple.turn
+            && item.tuple.kind != ItemKind::Summary
+        {
             if let Some(ordinal) = self.turns.get(&turn) {
                 return Ok(Some(*ordinal));
             }
@@ -87,16 +103,18 @@ impl Memory {
         if let Some(ordinal) = known.as_ref().and_then(|known| known.ordinal) {
             return Ok(Some(ordinal));
         }
-        let sql = "SELECT ordinal, messages.status IN ('completed','delivered') FROM turns \
-                   JOIN messages ON messages.turn_id = turns.id WHERE messages.id = ?1";
-        let message = item.tuple.item.message().to_string();
-        let found: Option<(i64, bool)> =
-            tx.db().prepare_cached(sql)?.query_row([message], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        // Until it is answered, a message may yet move to another turn.
-        if let (Some(known), Some((ordinal, true))) = (known, found) {
+        let found = if item.tuple.kind == ItemKind::Summary {
+            items::summary::ordinal(tx, item)?
+        } else {
+            let sql = "SELECT first_ordinal FROM messages WHERE id = ?1";
+            let message = item.tuple.item.message().to_string();
+            tx.db().prepare_cached(sql)?.query_row([message], |row| row.get::<_, Option<i64>>(0)).optional()?.flatten()
+        };
+        // Once a message was in a turn, its place stays.
+        if let (Some(known), Some(ordinal)) = (known, found) {
             known.ordinal = Some(ordinal);
         }
-        Ok(found.map(|(ordinal, _)| ordinal))
+        Ok(found)
     }
 }
 
@@ -105,7 +123,7 @@ mod tests {
     use super::*;
     use ironclaw_contract::canonical::Digest;
     use ironclaw_contract::ids::{BootId, SessionId};
-    use ironclaw_contract::seam::seal::{ItemKind, Tuple};
+    use ironclaw_contract::seam::seal::Tuple;
 
     fn example() -> (Ref, Recorded) {
         let (item, boot, digest) = (ItemId::new(), BootId::new(), Digest::of(b"body"));

@@ -28,6 +28,25 @@ pub(crate) fn base() -> io::Result<[Program; 2]> {
     ])
 }
 
+/// The filters of a program that gives up its capabilities behind them: so far a test build goes.
+#[cfg(feature = "failpoints")]
+pub(crate) fn base_before_dropping() -> io::Result<[Program; 2]> {
+    let [_, missing] = base()?;
+    let mut allowed = collect(PROGRAM.iter().chain(LEGACY))?;
+    allowed.insert(libc::SYS_capset, Vec::new());
+    allowed.insert(libc::SYS_prctl, Vec::new());
+    Ok([compile(allowed, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)?, missing])
+}
+
+/// Installs a filter by right of a capability, without `no_new_privs`.
+#[cfg(feature = "failpoints")]
+pub(crate) fn install_with_capability(program: &Program) -> io::Result<()> {
+    // SAFETY: the crate's instruction has the layout of the kernel's (`linux/filter.h`), as it says itself.
+    let instructions =
+        unsafe { std::slice::from_raw_parts(program.as_ptr().cast::<libc::sock_filter>(), program.len()) };
+    crate::sys::install_filter(instructions)
+}
+
 /// The filter of process 1 of a jail, which only reaps and reports.
 pub(crate) fn init() -> io::Result<Program> {
     compile(collect(INIT.iter())?, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)

@@ -22,8 +22,8 @@ const WRITTEN_FOR: ABI = ABI::V9;
 /// Enters the domain; true when the kernel enforces it, an error when it cannot.
 ///
 /// `root` is the jail's root before the pivot, with its mounts. TCP, abstract sockets and signals to
-/// the outside have no rule and so are denied from ABI 4 and 6 on.
-pub(crate) fn restrict(root: &OwnedFd, mounts: &[Mount]) -> io::Result<bool> {
+/// the outside have no rule and so are denied from ABI 4 and 6 on. `no_new_privs` is set with it, except by a test build.
+pub(crate) fn restrict(root: &OwnedFd, mounts: &[Mount], no_new_privs: bool) -> io::Result<bool> {
     if sys::landlock_abi() < ABI_MIN {
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
     }
@@ -43,7 +43,7 @@ pub(crate) fn restrict(root: &OwnedFd, mounts: &[Mount]) -> io::Result<bool> {
         let directory = openat(root, name, flags, Mode::empty())?;
         rules = rules.add_rule(PathBeneath::new(directory, rights(mount.read_only))).map_err(io::Error::other)?;
     }
-    let status = rules.restrict_self().map_err(io::Error::other)?;
+    let status = rules.no_new_privs(no_new_privs).restrict_self().map_err(io::Error::other)?;
     Ok(status.ruleset != RulesetStatus::NotEnforced)
 }
 

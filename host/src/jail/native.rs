@@ -16,8 +16,10 @@
 mod program;
 mod site;
 
+pub(crate) use site::ROOT_ROOM;
+
 use super::filter::{self, Program};
-use super::{Role, Spec};
+use super::{Role, Spec, Wall, Walls};
 use crate::launcher::Entries;
 use crate::launcher::wire::{self, Exit, Failure, Part, Progress, step};
 use crate::sys::{self, OneThread};
@@ -30,14 +32,20 @@ use nix::unistd::{Pid, chdir, fchdir, pivot_root};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// The namespaces that a jail has to itself.
-pub(crate) const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
-    | libc::CLONE_NEWNS
-    | libc::CLONE_NEWPID
-    | libc::CLONE_NEWNET
-    | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUTS
-    | libc::CLONE_NEWCGROUP;
+/// The namespaces that a jail has to itself. The mount namespace is always one of them, because the root is built in it: the
+/// wall that it makes together with the pivot is left out by leaving out the pivot.
+pub(crate) fn namespaces(walls: Walls) -> libc::c_int {
+    let others = [
+        (Wall::UserNamespace, libc::CLONE_NEWUSER),
+        (Wall::PidNamespace, libc::CLONE_NEWPID),
+        (Wall::NetworkNamespace, libc::CLONE_NEWNET),
+        (Wall::IpcNamespace, libc::CLONE_NEWIPC),
+        (Wall::UtsNamespace, libc::CLONE_NEWUTS),
+        (Wall::CgroupNamespace, libc::CLONE_NEWCGROUP),
+    ];
+    let raised = others.into_iter().filter(|(wall, _)| walls.stand(*wall));
+    raised.fold(libc::CLONE_NEWNS, |all, (_, flag)| all | flag)
+}
 
 /// Signals that the launcher ignores and its children must not.
 pub(crate) const LAUNCHER_IGNORES: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGPIPE];
@@ -53,6 +61,7 @@ pub(crate) struct Birth<'a> {
     pub(crate) thread: &'a OneThread,
     pub(crate) entries: Entries,
     pub(crate) filters: &'a Filters,
+    pub(crate) walls: Walls,
 }
 
 /// The seccomp programs, compiled once by the launcher.
@@ -70,11 +79,13 @@ impl Filters {
 
 /// Process 1 of a jail, from its first instruction to its end.
 pub(crate) fn init(birth: Birth<'_>) -> ! {
-    let Birth { spec, link, launcher, thread, entries, filters } = birth;
-    let Ok([link, launcher]) = sys::keep_only([link, launcher]) else { sys::exit(FAILED) };
-    let lived = site::build(spec, &launcher).and_then(|site| {
-        let (program, gate) = program::start(spec, link, &launcher, &site, thread, entries, filters)?;
-        close(spec, &launcher, &site.root, program, gate, filters)
+    let Birth { spec, link, launcher, thread, entries, filters, walls } = birth;
+    let kept = sys::keep_only([link, launcher], walls.stand(Wall::Descriptors));
+    let Ok([link, launcher]) = kept else { sys::exit(FAILED) };
+    let lived = site::build(spec, &launcher, walls).and_then(|site| {
+        let image = Image { thread, entries, filters, walls };
+        let (program, gate) = program::start(spec, link, &launcher, &site, image)?;
+        close(spec, &launcher, &site.root, program, gate, image)
     });
     let (last, code) = match lived {
         Ok(exit @ Exit::Code(code)) => (Progress::Ended(exit), code),
@@ -86,6 +97,15 @@ pub(crate) fn init(birth: Birth<'_>) -> ! {
     sys::exit(code)
 }
 
+/// What the processes of a jail have of the launcher's image.
+#[derive(Clone, Copy)]
+struct Image<'a> {
+    thread: &'a OneThread,
+    entries: Entries,
+    filters: &'a Filters,
+    walls: Walls,
+}
+
 /// Closes the jail when the program is at its gate, and watches over it until it ends.
 fn close(
     spec: &Spec,
@@ -93,8 +113,9 @@ fn close(
     root: &OwnedFd,
     program: Pid,
     gate: OwnedFd,
-    filters: &Filters,
+    image: Image<'_>,
 ) -> Result<Exit, Failure> {
+    let walls = image.walls;
     let knocked = step(Part::Program, "wait at the gate", nix::unistd::read(&gate, &mut [0]))? == 1;
     if !knocked && !matches!(spec.role, Role::Noop { .. }) {
         let exit = step(Part::Launch, "wait for the program", watch(program))?;
@@ -104,16 +125,24 @@ fn close(
             errno: 0,
         });
     }
-    step(Part::Root, "enter the root of the jail", fchdir(root))?;
-    step(Part::Root, "pivot into the root of the jail", pivot_root(".", "."))?;
-    // The old root now lies on top of the new one; what is under it is the jail.
-    step(Part::Root, "let go of the host's root", umount2(".", MntFlags::MNT_DETACH))?;
-    step(Part::Root, "enter the new root", chdir("/"))?;
-    step(Part::Root, "make the root read-only", sys::mount_setattr(root.as_fd(), libc::MOUNT_ATTR_RDONLY))?;
-    step(Part::Root, "look at the root of the jail", inspect_root(spec))?;
-    step(Part::Privileges, "drop the capabilities of process 1", sys::drop_capabilities())?;
-    step(Part::Privileges, "set no_new_privs of process 1", prctl::set_no_new_privs())?;
-    step(Part::Seccomp, "install the seccomp filter of process 1", filter::install(&filters.init))?;
+    if walls.stand(Wall::Root) {
+        step(Part::Root, "enter the root of the jail", fchdir(root))?;
+        step(Part::Root, "pivot into the root of the jail", pivot_root(".", "."))?;
+        // The old root now lies on top of the new one; what is under it is the jail.
+        step(Part::Root, "let go of the host's root", umount2(".", MntFlags::MNT_DETACH))?;
+        step(Part::Root, "enter the new root", chdir("/"))?;
+        step(Part::Root, "look at the root of the jail", inspect_root(spec))?;
+    }
+    if walls.stand(Wall::ReadOnlyRoot) {
+        step(Part::Root, "make the root read-only", sys::mount_setattr(root.as_fd(), libc::MOUNT_ATTR_RDONLY))?;
+    }
+    if walls.stand(Wall::InitCapabilities) {
+        step(Part::Privileges, "drop the capabilities of process 1", sys::drop_capabilities())?;
+    }
+    if walls.stand(Wall::InitSeccomp) {
+        step(Part::Privileges, "set no_new_privs of process 1", prctl::set_no_new_privs())?;
+        step(Part::Seccomp, "install the seccomp filter of process 1", filter::install(&image.filters.init))?;
+    }
     step(Part::Launch, "tell the launcher that the jail is closed", wire::send(launcher, &Progress::Closed, None))?;
     match nix::unistd::write(&gate, &[1]) {
         Err(Errno::EPIPE) | Ok(_) => {} // a program that ended meanwhile is reaped below

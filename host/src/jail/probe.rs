@@ -1,29 +1,37 @@
 //! A program for a jail that tries to get out of it, and says what happened.
 //!
-//! It runs under exactly the mounts and filters of a sandbox, in the launcher's own image, and never
-//! outside a jail. A new attempt is one line in [`ATTEMPTS`]. Next: `ironclaw-host doctor --prove`.
+//! It runs under exactly the mounts and filters of a sandbox, in the launcher's own image, and never outside a jail. A new
+//! attempt is one line in the file of its group; a new wall needs one that notices when it is missing. Next: `line`.
 
-use super::{Role, Spec};
-use crate::launcher::{self, Launcher};
-use crate::sys::{self, Bare};
-use ironclaw_contract::operator::Attempt;
-use nix::errno::Errno;
-use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, unshare};
-use nix::sys::signal::kill;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
-use nix::sys::stat::{Mode, SFlag, mknod};
-use nix::unistd::{Pid, Uid, chroot, execv, setuid};
+mod files;
+mod life;
+mod limits;
+mod line;
+mod outside;
+mod privileges;
+mod processes;
+mod sockets;
+mod targets;
+
+use super::{CONTROL, Facts, Limits, Probe, Role, Spec};
+use crate::launcher::{self, Exit, Jailed, Launcher};
+use ironclaw_contract::operator::{Attempt, BOUNDED_OR_SAID, Control, Proof};
+pub(crate) use life::run;
+use line::Line;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::Duration;
+use targets::Targets;
 
 /// Longest report of a probe, in bytes.
-const REPORT_BYTES_MAX: u64 = 64 * 1024;
-/// How long the attempts may take together; each is a few system calls.
-const PROBE_MS_MAX: u64 = 10_000;
+const REPORT_BYTES_MAX: usize = 256 * 1024;
+/// How long the probe of one jail may be silent; its attempts are a few system calls each, on a machine that may be busy.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// What the host writes when it has looked at the probe from outside.
+const GO_ON: u8 = b'.';
+/// So many names of attempts that noticed a missing wall are told.
+const NAMES_MAX: usize = 5;
 
 /// Why there is no proof.
 #[derive(Debug, thiserror::Error)]
@@ -39,136 +47,229 @@ pub enum Error {
         /// What happened instead.
         why: String,
     },
+    /// What the probe should try to reach is not there.
+    #[error("cannot listen for the probe: {0}")]
+    Targets(io::Error),
 }
 
-/// Launches the probe in the jail of `spec`, whose role is replaced, and gives every attempt in order.
+/// What there is around the jails of a proof.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    /// Unix socket of the host's API.
+    pub host_socket: PathBuf,
+    /// Files of the host and directories of sessions, each with what it is in words: nothing of it may be opened.
+    pub host_files: Vec<(String, PathBuf)>,
+}
+
+/// Tries everything in the jail of `spec`, in that of `reader`, and in a jail that lacks a wall; the roles of both are replaced.
 ///
-/// The proof holds when each attempt is `contained`.
-pub async fn prove(launcher: &Launcher, mut spec: Spec) -> Result<Vec<Attempt>, Error> {
-    let name = spec.name.clone();
-    let silent = |why: String| Error::Silent { name: name.clone(), why };
-    spec.role = Role::Probe { host_pid: std::process::id() };
-    let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(|error| silent(error.to_string()))?;
-    let jailed = launcher.launch(spec, theirs.into()).await?;
-    // A blocking read elsewhere: the probe writes once, and its end closes the link.
-    let read = tokio::task::spawn_blocking(move || -> io::Result<Vec<u8>> {
-        ours.set_read_timeout(Some(Duration::from_millis(PROBE_MS_MAX)))?;
-        let mut bytes = Vec::new();
-        ours.take(REPORT_BYTES_MAX).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    });
-    let bytes = match read.await {
-        Ok(Ok(bytes)) => bytes,
-        Ok(Err(error)) => return Err(silent(error.to_string())),
-        Err(error) => return Err(silent(error.to_string())),
+/// The proof holds when it has no breach and is controlled; an error when a jail could not be made or did not report.
+pub async fn prove(
+    launcher: &Launcher,
+    spec: &Spec,
+    reader: &Spec,
+    surroundings: Surroundings,
+) -> Result<Proof, Error> {
+    let targets = Targets::open(&spec.name).map_err(Error::Targets)?;
+    targets.answer().map_err(Error::Targets)?;
+    let bare = Spec { mounts: Vec::new(), ..spec.clone() };
+    // Somebody else's jail, with the same uid outside: nothing but the walls is between the two.
+    let neighbour = Run::start(launcher, &bare, Probe::Neighbour).await?;
+    let facts = Facts {
+        host_pid: std::process::id(),
+        launcher_pid: launcher.pid(),
+        neighbour_pid: neighbour.jailed.pid,
+        abstract_name: targets.abstract_name().to_owned(),
+        tcp_port: targets.tcp_port(),
+        tcp6_port: targets.tcp6_port(),
+        host_socket: surroundings.host_socket,
+        host_files: surroundings.host_files,
     };
-    if bytes.is_empty() {
-        return Err(silent(format!("it {}", jailed.exited().await)));
+    let mut attempts = whole(launcher, spec, &facts).await?;
+    attempts.push(targets.untouched());
+    let reader = whole(launcher, reader, &facts).await?;
+    let control = control(launcher, &bare, &facts).await?;
+    Ok(Proof { attempts, reader, controls: vec![control] })
+}
+
+/// Everything in one jail: from inside, from outside, and its end.
+async fn whole(launcher: &Launcher, spec: &Spec, facts: &Facts) -> Result<Vec<Attempt>, Error> {
+    let mut run = Run::start(launcher, spec, Probe::Attempts(facts.clone())).await?;
+    let mut attempts = run.report().await?;
+    attempts.extend(outside::look(&run.jailed, spec));
+    attempts.extend(unbounded(&spec.limits));
+    attempts.push(run.end().await?);
+    Ok(attempts)
+}
+
+/// The same attempts in two throw-away jails without any directory: one with every wall, and one without [`CONTROL`].
+async fn control(launcher: &Launcher, bare: &Spec, facts: &Facts) -> Result<Control, Error> {
+    let with = Run::start(launcher, bare, Probe::Attempts(facts.clone())).await?.report().await?;
+    let without = Run::start(launcher, bare, Probe::Control(facts.clone())).await?.report().await?;
+    Ok(compare(&with, &without))
+}
+
+/// Which attempts noticed: contained with the wall, and not without it.
+fn compare(with: &[Attempt], without: &[Attempt]) -> Control {
+    let held = |name: &str| with.iter().any(|attempt| attempt.name == name && attempt.contained);
+    let noticed = without.iter().filter(|attempt| !attempt.contained && held(&attempt.name));
+    let names: Vec<String> = noticed.map(|attempt| attempt.name.clone()).collect();
+    Control {
+        wall: CONTROL.name().to_owned(),
+        caught: !names.is_empty(),
+        noticed: u32::try_from(names.len()).unwrap_or(u32::MAX),
+        by: names.into_iter().take(NAMES_MAX).collect(),
     }
-    serde_json::from_slice(&bytes).map_err(|error| silent(error.to_string()))
 }
 
-/// The probe itself, in the jail: its exit code.
-pub(crate) fn run(link: OwnedFd, host_pid: u32) -> i32 {
-    let attempts: Vec<Attempt> = ATTEMPTS.iter().map(|planned| planned.make(host_pid)).collect();
-    let written = serde_json::to_vec(&attempts)
-        .map_err(io::Error::from)
-        .and_then(|bytes| std::os::unix::net::UnixStream::from(link).write_all(&bytes));
-    i32::from(written.is_err())
+/// What no wall bounds as a sum, said as plainly as what one does: this version makes no control groups.
+fn unbounded(limits: &Limits) -> [Attempt; 3] {
+    let said = |name: &str, observed: String, wall: super::Wall| Attempt {
+        group: "limits".to_owned(),
+        name: name.to_owned(),
+        expected: BOUNDED_OR_SAID.to_owned(),
+        observed,
+        wall: wall.name().to_owned(),
+        contained: true,
+    };
+    let bytes = limits.address_space_bytes >> 20;
+    let memory = format!("not bounded as a sum: rlimit only, {bytes} MiB for each of {} processes", limits.processes);
+    let processor =
+        format!("not bounded: no share, at most {} processes that compete like any other", limits.processes);
+    let disk = format!("not bounded as a sum: rlimit only, {} MiB for each file", limits.file_bytes >> 20);
+    [
+        said("use up the memory with many processes", memory, super::Wall::AddressLimit),
+        said("use up the processor", processor, super::Wall::ProcessLimit),
+        said("use up the disk with many files", disk, super::Wall::FileSizeLimit),
+    ]
 }
 
-/// One thing to try.
-struct Planned {
-    name: &'static str,
-    /// The errors by which it may be refused, each with the wall that it tells of; none at all means
-    /// that it has to work.
-    walls: &'static [(Errno, &'static str)],
-    /// Does it; the argument is a process of the host.
-    act: fn(u32) -> io::Result<()>,
+/// A probe in its jail, and the host's end of its link.
+struct Run {
+    name: String,
+    jailed: Jailed,
+    link: UnixStream,
 }
 
-const SECCOMP: &[(Errno, &str)] = &[(Errno::EPERM, "seccomp")];
-const LISTING: &[(Errno, &str)] = &[(Errno::EACCES, "landlock"), (Errno::ENOENT, "mount namespace")];
-const ABSENT: &[(Errno, &str)] = &[(Errno::ENOENT, "mount namespace"), (Errno::EACCES, "landlock")];
-const READ_ONLY: &[(Errno, &str)] = &[(Errno::EROFS, "read-only mount"), (Errno::EACCES, "landlock")];
-const ALLOWED: &[(Errno, &str)] = &[];
+impl Run {
+    async fn start(launcher: &Launcher, spec: &Spec, probe: Probe) -> Result<Self, Error> {
+        let name = spec.name.clone();
+        let (link, theirs) = UnixStream::pair()
+            .and_then(|(link, theirs)| link.set_read_timeout(Some(SILENCE_MAX)).map(|()| (link, theirs)))
+            .map_err(|error| silent(&name, error))?;
+        let jailed = launcher.launch(Spec { role: Role::Probe(probe), ..spec.clone() }, theirs.into()).await?;
+        Ok(Self { name, jailed, link })
+    }
 
-/// Everything that is tried, in order.
-#[rustfmt::skip]
-const ATTEMPTS: &[Planned] = &[
-    Planned { name: "read the directory /in", walls: ALLOWED, act: |_| list("/in") },
-    Planned { name: "write, read and delete a file in /workspace", walls: ALLOWED, act: |_| round_trip() },
-    Planned { name: "open a TCP socket", walls: SECCOMP, act: |_| open_socket(AddressFamily::Inet, SockType::Stream) },
-    Planned { name: "open a TCP socket (IPv6)", walls: SECCOMP, act: |_| open_socket(AddressFamily::Inet6, SockType::Stream) },
-    Planned { name: "open a UDP socket", walls: SECCOMP, act: |_| open_socket(AddressFamily::Inet, SockType::Datagram) },
-    Planned { name: "open a netlink socket", walls: SECCOMP, act: |_| open_socket(AddressFamily::Netlink, SockType::Raw) },
-    Planned { name: "open a packet socket", walls: SECCOMP, act: |_| open_socket(AddressFamily::Packet, SockType::Raw) },
-    Planned { name: "connect to an abstract socket", walls: &[(Errno::ECONNREFUSED, "network namespace"), (Errno::EPERM, "landlock")], act: |_| connect_abstract() },
-    Planned { name: "open /etc/passwd", walls: ABSENT, act: |_| std::fs::read("/etc/passwd").map(drop) },
-    Planned { name: "open the host's root of a parent directory", walls: ABSENT, act: |_| std::fs::read("../../../../etc/passwd").map(drop) },
-    Planned { name: "list the root of the jail", walls: &[(Errno::EACCES, "landlock")], act: |_| list("/") },
-    Planned { name: "list /proc", walls: LISTING, act: |_| list("/proc") },
-    Planned { name: "write into /in", walls: READ_ONLY, act: |_| std::fs::write("/in/.ironclaw-probe", b"x") },
-    Planned { name: "write outside every mount", walls: READ_ONLY, act: |_| std::fs::write("/x", b"x") },
-    Planned { name: "make a device", walls: SECCOMP, act: |_| Ok(mknod("/workspace/.ironclaw-null", SFlag::S_IFCHR, Mode::S_IRUSR, nix::sys::stat::makedev(1, 3))?) },
-    Planned { name: "make a set-uid file", walls: SECCOMP, act: |_| make_set_uid() },
-    Planned { name: "execute a program", walls: SECCOMP, act: |_| Ok(execv(c"/in/program", &[c"program"]).map(drop)?) },
-    Planned { name: "listen on a unix socket", walls: SECCOMP, act: |_| UnixListener::bind("/workspace/.ironclaw-socket").map(drop) },
-    Planned { name: "mount a tmpfs", walls: SECCOMP, act: |_| Ok(mount(None::<&str>, "/workspace", Some("tmpfs"), MsFlags::empty(), None::<&str>)?) },
-    Planned { name: "change the root directory", walls: SECCOMP, act: |_| Ok(chroot("/workspace")?) },
-    Planned { name: "make a user namespace", walls: SECCOMP, act: |_| Ok(unshare(CloneFlags::CLONE_NEWUSER)?) },
-    Planned { name: "become root", walls: SECCOMP, act: |_| Ok(setuid(Uid::from_raw(0))?) },
-    Planned { name: "trace process 1", walls: SECCOMP, act: |_| sys::bare(Bare::PtraceInit) },
-    Planned { name: "signal a process of the host", walls: &[(Errno::ESRCH, "pid namespace"), (Errno::EPERM, "landlock")], act: |host| Ok(kill(Pid::from_raw(host as i32), None)?) },
-    Planned { name: "load a bpf map", walls: SECCOMP, act: |_| sys::bare(Bare::Bpf) },
-    Planned { name: "set up an io_uring", walls: SECCOMP, act: |_| sys::bare(Bare::IoUringSetup) },
-    Planned { name: "reach the session keyring", walls: SECCOMP, act: |_| sys::bare(Bare::Keyctl) },
-];
-
-impl Planned {
-    fn make(&self, host_pid: u32) -> Attempt {
-        let result = (self.act)(host_pid);
-        let errno = match &result {
-            Ok(()) => None,
-            Err(error) => Some(error.raw_os_error().map_or(Errno::UnknownErrno, Errno::from_raw)),
-        };
-        let wall = self.walls.iter().find(|(refusal, _)| Some(*refusal) == errno).map(|(_, wall)| *wall);
-        let must_work = self.walls.is_empty();
-        Attempt {
-            name: self.name.to_owned(),
-            expected: if must_work { "allowed" } else { "refused" }.to_owned(),
-            observed: errno.map_or_else(|| "allowed".to_owned(), |errno| format!("{errno:?}")),
-            wall: wall.unwrap_or_default().to_owned(),
-            contained: if must_work { errno.is_none() } else { wall.is_some() },
+    /// Reads what the probe tells of its attempts; it goes on living.
+    async fn report(&mut self) -> Result<Vec<Attempt>, Error> {
+        let mut link = self.link.try_clone().map_err(|error| silent(&self.name, error))?;
+        // A blocking read elsewhere: the probe writes once, when it has tried everything.
+        let read = tokio::task::spawn_blocking(move || -> io::Result<Vec<u8>> {
+            let mut length = [0; 4];
+            link.read_exact(&mut length)?;
+            let length = u32::from_be_bytes(length) as usize;
+            if length > REPORT_BYTES_MAX {
+                return Err(io::Error::other(format!(
+                    "its report of {length} bytes is longer than {REPORT_BYTES_MAX}"
+                )));
+            }
+            let mut bytes = vec![0; length];
+            link.read_exact(&mut bytes)?;
+            Ok(bytes)
+        });
+        match read.await.map_err(|error| silent(&self.name, error))? {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| silent(&self.name, error)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Err(silent(&self.name, format!("it {}", self.jailed.exited().await)))
+            }
+            Err(error) => Err(silent(&self.name, error)),
         }
     }
+
+    /// Lets the probe end, which leaves a daemon behind that holds its link: the link ends when nothing of the jail is left.
+    async fn end(mut self) -> Result<Attempt, Error> {
+        self.link.write_all(&[GO_ON]).map_err(|error| silent(&self.name, error))?;
+        let exit = tokio::time::timeout(SILENCE_MAX, self.jailed.exited()).await;
+        let exit = exit.map_err(|_| silent(&self.name, "it did not end"))?;
+        let mut link = self.link;
+        let gone = tokio::task::spawn_blocking(move || {
+            link.set_nonblocking(true)?;
+            link.read(&mut [0])
+        });
+        let gone = matches!(gone.await.map_err(|error| silent(&self.name, error))?, Ok(0));
+        let observed = match (gone, exit) {
+            (true, Exit::Code(0)) => "gone".to_owned(),
+            (true, exit) => format!("the probe {exit}"),
+            (false, _) => "still there".to_owned(),
+        };
+        Ok(Attempt {
+            group: "its end".to_owned(),
+            name: "outlive the jail as a daemon".to_owned(),
+            expected: "gone".to_owned(),
+            contained: observed == "gone",
+            observed,
+            wall: super::Wall::PidNamespace.name().to_owned(),
+        })
+    }
 }
 
-fn list(path: &str) -> io::Result<()> {
-    std::fs::read_dir(path)?.try_for_each(|entry| entry.map(drop))
+fn silent(name: &str, why: impl ToString) -> Error {
+    Error::Silent { name: name.to_owned(), why: why.to_string() }
 }
 
-fn round_trip() -> io::Result<()> {
-    const FILE: &str = "/workspace/.ironclaw-probe";
-    std::fs::write(FILE, b"probe")?;
-    let read = std::fs::read(FILE)?;
-    std::fs::remove_file(FILE)?;
-    if read == b"probe" { Ok(()) } else { Err(Errno::EIO.into()) }
+/// Everything that is tried in the jail of `spec`, in order.
+fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
+    let groups = [
+        ("sockets", sockets::lines()),
+        ("processes", processes::lines()),
+        ("files", files::lines(spec, facts)),
+        ("privileges", privileges::own(spec)),
+        ("mounts", privileges::mounts()),
+        ("namespaces", privileges::namespaces()),
+        ("kernel", privileges::kernel()),
+        ("limits", limits::lines(spec)),
+    ];
+    let named = |(group, lines): (&'static str, Vec<Line>)| lines.into_iter().map(move |line| Line { group, ..line });
+    groups.into_iter().flat_map(named).collect()
 }
 
-fn make_set_uid() -> io::Result<()> {
-    const FILE: &str = "/workspace/.ironclaw-set-uid";
-    std::fs::write(FILE, b"probe")?;
-    let made = std::fs::set_permissions(FILE, PermissionsExt::from_mode(0o4755));
-    std::fs::remove_file(FILE)?;
-    made
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jail::{Identity, Mount};
 
-fn open_socket(family: AddressFamily, kind: SockType) -> io::Result<()> {
-    Ok(socket(family, kind, SockFlag::SOCK_CLOEXEC, None).map(drop)?)
-}
+    fn attempt(name: &str, contained: bool) -> Attempt {
+        let text = String::new;
+        Attempt { group: text(), name: name.into(), expected: text(), observed: text(), wall: text(), contained }
+    }
 
-fn connect_abstract() -> io::Result<()> {
-    let stream = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
-    Ok(connect(stream.as_raw_fd(), &UnixAddr::new_abstract(b"ironclaw-probe")?)?)
+    #[test]
+    fn a_control_is_caught_only_by_an_attempt_that_held_with_the_wall_and_does_not_without_it() {
+        let with = [attempt("a", true), attempt("b", false)];
+        let caught = compare(&with, &[attempt("a", false), attempt("b", false)]);
+        assert_eq!((caught.caught, caught.noticed, caught.by), (true, 1, vec!["a".to_owned()]));
+        let missed = compare(&with, &[attempt("a", true), attempt("b", false), attempt("c", false)]);
+        assert_eq!((missed.caught, missed.noticed), (false, 0));
+    }
+
+    #[test]
+    fn no_two_attempts_in_a_jail_have_one_name() {
+        let mount = |name: &str, read_only| Mount { source: "/x".into(), target: format!("/{name}"), read_only };
+        let spec = Spec {
+            name: "ses_test".into(),
+            role: Role::Reader,
+            mounts: vec![mount("in", true), mount("out", false), mount("workspace", false)],
+            identity: Identity::Mapped { uid: 70_000, gid: 70_000 },
+            limits: Limits::default(),
+        };
+        let facts =
+            Facts { host_files: vec![("x".into(), "/x".into()), ("y".into(), "/y".into())], ..Facts::default() };
+        let mut names: Vec<String> = lines(&spec, &facts).into_iter().map(|line| line.name).collect();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(count >= 60, "{count}");
+    }
 }

@@ -6,7 +6,7 @@
 use super::Entries;
 use super::wire::{self, Event, Exit, Failure, Part, Progress, Request, step};
 use crate::jail::native::{self, Birth, Filters};
-use crate::jail::{INNER_ID, Identity, Spec};
+use crate::jail::{INNER_ID, Identity, Spec, Wall, Walls};
 use crate::sys::{self, OneThread, Side};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
@@ -26,24 +26,34 @@ use std::time::{Duration, Instant};
 pub(super) fn serve(thread: OneThread, control: OwnedFd, host: i32, entries: Entries) -> ! {
     // A panic here, or in a process cloned from here, must not unwind into the host's `main`.
     let served = catch_unwind(AssertUnwindSafe(|| {
-        let control = prepare(&thread, control, host)?;
+        let lowered = lowered()?;
+        let control = prepare(&thread, control, host, lowered)?;
         let filters = Filters::compile()?;
-        Server { thread, control, entries, filters, jails: Vec::new(), events: Vec::new() }.run()
+        Server { thread, control, entries, filters, lowered, jails: Vec::new(), events: Vec::new() }.run()
     }));
     sys::exit(i32::from(!matches!(served, Ok(Ok(())))))
 }
 
+/// The wall that a test build leaves out of every jail; there is none in any other build, and a name that is no wall's is an
+/// error rather than a jail with all of them.
+fn lowered() -> io::Result<Option<Wall>> {
+    let unknown = |name| io::Error::other(format!("there is no wall named {name}"));
+    crate::failpoint::lowered().map(|name| Wall::named(&name).ok_or_else(|| unknown(name))).transpose()
+}
+
 /// Cuts this process loose from everything of the host that a jail must not inherit.
-fn prepare(thread: &OneThread, control: OwnedFd, host: i32) -> io::Result<OwnedFd> {
+fn prepare(thread: &OneThread, control: OwnedFd, host: i32, lowered: Option<Wall>) -> io::Result<OwnedFd> {
     prctl::set_pdeathsig(Signal::SIGKILL)?;
     if getppid().as_raw() != host {
         return Err(io::Error::other("the host ended first"));
     }
-    let [control] = sys::keep_only([control])?;
+    let [control] = sys::keep_only([control], lowered != Some(Wall::Descriptors))?;
     prctl::set_name(c"ic-launcher")?;
     // A terminal's Ctrl-C is for the host, which then ends the jails in order.
     setsid()?;
-    sys::wipe_environment(thread);
+    if lowered != Some(Wall::Environment) {
+        sys::wipe_environment(thread);
+    }
     std::env::set_current_dir("/")?;
     let null = open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
     dup2_stdin(&null)?;
@@ -62,6 +72,7 @@ struct Server {
     control: OwnedFd,
     entries: Entries,
     filters: Filters,
+    lowered: Option<Wall>,
     jails: Vec<Jail>,
     /// What the host has to hear, in order.
     events: Vec<Event>,
@@ -180,8 +191,9 @@ impl Server {
     fn launch(&self, id: u64, spec: Spec, link: OwnedFd) -> Result<Jail, Failure> {
         let (handshake, theirs) = step(Part::Launch, "make a pair of sockets", wire::pair())?;
         step(Part::Launch, "ask for the senders of messages", wire::ask_for_senders(&handshake))?;
-        let alone = leave_groups(spec.identity);
-        let cloned = self.thread.clone_into(native::NAMESPACES);
+        let walls = Walls::around(&spec.role, self.lowered);
+        let alone = leave_groups(spec.identity, walls);
+        let cloned = self.thread.clone_into(native::namespaces(walls));
         let (init_pid, process) = match step(Part::Namespaces, "make new namespaces", cloned)? {
             (Side::Parent(pid), Some(process)) => (pid, process),
             (Side::Parent(_), None) | (Side::Child, _) => native::init(Birth {
@@ -191,15 +203,17 @@ impl Server {
                 thread: &self.thread,
                 entries: self.entries,
                 filters: &self.filters,
+                walls,
             }),
         };
         let allowed = Duration::from_millis(spec.limits.launch_ms);
         let stage = Stage::Starting { until: Instant::now() + allowed, allowed, program: None };
         let mut jail = Jail { id, process, init_pid, handshake, stage, ended: None };
-        let begun =
-            step(Part::Ids, "leave root's groups", alone).and_then(|()| map_ids(init_pid, spec.identity)).and_then(
-                |()| step(Part::Launch, "tell process 1 to begin", wire::send_bytes(&jail.handshake, &[1], None)),
-            );
+        let begun = step(Part::Ids, "leave root's groups", alone)
+            .and_then(|()| map_ids(init_pid, spec.identity, walls))
+            .and_then(|()| {
+                step(Part::Launch, "tell process 1 to begin", wire::send_bytes(&jail.handshake, &[1], None))
+            });
         if let Err(failure) = begun {
             jail.fail(failure);
         }
@@ -285,16 +299,22 @@ impl Jail {
 }
 
 /// Root's groups would open its files to every jail; the groups of an ordinary user cannot be left.
-fn leave_groups(identity: Identity) -> nix::Result<()> {
+fn leave_groups(identity: Identity, walls: Walls) -> nix::Result<()> {
     match identity {
+        // As after a start by somebody who is in a group.
+        Identity::Mapped { .. } if !walls.stand(Wall::OwnGroups) => setgroups(&[getegid()]),
         Identity::Mapped { .. } if !getgroups()?.is_empty() => setgroups(&[]),
         Identity::Mapped { .. } | Identity::Own => Ok(()),
     }
 }
 
 /// Gives process 1 its one uid and gid, which only its parent can do.
-fn map_ids(pid: i32, identity: Identity) -> Result<(), Failure> {
+fn map_ids(pid: i32, identity: Identity, walls: Walls) -> Result<(), Failure> {
+    if !walls.stand(Wall::UserNamespace) {
+        return Ok(());
+    }
     let (uid, gid) = match identity {
+        Identity::Mapped { .. } if !walls.stand(Wall::OwnUid) => (geteuid().as_raw(), getegid().as_raw()),
         Identity::Own => (geteuid().as_raw(), getegid().as_raw()),
         Identity::Mapped { uid, gid } => (uid, gid),
     };

@@ -1,6 +1,6 @@
 //! An endpoint that answers by rules: for trying IronClaw out without a provider, and for tests that need a known model.
 //!
-//! Never looks at a clock, at chance or at anything but the prompt, and never poses as a model. Next: `scripted::rules` for what
+//! Never looks at chance or at anything but the prompt, and never poses as a model. Next: `scripted::rules` for what
 //! a rule may say, `scripted.toml` for the built-in ones.
 
 mod rules;
@@ -10,7 +10,9 @@ pub use rules::Error;
 
 use super::{Output, Part, Prompt, WantedCall};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
-use rules::{Call, Ending, Recall, Rule};
+use ironclaw_contract::seam::socket::Purpose;
+use rules::{Call, Ending, Over, Recall, Rule};
+use std::time::Duration;
 use template::Values;
 
 /// The name of this endpoint.
@@ -50,17 +52,30 @@ impl Scripted {
         Ok(Self { rules })
     }
 
+    /// How long the output over this prompt takes.
+    pub fn wait(&self, prompt: &Prompt) -> Duration {
+        let rule = Request::read(&prompt.parts).and_then(|request| Some(self.rule(&request)?.0.wait));
+        rule.unwrap_or_default()
+    }
+
+    /// The first rule that fits.
+    fn rule<'a>(&self, request: &Request<'a>) -> Option<(&Rule, regex::Captures<'a>)> {
+        self.rules.iter().find_map(|rule| Some((rule, rule.when.captures(request.asked)?)))
+    }
+
     /// The output of the first rule that fits the last words of the person.
     ///
     /// # Errors
     /// [`super::Error::Failed`] where the rule says so, or no rule fits.
     pub fn generate(&self, prompt: &Prompt) -> Result<Output, super::Error> {
+        if prompt.purpose == Purpose::Compact {
+            return Ok(Output { text: minutes(&prompt.parts), calls: Vec::new() });
+        }
         let failed = |message: &str| super::Error::Failed { endpoint: NAME.to_owned(), message: message.to_owned() };
         let Some(request) = Request::read(&prompt.parts) else {
             return Ok(answer(prompt, UNPROMPTED.to_owned()));
         };
-        let found = self.rules.iter().find_map(|rule| Some((rule, rule.when.captures(request.asked)?)));
-        let Some((rule, captures)) = found else {
+        let Some((rule, captures)) = self.rule(&request) else {
             return Err(failed("no rule fits what was said"));
         };
         let mut values = Values::default();
@@ -153,18 +168,19 @@ fn wanted(call: &Call, values: &Values) -> WantedCall {
     WantedCall { tool: call.tool.clone(), arguments: arguments.to_string() }
 }
 
-/// The newest earlier words of a person that fit, or the other answer.
+/// The newest earlier words that fit, or the other answer.
 fn remembered<'a>(recall: &'a Recall, earlier: &'a [Part], mut values: Values<'a>) -> String {
-    let found = earlier.iter().rev().find_map(|part| match part {
-        Part::Person { text } => {
-            let captures = recall.when.captures(&text[..boundary(text, BODY_BYTES_MAX)])?;
-            let is_same = recall.same.iter().all(|name| {
-                let told = captures.name(name).map_or("", |found| found.as_str());
-                told.trim().to_lowercase() == values.get(name).trim().to_lowercase()
-            });
-            is_same.then_some(captures)
-        }
-        _ => None,
+    let found = earlier.iter().rev().find_map(|part| {
+        let text = match (part, recall.over) {
+            (Part::Person { text }, Over::Person) | (Part::Summary { text }, Over::Summary) => text,
+            _ => return None,
+        };
+        let captures = recall.when.captures(&text[..boundary(text, BODY_BYTES_MAX)])?;
+        let is_same = recall.same.iter().all(|name| {
+            let told = captures.name(name).map_or("", |found| found.as_str());
+            told.trim().to_lowercase() == values.get(name).trim().to_lowercase()
+        });
+        is_same.then_some(captures)
     });
     match found {
         Some(captures) => {
@@ -173,6 +189,23 @@ fn remembered<'a>(recall: &'a Recall, earlier: &'a [Part], mut values: Values<'a
         }
         None => recall.otherwise.render(&values),
     }
+}
+
+/// What a script makes of a conversation: the beginning of everything that was said, as far as it goes.
+fn minutes(parts: &[Part]) -> String {
+    const LINE_BYTES_MAX: usize = 120;
+    const BYTES_MAX: usize = 4096;
+    let mut minutes = String::new();
+    for part in parts {
+        let Part::Context { author, text } = part else { continue };
+        let line = text.lines().next().unwrap_or_default();
+        let line = format!("{author}: {}\n", &line[..boundary(line, LINE_BYTES_MAX)]);
+        if minutes.len() + line.len() > BYTES_MAX {
+            break;
+        }
+        minutes.push_str(&line);
+    }
+    minutes
 }
 
 /// An answer in words, which says at the first one who is talking.

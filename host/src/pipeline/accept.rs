@@ -10,6 +10,7 @@ use crate::delivery::{self, Delivery};
 use crate::inbox;
 use crate::items;
 use crate::ledger::Entry;
+use crate::refusal::Fault;
 use crate::session::store::{self, Session};
 use crate::state::{self, Tx};
 use crate::tools::Runs;
@@ -220,6 +221,7 @@ fn reply(
     }
     let delivery = delivery::intend(tx, session, Some(open.id), item, Some(row.id))?;
     turn::close(tx, open, Close::Answered, "replied")?;
+    items::keep_within(tx, session.id, &core.config.items)?;
     store::note_failure(tx, session.id, false)?;
     Ok(Accepted::Closed(delivery))
 }
@@ -234,8 +236,24 @@ pub fn close_with_notice(
     text: &str,
     outcome: &'static str,
 ) -> Result<Delivery, super::Error> {
+    close_as(tx, core, session, key, open, text, Close::Answered, outcome)
+}
+
+/// The same, with what becomes of its calls.
+#[allow(clippy::too_many_arguments)]
+pub fn close_as(
+    tx: &mut Tx<'_>,
+    core: &Core,
+    session: &Session,
+    key: &ContentKey,
+    open: &Turn,
+    text: &str,
+    how: Close,
+    outcome: &'static str,
+) -> Result<Delivery, super::Error> {
     let delivery = delivery::notify(tx, session, Some(open.id), text, key, &core.sealer)?;
-    turn::close(tx, open, Close::Answered, outcome)?;
+    turn::close(tx, open, how, outcome)?;
+    items::keep_within(tx, session.id, &core.config.items)?;
     Ok(delivery)
 }
 
@@ -306,6 +324,7 @@ fn refuse(
 ) -> Result<Accepted, super::Error> {
     let entry = Entry::retract("row.refused")
         .session(session.id)
+        .fault(Fault::Sandbox)
         .with("row", row.seq)
         .with("row_digest", row.digest.to_string())
         .reason(why);

@@ -1,15 +1,22 @@
-//! One actor a session: asleep, starting, awake, stopping. This is its life and what it is asked.
+//! One actor for a session that is awake or wants to be: waiting for a place, starting, awake, stopping. It goes when its session
+//! sleeps, and is made again by the next message or command.
 //!
 //! Nothing waits in its memory: a restart reads everything from the record. Next: `pipeline::work` for what it does awake.
 
+use super::actors::Start;
+use super::cancel::Cancelled;
 use super::launch::{self, Awake};
+use super::places::Place;
+use super::prove;
 use super::{Core, Error};
 use crate::launcher::Process;
 use crate::ledger::Entry;
+use crate::refusal::Refusal;
+use crate::registry::Person;
 use crate::session::store::{self, Session, Standing, Why};
 use crate::turn::{self, Close};
 use ironclaw_contract::ids::{PersonId, SessionId};
-use ironclaw_contract::operator::Attempt;
+use ironclaw_contract::operator::Proof;
 use ironclaw_contract::seam::outbound::Progress;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -36,10 +43,12 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// What an actor is asked.
 pub enum Command {
-    /// Look at your work.
+    /// Look at your work, and at what is intended and not sent: it may have been held back while everything was stopped.
     Wake,
     /// Sleep now; an open turn is closed and its messages wait for the next wake.
     Stop(PersonId, oneshot::Sender<()>),
+    /// End the open turn, or the one that would be next, with a notice.
+    Cancel(Person, oneshot::Sender<Result<Cancelled, Refusal>>),
     /// The daemon stops: let an open turn end, then sleep and end.
     Shutdown(oneshot::Sender<()>),
     /// Leave the parked or quarantined state.
@@ -47,7 +56,7 @@ pub enum Command {
     /// Erase the session.
     Remove(PersonId, oneshot::Sender<Result<(), String>>),
     /// Launch the probe under this session's walls.
-    Prove(oneshot::Sender<Result<Vec<Attempt>, String>>),
+    Prove(PersonId, oneshot::Sender<Result<Proof, String>>),
 }
 
 /// Where an actor stands.
@@ -56,6 +65,8 @@ pub enum Phase {
     /// No process.
     #[default]
     Asleep,
+    /// Work, and no place among the awake ones yet.
+    Waiting,
     /// Being launched.
     Starting,
     /// Working or waiting for work.
@@ -77,15 +88,6 @@ pub struct Shown {
     pub progress: Vec<Progress>,
 }
 
-/// How others reach an actor.
-#[derive(Clone)]
-pub struct Handle {
-    /// Its mailbox.
-    pub commands: mpsc::Sender<Command>,
-    /// What is shown of it.
-    pub shown: Arc<Mutex<Shown>>,
-}
-
 /// One session's actor.
 pub(super) struct Actor {
     pub(super) core: Arc<Core>,
@@ -98,6 +100,12 @@ pub(super) struct Actor {
 pub(super) enum Slept {
     /// Nothing to do for a while.
     Idle,
+    /// Others need its place more.
+    Yielded,
+    /// Its turn was cancelled, and its sandbox may still be at it.
+    Cancelled,
+    /// Everything is stopped.
+    Halted,
     /// Somebody asked for what is done asleep.
     Asked(Command),
     /// The daemon stops, or the session is gone.
@@ -121,13 +129,25 @@ impl Slept {
 }
 
 /// The whole life of an actor. An error of the host, such as a full disk, is not the end of it.
-pub(super) async fn run(core: Arc<Core>, id: SessionId, mailbox: mpsc::Receiver<Command>, shown: Arc<Mutex<Shown>>) {
-    let mut actor = Actor { core, id, mailbox, shown };
+pub(super) async fn run(core: Arc<Core>, id: SessionId, start: Start) {
+    let mut actor = Actor { core, id, mailbox: start.mailbox, shown: start.shown };
     while let Err(error) = actor.life().await {
         tracing::error!(session = %id, %error, "the session waits a moment after an error of the host");
         actor.show(Phase::Asleep, None, None);
         tokio::time::sleep(RETRY_AFTER).await;
     }
+}
+
+/// What a wait for a place came to.
+enum Waited {
+    /// The place is there.
+    Held,
+    /// Everything is stopped.
+    Halted,
+    /// Somebody asks for something.
+    Asked(Command),
+    /// Nobody can ask for anything any more.
+    Gone,
 }
 
 impl Actor {
@@ -136,19 +156,45 @@ impl Actor {
         let mut pending = None;
         // Put to sleep by an operator: work waits until the next wake.
         let mut held = false;
+        // A command that comes while it waits costs it no place in the line.
+        let mut place = None;
         loop {
             self.show(Phase::Asleep, None, None);
-            let Some(session) = self.session().await? else { return Ok(()) };
+            let Some(session) = self.session().await? else {
+                // Whoever asks for something that is gone hears of it by not being answered.
+                while !self.core.actors.leave(self.id, &self.mailbox) {
+                    drop(self.mailbox.recv().await);
+                }
+                return Ok(());
+            };
+            let may_wake = !held && session.standing == Standing::Live && !self.core.latch.is_shut();
             let command = match pending.take() {
                 Some(command) => command,
-                None if !held && session.standing == Standing::Live && self.has_work().await? => {
-                    pending = match self.wake(&session).await? {
-                        Slept::Idle => None,
+                None if may_wake && self.has_work().await? => {
+                    let mut wish = place.take().unwrap_or_else(|| self.core.places.join(session.agent, self.id));
+                    match self.wait_for_place(&mut wish).await? {
+                        Waited::Held => {}
+                        // Without a place nothing is launched, also if everything goes on a moment later.
+                        Waited::Halted => continue,
+                        Waited::Asked(command) => {
+                            place = Some(wish);
+                            pending = Some(command);
+                            continue;
+                        }
+                        Waited::Gone => return Ok(()),
+                    }
+                    pending = match self.wake(&session, wish).await? {
+                        Slept::Idle | Slept::Yielded | Slept::Halted => None,
+                        Slept::Cancelled => {
+                            self.deliver().await?;
+                            None
+                        }
                         Slept::Asked(command) => Some(command),
-                        Slept::Ended(done) => {
-                            tell(done);
+                        Slept::Ended(Some(done)) => {
+                            tell(Some(done));
                             return Ok(());
                         }
+                        Slept::Ended(None) => None,
                         Slept::Violated(why) => self.quarantine(&why).await.map(|()| None)?,
                         Slept::Died(why) => self.note_failure(&why).await?,
                         Slept::Broken(error) => {
@@ -158,41 +204,78 @@ impl Actor {
                     };
                     continue;
                 }
-                None => match self.mailbox.recv().await {
-                    Some(command) => command,
-                    None => return Ok(()),
-                },
+                None => {
+                    place = None;
+                    if self.core.actors.leave(self.id, &self.mailbox) {
+                        return Ok(());
+                    }
+                    match self.mailbox.recv().await {
+                        Some(command) => command,
+                        None => return Ok(()),
+                    }
+                }
             };
             match command {
-                Command::Wake => held = false,
+                Command::Wake => {
+                    held = false;
+                    self.deliver().await?;
+                }
                 Command::Stop(by, done) => {
                     self.note_stop(by).await?;
-                    held = true;
+                    (held, place) = (true, None);
                     tell(Some(done));
                 }
                 Command::Shutdown(done) => {
                     tell(Some(done));
                     return Ok(());
                 }
+                Command::Cancel(by, done) => {
+                    let cancelled = self.cancel(by).await?;
+                    tell_result(done, cancelled);
+                    self.deliver().await?;
+                }
                 Command::Release(by, done) => tell_result(done, self.release(&session, by).await),
                 Command::Remove(by, done) => {
                     let removed = self.remove(&session, by).await;
-                    let gone = removed.is_ok();
                     tell_result(done, removed);
-                    if gone {
-                        return Ok(());
-                    }
                 }
-                Command::Prove(done) => tell_result(done, launch::prove(&self.core, &session).await),
+                Command::Prove(_, done) if self.core.latch.is_shut() => {
+                    tell_result(done, Err("everything is stopped: nothing is launched, not even a probe".to_owned()));
+                }
+                Command::Prove(by, done) => tell_result(done, prove::prove(&self.core, &session, by).await),
             }
         }
     }
 
-    /// Launches, works until there is a reason to sleep, and ends the processes.
-    async fn wake(&mut self, session: &Session) -> Result<Slept, Error> {
+    /// Waits until the place is there, everything is stopped, or somebody asks for something.
+    async fn wait_for_place(&mut self, place: &mut Place) -> Result<Waited, Error> {
+        self.show(Phase::Waiting, None, None);
+        loop {
+            tokio::select! {
+                biased;
+                command = self.mailbox.recv() => match command {
+                    Some(Command::Wake) => self.deliver().await?,
+                    Some(command) => return Ok(Waited::Asked(command)),
+                    None => return Ok(Waited::Gone),
+                },
+                () = self.core.latch.shut() => return Ok(Waited::Halted),
+                () = place.held() => return Ok(Waited::Held),
+            }
+        }
+    }
+
+    /// Launches, works until there is a reason to sleep, and ends the processes. The place is given back after that.
+    async fn wake(&mut self, session: &Session, mut place: Place) -> Result<Slept, Error> {
         self.show(Phase::Starting, None, None);
-        let mut awake = match launch::launch(&self.core, session).await {
+        let launched = tokio::select! {
+            biased;
+            // What is being launched is ended with the future that waits for it.
+            () = self.core.latch.shut() => return Ok(Slept::Halted),
+            launched = launch::launch(&self.core, session) => launched,
+        };
+        let mut awake = match launched {
             Ok(awake) => awake,
+            Err(_) if self.core.latch.is_shut() => return Ok(Slept::Halted),
             Err(error) => {
                 let why = error.why();
                 // A stranger's detail may hold content: it stands in the encrypted state, for `session show`, and in no log.
@@ -204,7 +287,11 @@ impl Actor {
         let (sandbox, reader) = (awake.sandbox.process(), awake.reader_process.process());
         tracing::info!(session = %self.id, sandbox = sandbox.pid, reader = reader.pid, "awake");
         self.show(Phase::Awake, Some(sandbox), Some(reader));
-        let slept = self.work(&mut awake).await.unwrap_or_else(Slept::Broken);
+        let mut slept = self.work(&mut awake, &mut place).await.unwrap_or_else(Slept::Broken);
+        if self.core.latch.is_shut() && !matches!(slept, Slept::Asked(_) | Slept::Ended(_)) {
+            // Whatever a killed process looks like: it is nobody's failure.
+            slept = Slept::Halted;
+        }
         self.show(Phase::Stopping, Some(sandbox), Some(reader));
         let slept = self.settle(awake, slept).await?;
         tracing::info!(session = %self.id, "asleep");
@@ -213,8 +300,17 @@ impl Actor {
 
     /// Ends the processes of a session that goes to sleep: the last rows are taken between the sandbox's end and the reader's.
     async fn settle(&mut self, mut awake: Awake, slept: Slept) -> Result<Slept, Error> {
-        let orderly = matches!(slept, Slept::Idle | Slept::Asked(_) | Slept::Ended(_));
+        let orderly = matches!(slept, Slept::Idle | Slept::Yielded | Slept::Asked(_) | Slept::Ended(_));
         awake.hang_up();
+        if matches!(slept, Slept::Halted) {
+            awake.sandbox.kill();
+            awake.reader_process.kill();
+            let ends = async { tokio::join!(awake.sandbox.exited(), awake.reader_process.exited()) };
+            let _ = tokio::time::timeout(EXIT_TIME_MAX, ends).await;
+            // What was written in the last moment is taken by the next launch, as after a crash.
+            self.requeue_open_turn("everything was stopped").await?;
+            return Ok(slept);
+        }
         if !orderly || tokio::time::timeout(EXIT_TIME_MAX, awake.sandbox.exited()).await.is_err() {
             awake.sandbox.kill();
             // Process 1 of a jail cannot ignore it; a launcher that does not report it any more has died.
@@ -227,9 +323,13 @@ impl Actor {
             Ok(Some(Slept::Violated(why))) => match slept {
                 // Whoever asked is served as well: first the session is halted.
                 Slept::Asked(_) | Slept::Ended(_) => self.quarantine(&why).await?,
-                Slept::Idle | Slept::Died(_) | Slept::Violated(_) | Slept::Broken(_) => {
-                    return Ok(Slept::Violated(why));
-                }
+                Slept::Idle
+                | Slept::Yielded
+                | Slept::Cancelled
+                | Slept::Halted
+                | Slept::Died(_)
+                | Slept::Violated(_)
+                | Slept::Broken(_) => return Ok(Slept::Violated(why)),
             },
             Ok(_) => {}
             Err(error) => {
@@ -237,19 +337,19 @@ impl Actor {
             }
         }
         if orderly {
-            self.requeue_open_turn().await?;
+            self.requeue_open_turn("put to sleep").await?;
         }
         Ok(slept)
     }
 
     /// An orderly end in the middle of a turn is nobody's failure: its messages wait, with no attempt used.
-    async fn requeue_open_turn(&mut self) -> Result<(), Error> {
+    async fn requeue_open_turn(&mut self, why: &'static str) -> Result<(), Error> {
         let id = self.id;
         self.core
             .state
             .write(move |tx| {
                 let Some(open) = turn::open_of(tx, id)? else { return Ok::<_, Error>(()) };
-                let messages = turn::close(tx, &open, Close::Requeued, "put to sleep")?;
+                let messages = turn::close(tx, &open, Close::Requeued, why)?;
                 Ok(turn::forgive(tx, &messages)?)
             })
             .await
@@ -280,7 +380,7 @@ impl Actor {
         let until = Instant::now() + wait;
         loop {
             match tokio::time::timeout_at(until, self.mailbox.recv()).await {
-                Ok(Some(Command::Wake)) => {}
+                Ok(Some(Command::Wake)) => self.deliver().await?,
                 Ok(command) => return Ok(command),
                 Err(_) => return Ok(None),
             }

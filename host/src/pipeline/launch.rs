@@ -6,7 +6,7 @@ use super::model_socket::Server;
 use super::{Core, Error as PipelineError};
 use crate::custody::{ContentKey, SessionKeys};
 use crate::home;
-use crate::jail::{self, Identity, Limits, Mount, Role, Spec, inspect};
+use crate::jail::{Identity, Limits, Mount, Role, Spec, inspect};
 use crate::launcher::{self, Jailed};
 use crate::ledger::Entry;
 use crate::reader::{self, Reader};
@@ -55,8 +55,17 @@ pub struct Awake {
     pub refused_rows: u32,
     /// When it was launched, milliseconds since the epoch.
     pub since: i64,
-    server: JoinHandle<()>,
+    _server: Serving,
     socket: PathBuf,
+}
+
+/// The server of a session's model socket; it ends with whoever holds this.
+struct Serving(JoinHandle<()>);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Awake {
@@ -68,7 +77,6 @@ impl Awake {
 
 impl Drop for Awake {
     fn drop(&mut self) {
-        self.server.abort();
         self.sandbox.kill();
         self.reader_process.kill();
         let _ = std::fs::remove_file(&self.socket);
@@ -196,7 +204,7 @@ pub fn sandbox_spec(core: &Core, session: &Session) -> Result<Spec, Error> {
     })
 }
 
-fn reader_spec(core: &Core, session: &Session) -> Result<Spec, Error> {
+pub(super) fn reader_spec(core: &Core, session: &Session) -> Result<Spec, Error> {
     let source = core.home.session(session.id).outbound();
     Ok(Spec {
         name: session.id.to_string(),
@@ -241,7 +249,7 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
     let (sandbox_pid, known) = watch::channel(None);
     let (listener, socket) = listen(core, session, uid)?;
     let server = Arc::new(Server::new(Arc::clone(core), session.id, Arc::clone(&key), changed, complain));
-    let server = tokio::spawn(server.run(listener, known));
+    let server = Serving(tokio::spawn(server.run(listener, known)));
     let spec = sandbox_spec(core, session)?;
     let started = async {
         let (ours, theirs) = pair(session)?;
@@ -276,13 +284,10 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
             cursor: session.cursor,
             refused_rows: 0,
             since,
-            server,
+            _server: server,
             socket,
         }),
-        Err(error) => {
-            server.abort();
-            Err(error)
-        }
+        Err(error) => Err(error),
     }
 }
 
@@ -316,10 +321,22 @@ async fn open_inbound(core: &Core, session: &Session, queue: &SessionKey, uid: O
     Ok(inbound)
 }
 
-fn listen(core: &Core, session: &Session, uid: Option<u32>) -> Result<(UnixListener, PathBuf), Error> {
+/// Makes the directory of a session's sockets, for the session's uid to look into.
+pub(super) fn make_run_directory(core: &Core, session: &Session, uid: Option<u32>) -> Result<PathBuf, Error> {
     use std::os::unix::fs::{PermissionsExt, lchown};
     let directory = run_directory(core, session);
     home::make_private(&directory)?;
+    if let Some(uid) = uid {
+        lchown(&directory, None, Some(uid))
+            .and_then(|()| std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o750)))
+            .map_err(|source| Error::Socket { session: session.id, source })?;
+    }
+    Ok(directory)
+}
+
+fn listen(core: &Core, session: &Session, uid: Option<u32>) -> Result<(UnixListener, PathBuf), Error> {
+    use std::os::unix::fs::{PermissionsExt, lchown};
+    let directory = make_run_directory(core, session, uid)?;
     let socket = directory.join(path::MODEL_SOCK);
     let listen = || -> std::io::Result<UnixListener> {
         match std::fs::remove_file(&socket) {
@@ -330,8 +347,6 @@ fn listen(core: &Core, session: &Session, uid: Option<u32>) -> Result<(UnixListe
         std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600))?;
         if let Some(uid) = uid {
             lchown(&socket, Some(uid), Some(uid))?;
-            lchown(&directory, None, Some(uid))?;
-            std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o750))?;
         }
         Ok(listener)
     };
@@ -339,7 +354,7 @@ fn listen(core: &Core, session: &Session, uid: Option<u32>) -> Result<(UnixListe
     Ok((listener, socket))
 }
 
-fn pair(session: &Session) -> Result<(UnixStream, OwnedFd), Error> {
+pub(super) fn pair(session: &Session) -> Result<(UnixStream, OwnedFd), Error> {
     let make = || -> std::io::Result<(UnixStream, OwnedFd)> {
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?;
         let ours = std::os::unix::net::UnixStream::from(ours);
@@ -353,13 +368,4 @@ fn check_walls(session: &Session, process: &Jailed, spec: &Spec) -> Result<(), E
     let walls = |what: String| Error::Walls { session: session.id, what };
     let report = process.report().map_err(|error| walls(format!("the kernel does not show it ({error})")))?;
     inspect::verify(&report, spec).map_err(|faults| walls(faults.join("; ")))
-}
-
-/// Launches the probe under the walls of this session's sandbox.
-pub async fn prove(core: &Core, session: &Session) -> Result<Vec<ironclaw_contract::operator::Attempt>, String> {
-    let uid = uid_of(core, session).map_err(|error| error.to_string())?;
-    core.home.session(session.id).prepare(uid).map_err(|error| error.to_string())?;
-    home::make_private(&run_directory(core, session)).map_err(|error| error.to_string())?;
-    let spec = sandbox_spec(core, session).map_err(|error| error.to_string())?;
-    jail::probe::prove(&core.launcher, spec).await.map_err(|error| error.to_string())
 }

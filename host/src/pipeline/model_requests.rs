@@ -36,24 +36,30 @@ const fn refuse<T>(code: RefusalCode, message: String) -> Result<T, Refused> {
 impl Server {
     /// One output of the model over sealed items: checked, counted, asked, judged, recorded.
     pub(super) async fn generate(&self, turn: TurnId, purpose: Purpose, refs: Vec<Context>) -> Answer {
-        match purpose {
-            Purpose::Reply => {}
-            Purpose::Plan | Purpose::Compact => {
-                return Ok(refuse(RefusalCode::Unavailable, format!("purpose {purpose} is not offered yet")));
-            }
+        if purpose == Purpose::Plan {
+            return Ok(refuse(RefusalCode::Unavailable, format!("purpose {purpose} is not offered yet")));
         }
-        let prepared = match self.prepare(turn, refs).await? {
+        if self.core.latch.is_shut() {
+            return Ok(refuse(RefusalCode::Unavailable, "everything is stopped".to_owned()));
+        }
+        let prepared = match self.prepare(turn, purpose, refs).await? {
             Ok(prepared) => prepared,
             Err(refused) => return Ok(Err(refused)),
         };
-        match self.ask_model(&prepared.agent, &prepared.prompt).await {
-            Ok(output) => self.record_output(turn, prepared, output).await,
-            Err(message) => Ok(refuse(RefusalCode::Model, message)),
+        match (self.ask_model(&prepared.agent, &prepared.prompt).await, prepared.covers.clone()) {
+            (Ok(output), None) => self.record_output(turn, prepared, output).await,
+            (Ok(output), Some(covers)) => self.record_summary(turn, prepared.labels, covers, output).await,
+            (Err(message), _) => Ok(refuse(RefusalCode::Model, message)),
         }
     }
 
     /// Checks and counts a request before it is made: one that fails may have cost just as much.
-    async fn prepare(&self, turn: TurnId, refs: Vec<Context>) -> Result<Result<Prepared, Refused>, Error> {
+    async fn prepare(
+        &self,
+        turn: TurnId,
+        purpose: Purpose,
+        refs: Vec<Context>,
+    ) -> Result<Result<Prepared, Refused>, Error> {
         let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
         let memory = Arc::clone(&self.memory);
         self.core
@@ -72,11 +78,18 @@ impl Server {
                 let own: Vec<ItemId> = turn::messages_of(tx, turn)?.into_iter().map(|message| message.item()).collect();
                 let bytes_max = limits.context_bytes_max;
                 let memory = &mut *memory.lock().expect("no holder panics");
-                let checked = context::check(tx, session, &own, &refs, agent.mode, bytes_max, &core.sealer, memory)?;
+                let required: &[ItemId] = if purpose == Purpose::Compact { &[] } else { &own };
+                let checked =
+                    context::check(tx, session, required, &refs, agent.mode, bytes_max, &core.sealer, memory)?;
                 let (checked, warnings) = match checked {
                     Ok(checked) => checked,
                     Err(refused) => return Ok(Err(refused)),
                 };
+                if purpose == Purpose::Compact
+                    && let Err(refused) = context::summary::check(&open, &own, &checked)
+                {
+                    return Ok(Err(refused));
+                }
                 for warning in warnings {
                     note_unsealed(tx, session, agent.mode, &warning)?;
                 }
@@ -85,11 +98,20 @@ impl Server {
                     .session(session)
                     .turn(turn)
                     .with("model", agent.model.clone())
+                    .with("purpose", purpose.name())
                     .with("items", checked.len())
                     .append(tx)?;
                 let labels = context::joined_labels(&checked);
-                let prompt = context::compose(tx, &agent, &open, checked, &key, memory)?;
-                Ok(Ok(Prepared { agent, prompt, labels }))
+                let prepared = if purpose == Purpose::Compact {
+                    let items = context::item_numbers(&checked);
+                    let bytes_max = context::summary::bytes_max(bytes_max);
+                    let (prompt, ordinal) = context::summary::compose(tx, &open, checked, bytes_max, &key, memory)?;
+                    Prepared { agent, prompt, labels, covers: Some(Covers { items, ordinal }) }
+                } else {
+                    let prompt = context::compose(tx, &agent, &open, checked, &key, memory)?;
+                    Prepared { agent, prompt, labels, covers: None }
+                };
+                Ok(Ok(prepared))
             })
             .await
     }
@@ -130,6 +152,7 @@ impl Server {
                     Err(refused) => return Ok::<_, Error>(Err(refused)),
                 };
                 let Prepared { agent, labels, .. } = prepared;
+                let of_output = labels.clone();
                 let room = core.config.turn.tool_calls_max.saturating_sub(open.tool_calls) as usize;
                 let judged: Vec<calls::Judged> =
                     output.calls.iter().enumerate().map(|(n, wanted)| calls::judge(&agent, wanted, n < room)).collect();
@@ -150,7 +173,7 @@ impl Server {
                 let mut answered = Vec::with_capacity(judged.len());
                 for (position, judged) in judged.iter().enumerate() {
                     calls::record(tx, session, turn, item.tuple.item, position, judged)?;
-                    let verdict = verdict(tx, &core, &place, judged)?;
+                    let verdict = verdict(tx, &core, &place, (&agent, &open, &of_output), judged)?;
                     let call = &judged.call;
                     let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
                     answered.push(Call { call_id: call.call_id, tool, arguments, verdict });
@@ -162,6 +185,37 @@ impl Server {
         Ok(response)
     }
 
+    /// Seals a summary and puts it in the place of what it was made of.
+    async fn record_summary(&self, turn: TurnId, labels: Vec<Label>, covers: Covers, output: Output) -> Answer {
+        let bytes_max = context::summary::bytes_max(self.core.config.turn.context_bytes_max);
+        let Some(text) = context::summary::text(&output.text, bytes_max) else {
+            return Ok(refuse(RefusalCode::Model, "the model gave no summary".to_owned()));
+        };
+        let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
+        self.core
+            .state
+            .write(move |tx| {
+                if let Err(refused) = open_turn(tx, session, turn)? {
+                    return Ok::<_, Error>(Err(refused));
+                }
+                let spans = vec![Span { author: Author::Model, bytes: text.len() }];
+                let draft = Draft::new(ItemId::new(), ItemKind::Summary, &text, spans, labels, &key)
+                    .map_err(BodyError::from)?;
+                let item = draft.turn(turn).record(tx, session, &core.sealer)?;
+                items::summary::cover(tx, session, item.tuple.item, &covers.items, covers.ordinal)?;
+                Entry::claim("summary.sealed")
+                    .session(session)
+                    .turn(turn)
+                    .with("item", item.tuple.item.to_string())
+                    .with("digest", item.tuple.digest.to_string())
+                    .with("items", covers.items.len())
+                    .append(tx)?;
+                let (item, bytes) = (item.seal(&core.sealer), item.bytes);
+                Ok(Ok(Response::Output { item, bytes, calls: Vec::new() }))
+            })
+            .await
+    }
+
     /// The result of a local call: the sandbox's word, once.
     pub(super) async fn report(&self, turn: TurnId, call_id: CallId, ok: bool, text: String) -> Answer {
         if text.len() > BODY_BYTES_MAX {
@@ -170,7 +224,8 @@ impl Server {
         }
         let text = lookalike::neutralise(&text).into_owned();
         let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
-        self.core
+        let answer = self
+            .core
             .state
             .write(move |tx| {
                 let open = match open_turn(tx, session, turn)? {
@@ -208,7 +263,9 @@ impl Server {
                     .append(tx)?;
                 Ok(Ok(sealed(&item, &core)))
             })
-            .await
+            .await;
+        failpoint::reach("call_reported");
+        answer
     }
 
     /// Waits for the result of a call that went out as a row.
@@ -252,13 +309,13 @@ impl Server {
         }
     }
 
-    /// The session's own items, with fresh seals.
+    /// The session's own items, with fresh seals; those that a summary stands in for are not named.
     pub(super) async fn items(&self, after_seq: u64) -> Answer {
         let (core, session) = (Arc::clone(&self.core), self.session);
         self.core
             .state
             .read(move |tx| {
-                let mut found = items::after(tx, session, after_seq, ITEMS_MAX + 1)?;
+                let mut found = items::live_after(tx, session, after_seq, ITEMS_MAX + 1)?;
                 let more = found.len() > ITEMS_MAX;
                 found.truncate(ITEMS_MAX);
                 let item = |item: &Recorded| {
@@ -276,12 +333,45 @@ struct Prepared {
     agent: Agent,
     prompt: Prompt,
     labels: Vec<Label>,
+    /// For a summary: what it will stand in for.
+    covers: Option<Covers>,
 }
 
-fn verdict(tx: &mut Tx<'_>, core: &Core, place: &Place<'_>, judged: &calls::Judged) -> Result<Verdict, Error> {
+/// What a summary stands in for.
+#[derive(Clone)]
+struct Covers {
+    items: Vec<(ItemId, u64)>,
+    ordinal: i64,
+}
+
+/// What becomes of a judged call. One that concerns the host's own record alone runs here, on behalf of an agent, in a turn,
+/// with the labels of its output.
+fn verdict(
+    tx: &mut Tx<'_>,
+    core: &Core,
+    place: &Place<'_>,
+    (agent, turn, labels): (&Agent, &Turn, &[Label]),
+    judged: &calls::Judged,
+) -> Result<Verdict, Error> {
     let (reason, detail) = match &judged.judgement {
         Judgement::Permitted { runs: Runs::Local, .. } => return Ok(Verdict::Local),
         Judgement::Permitted { runs: Runs::Row, .. } => return Ok(Verdict::Row),
+        Judgement::Permitted { runs: Runs::Host, .. } => {
+            let call = &judged.call;
+            let calls::Ran { body, labels } = calls::run(tx, agent, turn, labels, call)?;
+            let author = Author::Tool { tool: call.tool.clone() };
+            let item = calls::record_labelled_result(tx, place, call.call_id, &call.tool, author, labels, &body)?;
+            calls::settle(tx, call.call_id, item.tuple.item)?;
+            Entry::verify("call.ran")
+                .session(place.session)
+                .turn(place.turn)
+                .with("call", call.call_id.to_string())
+                .with("tool", call.tool.clone())
+                .with("ok", body.ok)
+                .with("digest", item.tuple.digest.to_string())
+                .append(tx)?;
+            return Ok(Verdict::Done { item: item.seal(&core.sealer), bytes: item.bytes });
+        }
         Judgement::Refused { reason, detail } => (reason, detail),
     };
     // The detail may quote what the model wrote, and goes back to it as any other text would.

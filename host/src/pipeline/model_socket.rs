@@ -6,6 +6,7 @@ use super::Core;
 use crate::context::{self, Refused};
 use crate::custody::ContentKey;
 use crate::ledger::Entry;
+use crate::refusal::Fault;
 use crate::turn;
 use ironclaw_contract::ids::{SessionId, TurnId};
 use ironclaw_contract::seam::socket::{RefusalCode, Request, Response, frame, frame_length};
@@ -70,7 +71,6 @@ impl Server {
     pub async fn run(self: Arc<Self>, listener: UnixListener, sandbox: watch::Receiver<Option<u32>>) {
         let mut open = JoinSet::new();
         loop {
-            while open.try_join_next().is_some() {}
             let stream = match listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
@@ -85,8 +85,12 @@ impl Server {
                 self.count_refusal("a process that is not the sandbox connected to its model socket");
                 continue;
             }
+            // Those that ended while nobody connected hold no place any more.
+            while open.try_join_next().is_some() {}
             if open.len() >= CONNECTIONS_MAX {
-                self.count_refusal("it holds more connections to its model socket than it may");
+                let message =
+                    format!("it holds {CONNECTIONS_MAX} connections to its model socket, and may have no more");
+                self.refusal(Refused { code: RefusalCode::Budget, message }, None).await;
                 continue;
             }
             let server = Arc::clone(&self);
@@ -155,7 +159,8 @@ impl Server {
         self.count_refusal("it was refused too often on its model socket");
         let (session, code, message) = (self.session, refused.code.name(), refused.message.clone());
         let note = self.core.state.write(move |tx| {
-            let entry = Entry::retract("model.refused").session(session).with("code", code).reason(&message);
+            let entry = Entry::retract("model.refused").session(session).fault(Fault::Sandbox);
+            let entry = entry.with("code", code).reason(&message);
             // A turn that is not this session's own is the sandbox's word and no place to file it under.
             let own = turn.map(|id| turn::find(tx, id)).transpose()?.flatten().filter(|turn| turn.session == session);
             match own {

@@ -7,6 +7,7 @@ use super::actor::Actor;
 use super::{Error, launch};
 use crate::delivery;
 use crate::failpoint;
+use crate::memories;
 use crate::session::store::{self, Session, Standing, Why};
 use crate::turn;
 use ironclaw_contract::ids::PersonId;
@@ -84,7 +85,10 @@ impl Actor {
     /// Erases a session: first its keys and rows, then the log that held them, then its files.
     pub(super) async fn remove(&mut self, session: &Session, by: PersonId) -> Result<(), String> {
         let id = self.id;
-        let erase = self.core.state.write(move |tx| Ok::<_, Error>(store::erase(tx, id, by)?));
+        let erase = self.core.state.write(move |tx| {
+            memories::erase_of_session(tx, id)?;
+            Ok::<_, Error>(store::erase(tx, id, by)?)
+        });
         erase.await.map_err(|error| error.to_string())?;
         failpoint::reach("erase");
         self.core.state.checkpoint().await.map_err(|error| error.to_string())?;

@@ -7,6 +7,8 @@ use super::accept::{self, Accepted};
 use super::actor::{Actor, Command, DRAIN_TIME_MAX, Phase, Slept};
 use super::launch::{self, Awake};
 use super::model_socket::REFUSALS_MAX;
+use super::places::Place;
+use super::prove;
 use crate::channel::{self, Receipt};
 use crate::custody::ContentKey;
 use crate::delivery::{self, Delivery};
@@ -45,6 +47,8 @@ struct Taken {
 
 /// What is next.
 enum Next {
+    Halted,
+    AskedBack,
     Asked(Option<Command>),
     Over,
     SandboxEnded,
@@ -56,7 +60,7 @@ enum Next {
 
 impl Actor {
     /// Works until there is a reason to sleep.
-    pub(super) async fn work(&mut self, awake: &mut Awake) -> Result<Slept, Error> {
+    pub(super) async fn work(&mut self, awake: &mut Awake, place: &mut Place) -> Result<Slept, Error> {
         if let Some(slept) = self.first_drain(awake).await? {
             return Ok(slept);
         }
@@ -70,22 +74,42 @@ impl Actor {
                 if let Some((done, _)) = stopping.take() {
                     return Ok(Slept::Ended(Some(done)));
                 }
+                if place.is_asked_back() {
+                    return Ok(Slept::Yielded);
+                }
                 open = match self.open_turn(awake).await? {
                     Ok(open) => open,
                     Err(slept) => return Ok(slept),
                 };
+                match open {
+                    Some(_) => place.busy(),
+                    None => place.idle(),
+                }
             }
             let limit = match (&open, &stopping) {
                 (Some(open), Some((_, until))) => open.until.min(*until),
                 (Some(open), None) => open.until,
                 (None, _) => idle_until,
             };
-            match self.next(awake, limit, more).await {
-                Next::Asked(Some(Command::Wake)) => {}
+            let is_free = open.is_none();
+            match self.next(awake, place, is_free, limit, more).await {
+                Next::Halted => return Ok(Slept::Halted),
+                Next::AskedBack => return Ok(Slept::Yielded),
+                Next::Asked(Some(Command::Wake)) => self.deliver().await?,
+                Next::Asked(Some(Command::Cancel(by, done))) => {
+                    let cancelled = self.cancel(by).await?;
+                    let running = cancelled.as_ref().is_ok_and(|cancelled| cancelled.running);
+                    // Whoever asked may have given up waiting.
+                    let _ = done.send(cancelled);
+                    if running {
+                        return Ok(Slept::Cancelled);
+                    }
+                    self.deliver().await?;
+                }
                 Next::Asked(Some(Command::Shutdown(done))) => stopping = Some((done, Instant::now() + DRAIN_TIME_MAX)),
-                Next::Asked(Some(Command::Prove(done))) => {
+                Next::Asked(Some(Command::Prove(by, done))) => {
                     let proof = match self.session().await? {
-                        Some(session) => launch::prove(&self.core, &session).await,
+                        Some(session) => prove::prove(&self.core, &session, by).await,
                         None => Err("the session is gone".to_owned()),
                     };
                     // Whoever asked may have given up waiting.
@@ -112,6 +136,7 @@ impl Actor {
                         if let Some(slept) = self.close_turn(awake, &current.opened, &delivery).await {
                             return Ok(slept);
                         }
+                        place.turn_ended();
                         idle_until = Instant::now() + idle;
                     }
                 }
@@ -131,6 +156,7 @@ impl Actor {
                         if let Some(slept) = self.close_turn(awake, &current.opened, &delivery).await {
                             return Ok(slept);
                         }
+                        place.turn_ended();
                         idle_until = Instant::now() + idle;
                     }
                 },
@@ -139,10 +165,12 @@ impl Actor {
     }
 
     /// Waits for what is next. The order is the order of importance; every branch can be dropped without a loss.
-    async fn next(&mut self, awake: &mut Awake, limit: Instant, more: bool) -> Next {
+    async fn next(&mut self, awake: &mut Awake, place: &mut Place, is_free: bool, limit: Instant, more: bool) -> Next {
         tokio::select! {
             biased;
+            () = self.core.latch.shut() => Next::Halted,
             command = self.mailbox.recv() => Next::Asked(command),
+            () = place.asked_back(), if is_free => Next::AskedBack,
             () = tokio::time::sleep_until(limit) => Next::Over,
             _ = awake.sandbox.exited() => Next::SandboxEnded,
             _ = awake.reader_process.exited() => Next::ReaderEnded,
@@ -305,6 +333,9 @@ impl Actor {
 
     /// A reader may die once at the same cursor; a second death there is not an accident, unless everything dies.
     async fn second_reader(&mut self, awake: &mut Awake) -> Result<Option<Slept>, Error> {
+        if self.core.latch.is_shut() {
+            return Ok(Some(Slept::Halted));
+        }
         if self.launcher_died().await {
             awake.reader_gone = true;
             return Ok(Some(Slept::died("the launcher died, and its reader with it")));
@@ -340,6 +371,10 @@ impl Actor {
     }
 
     async fn deliver_one(&mut self, delivery: Delivery) -> Result<(), Error> {
+        if self.core.latch.is_shut() {
+            // The intent stands in the record, and is found there when everything goes on.
+            return Ok(());
+        }
         let receipt = channel::send(&delivery.channel);
         failpoint::reach("send");
         let note = self.core.state.write(move |tx| match receipt {

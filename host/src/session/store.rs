@@ -4,6 +4,7 @@
 
 use crate::custody::{self, ContentKey, SessionKeys, WrappingKey};
 use crate::ledger::Entry;
+use crate::refusal::Fault;
 use crate::registry::Agent;
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
@@ -183,6 +184,21 @@ pub fn of_origin_or_new(
     Ok(made.ok_or_else(|| state::Error::Stored(format!("{id} vanished while it was made")))?)
 }
 
+/// Wraps the keys of every session under another key instead; returns how many sessions there are.
+pub fn rewrap(tx: &Tx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, NewError> {
+    let mut count = 0;
+    for session in all(tx)? {
+        let Some(stored) = &session.wrapped else { continue };
+        let [queue, content] = old.rewrap(new, session.id, stored)?;
+        tx.db().execute(
+            "UPDATE sessions SET queue_key = ?2, content_key = ?3 WHERE id = ?1",
+            params![session.id.to_string(), queue, content],
+        )?;
+        count += 1;
+    }
+    Ok(count)
+}
+
 /// Why no session could be made.
 #[derive(Debug, thiserror::Error)]
 pub enum NewError {
@@ -236,7 +252,7 @@ pub fn set_standing(
     let entry = match standing {
         Standing::Live => Entry::meta("session.released"),
         Standing::Parked => Entry::retract("session.parked"),
-        Standing::Quarantined => Entry::retract("session.quarantined"),
+        Standing::Quarantined => Entry::retract("session.quarantined").fault(Fault::Sandbox),
         Standing::Removed => Entry::meta("session.removed"),
     };
     let entry = entry.session(id).reason(why.map_or("", |why| why.words.as_str()));
@@ -269,7 +285,7 @@ pub fn erase(tx: &mut Tx<'_>, id: SessionId, by: PersonId) -> Result<(), state::
     let text = id.to_string();
     let db = tx.db();
     db.execute("UPDATE sessions SET queue_key = NULL, content_key = NULL WHERE id = ?1", [&text])?;
-    for table in ["items", "messages", "turns", "calls", "outbound_rows", "deliveries"] {
+    for table in ["items", "summaries", "messages", "turns", "calls", "outbound_rows", "deliveries"] {
         db.execute(&format!("DELETE FROM {table} WHERE session_id = ?1"), [&text])?;
     }
     Ok(())

@@ -7,7 +7,13 @@ use rusqlite::Connection;
 use std::path::Path;
 
 /// One script a version; the file's `user_version` says how many have run.
-const VERSIONS: &[&str] = &[include_str!("v1.sql")];
+const VERSIONS: &[&str] = &[
+    include_str!("v1.sql"),
+    include_str!("v2.sql"),
+    include_str!("v3.sql"),
+    include_str!("v4.sql"),
+    include_str!("v5.sql"),
+];
 
 /// Runs what is missing, each version in a transaction of its own.
 pub fn run(db: &Connection, path: &Path) -> Result<(), Error> {

@@ -36,6 +36,17 @@ impl Client {
         self.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
     }
 
+    /// The same, in a conversation with a name.
+    pub(crate) fn send_in(&self, agent: &str, thread: &str, text: &str, event: &str) -> io::Result<Value> {
+        let body = json!({ "text": text, "event_id": event, "thread": thread }).to_string();
+        self.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
+    }
+
+    /// The host and its sessions.
+    pub(crate) fn status(&self) -> io::Result<Value> {
+        self.ask("GET", "/v1/status", "")
+    }
+
     /// Where a message stands, after at most `wait`.
     pub(crate) fn message(&self, id: &str, wait: Duration) -> io::Result<Value> {
         self.ask("GET", &format!("/v1/messages/{id}?wait_ms={}", wait.as_millis()), "")
@@ -71,4 +82,101 @@ impl Client {
         }
         Ok(serde_json::from_str(body)?)
     }
+}
+
+/// Any request, and whatever is answered to it.
+#[derive(Clone)]
+pub(crate) struct Raw {
+    run: Value,
+    pub(crate) token: String,
+}
+
+impl Raw {
+    /// Over the unix socket of this world's host, with the owner's token.
+    pub(crate) fn of(world: &World) -> Self {
+        assert_eq!(world.who, own(), "the host serves its own user only");
+        let read = |name: &str| std::fs::read_to_string(world.home.join(name)).expect("a file of the home");
+        let run = serde_json::from_str(&read("run.json")).expect("JSON");
+        Self { run, token: read("owner.token").trim().to_owned() }
+    }
+
+    /// The same with another token.
+    pub(crate) fn with_token(mut self, token: &str) -> Self {
+        token.clone_into(&mut self.token);
+        self
+    }
+
+    /// Where the port listens.
+    pub(crate) fn port(&self) -> String {
+        self.run["listen"].as_str().expect("the port is open").to_owned()
+    }
+
+    /// `GET` with our token.
+    pub(crate) fn get(&self, path: &str) -> (u16, Value) {
+        self.ask("GET", path, "")
+    }
+
+    /// `GET` with these headers and no token of ours.
+    pub(crate) fn get_with(&self, headers: &[(&str, &str)], path: &str) -> (u16, Value) {
+        self.ask_with("GET", path, headers, "")
+    }
+
+    /// Says something to an agent under a name.
+    pub(crate) fn say(&self, agent: &str, text: &str, speak_as: Option<&str>) -> (u16, Value) {
+        let body = json!({ "text": text, "as": speak_as }).to_string();
+        self.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
+    }
+
+    /// Any request with our token.
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        let bearer = format!("Bearer {}", self.token);
+        self.ask_with(method, path, &[("authorization", &bearer)], body)
+    }
+
+    /// Any request at all.
+    pub(crate) fn ask_with(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
+        let headers = [&[("host", "ironclaw")], headers].concat();
+        let (status, _, body) = exchange(self.connect(), method, path, &headers, body);
+        (status, body)
+    }
+
+    /// Any request with our token, whose answer is not waited for. Whoever drops what it gives has gone.
+    pub(crate) fn begin(&self, method: &str, path: &str, body: &str) -> UnixStream {
+        let mut stream = self.connect();
+        let bearer = format!("Bearer {}", self.token);
+        let request = request(method, path, &[("host", "ironclaw"), ("authorization", &bearer)], body);
+        stream.write_all(request.as_bytes()).expect("sent");
+        stream
+    }
+
+    fn connect(&self) -> UnixStream {
+        let socket = self.run["socket"].as_str().unwrap_or_default();
+        let stream = UnixStream::connect(socket).expect("the host listens");
+        stream.set_read_timeout(Some(crate::world::PATIENCE)).expect("set");
+        stream
+    }
+}
+
+/// One request on one connection: status, head and body of the answer.
+pub(crate) fn exchange(
+    mut stream: impl Read + Write,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> (u16, String, Value) {
+    stream.write_all(request(method, path, headers, body).as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("answered");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+    (status, head.to_ascii_lowercase(), serde_json::from_str(body).unwrap_or(Value::Null))
+}
+
+fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
+    let mut request = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
+    for (name, value) in headers {
+        request += &format!("{name}: {value}\r\n");
+    }
+    request + &format!("content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }

@@ -15,6 +15,9 @@ use std::path::Path;
 
 const SECRET: &str = "the heron nests behind the seventh mill";
 
+/// A word of a note, which the record holds as it is, so that it can be searched for.
+const NOTED: &str = "quillwort";
+
 /// A world with an agent that was told something, and everything that must be gone when its session is.
 fn told(world: &World) -> (SessionId, Vec<Needle>) {
     world.up();
@@ -22,8 +25,9 @@ fn told(world: &World) -> (SessionId, Vec<Needle>) {
     world.say("a", &format!("my name is Ada. remember that bird is {SECRET}"));
     world.say("a", &format!("write bird.txt: {SECRET}"));
     world.say("a", &format!("echo {SECRET}"));
+    assert!(world.say("a", &format!("keep {NOTED} grows there")).contains("kept as mem_"));
     let session: SessionId = world.session()["id"].as_str().expect("an id").parse().expect("an id of a session");
-    let mut needles = vec![Needle::new("the words", SECRET)];
+    let mut needles = vec![Needle::new("the words", SECRET), Needle::new("note", NOTED)];
     for (which, key) in ["queue key", "content key"].iter().zip(record::session_keys(&world.home, session)) {
         needles.extend(Needle::key(which, &key));
     }
@@ -82,7 +86,7 @@ fn rows(db: &Connection) -> String {
 fn nothing_is_left(home: &Path, session: SessionId, needles: &[Needle]) {
     assert!(!home.join("sessions").join(session.to_string()).exists(), "its directory is gone");
     let db = record::open(home);
-    for table in ["items", "messages", "turns", "calls", "outbound_rows", "deliveries"] {
+    for table in ["items", "summaries", "memories", "messages", "turns", "calls", "outbound_rows", "deliveries"] {
         let left = record::count(&db, &format!("SELECT count(*) FROM {table} WHERE session_id = '{session}'"));
         assert_eq!(left, 0, "{table}");
     }
@@ -114,8 +118,8 @@ fn of_a_removed_session_nothing_is_left_that_could_be_opened() {
         let image = pages(&record::open(&before));
         let found = needles.iter().filter(|needle| needle.stands_in(&image)).count();
         let sealed =
-            needles.iter().filter(|needle| needle.name.starts_with("wrapped") || needle.name.starts_with("enc"));
-        assert_eq!(found, sealed.count(), "{who:?}: the record holds what is sealed, and nothing in the clear");
+            needles.iter().filter(|needle| ["wrapped", "enc", "note"].iter().any(|kind| needle.name.starts_with(kind)));
+        assert_eq!(found, sealed.count(), "{who:?}: the record holds what is sealed, the note, and nothing else");
 
         world.ctl(&["session", "remove", &session.to_string(), "--yes"]).ok();
         wait_for("its sandbox to be gone", || !sandbox.lives());

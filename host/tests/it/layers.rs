@@ -15,10 +15,10 @@ const LAYERS: &[&[&str]] = &[
     &["state"],
     &["ledger"],
     &["registry"],
-    &["items", "session", "turn", "model", "launcher", "jail", "reader", "preflight"],
+    &["items", "memories", "session", "turn", "model", "launcher", "jail", "reader", "preflight"],
     &["channel", "identity", "routing", "inbox", "context", "calls", "delivery"],
     &["pipeline"],
-    &["api"],
+    &["api", "rotation"],
     &["config", "audit", "daemon", "command", "main", "lib"],
 ];
 

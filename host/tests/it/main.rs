@@ -1,21 +1,30 @@
 //! The host's tests, as one program.
 
-mod attack;
 mod client;
 mod crash;
+mod crowd;
 mod erase;
+#[path = "../escape/escape.rs"]
+mod escape;
 mod field;
-mod floods;
-mod forged;
-mod hostile;
 mod jail;
+mod keys;
 mod layers;
+mod memory;
 mod moments;
+mod operators;
+mod port;
 mod preflight;
 mod processes;
+mod prove;
 mod record;
+mod rotation;
 mod round;
+mod scale;
 mod secrets;
 mod stage;
 mod state;
+mod stops;
+mod tamper;
+mod weeks;
 mod world;

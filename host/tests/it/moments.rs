@@ -19,10 +19,10 @@ const MOMENTS: u64 = 50;
 const PAUSE_MS_MAX: u64 = 220;
 
 /// Marsaglia's xorshift64: enough chance for a test, and the same everywhere.
-struct Chance(u64);
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -30,7 +30,7 @@ impl Chance {
     }
 }
 
-fn setting(name: &str) -> Option<u64> {
+pub(crate) fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text}")))
 }
 
@@ -45,9 +45,9 @@ impl Drop for Until<'_> {
 
 /// A message as its sender knows it.
 #[derive(Debug)]
-struct Sent {
-    text: String,
-    id: String,
+pub(crate) struct Sent {
+    pub(crate) text: String,
+    pub(crate) id: String,
 }
 
 #[test]
@@ -74,12 +74,14 @@ fn killed_at_random_moments_every_message_is_answered_exactly_once() {
     println!("{} messages, {starts} starts", sent.len());
     assert!(sent.len() as u64 >= moments / 4, "the host was hardly ever there: {} messages", sent.len());
     sent.sort_by(|a, b| a.id.cmp(&b.id));
-    all_answered_once(&world, &sent, starts, seed);
+    all_answered_once(&world, &sent, seed);
+    every_start_is_known(&world, starts, seed);
     // What is over stays over: another start sends nothing again.
     let before = world.entries("delivery.received").len();
     world.down();
     world.up();
-    all_answered_once(&world, &sent, starts, seed);
+    all_answered_once(&world, &sent, seed);
+    every_start_is_known(&world, starts, seed);
     assert_eq!(world.entries("delivery.received").len(), before, "seed {seed}");
     world.down();
     nobody_looks_into(&world.home);
@@ -106,7 +108,7 @@ fn talk(client: &Client, agent: &str, together: usize, over: &AtomicBool) -> Vec
     sent
 }
 
-fn answered(client: &Client, id: &str) -> std::io::Result<Value> {
+pub(crate) fn answered(client: &Client, id: &str) -> std::io::Result<Value> {
     let view = client.message(id, Duration::from_secs(5))?;
     if view["status"] == "delivered" || view["receipt"] == "unknown" {
         return Ok(view);
@@ -116,7 +118,7 @@ fn answered(client: &Client, id: &str) -> std::io::Result<Value> {
 
 /// Asks until the host answers: it may be dead at the moment.
 #[track_caller]
-fn insist<T>(what: &str, mut ask: impl FnMut() -> std::io::Result<T>) -> T {
+pub(crate) fn insist<T>(what: &str, mut ask: impl FnMut() -> std::io::Result<T>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {
         match ask() {
@@ -166,14 +168,14 @@ fn find(status: &Value, what: &str, chance: &mut Chance) -> Option<Process> {
     Process::of(found[chance.below(found.len() as u64) as usize] as i32)
 }
 
-fn all_answered_once(world: &World, sent: &[Sent], starts: usize, seed: u64) {
+/// Each of these messages stands once in the record, in the ledger and among the deliveries, and nothing is left open.
+pub(crate) fn each_answered_once(world: &World, ids: &[String], seed: u64) {
     let ledger = world.ledger();
     let of = |what: &'static str| ledger.iter().map(|entry| &entry["data"]).filter(move |data| data["what"] == what);
     let text = |data: &Value, key: &str| data[key].as_str().unwrap_or_default().to_owned();
-    let mut recorded: Vec<String> = of("message.recorded").map(|data| text(data, "message")).collect();
-    recorded.sort();
-    let ids: Vec<String> = sent.iter().map(|message| message.id.clone()).collect();
-    assert_eq!(recorded, ids, "seed {seed}: each event is one message");
+    let recorded: HashSet<String> = of("message.recorded").map(|data| text(data, "message")).collect();
+    assert_eq!(recorded, ids.iter().cloned().collect(), "seed {seed}");
+    assert_eq!(of("message.recorded").count(), ids.len(), "seed {seed}");
     let mut turns: HashMap<String, HashSet<String>> = HashMap::new();
     for data in of("turn.opened") {
         turns.entry(text(data, "message")).or_default().insert(text(data, "turn"));
@@ -181,23 +183,9 @@ fn all_answered_once(world: &World, sent: &[Sent], starts: usize, seed: u64) {
     for what in ["delivery.intended", "delivery.received"] {
         let answered: Vec<String> = of(what).map(|data| text(data, "turn")).collect();
         assert_eq!(answered.iter().collect::<HashSet<_>>().len(), answered.len(), "seed {seed}: {what} twice");
-        for message in sent {
-            let turns = &turns[&message.id];
-            let count = answered.iter().filter(|turn| turns.contains(*turn)).count();
-            assert_eq!(count, 1, "seed {seed}: {what} of {message:?} in {turns:?}");
-        }
-    }
-    let client = Client::of(world);
-    for message in sent {
-        let view = client.message(&message.id, Duration::ZERO).expect("the host answers");
-        let reply = view["reply"].as_str().unwrap_or_default();
-        assert!(view["status"] == "delivered" && view["receipt"] == "received", "seed {seed}: {message:?}: {view}");
-        // A turn that answers several messages at once gets the script's answer to the last of them.
-        let alone =
-            turns[&message.id].iter().all(|turn| of("turn.opened").filter(|d| d["turn"] == **turn).count() == 1);
-        if alone && view["notice"] == false {
-            let said = message.text.split([' ', ':']).nth(1).unwrap_or_default();
-            assert!(reply.contains(said), "seed {seed}: {message:?}: {view}");
+        for id in ids {
+            let count = answered.iter().filter(|turn| turns[id].contains(*turn)).count();
+            assert_eq!(count, 1, "seed {seed}: {what} of {id} in {:?}", turns[id]);
         }
     }
     let db = record::open(&world.home);
@@ -206,7 +194,34 @@ fn all_answered_once(world: &World, sent: &[Sent], starts: usize, seed: u64) {
     none("SELECT count(*) FROM messages WHERE trigger = 1 AND status <> 'delivered'");
     none("SELECT count(*) FROM turns WHERE state = 'open'");
     none("SELECT count(*) FROM sessions WHERE state <> 'live'");
-    let unclean = of("host.started").filter(|data| data["unclean_end_of"].is_string()).count();
+}
+
+/// As [`each_answered_once`], and each answer is the one to its message.
+pub(crate) fn all_answered_once(world: &World, sent: &[Sent], seed: u64) {
+    let ids: Vec<String> = sent.iter().map(|message| message.id.clone()).collect();
+    each_answered_once(world, &ids, seed);
+    let opened = world.entries("turn.opened");
+    let text = |entry: &Value, key: &str| entry["data"][key].as_str().unwrap_or_default().to_owned();
+    let client = Client::of(world);
+    for message in sent {
+        let view = client.message(&message.id, Duration::ZERO).expect("the host answers");
+        let reply = view["reply"].as_str().unwrap_or_default();
+        assert!(view["status"] == "delivered" && view["receipt"] == "received", "seed {seed}: {message:?}: {view}");
+        // A turn that answers several messages at once gets the script's answer to the last of them.
+        let of_turn = |turn: &str| opened.iter().filter(|entry| text(entry, "turn") == turn).count();
+        let own = opened.iter().filter(|entry| text(entry, "message") == message.id);
+        let alone = own.into_iter().all(|entry| of_turn(&text(entry, "turn")) == 1);
+        if alone && view["notice"] == false {
+            let said = message.text.split([' ', ':']).nth(1).unwrap_or_default();
+            assert!(reply.contains(said), "seed {seed}: {message:?}: {view}");
+        }
+    }
+}
+
+/// The ledger has each start, and is whole.
+fn every_start_is_known(world: &World, starts: usize, seed: u64) {
+    let started = world.entries("host.started");
+    let unclean = started.iter().filter(|entry| entry["data"]["unclean_end_of"].is_string()).count();
     assert_eq!(unclean + 1, starts, "seed {seed}: the ledger knows each start after a death");
     assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "), "seed {seed}");
 }

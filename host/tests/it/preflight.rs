@@ -4,10 +4,12 @@
 //! `host/src/preflight/diagnosis.rs`.
 
 use crate::stage::{Stage, Who, answer, directory, everybody};
+use crate::world::{Build, World};
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The checks of a preflight that failed, as (name, found, remedy).
 fn faults(told: &Value) -> Vec<(String, String, String)> {
@@ -27,6 +29,41 @@ fn preflight_finds_that_this_machine_can_hold_an_agent() {
         let told = preflight(who, Path::new("/proc/sys"), "none");
         assert_eq!((faults(&told), &told["ok"]), (Vec::new(), &Value::Bool(true)), "{who:?}");
     }
+}
+
+#[test]
+fn preflight_as_root_tries_the_ids_that_the_settings_give_to_jails() {
+    if !everybody().contains(&Who::Root) {
+        return; // an ordinary user gives no ids
+    }
+    let world = World::with(Who::Root, Build::Plain, None);
+    world.configure("[jail]\nuid_base = 70000\n");
+    let program = world.programs.join("ironclaw-host");
+    let program = program.to_str().expect("a plain path");
+    let home = world.home.to_str().expect("a plain path");
+    let without = with_few_ids(&[program, "preflight", "--json"]);
+    assert_eq!(faults(&without).first().map(|(name, ..)| name.as_str()), Some("host ids"), "{without}");
+    let with = with_few_ids(&[program, "preflight", "--json", "--home", home]);
+    assert_eq!(faults(&with), Vec::new());
+}
+
+/// What a preflight prints in a user namespace in which root and the ids from 70000 on exist, and no others.
+fn with_few_ids(words: &[&str]) -> Value {
+    let mut command = Command::new("unshare");
+    // Nobody until the ids are mapped, and root of the namespace from the next program on.
+    command.args(["--user", "sh", "-c", "echo && read -r mapped && exec \"$@\"", "sh"]).args(words);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("unshare runs");
+    let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
+    output.read_line(&mut String::new()).expect("the shell is in its namespace");
+    for map in ["uid_map", "gid_map"] {
+        let path = format!("/proc/{}/{map}", child.id());
+        std::fs::write(path, "0 0 1\n70000 70000 10\n").expect("root may map anything");
+    }
+    child.stdin.take().expect("it is piped").write_all(b"\n").expect("the shell waits");
+    let mut text = String::new();
+    output.read_to_string(&mut text).expect("the preflight prints");
+    child.wait().expect("it is ours");
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 #[test]

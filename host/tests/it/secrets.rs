@@ -56,6 +56,11 @@ fn no_key_no_token_and_no_content_lies_open_in_the_home_or_shows_in_proc() {
                 none_stands_in(&everything, &shown, &format!("{who:?}: {file} of process {pid}"));
             }
         }
+        // What is rotated out of the encrypted record lies in plain files, and an export leaves the home.
+        world.ctl(&["audit", "rotate"]).ok();
+        let export = world.ctl(&["audit", "export"]).ok().stdout;
+        assert!(export.contains("call.recorded") && export.contains("message.recorded"), "{who:?}: {export}");
+        none_stands_in(&everything, export.as_bytes(), &format!("{who:?}: the exported ledger"));
         search(&world.home, &keys, &words, &format!("{who:?}, while it runs"));
         world.kill_host();
         search(&world.home, &keys, &words, &format!("{who:?}, after a crash"));

@@ -1,11 +1,17 @@
-//! `ironctl audit`: reads and verifies the ledger, also while no host runs.
-//! Never opens the ledger itself: `ironclaw-host audit` does.
+//! `ironctl audit`: reads, verifies and rotates the ledger, also while no host runs.
+//! Never opens the ledger itself: `ironclaw-host audit` does, and never asks a host to verify itself.
 //! Next: `commands::why` for one message.
 
 use super::At;
 use crate::failure::Error;
-use crate::sibling::Offline;
+use crate::sibling::{self, Offline};
 use clap::Subcommand;
+use ironclaw_contract::operator::{LedgerHead, Rotated};
+use serde::de::DeserializeOwned;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 /// What to do with the ledger.
 #[derive(Debug, Subcommand)]
@@ -17,20 +23,126 @@ pub enum Action {
         #[arg(short, default_value_t = 20, value_name = "N")]
         n: u32,
     },
-    /// Verify the whole chain; names the first bad entry
-    #[command(after_help = "Example:\n  ironctl audit verify")]
-    Verify,
-    /// Print every entry, one JSON object a line
+    /// Verify every chain and the heads kept outside; names the first bad entry
+    #[command(
+        after_help = "Example:\n  ironctl audit verify\n  ironctl audit verify --heads /mnt/elsewhere/heads\n  ironctl audit verify --file ledger.ndjson"
+    )]
+    Verify {
+        /// Verify this export instead of the home's ledger; `-` is standard input
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Compare with the signed heads in this directory [default: where the settings keep them]
+        #[arg(long, value_name = "DIR")]
+        heads: Option<PathBuf>,
+        /// The public key that the ledger must name, 64 hex characters
+        #[arg(long, value_name = "HEX")]
+        key: Option<String>,
+    },
+    /// Print every entry, one JSON object a line, with a signed head behind each chain
     #[command(after_help = "Example:\n  ironctl audit export > ledger.ndjson")]
     Export,
+    /// Sign how far the ledger has come, to be kept elsewhere
+    #[command(after_help = "Example:\n  ironctl audit head\n  ironctl audit head --out /media/stick/head.json")]
+    Head {
+        /// Write it to this new file
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Put the chain so far into a sealed file, and begin the next
+    #[command(after_help = "Example:\n  ironctl audit rotate")]
+    Rotate,
 }
 
-/// Lets the host's binary do it, and ends as it does.
-pub fn run(at: &At, action: &Action) -> Result<(), Error> {
+/// Does it; what only reads is done by the host's binary, and ends as that does.
+pub async fn run(at: &At, action: &Action) -> Result<(), Error> {
     let offline = match action {
-        Action::Tail { n } => Offline::host(&["audit", "tail", "-n"])?.arg(n.to_string()),
-        Action::Verify => Offline::host(&["audit", "verify"])?,
-        Action::Export => Offline::host(&["audit", "export"])?,
+        Action::Tail { n } => Offline::host(&["audit", "tail", "-n"])?.arg(n.to_string()).at(&at.home),
+        Action::Verify { file, heads, key } => {
+            let mut offline = Offline::host(&["audit", "verify"])?;
+            offline = match file {
+                Some(file) => offline.arg("--file").arg(file),
+                None => offline.at(&at.home),
+            };
+            for (name, value) in
+                [("--heads", heads.as_deref().map(Path::as_os_str)), ("--key", key.as_deref().map(str::as_ref))]
+            {
+                if let Some(value) = value {
+                    offline = offline.arg(name).arg(value);
+                }
+            }
+            offline
+        }
+        Action::Export => Offline::host(&["audit", "export"])?.at(&at.home),
+        Action::Head { out } => return head(at, out.as_deref()).await,
+        Action::Rotate => return rotate(at).await,
     };
-    offline.at(&at.home).json(at.out.is_json()).pass()
+    offline.json(at.out.is_json()).pass()
+}
+
+async fn head(at: &At, out: Option<&Path>) -> Result<(), Error> {
+    let asked = match at.client() {
+        Ok(client) => client.ledger_head().await,
+        Err(error) => Err(error),
+    };
+    let LedgerHead { head, kept } = beside(at, asked, "head")?;
+    if let Some(path) = out {
+        write_new(path, &serde_json::to_string(&head).expect("plain fields are JSON"))?;
+    }
+    at.out.json(&head)?;
+    let rows = [
+        ["entry", &head.seq.to_string()],
+        ["hash", &head.hash],
+        ["chain begins at", &head.first.to_string()],
+        ["ledger", &head.ledger],
+        ["time", &head.time],
+        ["key", &head.key],
+        ["signature", &head.signature],
+    ];
+    at.out.table(["HEAD", ""], rows.map(|row| row.map(str::to_owned)))?;
+    if let Some(path) = out {
+        at.out.line(format!("written to {}", path.display()))?;
+    }
+    match (kept.trouble, kept.directory, kept.seq) {
+        (Some(trouble), _, _) => at.out.line(format!("warning: {trouble}")),
+        (None, Some(directory), Some(seq)) => {
+            at.out.line(format!("heads are kept in {directory}, the newest of entry {seq}"))
+        }
+        (None, Some(directory), None) => at.out.line(format!("heads will be kept in {directory}; there is none yet")),
+        (None, None, _) => Ok(()),
+    }
+}
+
+async fn rotate(at: &At) -> Result<(), Error> {
+    let asked = match at.client() {
+        Ok(client) => client.rotate_ledger().await,
+        Err(error) => Err(error),
+    };
+    let rotated: Rotated = beside(at, asked, "rotate")?;
+    at.out.json(&rotated)?;
+    at.out.line(format!("entries {} to {} are in {} now", rotated.first, rotated.last, rotated.archive))
+}
+
+/// What the host answered, or what its binary says where none runs.
+fn beside<T: DeserializeOwned>(at: &At, asked: Result<T, Error>, word: &str) -> Result<T, Error> {
+    match asked {
+        Err(Error::Unreachable { .. }) => {}
+        other => return other,
+    }
+    let output = Offline::host(&["audit", word])?.at(&at.home).json(true).capture()?;
+    sibling::pass_on(output.status)?;
+    serde_json::from_slice(&output.stdout).map_err(|cause| {
+        Error::failed("answer_unclear", "ironclaw-host printed something else than expected").because(cause)
+    })
+}
+
+/// Never over a file that is there: it may be an older head, which is what tells of a rewrite.
+fn write_new(path: &Path, text: &str) -> Result<(), Error> {
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
+        file.write_all(text.as_bytes())?;
+        file.write_all(b"\n")?;
+        file.sync_all()
+    };
+    write()
+        .map_err(|cause| Error::failed("head_not_written", format!("cannot write {}", path.display())).because(cause))
 }

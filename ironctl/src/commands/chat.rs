@@ -26,7 +26,7 @@ const REPEAT_WAIT: Duration = Duration::from_millis(200);
 /// Options of `ironctl chat`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl chat assistant\n  ironctl chat assistant hello --wait 2m\n  ironctl chat assistant --file notes.txt < question.txt"
+    after_help = "Example:\n  ironctl chat assistant\n  ironctl chat assistant hello --wait 2m\n  ironctl chat assistant --file notes.txt < question.txt\n  ironctl chat assistant --as loopback:alice-work hello"
 )]
 pub struct Args {
     /// Name or id of the agent
@@ -36,6 +36,12 @@ pub struct Args {
     /// A text file that goes with the message; repeat for more
     #[arg(long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Which of your conversations with the agent; each name is a session of its own [default: the one without a name]
+    #[arg(long, value_name = "NAME")]
+    thread: Option<String>,
+    /// Which of your own identities speaks: channel:id, or your name or id [default: you]
+    #[arg(long = "as", value_name = "WHO")]
+    speak_as: Option<String>,
     /// How long to wait for the answer, e.g. 90s or 2m
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]
     wait: Duration,
@@ -48,7 +54,8 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
         Some(text) => text,
         None if io::stdin().is_terminal() && !at.out.is_json() => {
             let client = at.client()?;
-            return conversation::hold(at.out, &client, &args.agent, files, args.wait).await;
+            return conversation::hold(at.out, &client, &args.agent, args.thread, files, args.speak_as, args.wait)
+                .await;
         }
         None => from_stdin()?,
     };
@@ -56,7 +63,7 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
         return Err(Error::usage("the message is empty", "ironctl chat AGENT \"hello\""));
     }
     let client = at.client()?;
-    let message = NewMessage { text, files, event_id: None };
+    let message = NewMessage { text, files, event_id: None, speak_as: args.speak_as, thread: args.thread };
     let recorded = client.send(&args.agent, &message).await?;
     let view = answer(&client, &recorded, args.wait).await?;
     at.out.json(&answer_json(&view))?;

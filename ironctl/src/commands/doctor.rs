@@ -8,18 +8,21 @@ use crate::failure::Error;
 use crate::home::Home;
 use crate::output::Output;
 use crate::sibling::{self, Offline};
-use ironclaw_contract::operator::{Check, Preflight, Proof, Status};
-use serde_json::json;
+use ironclaw_contract::operator::{Attempt, BOUNDED_OR_SAID, Check, Preflight, Proof, Status};
+use serde_json::{Value, json};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+/// So many breaches stand in the last line; the tables have them all.
+const BREACHES_NAMED: usize = 8;
+
 /// Options of `ironctl doctor`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ironctl doctor\n  ironctl doctor --prove")]
 pub struct Args {
-    /// Also try every way out of a session's jail; needs a running host with a session
+    /// Also try every way out of a session's jail, and see that a missing wall is noticed; needs a running host with a session
     #[arg(long)]
     prove: bool,
 }
@@ -27,7 +30,7 @@ pub struct Args {
 /// Prints every check, and the attempts of the probe; fails when one is not as it should be.
 pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let mut checks = binaries();
-    match preflight() {
+    match preflight(Some(&at.home)) {
         Ok(preflight) => checks.extend(preflight.checks),
         Err(error) => checks.push(wrong("preflight", &error, "see what `ironclaw-host preflight` says")),
     }
@@ -45,18 +48,22 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
         (true, Err(error)) => return Err(error),
     };
     let well = checks.iter().all(|check| check.ok);
-    let contained = proof.iter().flat_map(|proof| &proof.attempts).all(|one| one.contained);
-    at.out.json(&json!({ "ok": well && contained, "checks": checks, "proof": proof }))?;
+    let proved = proof.as_ref().is_none_or(|proof| proof.breaches().next().is_none() && proof.is_controlled());
+    at.out.json(&report_json(well && proved, &checks, proof.as_ref()))?;
     print_checks(at.out, &checks)?;
     if let Some(proof) = &proof {
-        print_attempts(at.out, proof)?;
+        print_proof(at.out, proof)?;
     }
     verdict(&checks, proof.as_ref())
 }
 
-/// Whether this machine can jail an agent, as the host's binary sees it.
-pub fn preflight() -> Result<Preflight, Error> {
-    let output = Offline::host(&["preflight"])?.json(true).capture()?;
+/// Whether this machine can jail an agent, as the host's binary sees it, with the settings of a home if there is one.
+pub fn preflight(home: Option<&Home>) -> Result<Preflight, Error> {
+    let mut asked = Offline::host(&["preflight"])?;
+    if let Some(home) = home {
+        asked = asked.at(home);
+    }
+    let output = asked.json(true).capture()?;
     serde_json::from_slice(&output.stdout).map_err(|cause| {
         let message = format!("{} preflight ended with no clear answer", sibling::HOST);
         Error::failed("preflight_unclear", message).because(cause)
@@ -64,12 +71,76 @@ pub fn preflight() -> Result<Preflight, Error> {
 }
 
 /// The attempts of a probe as a table.
-pub fn print_attempts(out: Output, proof: &Proof) -> Result<(), Error> {
-    let rows = proof.attempts.iter().cloned().map(|attempt| {
-        let verdict = if attempt.contained { "as it should be" } else { "NOT CONTAINED" };
+pub fn print_attempts(out: Output, attempts: &[Attempt]) -> Result<(), Error> {
+    let rows = attempts.iter().cloned().map(|attempt| {
+        let verdict = match (attempt.contained, attempt.expected == BOUNDED_OR_SAID) {
+            (true, false) => "as it should be",
+            (true, true) => "said",
+            (false, _) => "NOT CONTAINED",
+        };
         [attempt.name, attempt.expected, attempt.observed, attempt.wall, verdict.to_owned()]
     });
     out.table(["ATTEMPT", "EXPECTED", "OBSERVED", "WALL", "VERDICT"], rows)
+}
+
+/// That the proof noticed no missing wall, and so proves nothing.
+pub fn uncontrolled(proof: &Proof) -> Error {
+    let missed: Vec<&str> =
+        proof.controls.iter().filter(|control| !control.caught).map(|control| control.wall.as_str()).collect();
+    let what = match missed.as_slice() {
+        [] => "there was no negative control".to_owned(),
+        missed => format!("a jail without {} was not noticed", missed.join(", ")),
+    };
+    Error::failed("proves_nothing", format!("the proof proves nothing: {what}"))
+        .hinting("install ironctl and ironclaw-host from one release")
+}
+
+/// What a script reads: the attempts stand at the top, those of the reader's jail beside them.
+fn report_json(ok: bool, checks: &[Check], proof: Option<&Proof>) -> Value {
+    let mut report = json!({ "ok": ok, "checks": checks });
+    if let Some(proof) = proof {
+        report["attempts"] = json!(proof.attempts);
+        report["reader"] = json!(proof.reader);
+        report["controls"] = json!(proof.controls);
+    }
+    report
+}
+
+/// The agent's jail group by group, then what is not as it should be in the reader's, then the controls.
+fn print_proof(out: Output, proof: &Proof) -> Result<(), Error> {
+    let mut groups: Vec<(&str, Vec<Attempt>)> = Vec::new();
+    for attempt in &proof.attempts {
+        match groups.iter_mut().find(|(group, _)| *group == attempt.group) {
+            Some((_, attempts)) => attempts.push(attempt.clone()),
+            None => groups.push((&attempt.group, vec![attempt.clone()])),
+        }
+    }
+    for (group, attempts) in groups {
+        out.line(format!("\n{group}"))?;
+        print_attempts(out, &attempts)?;
+    }
+    let held = |attempts: &[Attempt]| attempts.iter().filter(|attempt| attempt.contained).count();
+    let (agent, reader) = (&proof.attempts, &proof.reader);
+    out.line(format!("\nthe agent's jail: {} of {} attempts as they should be", held(agent), agent.len()))?;
+    if !reader.is_empty() {
+        out.line(format!("the reader's jail: {} of {} attempts as they should be", held(reader), reader.len()))?;
+        let breaches: Vec<Attempt> = reader.iter().filter(|attempt| !attempt.contained).cloned().collect();
+        if !breaches.is_empty() {
+            print_attempts(out, &breaches)?;
+        }
+    }
+    for control in &proof.controls {
+        let wall = &control.wall;
+        out.line(match control.caught {
+            true => format!(
+                "control: in a jail without {wall}, {} attempts noticed ({}, …)",
+                control.noticed,
+                control.by.join(", ")
+            ),
+            false => format!("control: in a jail without {wall}, NO ATTEMPT NOTICED"),
+        })?;
+    }
+    Ok(())
 }
 
 fn print_checks(out: Output, checks: &[Check]) -> Result<(), Error> {
@@ -82,15 +153,22 @@ fn print_checks(out: Output, checks: &[Check]) -> Result<(), Error> {
 
 /// The failure that sums up what is wrong; the tables have told the rest.
 fn verdict(checks: &[Check], proof: Option<&Proof>) -> Result<(), Error> {
-    let escapes: Vec<&str> = proof
+    let escapes: Vec<String> = proof
         .iter()
-        .flat_map(|proof| &proof.attempts)
-        .filter(|attempt| !attempt.contained)
-        .map(|attempt| attempt.name.as_str())
+        .flat_map(|proof| proof.breaches())
+        .map(|attempt| format!("{} (the wall: {})", attempt.name, attempt.wall))
         .collect();
     if !escapes.is_empty() {
-        return Err(Error::failed("not_contained", format!("not contained: {}", escapes.join(", ")))
+        let more = match escapes.len().checked_sub(BREACHES_NAMED) {
+            Some(more @ 1..) => format!(", and {more} more"),
+            _ => String::new(),
+        };
+        let first: Vec<&str> = escapes.iter().take(BREACHES_NAMED).map(String::as_str).collect();
+        return Err(Error::failed("not_contained", format!("not contained: {}{more}", first.join(", ")))
             .hinting("stop the host with `ironctl down` and report it"));
+    }
+    if let Some(proof) = proof.filter(|proof| !proof.is_controlled()) {
+        return Err(uncontrolled(proof));
     }
     let wrong: Vec<&Check> = checks.iter().filter(|check| !check.ok).collect();
     let Some(first) = wrong.first() else {

@@ -43,14 +43,14 @@ pub async fn run(at: &At) -> Result<(), Error> {
 
 /// A process, told apart from a later one with the same id by when it started.
 #[derive(Debug, PartialEq, Eq)]
-struct Process {
+pub struct Process {
     pid: u32,
     started: String,
 }
 
 impl Process {
     /// `None` when there is none, or only the remains that its parent has not collected.
-    fn of(pid: u32) -> Option<Self> {
+    pub fn of(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name may hold anything, blanks and brackets too, so fields count from the last bracket.
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
@@ -59,7 +59,8 @@ impl Process {
         (!matches!(state, "Z" | "X")).then_some(Self { pid, started })
     }
 
-    fn is_there(&self) -> bool {
+    /// Whether it is there still.
+    pub fn is_there(&self) -> bool {
         Self::of(self.pid).as_ref() == Some(self)
     }
 }

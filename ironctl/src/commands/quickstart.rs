@@ -33,7 +33,7 @@ pub struct Args {
 /// Does it all, and tells each step.
 pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let mut steps = Steps { at, taken: Vec::new() };
-    let checks = fit(doctor::preflight()?)?;
+    let checks = fit(doctor::preflight(None)?)?;
     steps.tell("machine", true, format!("this machine can jail agents ({checks} checks)"))?;
 
     let home = at.home.path().display();
@@ -64,7 +64,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let proof = client.prove(&view.session_id).await?;
     let shown = telling(&proof);
     at.out.line("\nWhat it could not do, and what it could:")?;
-    doctor::print_attempts(at.out, &Proof { attempts: shown.clone() })?;
+    doctor::print_attempts(at.out, &shown)?;
 
     at.out.json(&report_json(&steps, &view, report.as_ref(), &shown))?;
     all_contained(&proof)?;
@@ -79,7 +79,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     if args.no_chat || at.out.is_json() || !io::stdin().is_terminal() {
         return Ok(());
     }
-    chat::conversation::hold(at.out, &client, AGENT, Vec::new(), ANSWER_WAIT).await
+    chat::conversation::hold(at.out, &client, AGENT, None, Vec::new(), None, ANSWER_WAIT).await
 }
 
 /// What was done, and what was in place already.
@@ -130,7 +130,8 @@ async fn ensure_agent(client: &Client) -> Result<bool, Error> {
 }
 
 async fn greet(client: &Client) -> Result<MessageView, Error> {
-    let message = NewMessage { text: GREETING.to_owned(), files: Vec::new(), event_id: None };
+    let message =
+        NewMessage { text: GREETING.to_owned(), files: Vec::new(), event_id: None, speak_as: None, thread: None };
     let recorded = client.send(AGENT, &message).await?;
     chat::answer(client, &recorded, ANSWER_WAIT).await
 }
@@ -152,8 +153,9 @@ fn telling(proof: &Proof) -> Vec<Attempt> {
 }
 
 fn all_contained(proof: &Proof) -> Result<(), Error> {
-    match proof.attempts.iter().find(|attempt| !attempt.contained) {
-        None => Ok(()),
+    match proof.breaches().next() {
+        None if proof.is_controlled() => Ok(()),
+        None => Err(doctor::uncontrolled(proof)),
         Some(attempt) => {
             Err(Error::failed("not_contained", format!("not contained: {} ({})", attempt.name, attempt.observed))
                 .hinting("stop the host with `ironctl down`; see `ironctl doctor --prove`"))
@@ -179,6 +181,7 @@ mod tests {
 
     fn attempt(name: &str, wall: &str) -> Attempt {
         Attempt {
+            group: String::new(),
             name: name.to_owned(),
             expected: String::new(),
             observed: String::new(),
@@ -194,7 +197,7 @@ mod tests {
             attempt("open a TCP socket", "seccomp"),
             attempt("write into the workspace", ""),
         ];
-        let shown = telling(&Proof { attempts });
+        let shown = telling(&Proof { attempts, reader: Vec::new(), controls: Vec::new() });
         let names: Vec<&str> = shown.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["open a TCP socket", "write into the workspace"]);
     }

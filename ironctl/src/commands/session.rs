@@ -1,14 +1,18 @@
-//! `ironctl session`: lists, shows, stops, releases and removes sessions.
+//! `ironctl session`: lists, shows, exports, cancels, stops, releases and removes sessions.
 //! Never erases a conversation without asking.
 //! Next: `commands::status`, whose table it shares.
+
+mod transcript;
 
 use super::{At, status};
 use crate::failure::Error;
 use crate::output::Output;
 use crate::{clock, jail};
 use clap::Subcommand;
-use ironclaw_contract::operator::Session;
+use ironclaw_contract::operator::{Session, TranscriptItem};
+use serde::Serialize;
 use serde_json::json;
+use std::path::PathBuf;
 
 /// What to do with sessions.
 #[derive(Debug, Subcommand)]
@@ -16,9 +20,30 @@ pub enum Action {
     /// List the sessions
     #[command(after_help = "Example:\n  ironctl session list")]
     List,
-    /// Show one session and what the kernel says about its processes
-    #[command(after_help = "Example:\n  ironctl session show ses_01J9ZQ4W0V2M6N8P0R2T4V6X8Z")]
+    /// Show one session, what the kernel says about its processes, and the end of the conversation
+    #[command(after_help = "Example:\n  ironctl session show ses_01J9ZQ4W0V2M6N8P0R2T4V6X8Z --last 50")]
     Show {
+        /// Id
+        session: String,
+        /// So many items of the conversation, at most 200
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        last: usize,
+    },
+    /// Write the whole conversation, as the host's record has it
+    #[command(after_help = "Example:\n  ironctl session export ses_01J9ZQ4W0V2M6N8P0R2T4V6X8Z --out talk.jsonl")]
+    Export {
+        /// Id
+        session: String,
+        /// A file that is not there yet [default: standard output]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        /// Form of the export
+        #[arg(long, value_enum, default_value = "jsonl")]
+        format: transcript::Format,
+    },
+    /// End the turn that runs, or the next one, with a notice in place of an answer
+    #[command(after_help = "Example:\n  ironctl session cancel ses_01J9ZQ4W0V2M6N8P0R2T4V6X8Z")]
+    Cancel {
         /// Id
         session: String,
     },
@@ -57,10 +82,19 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             }
             status::sessions(at.out, sessions.iter().map(|session| &session.status))
         }
-        Action::Show { session } => {
-            let session = client.session(&session).await?;
-            at.out.json(&session)?;
-            show(at.out, session)
+        Action::Show { session, last } => {
+            let found = client.session(&session).await?;
+            let transcript = client.end_of_transcript(&session, last).await?.items;
+            at.out.json(&Shown { session: &found, transcript: &transcript })?;
+            show(at.out, found)?;
+            transcript::print(at.out, &transcript)
+        }
+        Action::Export { session, out, format } => transcript::export(at, &client, &session, out, format).await,
+        Action::Cancel { session } => {
+            let cancelled = client.cancel_turn(&session).await?;
+            at.out.json(&cancelled)?;
+            let what = if cancelled.running { "the running turn" } else { "the next turn" };
+            at.out.line(format!("cancelled {what} of {session} ({})", cancelled.turn_id))
         }
         Action::Stop { session } => {
             client.stop_session(&session).await?;
@@ -79,6 +113,14 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.line(format!("removed {session}"))
         }
     }
+}
+
+/// What a script gets of one session.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    session: &'a Session,
+    transcript: &'a [TranscriptItem],
 }
 
 fn show(out: Output, session: Session) -> Result<(), Error> {

@@ -12,6 +12,11 @@ use ironclaw_contract::operator::{SessionStatus, Status};
 pub async fn run(at: &At) -> Result<(), Error> {
     let status = at.client()?.status().await?;
     at.out.json(&status)?;
+    if let Some(stopped) = &status.stopped {
+        let since = clock::date_and_time(&stopped.since);
+        at.out
+            .line(format!("EVERYTHING IS STOPPED since {since} by {}: `ironctl resume` lets it go on", stopped.by))?;
+    }
     for warning in &status.host.warnings {
         at.out.line(format!("warning: {warning}"))?;
     }
@@ -24,11 +29,16 @@ pub async fn run(at: &At) -> Result<(), Error> {
 
 fn host(out: Output, status: &Status) -> Result<(), Error> {
     let host = &status.host;
+    let places = &status.places;
     let rows = [
         ["version".to_owned(), host.version.clone()],
         ["process".to_owned(), format!("{} (launcher {})", host.pid, host.launcher_pid)],
         ["home".to_owned(), host.home.clone()],
         ["running since".to_owned(), clock::date_and_time(&host.started_at)],
+        [
+            "sessions awake".to_owned(),
+            format!("{} of at most {}, {} waiting for a place", places.awake, places.awake_max, places.waiting),
+        ],
         ["ledger entries".to_owned(), host.ledger_entries.to_string()],
         ["fingerprint".to_owned(), host.fingerprint.clone()],
     ];

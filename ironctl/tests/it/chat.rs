@@ -5,11 +5,14 @@
 use crate::fake_host::{Answer, Asked, FakeHost, ended, ironctl, view};
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::pty::openpty;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 fn host_that_answers(reply: &'static str) -> FakeHost {
     FakeHost::new(move |line, _| conversation(line, reply))
@@ -151,6 +154,51 @@ fn a_conversation_recalls_shows_progress_and_answers() {
 }
 
 #[test]
+fn ctrl_c_cancels_what_is_being_answered_and_the_conversation_goes_on() {
+    let host = FakeHost::new(|line, _| match line {
+        "GET /v1/agents/assistant" => Answer::json(json!({
+            "id": "agt_1", "name": "assistant", "model": "scripted", "persona": "", "enabled_tools": [],
+            "created_at": "2026-01-02T03:04:05Z", "sessions": 1
+        })),
+        "POST /v1/agents/agt_1/messages" => Answer::json(json!({"message_id": "msg_1", "session_id": "ses_1"})),
+        "GET /v1/messages/msg_1/events" => Answer::hanging_events(&[(
+            "stage",
+            json!({"seq": 1, "at": "2026-01-02T03:04:05Z", "stage": "model.asked", "outcome": "done"}),
+        )]),
+        "POST /v1/sessions/ses_1/cancel" => Answer::json(json!({
+            "session_id": "ses_1", "turn_id": "trn_1", "messages": ["msg_1"], "running": true
+        })),
+        line if line.starts_with("GET /v1/messages/msg_1") => {
+            let mut view = view(Some("This was cancelled."), None);
+            view["notice"] = true.into();
+            Answer::json(view)
+        }
+        _ => Answer::json(json!([])),
+    });
+    let mut terminal = Terminal::talking_to(&host);
+    let asked = |line: &str| host.asked().iter().any(|asked| asked.line == line);
+    let interrupt = |terminal: &Terminal| {
+        let pid = Pid::from_raw(i32::try_from(terminal.ironctl.id()).expect("a process id"));
+        kill(pid, Signal::SIGINT).expect("it runs");
+    };
+    terminal.wait_for("you> \r");
+    terminal.type_in("hello\r");
+    terminal.wait_for("… model.asked");
+    interrupt(&terminal);
+    let until = Instant::now() + Duration::from_secs(30);
+    while !asked("POST /v1/sessions/ses_1/cancel") {
+        assert!(Instant::now() < until, "{:?}", host.asked());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // The notice does not come by itself from this host; a second one waits no longer.
+    interrupt(&terminal);
+    terminal.wait_for("This was cancelled.");
+    terminal.wait_for("you> \r");
+    terminal.type_in("/quit\r");
+    assert!(terminal.ironctl.wait().expect("it ends").success());
+}
+
+#[test]
 fn a_closed_terminal_ends_the_conversation() {
     let host = host_that_answers("hi");
     let mut terminal = Terminal::talking_to(&host);
@@ -165,6 +213,8 @@ struct Terminal {
     ironctl: Child,
     screen: File,
     seen: Vec<u8>,
+    /// Up to where what was waited for has been found.
+    looked: usize,
 }
 
 impl Terminal {
@@ -178,18 +228,22 @@ impl Terminal {
         command.args(["chat", "assistant"]).env("TERM", "xterm");
         command.stdin(end()).stdout(end()).stderr(end());
         let ironctl = command.spawn().expect("ironctl runs");
-        Self { ironctl, screen, seen: Vec::new() }
+        Self { ironctl, screen, seen: Vec::new(), looked: 0 }
     }
 
     fn type_in(&mut self, text: &str) {
         self.screen.write_all(text.as_bytes()).expect("typed");
     }
 
-    /// Reads until `what` appears that was not on the screen before this call.
+    /// Reads until `what` appears behind what was waited for before.
     fn wait_for(&mut self, what: &str) {
-        let from = self.seen.len();
         let mut buffer = [0; 1024];
-        while !String::from_utf8_lossy(&self.seen[from..]).contains(what) {
+        loop {
+            let found = self.seen[self.looked..].windows(what.len()).position(|window| window == what.as_bytes());
+            if let Some(at) = found {
+                self.looked += at + what.len();
+                return;
+            }
             let mut readable = [PollFd::new(self.screen.as_fd(), PollFlags::POLLIN)];
             let ready = poll(&mut readable, 10_000_u16);
             assert_eq!(ready, Ok(1), "waited for {what:?}, saw {:?}", self.seen());

@@ -42,24 +42,36 @@ pub struct Answer {
     status: u16,
     kind: &'static str,
     body: String,
+    /// Whether more is promised, and never comes.
+    hangs: bool,
 }
 
 impl Answer {
     /// Yes, with this.
     pub fn json(body: Value) -> Self {
-        Self { status: 200, kind: "application/json", body: body.to_string() }
+        Self { status: 200, kind: "application/json", body: body.to_string(), hangs: false }
     }
 
     /// No, in the host's words.
     pub fn refusal(code: &str, message: &str, hint: &str) -> Self {
         let body = json!({"error": {"code": code, "message": message, "hint": hint}});
-        Self { status: 409, kind: "application/json", body: body.to_string() }
+        Self { status: 409, kind: "application/json", body: body.to_string(), hangs: false }
+    }
+
+    /// A breakdown, in the host's words.
+    pub fn breakdown(message: &str) -> Self {
+        Self { status: 500, ..Self::refusal("internal", message, "`ironctl logs` has more") }
     }
 
     /// Server-sent events, then the end.
     pub fn events(events: &[(&str, Value)]) -> Self {
         let body = events.iter().map(|(name, data)| format!("event: {name}\ndata: {data}\n\n"));
-        Self { status: 200, kind: "text/event-stream", body: body.collect() }
+        Self { status: 200, kind: "text/event-stream", body: body.collect(), hangs: false }
+    }
+
+    /// The same, and then nothing for as long as the test runs.
+    pub fn hanging_events(events: &[(&str, Value)]) -> Self {
+        Self { hangs: true, ..Self::events(events) }
     }
 }
 
@@ -147,8 +159,12 @@ fn serve(stream: UnixStream, kept: &Mutex<Vec<Asked>>, answer: &impl Fn(&str, &A
     asked.body = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let answer = answer(&asked.line, &asked);
     kept.lock().expect("no test panics while it holds this").push(asked);
-    let Answer { status, kind, body } = answer;
-    let length = body.len();
+    let Answer { status, kind, body, hangs } = answer;
+    let length = body.len() + usize::from(hangs);
+    if hangs {
+        // Ends with the test process.
+        std::mem::forget(stream.try_clone().expect("a second handle"));
+    }
     let head =
         format!("HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
     // A client that was killed does not read its answer.

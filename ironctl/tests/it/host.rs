@@ -105,7 +105,7 @@ fn quickstart_host() -> FakeHost {
                 {"name": "read /etc/passwd", "expected": "refused", "observed": "ENOENT", "wall": "mounts", "contained": true},
                 {"name": "open a TCP socket", "expected": "refused", "observed": "EPERM", "wall": "seccomp", "contained": true},
                 {"name": "write into the workspace", "expected": "allowed", "observed": "allowed", "wall": "", "contained": true}
-            ]})),
+            ], "controls": [{"wall": "seccomp", "caught": true, "noticed": 1, "by": ["open a TCP socket"]}]})),
             _ => Answer::json(view(Some("I am an assistant."), None)),
         }
     });
@@ -155,6 +155,32 @@ fn quickstart_touches_nothing_on_a_machine_that_cannot_jail() {
     let asked = fs::read_to_string(siblings.path().join("asked")).expect("it was run");
     assert_eq!(asked, "ironclaw-host preflight --json\n");
     assert_eq!(fs::read_dir(home.path()).expect("readable").count(), 0);
+}
+
+#[test]
+fn doctor_fails_on_a_breach_of_the_readers_jail_and_on_a_proof_that_proves_nothing() {
+    let (siblings, own) = with_siblings();
+    fs::write(siblings.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
+    fs::write(siblings.path().join("fingerprint.out"), "ab".repeat(32)).expect("written");
+    fs::write(siblings.path().join("--fingerprint.out"), "ab".repeat(32)).expect("written");
+    let attempt = |contained: bool| json!({"group": "kernel", "name": "load a bpf map", "expected": "refused", "observed": "EPERM", "wall": "seccomp", "contained": contained});
+    let caught = |caught: bool| json!({"wall": "seccomp", "caught": caught, "noticed": 0, "by": []});
+    for (reader, controls, words) in [
+        (attempt(false), json!([caught(true)]), "not contained: load a bpf map (the wall: seccomp)"),
+        (attempt(true), json!([]), "proves nothing: there was no negative control"),
+        (attempt(true), json!([caught(false)]), "proves nothing: a jail without seccomp was not noticed"),
+        (attempt(true), json!([caught(true)]), ""),
+    ] {
+        let host = FakeHost::new(move |line, _| match line {
+            "POST /v1/sessions/ses_1/prove" => {
+                Answer::json(json!({"attempts": [attempt(true)], "reader": [reader], "controls": controls}))
+            }
+            _ => Answer::json(status(Path::new("/h"), 4242)),
+        });
+        let (code, out, err) = at(&own, host.home.path(), &["doctor", "--prove"]);
+        assert_eq!(code, i32::from(!words.is_empty()), "{out}{err}");
+        assert!(err.contains(words), "{words}: {err}");
+    }
 }
 
 #[test]

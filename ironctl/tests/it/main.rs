@@ -8,3 +8,4 @@ mod fake_host;
 mod host;
 mod offline;
 mod questions;
+mod stops;

@@ -1,4 +1,5 @@
-//! Which earlier items the model sees: all of the turn, and of what was before it the newest that fits.
+//! Which earlier items the model sees: all of the turn, the summaries, and of what was before it the newest that fits;
+//! and which of them a summary has to take over.
 //!
 //! Holds names and sizes, never a body, and leaves out no message of the turn. Next: `turn`.
 
@@ -55,31 +56,111 @@ impl Known {
         }
     }
 
-    /// The refs for one request, in their order: every message in `own`, every item of `turn`, and as many of the
-    /// newest earlier items as fit into `bytes_max` and [`REFS_MAX`], without a gap.
+    /// The refs for one request, in their order: every message in `own`, every item of `turn`, the summaries, and as many of
+    /// the newest earlier items as fit into `bytes_max` and [`REFS_MAX`], without a gap.
     ///
     /// # Errors
     /// [`TooMuch`] if the turn alone has too many items, or too many bytes that are not the messages themselves.
     pub(super) fn choose(&self, own: &[ItemId], turn: TurnId, bytes_max: u64) -> Result<Vec<Ref>, TooMuch> {
-        let of_the_turn = |entry: &&Entry| own.contains(&entry.reference.item) || entry.turn == Some(turn);
-        let (required, earlier): (Vec<&Entry>, Vec<&Entry>) = self.0.values().partition(of_the_turn);
-        let mut bytes: u64 = required.iter().map(|entry| entry.bytes).sum();
-        let only_messages = required.len() == own.len();
-        if required.len() > REFS_MAX || (bytes > bytes_max && !only_messages) {
+        let Parts { required, summaries, earlier } = self.parts(own, turn);
+        let mut room = Room { bytes: bytes_max, refs: REFS_MAX };
+        let fits = required.iter().all(|entry| room.take(entry));
+        if !fits && (required.len() > own.len() || required.len() > REFS_MAX) {
             return Err(TooMuch);
         }
-        let mut room = REFS_MAX - required.len();
-        let mut start = earlier.len();
-        while start > 0 && room > 0 && bytes.saturating_add(earlier[start - 1].bytes) <= bytes_max {
-            start -= 1;
-            room -= 1;
-            bytes += earlier[start].bytes;
-        }
-        let kept = earlier[start..].iter().skip_while(|entry| is_tail_of_a_turn(entry.reference.kind));
-        let mut chosen: Vec<Ref> = required.iter().chain(kept).map(|entry| entry.reference.clone()).collect();
+        // The newest summary covers the most recent of what is gone.
+        let summaries: Vec<&Entry> = summaries.into_iter().rev().take_while(|entry| fits && room.take(entry)).collect();
+        let start = if fits { newest_that_fit(&earlier, &mut room) } else { earlier.len() };
+        // What an earlier attempt at the turn's own messages made stands behind them and is no tail.
+        let first_own = required.iter().map(|entry| entry.reference.seq).min().unwrap_or(u64::MAX);
+        let kept = earlier[start..]
+            .iter()
+            .skip_while(|entry| entry.reference.seq < first_own && is_tail_of_a_turn(entry.reference.kind));
+        let chosen = required.iter().chain(&summaries).chain(kept);
+        let mut chosen: Vec<Ref> = chosen.map(|entry| entry.reference.clone()).collect();
         chosen.sort_unstable_by_key(|reference| reference.seq);
         Ok(chosen)
     }
+
+    /// The items that a summary has to take over, in their order, so that what remains leaves room for a while: the summaries
+    /// and the oldest others. Empty while everything fits.
+    pub(super) fn overdue(&self, own: &[ItemId], turn: TurnId, bytes_max: u64) -> Vec<Ref> {
+        let mut room = Room { bytes: bytes_max, refs: REFS_MAX };
+        let Parts { required, summaries, earlier } = self.parts(own, turn);
+        // A turn that is too much by itself is not helped by a summary of what was before it.
+        let alone = required.iter().all(|entry| room.take(entry));
+        if !alone || summaries.iter().chain(&earlier).all(|entry| room.take(entry)) {
+            return Vec::new();
+        }
+        let mut stays = Room { bytes: bytes_max / 4, refs: REFS_MAX / 4 };
+        let start = newest_that_fit(&earlier, &mut stays);
+        let tail = earlier[start..].iter().take_while(|entry| is_tail_of_a_turn(entry.reference.kind)).count();
+        let mut asked = Room { bytes: bytes_max, refs: REFS_MAX };
+        let old = earlier[..start + tail].iter().filter(|entry| entry.bytes <= bytes_max);
+        let mut taken: Vec<&Entry> =
+            summaries.iter().chain(old).copied().take_while(|entry| asked.take(entry)).collect();
+        if taken.len() <= summaries.len() {
+            return Vec::new();
+        }
+        taken.sort_unstable_by_key(|entry| entry.reference.seq);
+        taken.into_iter().map(|entry| entry.reference.clone()).collect()
+    }
+
+    /// Puts a summary in the place of what it stands in for.
+    pub(super) fn replace(&mut self, covered: &[Ref], summary: Ref, bytes: u64) {
+        for reference in covered {
+            self.0.remove(&reference.seq);
+        }
+        self.learn(Entry { reference: summary, bytes, turn: None });
+    }
+
+    fn parts(&self, own: &[ItemId], turn: TurnId) -> Parts<'_> {
+        let mut parts = Parts::default();
+        for entry in self.0.values() {
+            if entry.reference.kind == ItemKind::Summary {
+                parts.summaries.push(entry);
+            } else if own.contains(&entry.reference.item) || entry.turn == Some(turn) {
+                parts.required.push(entry);
+            } else {
+                parts.earlier.push(entry);
+            }
+        }
+        parts
+    }
+}
+
+/// What is known, by how it is treated; each in its order.
+#[derive(Default)]
+struct Parts<'a> {
+    /// The turn's own.
+    required: Vec<&'a Entry>,
+    /// What stands in for items that are gone.
+    summaries: Vec<&'a Entry>,
+    /// All other items.
+    earlier: Vec<&'a Entry>,
+}
+
+/// What is left of the bounds of one request.
+struct Room {
+    bytes: u64,
+    refs: usize,
+}
+
+impl Room {
+    /// Takes an item in, if it fits.
+    const fn take(&mut self, entry: &Entry) -> bool {
+        if self.refs == 0 || entry.bytes > self.bytes {
+            return false;
+        }
+        self.refs -= 1;
+        self.bytes -= entry.bytes;
+        true
+    }
+}
+
+/// Where the newest of these begin that fit, without a gap.
+fn newest_that_fit(entries: &[&Entry], room: &mut Room) -> usize {
+    entries.len() - entries.iter().rev().take_while(|entry| room.take(entry)).count()
 }
 
 /// Whether an item makes no sense as the first thing that is seen: a result without the call that it answers.
@@ -147,6 +228,47 @@ mod tests {
             known.learn(entry(2 * seq, ToolResult, 0, Some(turn)));
         }
         assert_eq!(known.choose(&own, turn, u64::MAX), Err(TooMuch));
+    }
+
+    #[test]
+    fn a_summary_is_seen_before_what_is_newer_and_is_taken_over_by_the_next() {
+        let (mut known, own) = known(&[Message, Output, Message, Output, Message, Output, Message]);
+        let turn = TurnId::new();
+        assert!(known.overdue(&own, turn, 70).is_empty(), "everything fits");
+        let overdue = known.overdue(&own, turn, 60);
+        let taken: Vec<u64> = overdue.iter().map(|reference| reference.seq).collect();
+        assert_eq!(taken, [2, 4, 6, 8, 10, 12], "a quarter has room for 12 alone, which is a tail of 10");
+        let summary = Entry { turn: None, ..entry(16, ItemKind::Summary, 10, None) };
+        known.replace(&overdue, summary.reference.clone(), 10);
+        assert_eq!(numbers(known.choose(&own, turn, 60)), [14, 16]);
+        assert!(known.overdue(&own, turn, 20).is_empty());
+        assert!(known.overdue(&own, turn, 10).is_empty(), "a summary of a summary alone gains nothing");
+        assert!(known.overdue(&own, turn, 9).is_empty(), "a turn that is too much by itself is not helped");
+
+        known.learn(entry(18, Message, 10, None));
+        known.learn(entry(20, Output, 10, None));
+        known.learn(entry(22, Message, 10, None));
+        let own = vec![known.0[&22].reference.item];
+        let taken: Vec<u64> = known.overdue(&own, turn, 40).iter().map(|reference| reference.seq).collect();
+        assert_eq!(taken, [14, 16, 18, 20]);
+    }
+
+    #[test]
+    fn the_turn_goes_before_a_summary_that_does_not_fit() {
+        let (mut known, own) = known(&[Message]);
+        known.learn(entry(4, ItemKind::Summary, 30, None));
+        known.learn(entry(6, ItemKind::Summary, 10, None));
+        assert_eq!(numbers(known.choose(&own, TurnId::new(), 20)), [2, 6]);
+        assert_eq!(numbers(known.choose(&own, TurnId::new(), 19)), [2]);
+        assert_eq!(numbers(known.choose(&own, TurnId::new(), 0)), [2], "a message of the turn is never left out");
+    }
+
+    #[test]
+    fn what_an_earlier_attempt_made_stands_behind_its_message() {
+        let (mut known, own) = known(&[Message, Output, Message]);
+        known.learn(entry(8, Output, 10, Some(TurnId::new())));
+        known.learn(entry(10, ToolResult, 10, Some(TurnId::new())));
+        assert_eq!(numbers(known.choose(&own, TurnId::new(), 30)), [6, 8, 10]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Ends with exactly one row, or with none if the host closed the turn meanwhile; never repeats what was refused.
 //! Next: `tools`.
 
-use super::context::{Entry, TooMuch};
+use super::context::{Entry, Known, TooMuch};
 use super::model;
 use super::{Agent, Stop};
 use crate::launch::now_ms;
@@ -14,13 +14,13 @@ use ironclaw_contract::seam::crypt;
 use ironclaw_contract::seam::inbound::Turn;
 use ironclaw_contract::seam::link::TurnLimits;
 use ironclaw_contract::seam::outbound::{Chat, EndReason};
-use ironclaw_contract::seam::seal::Ref;
+use ironclaw_contract::seam::seal::{ItemKind, Ref};
 use ironclaw_contract::seam::socket::{Call, Context, Purpose, RefusalCode, Request, Response, Verdict};
 
 /// Works on a turn until it is over.
 pub(super) fn run(agent: &mut Agent, turn: &Turn) -> Result<(), Stop> {
     let own = turn.messages.iter().map(|message| message.item()).collect();
-    let mut work = Work { agent, turn, own, spent: Spent::default() };
+    let mut work = Work { agent, turn, own, spent: Spent::default(), compacts: true };
     let chat = match work.until_answer() {
         Ok(item) => Chat::Reply(item),
         Err(Leave::End(reason)) => Chat::End(reason),
@@ -106,6 +106,8 @@ struct Work<'a> {
     turn: &'a Turn,
     own: Vec<ItemId>,
     spent: Spent,
+    /// Until a summary was not to be had; the next turn asks again.
+    compacts: bool,
 }
 
 impl Work<'_> {
@@ -115,13 +117,9 @@ impl Work<'_> {
         self.gather()?;
         loop {
             self.check()?;
+            self.compact()?;
             self.spent.model_call(limits)?;
-            let refs = self.agent.known.choose(&self.own, self.turn.turn, limits.context_bytes_max)?;
-            let refs = refs.into_iter().map(Context::Ref).collect();
-            let request = Request::Generate { turn: self.turn.turn, purpose: Purpose::Reply, refs };
-            let Response::Output { item, bytes, calls } = self.ask(&request)? else {
-                return Err(EndReason::Failed.into());
-            };
+            let (item, bytes, calls) = self.generate()?;
             let output = item.item;
             self.learn(item, bytes);
             if calls.is_empty() {
@@ -139,6 +137,53 @@ impl Work<'_> {
                 self.spent.result(bytes, limits)?;
             }
         }
+    }
+
+    /// One output of the model. Where the host has dropped an item since it was named, it is asked anew what there is, once.
+    fn generate(&mut self) -> Result<(Ref, u64, Vec<Call>), Leave> {
+        let mut asked_anew = false;
+        loop {
+            let refs = self.agent.known.choose(&self.own, self.turn.turn, self.agent.limits.context_bytes_max)?;
+            let refs = refs.into_iter().map(Context::Ref).collect();
+            let request = Request::Generate { turn: self.turn.turn, purpose: Purpose::Reply, refs };
+            match self.agent.model.ask(&request, &self.agent.link) {
+                Ok(Response::Output { item, bytes, calls }) => return Ok((item, bytes, calls)),
+                Ok(Response::Refused { code: RefusalCode::Unknown, .. }) if !asked_anew => {
+                    asked_anew = true;
+                    self.agent.known = Known::default();
+                    self.agent.asked_up_to = 0;
+                    self.gather()?;
+                }
+                Ok(Response::Refused { code, .. }) => return Err(on_refusal(code, &request)),
+                Ok(Response::Sealed { .. } | Response::Items { .. }) => return Err(EndReason::Failed.into()),
+                Err(model::Error::Gone(gone)) => return Err(gone.into()),
+                Err(model::Error::Io | model::Error::Malformed) => return Err(EndReason::Failed.into()),
+            }
+        }
+    }
+
+    /// Has the host put a summary in the place of the oldest items, as long as not all of them fit into one request.
+    ///
+    /// Without one the oldest are left out, so a summary that is not to be had ends no turn.
+    fn compact(&mut self) -> Result<(), Leave> {
+        let limits = self.agent.limits;
+        // The last request is for the answer.
+        while self.compacts && self.spent.model_calls + 1 < limits.model_calls_max {
+            let covered = self.agent.known.overdue(&self.own, self.turn.turn, limits.context_bytes_max);
+            if covered.is_empty() {
+                return Ok(());
+            }
+            self.spent.model_call(limits)?;
+            let refs = covered.iter().cloned().map(Context::Ref).collect();
+            match self.ask(&Request::Generate { turn: self.turn.turn, purpose: Purpose::Compact, refs }) {
+                Ok(Response::Output { item, bytes, .. }) if item.kind == ItemKind::Summary => {
+                    self.agent.known.replace(&covered, item, bytes);
+                }
+                Ok(_) | Err(Leave::End(_)) => self.compacts = false,
+                Err(leave @ (Leave::Closed | Leave::Stop(_))) => return Err(leave),
+            }
+        }
+        Ok(())
     }
 
     /// Learns what came since the last turn, from the host and from the queue.
@@ -166,7 +211,7 @@ impl Work<'_> {
     fn settle(&mut self, call: Call) -> Result<(Ref, u64), Leave> {
         let Call { call_id, tool, arguments, verdict } = call;
         match verdict {
-            Verdict::Refused { item, bytes } => Ok((item, bytes)),
+            Verdict::Refused { item, bytes } | Verdict::Done { item, bytes } => Ok((item, bytes)),
             Verdict::Local => {
                 let outcome = self.agent.tools.run(&tool, &arguments);
                 self.report(call_id, outcome.ok, outcome.body)

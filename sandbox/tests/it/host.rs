@@ -8,7 +8,7 @@ use ironclaw_contract::seam::link::{BELL, FromSandbox, Hello, TurnLimits, Welcom
 use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::outbound::{Found, OutboundReader, RawRow};
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
-use ironclaw_contract::seam::socket::{Call, Item, Request, Response, Verdict, read_frame, write_frame};
+use ironclaw_contract::seam::socket::{Call, Item, Purpose, Request, Response, Verdict, read_frame, write_frame};
 use ironclaw_sandbox::link::Link;
 use ironclaw_sandbox::{Places, launch};
 use std::convert::Infallible;
@@ -201,10 +201,15 @@ impl Host {
         self.asked.recv_timeout(PATIENCE).expect("a request")
     }
 
-    /// The refs of the next request, which must be `generate`.
+    /// The refs of the next request, which must be `generate` for a reply.
     pub fn asked_to_generate(&self) -> Vec<u64> {
+        self.asked_for(Purpose::Reply)
+    }
+
+    /// The refs of the next request, which must be `generate` with this purpose.
+    pub fn asked_for(&self, wanted: Purpose) -> Vec<u64> {
         match self.asked() {
-            Request::Generate { refs, .. } => refs
+            Request::Generate { purpose, refs, .. } if purpose == wanted => refs
                 .into_iter()
                 .map(|context| match context {
                     ironclaw_contract::seam::socket::Context::Ref(reference) => reference.seq,

@@ -5,7 +5,7 @@ use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::seam::inbound::Turn;
 use ironclaw_contract::seam::link::TurnLimits;
 use ironclaw_contract::seam::seal::ItemKind;
-use ironclaw_contract::seam::socket::{Item, RefusalCode, Request, Response, Verdict};
+use ironclaw_contract::seam::socket::{Item, Purpose, RefusalCode, Request, Response, Verdict};
 
 /// Opens a turn with one message; the model was asked about it.
 fn begun(host: &mut Host) -> Turn {
@@ -174,7 +174,41 @@ fn a_turn_that_outgrows_the_context_ends() {
     host.answer_output(0, vec![call("list_dir", "{}", Verdict::Local)]);
     host.asked();
     host.answer_result(101);
-    ends_with(host, &turn, r#"{"end":"bytes"}"#);
+    host.bell();
+    assert_eq!(host.said(), [(r#"{"end":"bytes"}"#.to_owned(), turn.turn.to_string())]);
+    host.ring();
+    host.close_turn(&turn);
+    // The next turn has what fits summarised first; a host that gives no summary does not hold it up.
+    let message = host.project("again", true);
+    let next = host.open(&[&message]);
+    assert_eq!(host.asked_for(Purpose::Compact).len(), 2, "the first message and the output; the result never fits");
+    host.answer(Response::Refused { code: RefusalCode::Model, message: "it failed".to_owned() });
+    assert_eq!(host.asked_to_generate(), [message.seq], "without the message the output would be a tail");
+    let reply = host.answer_output(1, Vec::new());
+    host.bell();
+    assert_eq!(host.said()[1], (format!(r#"{{"reply":"{}"}}"#, reply.item), next.turn.to_string()));
+    host.close().expect("a clean end");
+}
+
+#[test]
+fn a_summary_stands_in_the_place_of_what_it_covers_from_then_on() {
+    let mut host = Host::welcomed(TurnLimits { context_bytes_max: 100, ..LIMITS });
+    let turn = begun(&mut host);
+    let long = host.answer_output(95, Vec::new());
+    host.bell();
+    host.ring();
+    host.close_turn(&turn);
+    let message = host.project("again", true);
+    let next = host.open(&[&message]);
+    let covered = host.asked_for(Purpose::Compact);
+    assert!(covered.contains(&long.seq) && !covered.contains(&message.seq), "{covered:?}");
+    let summary = host.sealed(ItemKind::Summary);
+    host.answer(Response::Output { item: summary.clone(), bytes: 10, calls: Vec::new() });
+    assert_eq!(host.asked_to_generate(), [message.seq, summary.seq]);
+    let reply = host.answer_output(1, Vec::new());
+    host.bell();
+    assert_eq!(host.said()[1], (format!(r#"{{"reply":"{}"}}"#, reply.item), next.turn.to_string()));
+    host.close().expect("a clean end");
 }
 
 #[test]

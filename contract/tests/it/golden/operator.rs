@@ -2,12 +2,14 @@
 
 use super::seam::{digest, id};
 use super::{Shape, shape, shape_by_bytes};
-use ironclaw_contract::ids::{AgentId, MessageId, PersonId, SessionId, TurnId};
+use ironclaw_contract::ids::{AgentId, CallId, ItemId, MemoryId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{
-    Agent, AgentMode, Attempt, Check, Failure, HistoryLine, HostStatus, JailReport, LedgerLine, MessageFile,
-    MessageView, NewAgent, NewMessage, Preflight, Proof, ReaderStatus, Recorded, Run, Session, SessionStatus, Stage,
-    Status, Why,
+    Agent, AgentMode, Attempt, Cancelled, Check, Control, Failure, HEAD_DOMAIN, HeadsKept, HistoryLine, HostStatus,
+    JailReport, LedgerBad, LedgerHead, LedgerLine, LedgerVerdict, LedgerWhole, MessageFile, MessageView, NewAgent,
+    NewMessage, NewNote, Note, Panicked, Places, Preflight, Proof, ReaderStatus, Recorded, Resumed, Rotated, Run,
+    Session, SessionStatus, SignedHead, Stage, Status, Stopped, Transcript, TranscriptCall, TranscriptItem,
+    TranscriptSpan, Why,
 };
 use std::collections::BTreeMap;
 
@@ -88,13 +90,35 @@ fn stage() -> Stage {
     }
 }
 
+fn places() -> Places {
+    Places { awake: 3, awake_max: 64, waiting: 0 }
+}
+
+fn stops() -> Vec<Shape> {
+    let stopped = Stopped { since: AT.to_owned(), by: "owner".to_owned() };
+    let cancelled = Cancelled {
+        session_id: session_id(),
+        turn_id: id::<TurnId>("trn", 1).to_string(),
+        messages: vec![message_id()],
+        running: true,
+    };
+    vec![
+        shape("operator.stopped", stopped.clone()),
+        shape("operator.panicked", Panicked { stopped, sessions: 3, gone: true }),
+        shape("operator.resumed", Resumed { resumed: true }),
+        shape("operator.cancelled", cancelled),
+        shape("operator.places", places()),
+    ]
+}
+
 pub(super) fn shapes() -> Vec<Shape> {
-    let groups = [host(), agents(), messages(), ledger()];
+    let groups = [host(), agents(), messages(), transcript(), memory(), ledger(), stops()];
     groups.into_iter().flatten().collect()
 }
 
 fn host() -> Vec<Shape> {
-    let run = Run { pid: 4710, socket: "/run/user/1000/ironclaw/api.sock".to_owned(), version: "0.1.0".to_owned() };
+    let socket = "/run/user/1000/ironclaw/api.sock".to_owned();
+    let run = Run { pid: 4710, socket, version: "0.1.0".to_owned(), listen: None };
     let host = HostStatus {
         version: "0.1.0".to_owned(),
         pid: 4710,
@@ -106,11 +130,18 @@ fn host() -> Vec<Shape> {
         warnings: vec!["ses_x runs in the mode dangerous_warn".to_owned()],
     };
     let attempt = Attempt {
+        group: "sockets".to_owned(),
         name: "open a TCP socket".to_owned(),
         expected: "refused".to_owned(),
         observed: "EPERM".to_owned(),
         wall: "seccomp".to_owned(),
         contained: true,
+    };
+    let control = Control {
+        wall: "seccomp".to_owned(),
+        caught: true,
+        noticed: 92,
+        by: vec!["open a TCP socket".to_owned(), "make a user namespace".to_owned()],
     };
     let check = |ok, remedy: &str| Check {
         name: "user namespaces".to_owned(),
@@ -128,17 +159,25 @@ fn host() -> Vec<Shape> {
         failures: 0,
     };
     vec![
+        shape("operator.run.port", Run { listen: Some("127.0.0.1:8787".to_owned()), ..run.clone() }),
         shape("operator.run", run),
         shape("operator.failure", Failure::new("agent_unknown", "there is no agent `clerk`", "ironctl agent list")),
         shape("operator.failure.bare", Failure::new("agent_unknown", "there is no agent `clerk`", "")),
-        shape_by_bytes("operator.status", &Status { host, sessions: vec![awake(), parked()] }),
+        shape_by_bytes(
+            "operator.status",
+            &Status { host, sessions: vec![awake(), parked()], stopped: None, places: places() },
+        ),
         shape_by_bytes("operator.session_status.awake", &awake()),
         shape_by_bytes("operator.session_status.parked", &parked()),
         shape_by_bytes("operator.session", &Session { status: parked(), turn_id: None, failures: 3, ..full.clone() }),
         shape_by_bytes("operator.session.turn", &full),
         shape("operator.jail_report", jail()),
         shape("operator.attempt", attempt.clone()),
-        shape_by_bytes("operator.proof", &Proof { attempts: vec![attempt] }),
+        shape("operator.control", control.clone()),
+        shape_by_bytes(
+            "operator.proof",
+            &Proof { attempts: vec![attempt.clone()], reader: vec![attempt], controls: vec![control] },
+        ),
         shape("operator.check", check(true, "")),
         shape_by_bytes("operator.preflight", &Preflight { ok: false, checks: vec![check(false, remedy)] }),
     ]
@@ -176,6 +215,8 @@ fn messages() -> Vec<Shape> {
         text: "What stands in the notes?".to_owned(),
         files: vec![MessageFile { name: "notes.md".to_owned(), text: "# Notes\n".to_owned() }],
         event_id: Some("client-7".to_owned()),
+        speak_as: Some("loopback:alice-work".to_owned()),
+        thread: Some("work".to_owned()),
     };
     let why = Why {
         message: delivered(),
@@ -185,7 +226,10 @@ fn messages() -> Vec<Shape> {
     };
     let refused = Stage { outcome: "refused".to_owned(), reason: "it belongs to no open turn".to_owned(), ..stage() };
     vec![
-        shape_by_bytes("operator.new_message.bare", &NewMessage { files: vec![], event_id: None, ..new.clone() }),
+        shape_by_bytes(
+            "operator.new_message.bare",
+            &NewMessage { files: vec![], event_id: None, speak_as: None, thread: None, ..new.clone() },
+        ),
         shape_by_bytes("operator.new_message", &new),
         shape_by_bytes("operator.recorded", &Recorded { message_id: message_id(), session_id: session_id() }),
         shape_by_bytes("operator.message_view.delivered", &delivered()),
@@ -197,6 +241,69 @@ fn messages() -> Vec<Shape> {
             "operator.history_line",
             &HistoryLine { at: AT.to_owned(), author: "person".to_owned(), text: "Hello".to_owned() },
         ),
+    ]
+}
+
+fn transcript() -> Vec<Shape> {
+    let call = TranscriptCall {
+        call_id: id::<CallId>("call", 1).to_string(),
+        tool: "read_file".to_owned(),
+        arguments: r#"{"path":"notes.md"}"#.to_owned(),
+        state: "done".to_owned(),
+    };
+    let span = TranscriptSpan { author: "model".to_owned(), bytes: 4 };
+    let bare = TranscriptItem {
+        id: id::<ItemId>("itm", 1).to_string(),
+        seq: 4,
+        kind: "message".to_owned(),
+        at: AT.to_owned(),
+        turn_id: None,
+        spans: vec![span.clone()],
+        labels: vec!["External".to_owned(), "LlmDerived".to_owned()],
+        text: "Done".to_owned(),
+        digest: digest(0xd1).to_string(),
+        calls: vec![],
+        call_id: None,
+        tool: None,
+        ok: None,
+        receipt: None,
+        covers: None,
+    };
+    let full = TranscriptItem {
+        turn_id: Some(id::<TurnId>("trn", 1).to_string()),
+        calls: vec![call.clone()],
+        call_id: Some(call.call_id.clone()),
+        tool: Some(call.tool.clone()),
+        ok: Some(true),
+        receipt: Some("received".to_owned()),
+        covers: Some([2, 40]),
+        ..bare.clone()
+    };
+    let page =
+        Transcript { session_id: session_id(), agent: "clerk".to_owned(), items: vec![bare.clone()], more: true };
+    vec![
+        shape("operator.transcript_span", span),
+        shape("operator.transcript_call", call),
+        shape("operator.transcript_item.bare", bare),
+        shape("operator.transcript_item", full),
+        shape("operator.transcript", page),
+    ]
+}
+
+fn memory() -> Vec<Shape> {
+    let note = Note {
+        id: id::<MemoryId>("mem", 1).to_string(),
+        at: AT.to_owned(),
+        author: "model".to_owned(),
+        principal: id::<PersonId>("per", 1).to_string(),
+        session_id: Some(session_id()),
+        labels: vec!["LlmDerived".to_owned()],
+        text: "The office closes at six.".to_owned(),
+    };
+    vec![
+        shape("operator.note.bare", Note { session_id: None, ..note.clone() }),
+        shape("operator.note", note),
+        shape("operator.new_note", NewNote { text: "The office closes at six.".to_owned() }),
     ]
 }
 
@@ -214,5 +321,53 @@ fn ledger() -> Vec<Shape> {
         "ledger.kind.meta": Kind::Meta => Kind::Meta;
     });
     shapes.push(shape("ledger.line", line));
+    shapes.extend(audit());
     shapes
+}
+
+fn audit() -> Vec<Shape> {
+    let head = SignedHead {
+        domain: HEAD_DOMAIN.to_owned(),
+        first: 20,
+        hash: digest(0xc1).to_string(),
+        key: digest(0xe1).to_string(),
+        ledger: digest(0xc0).to_string(),
+        seq: 41,
+        signature: "5e".repeat(64),
+        time: AT.to_owned(),
+    };
+    let kept = HeadsKept {
+        directory: Some("/home/alice/.local/share/ironclaw/heads".to_owned()),
+        seq: Some(40),
+        trouble: Some("it is no directory".to_owned()),
+    };
+    let rotated = Rotated {
+        archive: "/home/alice/.local/state/ironclaw/ledger/chain-000000000020.ndjson".to_owned(),
+        first: 20,
+        last: 41,
+        digest: digest(0xc2).to_string(),
+    };
+    let whole = LedgerWhole {
+        ok: true,
+        entries: 42,
+        chains: 2,
+        heads: 3,
+        ledger: digest(0xc0).to_string(),
+        key: Some(digest(0xe1).to_string()),
+        remarks: vec!["2 heads of other ledgers were left out".to_owned()],
+    };
+    let bad =
+        LedgerBad { ok: false, seq: Some(7), class: "truncated".to_owned(), why: "the last line is torn".to_owned() };
+    vec![
+        shape("operator.signed_head", head.clone()),
+        shape("operator.ledger_head", LedgerHead { head, kept: kept.clone() }),
+        shape("operator.heads_kept", kept),
+        shape("operator.heads_kept.none", HeadsKept::default()),
+        shape("operator.rotated", rotated),
+        shape("operator.ledger_whole", whole.clone()),
+        shape("operator.ledger_bad", bad.clone()),
+        shape("operator.ledger_bad.nowhere", LedgerBad { seq: None, ..bad.clone() }),
+        shape("operator.ledger_verdict.whole", LedgerVerdict::Whole(whole)),
+        shape("operator.ledger_verdict.bad", LedgerVerdict::Bad(bad)),
+    ]
 }

@@ -121,6 +121,7 @@ fn responses() -> Vec<Shape> {
         verdict,
     };
     let refused = || Verdict::Refused { item: reference(ItemKind::Result), bytes: 57 };
+    let done = || Verdict::Done { item: reference(ItemKind::Result), bytes: 21 };
     let item = |turn| Item { reference: reference(ItemKind::Message), bytes: 12, turn };
     let mut shapes = every!(Response {
         "response.output": Response::Output { .. } => Response::Output {
@@ -141,6 +142,7 @@ fn responses() -> Vec<Shape> {
     shapes.extend(every!(Verdict {
         "verdict.local": Verdict::Local => Verdict::Local;
         "verdict.row": Verdict::Row => Verdict::Row;
+        "verdict.done": Verdict::Done { .. } => done();
         "verdict.refused": Verdict::Refused { .. } => refused();
     }));
     shapes.push(shape("item", item(None)));

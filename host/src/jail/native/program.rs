@@ -4,11 +4,10 @@
 //! `filter` and `landlock`, which it enters here.
 
 use super::site::Site;
-use super::{FAILED, Filters};
-use crate::jail::{Limits, Role, Spec, filter, landlock, probe};
-use crate::launcher::Entries;
+use super::{FAILED, Image};
+use crate::jail::{Limits, Role, Spec, Wall, Walls, filter, landlock, probe};
 use crate::launcher::wire::{self, Failure, Part, Progress, step};
-use crate::sys::{self, OneThread, Side};
+use crate::sys::{self, Side};
 use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
@@ -27,9 +26,7 @@ pub(super) fn start(
     link: OwnedFd,
     launcher: &OwnedFd,
     site: &Site,
-    thread: &OneThread,
-    entries: Entries,
-    filters: &Filters,
+    image: Image<'_>,
 ) -> Result<(Pid, OwnedFd), Failure> {
     let pair = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC);
     let (ours, theirs) = step(Part::Launch, "make the gate", pair)?;
@@ -38,25 +35,28 @@ pub(super) fn start(
     // A role without a program has its root there twice; both close before it begins.
     let program = sys::duplicate(site.program.as_ref().unwrap_or(&site.root));
     let program = step(Part::Launch, "copy the program", program)?;
-    match step(Part::Launch, "fork process 2", thread.fork())? {
+    match step(Part::Launch, "fork process 2", image.thread.fork())? {
         Side::Parent(pid) => Ok((Pid::from_raw(pid), ours)),
-        Side::Child => match sys::keep_only([link, theirs, told, root, program]) {
-            Ok(kept) => become_program(spec, kept, entries, filters),
-            Err(_) => sys::exit(FAILED),
-        },
+        Side::Child => {
+            let close = image.walls.stand(Wall::Descriptors);
+            match sys::keep_only([link, theirs, told, root, program], close) {
+                Ok(kept) => become_program(spec, kept, image),
+                Err(_) => sys::exit(FAILED),
+            }
+        }
     }
 }
 
-fn become_program(spec: &Spec, kept: [OwnedFd; 5], entries: Entries, filters: &Filters) -> ! {
+fn become_program(spec: &Spec, kept: [OwnedFd; 5], image: Image<'_>) -> ! {
     let [link, gate, launcher, root, file] = kept;
-    let confined = confine(spec, &root, &launcher, filters);
+    let confined = confine(spec, &root, &launcher, image);
     drop(root);
     let failure = match (confined, spec.role.program()) {
         (Err(failure), _) => failure,
         (Ok(()), Some(path)) => execute(path, &spec.role, [&link, &gate], &file),
         (Ok(()), None) => {
             drop((file, launcher));
-            sys::exit(play(&spec.role, link, gate, entries))
+            sys::exit(play(spec, link, gate, image))
         }
     };
     // Nobody to tell means that the launcher is gone, and with it this process.
@@ -76,33 +76,70 @@ fn execute(path: &Path, role: &Role, kept: [&OwnedFd; 2], file: &OwnedFd) -> Fai
 }
 
 /// Gives up, in process 2 and before the program runs, everything that can be given up.
-fn confine(spec: &Spec, root: &OwnedFd, launcher: &OwnedFd, filters: &Filters) -> Result<(), Failure> {
-    step(Part::Launch, "follow the death of process 1", prctl::set_pdeathsig(Signal::SIGKILL))?;
-    step(Part::Privileges, "limit resources", limit(&spec.limits))?;
+fn confine(spec: &Spec, root: &OwnedFd, launcher: &OwnedFd, image: Image<'_>) -> Result<(), Failure> {
+    let walls = image.walls;
+    if walls.stand(Wall::ParentDeath) {
+        step(Part::Launch, "follow the death of process 1", prctl::set_pdeathsig(Signal::SIGKILL))?;
+    }
+    step(Part::Privileges, "limit resources", limit(&spec.limits, walls))?;
+    #[cfg(feature = "failpoints")]
+    if !walls.stand(Wall::NoNewPrivileges) {
+        return confine_without_no_new_privileges(spec, root, launcher, walls);
+    }
     step(Part::Privileges, "set no_new_privs", prctl::set_no_new_privs())?;
-    step(Part::Privileges, "drop capabilities", sys::drop_capabilities())?;
-    let landlock = step(Part::Landlock, "enter a Landlock domain", landlock::restrict(root, &spec.mounts))?;
+    if walls.stand(Wall::Capabilities) {
+        step(Part::Privileges, "drop capabilities", sys::drop_capabilities())?;
+    }
+    let landlock = match walls.stand(Wall::Landlock) {
+        true => step(Part::Landlock, "enter a Landlock domain", landlock::restrict(root, &spec.mounts, true))?,
+        false => false,
+    };
     let confined = wire::send(launcher, &Progress::Confined { landlock }, None);
     step(Part::Launch, "tell the launcher", confined)?;
-    for filter in &filters.program {
-        step(Part::Seccomp, "install the seccomp filter", filter::install(filter))?;
+    if walls.stand(Wall::Seccomp) {
+        for filter in &image.filters.program {
+            step(Part::Seccomp, "install the seccomp filter", filter::install(filter))?;
+        }
     }
     Ok(())
 }
 
-fn limit(limits: &Limits) -> nix::Result<()> {
-    let both = |resource, value| setrlimit(resource, value, value);
-    both(Resource::RLIMIT_CORE, 0)?;
-    both(Resource::RLIMIT_AS, limits.address_space_bytes)?;
-    both(Resource::RLIMIT_NOFILE, limits.open_files)?;
-    both(Resource::RLIMIT_NPROC, limits.processes)?;
-    both(Resource::RLIMIT_FSIZE, limits.file_bytes)
+/// The same in another order: without `no_new_privs` the kernel takes a filter only from somebody with a capability.
+#[cfg(feature = "failpoints")]
+fn confine_without_no_new_privileges(
+    spec: &Spec,
+    root: &OwnedFd,
+    launcher: &OwnedFd,
+    walls: Walls,
+) -> Result<(), Failure> {
+    let landlock = landlock::restrict(root, &spec.mounts, false);
+    let landlock = step(Part::Landlock, "enter a Landlock domain", landlock)?;
+    let confined = wire::send(launcher, &Progress::Confined { landlock }, None);
+    step(Part::Launch, "tell the launcher", confined)?;
+    if walls.stand(Wall::Seccomp) {
+        for filter in step(Part::Seccomp, "compile a seccomp filter", filter::base_before_dropping())? {
+            step(Part::Seccomp, "install the seccomp filter", filter::install_with_capability(&filter))?;
+        }
+    }
+    step(Part::Privileges, "drop capabilities", sys::drop_capabilities())
+}
+
+fn limit(limits: &Limits, walls: Walls) -> nix::Result<()> {
+    let all = [
+        (Wall::CoreLimit, Resource::RLIMIT_CORE, 0),
+        (Wall::AddressLimit, Resource::RLIMIT_AS, limits.address_space_bytes),
+        (Wall::OpenFilesLimit, Resource::RLIMIT_NOFILE, limits.open_files),
+        (Wall::ProcessLimit, Resource::RLIMIT_NPROC, limits.processes),
+        (Wall::FileSizeLimit, Resource::RLIMIT_FSIZE, limits.file_bytes),
+    ];
+    let mut raised = all.into_iter().filter(|(wall, ..)| walls.stand(*wall));
+    raised.try_for_each(|(_, resource, value)| setrlimit(resource, value, value))
 }
 
 fn arguments(program: &Path, role: &Role) -> Vec<CString> {
     let rest: &[String] = match role {
         Role::Sandbox { args, .. } => args,
-        Role::Reader | Role::Probe { .. } | Role::Noop { .. } => &[],
+        Role::Reader | Role::Probe(_) | Role::Noop { .. } => &[],
     };
     let name = program.file_name().unwrap_or(program.as_os_str()).as_bytes();
     let all = std::iter::once(name).chain(rest.iter().map(String::as_bytes));
@@ -110,14 +147,14 @@ fn arguments(program: &Path, role: &Role) -> Vec<CString> {
 }
 
 /// A role that runs in the launcher's own image, behind the gate.
-fn play(role: &Role, link: OwnedFd, gate: OwnedFd, entries: Entries) -> i32 {
+fn play(spec: &Spec, link: OwnedFd, gate: OwnedFd, image: Image<'_>) -> i32 {
     if knock(&gate).is_err() {
         return FAILED;
     }
     drop(gate);
-    let played = catch_unwind(AssertUnwindSafe(|| match role {
-        Role::Reader => (entries.reader)(link),
-        Role::Probe { host_pid } => probe::run(link, *host_pid),
+    let played = catch_unwind(AssertUnwindSafe(|| match &spec.role {
+        Role::Reader => (image.entries.reader)(link),
+        Role::Probe(probe) => probe::run(link, probe, spec, image.thread),
         Role::Sandbox { .. } | Role::Noop { .. } => FAILED,
     }));
     played.unwrap_or(FAILED)

@@ -3,7 +3,7 @@
 //! Uses the host's paths once, at the beginning; later everything goes by descriptor. Next: `program`.
 
 use super::LAUNCHER_IGNORES;
-use crate::jail::{HOSTNAME, INNER_ID, Mount, Spec};
+use crate::jail::{HOSTNAME, INNER_ID, Mount, Spec, Wall, Walls};
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;
 use nix::errno::Errno;
@@ -22,10 +22,10 @@ use std::path::Path;
 /// Where the new root is built: always there, because the launcher has just written below it, and
 /// nothing of the jail needs what it covers.
 const CONSTRUCTION_SITE: &str = "/proc";
-/// Room for the mount points and nothing else.
-const ROOT_OPTIONS: &str = "size=64k,nr_inodes=64,mode=0755,uid=1000,gid=1000";
-/// What every mount of a jail has.
-const SAFE_MOUNT: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
+/// Who owns the root of a jail, as seen in it.
+const ROOT_OPTIONS: &str = "mode=0755,uid=1000,gid=1000";
+/// Room for the mount points and nothing else: bytes and files.
+pub(crate) const ROOT_ROOM: (u64, u64) = (64 * 1024, 64);
 
 /// The new root, complete but not yet in place.
 pub(super) struct Site {
@@ -34,12 +34,14 @@ pub(super) struct Site {
 }
 
 /// Builds the root, with everything that the jail needs of the host open or attached.
-pub(super) fn build(spec: &Spec, launcher: &OwnedFd) -> Result<Site, Failure> {
+pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<Site, Failure> {
     step(Part::Launch, "name process 1", prctl::set_name(c"ic-init"))?;
     for signal in LAUNCHER_IGNORES {
         step(Part::Launch, "reset signals", sys::ignore(signal, false))?;
     }
-    step(Part::Launch, "close standard error", nix::unistd::dup(io::stdin()).and_then(dup2_stderr))?;
+    if walls.stand(Wall::StandardStreams) {
+        step(Part::Launch, "close standard error", nix::unistd::dup(io::stdin()).and_then(dup2_stderr))?;
+    }
     step(Part::Launch, "wait for the launcher", wait_to_begin(launcher))?;
     let nowhere = None::<&str>;
     step(
@@ -64,33 +66,56 @@ pub(super) fn build(spec: &Spec, launcher: &OwnedFd) -> Result<Site, Failure> {
         }
         None => None,
     };
-    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    let flags = guards(walls).map(|(_, flag)| flag).fold(MsFlags::empty(), |all, flag| all | flag);
+    let options = match walls.stand(Wall::RootSize) {
+        true => format!("{ROOT_OPTIONS},size={},nr_inodes={}", ROOT_ROOM.0, ROOT_ROOM.1),
+        false => ROOT_OPTIONS.to_owned(),
+    };
     step(
         Part::Root,
         "mount the root of the jail",
-        mount(Some("ironclaw"), CONSTRUCTION_SITE, Some("tmpfs"), flags, Some(ROOT_OPTIONS)),
+        mount(Some("ironclaw"), CONSTRUCTION_SITE, Some("tmpfs"), flags, Some(options.as_str())),
     )?;
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let root = step(Part::Root, "open the root of the jail", open(CONSTRUCTION_SITE, flags, Mode::empty()))?;
     // Root's own uid does not exist in this user namespace and so cannot create a file in it.
-    step(Part::Ids, "take the gid of the jail", setresgid(gid(), gid(), gid()))?;
-    step(Part::Ids, "take the uid of the jail", setresuid(uid(), uid(), uid()))?;
+    if walls.stand(Wall::UserNamespace) {
+        step(Part::Ids, "take the gid of the jail", setresgid(gid(), gid(), gid()))?;
+        step(Part::Ids, "take the uid of the jail", setresuid(uid(), uid(), uid()))?;
+    }
     // A change of uid clears this signal, so it is set behind the last one; and a launcher that
     // died before that is noticed by its closed socket.
-    step(Part::Launch, "follow the launcher's death", prctl::set_pdeathsig(Signal::SIGKILL))?;
+    if walls.stand(Wall::ParentDeath) {
+        step(Part::Launch, "follow the launcher's death", prctl::set_pdeathsig(Signal::SIGKILL))?;
+    }
     step(Part::Launch, "look for the launcher", still_there(launcher))?;
     for (mount, tree) in spec.mounts.iter().zip(&trees) {
-        attach(&root, mount, tree)?;
+        attach(&root, mount, tree, walls)?;
     }
-    step(Part::Root, "set the host name", sethostname(HOSTNAME))?;
+    // Without a namespace of its own this name would be the host's.
+    if walls.stand(Wall::UtsNamespace) {
+        step(Part::Root, "set the host name", sethostname(HOSTNAME))?;
+    }
     step(Part::Root, "leave the working directory", chdir("/"))?;
     Ok(Site { root, program })
 }
 
-fn attach(root: &OwnedFd, mount: &Mount, tree: &OwnedFd) -> Result<(), Failure> {
+/// What every mount of a jail has, as its attribute and as a flag of `mount`.
+fn guards(walls: Walls) -> impl Iterator<Item = (u64, MsFlags)> {
+    let all = [
+        (Wall::NoSetUid, libc::MOUNT_ATTR_NOSUID, MsFlags::MS_NOSUID),
+        (Wall::NoDevices, libc::MOUNT_ATTR_NODEV, MsFlags::MS_NODEV),
+        (Wall::NoExecution, libc::MOUNT_ATTR_NOEXEC, MsFlags::MS_NOEXEC),
+    ];
+    all.into_iter().filter(move |(wall, ..)| walls.stand(*wall)).map(|(_, attribute, flag)| (attribute, flag))
+}
+
+fn attach(root: &OwnedFd, mount: &Mount, tree: &OwnedFd, walls: Walls) -> Result<(), Failure> {
     let named = mount.name().and_then(|name| CString::new(name).ok());
     let name = step(Part::Root, format!("read the mount target {:?}", mount.target), named.ok_or(Errno::EINVAL))?;
-    let attributes = SAFE_MOUNT | if mount.read_only { libc::MOUNT_ATTR_RDONLY } else { 0 };
+    let guards = guards(walls).fold(0, |all, (attribute, _)| all | attribute);
+    let read_only = mount.read_only && walls.stand(Wall::ReadOnlyMounts);
+    let attributes = guards | if read_only { libc::MOUNT_ATTR_RDONLY } else { 0 };
     step(Part::Root, format!("make {}", mount.target), mkdirat(root, name.as_c_str(), Mode::S_IRWXU))?;
     step(Part::Root, format!("restrict {}", mount.target), sys::mount_setattr(tree.as_fd(), attributes))?;
     step(Part::Root, format!("attach {}", mount.target), sys::move_mount(tree.as_fd(), root.as_fd(), &name))

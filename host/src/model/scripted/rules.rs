@@ -6,11 +6,14 @@
 use super::template::{self, Argument, Template};
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
+use std::time::Duration;
 
 /// The placeholders that the results of calls fill.
 const OF_RESULTS: [&str; 3] = ["result", "ok", "error"];
 /// Rules in one file.
 const RULES_MAX: usize = 1024;
+/// The longest that an output may be made to take.
+const WAIT_MS_MAX: u64 = 600_000;
 /// Where a rule has no `reply_error`.
 const REPLY_ERROR: &str = "That did not work: {error}";
 
@@ -25,6 +28,8 @@ pub(super) struct Rule {
     pub(super) reply_error: Template,
     /// What comes after the steps.
     pub(super) ending: Ending,
+    /// How long each of its outputs takes.
+    pub(super) wait: Duration,
 }
 
 /// A call to ask for.
@@ -53,9 +58,11 @@ pub(super) enum Ending {
     Raw(String),
 }
 
-/// Looks for earlier words of the person.
+/// Looks for earlier words.
 #[derive(Debug)]
 pub(super) struct Recall {
+    /// Whose.
+    pub(super) over: Over,
     /// What they must look like.
     pub(super) when: Regex,
     /// Groups that must read the same there and in the rule's own match, but for case.
@@ -175,6 +182,8 @@ struct WrittenRule {
     #[serde(default)]
     empty: bool,
     say_raw: Option<String>,
+    #[serde(default)]
+    wait_ms: u64,
 }
 
 #[derive(Deserialize)]
@@ -189,19 +198,21 @@ struct WrittenCall {
 #[serde(deny_unknown_fields)]
 struct WrittenRecall {
     when: String,
-    #[serde(rename = "over")]
-    _over: Over,
+    over: Over,
     #[serde(default)]
     same: Vec<String>,
     reply: String,
     otherwise: String,
 }
 
-/// Whose words may be recalled: nobody's but the person's.
-#[derive(Deserialize)]
+/// Whose words are recalled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Over {
+pub(super) enum Over {
+    /// What the person typed.
     Person,
+    /// What a summary says.
+    Summary,
 }
 
 /// Checks one rule; every error names it.
@@ -211,6 +222,9 @@ struct Check {
 
 impl Check {
     fn rule(&self, written: WrittenRule) -> Result<Rule, Error> {
+        if written.wait_ms > WAIT_MS_MAX {
+            return self.refuse("wait_ms is over the limit of 600000");
+        }
         let when = self.pattern("when", &written.when)?;
         let captures: Vec<&str> = when.capture_names().flatten().collect();
         let with_results = [captures.as_slice(), &OF_RESULTS].concat();
@@ -246,7 +260,7 @@ impl Check {
         };
         let reply_error = written.reply_error.as_deref().unwrap_or(REPLY_ERROR);
         let reply_error = self.template("reply_error", reply_error, &with_results)?;
-        Ok(Rule { when, steps, reply_error, ending })
+        Ok(Rule { when, steps, reply_error, ending, wait: Duration::from_millis(written.wait_ms) })
     }
 
     fn call(&self, written: WrittenCall, known: &[&str]) -> Result<Call, Error> {
@@ -283,7 +297,7 @@ impl Check {
         }
         let reply = self.template("recall.reply", &written.reply, &[captures.as_slice(), known].concat())?;
         let otherwise = self.template("recall.otherwise", &written.otherwise, known)?;
-        Ok(Recall { when, same: written.same, reply, otherwise })
+        Ok(Recall { over: written.over, when, same: written.same, reply, otherwise })
     }
 
     fn pattern(&self, field: &'static str, text: &str) -> Result<Regex, Error> {

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::commands::why;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{MessageFile, MessageView, NewMessage, Stage};
+use ironclaw_contract::operator::{MessageFile, MessageView, NewMessage, Recorded, Stage};
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 use std::time::Duration;
@@ -21,12 +21,17 @@ pub async fn hold(
     out: Output,
     client: &Client,
     agent: &str,
+    thread: Option<String>,
     mut files: Vec<MessageFile>,
+    speak_as: Option<String>,
     wait: Duration,
 ) -> Result<(), Error> {
     let agent = client.agent(agent).await?;
-    recall(out, client, &agent.id, &agent.name).await?;
-    out.remark(format!("talking to {}; /why explains, /quit or Ctrl-C leaves", agent.name))?;
+    recall(out, client, &agent.id, &agent.name, thread.as_deref(), speak_as.as_deref()).await?;
+    out.remark(format!(
+        "talking to {}; /why explains, Ctrl-C cancels what is being answered, and at the prompt leaves as /quit does",
+        agent.name
+    ))?;
     let mut editor = DefaultEditor::new().map_err(no_prompt)?;
     let mut last = None;
     loop {
@@ -47,7 +52,13 @@ pub async fn hold(
         }
         // The editor keeps lines in memory only, for the arrow keys.
         let _ = editor.add_history_entry(text.as_str());
-        let message = NewMessage { text, files: files.clone(), event_id: None };
+        let message = NewMessage {
+            text,
+            files: files.clone(),
+            event_id: None,
+            speak_as: speak_as.clone(),
+            thread: thread.clone(),
+        };
         let recorded = match client.send(&agent.id, &message).await {
             Ok(recorded) => recorded,
             Err(error) => {
@@ -56,15 +67,22 @@ pub async fn hold(
             }
         };
         files.clear();
-        let answered = follow(out, client, &recorded.message_id, wait).await;
+        let answered = follow(out, client, &recorded, wait).await;
         last = Some(recorded.message_id);
         carry_on(out, answered.and_then(|view| tell(out, &agent.name, &view, wait)))?;
     }
 }
 
 /// The last lines of the conversation, as the host has them.
-async fn recall(out: Output, client: &Client, id: &str, name: &str) -> Result<(), Error> {
-    for line in client.history(id, HISTORY_LINES).await? {
+async fn recall(
+    out: Output,
+    client: &Client,
+    id: &str,
+    name: &str,
+    thread: Option<&str>,
+    speak_as: Option<&str>,
+) -> Result<(), Error> {
+    for line in client.history(id, thread, speak_as, HISTORY_LINES).await? {
         let author = match line.author.as_str() {
             "person" => "you",
             "agent" => name,
@@ -76,11 +94,27 @@ async fn recall(out: Output, client: &Client, id: &str, name: &str) -> Result<()
 }
 
 /// Shows each stage on a line of its own that is erased in the end, and returns where the message stands.
-async fn follow(out: Output, client: &Client, message: &str, wait: Duration) -> Result<MessageView, Error> {
-    let deadline = Instant::now() + wait;
-    let settled = client.follow(message, deadline, |stage| out.progress(&progress(&stage))).await;
+///
+/// Ctrl-C cancels its turn, and the notice of that is waited for; a second one waits no longer.
+async fn follow(out: Output, client: &Client, recorded: &Recorded, wait: Duration) -> Result<MessageView, Error> {
+    let (message, deadline) = (&recorded.message_id, Instant::now() + wait);
+    let mut settled = std::pin::pin!(client.follow(message, deadline, |stage| out.progress(&progress(&stage))));
+    let mut is_cancelled = false;
+    let settled = loop {
+        tokio::select! {
+            settled = &mut settled => break settled?,
+            asked = tokio::signal::ctrl_c() => {
+                asked?;
+                if std::mem::replace(&mut is_cancelled, true) {
+                    break None;
+                }
+                // It may have been answered in this moment: then there is nothing to cancel, and the answer comes.
+                carry_on(out, client.cancel_turn(&recorded.session_id).await.map(drop))?;
+            }
+        }
+    };
     out.progress("")?;
-    match settled? {
+    match settled {
         Some(view) => Ok(view),
         None => client.message(message, Duration::ZERO).await,
     }

@@ -1,0 +1,121 @@
+//! What is said about the ledger from outside of it: signed heads, rotations, and what a verification came to.
+//!
+//! Plain data; nothing here signs, hashes or decides. Next: `host/src/ledger/head.rs` signs, `docs/verify-ledger.pl` checks.
+
+use serde::{Deserialize, Serialize};
+
+/// What the signed text of a head begins with, so that no other text of ours can be taken for one.
+pub const HEAD_DOMAIN: &str = "ironclaw/ledger-head/1";
+
+/// A signed statement of how far a ledger had come.
+///
+/// The signed bytes are the canonical JSON of every member but `signature`. The members stand in canonical order, so the
+/// serialized form is canonical JSON as well.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SignedHead {
+    /// [`HEAD_DOMAIN`].
+    pub domain: String,
+    /// Sequence number of the genesis of the chain that `seq` stands in.
+    pub first: u64,
+    /// Hash of the entry `seq`, 64 lower-case hex characters.
+    pub hash: String,
+    /// The Ed25519 public key, 64 lower-case hex characters.
+    pub key: String,
+    /// Which ledger: the hash of its very first entry, 64 lower-case hex characters.
+    pub ledger: String,
+    /// Sequence number of the last entry.
+    pub seq: u64,
+    /// Ed25519 (RFC 8032), 128 lower-case hex characters.
+    pub signature: String,
+    /// When it was signed, RFC 3339 in UTC, milliseconds.
+    pub time: String,
+}
+
+/// `GET /v1/audit/head`, and what `ironclaw-host audit head --json` prints.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LedgerHead {
+    /// The head as of now.
+    pub head: SignedHead,
+    /// Where heads are kept.
+    pub kept: HeadsKept,
+}
+
+/// Where heads are kept, outside of the state directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct HeadsKept {
+    /// The directory; absent when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// Sequence number of the newest head of this ledger there; absent when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+    /// Why heads are not kept there now, or nowhere; absent when all is well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+/// `POST /v1/audit/rotate`: a chain was closed and put into a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Rotated {
+    /// Absolute path of the file.
+    pub archive: String,
+    /// Sequence number of its first entry.
+    pub first: u64,
+    /// Sequence number of its last entry.
+    pub last: u64,
+    /// SHA-256 of the file, 64 lower-case hex characters.
+    pub digest: String,
+}
+
+/// What `audit verify --json` prints.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(untagged)]
+pub enum LedgerVerdict {
+    /// Everything fits.
+    Whole(LedgerWhole),
+    /// Something does not.
+    Bad(LedgerBad),
+}
+
+/// A ledger in which everything fits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LedgerWhole {
+    /// `true`.
+    pub ok: bool,
+    /// Entries in all chains.
+    pub entries: u64,
+    /// Chains: one more than there were rotations.
+    pub chains: u64,
+    /// Heads kept outside that were compared and agree.
+    pub heads: u64,
+    /// Which ledger: the hash of its very first entry.
+    pub ledger: String,
+    /// The newest public key that the ledger names; absent when it names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// What else is worth knowing, in sentences.
+    #[serde(default)]
+    pub remarks: Vec<String>,
+}
+
+/// A ledger in which something does not fit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LedgerBad {
+    /// `false`.
+    pub ok: bool,
+    /// The first sequence number that cannot be right; absent when none can be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+    /// `broken truncated rewritten forked replayed missing head`.
+    pub class: String,
+    /// Why, in words.
+    pub why: String,
+}

@@ -1,0 +1,35 @@
+//! The memory of an agent: `/v1/agents/{agent}/memory`.
+//!
+//! A note keeps its author and its labels wherever it is shown. Next: `host/src/api/memory.rs`.
+
+use serde::{Deserialize, Serialize};
+
+/// A note that an agent keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Note {
+    /// `mem_…`.
+    pub id: String,
+    /// When it was kept, RFC 3339.
+    pub at: String,
+    /// `model`, or `person per_…`.
+    pub author: String,
+    /// The person on whose behalf it was kept, `per_…`.
+    pub principal: String,
+    /// The conversation in which it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Labels of what it was made of.
+    pub labels: Vec<String>,
+    /// Its words.
+    pub text: String,
+}
+
+/// `POST /v1/agents/{agent}/memory`: a note by the caller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NewNote {
+    /// 1 to 4,096 bytes.
+    pub text: String,
+}

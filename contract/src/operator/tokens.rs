@@ -1,0 +1,62 @@
+//! Tokens on the wire: which there are, and the one moment in which the text of one is told.
+//!
+//! Never the digest of a token, and its text only in the answer that made it. Next: `operator::people`.
+
+use serde::{Deserialize, Serialize};
+
+/// `POST /v1/tokens`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct NewToken {
+    /// Name or id of the person who will speak with it.
+    pub person: String,
+    /// What it is for, up to 64 characters; empty when that is not said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// When it ends: a duration such as `30d` from now, or RFC 3339. Without it, it does not end by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+}
+
+/// A token as it is listed; never its text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Token {
+    /// `tok_…`, which names a token and is none.
+    pub id: String,
+    /// Whose it is, `per_…`.
+    pub person: String,
+    /// That person's name.
+    pub person_name: String,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// `live expired revoked`.
+    pub state: String,
+    /// RFC 3339.
+    pub created_at: String,
+    /// When it ends by itself, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+    /// When it ended, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+    /// Whether the request that asked came with this one.
+    #[serde(default)]
+    pub current: bool,
+}
+
+/// A token that was made now: the answer of `POST /v1/tokens` and `POST /v1/tokens/{id}/rotate`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct IssuedToken {
+    /// The token.
+    pub token: Token,
+    /// Its text, told this once; absent when the host put it into its own file instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The file of the home that holds it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_to: Option<String>,
+}

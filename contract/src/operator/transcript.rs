@@ -1,0 +1,86 @@
+//! A conversation as the record has it: `GET /v1/sessions/{id}/transcript`.
+//!
+//! What is said here about authors, labels and outcomes is the host's word. Next: `host/src/api/transcript.rs`.
+
+use serde::{Deserialize, Serialize};
+
+/// A page of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Transcript {
+    /// `ses_…`.
+    pub session_id: String,
+    /// Name of the agent.
+    pub agent: String,
+    /// Its items, in the order of their numbers.
+    pub items: Vec<TranscriptItem>,
+    /// Whether there are more behind the last; ask again with its number as `after_seq`.
+    pub more: bool,
+}
+
+/// One sealed item.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct TranscriptItem {
+    /// `itm_…`.
+    pub id: String,
+    /// Its even number in the session.
+    pub seq: u64,
+    /// `message output result notice summary`.
+    pub kind: String,
+    /// RFC 3339, milliseconds.
+    pub at: String,
+    /// The turn that made it, or answers it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<String>,
+    /// Who wrote which part of the text, in order; the parts cover it.
+    pub spans: Vec<TranscriptSpan>,
+    /// The labels that its seal binds.
+    pub labels: Vec<String>,
+    /// Its words.
+    pub text: String,
+    /// SHA-256 of its body, as the ledger names it.
+    pub digest: String,
+    /// For an output: the calls that the model asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<TranscriptCall>,
+    /// For a result: of which call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// For a result: of which tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// For a result: whether the tool did what was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ok: Option<bool>,
+    /// For an answer or a notice: `pending sent received unknown failed`, or `unsaid` if it was never meant for anybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<String>,
+    /// For a summary: the first and the last number of what it stands in for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub covers: Option<[u64; 2]>,
+}
+
+/// A stretch of a text by one author.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct TranscriptSpan {
+    /// E.g. `person per_…`, `file notes.md`, `model`, `tool read_file`, `host`.
+    pub author: String,
+    /// Its length in bytes of the text.
+    pub bytes: usize,
+}
+
+/// A call in an output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct TranscriptCall {
+    /// `call_…`.
+    pub call_id: String,
+    /// The tool, as the model named it.
+    pub tool: String,
+    /// Canonical JSON.
+    pub arguments: String,
+    /// `permitted refused done unknown void`.
+    pub state: String,
+}

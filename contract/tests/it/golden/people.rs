@@ -1,0 +1,75 @@
+//! One sample of every shape about people and tokens. Every value is fixed. Next: `operator`.
+
+use super::seam::id;
+use super::{Shape, shape};
+use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::{
+    Identity, IssuedToken, NewIdentity, NewPerson, NewRole, NewToken, Person, Stopping, Token,
+};
+
+const AT: &str = "2026-11-18T11:06:40.123Z";
+
+fn person_id() -> String {
+    id::<PersonId>("per", 1).to_string()
+}
+
+fn token() -> Token {
+    Token {
+        id: "tok_0123456789abcdef".to_owned(),
+        person: person_id(),
+        person_name: "Alice".to_owned(),
+        name: "laptop".to_owned(),
+        state: "live".to_owned(),
+        created_at: AT.to_owned(),
+        expires_at: Some("2026-12-18T11:06:40.123Z".to_owned()),
+        ended_at: None,
+        current: true,
+    }
+}
+
+pub(super) fn shapes() -> Vec<Shape> {
+    let plain = Identity { identity: "matrix:@alice:example.org".to_owned(), marks: vec![] };
+    let marked = Identity {
+        identity: "chat:\u{430}lice".to_owned(),
+        marks: vec!["holds U+0430, which reads as \"a\"".to_owned()],
+    };
+    let person = Person {
+        id: person_id(),
+        name: "Alice".to_owned(),
+        marks: vec![],
+        role: "owner".to_owned(),
+        created_at: AT.to_owned(),
+        identities: vec![plain.clone(), marked.clone()],
+        tokens: vec![token()],
+    };
+    let revoked = Token {
+        name: String::new(),
+        state: "revoked".to_owned(),
+        expires_at: None,
+        ended_at: Some(AT.to_owned()),
+        current: false,
+        ..token()
+    };
+    let told = IssuedToken { token: token(), text: Some(format!("ict_{}", "0".repeat(64))), saved_to: None };
+    let saved = IssuedToken {
+        text: None,
+        saved_to: Some("/home/alice/.local/state/ironclaw/owner.token".to_owned()),
+        ..told.clone()
+    };
+    let new = NewToken { person: "Alice".to_owned(), name: "laptop".to_owned(), expires: Some("30d".to_owned()) };
+    vec![
+        shape("operator.new_person", NewPerson { name: "Alice".to_owned(), role: "member".to_owned() }),
+        shape("operator.new_role", NewRole { role: "admin".to_owned() }),
+        shape("operator.new_identity", NewIdentity { identity: "matrix:@alice:example.org".to_owned() }),
+        shape("operator.person", person),
+        shape("operator.identity", plain),
+        shape("operator.identity.marked", marked),
+        shape("operator.new_token.bare", NewToken { name: String::new(), expires: None, ..new.clone() }),
+        shape("operator.new_token", new),
+        shape("operator.token", token()),
+        shape("operator.token.revoked", revoked),
+        shape("operator.issued_token", told),
+        shape("operator.issued_token.saved", saved),
+        shape("operator.stopping", Stopping { stopping: true }),
+    ]
+}

@@ -1,0 +1,115 @@
+//! What sleeping sessions cost the daemon: its memory, its wake-ups, and its system calls as `strace` counts them.
+//!
+//! Asserts no figure, and asks the kernel, never the daemon. `IRONCLAW_IDLE_SECONDS` makes each look longer or shorter. Next:
+//! `docs/performance.md`.
+#![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
+
+#[path = "../../tests/it/crowd.rs"]
+mod crowd;
+#[path = "../../tests/it/record.rs"]
+#[allow(dead_code)]
+mod record;
+#[path = "../../tests/it/stage.rs"]
+#[allow(dead_code)]
+mod stage;
+#[path = "../../tests/it/world.rs"]
+#[allow(dead_code)]
+mod world;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+use world::World;
+
+/// Agents that the sessions belong to.
+const AGENTS: usize = 10;
+/// Sleeping sessions.
+const SESSIONS: [usize; 3] = [0, 100, 1000];
+/// How long one look lasts, unless `IRONCLAW_IDLE_SECONDS` says otherwise.
+const SECONDS: u64 = 30;
+/// What a start leaves to be done is over by then.
+const SETTLE: Duration = Duration::from_secs(3);
+
+fn main() {
+    let seconds = std::env::var("IRONCLAW_IDLE_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SECONDS);
+    let look = Duration::from_secs(seconds);
+    println!(
+        "sleeping sessions | resident | threads | switches a second | system calls in {seconds} s | in one status"
+    );
+    let mut first = None;
+    for sessions in SESSIONS {
+        let who = if nix::unistd::geteuid().is_root() { stage::Who::Root } else { stage::Who::Ordinary };
+        let world = World::with(who, world::Build::Plain, None);
+        world.up();
+        (0..AGENTS).for_each(|agent| world.agent(&crowd::name(agent)));
+        world.down();
+        crowd::make_sessions(&world, AGENTS, sessions / AGENTS);
+        world.up();
+        sleep(SETTLE);
+        let host = world.pid().expect("it runs");
+        let resident = resident_kibibytes(host);
+        let before = switches(host);
+        sleep(look);
+        let (switched, threads) = (switches(host).0 - before.0, before.1);
+        let calls = system_calls(host, || sleep(look));
+        // What is counted is counted: a look in which there is something to see.
+        let control = system_calls(host, || drop(world.status()));
+        println!(
+            "{sessions:>17} | {:>4.1} MiB | {threads:>7} | {:>17.2} | {calls:>20} | {control:>13}",
+            resident as f64 / 1024.0,
+            switched as f64 / look.as_secs_f64(),
+        );
+        let first = *first.get_or_insert(resident);
+        if sessions > 0 {
+            println!("{:>17} | {:>+4.1} MiB more than without any", "", (resident as f64 - first as f64) / 1024.0);
+        }
+        world.down();
+    }
+}
+
+fn resident_kibibytes(pid: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its own process");
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the kernel says it");
+    line.trim().trim_end_matches("kB").trim().parse().expect("a number")
+}
+
+/// Context switches of all threads so far, and how many threads there are.
+fn switches(pid: i32) -> (u64, usize) {
+    let (mut switches, mut threads) = (0, 0);
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten() {
+        let text = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+        let counts = text.lines().filter_map(|line| line.split_once("ctxt_switches:"));
+        switches += counts.filter_map(|(_, count)| count.trim().parse::<u64>().ok()).sum::<u64>();
+        threads += 1;
+    }
+    (switches, threads)
+}
+
+/// What `strace -c` counts in all threads while something is done, or why there is no count.
+fn system_calls(pid: i32, meanwhile: impl FnOnce()) -> String {
+    let table = std::env::temp_dir().join(format!("ironclaw-idle-{pid}"));
+    let strace = Command::new("strace")
+        .args(["-c", "-f", "-o"])
+        .arg(&table)
+        .args(["-p", &pid.to_string()])
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut strace) = strace else { return "strace is not installed here".to_owned() };
+    let mut says = BufReader::new(strace.stderr.take().expect("it is piped"));
+    let mut line = String::new();
+    // It says so once it has hold of every thread.
+    if says.read_line(&mut line).is_err() || !line.contains("attached") {
+        let _ = strace.wait();
+        return format!("strace cannot attach: {}", line.trim());
+    }
+    meanwhile();
+    // Told to end, it lets go of the process and writes its table.
+    let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(strace.id() as i32), nix::sys::signal::Signal::SIGINT);
+    let _ = strace.wait();
+    let text = std::fs::read_to_string(&table).unwrap_or_default();
+    let _ = std::fs::remove_file(&table);
+    let total = text.lines().find(|line| line.ends_with(" total")).and_then(|line| line.split_whitespace().nth(3));
+    // Where nothing was called there is no table.
+    total.unwrap_or("0").to_owned()
+}

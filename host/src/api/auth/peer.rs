@@ -1,0 +1,181 @@
+//! The other end of a connection: what the kernel says of a process on the unix socket, and what a request to the port must show.
+//!
+//! Never trusts what a request says of where it comes from beyond refusing it: a foreign `Host` or `Origin` is a browser that was
+//! sent here. Next: `api::port`, `api::auth`.
+
+use crate::api::port::{Admission, Port};
+use crate::refusal::Refusal;
+use crate::registry::TokenId;
+use axum::extract::Request;
+use axum::extract::connect_info::Connected;
+use axum::http::header::{HOST, ORIGIN};
+use axum::serve::IncomingStream;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{getsockopt, sockopt};
+use std::os::fd::AsFd;
+use tokio::net::{UnixListener, UnixStream};
+
+/// Where a request came from.
+#[derive(Debug, Clone)]
+pub enum Peer {
+    /// A process on the unix socket; looked at when it was let in, once a connection.
+    Unix(Result<(), Refusal>),
+    /// Somebody on this machine, over the loopback port.
+    Loopback(Admission),
+}
+
+impl Connected<IncomingStream<'_, UnixListener>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
+        Self::Unix(look(stream.io()))
+    }
+}
+
+impl Connected<IncomingStream<'_, Port>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, Port>) -> Self {
+        Self::Loopback(stream.io().admission())
+    }
+}
+
+impl Peer {
+    /// A word for the ledger.
+    pub const fn via(&self) -> &'static str {
+        match self {
+            Self::Unix(_) => "unix",
+            Self::Loopback(_) => "loopback",
+        }
+    }
+
+    /// Whether processes of other users can reach it.
+    pub const fn is_open_to_others(&self) -> bool {
+        match self {
+            Self::Unix(_) => false,
+            Self::Loopback(_) => true,
+        }
+    }
+
+    /// Notes that a request of it carried this valid token.
+    pub fn admit(&self, token: &TokenId) {
+        if let Self::Loopback(admission) = self {
+            admission.admit(token);
+        }
+    }
+
+    /// Notes that a request of it carried none.
+    pub fn withdraw(&self) {
+        if let Self::Loopback(admission) = self {
+            admission.withdraw();
+        }
+    }
+
+    /// What can be said before the token is looked at.
+    ///
+    /// # Errors
+    /// Refuses a process of another user or user namespace, and a request with a foreign `Host` or `Origin`.
+    pub fn check(&self, request: &Request) -> Result<(), Refusal> {
+        match self {
+            Self::Unix(looked) => looked.clone(),
+            Self::Loopback(admission) => check_names(request, admission.port()),
+        }
+    }
+}
+
+/// A page of the web whose name was made to point here carries its own name in both headers, and cannot change them.
+fn check_names(request: &Request, port: u16) -> Result<(), Refusal> {
+    let ours = |name: &str| ["127.0.0.1", "localhost", "[::1]"].iter().any(|host| name == format!("{host}:{port}"));
+    let one = |header| {
+        let mut found = request.headers().get_all(header).iter();
+        (found.next().map(|value| value.to_str().unwrap_or("")), found.next().is_some())
+    };
+    // A request may name the host in its first line too, and then that one counts (RFC 9112, 3.2.2).
+    let in_line = request.uri().authority().is_none_or(|authority| ours(authority.as_str()));
+    if !in_line || !matches!(one(HOST), (Some(host), false) if ours(host)) {
+        let refusal = Refusal::operator("host_foreign", "the request is for another host's name");
+        return Err(refusal.hint(format!("ask http://127.0.0.1:{port}, by that name or as localhost or [::1]")));
+    }
+    match one(ORIGIN) {
+        (None, _) => Ok(()),
+        (Some(origin), false) if origin.strip_prefix("http://").is_some_and(ours) => Ok(()),
+        (Some(_), _) => {
+            let refusal = Refusal::operator("origin_foreign", "a page of another origin is not served");
+            Err(refusal.hint("this API is for programs; no web page may speak to it"))
+        }
+    }
+}
+
+fn look(stream: &UnixStream) -> Result<(), Refusal> {
+    let me = nix::unistd::geteuid().as_raw();
+    // Held while we look: as long as the process is alive, its number is nobody else's. Linux before 6.5 has none to give.
+    let held = getsockopt(stream, sockopt::PeerPidfd).ok();
+    let peer = stream.peer_cred().ok();
+    let Some(uid) = peer.map(|peer| peer.uid()).filter(|uid| *uid == me || *uid == 0) else {
+        let refusal = Refusal::operator("peer_user", "this socket serves its own user only");
+        return Err(refusal.hint("run ironctl as the user that the host runs as, or use the loopback port"));
+    };
+    // Root's processes cannot be looked at by another user's; root may do as it likes anyhow.
+    if uid != me {
+        return Ok(());
+    }
+    let same = peer.and_then(|peer| peer.pid()).is_some_and(same_user_namespace);
+    if same && held.is_none_or(|process| is_alive(&process)) {
+        return Ok(());
+    }
+    let refusal = Refusal::operator("peer_namespace", "a process in another user namespace is not served");
+    Err(refusal.hint("run ironctl on the same side of the container as the host"))
+}
+
+fn is_alive(process: &impl AsFd) -> bool {
+    let mut asked = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+    matches!(poll(&mut asked, PollTimeout::ZERO), Ok(0))
+}
+
+fn same_user_namespace(peer: i32) -> bool {
+    let namespace = |who: &str| std::fs::read_link(format!("/proc/{who}/ns/user")).ok();
+    let ours = namespace("self");
+    ours.is_some() && ours == namespace(&peer.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+
+    fn ask(uri: &str, headers: &[(&str, &str)]) -> Result<(), &'static str> {
+        let mut request = Request::builder().uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        check_names(&request.body(Body::empty()).expect("a request"), 8787).map_err(|refusal| refusal.code)
+    }
+
+    #[test]
+    fn only_loopback_names_with_the_port_and_no_foreign_origin_pass() {
+        for host in ["127.0.0.1:8787", "localhost:8787", "[::1]:8787"] {
+            assert_eq!(ask("/v1/status", &[("host", host)]), Ok(()));
+            assert_eq!(ask("/v1/status", &[("host", host), ("origin", &format!("http://{host}"))]), Ok(()));
+        }
+        for host in [
+            "evil.example:8787",
+            "127.0.0.1",
+            "127.0.0.1:80",
+            "localhost.evil.example:8787",
+            "127.0.0.1:8787.evil.example",
+            "LOCALHOST:8787",
+            "127.1:8787",
+            "0.0.0.0:8787",
+            "user@127.0.0.1:8787",
+            "",
+        ] {
+            assert_eq!(ask("/v1/status", &[("host", host)]), Err("host_foreign"), "{host}");
+        }
+        assert_eq!(ask("/v1/status", &[]), Err("host_foreign"));
+        let twice = [("host", "127.0.0.1:8787"), ("host", "127.0.0.1:8787")];
+        assert_eq!(ask("/v1/status", &twice), Err("host_foreign"));
+        let good = ("host", "127.0.0.1:8787");
+        assert_eq!(ask("http://evil.example:8787/v1/status", &[good]), Err("host_foreign"));
+        for origin in ["http://evil.example", "null", "https://127.0.0.1:8787", "http://127.0.0.1:80", "file://", ""] {
+            assert_eq!(ask("/v1/status", &[good, ("origin", origin)]), Err("origin_foreign"), "{origin}");
+        }
+        let own = ("origin", "http://127.0.0.1:8787");
+        assert_eq!(ask("/v1/status", &[good, own, ("origin", "http://evil.example")]), Err("origin_foreign"));
+    }
+}

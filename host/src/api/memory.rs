@@ -1,0 +1,91 @@
+//! The memory of an agent over the API: look, search, add, forget.
+//!
+//! A note may be made of anybody's words, so only who runs agents looks at it. Next: `memories`.
+
+use super::{Answer, Api, Body, Reply, agents, id};
+use crate::ledger;
+use crate::memories::{self, Draft, Kept};
+use crate::pipeline::Error;
+use crate::registry::Person;
+use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
+use ironclaw_contract::ids::MemoryId;
+use ironclaw_contract::operator::{NewNote, Note};
+use ironclaw_contract::seam::message::Author;
+use ironclaw_contract::seam::seal::Label;
+use serde::Deserialize;
+
+/// Notes in one answer.
+const NOTES_AT_ONCE: usize = 200;
+
+/// Query of `GET /v1/agents/{agent}/memory`.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+pub struct Look {
+    /// Words that a note has; without them, the newest.
+    #[serde(default)]
+    query: Option<String>,
+}
+
+/// `GET /v1/agents/{agent}/memory?query=WORDS`: the newest notes, or those that fit best.
+pub async fn list(State(api): State<Api>, Path(agent): Path<String>, Query(look): Query<Look>) -> Reply<Vec<Note>> {
+    let agent = agents::find(&api, agent).await?.id;
+    let notes = api.pipeline.core().state.read(move |tx| match &look.query {
+        Some(query) => memories::search(tx, agent, query, NOTES_AT_ONCE),
+        None => memories::list(tx, agent, NOTES_AT_ONCE),
+    });
+    Ok(Json(notes.await?.into_iter().map(shown).collect()))
+}
+
+/// `POST /v1/agents/{agent}/memory`: a note by the caller.
+pub async fn add(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(agent): Path<String>,
+    Body(new): Body<NewNote>,
+) -> Reply<Note> {
+    let agent = agents::find(&api, agent).await?.id;
+    let draft = Draft {
+        author: Author::Person { person: person.id },
+        principal: person.id.to_string(),
+        source: None,
+        labels: vec![Label::UserSurfaceInput],
+        text: new.text,
+    };
+    let kept = api.pipeline.core().state.write(move |tx| {
+        let kept = match memories::keep(tx, agent, draft)? {
+            Ok(Kept::New(id) | Kept::Known(id)) => id,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        Ok::<_, Error>(Ok(memories::find(tx, agent, kept)?))
+    });
+    let missing = || Answer::from(crate::refusal::Refusal::host("note_unknown", "the note is gone again"));
+    Ok(Json(shown(kept.await??.ok_or_else(missing)?)))
+}
+
+/// `DELETE /v1/agents/{agent}/memory/{id}`
+pub async fn forget(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path((agent, note)): Path<(String, String)>,
+) -> Reply<Note> {
+    let agent = agents::find(&api, agent).await?.id;
+    let id: MemoryId = id(&note, "note_unknown", "note")?;
+    let forgotten = api.pipeline.core().state.write(move |tx| {
+        let before = memories::find(tx, agent, id)?;
+        Ok::<_, Error>(memories::forget(tx, agent, id, person.id)?.map(|()| before))
+    });
+    let missing = || Answer::from(crate::refusal::Refusal::operator("note_unknown", format!("there is no note {id}")));
+    Ok(Json(shown(forgotten.await??.ok_or_else(missing)?)))
+}
+
+fn shown(note: memories::Note) -> Note {
+    Note {
+        id: note.id.to_string(),
+        at: ledger::rfc3339(note.created_at),
+        author: super::transcript::author(&note.author),
+        principal: note.principal,
+        session_id: note.session.map(|session| session.to_string()),
+        labels: note.labels.iter().map(|label| label.name().to_owned()).collect(),
+        text: note.text,
+    }
+}

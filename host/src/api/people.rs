@@ -1,0 +1,201 @@
+//! People over the API: who there is, what each may do, and by which accounts each is known.
+//!
+//! Never gives an identity to a second person while a conversation of the first stands under it. Next: `registry::people`.
+
+use super::auth::Current;
+use super::{Answer, Api, Body, Reply, tokens};
+use crate::inbox;
+use crate::ledger;
+use crate::refusal::Refusal;
+use crate::registry::people::refuse;
+use crate::registry::{self, Identity, Person, Role, TokenId, marks};
+use crate::state::{self, Tx};
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::{self, NewIdentity, NewPerson, NewRole};
+
+/// `GET /v1/people`
+pub async fn list(
+    State(api): State<Api>,
+    Extension(Current(current)): Extension<Current>,
+) -> Reply<Vec<operator::Person>> {
+    let people = api
+        .state()
+        .read(move |tx| {
+            let around = Around::look(tx)?;
+            Ok::<_, state::Error>(around.people.iter().map(|person| around.view(person, &current)).collect())
+        })
+        .await?;
+    Ok(Json(people))
+}
+
+/// `GET /v1/people/{person}`
+pub async fn show(
+    State(api): State<Api>,
+    Extension(Current(current)): Extension<Current>,
+    Path(person): Path<String>,
+) -> Reply<operator::Person> {
+    let found = api
+        .state()
+        .read(move |tx| match registry::known_person(tx, &person)? {
+            Ok(person) => Ok::<_, state::Error>(Ok(Around::look(tx)?.view(&person, &current))),
+            Err(refusal) => Ok(Err(refusal)),
+        })
+        .await?;
+    Ok(Json(found?))
+}
+
+/// `POST /v1/people`
+pub async fn add(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Extension(Current(current)): Extension<Current>,
+    Body(new): Body<NewPerson>,
+) -> Reply<operator::Person> {
+    let role: Role = new.role.parse().map_err(|why: String| Refusal::operator("role_malformed", why))?;
+    change(&api, current, move |tx| registry::add_person(tx, &new.name, role, by.id)).await
+}
+
+/// `POST /v1/people/{person}/role`
+pub async fn set_role(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Extension(Current(current)): Extension<Current>,
+    Path(person): Path<String>,
+    Body(new): Body<NewRole>,
+) -> Reply<operator::Person> {
+    let role: Role = new.role.parse().map_err(|why: String| Refusal::operator("role_malformed", why))?;
+    change(&api, current, move |tx| {
+        of_known(tx, &person, by.id, |tx, person| registry::people::set_role(tx, person, role, by.id))
+    })
+    .await
+}
+
+/// `POST /v1/people/{person}/identities`
+pub async fn link(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Extension(Current(current)): Extension<Current>,
+    Path(person): Path<String>,
+    Body(new): Body<NewIdentity>,
+) -> Reply<operator::Person> {
+    change(&api, current, move |tx| {
+        of_known(tx, &person, by.id, |tx, person| {
+            let identity: Identity = match new.identity.parse() {
+                Ok(identity) => identity,
+                Err(refusal) => return refuse(tx, "identity.refused", by.id, refusal),
+            };
+            if let Some(session) = inbox::session_of_another(tx, &identity.channel, &identity.sender, person.id)? {
+                let message = format!("under {identity} stands another person's conversation, {session}");
+                let hint =
+                    format!("whoever gets the identity would read on there: `ironctl session remove {session}` first");
+                let refusal = Refusal::operator("identity_in_use", message).hint(hint);
+                return refuse(tx, "identity.refused", by.id, refusal);
+            }
+            Ok(registry::people::link(tx, person, &identity, by.id)?.map(|()| person.clone()))
+        })
+    })
+    .await
+}
+
+/// `DELETE /v1/people/{person}/identities/{identity}`
+pub async fn unlink(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Extension(Current(current)): Extension<Current>,
+    Path((person, identity)): Path<(String, String)>,
+) -> Reply<operator::Person> {
+    change(&api, current, move |tx| {
+        of_known(tx, &person, by.id, |tx, person| {
+            let identity: Identity = match identity.parse() {
+                Ok(identity) => identity,
+                Err(refusal) => return refuse(tx, "identity.refused", by.id, refusal),
+            };
+            Ok(registry::people::unlink(tx, person, &identity, by.id)?.map(|()| person.clone()))
+        })
+    })
+    .await
+}
+
+/// Does something to a person who must exist; that there is none stands in the ledger too.
+fn of_known(
+    tx: &mut Tx<'_>,
+    person: &str,
+    by: PersonId,
+    act: impl FnOnce(&mut Tx<'_>, &Person) -> Result<Result<Person, Refusal>, state::Error>,
+) -> Result<Result<Person, Refusal>, state::Error> {
+    match registry::known_person(tx, person)? {
+        Ok(person) => act(tx, &person),
+        Err(refusal) => refuse(tx, "person.refused", by, refusal),
+    }
+}
+
+/// One change, its entry, and how the person stands after it.
+async fn change(
+    api: &Api,
+    current: TokenId,
+    act: impl FnOnce(&mut Tx<'_>) -> Result<Result<Person, Refusal>, state::Error> + Send + 'static,
+) -> Reply<operator::Person> {
+    let changed = api
+        .state()
+        .write(move |tx| match act(tx)? {
+            Ok(person) => Ok::<_, state::Error>(Ok(Around::look(tx)?.view(&person, &current))),
+            Err(refusal) => Ok(Err(refusal)),
+        })
+        .await?;
+    api.people_changed();
+    Ok::<_, Answer>(Json(changed?))
+}
+
+/// Everybody, because what looks like another's can only be said beside the others.
+struct Around {
+    people: Vec<Person>,
+    identities: Vec<(Identity, PersonId)>,
+    tokens: Vec<registry::Token>,
+}
+
+impl Around {
+    fn look(tx: &Tx<'_>) -> Result<Self, state::Error> {
+        Ok(Self { people: registry::people(tx)?, identities: registry::identities(tx)?, tokens: registry::tokens(tx)? })
+    }
+
+    fn view(&self, person: &Person, current: &TokenId) -> operator::Person {
+        let whose = |id: PersonId| {
+            let holder = self.people.iter().find(|person| person.id == id);
+            holder.map_or_else(|| id.to_string(), |holder| format!("{} ({id})", holder.name))
+        };
+        let names: Vec<(&str, String)> = self
+            .people
+            .iter()
+            .filter(|other| other.id != person.id)
+            .map(|other| (other.name.as_str(), other.id.to_string()))
+            .collect();
+        let others: Vec<(String, String)> =
+            self.identities.iter().map(|(identity, holder)| (identity.to_string(), whose(*holder))).collect();
+        let identity = |identity: &Identity| {
+            let text = identity.to_string();
+            let others = others.iter().map(|(text, whose)| (text.as_str(), whose.as_str()));
+            operator::Identity { marks: marks::of(&text, others), identity: text }
+        };
+        operator::Person {
+            id: person.id.to_string(),
+            name: person.name.clone(),
+            marks: marks::of(&person.name, names.iter().map(|(name, id)| (*name, id.as_str()))),
+            role: person.role.name().to_owned(),
+            created_at: ledger::rfc3339(person.created_at),
+            identities: self
+                .identities
+                .iter()
+                .filter(|(_, of)| *of == person.id)
+                .map(|(found, _)| identity(found))
+                .collect(),
+            tokens: self
+                .tokens
+                .iter()
+                .filter(|token| token.person.id == person.id)
+                .map(|token| tokens::view(token, current))
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What stops a turn or everything, over the API.
+//!
+//! Next: `pipeline::panic`, `pipeline::cancel`.
+
+use super::{Answer, Api, Reply, sessions};
+use crate::ledger;
+use crate::pipeline::Command;
+use crate::registry::Person;
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use ironclaw_contract::operator::{Cancelled, Panicked, Resumed, Stopped};
+
+/// `POST /v1/sessions/{id}/cancel`: ends the open turn, or the one that would be next; a member only their own.
+pub async fn cancel(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(session): Path<String>,
+) -> Reply<Cancelled> {
+    let id = sessions::known(&api, &session).await?;
+    let cancelled = api.pipeline.ask(id, |done| Command::Cancel(person, done)).await??;
+    Ok(Json(Cancelled {
+        session_id: id.to_string(),
+        turn_id: cancelled.turn.to_string(),
+        messages: cancelled.messages.iter().map(ToString::to_string).collect(),
+        running: cancelled.running,
+    }))
+}
+
+/// `POST /v1/panic`: ends every agent's processes, and lets nothing begin until [`resume`].
+pub async fn panic(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Panicked> {
+    let panicked = api.pipeline.panic(&person).await?;
+    Ok(Json(Panicked {
+        stopped: Stopped { since: ledger::rfc3339(panicked.stopped.at), by: panicked.stopped.by },
+        sessions: panicked.sessions as u64,
+        gone: panicked.gone,
+    }))
+}
+
+/// `POST /v1/resume`
+pub async fn resume(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Resumed> {
+    let resumed = api.pipeline.lift(&person).await?;
+    Ok(Json(Resumed { resumed }))
+}
+
+/// The stop that lasts, if one does.
+pub async fn stopped(api: &Api) -> Result<Option<Stopped>, Answer> {
+    let stopped = api.pipeline.stopped().await?;
+    Ok(stopped.map(|stopped| Stopped { since: ledger::rfc3339(stopped.at), by: stopped.by }))
+}

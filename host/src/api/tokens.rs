@@ -1,0 +1,248 @@
+//! Tokens over the API: made, listed, ended, replaced; and ended when their time comes.
+//!
+//! Tells the text of a token in the one answer that made it, and writes it nowhere but into the owner's own file. Next: `registry::tokens`.
+
+use super::auth::Current;
+use super::port::Places;
+use super::{Answer, Api, Body, Reply};
+use crate::home;
+use crate::ledger;
+use crate::refusal::Refusal;
+use crate::registry::people::refuse;
+use crate::registry::tokens;
+use crate::registry::{self, Fresh, Person, Role, Token, TokenId, TokenState};
+use crate::state::{self, Tx};
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::operator::{self, IssuedToken, NewToken};
+use jiff::{Span, SpanRelativeTo, Timestamp};
+use std::time::Duration;
+use subtle::ConstantTimeEq;
+use tokio::sync::broadcast::error::RecvError;
+
+/// A wait for the next end is no longer than this, so that a clock that was set forward is noticed.
+const EXPIRY_WAIT_MAX: Duration = Duration::from_secs(3600);
+
+/// `GET /v1/tokens`: the caller's; to an owner, everybody's.
+pub async fn list(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Extension(Current(current)): Extension<Current>,
+) -> Reply<Vec<operator::Token>> {
+    let found = api.state().read(|tx| registry::tokens(tx)).await?;
+    let shown = found.iter().filter(|token| may_manage(&person, token));
+    Ok(Json(shown.map(|token| view(token, &current)).collect()))
+}
+
+/// `POST /v1/tokens`
+pub async fn create(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Extension(Current(current)): Extension<Current>,
+    Body(new): Body<NewToken>,
+) -> Reply<IssuedToken> {
+    let expires_at = new.expires.as_deref().map(|text| end_of(text, api.state().now())).transpose()?;
+    let fresh = Fresh::new()?;
+    let text = fresh.text().to_owned();
+    let issued = api
+        .state()
+        .write(move |tx| match registry::known_person(tx, &new.person)? {
+            Ok(person) => tokens::issue(tx, &person, &new.name, expires_at, &fresh, by.id),
+            Err(refusal) => refuse(tx, "token.refused", by.id, refusal),
+        })
+        .await?;
+    api.people_changed();
+    Ok(Json(IssuedToken { token: view(&issued?, &current), text: Some(text), saved_to: None }))
+}
+
+/// `DELETE /v1/tokens/{id}`
+pub async fn revoke(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Extension(Current(current)): Extension<Current>,
+    Path(id): Path<String>,
+) -> Reply<operator::Token> {
+    let asking = current.clone();
+    let ended = api
+        .state()
+        .write(move |tx| match managed(tx, &id, &asking, &by)? {
+            Ok(token) => tokens::revoke(tx, &token, &asking, by.id),
+            Err(refusal) => Ok(Err(refusal)),
+        })
+        .await?
+        .map_err(Answer::noted)?;
+    api.people_changed();
+    Ok(Json(view(&ended, &current)))
+}
+
+/// `POST /v1/tokens/{id}/rotate`: `current` for the one that the request came with.
+///
+/// The text of the token in the owner's file goes into that file, which is whole at every moment: the fresh one lies beside it
+/// before the old one ends, and a start puts it in place if a crash came between.
+pub async fn rotate(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Extension(Current(current)): Extension<Current>,
+    Path(id): Path<String>,
+) -> Reply<IssuedToken> {
+    // Two at once would both write the file's next token, and one of them would put the other's in place.
+    let _alone = api.rotating.lock().await;
+    let fresh = Fresh::new()?;
+    let text = fresh.text().to_owned();
+    let (wanted, asking) = (id.clone(), current.clone());
+    let person = by.clone();
+    let old = api.state().read(move |tx| managed(tx, &wanted, &asking, &person)).await?.map_err(Answer::noted)?;
+    let home = &api.pipeline.core().home;
+    let in_file = holds(home, &old.digest);
+    if in_file {
+        home::write_private(&home.owner_token_next(), text.as_bytes())?;
+    }
+    crate::failpoint::reach("token_prepared");
+    let asking = current.clone();
+    let rotated = api
+        .state()
+        .write(move |tx| match managed(tx, &id, &asking, &by)? {
+            Ok(token) => tokens::rotate(tx, &token, &fresh, by.id),
+            Err(refusal) => Ok(Err(refusal)),
+        })
+        .await?;
+    let token = rotated.map_err(Answer::noted)?;
+    api.people_changed();
+    crate::failpoint::reach("token_rotated");
+    if in_file {
+        home.adopt_owner_token()?;
+        let saved_to = Some(home.owner_token().display().to_string());
+        return Ok(Json(IssuedToken { token: view(&token, &current), text: None, saved_to }));
+    }
+    Ok(Json(IssuedToken { token: view(&token, &current), text: Some(text), saved_to: None }))
+}
+
+/// Whether the home's own file holds the token of this digest.
+fn holds(home: &home::Home, digest: &Digest) -> bool {
+    let held = std::fs::read_to_string(home.owner_token()).unwrap_or_default();
+    bool::from(Digest::of(held.trim().as_bytes()).as_bytes().ct_eq(digest.as_bytes()))
+}
+
+fn may_manage(person: &Person, token: &Token) -> bool {
+    person.role == Role::Owner || token.person.id == person.id
+}
+
+/// The token of this id (or `current`), if the person may manage it.
+fn managed(tx: &Tx<'_>, id: &str, current: &TokenId, by: &Person) -> Result<Result<Token, Refusal>, state::Error> {
+    let wanted = if id == "current" { Some(current.clone()) } else { id.parse().ok() };
+    let found = wanted.map(|wanted| tokens::find_token(tx, &wanted)).transpose()?.flatten();
+    let shown: String = id.chars().take(64).collect();
+    match found {
+        Some(token) if may_manage(by, &token) => Ok(Ok(token)),
+        Some(_) => {
+            let refusal = Refusal::operator("token_not_yours", format!("{shown} is another person's token"));
+            Ok(Err(refusal.hint("only an owner manages the tokens of others")))
+        }
+        None => {
+            let refusal = Refusal::operator("token_unknown", format!("there is no token {shown:?}"));
+            Ok(Err(refusal.hint("`ironctl token list` shows the ids")))
+        }
+    }
+}
+
+/// When a token ends that is made at `now`: a duration from then, or RFC 3339.
+fn end_of(text: &str, now: i64) -> Result<i64, Answer> {
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Ok(at.as_millisecond());
+    }
+    let shown: String = text.chars().take(64).collect();
+    let refuse = || {
+        let message =
+            format!("{shown:?} is no time: give a duration such as 30d, or RFC 3339 such as 2027-01-31T12:00:00Z");
+        Answer::from(Refusal::operator("expiry_malformed", message))
+    };
+    let span: Span = text.parse().map_err(|_| refuse())?;
+    // A day is 24 hours here: an end is a moment and knows no time zone. Months and years have no length without one.
+    let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| refuse())?;
+    let length = i64::try_from(length.as_millis()).map_err(|_| refuse())?;
+    now.checked_add(length).filter(|at| Timestamp::from_millisecond(*at).is_ok()).ok_or_else(refuse)
+}
+
+/// A token as it is listed.
+pub fn view(token: &Token, current: &TokenId) -> operator::Token {
+    operator::Token {
+        id: token.id.to_string(),
+        person: token.person.id.to_string(),
+        person_name: token.person.name.clone(),
+        name: token.name.clone(),
+        state: token.state.name().to_owned(),
+        created_at: ledger::rfc3339(token.created_at),
+        expires_at: token.expires_at.map(ledger::rfc3339),
+        ended_at: token.ended_at.map(ledger::rfc3339),
+        current: token.id == *current,
+    }
+}
+
+/// Writes down each end when its time comes, so that it stands even if nobody uses the token again before a clock is set back.
+pub async fn expire_in_time(api: Api) {
+    loop {
+        match next_end(&api).await {
+            Ok(wait) => {
+                tokio::select! {
+                    () = tokio::time::sleep(wait) => {}
+                    () = api.expiry.notified() => {}
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "cannot tell when the next token ends");
+                return;
+            }
+        }
+    }
+}
+
+/// Takes its place at the port from each connection whose token ended; it has a moment to show another.
+pub async fn withdraw_in_time(api: Api, places: Places) {
+    let mut events = api.state().events();
+    loop {
+        match events.recv().await {
+            Ok(event) if !matches!(event.what, "token.revoked" | "token.rotated" | "token.expired") => continue,
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
+        match api.state().read(|tx| registry::tokens(tx)).await {
+            Ok(tokens) => places
+                .withdraw_unless(|id| tokens.iter().any(|token| token.id == *id && token.state == TokenState::Live)),
+            Err(error) => tracing::error!(%error, "cannot tell whose token ended"),
+        }
+    }
+}
+
+/// Ends what is due, and says how long it is to the next.
+async fn next_end(api: &Api) -> Result<Duration, state::Error> {
+    let next = api.state().read(|tx| tokens::next_expiry(tx)).await?;
+    let Some(next) = next else { return Ok(Duration::MAX) };
+    let left = next - api.state().now();
+    if left > 0 {
+        return Ok(Duration::from_millis(left.unsigned_abs()).min(EXPIRY_WAIT_MAX));
+    }
+    api.state().write(tokens::expire).await?;
+    api.tokens.forget();
+    Ok(Duration::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_a_duration_or_a_moment_and_nothing_vague() {
+        let now = 1_700_000_000_000;
+        let end = |text: &str| end_of(text, now).ok();
+        assert_eq!(end("30d"), Some(now + 30 * 86_400_000));
+        assert_eq!(end("1d12h"), Some(now + 129_600_000));
+        assert_eq!(end("2s"), Some(now + 2000));
+        assert_eq!(end("2w"), Some(now + 14 * 86_400_000));
+        assert_eq!(end("2027-01-31T12:00:00Z"), Some(1_801_396_800_000));
+        assert_eq!(end("2027-01-31T12:00:00+01:00"), Some(1_801_393_200_000));
+        for vague in ["", "soon", "30", "1mo", "1y", "2027-01-31", "2027-01-31T12:00:00", "999999999999d"] {
+            assert_eq!(end(vague), None, "{vague}");
+        }
+    }
+}

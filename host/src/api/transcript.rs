@@ -1,0 +1,184 @@
+//! A conversation as the record has it, for whoever had it and whoever runs agents.
+//!
+//! Never shows an item without its author and labels, and never shows somebody else's conversation without a line in the
+//! ledger. Next: `items`.
+
+use super::{Answer, Api, Reply, sessions};
+use crate::calls::{self, ResultBody};
+use crate::context::OutputBody;
+use crate::custody::ContentKey;
+use crate::delivery;
+use crate::inbox;
+use crate::items::{self, BodyError, Recorded};
+use crate::ledger::{self, Entry};
+use crate::pipeline::Error;
+use crate::refusal::Refusal;
+use crate::registry::{self, Person, Role};
+use crate::session::store::{self, Session};
+use crate::state::{self, Tx};
+use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
+use ironclaw_contract::operator::{Transcript, TranscriptCall, TranscriptItem, TranscriptSpan};
+use ironclaw_contract::seam::message::Author;
+use ironclaw_contract::seam::seal::ItemKind;
+use serde::Deserialize;
+
+/// Items in one answer.
+const ITEMS_AT_ONCE: usize = 200;
+
+/// Bytes of words in one answer, unless one item alone has more.
+const BYTES_AT_ONCE: u64 = 1 << 20;
+
+/// Query of `GET /v1/sessions/{id}/transcript`.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+pub struct Page {
+    /// From the item behind this number on.
+    #[serde(default)]
+    after_seq: u64,
+    /// The last so many instead.
+    last: Option<usize>,
+}
+
+/// `GET /v1/sessions/{id}/transcript?after_seq=N` or `?last=N`
+pub async fn show(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(session): Path<String>,
+    Query(page): Query<Page>,
+) -> Reply<Transcript> {
+    let id = sessions::known(&api, &session).await?;
+    let pipeline = api.pipeline.clone();
+    let by = person.id;
+    let read = move |tx: &mut Tx<'_>| {
+        let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(None) };
+        let holder = registry::person_of(tx, &session.origin.channel, &session.origin.platform_id)?;
+        let own = holder.is_some_and(|holder| holder.id == person.id);
+        if !own && !person.role.covers(Role::Admin) {
+            return Ok(None);
+        }
+        let key = session.content_key(&pipeline.core().wrapping).map_err(BodyError::from)?;
+        Ok(Some((transcript(tx, &session, &key, &page)?, !own)))
+    };
+    let unknown = || Answer::from(Refusal::operator("session_unknown", format!("you have no session {id}")));
+    let (transcript, others) = api.pipeline.core().state.read(read).await?.ok_or_else(unknown)?;
+    if others {
+        let note =
+            move |tx: &mut Tx<'_>| Entry::meta("transcript.read").session(id).with("by", by.to_string()).append(tx);
+        api.pipeline.core().state.write(note).await?;
+    }
+    Ok(Json(transcript))
+}
+
+fn transcript(tx: &Tx<'_>, session: &Session, key: &ContentKey, page: &Page) -> Result<Transcript, Error> {
+    let mut found = match page.last {
+        Some(last) => items::last(tx, session.id, last.min(ITEMS_AT_ONCE))?,
+        None => items::after(tx, session.id, page.after_seq, ITEMS_AT_ONCE + 1)?,
+    };
+    let mut more = found.len() > ITEMS_AT_ONCE;
+    found.truncate(ITEMS_AT_ONCE);
+    let mut shown = Vec::with_capacity(found.len());
+    let mut bytes = 0;
+    for item in &found {
+        bytes += item.bytes;
+        if bytes > BYTES_AT_ONCE && !shown.is_empty() && page.last.is_none() {
+            more = true;
+            break;
+        }
+        shown.push(described(tx, item, key)?);
+    }
+    let agent = registry::find_agent(tx, &session.agent.to_string())?;
+    let agent = agent.map_or_else(|| session.agent.to_string(), |agent| agent.name);
+    Ok(Transcript { session_id: session.id.to_string(), agent, items: shown, more })
+}
+
+fn described(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<TranscriptItem, Error> {
+    let tuple = &item.tuple;
+    let body = items::body(tx, item, key)?;
+    let mut shown = TranscriptItem {
+        id: tuple.item.to_string(),
+        seq: tuple.seq,
+        kind: tuple.kind.name().to_owned(),
+        at: ledger::rfc3339(tuple.issued_at),
+        turn_id: tuple.turn.map(|turn| turn.to_string()),
+        spans: Vec::new(),
+        labels: tuple.labels.iter().map(|label| label.name().to_owned()).collect(),
+        text: String::new(),
+        digest: tuple.digest.to_string(),
+        calls: Vec::new(),
+        call_id: tuple.call.map(|call| call.to_string()),
+        tool: tuple.tool.clone(),
+        ok: None,
+        receipt: None,
+        covers: None,
+    };
+    let damaged = || state::Error::Stored(format!("the body of {} has another shape than its kind", tuple.item));
+    match tuple.kind {
+        ItemKind::Message => {
+            shown.text = body;
+            let message = inbox::find(tx, tuple.item.message())?;
+            shown.turn_id = message.and_then(|message| message.turn).map(|turn| turn.to_string());
+        }
+        ItemKind::Summary => {
+            shown.text = body;
+            shown.covers = items::summary::covered(tx, tuple.item)?.map(|(from, upto, _)| [from, upto]);
+        }
+        ItemKind::Notice => {
+            shown.text = body;
+            shown.receipt = Some(receipt(tx, item)?);
+        }
+        ItemKind::Output => {
+            let output: OutputBody = serde_json::from_str(&body).map_err(|_| damaged())?;
+            if output.calls.is_empty() {
+                shown.receipt = Some(receipt(tx, item)?);
+            }
+            shown.text = output.text;
+            for call in output.calls {
+                let row = calls::find(tx, call.call_id)?;
+                shown.calls.push(TranscriptCall {
+                    call_id: call.call_id.to_string(),
+                    tool: call.tool,
+                    arguments: call.arguments,
+                    state: row.map_or("unknown", |row| row.state.name()).to_owned(),
+                });
+            }
+        }
+        ItemKind::Result => {
+            let result: ResultBody = serde_json::from_str(&body).map_err(|_| damaged())?;
+            (shown.ok, shown.text) = (Some(result.ok), result.text);
+        }
+    }
+    // A body that holds more than words is one author's as a whole.
+    let whole = matches!(tuple.kind, ItemKind::Output | ItemKind::Result);
+    let span = |span: ironclaw_contract::seam::message::Span| TranscriptSpan {
+        author: author(&span.author),
+        bytes: if whole { shown.text.len() } else { span.bytes },
+    };
+    shown.spans = item.spans().into_iter().map(span).collect();
+    Ok(shown)
+}
+
+fn receipt(tx: &Tx<'_>, item: &Recorded) -> Result<String, state::Error> {
+    let state = delivery::state_of(tx, item.tuple.item)?;
+    Ok(match state.as_deref() {
+        None => "unsaid",
+        Some("intent") => "pending",
+        Some("sending") => "sent",
+        Some("received") => "received",
+        Some("failed") => "failed",
+        Some(_) => "unknown",
+    }
+    .to_owned())
+}
+
+/// An author in words.
+pub fn author(author: &Author) -> String {
+    match author {
+        Author::Person { person } => format!("person {person}"),
+        Author::Quoted => "quoted".to_owned(),
+        Author::File { name } => format!("file {name}"),
+        Author::Model => "model".to_owned(),
+        Author::Agent { agent } => format!("agent {agent}"),
+        Author::Tool { tool } => format!("tool {tool}"),
+        Author::Host => "host".to_owned(),
+    }
+}

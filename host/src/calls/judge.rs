@@ -1,0 +1,201 @@
+//! Judges one tool call that a model wants: permitted, or refused with a reason. Pure.
+//!
+//! Never runs or records a call; a class beyond reading and writing is refused until its judgement lands. Next: `tools`.
+
+use super::Call;
+use crate::model::WantedCall;
+use crate::registry::Agent;
+use crate::tools::{self, Class, Runs};
+use ironclaw_contract::canonical::{self, Digest, Limits};
+use ironclaw_contract::ids::CallId;
+use ironclaw_contract::seam::action::Action;
+use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
+use serde_json::Value;
+
+/// What was found about a call.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    /// The call.
+    pub call: Call,
+    /// Of its arguments, with the recipe's name and the tool.
+    pub digest: Digest,
+    /// What may be done.
+    pub judgement: Judgement,
+}
+
+/// What may be done about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// It may run, where the tool runs.
+    Permitted {
+        /// Its class.
+        class: Class,
+        /// Where.
+        runs: Runs,
+    },
+    /// It will not run; the model is told why.
+    Refused {
+        /// Why, in the host's own words.
+        reason: &'static str,
+        /// What exactly, which may quote what the model wrote: for the model alone, never for the ledger or a person.
+        detail: String,
+    },
+}
+
+impl Judgement {
+    /// A refusal that its reason says all about.
+    const fn refused(reason: &'static str) -> Self {
+        Self::Refused { reason, detail: String::new() }
+    }
+}
+
+/// The digest of a call's arguments.
+pub fn digest(tool: &str, arguments: &str) -> Digest {
+    Digest::of(&canonical::to_vec(&[canonical::RECIPE, tool, arguments]))
+}
+
+/// Judges one call that a model wants. Pure. `room` says whether the turn has room for it.
+pub fn judge(agent: &Agent, wanted: &WantedCall, room: bool) -> Judged {
+    let parsed = canonical::parse(wanted.arguments.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX));
+    let (arguments, judgement) = match parsed {
+        Err(error) => {
+            let reason = "its arguments are no strict JSON";
+            ("{}".to_owned(), Judgement::Refused { reason, detail: error.to_string() })
+        }
+        Ok(value) if !value.is_object() => ("{}".to_owned(), Judgement::refused("its arguments are no JSON object")),
+        Ok(value) if !room => {
+            (canonical::to_string(&value), Judgement::refused("the turn has no room for another call"))
+        }
+        Ok(value) => (canonical::to_string(&value), judge_tool(agent, &wanted.tool)),
+    };
+    let tool: String = wanted.tool.chars().take(TOOL_NAME_MAX).collect();
+    let call = Call { call_id: CallId::new(), tool, arguments };
+    // A row has to hold an action: a call that stands for none is refused before there is a row.
+    let judgement = match judgement {
+        Judgement::Permitted { runs: Runs::Row, .. } => match action_of(&call) {
+            Ok(_) => judgement,
+            Err(detail) => Judgement::Refused { reason: "its arguments make no action", detail },
+        },
+        Judgement::Permitted { runs: Runs::Local | Runs::Host, .. } | Judgement::Refused { .. } => judgement,
+    };
+    Judged { digest: digest(&call.tool, &call.arguments), call, judgement }
+}
+
+/// Characters of a tool's name that are kept when there is no such tool.
+const TOOL_NAME_MAX: usize = 64;
+
+fn judge_tool(agent: &Agent, name: &str) -> Judgement {
+    let Some(tool) = tools::find(name) else {
+        return Judgement::refused("there is no such tool");
+    };
+    let enabled = tool.runs == Runs::Row || agent.enabled_tools.iter().any(|enabled| enabled == tool.name);
+    if !enabled {
+        return Judgement::refused("the tool is not enabled for this agent");
+    }
+    match tool.class {
+        // To ask is harmless: a question or a proposal is put to a person by whoever handles its row.
+        Class::Read | Class::Write | Class::Ask => Judgement::Permitted { class: tool.class, runs: tool.runs },
+        Class::Send | Class::Exec | Class::Trade => Judgement::Refused {
+            reason: "its class is beyond what this version judges: reading and writing what is the agent's own",
+            detail: format!("{} is of class {}", tool.name, tool.class),
+        },
+    }
+}
+
+/// The action that a recorded call stands for: the same text that its row has to hold.
+///
+/// # Errors
+/// When its arguments are no such action; the message says why.
+pub fn action_of(call: &Call) -> Result<Action, String> {
+    let mut arguments: Value = serde_json::from_str(&call.arguments).map_err(|error| error.to_string())?;
+    let object = arguments.as_object_mut().ok_or("the arguments are no object")?;
+    let name = match call.tool.as_str() {
+        "request_capability_change" => {
+            let kind = object.remove("kind").and_then(|kind| kind.as_str().map(str::to_owned));
+            kind.ok_or("kind is missing: it names what would change")?
+        }
+        other => other.to_owned(),
+    };
+    if object.contains_key("action") {
+        return Err("unknown field `action`".to_owned());
+    }
+    object.insert("action".to_owned(), name.into());
+    Action::parse(&arguments.to_string()).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Mode;
+    use ironclaw_contract::ids::AgentId;
+
+    fn agent(tools: &[&str]) -> Agent {
+        Agent {
+            id: AgentId::new(),
+            name: "a".into(),
+            model: "scripted".into(),
+            persona: String::new(),
+            enabled_tools: tools.iter().map(|&tool| tool.to_owned()).collect(),
+            mode: Mode::Enforce,
+            created_at: 0,
+        }
+    }
+
+    fn judgement(agent: &Agent, tool: &str, arguments: &str) -> Judgement {
+        judge(agent, &WantedCall { tool: tool.into(), arguments: arguments.into() }, true).judgement
+    }
+
+    #[test]
+    fn what_is_unknown_disabled_malformed_or_beyond_the_workspace_is_refused() {
+        let agent = agent(&["read_file"]);
+        for (tool, arguments, why) in [
+            ("rm", "{}", "no such tool"),
+            ("write_file", "{}", "not enabled"),
+            ("send_message", "{}", "class send"),
+            ("read_file", r#"{"path":"a","path":"b"}"#, "stands twice"),
+            ("read_file", r#"{"offset":9007199254740993}"#, "2^53"),
+            ("read_file", "[]", "no JSON object"),
+            ("read_file", "path", "no strict JSON"),
+        ] {
+            match judgement(&agent, tool, arguments) {
+                Judgement::Refused { reason, detail } => {
+                    assert!(format!("{reason} {detail}").contains(why), "{tool}: {reason} {detail}")
+                }
+                Judgement::Permitted { .. } => panic!("{tool} {arguments} must be refused"),
+            }
+        }
+        assert!(matches!(
+            judgement(&agent, "read_file", r#"{"path":"a"}"#),
+            Judgement::Permitted { runs: Runs::Local, .. }
+        ));
+    }
+
+    #[test]
+    fn another_tool_or_spelling_of_a_value_has_another_digest_and_another_order_has_the_same() {
+        let of = |tool: &str, arguments: &str| {
+            judge(&agent(&[tool]), &WantedCall { tool: tool.into(), arguments: arguments.into() }, true).digest
+        };
+        assert_eq!(of("read_file", r#"{"a":1,"b":2}"#), of("read_file", r#"{ "b": 2.0, "a": 1 }"#));
+        assert_ne!(of("read_file", r#"{"a":1}"#), of("write_file", r#"{"a":1}"#));
+        assert_ne!(of("read_file", r#"{"a":1}"#), of("read_file", r#"{"a":"1"}"#));
+    }
+
+    #[test]
+    fn a_call_that_is_no_action_says_why() {
+        let call = |tool: &str, arguments: &str| Call {
+            call_id: CallId::new(),
+            tool: tool.into(),
+            arguments: arguments.into(),
+        };
+        assert!(action_of(&call("schedule_task", r#"{"prompt":"p"}"#)).is_ok());
+        let change = r#"{"kind":"persona","payload":{},"reason":"r"}"#;
+        assert_eq!(action_of(&call("request_capability_change", change)).expect("an action").name(), "persona");
+        assert!(action_of(&call("request_capability_change", r#"{"payload":{}}"#)).is_err());
+        assert!(
+            action_of(&call("request_capability_change", r#"{"kind":"exec","payload":{}}"#))
+                .unwrap_err()
+                .contains("exec")
+        );
+        assert!(action_of(&call("schedule_task", r#"{"prompt":"p","action":"persona"}"#)).is_err());
+    }
+}

@@ -1,0 +1,127 @@
+//! Runs the calls that concern the host's own record alone, in the transaction that records them.
+//!
+//! Never waits and never reaches anything outside the transaction, so such a call has happened or was never made.
+//! Next: `memories`.
+
+use super::Call;
+use super::ResultBody;
+use crate::integrity::lookalike;
+use crate::ledger;
+use crate::memories::{self, Draft, Kept, Note};
+use crate::registry::Agent;
+use crate::state::{self, Tx};
+use crate::tools::RECALLED_MAX;
+use crate::turn::Turn;
+use ironclaw_contract::seam::message::Author;
+use ironclaw_contract::seam::seal::Label;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+/// Notes that `recall` gives when the model does not say how many.
+const RECALLED_USUALLY: usize = 5;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Remember {
+    text: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recall {
+    query: String,
+    max: Option<usize>,
+}
+
+/// What a call came to.
+pub struct Ran {
+    /// For the model.
+    pub body: ResultBody,
+    /// `External`, as for any result, and what it inherits.
+    pub labels: Vec<Label>,
+}
+
+impl Ran {
+    fn new(ok: bool, text: String) -> Self {
+        Self { body: ResultBody { ok, text }, labels: vec![Label::External] }
+    }
+}
+
+/// Runs a permitted call; `labels` are those of the output in which it stands.
+pub fn run(tx: &mut Tx<'_>, agent: &Agent, turn: &Turn, labels: &[Label], call: &Call) -> Result<Ran, state::Error> {
+    match call.tool.as_str() {
+        "remember" => match arguments::<Remember>(call) {
+            Ok(wanted) => remember(tx, agent, turn, labels, wanted),
+            Err(ran) => Ok(ran),
+        },
+        "recall" => match arguments::<Recall>(call) {
+            Ok(wanted) => recall(tx, agent, wanted),
+            Err(ran) => Ok(ran),
+        },
+        other => Err(state::Error::Stored(format!("the tool {other:?} does not run in the host"))),
+    }
+}
+
+fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, Ran> {
+    serde_json::from_str(&call.arguments).map_err(|error| {
+        Ran::new(
+            false,
+            format!("cannot read the arguments of {}: {}", call.tool, lookalike::neutralise(&error.to_string())),
+        )
+    })
+}
+
+fn remember(
+    tx: &mut Tx<'_>,
+    agent: &Agent,
+    turn: &Turn,
+    labels: &[Label],
+    wanted: Remember,
+) -> Result<Ran, state::Error> {
+    let draft = Draft {
+        author: Author::Model,
+        principal: turn.principal.clone(),
+        source: Some((turn.session, turn.id)),
+        labels: labels.to_vec(),
+        text: wanted.text,
+    };
+    Ok(match memories::keep(tx, agent.id, draft)? {
+        Ok(Kept::New(id)) => Ran::new(true, format!("kept as {id}")),
+        Ok(Kept::Known(id)) => Ran::new(true, format!("the same words are kept already, as {id}")),
+        Err(refusal) => Ran::new(false, refusal.message),
+    })
+}
+
+fn recall(tx: &Tx<'_>, agent: &Agent, wanted: Recall) -> Result<Ran, state::Error> {
+    let limit = wanted.max.unwrap_or(RECALLED_USUALLY).clamp(1, RECALLED_MAX);
+    let notes = memories::search(tx, agent.id, &wanted.query, limit)?;
+    if notes.is_empty() {
+        return Ok(Ran::new(true, "no note has any of these words".to_owned()));
+    }
+    let shown: Vec<_> = notes.iter().map(shown).collect();
+    let mut ran = Ran::new(true, ironclaw_contract::canonical::to_string(&json!({ "notes": shown })));
+    // What came from a model stays so on its way through the memory; that a person wrote it down endorses nothing here.
+    if notes.iter().any(|note| note.labels.contains(&Label::LlmDerived)) {
+        ran.labels.push(Label::LlmDerived);
+    }
+    Ok(ran)
+}
+
+fn shown(note: &Note) -> serde_json::Value {
+    let author = match note.author {
+        Author::Model => "you, an agent",
+        Author::Person { .. } => "a person",
+        Author::Quoted | Author::File { .. } | Author::Agent { .. } | Author::Tool { .. } | Author::Host => {
+            "somebody else"
+        }
+    };
+    json!({
+        "id": note.id.to_string(),
+        "kept_at": ledger::rfc3339(note.created_at),
+        "author": author,
+        "on_behalf_of": note.principal,
+        "labels": note.labels,
+        "text": lookalike::neutralise(&note.text),
+    })
+}

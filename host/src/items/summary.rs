@@ -1,0 +1,55 @@
+//! What a summary stands in for: it is named to a sandbox in the place of those items, which stay in the record.
+//!
+//! Never writes a summary and never judges one. Next: `context::summary`.
+
+use super::Recorded;
+use crate::state::{self, Tx};
+use ironclaw_contract::ids::{ItemId, SessionId};
+use rusqlite::{OptionalExtension, params};
+
+/// Notes that `summary` stands in for `covered`, whose last turn is `ordinal`.
+pub fn cover(
+    tx: &mut Tx<'_>,
+    session: SessionId,
+    summary: ItemId,
+    covered: &[(ItemId, u64)],
+    ordinal: i64,
+) -> Result<(), state::Error> {
+    let (text, session) = (summary.to_string(), session.to_string());
+    let db = tx.db();
+    let from = covered.iter().map(|(_, seq)| *seq).min().unwrap_or(0);
+    let upto = covered.iter().map(|(_, seq)| *seq).max().unwrap_or(0);
+    db.prepare_cached(
+        "INSERT INTO summaries (item, session_id, ordinal, from_seq, upto_seq, items) VALUES (?1,?2,?3,?4,?5,?6)",
+    )?
+    .execute(params![text, session, ordinal, from as i64, upto as i64, covered.len() as i64])?;
+    // A message that still waits for its turn was shown as context and is summarised as that; it stays an item of its own.
+    let mut mark = db.prepare_cached(
+        "UPDATE items SET summary_item = ?2 WHERE id = ?1 AND session_id = ?3 AND NOT EXISTS \
+         (SELECT 1 FROM messages WHERE id = ?4 AND trigger = 1 AND status IN ('queued','processing'))",
+    )?;
+    for (item, _) in covered {
+        mark.execute(params![item.to_string(), text, session, item.message().to_string()])?;
+    }
+    // A mark below which nothing has to be looked at any more, so that the next wake does not read the whole conversation.
+    let sql = "UPDATE sessions SET settled_seq = coalesce((SELECT min(seq) - 2 FROM items WHERE session_id = ?1 AND seq > settled_seq \
+               AND summary_item IS NULL), settled_seq) WHERE id = ?1";
+    db.prepare_cached(sql)?.execute([session])?;
+    Ok(())
+}
+
+/// The place of a summary among the turns: behind the last of what it stands in for.
+pub fn ordinal(tx: &Tx<'_>, summary: &Recorded) -> Result<Option<i64>, state::Error> {
+    let sql = "SELECT ordinal FROM summaries WHERE item = ?1";
+    let item = summary.tuple.item.to_string();
+    Ok(tx.db().prepare_cached(sql)?.query_row([item], |row| row.get(0)).optional()?)
+}
+
+/// The first and the last number of what a summary stands in for, and how many items that are.
+pub fn covered(tx: &Tx<'_>, summary: ItemId) -> Result<Option<(u64, u64, u64)>, state::Error> {
+    let sql = "SELECT from_seq, upto_seq, items FROM summaries WHERE item = ?1";
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64))
+    };
+    Ok(tx.db().prepare_cached(sql)?.query_row([summary.to_string()], read).optional()?)
+}

@@ -1,0 +1,219 @@
+//! Attempts to read what is the host's, and to write, link, execute or plant what should not be.
+//!
+//! Leaves nothing behind in the session's directories. Next: `probe::privileges`.
+
+use super::line::{ABSENT, Line, MISSING, Refusals, SECCOMP, Scene, allowed, bare, refused, sight};
+use crate::jail::{Facts, Mount, Spec, Wall};
+use crate::sys::{self, bare};
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open, openat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, makedev, mknod};
+use nix::sys::statvfs::{FsFlags, statvfs};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+
+/// Name of what the probe writes, where it may.
+const FILE: &str = ".ironclaw-probe";
+/// The directory can be looked at by nobody in the domain.
+const UNLISTED: Refusals = &[(Errno::EACCES, Wall::Landlock)];
+/// Two mounts, although both lie on one disk.
+const OTHER_MOUNT: Refusals = &[(Errno::EXDEV, Wall::Root)];
+/// The kernel executes nothing from such a mount, and maps nothing as code.
+const NOT_EXECUTED: Refusals = &[(Errno::EACCES, Wall::NoExecution)];
+const NOT_MAPPED: Refusals = &[(Errno::EPERM, Wall::NoExecution)];
+
+/// What lies at the same place on most machines.
+#[rustfmt::skip]
+const EVERYWHERE: &[&str] = &[
+    "/etc/passwd", "/etc/shadow", "/etc/machine-id", "/root", "/home", "/tmp", "/var", "/usr", "/bin/sh",
+    "/proc", "/proc/self/environ", "/proc/self/maps", "/proc/self/fd", "/proc/self/mem", "/proc/1/environ", "/proc/1/root",
+    "/proc/keys", "/proc/kcore", "/proc/kallsyms", "/proc/net/tcp", "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger",
+    "/sys", "/sys/fs/cgroup", "/sys/kernel/security", "/sys/class/net",
+    "/dev", "/dev/null", "/dev/mem", "/dev/kvm", "/dev/shm", "/dev/pts", "/dev/tty",
+];
+
+pub(super) fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
+    let mut lines = vec![
+        refused("list the root of the jail", UNLISTED, |_| list("/")),
+        refused("climb out over the parent directory", ABSENT, |_| File::open("../../../../../../etc/passwd")),
+        refused("make a directory outside every mount", &[(Errno::EROFS, Wall::ReadOnlyRoot)], |_| {
+            fs::create_dir("/x")
+        }),
+        refused("make a symbolic link", SECCOMP, |_| std::os::unix::fs::symlink("/etc/passwd", format!("/{FILE}"))),
+        refused("make a hard link", SECCOMP, |_| fs::hard_link("/in/inbound.db", format!("/{FILE}"))),
+        bare(bare::OPENAT2, MISSING),
+        sight("see the host name", crate::jail::HOSTNAME, Wall::UtsNamespace, |_| {
+            Ok(nix::sys::utsname::uname()?.nodename().to_string_lossy().into_owned())
+        }),
+        sight("see the working directory", "/", Wall::Root, |_| Ok(nix::unistd::getcwd()?.display().to_string())),
+        sight("see variables of the environment", "0", Wall::Environment, |_| {
+            Ok(std::env::vars_os().count().to_string())
+        }),
+        // 3 is the link, which every program has.
+        sight("find an open descriptor", "0 1 2 3", Wall::Descriptors, open_descriptors).by_itself(),
+        sight("see where the standard streams lead", "null null null", Wall::StandardStreams, |_| standard_streams()),
+    ];
+    lines.extend(EVERYWHERE.iter().map(|path| refused(format!("open {path}"), ABSENT, move |_| File::open(path))));
+    lines.extend(["environ", "mem", "root", "cwd", "ns/net"].map(|name| {
+        refused(format!("open /proc/HOST/{name}"), ABSENT, move |scene| {
+            File::open(format!("/proc/{}/{name}", scene.facts.host_pid))
+        })
+    }));
+    lines.extend(facts.host_files.iter().map(|(what, path)| {
+        let path = path.clone();
+        refused(format!("open {what}"), ABSENT, move |_| File::open(&path))
+    }));
+    lines.extend(bare::FILES.iter().map(|call| bare(*call, SECCOMP)));
+    lines.extend(mount_flags(spec));
+    lines.extend(spec.mounts.iter().flat_map(|mount| match mount.read_only {
+        true => read_only(mount),
+        false => writable(mount),
+    }));
+    lines.extend(across(spec));
+    lines
+}
+
+/// What every mount, the root included, says of itself.
+fn mount_flags(spec: &Spec) -> [Line; 3] {
+    let all = spec.mounts.len() + 1;
+    let look = |name: &str, wall, flag: FsFlags| {
+        sight(name, format!("{all} of {all} mounts"), wall, move |scene| {
+            let points = scene.spec.mounts.iter().map(|mount| mount.target.as_str());
+            let mut guarded = 0;
+            for point in std::iter::once("/").chain(points) {
+                guarded += usize::from(statvfs(point)?.flags().contains(flag));
+            }
+            Ok(format!("{guarded} of {all} mounts"))
+        })
+    };
+    [
+        look("mounts on which set-uid means nothing", Wall::NoSetUid, FsFlags::ST_NOSUID),
+        look("mounts on which devices mean nothing", Wall::NoDevices, FsFlags::ST_NODEV),
+        look("mounts on which nothing is executed", Wall::NoExecution, FsFlags::ST_NOEXEC),
+    ]
+}
+
+/// A directory that the jail can only read. The errors are the mount's alone: the domain would say EACCES.
+fn read_only(mount: &Mount) -> Vec<Line> {
+    const READ_ONLY: Refusals = &[(Errno::EROFS, Wall::ReadOnlyMounts)];
+    let at = mount.target.clone();
+    let tried = |name: String, act: fn(&str) -> io::Result<()>| {
+        let at = at.clone();
+        refused(name, READ_ONLY, move |_| act(&at))
+    };
+    let mut lines = vec![
+        tried(format!("write a file into {at}"), |at| File::create(format!("{at}/{FILE}")).map(drop)),
+        tried(format!("make a directory in {at}"), |at| fs::create_dir(format!("{at}/{FILE}"))),
+        climb(mount),
+    ];
+    if at == ironclaw_contract::seam::link::path::IN {
+        lines.push(allowed(format!("read the directory {at}"), move |_| list(&at)));
+    }
+    lines
+}
+
+/// A directory that the jail can write.
+fn writable(mount: &Mount) -> Vec<Line> {
+    let at = mount.target.clone();
+    let file = format!("{at}/{FILE}");
+    let with = |name: String, refusals, act: fn(&str) -> io::Result<()>| {
+        let file = file.clone();
+        refused(name, refusals, move |_| act(&file))
+    };
+    let target = file.clone();
+    vec![
+        allowed(format!("write, read and delete a file in {at}"), move |_| round_trip(&target)),
+        with(format!("make a device in {at}"), SECCOMP, |file| {
+            Ok(mknod(file, SFlag::S_IFCHR, Mode::S_IRUSR, makedev(1, 3))?)
+        }),
+        with(format!("make a set-uid file in {at}"), SECCOMP, |file| {
+            let made = OpenOptions::new().write(true).create_new(true).mode(0o4755).open(file).map(drop);
+            let _ = fs::remove_file(file);
+            made
+        }),
+        with(format!("turn a file in {at} into a set-uid file"), SECCOMP, |file| {
+            with_file(file, |_| fs::set_permissions(file, PermissionsExt::from_mode(0o4755)))
+        }),
+        with(format!("execute a file in {at} by its descriptor"), NOT_EXECUTED, |file| {
+            with_file(file, |_| {
+                fs::set_permissions(file, PermissionsExt::from_mode(0o755))?;
+                Err(sys::execute(&OwnedFd::from(File::open(file)?), &[c"probe".into()]))
+            })
+        }),
+        with(format!("map a file in {at} as code"), NOT_MAPPED, |file| with_file(file, bare::map_executable)),
+        climb(mount),
+    ]
+}
+
+/// Out of a mount with a descriptor that only stands for a path, and `..`.
+fn climb(mount: &Mount) -> Line {
+    let at = mount.target.clone();
+    refused(format!("climb out of {at} by a descriptor"), ABSENT, move |_| {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let directory = open(at.as_str(), flags, Mode::empty())?;
+        Ok(openat(&directory, "../../../../etc/passwd", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?)
+    })
+}
+
+/// From one writable mount to another, or to one that can only be read.
+fn across(spec: &Spec) -> Vec<Line> {
+    let Some(from) = spec.mounts.iter().rfind(|mount| !mount.read_only) else { return Vec::new() };
+    let others = spec.mounts.iter().filter(|mount| mount.target != from.target);
+    others
+        .map(|to| {
+            let (from, to) = (format!("{}/{FILE}", from.target), format!("{}/{FILE}", to.target));
+            let directory = to.trim_end_matches(FILE).trim_end_matches('/').to_owned();
+            refused(format!("move a file to {directory}"), OTHER_MOUNT, move |_| {
+                with_file(&from, |_| fs::rename(&from, &to))
+            })
+        })
+        .collect()
+}
+
+fn list(path: &str) -> io::Result<()> {
+    fs::read_dir(path)?.try_for_each(|entry| entry.map(drop))
+}
+
+fn round_trip(file: &str) -> io::Result<()> {
+    fs::write(file, b"probe")?;
+    let read = fs::read(file)?;
+    fs::remove_file(file)?;
+    if read == b"probe" { Ok(()) } else { Err(Errno::EIO.into()) }
+}
+
+/// Does something with a new file of a few bytes, and removes it.
+fn with_file(file: &str, act: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<()> {
+    fs::write(file, b"#!/in/x\n")?;
+    let done = File::open(file).and_then(|open| act(open.as_fd()));
+    let removed = fs::remove_file(file);
+    done.and(removed)
+}
+
+fn open_descriptors(scene: &Scene<'_>) -> io::Result<String> {
+    let most = i32::try_from(scene.spec.limits.open_files).unwrap_or(i32::MAX);
+    let open: Vec<String> = bare::open_descriptors(most).iter().map(ToString::to_string).collect();
+    Ok(open.join(" "))
+}
+
+/// Whether each of them is the null device.
+fn standard_streams() -> io::Result<String> {
+    let null = |found: FileStat| found.st_mode & libc::S_IFMT == libc::S_IFCHR && found.st_rdev == makedev(1, 3);
+    let name = |found: FileStat| if null(found) { "null" } else { "elsewhere" };
+    let (input, output) = (fstat(io::stdin())?, fstat(io::stdout())?);
+    Ok(format!("{} {} {}", name(input), name(output), name(fstat(io::stderr())?)))
+}
+
+/// Fills a file up to what a jail may write, and one byte more.
+pub(super) fn overfill(file: &str, limit: u64) -> io::Result<()> {
+    let grow = || {
+        let made = File::create(file)?;
+        made.set_len(limit)?;
+        let mut end = OpenOptions::new().append(true).open(file)?;
+        end.write_all(b"x")
+    };
+    let grown = grow();
+    fs::remove_file(file)?;
+    grown
+}

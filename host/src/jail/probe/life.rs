@@ -1,0 +1,175 @@
+//! The life of the probe inside: it makes its attempts one by one, reports, and leaves a daemon behind.
+//!
+//! Each attempt is made by a child, so that what it changes ends with it; a child that does not come back is waited for with a
+//! bound. Next: `line`.
+
+use super::line::{By, Line, Scene, Tried};
+use super::{GO_ON, lines};
+use crate::jail::{Probe, Spec};
+use crate::sys::{self, OneThread, Side};
+use ironclaw_contract::operator::Attempt;
+use ironclaw_contract::seam;
+use ironclaw_contract::seam::link::{BELL, Hello};
+use ironclaw_contract::seam::socket::{read_frame, write_frame};
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{Pid, pipe2};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+/// How long one attempt may take; a system call takes microseconds, and the slowest attempt forks as often as a jail allows.
+const ATTEMPT_MS_MAX: u16 = 10_000;
+/// So often a fork is tried when there is no room for one more process, because one that ended is not reaped yet.
+const FORKS_MAX: u32 = 200;
+/// How long the daemon waits to be found alive.
+const DAEMON_MS_MAX: u16 = 20_000;
+/// The code of a probe that was given a second key.
+const TWO_KEYS: i32 = 3;
+/// The code of a probe that could not do its work.
+const FAILED: i32 = 1;
+
+/// The probe, in the jail: its exit code.
+pub(crate) fn run(link: OwnedFd, probe: &Probe, spec: &Spec, thread: &OneThread) -> i32 {
+    let link = UnixStream::from(link);
+    match probe {
+        Probe::Attempts(facts) | Probe::Control(facts) => attempts(link, &Scene { spec, facts, thread }),
+        Probe::Neighbour => i32::from((&link).read(&mut [0]).is_err()),
+        Probe::KeyAgain { after_bell } => ask_again(link, *after_bell).unwrap_or(FAILED),
+    }
+}
+
+fn attempts(mut link: UnixStream, scene: &Scene<'_>) -> i32 {
+    let made: Vec<Attempt> =
+        lines(scene.spec, scene.facts).iter().map(|line| line.judge(&tried(line, scene))).collect();
+    let reported = serde_json::to_vec(&made).map_err(io::Error::from).and_then(|bytes| {
+        let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+        link.write_all(&length.to_be_bytes())?;
+        link.write_all(&bytes)
+    });
+    let mut word = [0];
+    match reported.and_then(|()| link.read(&mut word)) {
+        Ok(1) if word == [GO_ON] => leave_a_daemon(&link, scene.thread),
+        // The host needs no more of this one.
+        Ok(_) => 0,
+        Err(_) => FAILED,
+    }
+}
+
+fn tried(line: &Line, scene: &Scene<'_>) -> Tried {
+    match line.by {
+        By::Itself => (line.act)(scene).into(),
+        By::Child => by_child(line, scene).unwrap_or_else(|error| Tried::Lost(format!("could not be tried: {error}"))),
+    }
+}
+
+fn by_child(line: &Line, scene: &Scene<'_>) -> io::Result<Tried> {
+    let (hear, tell) = pipe2(OFlag::O_CLOEXEC)?;
+    let child = match fork(scene.thread)? {
+        Side::Parent(pid) => Pid::from_raw(pid),
+        Side::Child => {
+            drop(hear);
+            let outcome = catch_unwind(AssertUnwindSafe(|| (line.act)(scene)));
+            let outcome = outcome.map_or_else(|_| Tried::Lost("panicked".to_owned()), Tried::from);
+            let told = File::from(tell).write_all(&encode(&outcome));
+            sys::exit(i32::from(told.is_err()))
+        }
+    };
+    drop(tell);
+    let mut said = Vec::new();
+    let mut hear = File::from(hear);
+    let in_time = loop {
+        let mut ready = [PollFd::new(hear.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut ready, PollTimeout::from(ATTEMPT_MS_MAX)) {
+            Ok(0) => break false,
+            Ok(_) => {}
+            Err(Errno::EINTR) => continue,
+            Err(errno) => return Err(errno.into()),
+        }
+        let mut bytes = [0; 4096];
+        match hear.read(&mut bytes)? {
+            0 => break true,
+            length => said.extend_from_slice(&bytes[..length]),
+        }
+    };
+    if !in_time {
+        // It may have ended this moment, and then there is nothing to kill.
+        let _ = kill(child, Signal::SIGKILL);
+    }
+    let ended = waitpid(child, None)?;
+    Ok(match (decode(&said), in_time, ended) {
+        (Some(tried), ..) => tried,
+        (None, false, _) => Tried::Lost(format!("no end within {ATTEMPT_MS_MAX} ms")),
+        (None, true, WaitStatus::Signaled(_, signal, _)) => Tried::Lost(format!("ended by {signal}")),
+        // What was executed in its place said nothing.
+        (None, true, _) => Tried::Lost("went away without a word".to_owned()),
+    })
+}
+
+fn fork(thread: &OneThread) -> io::Result<Side> {
+    for _ in 1..FORKS_MAX {
+        match thread.fork() {
+            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => std::thread::sleep(Duration::from_millis(5)),
+            other => return other,
+        }
+    }
+    thread.fork()
+}
+
+fn encode(tried: &Tried) -> Vec<u8> {
+    match tried {
+        Tried::Saw(what) => [b"s", what.as_bytes()].concat(),
+        Tried::Lost(how) => [b"l", how.as_bytes()].concat(),
+        Tried::Refused(errno) => format!("r{}", *errno as i32).into_bytes(),
+    }
+}
+
+fn decode(said: &[u8]) -> Option<Tried> {
+    let (kind, rest) = said.split_first()?;
+    let text = String::from_utf8_lossy(rest).into_owned();
+    match kind {
+        b's' => Some(Tried::Saw(text)),
+        b'l' => Some(Tried::Lost(text)),
+        b'r' => text.parse().ok().map(|errno| Tried::Refused(Errno::from_raw(errno))),
+        _ => None,
+    }
+}
+
+/// Forks twice, so that nobody waits for the second child, which holds the link until the host lets go of it.
+fn leave_a_daemon(link: &UnixStream, thread: &OneThread) -> i32 {
+    match fork(thread) {
+        Ok(Side::Parent(pid)) => i32::from(waitpid(Pid::from_raw(pid), None).is_err()),
+        Ok(Side::Child) => {
+            if let Ok(Side::Child) = fork(thread) {
+                let mut gone = [PollFd::new(link.as_fd(), PollFlags::empty())];
+                let _ = poll(&mut gone, PollTimeout::from(DAEMON_MS_MAX));
+            }
+            sys::exit(0)
+        }
+        Err(_) => FAILED,
+    }
+}
+
+/// A sandbox's handshake, and then a second hello.
+fn ask_again(mut link: UnixStream, after_bell: bool) -> io::Result<i32> {
+    let hello = Hello { fingerprint: seam::fingerprint(), version: "probe".to_owned() };
+    write_frame(&mut link, &hello)?;
+    if read_frame(&mut link)?.is_none() {
+        return Ok(FAILED);
+    }
+    if after_bell {
+        link.write_all(&[BELL])?;
+    }
+    write_frame(&mut link, &hello)?;
+    // The host hangs up, which may reset the link; whatever it says instead would be a second key.
+    Ok(match read_frame(&mut link) {
+        Ok(None) | Err(_) => 0,
+        Ok(Some(_)) => TWO_KEYS,
+    })
+}

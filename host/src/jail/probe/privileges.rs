@@ -1,0 +1,65 @@
+//! Attempts to be somebody else or to have more rights, to mount, to make namespaces, and to use the dark corners of the kernel.
+//!
+//! Nothing that is tried here changes the machine where it is allowed. Next: `probe::limits`.
+
+use super::line::{Line, MISSING, SECCOMP, bare, refused, sight};
+use crate::jail::{INNER_ID, Identity, Spec, Wall};
+use crate::sys::bare;
+use nix::errno::Errno;
+use nix::sys::prctl;
+use nix::unistd::{getgroups, getresgid, getresuid};
+
+/// Its own identity and rights, as it sees them.
+pub(super) fn own(spec: &Spec) -> Vec<Line> {
+    let ids = format!("{INNER_ID} {INNER_ID} {INNER_ID}");
+    let mut lines = vec![
+        sight("see its own uid", ids.clone(), Wall::UserNamespace, |_| {
+            let ids = getresuid()?;
+            Ok(format!("{} {} {}", ids.real, ids.effective, ids.saved))
+        }),
+        sight("see its own gid", ids, Wall::UserNamespace, |_| {
+            let ids = getresgid()?;
+            Ok(format!("{} {} {}", ids.real, ids.effective, ids.saved))
+        }),
+        sight("see its own capabilities", "none", Wall::Capabilities, |_| {
+            let words = bare::capabilities()?;
+            Ok(if words == [0; 6] { "none".to_owned() } else { format!("{words:x?}") })
+        }),
+        sight("see capabilities that could be had", "0", Wall::Capabilities, |_| {
+            Ok(bare::bounding_capabilities().to_string())
+        }),
+        sight("see no_new_privs", "true", Wall::NoNewPrivileges, |_| Ok(prctl::get_no_new_privs()?.to_string())),
+        sight("see its own seccomp mode", "2", Wall::Seccomp, |_| Ok(bare::seccomp_mode()?.to_string())),
+        // A child of the probe would not have it.
+        sight("see the signal of its parent's death", "SIGKILL", Wall::ParentDeath, |_| {
+            Ok(prctl::get_pdeathsig()?.map_or_else(|| "none".to_owned(), |signal| signal.to_string()))
+        })
+        .by_itself(),
+        refused(bare::CLEAR_NO_NEW_PRIVILEGES.name, &[(Errno::EINVAL, Wall::NoNewPrivileges)], |_| {
+            bare::CLEAR_NO_NEW_PRIVILEGES.make()
+        }),
+    ];
+    // An ordinary user cannot leave their groups, and the host's files know that user anyway.
+    if matches!(spec.identity, Identity::Mapped { .. }) {
+        lines.push(sight("see groups of the host", "none", Wall::OwnGroups, |_| {
+            let groups: Vec<String> = getgroups()?.iter().map(ToString::to_string).collect();
+            Ok(if groups.is_empty() { "none".to_owned() } else { groups.join(" ") })
+        }));
+    }
+    lines.extend(bare::PRIVILEGES.iter().map(|call| bare(*call, SECCOMP)));
+    lines
+}
+
+pub(super) fn mounts() -> Vec<Line> {
+    bare::MOUNTS.iter().map(|call| bare(*call, SECCOMP)).collect()
+}
+
+pub(super) fn namespaces() -> Vec<Line> {
+    let mut lines: Vec<Line> = bare::NAMESPACES.iter().map(|call| bare(*call, SECCOMP)).collect();
+    lines.push(bare(bare::CLONE3, MISSING));
+    lines
+}
+
+pub(super) fn kernel() -> Vec<Line> {
+    bare::KERNEL.iter().chain(bare::KEYS).map(|call| bare(*call, SECCOMP)).collect()
+}

@@ -1,0 +1,114 @@
+//! Attempts to talk to anybody: every family of sockets, and everything that is worth reaching.
+//!
+//! Sends nothing: a connection that stands is the breach. Next: `probe::processes`.
+
+use super::line::{Line, Refusals, SECCOMP, Scene, allowed, refused};
+use crate::jail::Wall;
+use crate::sys::bare;
+use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, UnixAddr, connect, socketpair};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsFd, AsRawFd};
+
+/// One more than the last family that a kernel knows; those it does not know are refused like the others.
+const FAMILIES: i32 = 64;
+/// Types of sockets: stream, datagram, raw, reliable datagram, sequenced packets, DCCP, packet.
+const TYPES: [i32; 7] = [1, 2, 3, 4, 5, 6, 10];
+/// Refused as a socket; by the domain; or because nothing leads there.
+const UNREACHABLE: Refusals =
+    &[(Errno::EPERM, Wall::Seccomp), (Errno::EACCES, Wall::Landlock), (Errno::ENETUNREACH, Wall::NetworkNamespace)];
+
+pub(super) fn lines() -> Vec<Line> {
+    let open = |name: &'static str, family, kind, protocol| {
+        refused(name, SECCOMP, move |_| bare::socket(family, kind, protocol).map(drop))
+    };
+    vec![
+        open("open a TCP socket", libc::AF_INET, libc::SOCK_STREAM, 0),
+        open("open a TCP socket (IPv6)", libc::AF_INET6, libc::SOCK_STREAM, 0),
+        open("open a UDP socket", libc::AF_INET, libc::SOCK_DGRAM, 0),
+        open("open a UDP socket (IPv6)", libc::AF_INET6, libc::SOCK_DGRAM, 0),
+        open("open a raw socket", libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP),
+        open("open a ping socket", libc::AF_INET, libc::SOCK_DGRAM, libc::IPPROTO_ICMP),
+        open("open an MPTCP socket", libc::AF_INET, libc::SOCK_STREAM, 262),
+        open("open a netlink socket", libc::AF_NETLINK, libc::SOCK_RAW, 0),
+        open("open a packet socket", libc::AF_PACKET, libc::SOCK_RAW, 0),
+        open("open a socket to the machine's hypervisor", libc::AF_VSOCK, libc::SOCK_STREAM, 0),
+        open("open a bluetooth socket", libc::AF_BLUETOOTH, libc::SOCK_RAW, 1),
+        open("open a socket to the kernel's ciphers", libc::AF_ALG, libc::SOCK_SEQPACKET, 0),
+        open("open an XDP socket", libc::AF_XDP, libc::SOCK_RAW, 0),
+        open("open a CAN socket", libc::AF_CAN, libc::SOCK_RAW, 1),
+        open("open a TIPC socket", libc::AF_TIPC, libc::SOCK_STREAM, 0),
+        open("open a unix datagram socket", libc::AF_UNIX, libc::SOCK_DGRAM, 0),
+        open("open a unix packet socket", libc::AF_UNIX, libc::SOCK_SEQPACKET, 0),
+        refused("open a socket of any other family or type", SECCOMP, |_| every_family()),
+        refused("make a pair of internet sockets", SECCOMP, |_| {
+            Ok(socketpair(AddressFamily::Inet, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?)
+        }),
+        allowed("make a pair of unix sockets", |_| {
+            socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?;
+            Ok(())
+        }),
+        allowed("open a unix stream socket", |_| bare::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0).map(drop)),
+        refused("listen on a unix socket", SECCOMP, |_| {
+            bare::listen(bare::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)?.as_fd())
+        }),
+        refused("give a unix socket a name", SECCOMP, |_| {
+            let socket = bare::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)?;
+            Ok(nix::sys::socket::bind(socket.as_raw_fd(), &UnixAddr::new_abstract(b"ironclaw-probe")?)?)
+        }),
+        refused("reach a listener of the host on 127.0.0.1", UNREACHABLE, |scene| {
+            connect_v4(Ipv4Addr::LOCALHOST, scene.facts.tcp_port)
+        }),
+        refused("reach a listener of the host on ::1", UNREACHABLE, |scene| {
+            connect_v6(Ipv6Addr::LOCALHOST, scene.facts.tcp6_port)
+        }),
+        // One domain and two namespaces stand behind each other; this error is the network namespace's alone.
+        refused(
+            "reach an abstract socket of the host",
+            &[(Errno::ECONNREFUSED, Wall::NetworkNamespace)],
+            connect_abstract,
+        ),
+        refused("reach the socket of the host's API", &[(Errno::ENOENT, Wall::Root)], |scene| {
+            let socket = bare::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)?;
+            Ok(connect(socket.as_raw_fd(), &UnixAddr::new(&scene.facts.host_socket)?)?)
+        }),
+        refused("reach the metadata address 169.254.169.254", UNREACHABLE, |_| {
+            connect_v4(Ipv4Addr::new(169, 254, 169, 254), 80)
+        }),
+        refused("reach the metadata address fd00:ec2::254", UNREACHABLE, |_| {
+            connect_v6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 80)
+        }),
+        refused("ask a name server", UNREACHABLE, |_| {
+            let socket = bare::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
+            Ok(connect(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::new(9, 9, 9, 9), 53)))?)
+        }),
+    ]
+}
+
+/// Tries each family with each type but the one pair that is allowed; the first answer that is not the usual one is told.
+fn every_family() -> io::Result<()> {
+    let all = (0..FAMILIES).flat_map(|family| TYPES.map(|kind| (family, kind)));
+    for (family, kind) in all.filter(|pair| *pair != (libc::AF_UNIX, libc::SOCK_STREAM)) {
+        match bare::socket(family, kind, 0) {
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
+            other => return other.map(drop),
+        }
+    }
+    Err(Errno::EPERM.into())
+}
+
+fn connect_v4(address: Ipv4Addr, port: u16) -> io::Result<()> {
+    let socket = bare::socket(libc::AF_INET, libc::SOCK_STREAM, 0)?;
+    Ok(connect(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(address, port)))?)
+}
+
+fn connect_v6(address: Ipv6Addr, port: u16) -> io::Result<()> {
+    let socket = bare::socket(libc::AF_INET6, libc::SOCK_STREAM, 0)?;
+    Ok(connect(socket.as_raw_fd(), &SockaddrIn6::from(SocketAddrV6::new(address, port, 0, 0)))?)
+}
+
+fn connect_abstract(scene: &Scene<'_>) -> io::Result<()> {
+    let socket = bare::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)?;
+    Ok(connect(socket.as_raw_fd(), &UnixAddr::new_abstract(scene.facts.abstract_name.as_bytes())?)?)
+}

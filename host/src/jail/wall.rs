@@ -1,0 +1,160 @@
+//! Every wall of a jail by name, and which of them a launch raises.
+//!
+//! Outside of a test build nothing but the throw-away jail of a negative control, which has no mount, is ever launched with
+//! one of them missing. Next: `native`, which raises them, and `probe`, of whose lines at least one must notice each.
+
+use super::{Probe, Role};
+
+macro_rules! walls {
+    ($($(#[$doc:meta])* $wall:ident = $name:literal,)*) => {
+        /// A wall of a jail.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Wall {
+            $($(#[$doc])* $wall,)*
+        }
+
+        impl Wall {
+            /// Every wall there is.
+            pub const ALL: &'static [Self] = &[$(Self::$wall,)*];
+
+            /// Its name, as the `wall` of an attempt says it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$wall => $name,)*
+                }
+            }
+        }
+    };
+}
+
+walls! {
+    /// The filters of system calls.
+    Seccomp = "seccomp",
+    /// The Landlock domain.
+    Landlock = "landlock",
+    /// A user namespace of its own. For an ordinary user the kernel makes no other namespace without it.
+    UserNamespace = "user namespace",
+    /// A mount namespace that was pivoted into a root of its own.
+    Root = "mount namespace",
+    /// A pid namespace of its own.
+    PidNamespace = "pid namespace",
+    /// A network namespace of its own.
+    NetworkNamespace = "network namespace",
+    /// An IPC namespace of its own.
+    IpcNamespace = "ipc namespace",
+    /// A host name of its own.
+    UtsNamespace = "uts namespace",
+    /// A cgroup namespace of its own.
+    CgroupNamespace = "cgroup namespace",
+    /// The root directory cannot be written.
+    ReadOnlyRoot = "read-only root",
+    /// The root directory has room for its mount points only.
+    RootSize = "size of the root",
+    /// What the spec calls read-only is mounted so.
+    ReadOnlyMounts = "read-only mount",
+    /// Set-uid means nothing on any mount.
+    NoSetUid = "nosuid mount",
+    /// Devices mean nothing on any mount.
+    NoDevices = "nodev mount",
+    /// Nothing on any mount can be executed.
+    NoExecution = "noexec mount",
+    /// Every capability set is empty.
+    Capabilities = "no capabilities",
+    /// Executing gains nothing.
+    NoNewPrivileges = "no_new_privs",
+    /// No core is written.
+    CoreLimit = "limit of core dumps",
+    /// Addresses of each process.
+    AddressLimit = "limit of addresses",
+    /// Descriptors of each process.
+    OpenFilesLimit = "limit of open files",
+    /// Processes and threads of the jail.
+    ProcessLimit = "limit of processes",
+    /// Size of each file.
+    FileSizeLimit = "limit of file size",
+    /// The program dies with process 1, and process 1 with the launcher.
+    ParentDeath = "parent-death signal",
+    /// Nothing that host or launcher has open is inherited.
+    Descriptors = "closed descriptors",
+    /// Standard output and error lead nowhere.
+    StandardStreams = "closed standard streams",
+    /// No variable of the host's environment is inherited.
+    Environment = "empty environment",
+    /// Started by root: a host uid that is not root's.
+    OwnUid = "host uid of its own",
+    /// Started by root: root's groups are left.
+    OwnGroups = "root's groups left",
+    /// The filter of process 1.
+    InitSeccomp = "seccomp of process 1",
+    /// Process 1 has given up its capabilities.
+    InitCapabilities = "no capabilities of process 1",
+}
+
+impl Wall {
+    /// The wall of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|wall| wall.name() == name)
+    }
+}
+
+/// The wall that is missing in the jail of a negative control.
+pub const CONTROL: Wall = Wall::Seccomp;
+
+/// The walls that one launch raises: all of them, or all but one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Walls {
+    missing: [Option<Wall>; 2],
+}
+
+impl Walls {
+    /// The walls around this role; `lowered` is what a test build was told to leave out, and nothing in any other build.
+    pub(crate) fn around(role: &Role, lowered: Option<Wall>) -> Self {
+        let control = match role {
+            Role::Probe(Probe::Control(_)) => Some(CONTROL),
+            Role::Probe(Probe::Attempts(_) | Probe::Neighbour | Probe::KeyAgain { .. })
+            | Role::Sandbox { .. }
+            | Role::Reader
+            | Role::Noop { .. } => None,
+        };
+        Self { missing: [control, lowered] }
+    }
+
+    /// Whether this one is raised.
+    pub(crate) fn stand(&self, wall: Wall) -> bool {
+        !self.missing.contains(&Some(wall))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jail::Facts;
+
+    #[test]
+    fn only_the_jail_of_the_negative_control_lacks_a_wall() {
+        let program = || "/bin/true".into();
+        let roles = [
+            Role::Sandbox { program: program(), args: Vec::new() },
+            Role::Reader,
+            Role::Noop { program: program() },
+            Role::Probe(Probe::Attempts(Facts::default())),
+            Role::Probe(Probe::Neighbour),
+            Role::Probe(Probe::KeyAgain { after_bell: true }),
+        ];
+        for role in roles {
+            let walls = Walls::around(&role, None);
+            assert!(Wall::ALL.iter().all(|wall| walls.stand(*wall)), "{role:?}");
+        }
+        let control = Walls::around(&Role::Probe(Probe::Control(Facts::default())), None);
+        let missing: Vec<_> = Wall::ALL.iter().filter(|wall| !control.stand(**wall)).collect();
+        assert_eq!(missing, [&CONTROL]);
+    }
+
+    #[test]
+    fn every_wall_is_found_by_its_name_and_no_two_share_one() {
+        for wall in Wall::ALL {
+            assert_eq!(Wall::named(wall.name()), Some(*wall));
+        }
+        assert_eq!(Wall::named("no wall"), None);
+    }
+}

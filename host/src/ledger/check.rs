@@ -1,0 +1,423 @@
+//! Checks a ledger from end to end: each chain by itself, the ties between them, and the heads that were kept outside.
+//!
+//! Reads only and needs no secret; hashes bytes as they are stored. Next: `docs/verify-ledger.pl`, which does the same without us.
+
+use super::line::{self, Line, Parts};
+use super::{Genesis, KEY_MADE, head};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ledger_entry::{Broken, Kind, Verifier};
+use ironclaw_contract::operator::{LedgerBad, SignedHead};
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead};
+
+/// Bytes of a line that may be an entry: its data, twice, and what stands around them.
+const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// In which way a ledger is not whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// An entry does not follow from the one before it.
+    Broken,
+    /// Its end is missing.
+    Truncated,
+    /// Other entries stand where a head was signed.
+    Rewritten,
+    /// Two histories were signed.
+    Forked,
+    /// A chain stands where a later one has to.
+    Replayed,
+    /// A whole chain is missing.
+    Missing,
+    /// A head is not what it says it is.
+    Head,
+}
+
+impl Class {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Broken => "broken",
+            Self::Truncated => "truncated",
+            Self::Rewritten => "rewritten",
+            Self::Forked => "forked",
+            Self::Replayed => "replayed",
+            Self::Missing => "missing",
+            Self::Head => "head",
+        }
+    }
+}
+
+/// Why a ledger is not whole, and where that first shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bad {
+    /// The first sequence number that cannot be right; `None` when none can be known.
+    pub seq: Option<u64>,
+    /// In which way.
+    pub class: Class,
+    /// Why, in words.
+    pub why: String,
+}
+
+impl Bad {
+    /// At this number.
+    pub fn at(seq: u64, class: Class, why: impl Into<String>) -> Self {
+        Self { seq: Some(seq), class, why: why.into() }
+    }
+
+    /// As scripts get it.
+    pub fn view(&self) -> LedgerBad {
+        LedgerBad { ok: false, seq: self.seq, class: self.class.name().to_owned(), why: self.why.clone() }
+    }
+}
+
+impl std::error::Error for Bad {}
+
+impl std::fmt::Display for Bad {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.seq {
+            Some(seq) => write!(f, "bad seq {seq}: {} ({})", self.why, self.class.name()),
+            None => write!(f, "bad: {} ({})", self.why, self.class.name()),
+        }
+    }
+}
+
+impl From<Broken> for Bad {
+    fn from(broken: Broken) -> Self {
+        Self::at(broken.seq, Class::Broken, broken.why)
+    }
+}
+
+/// Why a check came to no verdict, or to a bad one.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It is not whole.
+    #[error(transparent)]
+    Bad(#[from] Bad),
+    /// It cannot be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl From<Broken> for Error {
+    fn from(broken: Broken) -> Self {
+        Self::Bad(broken.into())
+    }
+}
+
+/// Walks one chain.
+pub struct Walk<'a> {
+    verifier: Verifier,
+    first: u64,
+    genesis: Genesis,
+    genesis_hash: String,
+    keys: Vec<String>,
+    started: bool,
+    wanted: std::iter::Peekable<std::collections::btree_set::Range<'a, u64>>,
+    found: Vec<(u64, String)>,
+}
+
+/// One chain that is whole in itself.
+#[derive(Debug)]
+pub struct Chain {
+    /// Number of its genesis.
+    pub first: u64,
+    /// Number of its last entry.
+    pub last: u64,
+    /// Hash of its last entry.
+    pub hash: String,
+    genesis: Genesis,
+    genesis_hash: String,
+    keys: Vec<String>,
+    started: bool,
+    found: Vec<(u64, String)>,
+    /// Of its lines, with its closing head; `None` for a chain that is not in a file.
+    digest: Option<Digest>,
+    head: Option<SignedHead>,
+}
+
+impl<'a> Walk<'a> {
+    /// Of a chain whose genesis has to stand at `first`; notes the hashes of the `wanted` entries.
+    pub fn from(first: u64, wanted: &'a BTreeSet<u64>) -> Self {
+        Self {
+            verifier: Verifier::starting_at(first),
+            first,
+            genesis: Genesis::default(),
+            genesis_hash: String::new(),
+            keys: Vec::new(),
+            started: false,
+            wanted: wanted.range(first..).peekable(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Takes the next entry.
+    pub fn entry(&mut self, parts: Parts<'_>) -> Result<(), Broken> {
+        let Parts { seq, kind, canonical, hash } = parts;
+        self.verifier.accept(seq, kind, canonical, hash)?;
+        if seq == self.first {
+            self.genesis = Genesis::read(canonical);
+            self.genesis_hash = hash.to_owned();
+            self.keys.extend(self.genesis.key.clone());
+        } else if kind == Kind::Meta.name() && canonical.contains(KEY_MADE) {
+            let made = Genesis::read(canonical);
+            self.keys.extend(made.key.filter(|_| made.what == KEY_MADE));
+        }
+        self.started |= kind == Kind::Boot.name();
+        if self.wanted.peek() == Some(&&seq) {
+            self.wanted.next();
+            self.found.push((seq, hash.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The number that the next entry must have.
+    pub const fn next_seq(&self) -> u64 {
+        self.verifier.next_seq()
+    }
+
+    /// What it came to, with the head behind it and the digest of its lines, if it has them.
+    pub fn end(self, head: Option<SignedHead>, digest: Option<Digest>) -> Result<Chain, Broken> {
+        if self.verifier.entries() == 0 {
+            return Err(Broken { seq: self.first, why: "there is no entry, not even a genesis".to_owned() });
+        }
+        Ok(Chain {
+            first: self.first,
+            last: self.verifier.next_seq() - 1,
+            hash: self.verifier.head().to_owned(),
+            genesis: self.genesis,
+            genesis_hash: self.genesis_hash,
+            keys: self.keys,
+            started: self.started,
+            found: self.found,
+            digest,
+            head,
+        })
+    }
+}
+
+/// Everything that was joined so far.
+#[derive(Debug, Default)]
+pub struct Whole {
+    /// Chains.
+    pub chains: u64,
+    /// The number that the next entry would have; as many entries as there are.
+    pub next: u64,
+    /// Hash of the very first entry.
+    pub ledger: String,
+    /// Public keys that the ledger names, oldest first.
+    pub keys: Vec<String>,
+    /// Whether a host ever ran: before that there is no head.
+    started: bool,
+    last: Option<(String, Option<Digest>)>,
+    found: BTreeMap<u64, String>,
+}
+
+impl Whole {
+    /// Takes the next chain, which must continue from the last one.
+    pub fn join(&mut self, chain: Chain) -> Result<(), Bad> {
+        let first = chain.first;
+        if first < self.next {
+            let why =
+                format!("expected sequence number {}, found the chain that begins at {first} once more", self.next);
+            return Err(Bad::at(self.next, Class::Replayed, why));
+        }
+        if first > self.next {
+            let why = format!("entries {} to {} are missing", self.next, first - 1);
+            return Err(Bad::at(self.next, Class::Missing, why));
+        }
+        let broken = |why: &str| Err(Bad::at(first, Class::Broken, why));
+        match (&self.last, &chain.genesis.continues_from) {
+            (None, None) => self.ledger.clone_from(&chain.genesis_hash),
+            (None, Some(_)) => return broken("the first chain says that it continues from another"),
+            (Some(_), None) => return broken("the chain does not say which one it continues from"),
+            (Some((hash, digest)), Some(tie)) => {
+                if tie.seq + 1 != first || tie.hash != *hash {
+                    return broken("the chain continues from another entry than the last one before it");
+                }
+                if digest.is_none_or(|digest| digest.to_string() != tie.archive) {
+                    return broken("the lines of the chain before it are not those that it continues from");
+                }
+                if chain.genesis.ledger.as_ref() != Some(&self.ledger) {
+                    return broken("the chain belongs to another ledger");
+                }
+            }
+        }
+        for key in &chain.keys {
+            if !self.keys.contains(key) {
+                self.keys.push(key.clone());
+            }
+        }
+        if let Some(head) = &chain.head {
+            let end = chain.last;
+            if !head::is_authentic(head) || !self.keys.contains(&head.key) {
+                return Err(Bad::at(end, Class::Rewritten, "the head behind it was not signed by this ledger's key"));
+            }
+            if head.ledger != self.ledger {
+                return Err(Bad::at(0, Class::Rewritten, "the head behind it was signed over another first entry"));
+            }
+            if head.seq > end {
+                let why = format!("the head behind it was signed at {}, and the entries end at {end}", head.seq);
+                return Err(Bad::at(end + 1, Class::Truncated, why));
+            }
+            if head.seq != end || head.hash != chain.hash || head.first != first {
+                return Err(Bad::at(end, Class::Rewritten, "the head behind it was signed over another entry"));
+            }
+        }
+        self.chains += 1;
+        self.started |= chain.started;
+        self.next = chain.last + 1;
+        self.last = Some((chain.hash, chain.digest));
+        self.found.extend(chain.found);
+        Ok(())
+    }
+
+    /// Compares with heads that were kept outside; returns how many are of this ledger, and a remark on the others.
+    pub fn compare(&self, kept: &[head::Kept]) -> Result<(u64, Option<String>), Bad> {
+        let no_head = |why: String| Bad { seq: None, class: Class::Head, why };
+        let mut agreed: Option<u64> = None;
+        let (mut differing, mut beyond): (Option<&SignedHead>, Option<&SignedHead>) = (None, None);
+        let (mut own, mut foreign) = (0, 0);
+        for head::Kept { name, head } in kept {
+            let Some(head) = head else { return Err(no_head(format!("{name} is no head"))) };
+            if !head::is_authentic(head) {
+                return Err(no_head(format!("the signature of {name} is not that of its key")));
+            }
+            let our_key = self.keys.contains(&head.key);
+            if head.ledger != self.ledger {
+                if our_key {
+                    let why = format!("{name} was signed with this ledger's key over another first entry");
+                    return Err(Bad::at(0, Class::Rewritten, why));
+                }
+                foreign += 1;
+                continue;
+            }
+            if !our_key {
+                return Err(no_head(format!("{name} was signed with a key that this ledger does not name")));
+            }
+            own += 1;
+            // The newest that agrees, and the oldest that does not: what is right up to where.
+            match self.found.get(&head.seq) {
+                Some(hash) if *hash == head.hash => agreed = agreed.max(Some(head.seq)),
+                Some(_) => oldest(&mut differing, head),
+                None => oldest(&mut beyond, head),
+            }
+        }
+        if let Some(head) = differing {
+            let seq = head.seq;
+            if let Some(agreed) = agreed.filter(|agreed| *agreed >= seq) {
+                let why = format!("the head signed at {seq} is of another history than the one signed at {agreed}");
+                return Err(Bad::at(seq, Class::Forked, why));
+            }
+            let since =
+                agreed.map_or_else(String::new, |agreed| format!(", and nothing is known of those after {agreed}"));
+            return Err(Bad::at(seq, Class::Rewritten, format!("another entry was signed here{since}")));
+        }
+        if let Some(head) = beyond {
+            let why =
+                format!("a head was signed at {}, and the entries end at {}", head.seq, self.next.saturating_sub(1));
+            return Err(Bad::at(self.next, Class::Truncated, why));
+        }
+        if own == 0 && foreign > 0 && self.started {
+            let why = format!(
+                "none of the {foreign} heads is of this ledger: it is another one, or was rewritten from its first entry"
+            );
+            return Err(Bad::at(0, Class::Rewritten, why));
+        }
+        let remark = (foreign > 0).then(|| format!("{foreign} heads of other ledgers were left out"));
+        Ok((own, remark))
+    }
+}
+
+fn oldest<'a>(slot: &mut Option<&'a SignedHead>, head: &'a SignedHead) {
+    if slot.is_none_or(|other| head.seq < other.seq) {
+        *slot = Some(head);
+    }
+}
+
+/// The positions at which hashes have to be noted, so that `kept` can be compared.
+pub fn wanted(kept: &[head::Kept]) -> BTreeSet<u64> {
+    kept.iter().filter_map(|kept| kept.head.as_ref()).map(|head| head.seq).collect()
+}
+
+/// What an archive or one chain of an export holds, read until its closing head; `None` at the end of the input.
+///
+/// # Errors
+/// A line that is none, an entry that does not follow, an end before the head.
+pub fn chain(input: &mut impl BufRead, expected: u64, wanted: &BTreeSet<u64>) -> Result<Option<Chain>, Error> {
+    let mut lines = Lines { walk: Walk::from(expected, wanted), sha: Sha256::new(), any: false };
+    let mut torn = Vec::new();
+    loop {
+        // Most lines lie in the buffer as a whole, and are taken from there; one that does not is put together.
+        let buffer = match input.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            buffer => buffer?,
+        };
+        let (head, used) = match memchr::memchr(b'\n', buffer).filter(|end| *end < LINE_BYTES_MAX) {
+            Some(end) => (lines.take(&buffer[..=end])?, end + 1),
+            None => {
+                torn.clear();
+                let read = io::Read::take(&mut *input, LINE_BYTES_MAX as u64).read_until(b'\n', &mut torn)?;
+                if read == 0 && !lines.any {
+                    return Ok(None);
+                }
+                (lines.take(&torn)?, 0)
+            }
+        };
+        input.consume(used);
+        if let Some(head) = head {
+            let Lines { walk, sha, .. } = lines;
+            return Ok(Some(walk.end(Some(*head), Some(Digest::from_bytes(sha.finalize().into())))?));
+        }
+    }
+}
+
+/// The lines of one chain.
+struct Lines<'a> {
+    walk: Walk<'a>,
+    sha: Sha256,
+    any: bool,
+}
+
+impl Lines<'_> {
+    /// Takes the next line, with its line break; gives the head that closes the chain, if it is that.
+    fn take(&mut self, line: &[u8]) -> Result<Option<Box<SignedHead>>, Error> {
+        let seq = self.walk.next_seq();
+        if line.is_empty() {
+            return Err(Bad::at(seq, Class::Truncated, "the chain ends without a signed head").into());
+        }
+        let Some((b'\n', text)) = line.split_last() else {
+            return Err(Bad::at(seq, Class::Truncated, "the last line is torn").into());
+        };
+        self.sha.update(line);
+        match std::str::from_utf8(text).ok().and_then(line::parse) {
+            Some(Line::Entry(parts)) => {
+                let expected = self.walk.first;
+                if !self.any && parts.seq < expected && parts.kind == Kind::Genesis.name() {
+                    let why = format!(
+                        "expected sequence number {expected}, found the chain that begins at {} once more",
+                        parts.seq
+                    );
+                    return Err(Bad::at(expected, Class::Replayed, why).into());
+                }
+                self.walk.entry(parts)?;
+                self.any = true;
+                Ok(None)
+            }
+            Some(Line::Head(head)) => Ok(Some(head)),
+            None => Err(Bad::at(seq, Class::Broken, "the line is not an entry as it is exported").into()),
+        }
+    }
+}
+
+/// Checks an export: chain after chain, each closed by a signed head.
+pub fn export(mut input: impl BufRead, wanted: &BTreeSet<u64>) -> Result<Whole, Error> {
+    let mut whole = Whole::default();
+    while let Some(chain) = chain(&mut input, whole.next, wanted)? {
+        whole.join(chain)?;
+    }
+    if whole.chains == 0 {
+        return Err(Bad::at(0, Class::Missing, "there is no entry, not even a genesis").into());
+    }
+    Ok(whole)
+}

@@ -1,0 +1,396 @@
+//! What the ledger does by itself: heads are signed and kept outside, and a chain that is long or old is rotated.
+//!
+//! Never stops the host: a directory that does not answer is a warning, an entry, and another try. Next: `ledger::archive`.
+
+use super::archive::{self, Why};
+use super::head::{self, Kept, Position, Signer};
+use super::sink::{Sink, nowhere};
+use super::{Config, Entry, Genesis};
+use crate::custody::WrappingKey;
+use crate::failpoint;
+use crate::home::Home;
+use crate::state::{self, State, Tx};
+use ironclaw_contract::operator::{LedgerHead, Rotated, SignedHead};
+use rusqlite::OptionalExtension;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{Notify, broadcast::error::RecvError};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// How long after a failure the next try comes; twice as long after each further one.
+const RETRY_MIN: Duration = Duration::from_secs(30);
+
+/// The longest wait between two tries, and between two looks at the age of the chain: the clock may be set, and a machine
+/// may sleep.
+const LOOK_MAX: Duration = Duration::from_secs(3600);
+
+const DAY_MS: i64 = 86_400_000;
+
+/// Keeps the ledger of a running host.
+#[derive(Clone)]
+pub struct Keeper {
+    shared: Arc<Shared>,
+    task: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+struct Shared {
+    state: State,
+    home: Home,
+    config: Config,
+    signer: Arc<Signer>,
+    sink: Sink,
+    stop: Notify,
+    /// One at a time: the task's, and those that are asked for.
+    rotating: tokio::sync::Mutex<()>,
+    trouble: Mutex<Trouble>,
+}
+
+#[derive(Default)]
+struct Trouble {
+    /// Why the newest head is not outside.
+    heads: Option<String>,
+    /// Why the chain was not rotated.
+    rotation: Option<String>,
+    /// Why nothing is known of the chain, so that no head is signed.
+    reading: Option<String>,
+    /// What heads outside know that this ledger does not.
+    behind: Option<String>,
+}
+
+impl Keeper {
+    /// Begins to keep a ledger; a home of an earlier version gets its signing key now.
+    pub async fn start(
+        state: &State,
+        home: &Home,
+        config: &Config,
+        sink: Sink,
+        wrapping: WrappingKey,
+    ) -> Result<Self, head::Error> {
+        let signer = state.write(move |tx| Signer::ensure(tx, &wrapping)).await?;
+        let shared = Arc::new(Shared {
+            state: state.clone(),
+            home: home.clone(),
+            config: config.clone(),
+            signer: Arc::new(signer),
+            sink,
+            stop: Notify::new(),
+            rotating: tokio::sync::Mutex::default(),
+            trouble: Mutex::default(),
+        });
+        let task = tokio::spawn(Arc::clone(&shared).keep());
+        Ok(Self { shared, task: Arc::new(Mutex::new(Some(task))) })
+    }
+
+    /// Signs where the ledger stands now, and says where heads are kept.
+    pub async fn head(&self) -> Result<LedgerHead, state::Error> {
+        let head = self.shared.sign().await?;
+        let mut kept = self.shared.sink.look(&head.ledger);
+        let trouble = self.shared.trouble.lock().expect("no holder panics");
+        kept.trouble = trouble.heads.clone().or(kept.trouble);
+        Ok(LedgerHead { head, kept })
+    }
+
+    /// Rotates now.
+    pub async fn rotate(&self, why: Why) -> Result<Rotated, archive::Error> {
+        self.shared.rotate(why).await
+    }
+
+    /// What an operator should know, in sentences; empty when all is well.
+    pub fn warnings(&self) -> Vec<String> {
+        let trouble = self.shared.trouble.lock().expect("no holder panics");
+        let nowhere = match &self.shared.sink {
+            Sink::Nowhere(why) => Some(nowhere(why)),
+            Sink::Named(_) | Sink::Usual(_) => None,
+        };
+        let trouble = [&trouble.heads, &trouble.rotation, &trouble.reading, &trouble.behind].map(Clone::clone);
+        std::iter::once(nowhere).chain(trouble).flatten().collect()
+    }
+
+    /// Ends, with a last head. Whatever is written to the ledger afterwards is in no head.
+    pub async fn stop(&self) {
+        self.shared.stop.notify_one();
+        let task = self.task.lock().expect("no holder panics").take();
+        if let Some(task) = task {
+            // It ends by itself; if it panicked, the last head is tried all the same.
+            let _ = task.await;
+        }
+        if self.shared.sink.directory().is_some() {
+            self.shared.keep_head().await;
+        }
+    }
+}
+
+impl Shared {
+    /// Works until it is told to stop.
+    async fn keep(self: Arc<Self>) {
+        let mut events = self.state.events();
+        if let Err(error) = self.look_back().await {
+            tracing::error!(%error, "the heads outside were not compared with the ledger");
+        }
+        let mut kept = None;
+        let mut known: Option<Known> = None;
+        let (mut head_again, mut rotate_again) = (Again::default(), Again::default());
+        loop {
+            if known.is_none() {
+                known = match self.state.read(|tx| Known::read(tx)).await {
+                    Ok(read) => {
+                        self.trouble.lock().expect("no holder panics").reading = None;
+                        Some(read)
+                    }
+                    Err(state::Error::Closed) => return,
+                    Err(error) => {
+                        tracing::error!(%error, "the ledger was not read");
+                        let sentence = format!("the ledger was not read, so no head is signed: {error}");
+                        self.trouble.lock().expect("no holder panics").reading = Some(sentence);
+                        tokio::select! {
+                            () = self.stop.notified() => return,
+                            () = tokio::time::sleep(RETRY_MIN) => {}
+                        }
+                        None
+                    }
+                };
+            }
+            let Some(now) = &known else { continue };
+            if kept.is_none() {
+                kept = Some(
+                    self.sink
+                        .directory()
+                        .and_then(|path| head::newest(path, &now.ledger))
+                        .map_or(0, |seq| (seq + 1).min(now.next)),
+                );
+            }
+            let far = now.next.saturating_sub(kept.unwrap_or(0));
+            // The first one at once: without any, a directory that others share says nothing of this ledger.
+            let due = far >= self.config.head_every_entries
+                || kept == Some(0)
+                || self.trouble.lock().expect("no holder panics").heads.is_some();
+            if self.sink.directory().is_some() && due && head_again.is_due() {
+                match self.keep_head().await {
+                    Some(seq) => {
+                        kept = Some(seq + 1);
+                        head_again.settled();
+                    }
+                    None => head_again.later(),
+                }
+                known = None;
+                continue;
+            }
+            if let Some(why) = now.rotation(&self.config).filter(|_| rotate_again.is_due()) {
+                match self.rotate(why).await {
+                    Ok(_) => rotate_again.settled(),
+                    Err(error) => {
+                        tracing::error!(%error, "the ledger was not rotated");
+                        let sentence = format!("the ledger was not rotated: {error}");
+                        self.trouble.lock().expect("no holder panics").rotation = Some(sentence);
+                        rotate_again.later();
+                    }
+                }
+                known = None;
+                kept = None;
+                continue;
+            }
+            tokio::select! {
+                () = self.stop.notified() => return,
+                event = events.recv() => match event {
+                    Ok(entry) => match &mut known {
+                        // A chain that somebody else began.
+                        Some(now) if entry.what != "ledger.rotated" => now.next = now.next.max(entry.seq + 1),
+                        _ => known = None,
+                    },
+                    Err(RecvError::Lagged(_)) => known = None,
+                    Err(RecvError::Closed) => return,
+                },
+                () = tokio::time::sleep_until(now.until(&self.config, &head_again, &rotate_again)) => known = None,
+            }
+        }
+    }
+
+    /// At a start: whether heads outside know more than this ledger, as they do when a home was put back to what it was.
+    async fn look_back(&self) -> Result<(), state::Error> {
+        let Some(directory) = self.sink.directory().map(Path::to_owned) else { return Ok(()) };
+        // A directory that does not answer is told when the next head is due.
+        let read = tokio::task::spawn_blocking(move || head::all(&directory)).await;
+        let kept = match read {
+            Ok(Ok(kept)) => kept,
+            // One that is not there yet is made with the first head.
+            Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the heads outside were not read");
+                let sentence = format!("the heads outside were not read: {error}");
+                self.trouble.lock().expect("no holder panics").behind = Some(sentence);
+                return Ok(());
+            }
+            Err(_) => return Ok(()),
+        };
+        let compare = move |tx: &mut Tx<'_>| {
+            let position = Position::read(tx.db())?;
+            let mut keys = tx.db().prepare_cached("SELECT public FROM ledger_keys")?;
+            let keys: Vec<String> = keys.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+            // Anybody may sign anything with a key of their own.
+            let kept: Vec<Kept> = kept.into_iter().filter(|kept| kept.is_signed_by(&keys)).collect();
+            let mut find = tx.db().prepare_cached("SELECT hash FROM ledger WHERE seq = ?1")?;
+            let hash_at = |seq: u64| Ok::<_, state::Error>(find.query_row([seq as i64], |row| row.get(0)).optional()?);
+            head::contradiction(&kept, &position.ledger, (position.first, position.seq), hash_at)
+        };
+        let Some(from) = self.state.read(compare).await? else { return Ok(()) };
+        let sentence = format!(
+            "heads that were kept outside know another history from entry {from} on: this home was put back to an earlier state, \
+             or its ledger was rewritten; `ironctl audit verify` says more"
+        );
+        tracing::warn!("{sentence}");
+        self.trouble.lock().expect("no holder panics").behind = Some(sentence);
+        let note = Entry::retract("ledger.behind_heads").with("from", from);
+        self.state.write(move |tx| note.append(tx)).await?;
+        Ok(())
+    }
+
+    async fn sign(&self) -> Result<SignedHead, state::Error> {
+        let signer = Arc::clone(&self.signer);
+        self.state.read(move |tx| Ok(signer.sign(Position::read(tx.db())?, tx.now()))).await
+    }
+
+    /// Signs a head and keeps it outside; gives its number, or `None` after a failure, which is noted.
+    async fn keep_head(&self) -> Option<u64> {
+        let head = match self.sign().await {
+            Ok(head) => head,
+            Err(error) => {
+                tracing::error!(%error, "no head was signed");
+                return None;
+            }
+        };
+        let seq = head.seq;
+        self.put_outside(head).await.then_some(seq)
+    }
+
+    /// Keeps a head outside, off the runtime's threads: the directory may be another machine's.
+    async fn put_outside(&self, head: SignedHead) -> bool {
+        let (sink, home, seq) = (self.sink.clone(), self.home.clone(), head.seq);
+        let put = move || sink.ready(&home).and_then(|directory| head::keep(directory, &head));
+        let done = tokio::task::spawn_blocking(put).await.unwrap_or_else(|error| Err(io::Error::other(error)));
+        let directory = self.sink.directory().unwrap_or(Path::new("")).display().to_string();
+        let failed = done.err().map(|error| {
+            tracing::warn!(%directory, %error, seq, "a head of the ledger was not kept outside");
+            (
+                error.kind(),
+                format!("the head of the ledger was not kept in {directory}: {error}; it will be tried again"),
+            )
+        });
+        let (kind, sentence) = failed.unzip();
+        let before = std::mem::replace(&mut self.trouble.lock().expect("no holder panics").heads, sentence);
+        // The first failure and the first success after it stand in the ledger, not each try.
+        let note = match (kind, before) {
+            (Some(kind), None) => Entry::retract("ledger.head_not_kept").reason(&kind.to_string()),
+            (None, Some(_)) => Entry::meta("ledger.head_kept_again").with("kept", seq),
+            (Some(_), Some(_)) | (None, None) => return kind.is_none(),
+        };
+        if let Err(error) = self.state.write(move |tx| note.append(tx)).await {
+            tracing::error!(%error, "the failure of a head was not noted");
+        }
+        kind.is_none()
+    }
+
+    async fn rotate(&self, why: Why) -> Result<Rotated, archive::Error> {
+        let _one = self.rotating.lock().await;
+        let (home, signer) = (self.home.clone(), Arc::clone(&self.signer));
+        let rotate = self.state.write_alone(move |tx| archive::rotate(tx, &home, &signer, &why));
+        let (rotated, head) = rotate.await?;
+        failpoint::reach("chain_rotated");
+        self.trouble.lock().expect("no holder panics").rotation = None;
+        tracing::info!(archive = %rotated.archive, "the ledger was rotated");
+        if self.sink.directory().is_some() {
+            self.put_outside(head).await;
+        }
+        Ok(rotated)
+    }
+}
+
+/// What is known of the live chain.
+struct Known {
+    ledger: String,
+    first: u64,
+    begun_at: i64,
+    next: u64,
+    now: i64,
+}
+
+impl Known {
+    fn read(tx: &Tx<'_>) -> Result<Self, state::Error> {
+        let position = Position::read(tx.db())?;
+        let sql = "SELECT data FROM ledger ORDER BY seq LIMIT 1";
+        let genesis: String = tx.db().query_row(sql, [], |row| row.get(0))?;
+        Ok(Self {
+            ledger: position.ledger,
+            first: position.first,
+            begun_at: Genesis::read(&genesis).at,
+            next: position.seq + 1,
+            now: tx.now(),
+        })
+    }
+
+    /// Whether the chain is long or old enough. One that holds nothing but its genesis is neither.
+    fn rotation(&self, config: &Config) -> Option<Why> {
+        let entries = self.next - self.first;
+        if entries < 2 {
+            return None;
+        }
+        if entries >= config.rotate_entries {
+            return Some(Why::Entries);
+        }
+        (self.left(config) <= 0).then_some(Why::Days)
+    }
+
+    /// Milliseconds until the chain is too old.
+    fn left(&self, config: &Config) -> i64 {
+        self.begun_at + config.rotate_days as i64 * DAY_MS - self.now
+    }
+
+    /// When to look again though nothing happens.
+    fn until(&self, config: &Config, head: &Again, rotation: &Again) -> Instant {
+        let age = Duration::from_millis(self.left(config).clamp(1_000, LOOK_MAX.as_millis() as i64) as u64);
+        let look = Instant::now() + age;
+        [head.at, rotation.at].into_iter().flatten().filter(|at| *at > Instant::now()).fold(look, Instant::min)
+    }
+}
+
+/// When something that failed is tried again.
+#[derive(Default)]
+struct Again {
+    at: Option<Instant>,
+    wait: Duration,
+}
+
+impl Again {
+    fn is_due(&self) -> bool {
+        self.at.is_none_or(|at| at <= Instant::now())
+    }
+
+    fn settled(&mut self) {
+        *self = Self::default();
+    }
+
+    fn later(&mut self) {
+        self.wait = (self.wait * 2).clamp(RETRY_MIN, LOOK_MAX);
+        self.at = Some(Instant::now() + self.wait);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(entries: u64, age_days: i64) -> Known {
+        Known { ledger: String::new(), first: 20, begun_at: 0, next: 20 + entries, now: age_days * DAY_MS }
+    }
+
+    #[test]
+    fn a_chain_is_rotated_when_it_is_long_or_old_and_never_when_it_is_empty() {
+        let config = Config::default();
+        assert_eq!(known(9_999, 29).rotation(&config), None);
+        assert_eq!(known(10_000, 0).rotation(&config), Some(Why::Entries));
+        assert_eq!(known(2, 30).rotation(&config), Some(Why::Days));
+        assert_eq!(known(1, 31).rotation(&config), None);
+    }
+}

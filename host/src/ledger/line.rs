@@ -1,0 +1,213 @@
+//! The text of an entry as it is exported and archived: one line of JSON in one fixed layout.
+//!
+//! Never re-writes what it reads: `data` is the canonical bytes themselves, and a line in any other layout is refused. Next: `ledger::check`.
+
+use ironclaw_contract::operator::SignedHead;
+use std::fmt::Write as _;
+
+/// A line of an export.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line<'a> {
+    /// An entry.
+    Entry(Parts<'a>),
+    /// The signed head that closes a chain.
+    Head(Box<SignedHead>),
+}
+
+/// An entry as it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parts<'a> {
+    /// Its number.
+    pub seq: u64,
+    /// Its type, as stored; whether there is such a type shows when it is checked.
+    pub kind: &'a str,
+    /// The bytes that were hashed.
+    pub canonical: &'a str,
+    /// Its hash, as stored.
+    pub hash: &'a str,
+}
+
+/// Appends the line of an entry, with its line break.
+pub fn write(line: &mut String, parts: Parts<'_>) {
+    let Parts { seq, kind, canonical, hash } = parts;
+    write!(line, r#"{{"seq":{seq},"type":"{kind}","data":{canonical},"hash":"{hash}","canonical":"#)
+        .expect("a String takes any text");
+    line.push_str(&serde_json::to_string(canonical).expect("text is JSON"));
+    line.push_str("}\n");
+}
+
+/// Appends the line of a head, with its line break.
+pub fn write_head(line: &mut String, head: &SignedHead) {
+    line.push_str(&serde_json::to_string(head).expect("plain fields are JSON"));
+    line.push('\n');
+}
+
+/// Reads a line without its line break; `None` for what no export of ours holds.
+pub fn parse(line: &str) -> Option<Line<'_>> {
+    match entry(line) {
+        Some(parts) => Some(Line::Entry(parts)),
+        None => serde_json::from_str(line).ok().map(|head| Line::Head(Box::new(head))),
+    }
+}
+
+fn entry(line: &str) -> Option<Parts<'_>> {
+    let rest = line.strip_prefix(r#"{"seq":"#)?;
+    let (seq, rest) = rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count());
+    // One spelling for each number: no sign, no leading zero.
+    let seq = seq.parse().ok().filter(|_| seq == "0" || !seq.starts_with('0'))?;
+    let rest = rest.strip_prefix(r#","type":""#)?;
+    let (kind, rest) = rest.split_at(rest.bytes().position(|byte| byte == b'"')?);
+    let rest = rest.strip_prefix(r#"","data":"#)?;
+    let both = rest.strip_suffix(END)?;
+    // The data stands here twice, plain and escaped. How long it is follows from how many quotes and backslashes there
+    // are in both, which is counted faster than the place between them is looked for. A wrong guess fails below.
+    let quotes = count(both, b'"').checked_sub(BETWEEN_QUOTES)? / 2;
+    let backslashes = count(both, b'\\').checked_sub(quotes)? / 3;
+    let length = both.len().checked_sub(BETWEEN_BYTES + quotes + backslashes)? / 2;
+    let (canonical, rest) = rest.split_at_checked(length)?;
+    let (hash, rest) = rest.strip_prefix(r#","hash":""#)?.split_at_checked(64)?;
+    let written = rest.strip_prefix(r#"","canonical":""#)?;
+    reads_as(written.as_bytes(), canonical.as_bytes()).then_some(Parts { seq, kind, canonical, hash })
+}
+
+/// What stands behind the escaped data.
+const END: &str = r#""}"#;
+
+/// What stands between the data and its escaped form: `,"hash":"…","canonical":"`.
+const BETWEEN_BYTES: usize = 9 + 64 + 15;
+const BETWEEN_QUOTES: usize = 7;
+
+/// How often `wanted` stands in `text`. Sums of one byte each, over pieces too short to overflow them, are what the
+/// compiler turns into instructions that compare many bytes at once.
+fn count(text: &str, wanted: u8) -> usize {
+    let sum = |piece: &[u8]| usize::from(piece.iter().map(|byte| u8::from(*byte == wanted)).sum::<u8>());
+    let (pieces, rest) = text.as_bytes().as_chunks::<128>();
+    pieces.iter().map(|piece| sum(piece)).sum::<usize>() + sum(rest)
+}
+
+/// Whether `written` is `plain` as JSON between quotes, and [`END`]. Canonical JSON holds no control characters, so only
+/// quotes and backslashes are ever escaped, and they always are.
+///
+/// Eight bytes of `plain` at a time, each word up to the next byte that is escaped: about every sixth is, and a search
+/// that begins anew for each of them costs more than hashing the line.
+fn reads_as(written: &[u8], plain: &[u8]) -> bool {
+    let (mut at, mut differing) = (0, 0);
+    let mut take = |mut word: u64, mut bits: u32| {
+        let mut escaped = bytes_equal(word, b'"') | bytes_equal(word, b'\\');
+        while escaped != 0 {
+            let before = escaped.trailing_zeros() & !7;
+            let expected = word & low(before) | u64::from(b'\\') << before;
+            differing |= (word_at(written, at) ^ expected) & low(before + 8);
+            at += before as usize / 8 + 1;
+            // What is escaped comes next, and is a byte like others then.
+            word >>= before;
+            bits -= before;
+            escaped >>= before;
+            escaped &= escaped - 1;
+        }
+        differing |= (word_at(written, at) ^ word) & low(bits);
+        at += bits as usize / 8;
+    };
+    let (words, rest) = plain.as_chunks();
+    for word in words {
+        take(u64::from_le_bytes(*word), 64);
+    }
+    take(word_at(rest, 0), 8 * rest.len() as u32);
+    differing == 0 && written.get(at..) == Some(END.as_bytes())
+}
+
+/// The eight bytes at `at`, the first lowest; zeros from the end on.
+fn word_at(bytes: &[u8], at: usize) -> u64 {
+    let bytes = bytes.get(at..).unwrap_or_default();
+    u64::from_le_bytes(bytes.first_chunk().copied().unwrap_or_else(|| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        word
+    }))
+}
+
+/// The lowest `bits`, of at most 64.
+fn low(bits: u32) -> u64 {
+    u64::MAX.checked_shr(64 - bits).unwrap_or(0)
+}
+
+/// The highest bit of each byte of `word` that is `byte`.
+fn bytes_equal(word: u64, byte: u8) -> u64 {
+    const REST: u64 = u64::from_ne_bytes([0x7f; 8]);
+    let differing = word ^ u64::from_ne_bytes([byte; 8]);
+    !(((differing & REST) + REST) | differing | REST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HASH: &str = "9fff5bccc8fa2677ae9435a31eec9e09009b9e79001e2de21383eead7cb3f280";
+
+    fn written(canonical: &str) -> String {
+        let mut line = String::new();
+        write(&mut line, Parts { seq: 7, kind: "CLAIM", canonical, hash: HASH });
+        assert_eq!(line.pop(), Some('\n'));
+        line
+    }
+
+    #[test]
+    fn what_is_written_reads_back_whatever_the_data_hold() {
+        for canonical in [
+            "{}",
+            r#"{"a":"b"}"#,
+            r#"{"a":"\"\\\n\u0000"}"#,
+            "{\"é\":\"\u{1f600}\u{2028}\u{7f}\"}",
+            r#"{"x":{"hash":"1","y":","},"z":",\"canonical\":\""}"#,
+            r#"{"end":"\\"}"#,
+            r#"{"at":1234567890123,"long":"0123456789abcdef0123456789abcdef","\\\"\\\"\\\"\\\"":""}"#,
+        ] {
+            let line = written(canonical);
+            let Some(Line::Entry(parts)) = parse(&line) else { panic!("{line}") };
+            assert_eq!((parts.seq, parts.kind, parts.canonical, parts.hash), (7, "CLAIM", canonical, HASH));
+            let read: ironclaw_contract::operator::LedgerLine = serde_json::from_str(&line).expect("JSON");
+            assert_eq!(read.canonical, canonical);
+        }
+    }
+
+    #[test]
+    fn another_layout_or_two_versions_of_the_data_are_refused() {
+        let good = written(r#"{"a":"b"}"#);
+        for (from, to) in [
+            (r#""data":{"a":"b"}"#, r#""data":{"a":"c"}"#),
+            (r#"\"a\":\"b\""#, r#"\"a\":\"c\""#),
+            (r#"\"a\""#, r#"\u0022a\u0022"#),
+            (r#"{"seq":7"#, r#"{"seq":07"#),
+            (r#"{"seq":7"#, r#"{"seq": 7"#),
+            (r#"{"seq":7"#, r#"{"seq":+7"#),
+            (HASH, "9fff"),
+        ] {
+            let bad = good.replace(from, to);
+            assert_ne!(bad, good);
+            assert_eq!(parse(&bad), None, "{bad}");
+        }
+        for cut in 0..good.len() {
+            assert_eq!(parse(&good[..cut]), None, "{}", &good[..cut]);
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_taken_is_byte_for_byte_what_its_parts_are_written_as() {
+        let good = written(r#"{"a":"b\"c\\","long":"0123456789abcdef0123456789abcdef","n":17}"#);
+        let mut lines = Vec::new();
+        for at in 0..good.len() {
+            let (before, rest) = good.split_at(at);
+            lines.push(format!("{before}{}", &rest[1..]));
+            for other in ['"', '\\', '0', '8', 'f', ' ', '{', '}', ','] {
+                lines.push(format!("{before}{other}{rest}"));
+                lines.push(format!("{before}{other}{}", &rest[1..]));
+            }
+        }
+        for line in lines {
+            let Some(Line::Entry(parts)) = parse(&line) else { continue };
+            let mut again = String::new();
+            write(&mut again, parts);
+            assert_eq!(again.strip_suffix('\n'), Some(line.as_str()));
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! An agent's memory: notes that are kept for later conversations and found by their words.
+//!
+//! Never crosses from one agent to another, and never forgets who wrote a note and what it was made of. Next: `calls::run`.
+
+use crate::ledger::Entry;
+use crate::refusal::Refusal;
+use crate::state::{self, Tx, stored, stored_json, stored_option};
+use crate::tools::REMEMBERED_BYTES_MAX;
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::{AgentId, MemoryId, PersonId, SessionId, TurnId};
+use ironclaw_contract::seam::message::Author;
+use ironclaw_contract::seam::seal::Label;
+use rusqlite::{OptionalExtension, Row, params};
+use std::collections::{BTreeSet, HashMap};
+
+/// Notes of one agent; at 4 KiB each that is 16 MiB.
+pub const NOTES_MAX: usize = 4096;
+
+/// Words of a query that are looked for; the rest adds nothing.
+const WORDS_MAX: usize = 16;
+
+/// Shorter words are looked for as they are, longer ones as beginnings of words too.
+const PREFIX_CHARACTERS_MIN: usize = 3;
+
+/// What is to be kept.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// Who wrote it.
+    pub author: Author,
+    /// On whose behalf: a person's id.
+    pub principal: String,
+    /// The conversation in which it was kept, if it was in one.
+    pub source: Option<(SessionId, TurnId)>,
+    /// The labels of what it was made of.
+    pub labels: Vec<Label>,
+    /// 1 to [`REMEMBERED_BYTES_MAX`] bytes.
+    pub text: String,
+}
+
+/// A note that is kept.
+#[derive(Debug, Clone)]
+pub struct Note {
+    /// Its id.
+    pub id: MemoryId,
+    /// The conversation in which it was kept, if it was in one.
+    pub session: Option<SessionId>,
+    /// Who wrote it.
+    pub author: Author,
+    /// On whose behalf.
+    pub principal: String,
+    /// The labels of what it was made of.
+    pub labels: Vec<Label>,
+    /// Its words.
+    pub text: String,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+}
+
+fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
+    Ok(Note {
+        id: stored(row, "id")?,
+        session: stored_option(row, "session_id")?,
+        author: stored_json(row, "author")?,
+        principal: row.get("principal")?,
+        labels: stored_json(row, "labels")?,
+        text: row.get("text")?,
+        created_at: row.get("created_at")?,
+    })
+}
+
+/// What came of keeping a note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// It is new.
+    New(MemoryId),
+    /// The same words were there, and stay as they are.
+    Known(MemoryId),
+}
+
+/// Keeps a note for an agent.
+///
+/// # Errors
+/// The inner error refuses an empty or too long text, and another note for a memory that is full.
+pub fn keep(tx: &mut Tx<'_>, agent: AgentId, draft: Draft) -> Result<Result<Kept, Refusal>, state::Error> {
+    let refuse = |code, text: String| Ok(Err(Refusal::operator(code, text)));
+    if draft.text.trim().is_empty() || draft.text.len() > REMEMBERED_BYTES_MAX {
+        return refuse("note_length", format!("a note has 1 to {REMEMBERED_BYTES_MAX} bytes"));
+    }
+    let digest = Digest::of(draft.text.as_bytes());
+    let by_person = matches!(draft.author, Author::Person { .. });
+    let db = tx.db();
+    let known: Option<(i64, MemoryId)> = db
+        .prepare_cached("SELECT ordinal, id FROM memories WHERE agent_id = ?1 AND digest = ?2")?
+        .query_row(params![agent.to_string(), digest.to_string()], |row| Ok((row.get(0)?, stored(row, "id")?)))
+        .optional()?;
+    if let Some((ordinal, known)) = known {
+        again(tx, ordinal, &draft)?;
+        return Ok(Ok(Kept::Known(known)));
+    }
+    if count(tx, agent)? >= NOTES_MAX {
+        let full = format!("the memory is full with {NOTES_MAX} notes");
+        return Ok(Err(Refusal::operator("memory_full", full).hint("`ironctl memory forget` makes room")));
+    }
+    let id = MemoryId::new();
+    let (session, turn) = draft.source.unzip();
+    let now = tx.now();
+    let ordinal: i64 = db
+        .prepare_cached(
+            "INSERT INTO memories (id, agent_id, session_id, turn_id, author, principal, labels, digest, text, by_person, created_at) \
+             VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11) RETURNING ordinal",
+        )?
+        .query_row(
+            params![
+                id.to_string(),
+                agent.to_string(),
+                session.map(|id| id.to_string()),
+                turn.map(|id| id.to_string()),
+                canonical::to_string(&draft.author),
+                draft.principal,
+                canonical::to_string(&draft.labels),
+                digest.to_string(),
+                draft.text,
+                by_person,
+                now
+            ],
+            |row| row.get(0),
+        )?;
+    db.prepare_cached("INSERT INTO memories_text (rowid, text) VALUES (?1,?2)")?
+        .execute(params![ordinal, draft.text])?;
+    if let Some(session) = session {
+        add_source(tx, ordinal, session)?;
+    }
+    let entry = match draft.author {
+        Author::Person { .. } => Entry::meta("memory.kept"),
+        _ => Entry::claim("memory.kept"),
+    };
+    let entry = entry.with("agent", agent.to_string()).with("note", id.to_string()).with("digest", digest.to_string());
+    match draft.source {
+        Some((session, turn)) => entry.session(session).turn(turn).append(tx)?,
+        None => entry.with("by", draft.principal).append(tx)?,
+    };
+    Ok(Ok(Kept::New(id)))
+}
+
+/// The same words once more: another conversation holds them too, or a person has made them their own.
+fn again(tx: &mut Tx<'_>, ordinal: i64, draft: &Draft) -> Result<(), state::Error> {
+    if let Some((session, _)) = draft.source {
+        return add_source(tx, ordinal, session);
+    }
+    let sql = "UPDATE memories SET by_person = 1, author = ?2, principal = ?3, labels = ?4 WHERE ordinal = ?1";
+    let (author, labels) = (canonical::to_string(&draft.author), canonical::to_string(&draft.labels));
+    tx.db().prepare_cached(sql)?.execute(params![ordinal, author, draft.principal, labels])?;
+    Ok(())
+}
+
+fn add_source(tx: &mut Tx<'_>, ordinal: i64, session: SessionId) -> Result<(), state::Error> {
+    let sql = "INSERT OR IGNORE INTO memory_sources (session_id, ordinal) VALUES (?1,?2)";
+    tx.db().prepare_cached(sql)?.execute(params![session.to_string(), ordinal])?;
+    Ok(())
+}
+
+/// How many notes an agent has.
+pub fn count(tx: &Tx<'_>, agent: AgentId) -> Result<usize, state::Error> {
+    let sql = "SELECT count(*) FROM memories WHERE agent_id = ?1";
+    Ok(tx.db().prepare_cached(sql)?.query_row([agent.to_string()], |row| row.get::<_, i64>(0))? as usize)
+}
+
+/// The notes of an agent in which words of the query stand: those with the most of them first, then the newest.
+///
+/// The order depends on this agent's notes alone: a rank over all of them would tell one agent of the other's words.
+pub fn search(tx: &Tx<'_>, agent: AgentId, query: &str, limit: usize) -> Result<Vec<Note>, state::Error> {
+    let mut hits: HashMap<i64, usize> = HashMap::new();
+    let sql = "SELECT memories.ordinal FROM memories_text JOIN memories ON memories.ordinal = memories_text.rowid \
+               WHERE memories_text MATCH ?1 AND memories.agent_id = ?2";
+    let mut look = tx.db().prepare_cached(sql)?;
+    for word in words(query) {
+        // Letters and digits alone, in quotes: nothing of the query language is left in it.
+        let star = if word.chars().count() >= PREFIX_CHARACTERS_MIN { "*" } else { "" };
+        let mut rows = look.query(params![format!("\"{word}\"{star}"), agent.to_string()])?;
+        while let Some(row) = rows.next()? {
+            *hits.entry(row.get(0)?).or_default() += 1;
+        }
+    }
+    let mut hits: Vec<(usize, i64)> = hits.into_iter().map(|(ordinal, words)| (words, ordinal)).collect();
+    hits.sort_unstable_by(|a, b| b.cmp(a));
+    let mut find = tx.db().prepare_cached("SELECT * FROM memories WHERE ordinal = ?1")?;
+    hits.iter().take(limit).map(|(_, ordinal)| Ok(find.query_row([ordinal], note)?)).collect()
+}
+
+fn words(query: &str) -> BTreeSet<String> {
+    let words = query.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.take(WORDS_MAX).map(str::to_lowercase).collect()
+}
+
+/// The note of an agent.
+pub fn find(tx: &Tx<'_>, agent: AgentId, id: MemoryId) -> Result<Option<Note>, state::Error> {
+    let sql = "SELECT * FROM memories WHERE agent_id = ?1 AND id = ?2";
+    Ok(tx.db().prepare_cached(sql)?.query_row(params![agent.to_string(), id.to_string()], note).optional()?)
+}
+
+/// The notes of an agent, newest first, at most `limit`.
+pub fn list(tx: &Tx<'_>, agent: AgentId, limit: usize) -> Result<Vec<Note>, state::Error> {
+    let sql = "SELECT * FROM memories WHERE agent_id = ?1 ORDER BY ordinal DESC LIMIT ?2";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let notes =
+        statement.query_map(params![agent.to_string(), limit as i64], note)?.collect::<rusqlite::Result<_>>()?;
+    Ok(notes)
+}
+
+/// Erases one note of an agent.
+///
+/// # Errors
+/// The inner error says that the agent has no such note.
+pub fn forget(
+    tx: &mut Tx<'_>,
+    agent: AgentId,
+    id: MemoryId,
+    by: PersonId,
+) -> Result<Result<(), Refusal>, state::Error> {
+    let erased = erase(tx, "id = ?1 AND agent_id = ?2", &[&id.to_string(), &agent.to_string()])?;
+    if erased == 0 {
+        return Ok(Err(Refusal::operator("note_unknown", format!("the agent has no note {id}"))));
+    }
+    Entry::meta("memory.forgotten")
+        .with("agent", agent.to_string())
+        .with("note", id.to_string())
+        .with("by", by.to_string())
+        .append(tx)?;
+    Ok(Ok(()))
+}
+
+/// Erases what was kept in a conversation, and in no other, and that nobody has written down by themselves.
+pub fn erase_of_session(tx: &mut Tx<'_>, session: SessionId) -> Result<usize, state::Error> {
+    let id = session.to_string();
+    let only = "by_person = 0 AND ordinal IN (SELECT ordinal FROM memory_sources WHERE session_id = ?1) \
+                AND NOT EXISTS (SELECT 1 FROM memory_sources WHERE ordinal = memories.ordinal AND session_id <> ?1)";
+    let erased = erase(tx, only, &[&id])?;
+    tx.db().execute("DELETE FROM memory_sources WHERE session_id = ?1", [&id])?;
+    tx.db().execute("UPDATE memories SET session_id = NULL, turn_id = NULL WHERE session_id = ?1", [&id])?;
+    Ok(erased)
+}
+
+/// Erases the memory of an agent.
+pub fn erase_of_agent(tx: &mut Tx<'_>, agent: AgentId) -> Result<usize, state::Error> {
+    erase(tx, "agent_id = ?1", &[&agent.to_string()])
+}
+
+fn erase(tx: &mut Tx<'_>, which: &str, values: &[&dyn rusqlite::ToSql]) -> Result<usize, state::Error> {
+    let db = tx.db();
+    // The index first: it is told the words that it has to drop.
+    let sql = format!(
+        "INSERT INTO memories_text (memories_text, rowid, text) SELECT 'delete', ordinal, text FROM memories WHERE {which}"
+    );
+    db.execute(&sql, values)?;
+    Ok(db.execute(&format!("DELETE FROM memories WHERE {which}"), values)?)
+}

@@ -1,0 +1,150 @@
+//! Stops everything at once, and lets it go on.
+//!
+//! Kills first and writes then; whoever dies between the two starts stopped. Never loses a message: a turn that was open
+//! waits again, with no attempt used. Next: `pipeline::stops` for what lasts, `pipeline::actor` for who hears of it.
+
+use super::stops::{self, Stopped};
+use super::{Error, Pipeline};
+use crate::registry::Person;
+use crate::turn::{self, Close};
+use crate::{delivery, failpoint};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// The processes of all sessions are gone within this time; they are killed, so it is the kernel that takes it.
+const GONE_TIME_MAX: Duration = Duration::from_secs(6);
+
+/// What a stop of everything came to.
+#[derive(Debug, Clone)]
+pub struct Panicked {
+    /// The stop that lasts now.
+    pub stopped: Stopped,
+    /// Sessions that were awake or about to be.
+    pub sessions: usize,
+    /// Whether the processes of all of them were seen to be gone.
+    pub gone: bool,
+}
+
+impl Pipeline {
+    /// Ends every agent's processes, closes every open turn so that its messages wait, and lets nothing begin until
+    /// [`Pipeline::lift`]: no launch, no request to a model, no delivery.
+    pub async fn panic(&self, by: &Person) -> Result<Panicked, Error> {
+        self.stop_everything(Some(by.clone())).await
+    }
+
+    /// Heeds the file in the home that asks for a stop. For a host that has just said where it can be reached: whoever did not
+    /// find it before has left the file.
+    pub async fn heed_the_file(&self) -> Result<(), Error> {
+        if stops::file(&self.core().home).symlink_metadata().is_ok() {
+            self.stop_everything(None).await?;
+        }
+        Ok(())
+    }
+
+    async fn stop_everything(&self, by: Option<Person>) -> Result<Panicked, Error> {
+        let core = self.core();
+        // In memory first: it takes no disk and no lock that an agent could hold.
+        let stopped = Stopped::new(core.state.now(), by.as_ref());
+        let name = stopped.by.clone();
+        core.latch.shut_for(stopped.clone());
+        let sessions = core.places.room().awake;
+        core.launcher.kill_all();
+        tracing::error!(by = name, sessions, "panic: everything is stopped");
+        // A host that dies before the record has it finds the file at its next start.
+        self.ask_for_a_stop().await;
+        failpoint::reach("panic");
+        let _writing = core.latch.writing.lock().await;
+        let recorded = core.state.write(move |tx| {
+            let stopped = stops::begin(tx, by.as_ref())?;
+            for open in turn::every_open(tx)? {
+                let messages = turn::close(tx, &open, Close::Requeued, "everything was stopped")?;
+                turn::forgive(tx, &messages)?;
+            }
+            Ok::<_, Error>(stopped)
+        });
+        let recorded = recorded.await;
+        // Somebody may have let everything go on in between.
+        match &recorded {
+            Ok(_) => core.latch.set(true),
+            // It lasts in memory, and the file makes it last over a restart.
+            Err(_) => core.latch.shut_for(stopped),
+        }
+        core.launcher.kill_all();
+        if recorded.is_ok() {
+            self.forget_the_file();
+        }
+        let gone = tokio::time::timeout(GONE_TIME_MAX, core.places.empty()).await.is_ok();
+        Ok(Panicked { stopped: recorded?, sessions, gone })
+    }
+
+    /// Lets everything go on: what waits is worked on, what is intended is delivered. False when nothing was stopped, neither in
+    /// the record nor, after a panic that could not be recorded, in memory alone.
+    pub async fn lift(&self, by: &Person) -> Result<bool, Error> {
+        let latch = &self.core().latch;
+        let _writing = latch.writing.lock().await;
+        let was_shut = latch.is_shut();
+        // Before the record: the other way round, a crash between them would stop everything again.
+        self.forget_the_file();
+        let by = by.clone();
+        let lifted = self.core().state.write(move |tx| Ok::<_, Error>(stops::end(tx, &by, was_shut)?)).await;
+        if lifted.is_err() && was_shut {
+            // What could not be lifted stays stopped, over a restart too.
+            self.ask_for_a_stop().await;
+        }
+        let lifted = lifted?;
+        latch.set(false);
+        if lifted {
+            tracing::warn!("resumed");
+            // Whoever saw the latch shut left its work in the record, where this finds it.
+            self.wake_all().await?;
+        }
+        Ok(lifted)
+    }
+
+    /// The stop that lasts, if one does: that of the record, or one that it could not take.
+    pub async fn stopped(&self) -> Result<Option<Stopped>, Error> {
+        let recorded: Option<Stopped> = self.core().state.read(|tx| Ok::<_, Error>(stops::find(tx)?)).await?;
+        Ok(recorded.or_else(|| self.core().latch.unrecorded()))
+    }
+
+    /// At a start: takes up the stop that lasts or that was asked for. True when there is one.
+    pub(super) async fn start_stopped(&self) -> Result<bool, Error> {
+        let asked = stops::file(&self.core().home).symlink_metadata().is_ok();
+        let stopped = self.core().state.write(move |tx| Ok::<_, Error>(stops::at_start(tx, asked)?)).await?;
+        self.core().latch.set(stopped);
+        if asked {
+            self.forget_the_file();
+        }
+        if stopped {
+            tracing::warn!("everything is stopped until `ironctl resume`");
+        }
+        Ok(stopped)
+    }
+
+    /// Wakes every session that has work: an open turn, a waiting message, a delivery without a receipt.
+    pub(super) async fn wake_all(&self) -> Result<(), Error> {
+        let sessions = self.core().state.read(|tx| {
+            let mut sessions: BTreeSet<_> = turn::sessions_with_work(tx)?.into_iter().collect();
+            sessions.extend(delivery::sessions_with_open(tx)?);
+            Ok::<_, Error>(sessions)
+        });
+        for session in sessions.await? {
+            self.wake(session);
+        }
+        Ok(())
+    }
+
+    async fn ask_for_a_stop(&self) {
+        let home = self.core().home.clone();
+        let asked = tokio::task::spawn_blocking(move || stops::ask(&home)).await;
+        if !matches!(asked, Ok(Ok(()))) {
+            tracing::error!("the panic file could not be written; the record has to do");
+        }
+    }
+
+    fn forget_the_file(&self) {
+        if let Err(error) = stops::take_back(&self.core().home) {
+            tracing::error!(%error, "the panic file remains: the next start will be stopped");
+        }
+    }
+}

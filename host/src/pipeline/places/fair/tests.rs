@@ -1,0 +1,248 @@
+use super::*;
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+/// A world without processes: sessions with so many turns to do, in rounds in which each awake one may do one turn.
+struct World {
+    agents: Vec<AgentId>,
+    of: HashMap<SessionId, AgentId>,
+    /// Turns that each session still has to do.
+    work: HashMap<SessionId, u32>,
+    waiting: Waiting,
+    awake: Awake,
+    admitted: Vec<SessionId>,
+    asked: Vec<SessionId>,
+    limits: Limits,
+    round: usize,
+    /// Since which round a session waits, and at which place among its agent's.
+    since: HashMap<SessionId, (usize, usize)>,
+}
+
+impl World {
+    fn new(agents: usize, limits: Limits) -> Self {
+        Self {
+            agents: (0..agents).map(|_| AgentId::new()).collect(),
+            of: HashMap::new(),
+            work: HashMap::new(),
+            waiting: Waiting::default(),
+            awake: Awake::default(),
+            admitted: Vec::new(),
+            asked: Vec::new(),
+            limits,
+            round: 0,
+            since: HashMap::new(),
+        }
+    }
+
+    fn wants(&mut self, session: SessionId) {
+        let agent = self.of[&session];
+        self.waiting.join(agent, session);
+        let own = self.waiting.agents.iter().find(|(waiting, _)| *waiting == agent).map_or(0, |(_, own)| own.len());
+        self.since.insert(session, (self.round, own));
+        self.settle();
+    }
+
+    fn gets_work(&mut self, session: SessionId, turns: u32) {
+        let work = self.work.entry(session).or_insert(0);
+        let had = *work;
+        *work += turns;
+        if had == 0 && !self.admitted.contains(&session) {
+            self.wants(session);
+        } else {
+            self.awake.busy(session);
+        }
+    }
+
+    fn settle(&mut self) {
+        while let Some(step) = next(&self.waiting, &self.awake, self.limits) {
+            match step {
+                Step::Admit(session) => {
+                    let (since, place) = self.since.remove(&session).expect("it waited");
+                    let bound = place * (self.agents.len() + 1) * (TURNS_IN_A_ROW_MAX as usize + 1);
+                    assert!(self.round - since <= bound, "{} rounds at place {place}", self.round - since);
+                    self.waiting.leave(session, true);
+                    self.awake.enter(self.of[&session], session);
+                    self.admitted.push(session);
+                }
+                Step::AskBack(session) => {
+                    assert!(!self.asked.contains(&session), "nobody is asked twice");
+                    self.awake.ask_back(session);
+                    self.asked.push(session);
+                }
+            }
+            assert!(self.admitted.len() <= self.limits.awake_max, "the limit of all");
+            for agent in &self.agents {
+                let own = self.admitted.iter().filter(|session| self.of[*session] == *agent).count();
+                assert!(own <= self.limits.awake_per_agent_max, "the limit of one agent");
+            }
+            assert!(self.asked.len() <= self.waiting.len(), "nobody is asked back for nothing");
+        }
+    }
+
+    fn leaves(&mut self, session: SessionId) {
+        self.admitted.retain(|awake| *awake != session);
+        self.asked.retain(|asked| *asked != session);
+        self.awake.leave(session);
+        if self.work[&session] > 0 {
+            self.wants(session);
+        }
+        self.settle();
+    }
+
+    /// Each awake session does one turn, or leaves when it was asked to.
+    fn pass(&mut self, order: &[usize]) {
+        self.round += 1;
+        let mut awake = self.admitted.clone();
+        for (at, with) in order.iter().enumerate().take(awake.len()) {
+            let with = with % awake.len();
+            awake.swap(at, with);
+        }
+        for session in awake {
+            if !self.asked.contains(&session) {
+                let work = self.work.get_mut(&session).expect("known");
+                if *work > 0 {
+                    *work -= 1;
+                    self.awake.turn_ended(session);
+                }
+                if self.work[&session] == 0 {
+                    self.awake.idle(session);
+                }
+                self.settle();
+            }
+            if self.asked.contains(&session) {
+                self.leaves(session);
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn nobody_starves_and_no_limit_is_passed(
+        agents in 1usize..5,
+        awake_max in 1usize..6,
+        per_agent in 1usize..6,
+        events in prop::collection::vec((0usize..5, 0usize..8, 1u32..12, prop::collection::vec(0usize..8, 0..6)), 1..60),
+    ) {
+        let limits = Limits { awake_max, awake_per_agent_max: per_agent.min(awake_max) };
+        let mut world = World::new(agents, limits);
+        let mut sessions: HashMap<(usize, usize), SessionId> = HashMap::new();
+        for (agent, session, turns, order) in events {
+            let agent = agent % agents;
+            let session = *sessions.entry((agent, session)).or_insert_with(SessionId::new);
+            world.of.insert(session, world.agents[agent]);
+            world.gets_work(session, turns);
+            world.pass(&order);
+        }
+        let left: usize = world.work.values().map(|turns| *turns as usize).sum();
+        for _ in 0..(left + sessions.len() + 1) * (TURNS_IN_A_ROW_MAX as usize + 1) {
+            world.pass(&[]);
+        }
+        prop_assert!(world.work.values().all(|turns| *turns == 0), "all work is done: {:?}", world.work);
+        prop_assert_eq!(world.waiting.len(), 0);
+    }
+
+    #[test]
+    fn whoever_goes_away_while_waiting_changes_nothing_for_the_others(
+        joins in prop::collection::vec((0usize..4, any::<bool>()), 1..30),
+    ) {
+        let agents: Vec<AgentId> = (0..4).map(|_| AgentId::new()).collect();
+        let (mut all, mut patient) = (Waiting::default(), Waiting::default());
+        // An agent whose first session went away would have joined later; so the first of each stays.
+        let (mut gone, mut known) = (Vec::new(), Vec::new());
+        for (agent, stays) in joins {
+            let session = SessionId::new();
+            all.join(agents[agent], session);
+            if stays || !known.contains(&agent) {
+                patient.join(agents[agent], session);
+                known.push(agent);
+            } else {
+                gone.push(session);
+            }
+        }
+        for session in gone {
+            all.leave(session, false);
+        }
+        prop_assert_eq!(all.order(), patient.order());
+    }
+}
+
+fn admitted(waiting: &mut Waiting, awake: &mut Awake, of: &[(SessionId, AgentId)], limits: Limits) -> Vec<SessionId> {
+    let mut order = Vec::new();
+    while let Some(Step::Admit(session)) = next(waiting, awake, limits) {
+        let agent = of.iter().find(|(known, _)| *known == session).expect("known").1;
+        waiting.leave(session, true);
+        awake.enter(agent, session);
+        order.push(session);
+    }
+    order
+}
+
+#[test]
+fn agents_are_served_in_turns_and_each_ones_oldest_first() {
+    let (a, b) = (AgentId::new(), AgentId::new());
+    let ids: Vec<SessionId> = (0..5).map(|_| SessionId::new()).collect();
+    let of = [(ids[0], a), (ids[1], a), (ids[2], a), (ids[3], b), (ids[4], b)];
+    let mut waiting = Waiting::default();
+    of.iter().for_each(|(session, agent)| waiting.join(*agent, *session));
+    let expected = vec![ids[0], ids[3], ids[1], ids[4], ids[2]];
+    assert_eq!(waiting.order(), expected);
+    let limits = Limits { awake_max: 9, awake_per_agent_max: 9 };
+    assert_eq!(admitted(&mut waiting, &mut Awake::default(), &of, limits), expected);
+}
+
+#[test]
+fn an_agent_at_its_limit_lets_others_pass_and_keeps_its_turn() {
+    let (a, b) = (AgentId::new(), AgentId::new());
+    let ids: Vec<SessionId> = (0..4).map(|_| SessionId::new()).collect();
+    let of = [(ids[0], a), (ids[1], a), (ids[2], b), (ids[3], b)];
+    let mut waiting = Waiting::default();
+    of.iter().for_each(|(session, agent)| waiting.join(*agent, *session));
+    let mut awake = Awake::default();
+    let limits = Limits { awake_max: 9, awake_per_agent_max: 1 };
+    assert_eq!(admitted(&mut waiting, &mut awake, &of, limits), [ids[0], ids[2]]);
+    // Its own is asked back only once it is idle, and another agent's is of no use to it.
+    assert_eq!(next(&waiting, &awake, limits), None);
+    awake.idle(ids[2]);
+    assert_eq!(next(&waiting, &awake, limits), Some(Step::AskBack(ids[2])));
+    awake.ask_back(ids[2]);
+    assert_eq!(next(&waiting, &awake, limits), None, "it was asked once for the one that waits");
+    awake.leave(ids[0]);
+    assert_eq!(next(&waiting, &awake, limits), Some(Step::Admit(ids[1])));
+}
+
+#[test]
+fn the_place_of_whoever_is_idle_the_longest_is_asked_back_and_only_if_somebody_waits() {
+    let agent = AgentId::new();
+    let ids: Vec<SessionId> = (0..4).map(|_| SessionId::new()).collect();
+    let limits = Limits { awake_max: 3, awake_per_agent_max: 3 };
+    let (mut waiting, mut awake) = (Waiting::default(), Awake::default());
+    ids[..3].iter().for_each(|session| awake.enter(agent, *session));
+    awake.idle(ids[1]);
+    awake.idle(ids[0]);
+    awake.idle(ids[1]);
+    assert_eq!(next(&waiting, &awake, limits), None);
+    waiting.join(agent, ids[3]);
+    assert_eq!(next(&waiting, &awake, limits), Some(Step::AskBack(ids[1])), "idle again is idle still");
+    awake.busy(ids[1]);
+    assert_eq!(next(&waiting, &awake, limits), Some(Step::AskBack(ids[0])));
+}
+
+#[test]
+fn a_busy_session_goes_on_until_it_had_its_turns_and_somebody_waits() {
+    let (a, b) = (AgentId::new(), AgentId::new());
+    let (busy, other) = (SessionId::new(), SessionId::new());
+    let limits = Limits { awake_max: 1, awake_per_agent_max: 1 };
+    let (mut waiting, mut awake) = (Waiting::default(), Awake::default());
+    awake.enter(a, busy);
+    (0..2 * TURNS_IN_A_ROW_MAX).for_each(|_| awake.turn_ended(busy));
+    assert_eq!(next(&waiting, &awake, limits), None, "nobody waits");
+    awake.leave(busy);
+    awake.enter(a, busy);
+    waiting.join(b, other);
+    for _ in 0..TURNS_IN_A_ROW_MAX {
+        assert_eq!(next(&waiting, &awake, limits), None);
+        awake.turn_ended(busy);
+    }
+    assert_eq!(next(&waiting, &awake, limits), Some(Step::AskBack(busy)));
+}

@@ -1,0 +1,139 @@
+//! Proves the walls of a session: its jail and its reader's are launched with the probe in place of the program.
+//!
+//! Gives the probe no key that opens anything, and touches neither the session's queues nor its turns; what came of it is in the
+//! ledger. Next: `jail::probe`.
+
+use super::launch::{self, make_run_directory, pair, reader_spec, sandbox_spec, uid_of};
+use super::{Core, Error};
+use crate::jail::probe::{self, Surroundings};
+use crate::jail::{Probe, Role, Spec};
+use crate::launcher::Exit;
+use crate::ledger::Entry;
+use crate::session::link::{self, Link, Rung};
+use crate::session::store::Session;
+use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::{Attempt, Proof, Run};
+use ironclaw_contract::seam::crypt::SessionKey;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a probe on the link may take to end once the host has hung up.
+const END_TIME_MAX: Duration = Duration::from_secs(10);
+/// So many breaches are named in the ledger.
+const NAMES_MAX: usize = 8;
+/// What stops a second request for the key.
+const PROTOCOL: &str = "link protocol";
+
+/// Makes the proof of this session's walls and records what came of it; an error says why there is none. A stop of everything ends
+/// it at once: whoever waits for it here hears of nothing else meanwhile.
+pub(super) async fn prove(core: &Core, session: &Session, by: PersonId) -> Result<Proof, String> {
+    let made = tokio::select! {
+        biased;
+        // What it has launched ends with it, and what it was about to launch is not.
+        () = core.latch.shut() => Err("everything was stopped before the proof was made".to_owned()),
+        made = make(core, session) => made,
+    };
+    let entry = match &made {
+        Ok(proof) if proof.breaches().next().is_none() && proof.is_controlled() => Entry::verify("jail.proved"),
+        Ok(proof) => Entry::retract("jail.not_proved").reason(&fault(proof)),
+        Err(why) => Entry::retract("jail.not_proved").reason(why),
+    };
+    let attempts = made.as_ref().map_or(0, |proof| proof.attempts.len() + proof.reader.len());
+    let entry = entry.session(session.id).with("by", by.to_string()).with("attempts", attempts);
+    let recorded = core.state.write(move |tx| entry.append(tx).map(drop).map_err(Error::from)).await;
+    recorded.map_err(|error| error.to_string())?;
+    made
+}
+
+/// Why a proof does not hold, in the host's own words.
+fn fault(proof: &Proof) -> String {
+    let names: Vec<&str> = proof.breaches().map(|attempt| attempt.name.as_str()).collect();
+    match names.as_slice() {
+        [] => "the negative control was not caught".to_owned(),
+        [first @ .., _] if first.len() >= NAMES_MAX => {
+            format!("{} not contained, first {}", names.len(), names[..NAMES_MAX].join(", "))
+        }
+        _ => format!("not contained: {}", names.join(", ")),
+    }
+}
+
+async fn make(core: &Core, session: &Session) -> Result<Proof, String> {
+    let (spec, reader) = prepared(core, session).map_err(|error| error.to_string())?;
+    let surroundings = Surroundings { host_socket: api_socket(core), host_files: host_files(core, session) };
+    let mut proof = probe::prove(&core.launcher, &spec, &reader, surroundings).await.map_err(|e| e.to_string())?;
+    for after_bell in [false, true] {
+        proof.attempts.push(key_again(core, session, &spec, after_bell).await.map_err(|error| error.to_string())?);
+    }
+    Ok(proof)
+}
+
+/// What of the host's own is worth reading, as far as it is there: nobody is kept from what does not exist.
+fn host_files(core: &Core, session: &Session) -> Vec<(String, PathBuf)> {
+    let sessions = core.home.path().join("sessions");
+    let own = session.id.to_string();
+    let names = std::fs::read_dir(&sessions).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let another = names.into_iter().find(|name| *name != *own).map(|name| sessions.join(name));
+    let all = [
+        ("the host's home", Some(core.home.path().to_owned())),
+        ("the host's state", Some(core.home.state_db())),
+        ("the master key", Some(core.home.master_key())),
+        ("the owner's token", Some(core.home.owner_token())),
+        ("the file that says where the host listens", Some(core.home.run_file())),
+        ("the host's log", Some(core.home.log())),
+        ("the directories of every session", Some(sessions.clone())),
+        ("the directory of another session", another),
+        ("the sockets of every session", Some(core.config.runtime.clone())),
+    ];
+    let there = |(what, path): (&str, Option<PathBuf>)| Some((what.to_owned(), path.filter(|path| path.exists())?));
+    all.into_iter().filter_map(there).collect()
+}
+
+/// Where the API listens, as whoever wants to ask it finds out.
+fn api_socket(core: &Core) -> PathBuf {
+    let run = std::fs::read(core.home.run_file()).ok().and_then(|run| serde_json::from_slice::<Run>(&run).ok());
+    run.map_or_else(|| core.config.runtime.join("api.sock"), |run| run.socket.into())
+}
+
+fn prepared(core: &Core, session: &Session) -> Result<(Spec, Spec), launch::Error> {
+    let uid = uid_of(core, session)?;
+    core.home.session(session.id).prepare(uid)?;
+    make_run_directory(core, session, uid)?;
+    Ok((sandbox_spec(core, session)?, reader_spec(core, session)?))
+}
+
+/// A real handshake with a key that opens nothing, by a probe that asks for it again.
+async fn key_again(core: &Core, session: &Session, spec: &Spec, after_bell: bool) -> Result<Attempt, launch::Error> {
+    let (ours, theirs) = pair(session)?;
+    let spec = Spec { role: Role::Probe(Probe::KeyAgain { after_bell }), ..spec.clone() };
+    let probe = core.launcher.launch(spec, theirs).await?;
+    let mut link = Link::new(session.id, ours);
+    link.hello().await?;
+    link.welcome(&SessionKey::new([0; 32]), core.config.turn.limits()).await?;
+    let refused = match (link.ready().await, after_bell) {
+        (Err(link::Error::Violation { what, .. }), false) => Ok(what),
+        (Ok(()), true) => match link.rung().await {
+            Rung::Violation(what) => Ok(what),
+            Rung::Bell => Err("it was taken for a bell".to_owned()),
+            Rung::Ended => Err("the link ended".to_owned()),
+        },
+        (Ok(()), false) => Err("it was taken for a bell".to_owned()),
+        (Err(error), _) => Err(error.to_string()),
+    };
+    link.close();
+    let exit = tokio::time::timeout(END_TIME_MAX, probe.exited()).await;
+    let (observed, contained) = match (refused, exit) {
+        (Ok(what), Ok(Exit::Code(0))) => (what.to_owned(), true),
+        (Ok(_), Ok(exit)) => (format!("the probe {exit}"), false),
+        (Ok(_), Err(_)) => ("the probe did not end".to_owned(), false),
+        (Err(what), _) => (what, false),
+    };
+    let when = if after_bell { "after its first bell" } else { "before its first bell" };
+    Ok(Attempt {
+        group: "its key".to_owned(),
+        name: format!("ask for the key a second time, {when}"),
+        expected: "refused".to_owned(),
+        observed,
+        wall: PROTOCOL.to_owned(),
+        contained,
+    })
+}

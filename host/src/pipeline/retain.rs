@@ -1,0 +1,43 @@
+//! Drops what is over its bounds in sessions that nobody uses: at start, in case the bounds have become tighter, and once a day.
+//!
+//! Never holds up a message: each transaction drops a bounded number. Next: `items::keep_within`.
+
+use super::{Error, Pipeline};
+use crate::items;
+use crate::session::store;
+use std::time::Duration;
+
+/// Ages are counted in days.
+const EVERY: Duration = Duration::from_secs(24 * 3600);
+
+impl Pipeline {
+    /// Runs until the daemon ends.
+    pub async fn retain(self) {
+        loop {
+            if let Err(error) = self.retain_once().await {
+                tracing::error!(%error, "old items were not dropped");
+            }
+            tokio::time::sleep(EVERY).await;
+        }
+    }
+
+    async fn retain_once(&self) -> Result<(), Error> {
+        let core = self.core();
+        let config = core.config.items.clone();
+        let over = core.state.read(move |tx| items::sessions_over(tx, &config)).await?;
+        for id in over {
+            loop {
+                let config = core.config.items.clone();
+                // A session that was removed meanwhile has nothing left to drop.
+                let drop = core.state.write(move |tx| match store::find(tx, id)? {
+                    Some(_) => items::keep_within(tx, id, &config),
+                    None => Ok(0),
+                });
+                if drop.await? == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! What is odd about a name or an identity: letters that pass for others, and names that pass for another's.
+//!
+//! Only says so: an identity is compared byte for byte everywhere, and no mark ever makes two of them one. Next: `registry::people`.
+
+use unicode_security::skeleton;
+
+/// Marks shown of one text; more would hide the text.
+const MARKS_MAX: usize = 4;
+
+/// Whether a reader can take one for the other (UTS 39, "confusable", in any case); equal ones too.
+pub fn look_alike(one: &str, other: &str) -> bool {
+    folded(one) == folded(other)
+}
+
+fn folded(text: &str) -> String {
+    // Case first: the skeleton of a capital I is a small l.
+    skeleton(&text.to_lowercase()).filter(|c| !is_unseen(*c)).collect()
+}
+
+/// Whether a character takes no room on a screen, or changes the order of the others.
+pub fn is_unseen(character: char) -> bool {
+    matches!(character,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// What is odd about this text, beside those of others with whose they are.
+pub fn of<'a>(text: &str, others: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+    let mut marks = Vec::new();
+    for character in text.chars().filter(|character| !character.is_ascii()) {
+        let code = u32::from(character);
+        if is_unseen(character) {
+            marks.push(format!("holds U+{code:04X}, which is not seen"));
+            continue;
+        }
+        let mut bytes = [0; 4];
+        let read_as: String = skeleton(character.to_lowercase().collect::<String>().as_str()).collect();
+        if read_as != *character.encode_utf8(&mut bytes) && read_as.is_ascii() && !read_as.is_empty() {
+            marks.push(format!("holds U+{code:04X}, which reads as {read_as:?}"));
+        }
+    }
+    if text.trim() != text {
+        marks.push("begins or ends with a space".to_owned());
+    }
+    let own = folded(text);
+    for (other, whose) in others {
+        if other != text && folded(other) == own {
+            marks.push(format!("looks like {other} of {whose}"));
+        }
+    }
+    marks.dedup();
+    if marks.len() > MARKS_MAX {
+        let more = marks.len() - MARKS_MAX;
+        marks.truncate(MARKS_MAX);
+        marks.push(format!("and {more} more"));
+    }
+    marks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_passes_for_another_is_marked_and_what_is_plain_is_not() {
+        let others = [("chat:alice", "Alice (per_1)")];
+        assert_eq!(of("chat:bob", others), Vec::<String>::new());
+        assert_eq!(of("chat:alice", others), Vec::<String>::new(), "itself");
+        let cyrillic = of("chat:\u{430}lice", others);
+        assert_eq!(cyrillic, ["holds U+0430, which reads as \"a\"", "looks like chat:alice of Alice (per_1)"]);
+        assert_eq!(of("chat:a1ice", others), ["looks like chat:alice of Alice (per_1)"]);
+        assert_eq!(of("chat:Alice", others), ["looks like chat:alice of Alice (per_1)"]);
+        assert_eq!(of("chat:al\u{200b}ice", others).len(), 2);
+        assert_eq!(of("chat:müller", others), Vec::<String>::new(), "the world's letters are not odd");
+    }
+}

@@ -1,0 +1,409 @@
+//! People, what each may do, and the accounts by which each is known.
+//!
+//! An identity is a whole, opaque pair: never a prefix, never a display name, and never two people's. Next: `registry::tokens`, `identity`.
+
+use super::LOOPBACK;
+use crate::ledger::Entry;
+use crate::refusal::Refusal;
+use crate::state::{self, Tx, stored};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::PersonId;
+use rusqlite::{OptionalExtension, Row, params};
+use std::fmt;
+use std::str::FromStr;
+
+/// Characters of a person's name.
+const NAME_CHARACTERS_MAX: usize = 64;
+
+/// Bytes of the name of a channel.
+const CHANNEL_BYTES_MAX: usize = 32;
+
+/// Bytes of a sender's id on a channel.
+const SENDER_BYTES_MAX: usize = 256;
+
+/// People of one host: a team, not a public service.
+const PEOPLE_MAX: i64 = 1000;
+
+/// Identities of one person.
+const IDENTITIES_MAX: i64 = 64;
+
+/// What a person may do on this host, from everything to little. Each may do what the next may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Everything: people, tokens, and what the others may.
+    Owner,
+    /// Runs agents and sessions.
+    Admin,
+    /// Talks to agents.
+    Member,
+}
+
+impl Role {
+    /// As stored and shown.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::Admin => "admin",
+            Self::Member => "member",
+        }
+    }
+
+    /// Whether this role may do what asks for `needed`.
+    pub const fn covers(self, needed: Self) -> bool {
+        match (self, needed) {
+            (Self::Owner, _) => true,
+            (Self::Admin, Self::Admin | Self::Member) => true,
+            (Self::Admin, Self::Owner) => false,
+            (Self::Member, Self::Member) => true,
+            (Self::Member, Self::Owner | Self::Admin) => false,
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Owner, Self::Admin, Self::Member].into_iter().find(|role| role.name() == text).ok_or_else(|| {
+            let shown: String = text.chars().take(32).collect();
+            format!("unknown role {shown:?}: expected owner, admin or member")
+        })
+    }
+}
+
+/// A person.
+#[derive(Debug, Clone)]
+pub struct Person {
+    /// Their id.
+    pub id: PersonId,
+    /// Their name.
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+}
+
+/// An account on a channel: both parts whole and opaque.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// Name of the channel.
+    pub channel: String,
+    /// The sender's id there.
+    pub sender: String,
+}
+
+impl Identity {
+    /// The identity by which a person speaks on their own host; it goes with the person.
+    pub fn own(person: PersonId) -> Self {
+        Self { channel: LOOPBACK.to_owned(), sender: person.to_string() }
+    }
+
+    /// Names it in the ledger without saying it.
+    fn digest(&self) -> String {
+        Digest::of(self.to_string().as_bytes()).to_string()
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.channel, self.sender)
+    }
+}
+
+impl FromStr for Identity {
+    type Err = Refusal;
+    /// Splits at the first colon; whatever follows is the sender's id, with its own colons and spaces.
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let shown: String = text.chars().take(64).collect();
+        let refuse = |why: String| {
+            let refusal = Refusal::operator("identity_malformed", format!("{shown:?} is no identity: {why}"));
+            Err(refusal.hint("write it as channel:id, e.g. telegram:4711; everything behind the first colon is the id"))
+        };
+        let Some((channel, sender)) = text.split_once(':') else { return refuse("it has no colon".to_owned()) };
+        let clean = (1..=CHANNEL_BYTES_MAX).contains(&channel.len())
+            && channel.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_'));
+        if !clean {
+            return refuse(format!("a channel has 1 to {CHANNEL_BYTES_MAX} characters of a-z, 0-9, - and _"));
+        }
+        if !(1..=SENDER_BYTES_MAX).contains(&sender.len()) {
+            return refuse(format!("the id has 1 to {SENDER_BYTES_MAX} bytes"));
+        }
+        if sender.chars().any(char::is_control) {
+            return refuse("it has a control character".to_owned());
+        }
+        Ok(Self { channel: channel.to_owned(), sender: sender.to_owned() })
+    }
+}
+
+pub(super) fn person(row: &Row<'_>) -> rusqlite::Result<Person> {
+    Ok(Person {
+        id: stored(row, "id")?,
+        name: row.get("name")?,
+        role: stored(row, "role")?,
+        created_at: row.get("created_at")?,
+    })
+}
+
+/// Every person, oldest first.
+pub fn people(tx: &Tx<'_>) -> Result<Vec<Person>, state::Error> {
+    let mut statement = tx.db().prepare_cached("SELECT * FROM people ORDER BY created_at, id")?;
+    let people = statement.query_map([], person)?.collect::<rusqlite::Result<_>>()?;
+    Ok(people)
+}
+
+/// The person of this name or id.
+pub fn find_person(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Person>, state::Error> {
+    let sql = "SELECT * FROM people WHERE name = ?1 OR id = ?1";
+    Ok(tx.db().prepare_cached(sql)?.query_row([name_or_id], person).optional()?)
+}
+
+/// The person of this name or id, or the refusal that there is none.
+pub fn known_person(tx: &Tx<'_>, name_or_id: &str) -> Result<Result<Person, Refusal>, state::Error> {
+    let shown: String = name_or_id.chars().take(64).collect();
+    Ok(find_person(tx, name_or_id)?.ok_or_else(|| {
+        let refusal = Refusal::operator("person_unknown", format!("there is no person {shown:?}"));
+        refusal.hint("`ironctl person list` shows who there is; `ironctl person add NAME` adds one")
+    }))
+}
+
+/// The first owner, if the home has one.
+pub fn owner(tx: &Tx<'_>) -> Result<Option<PersonId>, state::Error> {
+    let sql = "SELECT * FROM people WHERE role = 'owner' ORDER BY created_at LIMIT 1";
+    Ok(tx.db().prepare_cached(sql)?.query_row([], person).optional()?.map(|person| person.id))
+}
+
+/// The person that this full identity is linked to.
+pub fn person_of(tx: &Tx<'_>, channel: &str, sender: &str) -> Result<Option<Person>, state::Error> {
+    let sql = "SELECT people.* FROM people JOIN identities ON person_id = id WHERE channel = ?1 AND sender = ?2";
+    Ok(tx.db().prepare_cached(sql)?.query_row([channel, sender], person).optional()?)
+}
+
+/// Every identity with whose it is.
+pub fn identities(tx: &Tx<'_>) -> Result<Vec<(Identity, PersonId)>, state::Error> {
+    let mut statement = tx.db().prepare_cached("SELECT * FROM identities ORDER BY channel, sender")?;
+    let read = |row: &Row<'_>| {
+        Ok((Identity { channel: row.get("channel")?, sender: row.get("sender")? }, stored(row, "person_id")?))
+    };
+    let identities = statement.query_map([], read)?.collect::<rusqlite::Result<_>>()?;
+    Ok(identities)
+}
+
+/// Makes the owner of a new home.
+pub fn create_owner(tx: &mut Tx<'_>, name: &str) -> Result<PersonId, state::Error> {
+    let person = insert(tx, name.to_owned(), Role::Owner)?;
+    Entry::meta("person.created").with("person", person.id.to_string()).with("role", "owner").append(tx)?;
+    Ok(person.id)
+}
+
+/// Adds a person.
+///
+/// # Errors
+/// The inner error is a refusal, which stands in the ledger: a name that is none, is taken, or looks like a taken one.
+pub fn add_person(
+    tx: &mut Tx<'_>,
+    name: &str,
+    role: Role,
+    by: PersonId,
+) -> Result<Result<Person, Refusal>, state::Error> {
+    if let Err(refusal) = check_name(name) {
+        return refuse(tx, "person.refused", by, refusal);
+    }
+    let people = people(tx)?;
+    if people.len() as i64 >= PEOPLE_MAX {
+        let refusal = Refusal::operator("people_too_many", format!("there are {PEOPLE_MAX} people already"));
+        return refuse(tx, "person.refused", by, refusal);
+    }
+    if let Some(other) = people.iter().find(|other| super::marks::look_alike(&other.name, name)) {
+        let code = if other.name == name { "person_exists" } else { "person_lookalike_exists" };
+        let said = if other.name == name { "there is" } else { "it looks like" };
+        let refusal = Refusal::operator(code, format!("{name:?}: {said} the person {:?} ({})", other.name, other.id));
+        return refuse(tx, "person.refused", by, refusal.hint("choose a name that nobody can take for another's"));
+    }
+    let person = insert(tx, name.to_owned(), role)?;
+    Entry::meta("person.created")
+        .with("person", person.id.to_string())
+        .with("role", role.name())
+        .with("by", by.to_string())
+        .append(tx)?;
+    Ok(Ok(person))
+}
+
+fn insert(tx: &mut Tx<'_>, name: String, role: Role) -> Result<Person, state::Error> {
+    let person = Person { id: PersonId::new(), name, role, created_at: tx.now() };
+    let id = person.id.to_string();
+    let db = tx.db();
+    db.execute(
+        "INSERT INTO people (id, name, role, created_at) VALUES (?1,?2,?3,?4)",
+        params![id, person.name, role.name(), person.created_at],
+    )?;
+    let own = Identity::own(person.id);
+    db.execute(
+        "INSERT INTO identities (channel, sender, person_id) VALUES (?1,?2,?3)",
+        params![own.channel, own.sender, id],
+    )?;
+    Ok(person)
+}
+
+fn check_name(name: &str) -> Result<(), Refusal> {
+    let characters = name.chars().count();
+    let why = if !(1..=NAME_CHARACTERS_MAX).contains(&characters) {
+        format!("a name has 1 to {NAME_CHARACTERS_MAX} characters")
+    } else if name.trim() != name {
+        "it begins or ends with a space".to_owned()
+    } else if name.contains(':') || name.starts_with("per_") {
+        "it would read as an identity or an id".to_owned()
+    } else if name.chars().any(|c| c.is_control() || super::marks::is_unseen(c)) {
+        "it holds a character that is not seen".to_owned()
+    } else {
+        return Ok(());
+    };
+    let shown: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
+    Err(Refusal::operator("person_name", format!("{shown:?} is no person's name: {why}")))
+}
+
+/// Sets what a person may do.
+///
+/// # Errors
+/// The inner error refuses to take the role of the last owner.
+pub fn set_role(
+    tx: &mut Tx<'_>,
+    person: &Person,
+    role: Role,
+    by: PersonId,
+) -> Result<Result<Person, Refusal>, state::Error> {
+    let owners: i64 = tx.db().query_row("SELECT count(*) FROM people WHERE role = 'owner'", [], |row| row.get(0))?;
+    if person.role == Role::Owner && role != Role::Owner && owners <= 1 {
+        let refusal = Refusal::operator("last_owner", format!("{} is the last owner", person.name));
+        let refusal = refusal.hint("make another person an owner first: `ironctl person set PERSON --role owner`");
+        return refuse(tx, "person.refused", by, refusal);
+    }
+    tx.db().execute("UPDATE people SET role = ?2 WHERE id = ?1", params![person.id.to_string(), role.name()])?;
+    Entry::meta("person.role")
+        .with("person", person.id.to_string())
+        .with("role", role.name())
+        .with("was", person.role.name())
+        .with("by", by.to_string())
+        .append(tx)?;
+    Ok(Ok(Person { role, ..person.clone() }))
+}
+
+/// Links an identity to a person. Linking it to the same one again changes nothing.
+///
+/// # Errors
+/// The inner error refuses one that is another person's.
+pub fn link(
+    tx: &mut Tx<'_>,
+    person: &Person,
+    identity: &Identity,
+    by: PersonId,
+) -> Result<Result<(), Refusal>, state::Error> {
+    match person_of(tx, &identity.channel, &identity.sender)? {
+        Some(holder) if holder.id == person.id => return Ok(Ok(())),
+        Some(holder) => {
+            let message = format!("{identity} is linked to {} ({}) already", holder.name, holder.id);
+            let hint =
+                format!("an identity is one person's; `ironctl person unlink {} {identity}` frees it", holder.id);
+            return refuse(tx, "identity.refused", by, Refusal::operator("identity_in_use", message).hint(hint));
+        }
+        None => {}
+    }
+    if identity.channel == LOOPBACK && identity.sender.parse::<PersonId>().is_ok() {
+        let refusal = Refusal::operator("identity_own", format!("{identity} is the form of a person's own identity"));
+        return refuse(tx, "identity.refused", by, refusal.hint("it comes and goes with that person alone"));
+    }
+    let count: i64 =
+        tx.db().query_row("SELECT count(*) FROM identities WHERE person_id = ?1", [person.id.to_string()], |row| {
+            row.get(0)
+        })?;
+    if count >= IDENTITIES_MAX {
+        let message = format!("{} has {IDENTITIES_MAX} identities already", person.name);
+        return refuse(tx, "identity.refused", by, Refusal::operator("identities_too_many", message));
+    }
+    tx.db().execute(
+        "INSERT INTO identities (channel, sender, person_id) VALUES (?1,?2,?3)",
+        params![identity.channel, identity.sender, person.id.to_string()],
+    )?;
+    identity_entry("identity.linked", person, identity, by).append(tx)?;
+    Ok(Ok(()))
+}
+
+/// Takes an identity from a person: from now on what comes from it comes from nobody.
+///
+/// # Errors
+/// The inner error refuses one that is not theirs, and the one by which they are known here at all.
+pub fn unlink(
+    tx: &mut Tx<'_>,
+    person: &Person,
+    identity: &Identity,
+    by: PersonId,
+) -> Result<Result<(), Refusal>, state::Error> {
+    let holder = person_of(tx, &identity.channel, &identity.sender)?;
+    if holder.is_none_or(|holder| holder.id != person.id) {
+        let message = format!("{identity} is not linked to {}", person.name);
+        let hint = format!("`ironctl person show {}` shows the identities", person.id);
+        return refuse(tx, "identity.refused", by, Refusal::operator("identity_unknown", message).hint(hint));
+    }
+    if *identity == Identity::own(person.id) {
+        let message = format!("{identity} is how {} speaks on this host; it stays with the person", person.name);
+        let hint = format!("to shut {} out, end the tokens: `ironctl token list`, `ironctl token revoke`", person.name);
+        return refuse(tx, "identity.refused", by, Refusal::operator("identity_own", message).hint(hint));
+    }
+    tx.db().execute(
+        "DELETE FROM identities WHERE channel = ?1 AND sender = ?2 AND person_id = ?3",
+        params![identity.channel, identity.sender, person.id.to_string()],
+    )?;
+    identity_entry("identity.unlinked", person, identity, by).append(tx)?;
+    Ok(Ok(()))
+}
+
+fn identity_entry(what: &'static str, person: &Person, identity: &Identity, by: PersonId) -> Entry {
+    Entry::meta(what)
+        .with("person", person.id.to_string())
+        .with("channel", identity.channel.clone())
+        .with("identity_digest", identity.digest())
+        .with("by", by.to_string())
+}
+
+/// A refusal of what a person asked for, with its entry.
+pub fn refuse<T>(
+    tx: &mut Tx<'_>,
+    what: &'static str,
+    by: PersonId,
+    refusal: Refusal,
+) -> Result<Result<T, Refusal>, state::Error> {
+    Entry::retract(what).with("code", refusal.code).with("by", by.to_string()).append(tx)?;
+    Ok(Err(refusal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_split_at_the_first_colon_and_the_rest_is_kept_whole() {
+        let identity: Identity = "matrix:@alice:example.org".parse().expect("an identity");
+        assert_eq!((identity.channel.as_str(), identity.sender.as_str()), ("matrix", "@alice:example.org"));
+        assert_eq!(identity.to_string(), "matrix:@alice:example.org");
+        let spaced: Identity = "chat: Alice ".parse().expect("opaque, spaces and all");
+        assert_eq!(spaced.sender, " Alice ");
+        for none in ["alice", ":alice", "Chat:alice", "chat:", "ch at:x", "chat:a\nb", "chat:\u{9b}"] {
+            assert!(none.parse::<Identity>().is_err(), "{none:?}");
+        }
+        assert!(format!("chat:{}", "x".repeat(SENDER_BYTES_MAX + 1)).parse::<Identity>().is_err());
+    }
+
+    #[test]
+    fn a_role_covers_itself_and_those_below() {
+        use Role::{Admin, Member, Owner};
+        let covered = |role: Role| [Owner, Admin, Member].map(|needed| role.covers(needed));
+        assert_eq!(covered(Owner), [true, true, true]);
+        assert_eq!(covered(Admin), [false, true, true]);
+        assert_eq!(covered(Member), [false, false, true]);
+    }
+}

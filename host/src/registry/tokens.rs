@@ -1,0 +1,325 @@
+//! Tokens: what a person shows to speak to this host, stored as digests, with an end that sticks.
+//!
+//! Never keeps the text of one, and never revives one: expired and revoked are states and not a look at the clock.
+//! Next: `registry::people`, `api::auth`.
+
+use super::people::{Person, person, refuse};
+use crate::custody;
+use crate::ledger::Entry;
+use crate::refusal::Refusal;
+use crate::state::{self, Tx, stored};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::PersonId;
+use rusqlite::{OptionalExtension, Row, params};
+use std::fmt;
+use std::str::FromStr;
+use zeroize::Zeroizing;
+
+/// What every token starts with, so that one that was pasted somewhere can be found.
+pub const PREFIX: &str = "ict_";
+
+/// Characters of a token: the prefix and 256 random bits in hex.
+pub const TEXT_CHARACTERS: usize = PREFIX.len() + 64;
+
+/// Name of the token that the home's own file holds.
+pub const OF_THE_FILE: &str = "owner.token";
+
+/// Live tokens of a host: each request is compared with every one.
+const LIVE_MAX: i64 = 1024;
+
+/// Ended tokens that are kept, so that whoever still uses one is told which end it came to.
+const ENDED_KEPT_MAX: i64 = 1024;
+
+/// Characters of a token's name.
+const NAME_CHARACTERS_MAX: usize = 64;
+
+/// Names a token, and is none.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TokenId(String);
+
+impl fmt::Display for TokenId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for TokenId {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let hex = |rest: &str| rest.len() == 16 && rest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        match text.strip_prefix("tok_") {
+            Some(rest) if hex(rest) => Ok(Self(text.to_owned())),
+            _ => Err("not a token's id: expected `tok_` and 16 characters of 0-9 a-f".to_owned()),
+        }
+    }
+}
+
+/// Where a token stands. There is no way back to `Live`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenState {
+    /// It opens the API.
+    Live,
+    /// Its time came.
+    Expired,
+    /// Somebody ended it.
+    Revoked,
+}
+
+impl TokenState {
+    /// As stored and shown.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Expired => "expired",
+            Self::Revoked => "revoked",
+        }
+    }
+}
+
+impl FromStr for TokenState {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        [Self::Live, Self::Expired, Self::Revoked].into_iter().find(|state| state.name() == text).ok_or(())
+    }
+}
+
+/// A token as it is stored.
+#[derive(Debug, Clone)]
+pub struct Token {
+    /// Its id.
+    pub id: TokenId,
+    /// SHA-256 of its text.
+    pub digest: Digest,
+    /// Whose it is, as they are now.
+    pub person: Person,
+    /// What it is for.
+    pub name: String,
+    /// Where it stands.
+    pub state: TokenState,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+    /// When it ends by itself, milliseconds since the epoch.
+    pub expires_at: Option<i64>,
+    /// When it ended, milliseconds since the epoch.
+    pub ended_at: Option<i64>,
+}
+
+/// A token that nobody has yet: its text exists here alone.
+pub struct Fresh {
+    id: TokenId,
+    text: Zeroizing<String>,
+}
+
+impl Fresh {
+    /// Random text, random id.
+    ///
+    /// # Errors
+    /// When the system gives no random bytes.
+    pub fn new() -> Result<Self, custody::Error> {
+        let secret = Digest::from_bytes(custody::random()?);
+        let name: [u8; 8] = custody::random()?;
+        let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { id: TokenId(format!("tok_{name}")), text: Zeroizing::new(format!("{PREFIX}{secret}")) })
+    }
+
+    /// Its text, to be told once.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What is stored of it.
+    pub fn digest(&self) -> Digest {
+        Digest::of(self.text.as_bytes())
+    }
+}
+
+fn token(row: &Row<'_>) -> rusqlite::Result<Token> {
+    Ok(Token {
+        id: stored(row, "token_id")?,
+        digest: stored(row, "digest")?,
+        person: person(row)?,
+        name: row.get("token_name")?,
+        state: stored(row, "state")?,
+        created_at: row.get("token_created_at")?,
+        expires_at: row.get("expires_at")?,
+        ended_at: row.get("ended_at")?,
+    })
+}
+
+const SELECT: &str = "SELECT people.*, tokens.id AS token_id, tokens.name AS token_name, digest, state, \
+                      tokens.created_at AS token_created_at, expires_at, ended_at \
+                      FROM tokens JOIN people ON tokens.person_id = people.id";
+
+/// Every token, also those that ended, oldest first.
+pub fn tokens(tx: &Tx<'_>) -> Result<Vec<Token>, state::Error> {
+    let mut statement = tx.db().prepare_cached(&format!("{SELECT} ORDER BY tokens.created_at, tokens.id"))?;
+    let tokens = statement.query_map([], token)?.collect::<rusqlite::Result<_>>()?;
+    Ok(tokens)
+}
+
+/// The token of this id.
+pub fn find_token(tx: &Tx<'_>, id: &TokenId) -> Result<Option<Token>, state::Error> {
+    let sql = format!("{SELECT} WHERE tokens.id = ?1");
+    Ok(tx.db().prepare_cached(&sql)?.query_row([&id.0], token).optional()?)
+}
+
+/// Whether the token of this digest is live.
+pub fn is_live(tx: &Tx<'_>, digest: &Digest) -> Result<bool, state::Error> {
+    let sql = "SELECT count(*) FROM tokens WHERE digest = ?1 AND state = 'live'";
+    Ok(tx.db().prepare_cached(sql)?.query_row([digest.to_string()], |row| row.get::<_, i64>(0))? > 0)
+}
+
+/// Gives a person a token.
+///
+/// # Errors
+/// The inner error is a refusal, which stands in the ledger: an end that has passed, a name that is none, too many.
+pub fn issue(
+    tx: &mut Tx<'_>,
+    person: &Person,
+    name: &str,
+    expires_at: Option<i64>,
+    fresh: &Fresh,
+    by: PersonId,
+) -> Result<Result<Token, Refusal>, state::Error> {
+    if name.chars().count() > NAME_CHARACTERS_MAX || name.chars().any(char::is_control) || name == OF_THE_FILE {
+        let message = format!("a token's name has up to {NAME_CHARACTERS_MAX} characters, and is not {OF_THE_FILE}");
+        return refuse(tx, "token.refused", by, Refusal::operator("token_name", message));
+    }
+    if expires_at.is_some_and(|at| at <= tx.now()) {
+        let refusal = Refusal::operator("expiry_passed", "a token cannot end before it begins");
+        return refuse(tx, "token.refused", by, refusal.hint("give a time in the future, or a duration such as 30d"));
+    }
+    let live: i64 = tx.db().query_row("SELECT count(*) FROM tokens WHERE state = 'live'", [], |row| row.get(0))?;
+    if live >= LIVE_MAX {
+        let refusal = Refusal::operator("tokens_too_many", format!("there are {LIVE_MAX} live tokens already"));
+        return refuse(tx, "token.refused", by, refusal.hint("end some: `ironctl token list`, `ironctl token revoke`"));
+    }
+    insert(tx, person.id, name, expires_at, fresh)?;
+    let entry = Entry::meta("token.created").with("expires_at", expires_at);
+    about(entry, &fresh.id, person.id).with("by", by.to_string()).append(tx)?;
+    Ok(Ok(made(tx, &fresh.id)?))
+}
+
+/// Gives a person the token that the home's own file holds, and ends the one that the file held before.
+pub fn issue_for_file(tx: &mut Tx<'_>, person: PersonId, fresh: &Fresh) -> Result<(), state::Error> {
+    let sql = format!("{SELECT} WHERE state = 'live' AND tokens.name = ?1 AND person_id = ?2");
+    let lost: Vec<Token> = {
+        let mut statement = tx.db().prepare_cached(&sql)?;
+        let found = statement.query_map([OF_THE_FILE, person.to_string().as_str()], token)?;
+        found.collect::<rusqlite::Result<_>>()?
+    };
+    for lost in lost {
+        end(tx, &lost, TokenState::Revoked)?;
+        about(Entry::meta("token.revoked"), &lost.id, person).append(tx)?;
+    }
+    insert(tx, person, OF_THE_FILE, None, fresh)?;
+    about(Entry::meta("token.created"), &fresh.id, person).append(tx)?;
+    Ok(())
+}
+
+fn insert(
+    tx: &mut Tx<'_>,
+    person: PersonId,
+    name: &str,
+    expires_at: Option<i64>,
+    fresh: &Fresh,
+) -> Result<(), state::Error> {
+    let now = tx.now();
+    let db = tx.db();
+    db.execute(
+        "DELETE FROM tokens WHERE state <> 'live' AND id NOT IN \
+         (SELECT id FROM tokens WHERE state <> 'live' ORDER BY ended_at DESC, id LIMIT ?1)",
+        [ENDED_KEPT_MAX],
+    )?;
+    db.execute(
+        "INSERT INTO tokens (id, digest, person_id, name, state, created_at, expires_at) VALUES (?1,?2,?3,?4,'live',?5,?6)",
+        params![fresh.id.0, fresh.digest().to_string(), person.to_string(), name, now, expires_at],
+    )?;
+    Ok(())
+}
+
+fn made(tx: &Tx<'_>, id: &TokenId) -> Result<Token, state::Error> {
+    find_token(tx, id)?.ok_or_else(|| state::Error::Stored(format!("{id} vanished while it was made")))
+}
+
+fn about(entry: Entry, id: &TokenId, person: PersonId) -> Entry {
+    entry.with("token", id.0.clone()).with("person", person.to_string())
+}
+
+fn end(tx: &mut Tx<'_>, token: &Token, state: TokenState) -> Result<(), state::Error> {
+    let now = tx.now();
+    tx.db().execute(
+        "UPDATE tokens SET state = ?2, ended_at = ?3 WHERE id = ?1 AND state = 'live'",
+        params![token.id.0, state.name(), now],
+    )?;
+    Ok(())
+}
+
+/// Ends a token for good. `current` is the one that the request came with.
+///
+/// # Errors
+/// The inner error refuses a token that ended already, and the one in use. Anybody can ask for it, so whoever bounds how often
+/// notes it.
+pub fn revoke(
+    tx: &mut Tx<'_>,
+    token: &Token,
+    current: &TokenId,
+    by: PersonId,
+) -> Result<Result<Token, Refusal>, state::Error> {
+    if token.state != TokenState::Live {
+        return Ok(Err(ended(token)));
+    }
+    if token.id == *current {
+        let refusal = Refusal::operator("token_in_use", format!("{} is the token that asks", token.id));
+        return Ok(Err(refusal.hint("replace it with `ironctl key rotate token`")));
+    }
+    end(tx, token, TokenState::Revoked)?;
+    about(Entry::meta("token.revoked"), &token.id, token.person.id).with("by", by.to_string()).append(tx)?;
+    Ok(Ok(made(tx, &token.id)?))
+}
+
+/// Replaces a token by a fresh one of the same person, name and end; the old one is over in the same moment.
+///
+/// # Errors
+/// The inner error refuses a token that ended already; whoever bounds how often notes it.
+pub fn rotate(
+    tx: &mut Tx<'_>,
+    token: &Token,
+    fresh: &Fresh,
+    by: PersonId,
+) -> Result<Result<Token, Refusal>, state::Error> {
+    if token.state != TokenState::Live {
+        return Ok(Err(ended(token)));
+    }
+    end(tx, token, TokenState::Revoked)?;
+    insert(tx, token.person.id, &token.name, token.expires_at, fresh)?;
+    about(Entry::meta("token.rotated"), &fresh.id, token.person.id)
+        .with("replaces", token.id.to_string())
+        .with("by", by.to_string())
+        .append(tx)?;
+    Ok(Ok(made(tx, &fresh.id)?))
+}
+
+fn ended(token: &Token) -> Refusal {
+    Refusal::operator("token_ended", format!("{} is {} already", token.id, token.state.name()))
+}
+
+/// Writes down which tokens' time has come; from then on they are over, whatever the clock says. Returns how many.
+pub fn expire(tx: &mut Tx<'_>) -> Result<usize, state::Error> {
+    let now = tx.now();
+    let due: Vec<Token> = {
+        let mut statement = tx.db().prepare_cached(&format!("{SELECT} WHERE state = 'live' AND expires_at <= ?1"))?;
+        statement.query_map([now], token)?.collect::<rusqlite::Result<_>>()?
+    };
+    for token in &due {
+        end(tx, token, TokenState::Expired)?;
+        about(Entry::meta("token.expired"), &token.id, token.person.id).append(tx)?;
+    }
+    Ok(due.len())
+}
+
+/// When the next live token ends by itself, milliseconds since the epoch.
+pub fn next_expiry(tx: &Tx<'_>) -> Result<Option<i64>, state::Error> {
+    let sql = "SELECT min(expires_at) FROM tokens WHERE state = 'live'";
+    Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}

@@ -1,0 +1,314 @@
+//! A fresh master key: everything under the old one is brought under it while no host runs, and the old one is then worth nothing.
+//!
+//! At every moment one of the two keys opens the record, and each start finds out which. Never prints a key, and never puts one
+//! where the operator keeps it by other means; it says what to do there instead. Next: `state::rekey`, `custody`.
+
+use crate::custody::{self, MasterKey, Source};
+use crate::failpoint;
+use crate::home::{self, Home};
+use crate::ledger::{self, Entry, head};
+use crate::session::store;
+use crate::state::rekey::Copy;
+use crate::state::{self, open_to_look};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Replaced keys whose fingerprints are remembered.
+const REPLACED_MAX: usize = 16;
+
+/// Why the master key was not replaced, or does not open the record.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The home, or a host that runs on it.
+    #[error(transparent)]
+    Home(#[from] home::Error),
+    /// A key.
+    #[error(transparent)]
+    Key(#[from] custody::Error),
+    /// The record.
+    #[error(transparent)]
+    State(#[from] state::Error),
+    /// A session's key.
+    #[error(transparent)]
+    Session(#[from] store::NewError),
+    /// The key that signs heads.
+    #[error(transparent)]
+    Head(#[from] head::Error),
+    /// The ledger of the copy.
+    #[error("the ledger under the fresh key is not whole: {0}")]
+    Ledger(#[from] ledger::chain::Error),
+    /// The key is one that was replaced.
+    #[error(
+        "the master key {path} (fingerprint {found}) was replaced at {at}: the record is under the key with the fingerprint {current}"
+    )]
+    Replaced {
+        /// Where the key was read from.
+        path: PathBuf,
+        /// Its fingerprint.
+        found: String,
+        /// When, RFC 3339.
+        at: String,
+        /// The fingerprint of the right one.
+        current: String,
+    },
+    /// The operator keeps the key elsewhere.
+    #[error(
+        "the master key is kept in {kept}, which only you can replace: name a file for the fresh one with --to FILE"
+    )]
+    Elsewhere {
+        /// Where.
+        kept: String,
+    },
+    /// The home keeps the key itself.
+    #[error("the master key is the home's own {0}, and the fresh one takes its place: leave out --to")]
+    Here(PathBuf),
+    /// A file that is there already.
+    #[error("{0} is there already: name another file, or remove it")]
+    Taken(PathBuf),
+    /// One file for both keys.
+    #[error("{0} cannot take the fresh key and the copy of the old one: name another file with --keep-old")]
+    Same(PathBuf),
+    /// The last step.
+    #[error("cannot put the record under the fresh key in place: {0}")]
+    TakeOver(std::io::Error),
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::State(error.into())
+    }
+}
+
+/// What was done, and what is left to the operator.
+#[derive(Debug, Serialize)]
+pub struct Rotated {
+    /// Fingerprint of the fresh key.
+    pub fingerprint: String,
+    /// Fingerprint of the one that it replaces.
+    pub replaced: String,
+    /// The file with the fresh key.
+    pub key_file: PathBuf,
+    /// A copy of the old key, if one was wanted.
+    pub old_key_file: Option<PathBuf>,
+    /// What the operator has to do before the next start; empty when nothing.
+    pub todo: Vec<String>,
+}
+
+/// Replaces the master key of the home at `path`. `to` takes the fresh key where the home does not keep it itself, `keep_old` a
+/// copy of the old one.
+///
+/// # Errors
+/// While a host runs, when the old key does not open the record, and when a file is in the way. Then everything is as it was.
+pub fn rotate(
+    path: &Path,
+    config: &custody::Config,
+    to: Option<PathBuf>,
+    keep_old: Option<PathBuf>,
+) -> Result<Rotated, Error> {
+    let home = Home::open(path)?;
+    let _lock = home.hold()?;
+    settle(&home, config)?;
+    let source = Source::of(&home, config);
+    let key_file = match (&source, to) {
+        (Source::Home(_), None) => home.master_key_next(),
+        (Source::Home(own), Some(_)) => return Err(Error::Here(own.clone())),
+        (Source::File(_) | Source::Credential(_), Some(to)) => to,
+        (Source::File(_) | Source::Credential(_), None) => return Err(Error::Elsewhere { kept: source.to_string() }),
+    };
+    if let Some(keep) = keep_old.as_deref().filter(|keep| resolved(keep) == resolved(&key_file)) {
+        return Err(Error::Same(keep.to_owned()));
+    }
+    let old = MasterKey::load(&home, config)?;
+    for file in keep_old.iter().chain([&key_file]) {
+        if file.symlink_metadata().is_ok() {
+            return Err(Error::Taken(file.clone()));
+        }
+    }
+    // The record first: a key that does not open it is not worth a copy.
+    drop(open_to_look(&home.state_db(), &old.state_key()).map_err(|error| explain(&home, &source, &old, error))?);
+    if let Some(keep) = &keep_old {
+        old.write_to(keep)?;
+    }
+    MasterKey::fresh()?.write_to(&key_file)?;
+    failpoint::reach("key_written");
+    let fresh = match under_fresh(&home, &old, &key_file) {
+        Ok(fresh) => fresh,
+        Err(error) => {
+            if matches!(opens(&home, &old), Ok(true)) {
+                discard(&home)?;
+                home::remove(&key_file)?;
+            } else {
+                // It may be the only key that opens the record, so it stays; the next start settles which of the two does.
+                tracing::error!("the record may be under the fresh key: keep {}", key_file.display());
+            }
+            return Err(error);
+        }
+    };
+    failpoint::reach("key_switched");
+    let mut todo = Vec::new();
+    let key_file = match &source {
+        Source::Home(own) => {
+            home::replace(&key_file, own)?;
+            own.clone()
+        }
+        Source::File(named) => {
+            let (fresh, named) = (key_file.display(), named.display());
+            todo.push(format!("put the fresh key in the old one's place: mv {fresh} {named}"));
+            todo.push(format!("or name it in config.toml: keys.master_key_file = \"{fresh}\""));
+            key_file
+        }
+        Source::Credential(_) => {
+            let fresh = key_file.display();
+            let name = custody::CREDENTIAL;
+            todo.push(format!("name the fresh key in the unit: LoadCredential={name}:{fresh}"));
+            todo.push(format!("or encrypt it first: systemd-creds encrypt --name={name} {fresh} FILE, LoadCredentialEncrypted={name}:FILE, and remove {fresh}"));
+            todo.push("then: systemctl daemon-reload, and start the unit".to_owned());
+            key_file
+        }
+    };
+    failpoint::reach("key_adopted");
+    Ok(Rotated {
+        fingerprint: fresh.fingerprint(),
+        replaced: old.fingerprint(),
+        key_file,
+        old_key_file: keep_old,
+        todo,
+    })
+}
+
+/// A file that is still to be made, by the one name that its directory has.
+fn resolved(file: &Path) -> PathBuf {
+    match (home::directory_of(file).canonicalize(), file.file_name()) {
+        (Ok(directory), Some(name)) => directory.join(name),
+        _ => file.to_owned(),
+    }
+}
+
+/// Makes the record under the key in `key_file`, proves it, and puts it in place.
+fn under_fresh(home: &Home, old: &MasterKey, key_file: &Path) -> Result<MasterKey, Error> {
+    // What lies in the file is what counts from now on, so it is read back.
+    let fresh = MasterKey::read(key_file)?;
+    discard(home)?;
+    let mut copy = Copy::of(&home.state_db(), &old.state_key(), &home.state_db_next())?;
+    let (from, to) = (old.wrapping_key(), fresh.wrapping_key());
+    copy.change(|tx| {
+        let sessions = store::rewrap(tx, &from, &to)?;
+        head::rewrap(tx, &from, &to)?;
+        Entry::meta("key.rotated")
+            .with("key", "master")
+            .with("fingerprint", fresh.fingerprint())
+            .with("replaces", old.fingerprint())
+            .with("sessions", sessions)
+            .append(tx)?;
+        Ok::<_, Error>(())
+    })?;
+    let ready = copy.rekey(&fresh.state_key())?;
+    // What came before the live chain lies in archives, which are under no key.
+    ledger::chain::check(&open_to_look(&home.state_db_next(), &fresh.state_key())?, None, &BTreeSet::new())?;
+    failpoint::reach("key_copied");
+    Known::remember(home, &fresh, old)?;
+    ready.take_over().map_err(Error::TakeOver)?;
+    Ok(fresh)
+}
+
+/// Removes a copy that did not take over.
+fn discard(home: &Home) -> Result<(), home::Error> {
+    let copy = home.state_db_next();
+    for end in ["", "-journal", "-wal", "-shm"] {
+        let mut name = copy.clone().into_os_string();
+        name.push(end);
+        home::remove(Path::new(&name))?;
+    }
+    Ok(())
+}
+
+/// Finishes what a crash cut short, or takes it back; whoever calls holds the home.
+///
+/// # Errors
+/// When neither key opens the record; then nothing is touched.
+pub fn settle(home: &Home, config: &custody::Config) -> Result<(), Error> {
+    let (source, next) = (Source::of(home, config), home.master_key_next());
+    let Source::Home(own) = &source else {
+        return Ok(discard(home)?);
+    };
+    if !next.exists() {
+        return Ok(discard(home)?);
+    }
+    if opens(home, &MasterKey::read(&next)?)? {
+        tracing::warn!("the master key was being replaced when it was cut short: that is finished now");
+        home::replace(&next, own)?;
+        return Ok(discard(home)?);
+    }
+    let old = MasterKey::load(home, config)?;
+    drop(open_to_look(&home.state_db(), &old.state_key()).map_err(|error| explain(home, &source, &old, error))?);
+    tracing::warn!("the master key was being replaced when it was cut short: the old one stays");
+    discard(home)?;
+    Ok(home::remove(&next)?)
+}
+
+/// The key that opens the record, for whoever only looks: that of the settings, or the fresh one of a rotation that was cut short.
+///
+/// # Errors
+/// When there is no key to read.
+pub fn key(home: &Home, config: &custody::Config) -> Result<MasterKey, Error> {
+    let next = home.master_key_next();
+    if matches!(Source::of(home, config), Source::Home(_)) && next.exists() {
+        let fresh = MasterKey::read(&next)?;
+        if opens(home, &fresh)? {
+            return Ok(fresh);
+        }
+    }
+    Ok(MasterKey::load(home, config)?)
+}
+
+fn opens(home: &Home, key: &MasterKey) -> Result<bool, Error> {
+    match open_to_look(&home.state_db(), &key.state_key()) {
+        Ok(_) => Ok(true),
+        Err(state::Error::WrongKey(_)) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Says why this key does not open the record, if it is one that was replaced.
+pub fn explain(home: &Home, source: &Source, key: &MasterKey, error: state::Error) -> Error {
+    let known = Known::read(home);
+    let found = key.fingerprint();
+    match (error, known.replaced.iter().find(|replaced| replaced.fingerprint == found)) {
+        (state::Error::WrongKey(_), Some(replaced)) => {
+            Error::Replaced { path: source.path().to_owned(), found, at: replaced.at.clone(), current: known.current }
+        }
+        (error, _) => error.into(),
+    }
+}
+
+/// Which keys the record was under. Helps to say a clear sentence; nothing is decided by it.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Known {
+    current: String,
+    replaced: Vec<ReplacedKey>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ReplacedKey {
+    fingerprint: String,
+    at: String,
+}
+
+impl Known {
+    fn read(home: &Home) -> Self {
+        let text = std::fs::read(home.keys_file()).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    fn remember(home: &Home, fresh: &MasterKey, old: &MasterKey) -> Result<(), Error> {
+        let mut known = Self::read(home);
+        known.current = fresh.fingerprint();
+        let at = format!("{:.0}", jiff::Timestamp::now());
+        known.replaced.push(ReplacedKey { fingerprint: old.fingerprint(), at });
+        let over = known.replaced.len().saturating_sub(REPLACED_MAX);
+        known.replaced.drain(..over);
+        let text = serde_json::to_vec(&known).expect("plain data");
+        Ok(home::write_private(&home.keys_file(), &text)?)
+    }
+}

@@ -1,0 +1,124 @@
+//! By which way a host is asked and with whose token: the home's own socket and owner, or what the caller names.
+//! Never sends a token to an address that another machine could be behind, and never takes one from the command line.
+//! Next: `client`.
+
+use crate::failure::Error;
+use crate::home::Home;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A token with its file is not longer.
+const TOKEN_BYTES_MAX: u64 = 4096;
+
+/// Variable that holds a token.
+pub const TOKEN_VARIABLE: &str = "IRONCLAW_TOKEN";
+
+/// What the caller says about the way and the token.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    api: Option<String>,
+    token_file: Option<PathBuf>,
+}
+
+/// Where a host listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// A unix socket.
+    Socket(PathBuf),
+    /// A loopback port: `127.0.0.1:8787`.
+    Port(String),
+}
+
+impl Access {
+    /// What the command line says.
+    pub fn new(api: Option<String>, token_file: Option<PathBuf>) -> Self {
+        Self { api, token_file }
+    }
+
+    /// The loopback port that was named, if one was.
+    pub fn port(&self) -> Result<Option<Way>, Error> {
+        self.api.as_deref().map(port).transpose()
+    }
+
+    /// The token: of the file that was named, else of the environment, else the owner's in the home.
+    pub fn token(&self, home: &Home) -> Result<String, Error> {
+        if let Some(path) = &self.token_file {
+            return from_file(path);
+        }
+        match std::env::var(TOKEN_VARIABLE) {
+            Ok(token) if !token.is_empty() => Ok(token.trim().to_owned()),
+            _ => home.token(),
+        }
+    }
+}
+
+/// `http://127.0.0.1:8787` and nothing that leads elsewhere.
+fn port(url: &str) -> Result<Way, Error> {
+    let wrong =
+        |why: &str| Error::usage(format!("{url} is not asked: {why}"), "give it as --api http://127.0.0.1:8787");
+    let Some(rest) = url.strip_prefix("http://") else { return Err(wrong("it does not begin with http://")) };
+    let authority = rest.strip_suffix('/').unwrap_or(rest);
+    let Some((host, number)) = authority.rsplit_once(':') else { return Err(wrong("it names no port")) };
+    if !["127.0.0.1", "localhost", "[::1]"].contains(&host) {
+        return Err(wrong("the token would leave this machine in the clear; for another one use ssh -L"));
+    }
+    match number.parse::<u16>() {
+        Ok(number) if number > 0 => Ok(Way::Port(authority.to_owned())),
+        _ => Err(wrong("it names no port")),
+    }
+}
+
+fn from_file(path: &Path) -> Result<String, Error> {
+    let unreadable = || Error::failed("token_unreadable", format!("cannot read {}", path.display()));
+    let read = || -> io::Result<(u32, String)> {
+        let file = File::open(path)?;
+        let mode = file.metadata()?.mode() & 0o777;
+        let mut text = String::new();
+        file.take(TOKEN_BYTES_MAX).read_to_string(&mut text)?;
+        Ok((mode, text))
+    };
+    let (mode, text) = read().map_err(|cause| unreadable().because(cause))?;
+    if mode & 0o077 != 0 {
+        return Err(Error::failed("token_open", format!("{} has mode {mode:04o}: others can read it", path.display()))
+            .hinting(format!("chmod 600 {}", path.display())));
+    }
+    Ok(text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_goes_to_a_loopback_port_and_nowhere_else() {
+        assert_eq!(port("http://127.0.0.1:8787").expect("loopback"), Way::Port("127.0.0.1:8787".to_owned()));
+        assert_eq!(port("http://[::1]:1/").expect("loopback"), Way::Port("[::1]:1".to_owned()));
+        for url in [
+            "https://127.0.0.1:8787",
+            "http://192.168.1.2:8787",
+            "http://evil.example:80",
+            "http://127.0.0.1",
+            "http://127.0.0.1:0",
+            "http://localhost.evil.example:80",
+            "http://a@127.0.0.1:80",
+            "http://127.0.0.1:80/x",
+            "127.0.0.1:80",
+        ] {
+            assert!(port(url).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_token_that_others_can_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("token");
+        std::fs::write(&path, "ict_1\n").expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).expect("set");
+        assert_eq!(from_file(&path).expect_err("open").told().expect("told").error.code, "token_open");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("set");
+        assert_eq!(from_file(&path).expect("private"), "ict_1");
+    }
+}

@@ -1,0 +1,140 @@
+//! A conversation on the terminal or in a file, as the host's record has it.
+//! Never leaves out who wrote something, and shows no item as more than it is.
+//! Next: `contract::operator::Transcript`.
+
+use super::super::At;
+use crate::client::Client;
+use crate::clock;
+use crate::failure::Error;
+use crate::output::{Output, safe, to_json};
+use clap::ValueEnum;
+use ironclaw_contract::operator::TranscriptItem;
+use serde_json::json;
+use std::fs::OpenOptions;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The first line of an export in JSON Lines says that it is one.
+const RECIPE: &str = "ironclaw-transcript/1";
+
+/// The form of an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// One JSON document a line: a head, then each item with all that is known of it
+    Jsonl,
+    /// For reading
+    Markdown,
+}
+
+/// Prints the items of a page.
+pub fn print(out: Output, items: &[TranscriptItem]) -> Result<(), Error> {
+    for item in items {
+        out.line(format!("{:>6}  {}  {}", item.seq, clock::date_and_time(&item.at), heading(item)))?;
+        for line in lines(item) {
+            out.line(format!("        {line}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the whole conversation to a new file, or to stdout.
+pub async fn export(
+    at: &At,
+    client: &Client,
+    session: &str,
+    file: Option<PathBuf>,
+    format: Format,
+) -> Result<(), Error> {
+    let mut writer: Box<dyn Write> = match &file {
+        Some(path) => Box::new(BufWriter::new(create(path)?)),
+        None => Box::new(io::stdout().lock()),
+    };
+    let failed = |cause: io::Error| match &file {
+        Some(path) => Error::failed("file_unwritable", format!("cannot write {}", path.display())).because(cause),
+        None => Error::Output(cause),
+    };
+    let (mut after, mut count) = (0, 0);
+    loop {
+        let page = client.transcript(session, after).await?;
+        if after == 0 {
+            writer.write_all(head(&page.session_id, &page.agent, format)?.as_bytes()).map_err(failed)?;
+        }
+        for item in &page.items {
+            let text = match format {
+                Format::Jsonl => format!("{}\n", to_json(item)?),
+                Format::Markdown => markdown(item),
+            };
+            writer.write_all(text.as_bytes()).map_err(failed)?;
+            (after, count) = (item.seq, count + 1);
+        }
+        // A page without items would be asked for again and again.
+        if !page.more || page.items.is_empty() {
+            break;
+        }
+    }
+    writer.flush().map_err(failed)?;
+    match file {
+        Some(path) => {
+            at.out.json(&json!({ "exported": session, "items": count, "file": path.display().to_string() }))?;
+            at.out.line(format!("wrote {count} items to {}", path.display()))
+        }
+        None => Ok(()),
+    }
+}
+
+fn head(session: &str, agent: &str, format: Format) -> Result<String, Error> {
+    Ok(match format {
+        Format::Jsonl => {
+            let head = json!({ "recipe": RECIPE, "session_id": session, "agent": agent });
+            format!("{}\n", to_json(&head)?)
+        }
+        Format::Markdown => format!("# {} with agent {}\n", safe(session), safe(agent)),
+    })
+}
+
+fn create(path: &Path) -> Result<std::fs::File, Error> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(|cause| {
+        Error::failed("file_unwritable", format!("cannot make the file {}", path.display()))
+            .because(cause)
+            .hinting("an export never replaces a file: choose another name")
+    })
+}
+
+fn markdown(item: &TranscriptItem) -> String {
+    let mut text = format!("\n**{}** · {} · item {}\n\n", safe(&heading(item)), item.at, item.seq);
+    for line in lines(item) {
+        // Quoted, so that no line of the conversation passes for one of the document.
+        text.push_str(&format!("> {}\n", safe(&line)));
+    }
+    text
+}
+
+/// Who says it, and what it is.
+fn heading(item: &TranscriptItem) -> String {
+    let authors: Vec<&str> = item.spans.iter().map(|span| span.author.as_str()).collect();
+    let labels = if item.labels.is_empty() { String::new() } else { format!(" [{}]", item.labels.join(" ")) };
+    let what = match item.kind.as_str() {
+        "message" => authors.join(" + "),
+        "output" => match item.receipt.as_deref() {
+            None => "agent".to_owned(),
+            Some(receipt) => format!("agent, answer {receipt}"),
+        },
+        "result" => {
+            let outcome = if item.ok == Some(true) { "result" } else { "failure" };
+            format!("{outcome} of {}", item.tool.as_deref().unwrap_or("a tool"))
+        }
+        "notice" => format!("host, notice {}", item.receipt.as_deref().unwrap_or("unsaid")),
+        "summary" => match item.covers {
+            Some([from, upto]) => format!("summary by the model of items {from} to {upto}"),
+            None => "summary by the model".to_owned(),
+        },
+        other => other.to_owned(),
+    };
+    format!("{what}{labels}")
+}
+
+fn lines(item: &TranscriptItem) -> Vec<String> {
+    let calls = item.calls.iter().map(|call| format!("→ {} {} ({})", call.tool, call.arguments, call.state));
+    item.text.lines().map(str::to_owned).chain(calls).collect()
+}

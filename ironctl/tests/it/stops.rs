@@ -1,0 +1,85 @@
+//! `panic`, `resume` and `session cancel`: what is asked, and what a panic leaves where nobody answers.
+//! Never kills a process: the fake host's run file names none that is a host.
+//! Next: `host/tests/it/stops.rs` for what they do.
+
+use crate::fake_host::{Answer, FakeHost, ironctl, status};
+use serde_json::{Value, json};
+use std::path::Path;
+
+#[test]
+fn a_panic_is_asked_for_and_what_came_of_it_is_told() {
+    let host = FakeHost::new(|_, _| {
+        Answer::json(json!({"since": "2026-01-02T03:04:05Z", "by": "owner", "sessions": 3, "gone": true}))
+    });
+    let (code, out, err) = host.ironctl(&["panic"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.starts_with("everything is stopped; sessions that were awake: 3\n"), "{out}");
+    assert_eq!(host.asked()[0].line, "POST /v1/panic");
+}
+
+#[test]
+fn a_panic_that_the_host_refuses_leaves_no_file() {
+    let host = FakeHost::new(|_, _| Answer::refusal("role_too_low", "a member changes nothing", ""));
+    let (code, _, err) = host.ironctl(&["panic"]);
+    assert_eq!((code, err.as_str()), (1, "error: a member changes nothing\n"));
+    assert!(!host.home.path().join("panic").exists());
+}
+
+#[test]
+fn a_panic_that_the_host_could_not_do_leaves_the_file_and_is_a_failure_while_the_host_listens() {
+    let host = FakeHost::new(|_, _| Answer::breakdown("the host failed: database or disk is full"));
+    let (code, out, err) = host.ironctl(&["panic"]);
+    assert_eq!((code, out.as_str()), (1, ""), "nothing says that it is stopped");
+    assert!(err.contains("still listens and did not stop everything: the host failed: database or disk"), "{err}");
+    assert!(host.home.path().join("panic").exists(), "the next start will be stopped");
+    assert_eq!(host.asked()[0].line, "POST /v1/panic");
+}
+
+#[test]
+fn a_panic_without_an_answer_leaves_the_file_and_kills_nobody_who_is_no_host() {
+    let host = FakeHost::new(|_, _| Answer::json(json!({})));
+    // A process that is not a host, under a number that the run file names.
+    let own = json!({"pid": std::process::id(), "socket": host.home.path().join("gone.sock"), "version": "0.1.0"});
+    std::fs::write(host.home.path().join("run.json"), own.to_string()).expect("written");
+    let (code, out, _) = host.ironctl(&["panic"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("no host runs") && out.contains("the next start will be stopped"), "{out}");
+    assert!(host.home.path().join("panic").exists());
+    assert!(host.asked().is_empty());
+}
+
+#[test]
+fn a_panic_without_a_home_is_a_failure() {
+    let nowhere = tempfile::tempdir().expect("a temporary directory");
+    let output = ironctl(&nowhere.path().join("h")).arg("panic").output().expect("ironctl runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no home"));
+}
+
+#[test]
+fn resume_and_cancel_ask_their_paths() {
+    let host = FakeHost::new(|line, _| match line {
+        "POST /v1/resume" => Answer::json(json!({"resumed": true})),
+        _ => Answer::json(json!({"session_id": "ses_1", "turn_id": "trn_1", "messages": ["msg_1"], "running": false})),
+    });
+    let (code, out, _) = host.ironctl(&["resume"]);
+    assert_eq!((code, out.as_str()), (0, "everything goes on; messages that waited are answered\n"));
+    let (code, out, _) = host.ironctl(&["session", "cancel", "ses_1"]);
+    assert_eq!((code, out.as_str()), (0, "cancelled the next turn of ses_1 (trn_1)\n"));
+    assert_eq!(host.asked()[1].line, "POST /v1/sessions/ses_1/cancel");
+}
+
+#[test]
+fn status_says_first_that_everything_is_stopped() {
+    let host = FakeHost::new(|_, _| {
+        let mut status = status(Path::new("/h"), 4242);
+        status["stopped"] = json!({"since": "2026-01-02T03:04:05Z", "by": "owner"});
+        Answer::json(status)
+    });
+    let (_, out, _) = host.ironctl(&["status"]);
+    let first = "EVERYTHING IS STOPPED since 2026-01-02 03:04:05 by owner: `ironctl resume` lets it go on\n";
+    assert!(out.starts_with(first), "{out}");
+    let (_, out, _) = host.ironctl(&["--json", "status"]);
+    let got: Value = serde_json::from_str(&out).expect("one JSON document");
+    assert_eq!(got["stopped"]["by"], "owner");
+}
