@@ -22,6 +22,7 @@ use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{Rotated, Run};
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, RwLock};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -216,7 +217,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         config: pipeline_config(config, runtime.clone())?,
         sealer: Sealer::new(boot)?,
         wrapping: master.wrapping_key(),
-        endpoints: model::open(&config.model)?,
+        endpoints: RwLock::new(Arc::new(model::endpoint::open(&config.model, Vec::new())?)),
         launcher: Launcher::start(launcher).map_err(io("connect the launcher"))?,
         launches: tokio::sync::Semaphore::new(pipeline::LAUNCHES_MAX),
         places: Places::new(Limits::of(&config.session)),

@@ -1,13 +1,13 @@
 //! What a model is given and what it gives back, and the endpoints that can be asked.
 //!
-//! Never composes a prompt, records a call or believes an output; that is done by who calls this. Next: `model::scripted`.
+//! Never composes a prompt, records a call or believes an output; that is done by who calls this. Next: `model::endpoint`.
 
+pub mod draft;
+pub mod endpoint;
 pub mod scripted;
 
 use ironclaw_contract::seam::socket::Purpose;
-use scripted::Scripted;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -104,6 +104,28 @@ pub struct Output {
     pub calls: Vec<WantedCall>,
 }
 
+/// What one output took, as its provider counts; estimated where the provider says nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub input_tokens: u64,
+    /// Tokens of the output.
+    pub output_tokens: u64,
+    /// Millionths of the currency that the endpoint's prices are in; 0 where it has none.
+    pub cost_micros: u64,
+}
+
+/// An output, and who gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// The output.
+    pub output: Output,
+    /// Name of the endpoint that gave it: the first of the chain that could.
+    pub endpoint: String,
+    /// What it took, tries that failed included.
+    pub usage: Usage,
+}
+
 /// A call that a model wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WantedCall {
@@ -120,37 +142,6 @@ pub struct Config {
     /// Rules of the operator for the endpoint `scripted`, tried before the built-in ones.
     #[serde(default)]
     pub script: Option<PathBuf>,
-}
-
-/// Something that generates outputs.
-#[derive(Debug)]
-pub enum Endpoint {
-    /// Rules instead of a model; no network, no cost, the same answer every time.
-    Scripted(Scripted),
-}
-
-impl Endpoint {
-    /// One output over this prompt.
-    ///
-    /// # Errors
-    /// [`Error::Failed`] when the endpoint has no output to give; the prompt may be sent again.
-    pub async fn generate(&self, prompt: &Prompt) -> Result<Output, Error> {
-        match self {
-            Self::Scripted(script) => {
-                let wait = script.wait(prompt);
-                if !wait.is_zero() {
-                    tokio::time::sleep(wait).await;
-                }
-                script.generate(prompt)
-            }
-        }
-    }
-}
-
-/// The endpoints that are configured, by name.
-#[derive(Debug)]
-pub struct Endpoints {
-    by_name: BTreeMap<String, Endpoint>,
 }
 
 /// Why an endpoint cannot be opened, or gave no output.
@@ -182,33 +173,7 @@ pub enum Error {
     },
 }
 
-/// Opens every endpoint that the configuration names; `scripted` is always there.
-///
-/// # Errors
-/// [`Error::Unreadable`] and [`Error::Script`] for the operator's script.
-pub fn open(config: &Config) -> Result<Endpoints, Error> {
-    let script = match &config.script {
-        None => Scripted::builtin(),
-        Some(path) => {
-            let text = read_script(path).map_err(|source| Error::Unreadable { path: path.clone(), source })?;
-            Scripted::parse(&text).map_err(|source| Error::Script { path: path.clone(), source })?
-        }
-    };
-    Ok(Endpoints { by_name: BTreeMap::from([(scripted::NAME.to_owned(), Endpoint::Scripted(script))]) })
-}
-
-impl Endpoints {
-    /// The endpoint of exactly this name.
-    pub fn get(&self, name: &str) -> Option<&Endpoint> {
-        self.by_name.get(name)
-    }
-
-    /// Names of all of them, sorted.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.by_name.keys().map(String::as_str)
-    }
-}
-
+/// The operator's script, if it is not too long.
 fn read_script(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(SCRIPT_BYTES_MAX + 1).read_to_string(&mut text)?;
@@ -241,29 +206,15 @@ mod tests {
     #[test]
     fn a_script_that_is_missing_too_long_or_wrong_is_refused_by_its_path() {
         let missing = Config { script: Some("/nowhere/script.toml".into()) };
-        let error = open(&missing).expect_err("missing");
+        let error = endpoint::open(&missing, Vec::new()).expect_err("missing");
         assert_eq!(error.to_string(), r#"cannot read the script "/nowhere/script.toml""#);
 
         let (_file, config) = script(&"#".repeat(SCRIPT_BYTES_MAX as usize + 1));
-        assert!(matches!(open(&config), Err(Error::Unreadable { .. })));
+        assert!(matches!(endpoint::open(&config, Vec::new()), Err(Error::Unreadable { .. })));
 
         let (_file, config) = script("[[rule]]\nname = 'odd'\nwhen = '('\nreply = ''");
-        let error = open(&config).expect_err("no regular expression");
+        let error = endpoint::open(&config, Vec::new()).expect_err("no regular expression");
         let source = error.source().expect("the rule").to_string();
         assert_eq!(source, "rule 1 (odd): when is no regular expression");
-    }
-
-    #[tokio::test]
-    async fn the_scripted_endpoint_is_always_there() {
-        let (_file, config) = script("[[rule]]\nwhen = '^ping$'\nreply = 'pong'");
-        for (config, asked, answer) in [(Config::default(), "echo a", "a"), (config, "ping", "pong")] {
-            let endpoints = open(&config).expect("opens");
-            assert_eq!(endpoints.names().collect::<Vec<_>>(), ["scripted"]);
-            assert!(endpoints.get("Scripted").is_none());
-            let parts = vec![Part::Person { text: asked.to_owned() }];
-            let prompt = Prompt { purpose: Purpose::Reply, system: String::new(), tools: Vec::new(), parts };
-            let output = endpoints.get("scripted").expect("there").generate(&prompt).await.expect("an output");
-            assert_eq!(output.text, format!("{} {answer}", scripted::PREFACE));
-        }
     }
 }

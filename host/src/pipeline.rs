@@ -30,13 +30,14 @@ use crate::inbox::{self, Recorded};
 use crate::integrity::seal::Sealer;
 use crate::launcher::Launcher;
 use crate::ledger::Entry;
+use crate::model::endpoint::Endpoints;
 use crate::refusal::Refusal;
 use crate::state::State;
-use crate::{identity, items, model, routing, session, turn};
+use crate::{identity, items, routing, session, turn};
 use actors::Unsent;
 use ironclaw_contract::ids::SessionId;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::oneshot;
 
 /// Launches at once, for all sessions: more would only wait for each other.
@@ -71,8 +72,8 @@ pub struct Core {
     pub sealer: Sealer,
     /// Opens the keys of sessions.
     pub wrapping: WrappingKey,
-    /// Model endpoints by name.
-    pub endpoints: model::Endpoints,
+    /// Model endpoints by name; replaced as a whole when an operator changes one.
+    pub endpoints: RwLock<Arc<Endpoints>>,
     /// Makes jails.
     pub launcher: Launcher,
     /// So many launches at once, for all sessions.
@@ -83,6 +84,13 @@ pub struct Core {
     pub latch: Latch,
     /// The actors that exist.
     pub actors: Actors,
+}
+
+impl Core {
+    /// The model endpoints as they are now.
+    pub fn endpoints(&self) -> Arc<Endpoints> {
+        Arc::clone(&self.endpoints.read().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Drives every session.

@@ -36,8 +36,9 @@ pub async fn create(
 ) -> Reply<Agent> {
     let core = api.pipeline.core();
     let model = new.model.unwrap_or_else(|| crate::model::scripted::NAME.to_owned());
-    if core.endpoints.get(&model).is_none() {
-        let names: Vec<&str> = core.endpoints.names().collect();
+    if core.endpoints().get(&model).is_none() {
+        let endpoints = core.endpoints();
+        let names: Vec<&str> = endpoints.names().collect();
         let refusal = Refusal::operator("model_unknown", format!("there is no model endpoint {model:?}"));
         return Err(refusal.hint(format!("known: {}", names.join(", "))).into());
     }

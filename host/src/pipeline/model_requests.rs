@@ -11,6 +11,8 @@ use crate::failpoint;
 use crate::integrity::lookalike;
 use crate::items::{self, BodyError, Draft, Recorded};
 use crate::ledger::Entry;
+use crate::model::draft;
+use crate::model::endpoint::{self, Candidate};
 use crate::model::{Output, Prompt};
 use crate::registry::{self, Agent, Mode};
 use crate::session::store;
@@ -25,6 +27,7 @@ use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_contract::seam::socket::{Call, Context, Item, Purpose, RefusalCode, Response, Verdict};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// A request's answer, or its refusal.
 type Answer = Result<Result<Response, Refused>, Error>;
@@ -117,16 +120,19 @@ impl Server {
     }
 
     async fn ask_model(&self, agent: &Agent, prompt: &Prompt) -> Result<Output, String> {
-        let endpoint = self
-            .core
-            .endpoints
-            .get(&agent.model)
-            .ok_or_else(|| format!("there is no model endpoint `{}`", agent.model))?;
-        let output = endpoint.generate(prompt).await.map_err(|_| {
+        let chain = self.core.endpoints().chain(&agent.model);
+        if chain.is_empty() {
+            return Err(format!("there is no model endpoint `{}`", agent.model));
+        }
+        let candidates: Vec<Candidate> = chain.into_iter().map(|endpoint| Candidate { endpoint, key: None }).collect();
+        let until = Instant::now() + Duration::from_secs(u64::from(self.core.config.turn.seconds_max));
+        let draft = draft::Draft::default();
+        let answered = endpoint::generate(&candidates, prompt, until, &draft).await.map_err(|_| {
             // The cause may quote what was sent: it stands in no log and no ledger.
             tracing::warn!(session = %self.session, model = agent.model, "the model's endpoint failed");
             format!("the model endpoint `{}` failed", agent.model)
         })?;
+        let output = answered.output;
         let calls: usize = output.calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum();
         let bytes = output.text.len() + calls;
         if bytes > BODY_BYTES_MAX {

@@ -13,6 +13,9 @@ const VERSIONS: &[&str] = &[
     include_str!("v3.sql"),
     include_str!("v4.sql"),
     include_str!("v5.sql"),
+    include_str!("v6.sql"),
+    include_str!("v7.sql"),
+    include_str!("v8.sql"),
 ];
 
 /// Runs what is missing, each version in a transaction of its own.

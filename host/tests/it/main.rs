@@ -11,6 +11,9 @@ mod jail;
 mod keys;
 mod layers;
 mod memory;
+#[path = "../../examples/model_server/server.rs"]
+#[allow(dead_code, reason = "the program to try things with uses more of it")]
+mod model_server;
 mod moments;
 mod operators;
 mod port;

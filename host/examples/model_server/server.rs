@@ -1,0 +1,364 @@
+//! A model server on loopback that speaks the Chat Completions and the Messages API, streaming and not, and fails on demand.
+//!
+//! No model: a closure says what each request gets. Never listens beyond loopback. Next: `main.rs` beside it, to run it by hand.
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio_stream::wrappers::ReceiverStream;
+
+/// Which of the two a request spoke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    /// `POST /v1/chat/completions`
+    Chat,
+    /// `POST /v1/messages`
+    Messages,
+}
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Which it spoke.
+    pub api: Api,
+    /// The key that it showed: the bearer token, or `x-api-key`.
+    pub key: Option<String>,
+    /// Its body.
+    pub body: Value,
+}
+
+impl Seen {
+    /// Whether a stream was asked for.
+    pub fn streams(&self) -> bool {
+        self.body["stream"] == true
+    }
+
+    /// The conversation as (role, text), with `tool` for each result of a tool, oldest first.
+    pub fn conversation(&self) -> Vec<(String, String)> {
+        let mut parts = Vec::new();
+        for message in self.body["messages"].as_array().into_iter().flatten() {
+            let role = message["role"].as_str().unwrap_or_default();
+            match &message["content"] {
+                Value::String(text) => parts.push((role.to_owned(), text.clone())),
+                Value::Array(blocks) => {
+                    for block in blocks {
+                        let text = match &block["content"] {
+                            Value::Array(inner) => inner.iter().filter_map(|part| part["text"].as_str()).collect(),
+                            Value::String(text) => text.clone(),
+                            _ => block["text"].as_str().unwrap_or_default().to_owned(),
+                        };
+                        match block["type"].as_str() {
+                            Some("tool_result") => parts.push(("tool".to_owned(), text)),
+                            Some("text") => parts.push((role.to_owned(), text)),
+                            _ => {}
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        parts
+    }
+
+    /// The last words of a user.
+    pub fn asked(&self) -> String {
+        let said = self.conversation().into_iter().rev().find(|(role, _)| role == "user");
+        said.map(|(_, text)| text).unwrap_or_default()
+    }
+
+    /// The results of tools since then, oldest first.
+    pub fn results(&self) -> Vec<String> {
+        let conversation = self.conversation();
+        let from = conversation.iter().rposition(|(role, _)| role == "user").map_or(0, |at| at + 1);
+        conversation[from..].iter().filter(|(role, _)| role == "tool").map(|(_, text)| text.clone()).collect()
+    }
+}
+
+/// What a request gets.
+#[derive(Debug, Clone)]
+pub enum Act {
+    /// These words; a stream gives them word by word.
+    Say(String),
+    /// Calls of these tools, with words beside them.
+    Call(String, Vec<(String, Value)>),
+    /// This status with these headers and this body.
+    Status(u16, Vec<(&'static str, String)>, String),
+    /// Nothing, for ever.
+    Hang,
+    /// The first words of a stream, or half of an answer; then the connection is cut.
+    Cut(String),
+    /// The first words of a stream; then nothing, for ever.
+    Stall(String),
+    /// Status 200 with this body, whatever was asked for.
+    Raw(String),
+    /// The same after a while.
+    After(Duration, Box<Act>),
+}
+
+type Brain = dyn Fn(&Seen) -> Act + Send + Sync;
+
+/// The server; it ends when it is dropped.
+pub struct Server {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    runtime: Option<Runtime>,
+}
+
+struct Shared {
+    brain: Box<Brain>,
+    seen: Mutex<Vec<Seen>>,
+}
+
+impl Server {
+    /// Listens on a port that the system picks.
+    pub fn start(brain: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Self {
+        Self::listen(0, brain).expect("loopback has a free port")
+    }
+
+    /// Listens on this port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// When the port is taken.
+    pub fn listen(port: u16, brain: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let listener = runtime.block_on(tokio::net::TcpListener::bind(("127.0.0.1", port)))?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared { brain: Box::new(brain), seen: Mutex::default() });
+        let app = Router::new()
+            .route("/v1/models", get(models))
+            .route("/v1/chat/completions", post(chat))
+            .route("/v1/messages", post(messages))
+            .with_state(Arc::clone(&shared));
+        runtime.spawn(async move { axum::serve(listener, app).await });
+        Ok(Self { address, shared, runtime: Some(runtime) })
+    }
+
+    /// Where it listens, e.g. `http://127.0.0.1:40123`. The Chat Completions API is below `/v1` of it.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Every request so far, oldest first.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.shared.seen.lock().expect("no holder panics").clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+async fn models() -> Response {
+    axum::Json(json!({ "object": "list", "data": [{ "id": "small", "object": "model", "owned_by": "nobody" }] }))
+        .into_response()
+}
+
+async fn chat(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
+    let key = headers.get("authorization").and_then(|value| value.to_str().ok());
+    let key = key.and_then(|value| value.strip_prefix("Bearer ")).map(str::to_owned);
+    answer(&shared, Api::Chat, key, &body).await
+}
+
+async fn messages(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
+    if !headers.contains_key("anthropic-version") {
+        return (StatusCode::BAD_REQUEST, "anthropic-version is missing").into_response();
+    }
+    let key = headers.get("x-api-key").and_then(|value| value.to_str().ok()).map(str::to_owned);
+    answer(&shared, Api::Messages, key, &body).await
+}
+
+async fn answer(shared: &Shared, api: Api, key: Option<String>, body: &Bytes) -> Response {
+    let Ok(body) = serde_json::from_slice::<Value>(body) else {
+        return (StatusCode::BAD_REQUEST, "no JSON").into_response();
+    };
+    let seen = Seen { api, key, body };
+    let mut act = (shared.brain)(&seen);
+    shared.seen.lock().expect("no holder panics").push(seen.clone());
+    while let Act::After(wait, next) = act {
+        tokio::time::sleep(wait).await;
+        act = *next;
+    }
+    match act {
+        Act::Status(status, headers, body) => {
+            let status = StatusCode::from_u16(status).expect("a status");
+            let mut response = (status, body).into_response();
+            for (name, value) in headers {
+                response.headers_mut().insert(name, value.parse().expect("a header"));
+            }
+            response
+        }
+        Act::Hang => std::future::pending().await,
+        Act::Raw(body) => body.into_response(),
+        Act::Say(text) if seen.streams() => stream(&seen, &text, &[], End::Well),
+        Act::Call(text, calls) if seen.streams() => stream(&seen, &text, &calls, End::Well),
+        Act::Cut(text) if seen.streams() => stream(&seen, &text, &[], End::Cut),
+        Act::Stall(text) if seen.streams() => stream(&seen, &text, &[], End::Never),
+        Act::Say(text) => axum::Json(whole(&seen, &text, &[])).into_response(),
+        Act::Call(text, calls) => axum::Json(whole(&seen, &text, &calls)).into_response(),
+        Act::Stall(text) | Act::Cut(text) => {
+            let half = whole(&seen, &text, &[]).to_string();
+            let half = Bytes::from(half[..half.len() / 2].to_owned());
+            let chunks = vec![Ok(half), Err(io::Error::other("cut"))];
+            Body::from_stream(tokio_stream::iter(chunks)).into_response()
+        }
+        Act::After(..) => unreachable!("waited for above"),
+    }
+}
+
+/// Tokens as this server counts them: four bytes each.
+fn tokens(text: &str) -> usize {
+    text.len().div_ceil(4)
+}
+
+fn whole(seen: &Seen, text: &str, calls: &[(String, Value)]) -> Value {
+    let (input, output) = (tokens(&seen.body.to_string()), tokens(text));
+    match seen.api {
+        Api::Chat => {
+            let mut message = json!({ "role": "assistant", "content": text });
+            if !calls.is_empty() {
+                let call = |(n, (tool, arguments)): (usize, &(String, Value))| json!({ "id": format!("call_{n}"), "type": "function", "function": { "name": tool, "arguments": arguments.to_string() } });
+                message["tool_calls"] = calls.iter().enumerate().map(call).collect();
+            }
+            let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
+            json!({
+                "id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": seen.body["model"],
+                "choices": [{ "index": 0, "message": message, "finish_reason": finish }],
+                "usage": { "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output },
+            })
+        }
+        Api::Messages => {
+            let mut content = Vec::new();
+            if !text.is_empty() {
+                content.push(json!({ "type": "text", "text": text }));
+            }
+            for (n, (tool, arguments)) in calls.iter().enumerate() {
+                content
+                    .push(json!({ "type": "tool_use", "id": format!("toolu_{n}"), "name": tool, "input": arguments }));
+            }
+            let stop = if calls.is_empty() { "end_turn" } else { "tool_use" };
+            json!({
+                "id": "msg_1", "type": "message", "role": "assistant", "model": seen.body["model"], "content": content,
+                "stop_reason": stop, "stop_sequence": null,
+                "usage": { "input_tokens": input, "output_tokens": output },
+            })
+        }
+    }
+}
+
+/// How a stream ends.
+#[derive(PartialEq, Eq)]
+enum End {
+    Well,
+    Cut,
+    Never,
+}
+
+fn stream(seen: &Seen, text: &str, calls: &[(String, Value)], end: End) -> Response {
+    let words: Vec<&str> = text.split_inclusive(' ').collect();
+    let events = match seen.api {
+        Api::Chat => chat_events(seen, &words, calls, end == End::Well),
+        Api::Messages => messages_events(seen, &words, calls, end == End::Well),
+    };
+    let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Bytes, io::Error>>(1);
+    tokio::spawn(async move {
+        for event in events {
+            if sender.send(Ok(event.into())).await.is_err() {
+                return;
+            }
+        }
+        match end {
+            End::Well => {}
+            End::Cut => drop(sender.send(Err(io::Error::other("cut"))).await),
+            End::Never => sender.closed().await,
+        }
+    });
+    ([("content-type", "text/event-stream")], Body::from_stream(ReceiverStream::new(receiver))).into_response()
+}
+
+fn chat_events(seen: &Seen, words: &[&str], calls: &[(String, Value)], ends: bool) -> Vec<String> {
+    let chunk = |delta: Value, finish: Value| {
+        let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
+        let body = json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": seen.body["model"], "choices": [choice] });
+        format!("data: {body}\n\n")
+    };
+    let mut events = vec![chunk(json!({ "role": "assistant", "content": "" }), Value::Null)];
+    events.extend(words.iter().map(|word| chunk(json!({ "content": word }), Value::Null)));
+    for (n, (tool, arguments)) in calls.iter().enumerate() {
+        let call = json!({ "index": n, "id": format!("call_{n}"), "type": "function", "function": { "name": tool, "arguments": "" } });
+        events.push(chunk(json!({ "tool_calls": [call] }), Value::Null));
+        // Arguments come in pieces, as from the real ones.
+        let arguments = arguments.to_string();
+        for piece in arguments.as_bytes().chunks(7) {
+            let call = json!({ "index": n, "function": { "arguments": String::from_utf8_lossy(piece) } });
+            events.push(chunk(json!({ "tool_calls": [call] }), Value::Null));
+        }
+    }
+    if ends {
+        let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
+        events.push(chunk(json!({}), json!(finish)));
+        if seen.body["stream_options"]["include_usage"] == true {
+            let (input, output) = (tokens(&seen.body.to_string()), tokens(&words.concat()));
+            let usage = json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output });
+            let body = json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": seen.body["model"], "choices": [], "usage": usage });
+            events.push(format!("data: {body}\n\n"));
+        }
+        events.push("data: [DONE]\n\n".to_owned());
+    }
+    events
+}
+
+fn messages_events(seen: &Seen, words: &[&str], calls: &[(String, Value)], ends: bool) -> Vec<String> {
+    let event = |body: Value| format!("event: {}\ndata: {body}\n\n", body["type"].as_str().unwrap_or_default());
+    let input = tokens(&seen.body.to_string());
+    let message = json!({
+        "id": "msg_1", "type": "message", "role": "assistant", "model": seen.body["model"], "content": [],
+        "stop_reason": null, "stop_sequence": null, "usage": { "input_tokens": input, "output_tokens": 1 },
+    });
+    let mut events =
+        vec![event(json!({ "type": "message_start", "message": message })), event(json!({ "type": "ping" }))];
+    let mut index = 0;
+    if !words.is_empty() {
+        let block = json!({ "type": "text", "text": "" });
+        events.push(event(json!({ "type": "content_block_start", "index": index, "content_block": block })));
+        for word in words {
+            let delta = json!({ "type": "text_delta", "text": word });
+            events.push(event(json!({ "type": "content_block_delta", "index": index, "delta": delta })));
+        }
+        if ends {
+            events.push(event(json!({ "type": "content_block_stop", "index": index })));
+        }
+        index += 1;
+    }
+    for (n, (tool, arguments)) in calls.iter().enumerate() {
+        let block = json!({ "type": "tool_use", "id": format!("toolu_{n}"), "name": tool, "input": {} });
+        events.push(event(json!({ "type": "content_block_start", "index": index, "content_block": block })));
+        let arguments = arguments.to_string();
+        for piece in arguments.as_bytes().chunks(7) {
+            let delta = json!({ "type": "input_json_delta", "partial_json": String::from_utf8_lossy(piece) });
+            events.push(event(json!({ "type": "content_block_delta", "index": index, "delta": delta })));
+        }
+        events.push(event(json!({ "type": "content_block_stop", "index": index })));
+        index += 1;
+    }
+    if ends {
+        let stop = if calls.is_empty() { "end_turn" } else { "tool_use" };
+        let output = tokens(&words.concat());
+        let delta = json!({ "stop_reason": stop, "stop_sequence": null });
+        events.push(event(json!({ "type": "message_delta", "delta": delta, "usage": { "output_tokens": output } })));
+        events.push(event(json!({ "type": "message_stop" })));
+    }
+    events
+}

@@ -1,0 +1,26 @@
+-- Secrets of the operator, wrapped under the master key.
+CREATE TABLE secrets (
+  name TEXT PRIMARY KEY NOT NULL,
+  wrapped BLOB NOT NULL,
+  created_at INTEGER NOT NULL,
+  changed_at INTEGER NOT NULL
+) STRICT;
+
+-- Model endpoints. `scripted` is always there and stands in no row.
+CREATE TABLE models (
+  name TEXT PRIMARY KEY NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('openai','anthropic','scripted')),
+  base_url TEXT,
+  model TEXT NOT NULL,
+  secret TEXT,                 -- name of the secret that holds its key
+  input_price INTEGER NOT NULL,  -- millionths of a currency for a million tokens
+  output_price INTEGER NOT NULL,
+  streams INTEGER NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT;
+CREATE TABLE model_fallbacks (
+  model TEXT NOT NULL REFERENCES models (name) ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  fallback TEXT NOT NULL,
+  PRIMARY KEY (model, position)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,1 @@
+-- What models were asked for and what it took; ceilings.

@@ -1,0 +1,1 @@
+-- Channels, and deliveries as a journal.
