@@ -28,6 +28,7 @@ mod secrets;
 mod stage;
 mod state;
 mod stops;
+mod storm;
 mod tamper;
 mod weeks;
 mod world;
