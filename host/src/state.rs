@@ -2,10 +2,14 @@
 //!
 //! Nobody else opens the file. A change and its ledger entries share a transaction, or neither happened. Next: `ledger`.
 
+mod events;
 pub mod migrations;
 pub mod rekey;
 
+pub use events::EventsOf;
+
 use crate::failpoint;
+use events::Events;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::{Connection, OpenFlags};
@@ -22,9 +26,6 @@ const GROUP_MAX: usize = 64;
 
 /// Jobs that may wait before whoever brings the next has to.
 const QUEUE_MAX: usize = 1024;
-
-/// Committed entries that a slow listener may lag behind before it has to look for itself.
-const EVENTS_MAX: usize = 1024;
 
 /// Why the state could not be read or changed.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +111,7 @@ struct Job {
 pub struct State {
     writes: mpsc::Sender<Job>,
     reads: mpsc::Sender<Job>,
-    events: broadcast::Sender<Arc<Committed>>,
+    events: Events,
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
     closing: Arc<AtomicBool>,
     clock: Clock,
@@ -128,7 +129,7 @@ impl State {
         reader.execute_batch("PRAGMA query_only = ON;")?;
         let last: Option<i64> = db.query_row("SELECT max(at) FROM ledger", [], |row| row.get(0))?;
         let clock = Clock(Arc::new(AtomicI64::new(last.unwrap_or(0))));
-        let (events, _) = broadcast::channel(EVENTS_MAX);
+        let events = Events::default();
         let (writes, jobs) = mpsc::channel(QUEUE_MAX);
         let tell = events.clone();
         let same_clock = clock.clone();
@@ -186,7 +187,12 @@ impl State {
 
     /// Every ledger entry, once it is committed.
     pub fn events(&self) -> broadcast::Receiver<Arc<Committed>> {
-        self.events.subscribe()
+        self.events.every.subscribe()
+    }
+
+    /// Ledger entries about one session, and about none, once they are committed.
+    pub fn events_of(&self, session: SessionId) -> EventsOf {
+        self.events.of(session)
     }
 
     /// Lets what waits be written, closes the file, and returns when both threads are gone; whoever comes later is told
@@ -295,7 +301,7 @@ fn write_loop(
     db: &Connection,
     mut jobs: mpsc::Receiver<Job>,
     clock: &Clock,
-    events: &broadcast::Sender<Arc<Committed>>,
+    events: &Events,
     closing: &AtomicBool,
 ) {
     let mut held: Option<Job> = None;
@@ -341,9 +347,7 @@ fn write_loop(
                 // Busy readers make it incomplete; the next one, or the stop of the daemon, completes it.
                 let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
             }
-            for entry in told {
-                let _ = events.send(Arc::new(entry));
-            }
+            events.tell(told);
         }
         for finish in finishes {
             finish(committed.as_ref().copied());
@@ -357,12 +361,18 @@ fn write_loop(
 }
 
 fn read_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>, clock: &Clock, closing: &AtomicBool) {
-    while let Some(job) = jobs.blocking_recv() {
+    while let Some(first) = jobs.blocking_recv() {
+        // Those that wait share a snapshot, which is taken now: after each commit of a change, a new one reads its pages from
+        // the file again. Whoever comes later gets a later one, or they might miss what they were told is on disk.
+        let group: Vec<Job> =
+            std::iter::once(first).chain(std::iter::from_fn(|| jobs.try_recv().ok())).take(GROUP_MAX).collect();
         let begun = db.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([]));
-        let mut tx = Tx { db, now: clock.now(), entries: Vec::new(), empty_log: false };
-        let (_, finish) = (job.work)(&mut tx);
+        for job in group {
+            let mut tx = Tx { db, now: clock.now(), entries: Vec::new(), empty_log: false };
+            let (_, finish) = (job.work)(&mut tx);
+            finish(begun.as_ref().map(|_| ()));
+        }
         let _ = db.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
-        finish(begun.as_ref().map(|_| ()));
         // What came before stands in the queue before the job that woke us, and is done by now or in the next group.
         if closing.load(Ordering::SeqCst) && jobs.is_empty() {
             break;
