@@ -7,7 +7,9 @@ mod erase;
 #[path = "../escape/escape.rs"]
 mod escape;
 mod field;
+mod hooks;
 mod jail;
+mod journal;
 mod keys;
 mod layers;
 mod memory;
@@ -29,5 +31,6 @@ mod stage;
 mod state;
 mod stops;
 mod tamper;
+mod webhook;
 mod weeks;
 mod world;
