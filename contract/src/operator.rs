@@ -4,6 +4,7 @@
 //! Next: `host/src/api.rs` serves them, `ironctl/src/client.rs` asks for them.
 
 mod audit;
+mod channels;
 mod memory;
 mod people;
 mod proof;
@@ -12,6 +13,7 @@ mod tokens;
 mod transcript;
 
 pub use audit::*;
+pub use channels::*;
 pub use memory::*;
 pub use people::*;
 pub use proof::*;
@@ -343,7 +345,7 @@ pub struct MessageView {
     /// Whether the answer was written by the host (a notice) and not by the model.
     #[serde(default)]
     pub notice: bool,
-    /// Receipt of the delivery: `pending sent received unknown failed`.
+    /// Receipt of the delivery: `pending sent received unknown dead dropped`.
     pub receipt: String,
     /// Why there is no answer yet, when that is known (parked, quarantined, …).
     #[serde(default, skip_serializing_if = "Option::is_none")]

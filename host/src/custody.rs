@@ -286,6 +286,34 @@ impl WrappingKey {
         self.pass(other, stored, format!("ledger key {name}"), "the wrapped key of the ledger")
     }
 
+    /// How a secret of the operator's is stored under its name; under another name it does not open.
+    pub fn wrap_secret(&self, name: &str, text: &SecretText) -> Result<Vec<u8>, Error> {
+        seal(&self.0, text.expose().as_bytes(), format!("secret {name}").as_bytes())
+    }
+
+    /// Opens the stored secret of this name.
+    pub fn secret(&self, name: &str, stored: &[u8]) -> Result<SecretText, Error> {
+        let sealed = Error::Sealed("a stored secret");
+        let Some(opened) = open(&self.0, stored, format!("secret {name}").as_bytes()) else { return Err(sealed) };
+        match String::from_utf8(opened) {
+            Ok(text) => Ok(SecretText::new(text)),
+            Err(error) => {
+                error.into_bytes().zeroize();
+                Err(sealed)
+            }
+        }
+    }
+
+    /// The stored secret of this name, wrapped under another key instead.
+    pub fn rewrap_secret(&self, other: &Self, name: &str, stored: &[u8]) -> Result<Vec<u8>, Error> {
+        let text = self.secret(name, stored)?;
+        let wrapped = other.wrap_secret(name, &text)?;
+        if other.secret(name, &wrapped)?.expose() != text.expose() {
+            return Err(Error::Sealed("a stored secret"));
+        }
+        Ok(wrapped)
+    }
+
     /// Wraps it under the other key, and opens it again to see that it is the same.
     fn pass(&self, other: &Self, stored: &[u8], context: String, what: &'static str) -> Result<Vec<u8>, Error> {
         let key = self.unwrap(stored, context.clone(), what)?;

@@ -297,13 +297,7 @@ impl Clock {
     }
 }
 
-fn write_loop(
-    db: &Connection,
-    mut jobs: mpsc::Receiver<Job>,
-    clock: &Clock,
-    events: &Events,
-    closing: &AtomicBool,
-) {
+fn write_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>, clock: &Clock, events: &Events, closing: &AtomicBool) {
     let mut held: Option<Job> = None;
     while let Some(first) = held.take().or_else(|| jobs.blocking_recv()) {
         let now = clock.now();

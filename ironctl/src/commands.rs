@@ -4,6 +4,7 @@
 
 mod agent;
 mod audit;
+mod channel;
 mod chat;
 mod completions;
 mod config;
@@ -14,6 +15,7 @@ mod init;
 mod key;
 mod logs;
 mod memory;
+mod message;
 mod panic;
 mod person;
 mod quickstart;
@@ -72,6 +74,12 @@ pub enum Command {
     Agent(agent::Action),
     /// Talk to an agent
     Chat(chat::Args),
+    /// Make, list, try and remove channels beside this command line
+    #[command(subcommand, after_help = "Example:\n  ironctl channel list")]
+    Channel(channel::Action),
+    /// Look after answers that did not arrive
+    #[command(subcommand, after_help = "Example:\n  ironctl message dead list")]
+    Message(message::Action),
     /// Look at what an agent keeps for later, add to it, erase from it
     #[command(subcommand, after_help = "Example:\n  ironctl memory list assistant")]
     Memory(memory::Action),
@@ -122,6 +130,8 @@ impl Command {
             Self::Doctor(args) => doctor::run(at, &args).await,
             Self::Agent(action) => agent::run(at, action).await,
             Self::Chat(args) => chat::run(at, args).await,
+            Self::Channel(action) => channel::run(at, action).await,
+            Self::Message(action) => message::run(at, action).await,
             Self::Memory(action) => memory::run(at, action).await,
             Self::Session(action) => session::run(at, action).await,
             Self::Panic => panic::run(at).await,

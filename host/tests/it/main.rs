@@ -7,7 +7,9 @@ mod erase;
 #[path = "../escape/escape.rs"]
 mod escape;
 mod field;
+mod hooks;
 mod jail;
+mod journal;
 mod keys;
 mod layers;
 mod memory;
@@ -30,5 +32,6 @@ mod state;
 mod stops;
 mod storm;
 mod tamper;
+mod webhook;
 mod weeks;
 mod world;

@@ -4,13 +4,16 @@
 //! `IRONCLAW_STORM_SEED` repeats a run, `IRONCLAW_STORM_MESSAGES` and `IRONCLAW_STORM_KILLS` make it longer. Next: `moments`.
 #![allow(clippy::print_stdout)] // the seed of a run that failed is what repeats it
 
-use crate::client::{self, Client};
+use crate::client::{self, Client, try_exchange};
+use crate::hooks::{Hook, Receiver, now};
 use crate::moments::{Chance, awake_process, each_settled_once, every_start_is_known, insist, setting};
 use crate::processes::{Process, nobody_looks_into};
 use crate::world::{Build, World, kill, wait_for};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::io;
+use std::net::TcpStream;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -39,6 +42,9 @@ trait Channel: Sync {
     /// Whether the outcome of a sending can be unknown; never where the channel knows what it was sent before.
     fn can_be_unknown(&self) -> bool;
 
+    /// The host was started again.
+    fn again(&self, world: &World);
+
     /// What the other end has seen, once everything is settled.
     fn check(&self, settled: &[Settled], seed: u64);
 }
@@ -60,9 +66,72 @@ impl Channel for Loopback {
         false
     }
 
+    fn again(&self, _: &World) {}
+
     fn check(&self, settled: &[Settled], seed: u64) {
         for message in settled {
             assert!(!message.reply.is_empty(), "seed {seed}: {message:?}");
+        }
+    }
+}
+
+/// A webhook whose receiver takes everything, and knows what it had before if `idempotent`.
+struct Webhook {
+    hook: Mutex<Hook>,
+    receiver: Receiver,
+    client: Client,
+    idempotent: bool,
+}
+
+impl Webhook {
+    fn open(world: &World, idempotent: bool) -> Self {
+        let receiver = Receiver::glad();
+        let more: &[&str] = if idempotent { &["--idempotent"] } else { &[] };
+        let hook = Mutex::new(Hook::add(world, "shop", &receiver, more));
+        Self { hook, receiver, client: Client::of(world), idempotent }
+    }
+}
+
+impl Channel for Webhook {
+    fn say(&self, conversation: u64, text: &str, event: &str) -> io::Result<String> {
+        let hook = self.hook.lock().expect("no holder panics").clone();
+        let body = json!({ "sender": "ann", "thread": format!("t{conversation}"), "text": text }).to_string();
+        let at = now();
+        let (stamp, signature) = (at.to_string(), hook.sign(event, at, &body));
+        let headers =
+            [("host", "x"), ("webhook-id", event), ("webhook-timestamp", &stamp), ("webhook-signature", &signature)];
+        let stream = TcpStream::connect(hook.address())?;
+        stream.set_read_timeout(Some(WAIT))?;
+        let (status, _, answer) = try_exchange(stream, "POST", &hook.path(), &headers, &body)?;
+        match (status, answer["message_id"].as_str()) {
+            (200, Some(id)) => Ok(id.to_owned()),
+            _ => Err(io::Error::other(format!("{status} {answer}"))),
+        }
+    }
+
+    fn message(&self, id: &str) -> io::Result<Value> {
+        self.client.message(id, WAIT)
+    }
+
+    fn can_be_unknown(&self) -> bool {
+        !self.idempotent
+    }
+
+    fn again(&self, world: &World) {
+        self.hook.lock().expect("no holder panics").again(world);
+    }
+
+    fn check(&self, settled: &[Settled], seed: u64) {
+        let replies = self.receiver.replies();
+        let ids: HashSet<&str> = replies.iter().map(|reply| reply.id.as_str()).collect();
+        let names = |reply: &Value, id: &str| {
+            reply["message_ids"].as_array().is_some_and(|ids| ids.iter().any(|named| named == id))
+        };
+        assert!(self.idempotent || ids.len() == replies.len(), "seed {seed}: nothing was sent again by itself");
+        for message in settled {
+            let with_it = replies.iter().filter(|reply| names(&reply.body, &message.id)).map(|reply| reply.id.as_str());
+            let deliveries = with_it.collect::<HashSet<_>>().len();
+            assert!(deliveries == 1 || message.unknown && deliveries == 0, "seed {seed}: {message:?}: {deliveries}");
         }
     }
 }
@@ -89,20 +158,34 @@ fn in_a_storm_each_message_over_the_loopback_is_answered_once_and_the_ledger_is_
     storm(&world, &channel);
 }
 
+#[test]
+fn in_a_storm_each_message_over_a_webhook_is_answered_once_or_has_an_unknown_receipt() {
+    let world = crate::hooks::world(Build::Plain, "requests_per_minute = 100000\n");
+    let channel = Webhook::open(&world, false);
+    storm(&world, &channel);
+}
+
+#[test]
+fn in_a_storm_each_message_over_a_webhook_that_knows_its_deliveries_is_answered_once() {
+    let world = crate::hooks::world(Build::Plain, "requests_per_minute = 100000\n");
+    let channel = Webhook::open(&world, true);
+    storm(&world, &channel);
+}
+
 fn storm(world: &World, channel: &dyn Channel) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
     let seed = setting("IRONCLAW_STORM_SEED").unwrap_or(now) | 1;
     let messages = setting("IRONCLAW_STORM_MESSAGES").unwrap_or(MESSAGES);
     let kills = setting("IRONCLAW_STORM_KILLS").unwrap_or(KILLS);
     println!("IRONCLAW_STORM_SEED={seed} IRONCLAW_STORM_MESSAGES={messages} IRONCLAW_STORM_KILLS={kills}");
-    let (taken, settled) = (AtomicU64::new(0), AtomicU64::new(0));
+    let taken = AtomicU64::new(0);
     let (mut all, starts) = std::thread::scope(|scope| {
-        let (taken, settled) = (&taken, &settled);
+        let taken = &taken;
         let talks: Vec<_> = (0..CONVERSATIONS)
             .map(|number| (number, (number..messages).step_by(CONVERSATIONS as usize).collect::<Vec<u64>>()))
-            .map(|(number, part)| scope.spawn(move || talk(channel, number, &part, taken, settled)))
+            .map(|(number, part)| scope.spawn(move || talk(channel, number, &part, taken)))
             .collect();
-        let starts = 1 + kill_all(world, &mut Chance(seed), (messages, kills), taken);
+        let starts = 1 + kill_all(world, channel, &mut Chance(seed), (messages, kills), taken);
         let all: Vec<Settled> = talks.into_iter().flat_map(|talk| talk.join().expect("it was served")).collect();
         (all, starts)
     });
@@ -146,13 +229,7 @@ fn check(world: &World, channel: &dyn Channel, all: &[Settled], seed: u64) {
 }
 
 /// Says its part of the messages, some at a time, and waits for their answers.
-fn talk(
-    channel: &dyn Channel,
-    conversation: u64,
-    part: &[u64],
-    taken: &AtomicU64,
-    settled: &AtomicU64,
-) -> Vec<Settled> {
+fn talk(channel: &dyn Channel, conversation: u64, part: &[u64], taken: &AtomicU64) -> Vec<Settled> {
     let mut all = Vec::new();
     for together in part.chunks(TOGETHER as usize) {
         let mut open = Vec::new();
@@ -172,7 +249,6 @@ fn talk(
             let unknown = view["receipt"] == "unknown";
             let reply = view["reply"].as_str().unwrap_or_default().to_owned();
             all.push(Settled { id, word, reply, notice: view["notice"] == true, unknown });
-            settled.fetch_add(1, Ordering::SeqCst);
         }
     }
     all
@@ -186,7 +262,13 @@ fn over(view: Value) -> io::Result<Value> {
 }
 
 /// Kills the host or a sandbox at moments of chance, spread over the stream; returns how often the host was started.
-fn kill_all(world: &World, chance: &mut Chance, (messages, kills): (u64, u64), taken: &AtomicU64) -> usize {
+fn kill_all(
+    world: &World,
+    channel: &dyn Channel,
+    chance: &mut Chance,
+    (messages, kills): (u64, u64),
+    taken: &AtomicU64,
+) -> usize {
     let mut moments: Vec<u64> = (0..kills).map(|_| chance.below(messages)).collect();
     moments.sort_unstable();
     let mut starts = 0;
@@ -207,6 +289,7 @@ fn kill_all(world: &World, chance: &mut Chance, (messages, kills): (u64, u64), t
                 wait_for("the host to be gone", || !host.lives());
                 world.ctl(&["audit", "verify"]).ok();
                 world.up();
+                channel.again(world);
                 starts += 1;
             }
         }
