@@ -271,6 +271,8 @@ fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
         Zeroizing::new(format!("PRAGMA cipher_log_level = NONE; PRAGMA key = \"x'{}'\";", key.to_hex().as_str()));
     db.execute_batch(&open)?;
     db.busy_timeout(Duration::from_secs(5))?;
+    // A plan does not look at values: with a bound LIMIT, a statement would be parsed and planned anew each time it runs.
+    db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.set_prepared_statement_cache_capacity(128);
     let opened = db.execute_batch(
         // Processors have instructions for this hash; the queues' parameters are the contract's, these are ours.
