@@ -140,6 +140,7 @@ impl Channel for Webhook {
 #[derive(Debug)]
 struct Settled {
     id: String,
+    conversation: u64,
     /// A word that stands in no other message, and in the agent's answer to this one.
     word: String,
     reply: String,
@@ -221,10 +222,9 @@ fn check(world: &World, channel: &dyn Channel, all: &[Settled], seed: u64) {
     each_settled_once(world, &ids, &unknown, seed);
     channel.check(all, seed);
     // A turn that answers several messages at once gets the script's answer to the last of them.
-    let words: HashSet<&str> = all.iter().map(|message| message.word.as_str()).collect();
     for message in all.iter().filter(|message| !message.notice && !message.unknown) {
-        let names_one = message.reply.split(|c: char| c.is_whitespace() || c == '`').any(|word| words.contains(word));
-        assert!(names_one || message.reply.contains(&message.word), "seed {seed}: {message:?}");
+        let mut own = all.iter().filter(|other| other.conversation == message.conversation);
+        assert!(own.any(|other| message.reply.contains(&other.word)), "seed {seed}: {message:?}");
     }
 }
 
@@ -234,7 +234,7 @@ fn talk(channel: &dyn Channel, conversation: u64, part: &[u64], taken: &AtomicU6
     for together in part.chunks(TOGETHER as usize) {
         let mut open = Vec::new();
         for number in together {
-            let word = format!("word-{number}");
+            let word = format!("word-{number:06}");
             let text = match number % 5 {
                 4 => format!("write {word}.txt: content"),
                 _ => format!("echo {word}"),
@@ -248,7 +248,7 @@ fn talk(channel: &dyn Channel, conversation: u64, part: &[u64], taken: &AtomicU6
             let view = insist("settle a message", || over(channel.message(&id)?));
             let unknown = view["receipt"] == "unknown";
             let reply = view["reply"].as_str().unwrap_or_default().to_owned();
-            all.push(Settled { id, word, reply, notice: view["notice"] == true, unknown });
+            all.push(Settled { id, conversation, word, reply, notice: view["notice"] == true, unknown });
         }
     }
     all
