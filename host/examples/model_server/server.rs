@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::serve::ListenerExt;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use std::io;
@@ -149,6 +150,8 @@ impl Server {
             .route("/v1/chat/completions", post(chat))
             .route("/v1/messages", post(messages))
             .with_state(Arc::clone(&shared));
+        // Otherwise every second piece of a stream waits for the other end's acknowledgement, some 40 ms.
+        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         runtime.spawn(async move { axum::serve(listener, app).await });
         Ok(Self { address, shared, runtime: Some(runtime) })
     }
