@@ -353,7 +353,17 @@ fn write_loop(
             break;
         }
     }
+    refuse_the_rest(jobs);
     let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+}
+
+/// Takes what was on its way while the thread came to its end, and drops it, which tells whoever waits for it. A receiver that is
+/// only dropped leaves such a job in the channel for as long as anybody could send another, and its sender waiting.
+fn refuse_the_rest(mut jobs: mpsc::Receiver<Job>) {
+    jobs.close();
+    while let Some(job) = jobs.blocking_recv() {
+        drop(job);
+    }
 }
 
 fn read_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>, clock: &Clock, closing: &AtomicBool) {
@@ -368,6 +378,7 @@ fn read_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>, clock: &Clock, clos
             break;
         }
     }
+    refuse_the_rest(jobs);
 }
 
 /// Reads a stored text into a type; what no version of ours wrote is an error with the column's name.
