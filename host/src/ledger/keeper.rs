@@ -45,6 +45,8 @@ struct Shared {
     stop: Notify,
     /// One at a time: the task's, and those that are asked for.
     rotating: tokio::sync::Mutex<()>,
+    /// One head at a time is put outside: two of one name would be written over each other.
+    putting: tokio::sync::Mutex<()>,
     trouble: Mutex<Trouble>,
 }
 
@@ -78,6 +80,7 @@ impl Keeper {
             sink,
             stop: Notify::new(),
             rotating: tokio::sync::Mutex::default(),
+            putting: tokio::sync::Mutex::default(),
             trouble: Mutex::default(),
         });
         let task = tokio::spawn(Arc::clone(&shared).keep());
@@ -269,7 +272,9 @@ impl Shared {
     async fn put_outside(&self, head: SignedHead) -> bool {
         let (sink, home, seq) = (self.sink.clone(), self.home.clone(), head.seq);
         let put = move || sink.ready(&home).and_then(|directory| head::keep(directory, &head));
+        let one = self.putting.lock().await;
         let done = tokio::task::spawn_blocking(put).await.unwrap_or_else(|error| Err(io::Error::other(error)));
+        drop(one);
         let directory = self.sink.directory().unwrap_or(Path::new("")).display().to_string();
         let failed = done.err().map(|error| {
             tracing::warn!(%directory, %error, seq, "a head of the ledger was not kept outside");
