@@ -6,6 +6,7 @@ mod agents;
 mod audit;
 mod auth;
 mod chat;
+mod draft;
 mod memory;
 mod openapi;
 mod people;
@@ -17,6 +18,7 @@ mod status;
 mod stops;
 mod tokens;
 mod transcript;
+mod usage;
 
 use crate::pipeline::Pipeline;
 use crate::refusal::{Fault, Refusal};
@@ -85,6 +87,8 @@ fn routes() -> Vec<Route> {
         get("/v1/agents/{agent}", Member, "One agent, by name or id", agents::show),
         delete("/v1/agents/{agent}", Admin, "Remove an agent, and erase its sessions", agents::remove),
         post("/v1/agents/{agent}/mode", Admin, "Set how strictly an agent is judged", agents::set_mode),
+        get("/v1/agents/{agent}/budget", Admin, "An agent's own ceilings", usage::of_agent),
+        post("/v1/agents/{agent}/budget", Admin, "Set an agent's own ceilings; 0 takes one away", usage::set),
         post("/v1/agents/{agent}/messages", Member, "Say something to an agent", chat::send),
         get("/v1/agents/{agent}/history", Member, "The caller's conversation with an agent", chat::history),
         get("/v1/agents/{agent}/memory", Admin, "What an agent keeps for later", memory::list),
@@ -92,7 +96,9 @@ fn routes() -> Vec<Route> {
         delete("/v1/agents/{agent}/memory/{note}", Admin, "Erase one thing that an agent keeps", memory::forget),
         get("/v1/messages/{id}", Member, "Where a message of the caller stands; `last` for the newest", chat::message),
         get("/v1/messages/{id}/events", Member, "Each stage of a message as it comes", chat::events),
+        post("/v1/messages/{id}/retry", Member, "Answer a message after all that got a notice", chat::retry),
         get("/v1/messages/{id}/why", Member, "What became of a message, and why", chat::why),
+        get("/v1/usage", Admin, "What models took, and the ceilings", usage::show),
         get("/v1/audit/head", Admin, "The head of the ledger, signed", audit::head),
         post("/v1/audit/rotate", Admin, "Begin a new chain of the ledger", audit::rotate),
         post("/v1/panic", Admin, "End every agent's processes; nothing begins until resume", stops::panic),

@@ -223,6 +223,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         places: Places::new(Limits::of(&config.session)),
         latch: pipeline::Latch::default(),
         actors: pipeline::Actors::default(),
+        drafts: pipeline::Drafts::default(),
         home: home.clone(),
     };
     let listener = listen(&socket)?;
@@ -298,6 +299,7 @@ fn pipeline_config(config: &Config, runtime: PathBuf) -> Result<pipeline::Config
         session: config.session.clone(),
         turn: config.turn.clone(),
         items: config.items.clone(),
+        budget: config.budget.clone(),
         uids: root.then_some((config.jail.uid_base, config.jail.uid_count)),
         sandbox,
         runtime,

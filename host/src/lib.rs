@@ -4,6 +4,7 @@
 
 pub mod api;
 pub mod audit;
+pub mod budget;
 pub mod calls;
 pub mod channel;
 pub mod command;

@@ -6,13 +6,16 @@ mod accept;
 mod actor;
 mod actors;
 mod cancel;
+mod drafts;
 mod launch;
+mod model_budget;
 mod model_requests;
 mod model_socket;
 mod panic;
 mod places;
 mod prove;
 mod retain;
+mod retry;
 mod standing;
 mod stops;
 mod work;
@@ -20,6 +23,7 @@ mod work;
 pub use actor::{Command, Phase, Shown};
 pub use actors::Actors;
 pub use cancel::Cancelled;
+pub use drafts::Drafts;
 pub use places::{Limits, Places, Room};
 pub use stops::{Latch, Stopped, find as stopped};
 
@@ -33,7 +37,7 @@ use crate::ledger::Entry;
 use crate::model::endpoint::Endpoints;
 use crate::refusal::Refusal;
 use crate::state::State;
-use crate::{identity, items, routing, session, turn};
+use crate::{budget, identity, items, routing, session, turn};
 use actors::Unsent;
 use ironclaw_contract::ids::SessionId;
 use std::path::PathBuf;
@@ -52,6 +56,8 @@ pub struct Config {
     pub turn: turn::Config,
     /// `[items]`
     pub items: items::Config,
+    /// `[budget]`
+    pub budget: budget::Config,
     /// Started as root: the first uid of the range and its length.
     pub uids: Option<(u32, u32)>,
     /// The sandbox's program.
@@ -84,6 +90,8 @@ pub struct Core {
     pub latch: Latch,
     /// The actors that exist.
     pub actors: Actors,
+    /// Words of outputs that are being made.
+    pub drafts: Drafts,
 }
 
 impl Core {

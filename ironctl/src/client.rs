@@ -186,6 +186,12 @@ impl Client {
         parse(&self.ask(Method::GET, &path, None, wait + PATIENCE).await?)
     }
 
+    /// Has a message answered that got a notice (`last` for the newest of the caller); it is queued when this returns.
+    pub async fn retry(&self, id: &str) -> Result<Recorded, Error> {
+        let path = format!("messages/{}/retry", segment(id));
+        parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
+    }
+
     /// Follows a message until its answer or until `deadline`, telling each stage to `on_stage`.
     ///
     /// `None` when the deadline came, or the host ended the stream, before the message was settled.

@@ -14,6 +14,7 @@ mod init;
 mod key;
 mod logs;
 mod memory;
+mod message;
 mod panic;
 mod person;
 mod quickstart;
@@ -75,6 +76,9 @@ pub enum Command {
     /// Look at what an agent keeps for later, add to it, erase from it
     #[command(subcommand, after_help = "Example:\n  ironctl memory list assistant")]
     Memory(memory::Action),
+    /// Have a message answered after all
+    #[command(subcommand, after_help = "Example:\n  ironctl message retry last")]
+    Message(message::Action),
     /// List, show, export, cancel, stop, release and remove sessions
     #[command(subcommand, after_help = "Example:\n  ironctl session list")]
     Session(session::Action),
@@ -123,6 +127,7 @@ impl Command {
             Self::Agent(action) => agent::run(at, action).await,
             Self::Chat(args) => chat::run(at, args).await,
             Self::Memory(action) => memory::run(at, action).await,
+            Self::Message(action) => message::run(at, action).await,
             Self::Session(action) => session::run(at, action).await,
             Self::Panic => panic::run(at).await,
             Self::Resume => resume::run(at).await,

@@ -3,6 +3,7 @@
 //! Only an operator comes here; an agent's own wish for a change goes another way. Next: `registry`.
 
 use super::{Answer, Api, Body, Reply};
+use crate::budget;
 use crate::ledger;
 use crate::memories;
 use crate::pipeline::{Command, Error};
@@ -86,6 +87,7 @@ pub async fn remove(
                 return Ok::<_, Error>(false);
             }
             memories::erase_of_agent(tx, found.id)?;
+            budget::book::forget(tx, found.id)?;
             registry::remove_agent(tx, &found, person.id)?;
             Ok(true)
         })

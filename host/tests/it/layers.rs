@@ -16,7 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["ledger"],
     &["registry"],
     &["items", "memories", "session", "turn", "model", "launcher", "jail", "reader", "preflight"],
-    &["channel", "identity", "routing", "inbox", "context", "calls", "delivery"],
+    &["channel", "identity", "routing", "inbox", "context", "calls", "delivery", "budget"],
     &["pipeline"],
     &["api", "rotation"],
     &["config", "audit", "daemon", "command", "main", "lib"],

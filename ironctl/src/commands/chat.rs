@@ -133,7 +133,7 @@ fn is_settled(view: &MessageView) -> bool {
 }
 
 /// A duration such as `90s`, `2m` or `1h30m`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let parsed: SignedDuration = text.parse().map_err(|_| format!("{text} is no duration such as 90s or 2m"))?;
     Duration::try_from(parsed).map_err(|_| format!("{text} is in the past"))
 }
