@@ -4,6 +4,8 @@
 
 mod events;
 
+pub use events::Heard;
+
 use crate::access::{Access, Way};
 use crate::failure::Error;
 use crate::home::Home;
@@ -13,9 +15,9 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::operator::{
-    API_VERSION, Agent, AgentMode, Cancelled, Failure, HistoryLine, IssuedToken, LedgerHead, MessageView, NewAgent,
-    NewIdentity, NewMessage, NewNote, NewPerson, NewRole, NewToken, Note, Panicked, Person, Proof, Recorded, Resumed,
-    Rotated, Session, Stage, Status, Token, Transcript, Why,
+    API_VERSION, Agent, AgentBudget, AgentMode, Cancelled, Failure, HistoryLine, IssuedToken, LedgerHead, MessageView,
+    NewAgent, NewIdentity, NewMessage, NewNote, NewPerson, NewRole, NewToken, Note, Panicked, Person, Proof, Recorded,
+    Resumed, Rotated, Session, Status, Token, Transcript, Usage, Why,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -155,6 +157,18 @@ impl Client {
         self.post(&format!("agents/{}/mode", segment(agent)), &mode).await
     }
 
+    /// Sets an agent's own ceilings; what is absent stays as it is, and 0 takes one away.
+    pub async fn set_budget(&self, agent: &str, budget: &AgentBudget) -> Result<AgentBudget, Error> {
+        self.post(&format!("agents/{}/budget", segment(agent)), budget).await
+    }
+
+    /// What models took in the last days, and the ceilings; of one agent or session only, if named.
+    pub async fn usage(&self, days: u32, agent: Option<&str>, session: Option<&str>) -> Result<Usage, Error> {
+        let named =
+            |key, value: Option<&str>| value.map(|value| format!("&{key}={}", segment(value))).unwrap_or_default();
+        self.get(&format!("usage?days={days}{}{}", named("agent", agent), named("session", session))).await
+    }
+
     /// Removes an agent and what belongs to it.
     pub async fn remove_agent(&self, agent: &str) -> Result<(), Error> {
         let path = format!("agents/{}", segment(agent));
@@ -192,18 +206,18 @@ impl Client {
         parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
     }
 
-    /// Follows a message until its answer or until `deadline`, telling each stage to `on_stage`.
+    /// Follows a message until its answer or until `deadline`, telling each stage and the words of the answer as they come.
     ///
     /// `None` when the deadline came, or the host ended the stream, before the message was settled.
     pub async fn follow(
         &self,
         id: &str,
         deadline: Instant,
-        on_stage: impl FnMut(Stage) -> Result<(), Error>,
+        hear: impl FnMut(Heard) -> Result<(), Error>,
     ) -> Result<Option<MessageView>, Error> {
         let path = format!("messages/{}/events", segment(id));
         let body = self.request(Method::GET, &path, None, PATIENCE).await?.into_body();
-        let following = events::until_settled(body, on_stage);
+        let following = events::until_settled(body, hear);
         match timeout_at(deadline, following).await {
             Ok(Ok(settled)) => Ok(settled),
             Ok(Err(events::Error::Told(error))) => Err(error),

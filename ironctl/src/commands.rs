@@ -23,6 +23,7 @@ mod session;
 mod status;
 mod token;
 mod up;
+mod usage;
 mod why;
 
 use crate::access::Access;
@@ -97,6 +98,8 @@ pub enum Command {
     /// Replace the master key or a token by a fresh one
     #[command(subcommand, after_help = "Example:\n  ironctl key rotate token")]
     Key(key::Action),
+    /// Show what models took, and what is left below each ceiling
+    Usage(usage::Args),
     /// Explain what became of a message
     Why(why::Args),
     /// Read, verify and rotate the ledger, with or without a running host
@@ -134,6 +137,7 @@ impl Command {
             Self::Person(action) => person::run(at, action).await,
             Self::Token(action) => token::run(at, action).await,
             Self::Key(action) => key::run(at, action).await,
+            Self::Usage(args) => usage::run(at, &args).await,
             Self::Why(args) => why::run(at, &args).await,
             Self::Audit(action) => audit::run(at, &action).await,
             Self::Logs(args) => logs::run(at, &args),

@@ -8,6 +8,7 @@ mod operator;
 mod people;
 mod rows;
 mod seam;
+mod usage;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -95,7 +96,13 @@ macro_rules! every {
 use every;
 
 fn all() -> Vec<Shape> {
-    seam::shapes().into_iter().chain(operator::shapes()).chain(people::shapes()).chain(rows::shapes()).collect()
+    seam::shapes()
+        .into_iter()
+        .chain(operator::shapes())
+        .chain(people::shapes())
+        .chain(rows::shapes())
+        .chain(usage::shapes())
+        .collect()
 }
 
 fn directory() -> PathBuf {

@@ -1,5 +1,6 @@
 //! The host's tests, as one program.
 
+mod budget;
 mod client;
 mod crash;
 mod crowd;

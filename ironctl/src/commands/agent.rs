@@ -2,12 +2,13 @@
 //! Never judges a name or a tool: the host does. Removes nothing without asking.
 //! Next: `commands::chat`.
 
-use super::At;
+use super::{At, usage};
+use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{Agent, NewAgent};
+use ironclaw_contract::operator::{Agent, AgentBudget, NewAgent};
 use serde_json::json;
 
 /// What to do with agents.
@@ -39,14 +40,16 @@ pub enum Action {
         /// Name or id
         agent: String,
     },
-    /// Set how strictly the host judges what an agent does
-    #[command(after_help = "Example:\n  ironctl agent set assistant --mode enforce")]
+    /// Set how strictly the host judges what an agent does, and how much of its models it may use
+    #[command(
+        after_help = "Example:\n  ironctl agent set assistant --mode enforce\n  ironctl agent set assistant --tokens-per-day 200000 --cost-per-day 2.50"
+    )]
     Set {
         /// Name or id
         agent: String,
-        /// enforce, or with the guard lowered: dangerous_warn, dangerous_off
-        #[arg(long)]
-        mode: String,
+        /// What to set
+        #[command(flatten)]
+        changes: Changes,
     },
     /// Remove an agent with its sessions and all they hold
     #[command(after_help = "Example:\n  ironctl agent remove assistant --yes")]
@@ -57,6 +60,21 @@ pub enum Action {
         #[arg(long)]
         yes: bool,
     },
+}
+
+/// What `agent set` sets; at least one of them.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = true)]
+pub struct Changes {
+    /// enforce, or with the guard lowered: dangerous_warn, dangerous_off
+    #[arg(long)]
+    mode: Option<String>,
+    /// Tokens that it may use on one day (UTC), or none for what the settings say
+    #[arg(long, value_name = "NUMBER", value_parser = usage::tokens)]
+    tokens_per_day: Option<u64>,
+    /// What it may cost on one day, in the currency of the prices, e.g. 2.50, or none for what the settings say
+    #[arg(long, value_name = "AMOUNT", value_parser = usage::sum)]
+    cost_per_day: Option<u64>,
 }
 
 /// Does it.
@@ -84,15 +102,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.json(&agent)?;
             show(at.out, agent)
         }
-        Action::Set { agent, mode } => {
-            let mode = client.set_mode(&agent, &mode).await?;
-            at.out.json(&mode)?;
-            at.out.line(format!("set agent {agent} to mode {}", mode.mode))?;
-            match mode.mode.as_str() {
-                "enforce" => Ok(()),
-                _ => at.out.remark(format!("the guard is lowered; raise it: ironctl agent set {agent} --mode enforce")),
-            }
-        }
+        Action::Set { agent, changes } => set(at.out, &client, &agent, changes).await,
         Action::Remove { agent, yes } => {
             let agent = client.agent(&agent).await?;
             let sessions = agent.sessions;
@@ -103,6 +113,28 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.line(format!("removed agent {} ({})", agent.name, agent.id))
         }
     }
+}
+
+async fn set(out: Output, client: &Client, agent: &str, changes: Changes) -> Result<(), Error> {
+    let mut told = serde_json::Map::new();
+    let mut tell = |set: serde_json::Value| told.extend(set.as_object().cloned().into_iter().flatten());
+    if let Some(mode) = changes.mode {
+        let mode = client.set_mode(agent, &mode).await?;
+        tell(json!(mode));
+        out.line(format!("set agent {agent} to mode {}", mode.mode))?;
+        if mode.mode != "enforce" {
+            out.remark(format!("the guard is lowered; raise it: ironctl agent set {agent} --mode enforce"))?;
+        }
+    }
+    let wanted = AgentBudget { tokens_per_day: changes.tokens_per_day, cost_per_day_micros: changes.cost_per_day };
+    if wanted != AgentBudget::default() {
+        let budget = client.set_budget(agent, &wanted).await?;
+        tell(json!(budget));
+        let tokens = budget.tokens_per_day.map_or_else(|| "none".to_owned(), |tokens| tokens.to_string());
+        let cost = budget.cost_per_day_micros.map_or_else(|| "none".to_owned(), usage::money);
+        out.line(format!("set the ceilings of agent {agent}: tokens a day {tokens}, cost a day {cost}"))?;
+    }
+    out.json(&told)
 }
 
 fn table(out: Output, agents: Vec<Agent>) -> Result<(), Error> {

@@ -30,9 +30,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::Retry { message, wait } => {
             let client = at.client()?;
             let recorded = client.retry(&message).await?;
-            let view = chat::answer(&client, &recorded, wait).await?;
-            at.out.json(&chat::answer_json(&view))?;
-            chat::print_reply(at.out, &view)
+            chat::show_answer(at.out, &client, &recorded, wait).await
         }
     }
 }
