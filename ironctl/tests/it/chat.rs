@@ -196,7 +196,9 @@ fn an_answer_that_differs_from_the_words_before_it_is_shown_whole() {
     let seen = screen_of_an_answer(&[(1, 0, "It snows")], "It rains.");
     assert!(seen.contains("assistant> It snows\r\nassistant> It rains.\r\n"), "{seen:?}");
     let seen = screen_of_an_answer(&[(1, 0, "It sn"), (2, 0, "It "), (2, 3, "rains")], "It rains.");
-    assert!(seen.contains("assistant> It sn\r\nassistant> It rains.\r\n"), "a further try begins anew: {seen:?}");
+    assert!(seen.contains("assistant> It sn\r\n"), "a further try begins on its own line: {seen:?}");
+    assert!(seen.contains("assistant> It rains.\r\n"), "{seen:?}");
+    assert_eq!(seen.matches("rains").count(), 1, "{seen:?}");
     let seen = screen_of_an_answer(&[(1, 5, "ains")], "It rains.");
     assert!(seen.contains("assistant> It rains.\r\n"), "what does not follow on is not shown: {seen:?}");
 }
