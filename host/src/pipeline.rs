@@ -6,6 +6,7 @@ mod accept;
 mod actor;
 mod actors;
 mod cancel;
+pub mod endpoints;
 mod launch;
 mod model_requests;
 mod model_socket;
@@ -33,7 +34,7 @@ use crate::ledger::Entry;
 use crate::model::endpoint::Endpoints;
 use crate::refusal::Refusal;
 use crate::state::State;
-use crate::{identity, items, routing, session, turn};
+use crate::{identity, items, model, routing, session, turn};
 use actors::Unsent;
 use ironclaw_contract::ids::SessionId;
 use std::path::PathBuf;
@@ -52,6 +53,8 @@ pub struct Config {
     pub turn: turn::Config,
     /// `[items]`
     pub items: items::Config,
+    /// `[model]`
+    pub model: model::Config,
     /// Started as root: the first uid of the range and its length.
     pub uids: Option<(u32, u32)>,
     /// The sandbox's program.
@@ -111,6 +114,9 @@ pub enum Error {
     /// A body or its key.
     #[error(transparent)]
     Body(#[from] crate::items::BodyError),
+    /// A model endpoint cannot be opened.
+    #[error(transparent)]
+    Model(#[from] model::Error),
     /// The session's actor is gone; the daemon is stopping.
     #[error("the host is stopping")]
     Stopping,

@@ -3,7 +3,7 @@
 //! A sandbox names items and gets sealed refs back; it never hands in words for a model, except as a tool's report. Next: `context`.
 
 use super::model_socket::Server;
-use super::{Core, Error};
+use super::{Core, Error, endpoints};
 use crate::calls::{self, CallState, Judgement, Place, ResultBody};
 use crate::context::{self, OutputBody, Refused};
 use crate::custody::ContentKey;
@@ -12,7 +12,7 @@ use crate::integrity::lookalike;
 use crate::items::{self, BodyError, Draft, Recorded};
 use crate::ledger::Entry;
 use crate::model::draft;
-use crate::model::endpoint::{self, Candidate};
+use crate::model::endpoint;
 use crate::model::{Output, Prompt};
 use crate::registry::{self, Agent, Mode};
 use crate::session::store;
@@ -124,7 +124,7 @@ impl Server {
         if chain.is_empty() {
             return Err(format!("there is no model endpoint `{}`", agent.model));
         }
-        let candidates: Vec<Candidate> = chain.into_iter().map(|endpoint| Candidate { endpoint, key: None }).collect();
+        let candidates = endpoints::with_keys(&self.core, chain).await?;
         let until = Instant::now() + Duration::from_secs(u64::from(self.core.config.turn.seconds_max));
         let draft = draft::Draft::default();
         let answered = endpoint::generate(&candidates, prompt, until, &draft).await.map_err(|_| {
