@@ -14,10 +14,12 @@ mod init;
 mod key;
 mod logs;
 mod memory;
+mod model;
 mod panic;
 mod person;
 mod quickstart;
 mod resume;
+mod secret;
 mod session;
 mod status;
 mod token;
@@ -72,6 +74,12 @@ pub enum Command {
     Agent(agent::Action),
     /// Talk to an agent
     Chat(chat::Args),
+    /// Add, list, test and remove model endpoints
+    #[command(subcommand, after_help = "Example:\n  ironctl model add openai --default")]
+    Model(model::Action),
+    /// Store, list, replace and remove secrets, such as the keys of model endpoints
+    #[command(subcommand, after_help = "Example:\n  ironctl secret set openai")]
+    Secret(secret::Action),
     /// Look at what an agent keeps for later, add to it, erase from it
     #[command(subcommand, after_help = "Example:\n  ironctl memory list assistant")]
     Memory(memory::Action),
@@ -122,6 +130,8 @@ impl Command {
             Self::Doctor(args) => doctor::run(at, &args).await,
             Self::Agent(action) => agent::run(at, action).await,
             Self::Chat(args) => chat::run(at, args).await,
+            Self::Model(action) => model::run(at, action).await,
+            Self::Secret(action) => secret::run(at, action).await,
             Self::Memory(action) => memory::run(at, action).await,
             Self::Session(action) => session::run(at, action).await,
             Self::Panic => panic::run(at).await,

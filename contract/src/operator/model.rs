@@ -127,3 +127,21 @@ pub struct AgentModel {
     /// Name of the endpoint; `default` for whatever is the default, also later.
     pub model: String,
 }
+
+/// A well-known provider or local server: `GET /v1/presets`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ModelPreset {
+    /// What it is called.
+    pub name: String,
+    /// What it speaks: `openai anthropic`.
+    pub kind: String,
+    /// Where it listens.
+    pub base_url: String,
+    /// The environment variable in which its users keep its key; absent for a server that asks for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_variable: Option<String>,
+    /// A model to begin with; absent where it depends on what is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}

@@ -8,7 +8,7 @@ use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
 use ironclaw_contract::operator::{Agent, NewAgent};
-use serde_json::json;
+use serde_json::{Map, json};
 
 /// What to do with agents.
 #[derive(Debug, Subcommand)]
@@ -20,7 +20,7 @@ pub enum Action {
     Create {
         /// Its name: a-z, 0-9 and -, starting with a letter
         name: String,
-        /// Name of its model endpoint [default: scripted]
+        /// Name of its model endpoint [default: whatever is the default, also later]
         #[arg(long)]
         model: Option<String>,
         /// What it is told about itself
@@ -39,14 +39,19 @@ pub enum Action {
         /// Name or id
         agent: String,
     },
-    /// Set how strictly the host judges what an agent does
-    #[command(after_help = "Example:\n  ironctl agent set assistant --mode enforce")]
+    /// Set which model endpoint an agent uses, or how strictly the host judges what it does
+    #[command(
+        after_help = "Example:\n  ironctl agent set assistant --model openai\n  ironctl agent set assistant --model default\n  ironctl agent set assistant --mode enforce"
+    )]
     Set {
         /// Name or id
         agent: String,
         /// enforce, or with the guard lowered: dangerous_warn, dangerous_off
+        #[arg(long, required_unless_present = "model")]
+        mode: Option<String>,
+        /// Name of its model endpoint; `default` for whatever is the default, also later
         #[arg(long)]
-        mode: String,
+        model: Option<String>,
     },
     /// Remove an agent with its sessions and all they hold
     #[command(after_help = "Example:\n  ironctl agent remove assistant --yes")]
@@ -84,14 +89,23 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.json(&agent)?;
             show(at.out, agent)
         }
-        Action::Set { agent, mode } => {
-            let mode = client.set_mode(&agent, &mode).await?;
-            at.out.json(&mode)?;
-            at.out.line(format!("set agent {agent} to mode {}", mode.mode))?;
-            match mode.mode.as_str() {
-                "enforce" => Ok(()),
-                _ => at.out.remark(format!("the guard is lowered; raise it: ironctl agent set {agent} --mode enforce")),
+        Action::Set { agent, mode, model } => {
+            let mut set = Map::new();
+            if let Some(model) = model {
+                let model = client.set_model(&agent, &model).await?.model;
+                at.out.line(format!("agent {agent} uses model endpoint {model} now"))?;
+                set.insert("model".to_owned(), model.into());
             }
+            if let Some(mode) = mode {
+                let mode = client.set_mode(&agent, &mode).await?.mode;
+                at.out.line(format!("set agent {agent} to mode {mode}"))?;
+                if mode != "enforce" {
+                    let raise = format!("ironctl agent set {agent} --mode enforce");
+                    at.out.remark(format!("the guard is lowered; raise it: {raise}"))?;
+                }
+                set.insert("mode".to_owned(), mode.into());
+            }
+            at.out.json(&set)
         }
         Action::Remove { agent, yes } => {
             let agent = client.agent(&agent).await?;
@@ -122,7 +136,10 @@ fn table(out: Output, agents: Vec<Agent>) -> Result<(), Error> {
 fn show(out: Output, agent: Agent) -> Result<(), Error> {
     let rows = [
         ["id".to_owned(), agent.id],
-        ["model".to_owned(), agent.model],
+        [
+            "model".to_owned(),
+            if agent.follows_default { format!("{} (the default)", agent.model) } else { agent.model },
+        ],
         ["tools".to_owned(), agent.enabled_tools.join(" ")],
         ["sessions".to_owned(), agent.sessions.to_string()],
         ["made".to_owned(), clock::date_and_time(&agent.created_at)],

@@ -2,7 +2,7 @@
 
 use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::operator::{
-    AgentModel, KeptModel, Model, NewModel, NewSecret, NewSecretValue, Secret, SecretValue, TestedModel,
+    AgentModel, KeptModel, Model, ModelPreset, NewModel, NewSecret, NewSecretValue, Secret, SecretValue, TestedModel,
 };
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -86,7 +86,17 @@ pub(super) fn shapes() -> Vec<Shape> {
         said: "ok".to_owned(),
     };
     let kept = KeptModel { model: model.clone(), tested: Some(tested.clone()), moved: vec!["assistant".to_owned()] };
+    let provider = ModelPreset {
+        name: "openai".to_owned(),
+        kind: "openai".to_owned(),
+        base_url: "https://api.openai.com/v1".to_owned(),
+        key_variable: Some("OPENAI_API_KEY".to_owned()),
+        model: Some("gpt-5-mini".to_owned()),
+    };
+    let local = ModelPreset { name: "ollama".to_owned(), key_variable: None, model: None, ..provider.clone() };
     vec![
+        shape("operator.model_preset", provider),
+        shape("operator.model_preset.local", local),
         shape("operator.secret", stored),
         shape("operator.secret.credential", credential),
         shape_by_bytes("operator.new_secret", &NewSecret { name: "openai".to_owned(), value: value() }),
