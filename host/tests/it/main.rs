@@ -24,6 +24,7 @@ mod record;
 mod rotation;
 mod round;
 mod scale;
+mod secret_store;
 mod secrets;
 mod stage;
 mod state;
