@@ -11,6 +11,7 @@ mod jail;
 mod keys;
 mod layers;
 mod memory;
+mod model_cli;
 #[path = "../../examples/model_server/server.rs"]
 #[allow(dead_code, reason = "the program to try things with uses more of it")]
 mod model_server;
