@@ -32,6 +32,7 @@ pub mod refusal;
 pub mod registry;
 pub mod rotation;
 pub mod routing;
+pub mod secrets;
 pub mod session;
 pub mod state;
 mod sys;

@@ -7,6 +7,7 @@ mod actor;
 mod actors;
 mod cancel;
 mod drafts;
+pub mod endpoints;
 mod launch;
 mod model_budget;
 mod model_requests;
@@ -37,7 +38,7 @@ use crate::ledger::Entry;
 use crate::model::endpoint::Endpoints;
 use crate::refusal::Refusal;
 use crate::state::State;
-use crate::{budget, identity, items, routing, session, turn};
+use crate::{budget, identity, items, model, routing, session, turn};
 use actors::Unsent;
 use ironclaw_contract::ids::SessionId;
 use std::path::PathBuf;
@@ -58,6 +59,8 @@ pub struct Config {
     pub items: items::Config,
     /// `[budget]`
     pub budget: budget::Config,
+    /// `[model]`
+    pub model: model::Config,
     /// Started as root: the first uid of the range and its length.
     pub uids: Option<(u32, u32)>,
     /// The sandbox's program.
@@ -119,6 +122,9 @@ pub enum Error {
     /// A body or its key.
     #[error(transparent)]
     Body(#[from] crate::items::BodyError),
+    /// A model endpoint cannot be opened.
+    #[error(transparent)]
+    Model(#[from] model::Error),
     /// The session's actor is gone; the daemon is stopping.
     #[error("the host is stopping")]
     Stopping,

@@ -15,10 +15,12 @@ mod key;
 mod logs;
 mod memory;
 mod message;
+mod model;
 mod panic;
 mod person;
 mod quickstart;
 mod resume;
+mod secret;
 mod session;
 mod status;
 mod token;
@@ -74,6 +76,12 @@ pub enum Command {
     Agent(agent::Action),
     /// Talk to an agent
     Chat(chat::Args),
+    /// Add, list, test and remove model endpoints
+    #[command(subcommand, after_help = "Example:\n  ironctl model add openai --default")]
+    Model(model::Action),
+    /// Store, list, replace and remove secrets, such as the keys of model endpoints
+    #[command(subcommand, after_help = "Example:\n  ironctl secret set openai")]
+    Secret(secret::Action),
     /// Look at what an agent keeps for later, add to it, erase from it
     #[command(subcommand, after_help = "Example:\n  ironctl memory list assistant")]
     Memory(memory::Action),
@@ -129,6 +137,8 @@ impl Command {
             Self::Doctor(args) => doctor::run(at, &args).await,
             Self::Agent(action) => agent::run(at, action).await,
             Self::Chat(args) => chat::run(at, args).await,
+            Self::Model(action) => model::run(at, action).await,
+            Self::Secret(action) => secret::run(at, action).await,
             Self::Memory(action) => memory::run(at, action).await,
             Self::Message(action) => message::run(at, action).await,
             Self::Session(action) => session::run(at, action).await,

@@ -4,6 +4,7 @@
 //! side of the seam: read `docs/contract.md` first, then rewrite the files with `IRONCLAW_GOLDEN=write cargo test -p
 //! ironclaw-contract --features queues golden` and look at `git diff`. Next: `golden/seam.rs` for the samples.
 
+mod models;
 mod operator;
 mod people;
 mod rows;
@@ -100,6 +101,7 @@ fn all() -> Vec<Shape> {
         .into_iter()
         .chain(operator::shapes())
         .chain(people::shapes())
+        .chain(models::shapes())
         .chain(rows::shapes())
         .chain(usage::shapes())
         .collect()

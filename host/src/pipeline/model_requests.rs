@@ -5,7 +5,7 @@
 use super::drafts::Working;
 use super::model_budget::{self, Failed};
 use super::model_socket::Server;
-use super::{Core, Error};
+use super::{Core, Error, endpoints};
 use crate::budget::{self, book::Booked};
 use crate::calls::{self, CallState, Judgement, Place, ResultBody};
 use crate::context::{self, OutputBody, Refused};
@@ -15,8 +15,8 @@ use crate::integrity::lookalike;
 use crate::items::{self, BodyError, Draft, Recorded};
 use crate::ledger::Entry;
 use crate::model::draft;
-use crate::model::endpoint::{self, Candidate};
-use crate::model::{Answered, Prompt};
+use crate::model::endpoint;
+use crate::model::{Answered, Prompt, Usage};
 use crate::registry::{self, Agent, Mode};
 use crate::session::store;
 use crate::state::Tx;
@@ -142,7 +142,9 @@ impl Server {
         if chain.is_empty() {
             return Err(Failed::because(format!("there is no model endpoint `{}`", agent.model)));
         }
-        let candidates: Vec<Candidate> = chain.into_iter().map(|endpoint| Candidate { endpoint, key: None }).collect();
+        // Without a key nobody is asked, and nothing is spent.
+        let unasked = |words| Failed { words, took: Some((agent.model.clone(), Usage::default())) };
+        let candidates = endpoints::with_keys(&self.core, chain).await.map_err(unasked)?;
         // The words of a summary are said to nobody.
         let draft = if prepared.covers.is_some() { draft::Draft::default() } else { working.draft.clone() };
         let asked = tokio::select! {

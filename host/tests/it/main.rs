@@ -12,6 +12,7 @@ mod jail;
 mod keys;
 mod layers;
 mod memory;
+mod model_cli;
 #[path = "../../examples/model_server/server.rs"]
 #[allow(dead_code, reason = "the program to try things with uses more of it")]
 mod model_server;
@@ -25,6 +26,7 @@ mod record;
 mod rotation;
 mod round;
 mod scale;
+mod secret_store;
 mod secrets;
 mod stage;
 mod state;

@@ -9,7 +9,7 @@ use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
 use ironclaw_contract::operator::{Agent, AgentBudget, NewAgent};
-use serde_json::json;
+use serde_json::{Map, json};
 
 /// What to do with agents.
 #[derive(Debug, Subcommand)]
@@ -21,7 +21,7 @@ pub enum Action {
     Create {
         /// Its name: a-z, 0-9 and -, starting with a letter
         name: String,
-        /// Name of its model endpoint [default: scripted]
+        /// Name of its model endpoint [default: whatever is the default, also later]
         #[arg(long)]
         model: Option<String>,
         /// What it is told about itself
@@ -40,9 +40,9 @@ pub enum Action {
         /// Name or id
         agent: String,
     },
-    /// Set how strictly the host judges what an agent does, and how much of its models it may use
+    /// Set which model endpoint an agent uses, how much of it, and how strictly the host judges what it does
     #[command(
-        after_help = "Example:\n  ironctl agent set assistant --mode enforce\n  ironctl agent set assistant --tokens-per-day 200000 --cost-per-day 2.50"
+        after_help = "Example:\n  ironctl agent set assistant --model openai\n  ironctl agent set assistant --model default\n  ironctl agent set assistant --tokens-per-day 200000 --cost-per-day 2.50\n  ironctl agent set assistant --mode enforce"
     )]
     Set {
         /// Name or id
@@ -69,6 +69,9 @@ pub struct Changes {
     /// enforce, or with the guard lowered: dangerous_warn, dangerous_off
     #[arg(long)]
     mode: Option<String>,
+    /// Name of its model endpoint; `default` for whatever is the default, also later
+    #[arg(long)]
+    model: Option<String>,
     /// Tokens that it may use on one day (UTC), or none for what the settings say
     #[arg(long, value_name = "NUMBER", value_parser = usage::tokens)]
     tokens_per_day: Option<u64>,
@@ -116,8 +119,13 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 }
 
 async fn set(out: Output, client: &Client, agent: &str, changes: Changes) -> Result<(), Error> {
-    let mut told = serde_json::Map::new();
+    let mut told = Map::new();
     let mut tell = |set: serde_json::Value| told.extend(set.as_object().cloned().into_iter().flatten());
+    if let Some(model) = changes.model {
+        let model = client.set_model(agent, &model).await?;
+        out.line(format!("agent {agent} uses model endpoint {} now", model.model))?;
+        tell(json!(model));
+    }
     if let Some(mode) = changes.mode {
         let mode = client.set_mode(agent, &mode).await?;
         tell(json!(mode));
@@ -154,7 +162,10 @@ fn table(out: Output, agents: Vec<Agent>) -> Result<(), Error> {
 fn show(out: Output, agent: Agent) -> Result<(), Error> {
     let rows = [
         ["id".to_owned(), agent.id],
-        ["model".to_owned(), agent.model],
+        [
+            "model".to_owned(),
+            if agent.follows_default { format!("{} (the default)", agent.model) } else { agent.model },
+        ],
         ["tools".to_owned(), agent.enabled_tools.join(" ")],
         ["sessions".to_owned(), agent.sessions.to_string()],
         ["made".to_owned(), clock::date_and_time(&agent.created_at)],
