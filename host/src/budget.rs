@@ -11,12 +11,9 @@ pub mod book;
 
 use crate::ledger::rfc3339;
 use crate::model::endpoint::Prices;
-use crate::model::{Part, Prompt, Usage};
+use crate::model::{Prompt, Usage, tokens_estimated};
 use serde::Deserialize;
 use std::fmt;
-
-/// Bytes of a text that are taken for one token, where nobody has counted.
-pub const TOKEN_BYTES: u64 = 4;
 
 /// Tokens that an output is thought to take before it is there.
 pub const OUTPUT_TOKENS_BOOKED: u64 = 1024;
@@ -227,18 +224,8 @@ pub const fn day_end(day: i64) -> i64 {
 
 /// What a request with this prompt is thought to take of the dearest of these.
 pub fn estimate(prompt: &Prompt, prices: impl Iterator<Item = Prices>) -> Usage {
-    let (input_tokens, output_tokens) = (prompt_tokens(prompt), OUTPUT_TOKENS_BOOKED);
+    let (input_tokens, output_tokens) = (tokens_estimated(prompt.bytes()), OUTPUT_TOKENS_BOOKED);
     let cost_micros = prices.map(|prices| cost(prices, input_tokens, output_tokens)).max().unwrap_or(0);
-    Usage { input_tokens, output_tokens, cost_micros }
-}
-
-/// What it took, as the provider counted; counted here where it said nothing.
-pub fn counted(usage: Usage, prompt: &Prompt, output_bytes: usize, prices: Prices) -> Usage {
-    if usage.input_tokens > 0 || usage.output_tokens > 0 {
-        return usage;
-    }
-    let (input_tokens, output_tokens) = (prompt_tokens(prompt), (output_bytes as u64).div_ceil(TOKEN_BYTES));
-    let cost_micros = usage.cost_micros.max(cost(prices, input_tokens, output_tokens));
     Usage { input_tokens, output_tokens, cost_micros }
 }
 
@@ -247,27 +234,6 @@ fn cost(prices: Prices, input_tokens: u64, output_tokens: u64) -> u64 {
     let sum =
         u128::from(prices.input) * u128::from(input_tokens) + u128::from(prices.output) * u128::from(output_tokens);
     u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)
-}
-
-fn prompt_tokens(prompt: &Prompt) -> u64 {
-    let tools: usize = prompt
-        .tools
-        .iter()
-        .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.to_string().len())
-        .sum();
-    let parts: usize = prompt.parts.iter().map(part_bytes).sum();
-    ((prompt.system.len() + tools + parts) as u64).div_ceil(TOKEN_BYTES)
-}
-
-fn part_bytes(part: &Part) -> usize {
-    match part {
-        Part::Person { text } | Part::Notice { text } | Part::Summary { text } => text.len(),
-        Part::Context { author, text } => author.len() + text.len(),
-        Part::Assistant { text, calls } => {
-            text.len() + calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum::<usize>()
-        }
-        Part::Result { tool, text, .. } => tool.len() + text.len(),
-    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::{Core, Error};
 use crate::budget::{self, book};
 use crate::context::Refused;
 use crate::ledger::Entry;
+use crate::model::fault::Fault;
 use crate::model::{self, Answered, Prompt, Usage};
 use crate::registry::Agent;
 use crate::state::Tx;
@@ -17,24 +18,72 @@ use std::sync::Arc;
 
 /// A request that came to nothing.
 pub(super) struct Failed {
+    /// A word for it.
+    pub(super) code: &'static str,
     /// Why, in the host's words.
     pub(super) words: String,
-    /// What it took all the same; `None` where nobody knows, and what was booked stays.
-    pub(super) took: Option<(String, Usage)>,
+    /// The endpoint that it is put down to.
+    pub(super) model: String,
+    /// What it took all the same.
+    pub(super) took: Usage,
 }
 
 impl Failed {
-    /// For this reason; what it took is not known.
-    pub(super) fn because(words: impl Into<String>) -> Self {
-        Self { words: words.into(), took: None }
+    /// Nobody was asked, and nothing was spent.
+    pub(super) fn unasked(words: String, model: &str) -> Self {
+        Self { code: "unasked", words, model: model.to_owned(), took: Usage::default() }
+    }
+
+    /// No endpoint had an output to give. Where one of them may have made some of it, it is taken to have cost what was thought.
+    pub(super) fn of(error: &model::Error, model: &str, estimate: Usage) -> Self {
+        let (code, took) = match error {
+            model::Error::Failed(failed) => {
+                let known = failed.usage;
+                let may_have_worked = failed.failures.iter().any(|failure| may_have_worked(failure.fault));
+                let at_least = Usage {
+                    input_tokens: known.input_tokens.max(estimate.input_tokens),
+                    output_tokens: known.output_tokens.max(estimate.output_tokens),
+                    cost_micros: known.cost_micros.max(estimate.cost_micros),
+                };
+                (failed.code(), if may_have_worked { at_least } else { known })
+            }
+            model::Error::Unreadable { .. } | model::Error::Script { .. } | model::Error::Spec { .. } => {
+                ("unusable", Usage::default())
+            }
+        };
+        Self { code, words: error.sentence(), model: model.to_owned(), took }
     }
 }
 
-/// Why a model gave nothing, for the person: never the provider's own words.
-pub(super) fn sentence(error: &model::Error) -> String {
-    match error {
-        model::Error::Failed { endpoint, .. } => format!("the model endpoint `{endpoint}` failed"),
-        model::Error::Unreadable { .. } | model::Error::Script { .. } => "the model endpoint cannot be used".to_owned(),
+/// Whether an endpoint that failed so may have made an output, or a part of one, that has its price.
+const fn may_have_worked(fault: Fault) -> bool {
+    match fault {
+        Fault::Silent
+        | Fault::Stalled
+        | Fault::Late
+        | Fault::Cut
+        | Fault::Malformed
+        | Fault::TooLarge
+        | Fault::Truncated
+        | Fault::Withheld => true,
+        Fault::Absent
+        | Fault::Unreachable
+        | Fault::PublicPlain
+        | Fault::Untrusted
+        | Fault::NoKey
+        | Fault::KeyUnusable
+        | Fault::KeyWanted
+        | Fault::KeyRefused
+        | Fault::NoCredit
+        | Fault::RateLimited { .. }
+        | Fault::Overloaded { .. }
+        | Fault::ServerError(_)
+        | Fault::Redirected
+        | Fault::ModelUnknown
+        | Fault::NoTools
+        | Fault::ContextTooLong
+        | Fault::BadRequest(_)
+        | Fault::Script => false,
     }
 }
 
@@ -73,7 +122,7 @@ pub(super) fn settle(tx: &mut Tx<'_>, booked: &book::Booked, answered: &Answered
 }
 
 impl Server {
-    /// Notes that a request came to nothing, and why; what it took, or may have taken, stays booked.
+    /// Notes that a request came to nothing, why, and what it took.
     pub(super) async fn record_failure(
         &self,
         turn: TurnId,
@@ -84,15 +133,13 @@ impl Server {
         // The cause may quote what was sent: it stands in no log and no ledger.
         tracing::warn!(session = %self.session, model = agent.model, why = failed.words, "a model gave no output");
         let (core, session, model) = (Arc::clone(&self.core), self.session, agent.model.clone());
-        let Failed { words, took } = failed;
+        let Failed { code, words, model: asked, took } = failed;
         let message = words.clone();
         let note = core.state.write(move |tx| {
-            if let Some((endpoint, usage)) = &took {
-                book::settle(tx, &booked, endpoint, *usage)?;
-            }
-            turn::note_failure(tx, turn, "model", &words)?;
+            book::settle(tx, &booked, &asked, took)?;
+            turn::note_failure(tx, turn, code, &words)?;
             let entry = Entry::retract("model.failed").session(session).turn(turn).with("model", model);
-            entry.reason(&words).append(tx)?;
+            entry.with("code", code).reason(&words).append(tx)?;
             Ok::<_, Error>(())
         });
         note.await?;

@@ -6,7 +6,7 @@ use super::drafts::Working;
 use super::model_budget::{self, Failed};
 use super::model_socket::Server;
 use super::{Core, Error, endpoints};
-use crate::budget::{self, book::Booked};
+use crate::budget::book::Booked;
 use crate::calls::{self, CallState, Judgement, Place, ResultBody};
 use crate::context::{self, OutputBody, Refused};
 use crate::custody::ContentKey;
@@ -16,7 +16,7 @@ use crate::items::{self, BodyError, Draft, Recorded};
 use crate::ledger::Entry;
 use crate::model::draft;
 use crate::model::endpoint;
-use crate::model::{Answered, Prompt, Usage};
+use crate::model::{Answered, Prompt};
 use crate::registry::{self, Agent, Mode};
 use crate::session::store;
 use crate::state::Tx;
@@ -140,10 +140,9 @@ impl Server {
         let Prepared { agent, prompt, until, .. } = prepared;
         let chain = self.core.endpoints().chain(&agent.model);
         if chain.is_empty() {
-            return Err(Failed::because(format!("there is no model endpoint `{}`", agent.model)));
+            return Err(Failed::unasked(format!("there is no model endpoint `{}`", agent.model), &agent.model));
         }
-        // Without a key nobody is asked, and nothing is spent.
-        let unasked = |words| Failed { words, took: Some((agent.model.clone(), Usage::default())) };
+        let unasked = |words| Failed::unasked(words, &agent.model);
         let candidates = endpoints::with_keys(&self.core, chain).await.map_err(unasked)?;
         // The words of a summary are said to nobody.
         let draft = if prepared.covers.is_some() { draft::Draft::default() } else { working.draft.clone() };
@@ -152,16 +151,13 @@ impl Server {
             asked = endpoint::generate(&candidates, prompt, *until, &draft) => asked,
             () = working.over() => return Ok(None),
         };
-        let mut answered = asked.map_err(|error| Failed::because(model_budget::sentence(&error)))?;
+        let answered = asked.map_err(|error| Failed::of(&error, &agent.model, prepared.booked.estimate))?;
         let output = &answered.output;
         let calls: usize = output.calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum();
         let (bytes, count) = (output.text.len() + calls, output.calls.len());
-        let by = candidates.iter().find(|candidate| candidate.endpoint.spec.name == answered.endpoint);
-        let prices = by.map(|candidate| candidate.endpoint.spec.prices).unwrap_or_default();
-        answered.usage = budget::counted(answered.usage, prompt, bytes, prices);
         let too_much = |words: String| {
             let words = format!("the model endpoint `{}` gave {words}", answered.endpoint);
-            Failed { words, took: Some((answered.endpoint.clone(), answered.usage)) }
+            Failed { code: "too_large", words, model: answered.endpoint.clone(), took: answered.usage }
         };
         if bytes > BODY_BYTES_MAX {
             return Err(too_much(format!("an output of {bytes} bytes, over the limit of {BODY_BYTES_MAX}")));
@@ -229,8 +225,8 @@ impl Server {
     async fn record_summary(&self, turn: TurnId, prepared: Prepared, covers: Covers, answered: Answered) -> Answer {
         let bytes_max = context::summary::bytes_max(self.core.config.turn.context_bytes_max);
         let Some(text) = context::summary::text(&answered.output.text, bytes_max) else {
-            let took = Some((answered.endpoint, answered.usage));
-            let failed = Failed { words: "the model gave no summary".to_owned(), took };
+            let words = format!("the model endpoint `{}` gave no summary", answered.endpoint);
+            let failed = Failed { code: "empty", words, model: answered.endpoint, took: answered.usage };
             return self.record_failure(turn, &prepared.agent, prepared.booked, failed).await;
         };
         let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));

@@ -248,7 +248,10 @@ fn a_message_whose_model_failed_says_so_and_is_answered_once_when_it_is_retried(
     let world = world("", rules(true));
     let failed = world.chat("a", "weather");
     assert_eq!(failed["notice"], true, "{failed}");
-    assert!(text(&failed, "reply").starts_with("The model endpoint `scripted` failed"), "{failed}");
+    assert!(
+        text(&failed, "reply").starts_with("The model endpoint `scripted` has no answer in its script"),
+        "{failed}"
+    );
     assert!(!text(&failed, "reply").contains("sk-secret"), "never a provider's own words");
     assert_eq!(world.entries("model.failed").len(), 1);
     world.ctl(&["--json", "chat", "a", "hello"]).ok();
