@@ -31,6 +31,7 @@ mod secrets;
 mod stage;
 mod state;
 mod stops;
+mod streaming;
 mod tamper;
 mod weeks;
 mod world;
