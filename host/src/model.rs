@@ -4,6 +4,7 @@
 
 pub mod draft;
 pub mod endpoint;
+pub mod preset;
 pub mod scripted;
 
 use ironclaw_contract::seam::socket::Purpose;
