@@ -7,6 +7,7 @@ use super::{Answer, Api, Body, Reply};
 use crate::custody::SecretText;
 use crate::ledger;
 use crate::model::endpoint::{Prices, Spec};
+use crate::model::preset::PRESETS;
 use crate::model::scripted;
 use crate::pipeline::endpoints::{self, TriedOut};
 use crate::refusal::Refusal;
@@ -17,7 +18,7 @@ use crate::secrets::{self, PREFIX, SecretName};
 use crate::state::{self, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use ironclaw_contract::operator::{KeptModel, Model, NewModel, TestedModel};
+use ironclaw_contract::operator::{KeptModel, Model, ModelPreset, NewModel, TestedModel};
 
 /// What the ledger calls a refusal of a change.
 const REFUSED: &str = "model.change_refused";
@@ -34,6 +35,18 @@ pub async fn show(State(api): State<Api>, Path(model): Path<String>) -> Reply<Mo
         Err(refusal) => Ok(Err(refusal)),
     };
     Ok(Json(api.state().read(show).await??))
+}
+
+/// `GET /v1/presets`: the well-known providers and local servers.
+pub async fn presets() -> Reply<Vec<ModelPreset>> {
+    let presets = PRESETS.iter().map(|preset| ModelPreset {
+        name: preset.name.to_owned(),
+        kind: kind_name(preset.kind).to_owned(),
+        base_url: preset.base_url.to_owned(),
+        key_variable: preset.key_variable.map(str::to_owned),
+        model: preset.model.map(str::to_owned),
+    });
+    Ok::<_, Answer>(Json(presets.collect()))
 }
 
 /// `POST /v1/models`: tested first, unless that is not wanted; then kept with the key that came with it, in one change.
