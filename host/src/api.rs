@@ -128,6 +128,7 @@ fn routes() -> Vec<Route> {
         delete("/v1/secrets/{secret}", Owner, "Remove a secret that nothing refers to", secrets::remove),
         get("/v1/models", Admin, "Every model endpoint", models::list),
         post("/v1/models", Owner, "Test a model endpoint and keep it", models::add),
+        get("/v1/presets", Admin, "Providers and local servers that are known by name", models::presets),
         get("/v1/models/{model}", Admin, "One model endpoint", models::show),
         delete("/v1/models/{model}", Owner, "Remove a model endpoint that nobody uses", models::remove),
         post("/v1/models/{model}/test", Admin, "Make one small request to a model endpoint", models::test),

@@ -6,9 +6,11 @@
 use super::{Answer, Api, Body, Reply};
 use crate::custody::SecretText;
 use crate::ledger;
-use crate::model::endpoint::{Prices, Spec};
+use crate::model;
+use crate::model::endpoint::{Prices, Probe, Spec};
+use crate::model::preset::PRESETS;
 use crate::model::scripted;
-use crate::pipeline::endpoints::{self, TriedOut};
+use crate::pipeline::endpoints;
 use crate::refusal::Refusal;
 use crate::registry::models::{self, Stored, Wanted, kind_name};
 use crate::registry::people::refuse;
@@ -17,7 +19,10 @@ use crate::secrets::{self, PREFIX, SecretName};
 use crate::state::{self, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use ironclaw_contract::operator::{KeptModel, Model, NewModel, TestedModel};
+use ironclaw_contract::operator::{KeptModel, Model, ModelPreset, NewModel, TestedModel};
+
+/// Characters of what an endpoint said to its test.
+const SAID_CHARACTERS_MAX: usize = 200;
 
 /// What the ledger calls a refusal of a change.
 const REFUSED: &str = "model.change_refused";
@@ -34,6 +39,18 @@ pub async fn show(State(api): State<Api>, Path(model): Path<String>) -> Reply<Mo
         Err(refusal) => Ok(Err(refusal)),
     };
     Ok(Json(api.state().read(show).await??))
+}
+
+/// `GET /v1/presets`: the well-known providers and local servers.
+pub async fn presets() -> Reply<Vec<ModelPreset>> {
+    let presets = PRESETS.iter().map(|preset| ModelPreset {
+        name: preset.name.to_owned(),
+        kind: kind_name(preset.kind).to_owned(),
+        base_url: preset.base_url.to_owned(),
+        key_variable: preset.key_variable.map(str::to_owned),
+        model: preset.model.map(str::to_owned),
+    });
+    Ok::<_, Answer>(Json(presets.collect()))
 }
 
 /// `POST /v1/models`: tested first, unless that is not wanted; then kept with the key that came with it, in one change.
@@ -62,9 +79,9 @@ pub async fn add(
             Some(value) => Some(SecretText::new(value.expose().to_owned())),
             None => stored_key(&api, key.clone()).await?,
         };
-        match endpoints::try_out(api.pipeline.core(), spec.clone(), sent).await? {
-            Ok(tried) => tested = Some(view_of_test(&spec.name, &tried)),
-            Err(refusal) => return Err(noted(&api, &by, hinted(refusal, &spec)).await?),
+        match endpoints::try_out(api.pipeline.core(), spec.clone(), sent).await {
+            Ok(probe) => tested = Some(view_of_test(&spec.name, &probe)),
+            Err(error) => return Err(noted(&api, &by, failed(&error, &spec, false)).await?),
         }
     }
     let _alone = api.models.lock().await;
@@ -143,8 +160,10 @@ pub async fn test(State(api): State<Api>, Path(model): Path<String>) -> Reply<Te
     };
     let key = spec.key.as_deref().map(str::parse::<SecretName>).transpose()?;
     let key = stored_key(&api, key).await?;
-    let tried = endpoints::try_out(api.pipeline.core(), spec.clone(), key).await?;
-    Ok(Json(view_of_test(&spec.name, &tried.map_err(|refusal| hinted(refusal, &spec))?)))
+    match endpoints::try_out(api.pipeline.core(), spec.clone(), key).await {
+        Ok(probe) => Ok(Json(view_of_test(&spec.name, &probe))),
+        Err(error) => Err(failed(&error, &spec, true).into()),
+    }
 }
 
 /// A change of several parts that one of them undid.
@@ -210,14 +229,25 @@ async fn stored_key(api: &Api, key: Option<SecretName>) -> Result<Option<SecretT
     Ok(Some(found.ok_or_else(|| secrets::unknown(&name))?))
 }
 
-/// The refusal of a test, with what to do about it.
-fn hinted(refusal: Refusal, spec: &Spec) -> Refusal {
-    let key = match &spec.key {
-        Some(key) => format!("the key ({PREFIX}{key}; `ironctl secret rotate {key}` replaces it)"),
-        None => "whether it wants a key (--key secret:NAME)".to_owned(),
+/// Why a test gave nothing, what the provider said to that, and what to do; `kept` when the endpoint stands in the record.
+fn failed(error: &model::Error, spec: &Spec, kept: bool) -> Refusal {
+    let sentence = error.sentence();
+    // What is to be done about one that is kept stands behind the colon, and would mislead here.
+    let why = if kept { sentence.as_str() } else { sentence.split(": ").next().unwrap_or_default() };
+    let said = match error {
+        model::Error::Failed(tried) => tried.failures.last().and_then(|failure| failure.detail.for_operator()),
+        model::Error::Unreadable { .. } | model::Error::Script { .. } | model::Error::Spec { .. } => None,
     };
-    let place = spec.base_url.as_ref().map_or("its rules", url::Url::as_str);
-    refusal.hint(format!("check that {place} answers, that it has the model {:?}, and {key}", spec.model))
+    let said = said.map(|said| format!(" (it said: {said})")).unwrap_or_default();
+    let end = if kept { "" } else { "; nothing was kept" };
+    let refusal = Refusal::operator("model_test_failed", format!("the test failed: {why}{said}{end}"));
+    let place = spec.base_url.as_ref().map_or("its script", url::Url::as_str);
+    let key = match &spec.key {
+        Some(key) if kept => format!("the key, {PREFIX}{key}"),
+        Some(_) => "the key".to_owned(),
+        None => "whether it wants a key".to_owned(),
+    };
+    refusal.hint(format!("check the address {place}, the model {:?}, and {key}", spec.model))
 }
 
 /// The endpoint that stands in no row.
@@ -269,12 +299,12 @@ fn view(spec: Spec, created_at: Option<i64>) -> Model {
     }
 }
 
-fn view_of_test(name: &str, tried: &TriedOut) -> TestedModel {
+fn view_of_test(name: &str, probe: &Probe) -> TestedModel {
     TestedModel {
         name: name.to_owned(),
-        took_ms: u64::try_from(tried.took.as_millis()).unwrap_or(u64::MAX),
-        input_tokens: tried.answered.usage.input_tokens,
-        output_tokens: tried.answered.usage.output_tokens,
-        said: tried.said(),
+        took_ms: u64::try_from(probe.took.as_millis()).unwrap_or(u64::MAX),
+        input_tokens: probe.usage.input_tokens,
+        output_tokens: probe.usage.output_tokens,
+        said: probe.output.text.trim().chars().take(SAID_CHARACTERS_MAX).collect(),
     }
 }

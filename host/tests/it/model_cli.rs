@@ -104,7 +104,7 @@ fn an_endpoint_whose_test_fails_leaves_nothing_behind_not_even_its_key() {
     let mut world = world;
     world.set_env("LAB_KEY", Some(WRONG));
     let refused = add(&world, &server, "lab", "openai", &["--default", "--key-env", "LAB_KEY"], "");
-    let refused = refused.refused("the test of model endpoint lab failed");
+    let refused = refused.refused("the test failed: the model endpoint `lab`");
     assert!(refused.stderr.contains("hint: ") && !refused.stderr.contains(WRONG), "{}", refused.stderr);
     assert_eq!((names(&world), secrets(&world)), (vec!["scripted".to_owned()], json!([])));
     assert_eq!(server.seen().last().and_then(|seen| seen.key.clone()).as_deref(), Some(WRONG), "it was asked");
@@ -115,11 +115,11 @@ fn an_endpoint_whose_test_fails_leaves_nothing_behind_not_even_its_key() {
     world.set_env("LAB_KEY", Some(KEY));
     let words =
         ["model", "add", "lab", "--kind", "openai", "--base-url", &gone, "--model", "m", "--key-env", "LAB_KEY"];
-    world.ctl(&words).refused("the test of model endpoint lab failed");
+    world.ctl(&words).refused("the test failed: the model endpoint `lab`");
     assert_eq!((names(&world), secrets(&world)), (vec!["scripted".to_owned()], json!([])));
     world.ctl(&[&words[..], &["--no-test"]].concat()).ok();
     assert_eq!(names(&world), ["lab", "scripted"]);
-    world.ctl(&["model", "test", "lab"]).refused("the test of model endpoint lab failed");
+    world.ctl(&["model", "test", "lab"]).refused("the test failed: the model endpoint `lab`");
     let refused: Vec<Value> =
         world.entries("model.change_refused").into_iter().map(|entry| entry["data"]["code"].clone()).collect();
     assert_eq!(refused, ["model_test_failed", "model_test_failed"]);
@@ -180,7 +180,7 @@ fn what_no_endpoint_can_be_is_refused_before_anybody_is_asked() {
     assert_eq!(local("lab", &["--price-in", "1"]).code, 2);
     assert_eq!(local("lab", &["--price-in", "-1", "--price-out", "1"]).code, 2);
     for url in
-        ["http://api.example.com/v1", "http://8.8.8.8/v1", "https://user:word@example.com/v1", "ftp://127.0.0.1/"]
+        ["http://169.254.169.254/v1", "http://8.8.8.8/v1", "https://user:word@example.com/v1", "ftp://127.0.0.1/"]
     {
         let words = ["lab", "--kind", "openai", "--base-url", url, "--model", "m", "--no-key"];
         add(&words).refused("the address of lab is refused");
@@ -269,7 +269,7 @@ fn a_key_stands_in_no_log_no_ledger_no_error_and_no_process_that_an_agent_has() 
     world.up();
     let added = add(&world, &server, "lab", "openai", &["--default"], KEY);
     // A server on this machine asks for none by itself.
-    added.refused("the test of model endpoint lab failed");
+    added.refused("the test failed: the model endpoint `lab`");
     world.ctl_given(WRONG, &["secret", "set", "wrong"]).ok();
     world.ctl_given(KEY, &["secret", "set", "right"]).ok();
     let mut told = Vec::new();
