@@ -19,6 +19,8 @@ pub struct Config {
     pub turn: crate::turn::Config,
     /// `[items]`
     pub items: crate::items::Config,
+    /// `[budget]`
+    pub budget: crate::budget::Config,
     /// `[jail]`
     pub jail: JailConfig,
     /// `[model]`
@@ -75,12 +77,28 @@ pub const TEMPLATE: &str = "\
 # session_bytes_max = 268435456   # bytes of all of them
 # keep_days = 0             # those older than this are dropped; 0 keeps them
 
+[budget]
+# tokens_per_day = 0        # tokens that all agents may use on one day (UTC); 0: no ceiling
+# cost_per_day_micros = 0   # what they may cost on one day, in millionths of the currency of the prices
+# tokens_per_agent_day = 0  # tokens of one agent on one day; `ironctl agent set` gives one its own
+# cost_per_agent_day_micros = 0
+# tokens_per_session = 0    # tokens of one conversation in its whole life
+
 [jail]
 # uid_base = 1879048192     # started as root: each session gets a uid of its own from here on
 # uid_count = 65536
 
 [model]
 # script = \"/path/to/rules.toml\"   # rules of the scripted model instead of the built-in ones
+# connect_ms = 10000          # how long connecting to an endpoint may take
+# first_byte_ms = 120000      # how long a stream may take to begin
+# idle_ms = 60000             # how long it may pause
+# whole_ms = 240000           # how long an answer that is not streamed may take
+# tries_max = 4               # tries of an endpoint that has no fallback left; others are tried twice
+# backoff_ms = 500            # the pause before a second try; twice as long before each further one
+# retry_after_ms_max = 60000  # the longest wait that an endpoint may ask for
+# failures_max = 5            # failures in a row after which an endpoint rests, and its fallbacks are asked first
+# rest_ms = 30000             # how long it rests
 
 [api]
 # socket = \"/run/user/1000/ironclaw/api.sock\"   # default: a private runtime directory
@@ -142,6 +160,9 @@ pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
         || config.jail.uid_base.checked_add(config.jail.uid_count).is_none()
     {
         return refuse("jail.uid_base must be at least 65536, and the range must lie below 2^32");
+    }
+    if let Err(what) = config.model.check() {
+        return refuse(&what);
     }
     if !(1..=86_400).contains(&config.turn.seconds_max)
         || config.turn.model_calls_max == 0

@@ -212,8 +212,12 @@ impl fmt::Display for Source {
 }
 
 fn credential() -> Option<PathBuf> {
-    let directory = std::env::var_os("CREDENTIALS_DIRECTORY")?;
-    Some(PathBuf::from(directory).join(CREDENTIAL)).filter(|path| path.exists())
+    credentials_directory().map(|directory| directory.join(CREDENTIAL)).filter(|path| path.exists())
+}
+
+/// Where systemd puts the credentials of this service, if it gives it any.
+pub fn credentials_directory() -> Option<PathBuf> {
+    std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from)
 }
 
 /// Wraps and unwraps the keys of sessions.
@@ -286,6 +290,34 @@ impl WrappingKey {
         self.pass(other, stored, format!("ledger key {name}"), "the wrapped key of the ledger")
     }
 
+    /// How a secret of the operator's is stored under its name; under another name it does not open.
+    pub fn wrap_secret(&self, name: &str, text: &SecretText) -> Result<Vec<u8>, Error> {
+        seal(&self.0, text.expose().as_bytes(), format!("secret {name}").as_bytes())
+    }
+
+    /// Opens the stored secret of this name.
+    pub fn secret(&self, name: &str, stored: &[u8]) -> Result<SecretText, Error> {
+        let sealed = Error::Sealed("a stored secret");
+        let Some(opened) = open(&self.0, stored, format!("secret {name}").as_bytes()) else { return Err(sealed) };
+        match String::from_utf8(opened) {
+            Ok(text) => Ok(SecretText::new(text)),
+            Err(error) => {
+                error.into_bytes().zeroize();
+                Err(sealed)
+            }
+        }
+    }
+
+    /// The stored secret of this name, wrapped under another key instead.
+    pub fn rewrap_secret(&self, other: &Self, name: &str, stored: &[u8]) -> Result<Vec<u8>, Error> {
+        let text = self.secret(name, stored)?;
+        let wrapped = other.wrap_secret(name, &text)?;
+        if other.secret(name, &wrapped)?.expose() != text.expose() {
+            return Err(Error::Sealed("a stored secret"));
+        }
+        Ok(wrapped)
+    }
+
     /// Wraps it under the other key, and opens it again to see that it is the same.
     fn pass(&self, other: &Self, stored: &[u8], context: String, what: &'static str) -> Result<Vec<u8>, Error> {
         let key = self.unwrap(stored, context.clone(), what)?;
@@ -341,6 +373,19 @@ fn open(key: &[u8; KEY_BYTES], stored: &[u8], context: &[u8]) -> Option<Vec<u8>>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_opens_under_its_own_name_and_key_alone_and_does_not_print() {
+        let (old, new) = (WrappingKey([7; 32]), WrappingKey([8; 32]));
+        let text = SecretText::new("sk-zinnober".to_owned());
+        assert_eq!(format!("{text:?}"), "SecretText");
+        let stored = old.wrap_secret("openai", &text).expect("wrapped");
+        assert!(old.secret("anthropic", &stored).is_err(), "another name");
+        assert!(new.secret("openai", &stored).is_err(), "another master key");
+        let passed = old.rewrap_secret(&new, "openai", &stored).expect("passed on");
+        assert_eq!(new.secret("openai", &passed).expect("opens").expose(), "sk-zinnober");
+        assert!(old.secret("openai", &passed).is_err());
+    }
 
     #[test]
     fn a_key_or_body_under_another_name_does_not_open() {

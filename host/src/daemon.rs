@@ -217,12 +217,16 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         config: pipeline_config(config, runtime.clone())?,
         sealer: Sealer::new(boot)?,
         wrapping: master.wrapping_key(),
-        endpoints: RwLock::new(Arc::new(model::endpoint::open(&config.model, Vec::new())?)),
+        endpoints: RwLock::new(Arc::new(model::endpoint::open(
+            &config.model,
+            state.read(|tx| registry::models::specs(tx)).await?,
+        )?)),
         launcher: Launcher::start(launcher).map_err(io("connect the launcher"))?,
         launches: tokio::sync::Semaphore::new(pipeline::LAUNCHES_MAX),
         places: Places::new(Limits::of(&config.session)),
         latch: pipeline::Latch::default(),
         actors: pipeline::Actors::default(),
+        drafts: pipeline::Drafts::default(),
         home: home.clone(),
     };
     let listener = listen(&socket)?;
@@ -298,6 +302,8 @@ fn pipeline_config(config: &Config, runtime: PathBuf) -> Result<pipeline::Config
         session: config.session.clone(),
         turn: config.turn.clone(),
         items: config.items.clone(),
+        budget: config.budget.clone(),
+        model: config.model.clone(),
         uids: root.then_some((config.jail.uid_base, config.jail.uid_count)),
         sandbox,
         runtime,

@@ -4,6 +4,7 @@
 
 pub mod api;
 pub mod audit;
+pub mod budget;
 pub mod calls;
 pub mod channel;
 pub mod command;
@@ -31,6 +32,7 @@ pub mod refusal;
 pub mod registry;
 pub mod rotation;
 pub mod routing;
+pub mod secrets;
 pub mod session;
 pub mod state;
 mod sys;

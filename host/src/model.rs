@@ -2,9 +2,22 @@
 //!
 //! Never composes a prompt, records a call or believes an output; that is done by who calls this. Next: `model::endpoint`.
 
+mod address;
+mod anthropic;
+mod assembly;
+mod breaker;
 pub mod draft;
 pub mod endpoint;
+pub mod fault;
+mod http;
+mod openai;
+pub mod preset;
+mod refused;
+mod remote;
+mod render;
 pub mod scripted;
+
+pub use address::check_url;
 
 use ironclaw_contract::seam::socket::Purpose;
 use serde::Deserialize;
@@ -12,6 +25,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+/// Milliseconds that any wait may be set to: an hour.
+const WAIT_MS_MAX: u32 = 3_600_000;
+/// Tries of one output, over all endpoints that are asked for it.
+const TRIES_MAX: u32 = 8;
 /// Bytes of a script of the operator.
 pub const SCRIPT_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -135,13 +152,103 @@ pub struct WantedCall {
     pub arguments: String,
 }
 
+impl Usage {
+    /// Both together.
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cost_micros: self.cost_micros.saturating_add(other.cost_micros),
+        }
+    }
+}
+
+/// Tokens that so many bytes may be, where nobody counted them: four bytes each.
+pub const fn tokens_estimated(bytes: usize) -> u64 {
+    bytes.div_ceil(4) as u64
+}
+
+impl Prompt {
+    /// Bytes of everything that a model is shown.
+    pub fn bytes(&self) -> usize {
+        let tool = |tool: &ToolSchema| tool.name.len() + tool.description.len() + tool.parameters.to_string().len();
+        let call = |call: &PastCall| call.call_id.len() + call.tool.len() + call.arguments.len();
+        let part = |part: &Part| match part {
+            Part::Person { text } | Part::Notice { text } | Part::Summary { text } => text.len(),
+            Part::Context { author, text } => author.len() + text.len(),
+            Part::Assistant { text, calls } => text.len() + calls.iter().map(call).sum::<usize>(),
+            Part::Result { call_id, text, .. } => call_id.len() + text.len(),
+        };
+        self.system.len() + self.tools.iter().map(tool).sum::<usize>() + self.parts.iter().map(part).sum::<usize>()
+    }
+}
+
 /// The `[model]` table of `config.toml`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Rules of the operator for the endpoint `scripted`, tried before the built-in ones.
-    #[serde(default)]
     pub script: Option<PathBuf>,
+    /// How long connecting may take.
+    pub connect_ms: u32,
+    /// How long a stream may take to begin.
+    pub first_byte_ms: u32,
+    /// How long a stream may pause.
+    pub idle_ms: u32,
+    /// How long an answer that comes at once may take.
+    pub whole_ms: u32,
+    /// How often an endpoint is tried for one output when there is no other to ask.
+    pub tries_max: u32,
+    /// The first pause between two tries; each further one is twice as long, and a part of each is left to chance.
+    pub backoff_ms: u32,
+    /// The longest wait that an endpoint may ask for; one that asks for more is not waited for.
+    pub retry_after_ms_max: u32,
+    /// After so many failures in a row an endpoint rests.
+    pub failures_max: u32,
+    /// How long it rests.
+    pub rest_ms: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            script: None,
+            connect_ms: 10_000,
+            first_byte_ms: 120_000,
+            idle_ms: 60_000,
+            whole_ms: 240_000,
+            tries_max: 4,
+            backoff_ms: 500,
+            retry_after_ms_max: 60_000,
+            failures_max: 5,
+            rest_ms: 30_000,
+        }
+    }
+}
+
+impl Config {
+    /// Whether every number can be meant.
+    ///
+    /// # Errors
+    /// A sentence names the first that cannot.
+    pub fn check(&self) -> Result<(), String> {
+        let waits = [
+            ("connect_ms", self.connect_ms),
+            ("first_byte_ms", self.first_byte_ms),
+            ("idle_ms", self.idle_ms),
+            ("whole_ms", self.whole_ms),
+            ("backoff_ms", self.backoff_ms),
+            ("retry_after_ms_max", self.retry_after_ms_max),
+            ("rest_ms", self.rest_ms),
+        ];
+        if let Some((name, _)) = waits.iter().find(|(_, ms)| !(1..=WAIT_MS_MAX).contains(ms)) {
+            return Err(format!("model.{name} must be 1 to {WAIT_MS_MAX}"));
+        }
+        if !(1..=TRIES_MAX).contains(&self.tries_max) || !(1..=1000).contains(&self.failures_max) {
+            return Err(format!("model.tries_max must be 1 to {TRIES_MAX}, and model.failures_max 1 to 1000"));
+        }
+        Ok(())
+    }
 }
 
 /// Why an endpoint cannot be opened, or gave no output.
@@ -163,14 +270,27 @@ pub enum Error {
         /// The rule and what is wrong with it.
         source: scripted::Error,
     },
-    /// The endpoint has no output to give.
-    #[error("model endpoint {endpoint} failed: {message}")]
-    Failed {
-        /// Which.
-        endpoint: String,
-        /// What it said.
-        message: String,
+    /// An endpoint cannot be made of what the operator gave.
+    #[error("cannot open the model endpoint `{name}`: {why}")]
+    Spec {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
     },
+    /// No endpoint that was asked has an output to give.
+    #[error("{0}")]
+    Failed(fault::Failed),
+}
+
+impl Error {
+    /// What happened, and what can be done about it; for people, logs and the ledger, and without a word of a provider.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Failed(failed) => failed.sentence(),
+            Self::Unreadable { .. } | Self::Script { .. } | Self::Spec { .. } => self.to_string(),
+        }
+    }
 }
 
 /// The operator's script, if it is not too long.
@@ -193,7 +313,7 @@ mod tests {
     fn script(text: &str) -> (tempfile::NamedTempFile, Config) {
         let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
         file.write_all(text.as_bytes()).expect("written");
-        let config = Config { script: Some(file.path().to_owned()) };
+        let config = Config { script: Some(file.path().to_owned()), ..Config::default() };
         (file, config)
     }
 
@@ -204,8 +324,17 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_cannot_be_meant_is_refused_by_its_name() {
+        assert_eq!(Config::default().check(), Ok(()));
+        let check = |text: &str| toml::from_str::<Config>(text).expect(text).check().expect_err(text);
+        assert!(check("idle_ms = 0").contains("model.idle_ms"));
+        assert!(check("rest_ms = 4000000000").contains("model.rest_ms"));
+        assert!(check("tries_max = 100").contains("model.tries_max"));
+    }
+
+    #[test]
     fn a_script_that_is_missing_too_long_or_wrong_is_refused_by_its_path() {
-        let missing = Config { script: Some("/nowhere/script.toml".into()) };
+        let missing = Config { script: Some("/nowhere/script.toml".into()), ..Config::default() };
         let error = endpoint::open(&missing, Vec::new()).expect_err("missing");
         assert_eq!(error.to_string(), r#"cannot read the script "/nowhere/script.toml""#);
 

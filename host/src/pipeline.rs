@@ -6,13 +6,17 @@ mod accept;
 mod actor;
 mod actors;
 mod cancel;
+mod drafts;
+pub mod endpoints;
 mod launch;
+mod model_budget;
 mod model_requests;
 mod model_socket;
 mod panic;
 mod places;
 mod prove;
 mod retain;
+mod retry;
 mod standing;
 mod stops;
 mod work;
@@ -20,6 +24,7 @@ mod work;
 pub use actor::{Command, Phase, Shown};
 pub use actors::Actors;
 pub use cancel::Cancelled;
+pub use drafts::Drafts;
 pub use places::{Limits, Places, Room};
 pub use stops::{Latch, Stopped, find as stopped};
 
@@ -33,7 +38,7 @@ use crate::ledger::Entry;
 use crate::model::endpoint::Endpoints;
 use crate::refusal::Refusal;
 use crate::state::State;
-use crate::{identity, items, routing, session, turn};
+use crate::{budget, identity, items, model, routing, session, turn};
 use actors::Unsent;
 use ironclaw_contract::ids::SessionId;
 use std::path::PathBuf;
@@ -52,6 +57,10 @@ pub struct Config {
     pub turn: turn::Config,
     /// `[items]`
     pub items: items::Config,
+    /// `[budget]`
+    pub budget: budget::Config,
+    /// `[model]`
+    pub model: model::Config,
     /// Started as root: the first uid of the range and its length.
     pub uids: Option<(u32, u32)>,
     /// The sandbox's program.
@@ -84,6 +93,8 @@ pub struct Core {
     pub latch: Latch,
     /// The actors that exist.
     pub actors: Actors,
+    /// Words of outputs that are being made.
+    pub drafts: Drafts,
 }
 
 impl Core {
@@ -111,6 +122,9 @@ pub enum Error {
     /// A body or its key.
     #[error(transparent)]
     Body(#[from] crate::items::BodyError),
+    /// A model endpoint cannot be opened.
+    #[error(transparent)]
+    Model(#[from] model::Error),
     /// The session's actor is gone; the daemon is stopping.
     #[error("the host is stopping")]
     Stopping,

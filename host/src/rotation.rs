@@ -7,6 +7,7 @@ use crate::custody::{self, MasterKey, Source};
 use crate::failpoint;
 use crate::home::{self, Home};
 use crate::ledger::{self, Entry, head};
+use crate::secrets;
 use crate::session::store;
 use crate::state::rekey::Copy;
 use crate::state::{self, open_to_look};
@@ -35,6 +36,9 @@ pub enum Error {
     /// The key that signs heads.
     #[error(transparent)]
     Head(#[from] head::Error),
+    /// A secret of the operator's.
+    #[error(transparent)]
+    Secret(#[from] secrets::Error),
     /// The ledger of the copy.
     #[error("the ledger under the fresh key is not whole: {0}")]
     Ledger(#[from] ledger::chain::Error),
@@ -195,6 +199,7 @@ fn under_fresh(home: &Home, old: &MasterKey, key_file: &Path) -> Result<MasterKe
     copy.change(|tx| {
         let sessions = store::rewrap(tx, &from, &to)?;
         head::rewrap(tx, &from, &to)?;
+        secrets::rewrap(tx, &from, &to)?;
         Entry::meta("key.rotated")
             .with("key", "master")
             .with("fingerprint", fresh.fingerprint())

@@ -169,11 +169,11 @@ impl<T: ToSchema> Gives for Result<(StatusCode, Json<T>), Answer> {
     }
 }
 
-/// The stages of a message as they come, then the message.
+/// The stages of a message and the words of its answer as they come, then the message.
 impl<S> Gives for Result<Sse<S>, Answer> {
     fn note(shapes: &mut Shapes) {
-        use ironclaw_contract::operator::{MessageView, Stage};
-        let answer = vec![shapes.named::<Stage>(), shapes.named::<MessageView>()];
+        use ironclaw_contract::operator::{Draft, MessageView, Stage};
+        let answer = vec![shapes.named::<Stage>(), shapes.named::<Draft>(), shapes.named::<MessageView>()];
         shapes.answer = Some((StatusCode::OK, "text/event-stream", answer));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Next: `jail::inspect`.
 
-use super::{Api, Reply, stops};
+use super::{Api, Reply, stops, usage};
 use crate::inbox;
 use crate::items;
 use crate::launcher::Process;
@@ -41,6 +41,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
             ));
         }
     }
+    warnings.extend(usage::reached(&api).await?);
     warnings.dedup();
     let stopped = stops::stopped(&api).await?;
     let room = core.places.room();

@@ -1,15 +1,34 @@
 //! The endpoints that there are, what each is made from, and asking one chain of them.
 //!
-//! Never looks up a secret: whoever asks brings the key of each candidate. Next: `model::scripted`.
+//! Never looks up a secret: whoever asks brings the key of each candidate. Next: `model::remote`, `model::scripted`.
 
+use super::breaker::Standing;
 use super::draft::Draft;
+use super::fault::{Detail, Failed, Failure, Fault};
+use super::http::Connections;
+use super::remote::{Course, Patience, Remote, failure, usage};
 use super::scripted::{self, Scripted};
-use super::{Answered, Config, Error, Output, Prompt, Usage, read_script};
+use super::{
+    Answered, Config, Error, Output, Part, Prompt, TRIES_MAX, ToolSchema, Usage, anthropic, check_url, read_script,
+};
 use crate::custody::SecretText;
+use ironclaw_contract::seam::socket::Purpose;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio::time::Instant;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
 use url::Url;
+
+/// Endpoints that are asked for one output.
+const CHAIN_MAX: usize = 8;
+/// Tries of an endpoint that has others behind it.
+const TRIES_BESIDE_OTHERS: u32 = 2;
+/// How long a test may take: a local server may have to load its model first.
+const PROBE_SECONDS_MAX: u64 = 120;
+/// Tokens that the answer to a test may have, where the API wants to be told.
+const PROBE_TOKENS_MAX: u32 = 64;
+/// How long a list of models may take.
+const MODELS_SECONDS_MAX: u64 = 15;
 
 /// What an endpoint speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,11 +77,13 @@ pub struct Endpoint {
     /// What it was made from.
     pub spec: Spec,
     speaks: Speaks,
+    tries_max: u32,
 }
 
 #[derive(Debug)]
 enum Speaks {
-    Scripted(Scripted),
+    Scripted(Arc<Scripted>),
+    Remote(Box<Remote>),
 }
 
 /// An endpoint that may be asked, with its key.
@@ -74,6 +95,17 @@ pub struct Candidate {
     pub key: Option<SecretText>,
 }
 
+/// What a test found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// What it answered; not checked, as any output.
+    pub output: Output,
+    /// What that took.
+    pub usage: Usage,
+    /// How long it took.
+    pub took: Duration,
+}
+
 /// The endpoints that are configured, by name.
 #[derive(Debug)]
 pub struct Endpoints {
@@ -83,16 +115,40 @@ pub struct Endpoints {
 /// Opens every endpoint; `scripted` is always there.
 ///
 /// # Errors
-/// [`Error::Unreadable`] and [`Error::Script`] for the operator's script.
+/// [`Error::Unreadable`] and [`Error::Script`] for the operator's script, [`Error::Spec`] for what no endpoint can be made of.
 pub fn open(config: &Config, specs: Vec<Spec>) -> Result<Endpoints, Error> {
-    let script = match &config.script {
+    let script = Arc::new(match &config.script {
         None => Scripted::builtin(),
         Some(path) => {
             let text = read_script(path).map_err(|source| Error::Unreadable { path: path.clone(), source })?;
             Scripted::parse(&text).map_err(|source| Error::Script { path: path.clone(), source })?
         }
-    };
-    let spec = Spec {
+    });
+    let config = Arc::new(config.clone());
+    let connections = Arc::new(Connections::new(&config));
+    let mut by_name = BTreeMap::new();
+    for spec in std::iter::once(builtin()).chain(specs) {
+        let refuse = |why: &str| Error::Spec { name: spec.name.clone(), why: why.to_owned() };
+        let speaks = match (&spec.base_url, spec.kind) {
+            (_, Kind::Scripted) => Speaks::Scripted(Arc::clone(&script)),
+            (_, Kind::Openai | Kind::Anthropic) if spec.name == scripted::NAME => {
+                return Err(refuse("that is the name of the script, which is always there"));
+            }
+            (None, Kind::Openai | Kind::Anthropic) => return Err(refuse("it has no base URL")),
+            (Some(base), Kind::Openai | Kind::Anthropic) => {
+                check_url(base).map_err(|why| refuse(&why))?;
+                let remote = Remote::new(spec.kind, base, Arc::clone(&connections), Arc::clone(&config));
+                Speaks::Remote(Box::new(remote.ok_or_else(|| refuse("its kind has no network"))?))
+            }
+        };
+        let endpoint = Endpoint { speaks, tries_max: config.tries_max, spec };
+        by_name.insert(endpoint.spec.name.clone(), Arc::new(endpoint));
+    }
+    Ok(Endpoints { by_name })
+}
+
+fn builtin() -> Spec {
+    Spec {
         name: scripted::NAME.to_owned(),
         kind: Kind::Scripted,
         base_url: None,
@@ -101,10 +157,7 @@ pub fn open(config: &Config, specs: Vec<Spec>) -> Result<Endpoints, Error> {
         fallbacks: Vec::new(),
         prices: Prices::default(),
         streams: false,
-    };
-    let scripted = Endpoint { spec, speaks: Speaks::Scripted(script) };
-    let _ = specs;
-    Ok(Endpoints { by_name: BTreeMap::from([(scripted::NAME.to_owned(), Arc::new(scripted))]) })
+    }
 }
 
 impl Endpoints {
@@ -119,13 +172,100 @@ impl Endpoints {
     }
 
     /// The endpoint of this name and its fallbacks, in the order in which they are asked; empty when there is none.
+    /// Its own fallbacks come first, then theirs; nobody twice.
     pub fn chain(&self, name: &str) -> Vec<Arc<Endpoint>> {
-        self.get(name).cloned().into_iter().collect()
+        let mut chain: Vec<Arc<Endpoint>> = self.get(name).cloned().into_iter().collect();
+        let mut at = 0;
+        while let Some(endpoint) = chain.get(at).cloned() {
+            for fallback in endpoint.spec.fallbacks.iter().filter_map(|name| self.get(name)) {
+                if chain.len() < CHAIN_MAX && !chain.iter().any(|known| known.spec.name == fallback.spec.name) {
+                    chain.push(Arc::clone(fallback));
+                }
+            }
+            at += 1;
+        }
+        chain
+    }
+}
+
+impl Endpoint {
+    /// One small real request, tried once, with a tool offered as to an agent.
+    ///
+    /// # Errors
+    /// [`Error::Failed`], whose only failure has what the provider said for the operator to see.
+    pub async fn probe(candidate: &Candidate) -> Result<Probe, Error> {
+        let parameters = serde_json::json!({ "type": "object", "properties": {}, "additionalProperties": false });
+        let tool = ToolSchema {
+            name: "say_ready".to_owned(),
+            description: "Does nothing. There is no need to call it.".to_owned(),
+            parameters,
+        };
+        let prompt = Prompt {
+            purpose: Purpose::Reply,
+            system: "This is a test of the connection.".to_owned(),
+            tools: vec![tool],
+            parts: vec![Part::Person { text: "Reply with the single word: ready".to_owned() }],
+        };
+        let (begun, draft) = (Instant::now(), Draft::default());
+        let until = begun + Duration::from_secs(PROBE_SECONDS_MAX);
+        let mut course = Course { until, tries_left: 1, draft: &draft, usage: Usage::default() };
+        let patience = Patience { tries: 1, has_others: false, output_tokens_max: PROBE_TOKENS_MAX };
+        match candidate.ask(&prompt, &mut course, patience).await {
+            Ok(output) => Ok(Probe { output, usage: course.usage, took: begun.elapsed() }),
+            // It was told to be short.
+            Err(failure) if failure.fault == Fault::Truncated => {
+                Ok(Probe { output: Output::default(), usage: course.usage, took: begun.elapsed() })
+            }
+            Err(failure) => Err(Error::Failed(Failed { failures: vec![failure], usage: course.usage })),
+        }
+    }
+
+    /// Names of the models that its server has; none for a script.
+    ///
+    /// # Errors
+    /// As [`Self::probe`].
+    pub async fn models(candidate: &Candidate) -> Result<Vec<String>, Error> {
+        let Endpoint { spec, speaks, .. } = &*candidate.endpoint;
+        let Speaks::Remote(remote) = speaks else { return Ok(Vec::new()) };
+        let until = Instant::now() + Duration::from_secs(MODELS_SECONDS_MAX);
+        let failed = |failure| Error::Failed(Failed { failures: vec![failure], usage: Usage::default() });
+        remote.models(spec, candidate.key.as_ref(), until).await.map_err(failed)
+    }
+
+    fn standing(&self) -> Standing {
+        match &self.speaks {
+            Speaks::Scripted(_) => Standing::Well,
+            Speaks::Remote(remote) => remote.breaker.standing(Instant::now()),
+        }
+    }
+}
+
+impl Candidate {
+    async fn ask(&self, prompt: &Prompt, course: &mut Course<'_>, patience: Patience) -> Result<Output, Failure> {
+        let Endpoint { spec, speaks, .. } = &*self.endpoint;
+        let script = match speaks {
+            Speaks::Remote(remote) => return remote.ask(spec, self.key.as_ref(), prompt, course, patience).await,
+            Speaks::Scripted(script) => script,
+        };
+        course.draft.begin();
+        let done = Instant::now() + script.wait(prompt);
+        sleep_until(done.min(course.until)).await;
+        if done > course.until {
+            return Err(failure(spec, Fault::Late, 1, Detail::default()));
+        }
+        let output =
+            script.generate(prompt).map_err(|why| failure(spec, Fault::Script, 1, Detail::new(&why.0, None)))?;
+        course.draft.push(&output.text);
+        let received = output.text.len() + output.calls.iter().map(|call| call.arguments.len()).sum::<usize>();
+        course.usage = course.usage.plus(usage(spec.prices, Default::default(), prompt.bytes(), received));
+        Ok(output)
     }
 }
 
 /// Asks the candidates in their order for one output over this prompt, until one gives it or `until` has come.
 /// Words are put into the draft as they come.
+///
+/// One that rests, because it failed again and again, is asked after all others, and once: better a late answer than none.
 ///
 /// # Errors
 /// [`Error::Failed`] when none has an output to give; the prompt may be sent again.
@@ -135,35 +275,52 @@ pub async fn generate(
     until: Instant,
     draft: &Draft,
 ) -> Result<Answered, Error> {
-    let _ = until;
-    let Some(candidate) = candidates.first() else {
-        let failed = Error::Failed { endpoint: String::new(), message: "there is no endpoint".to_owned() };
-        return Err(failed);
-    };
-    let Speaks::Scripted(script) = &candidate.endpoint.speaks;
-    let wait = script.wait(prompt);
-    if !wait.is_zero() {
-        tokio::time::sleep(wait).await;
+    let mut course = Course { until, tries_left: TRIES_MAX, draft, usage: Usage::default() };
+    let mut failures: Vec<Failure> = Vec::new();
+    let mut resting: Vec<&Candidate> = Vec::new();
+    let mut waiting = candidates.iter();
+    loop {
+        let (candidate, standing) = match waiting.next() {
+            Some(candidate) => (candidate, candidate.endpoint.standing()),
+            None if resting.is_empty() => break,
+            None => (resting.remove(0), Standing::Trial),
+        };
+        let tries_max = candidate.endpoint.tries_max;
+        let has_others = waiting.len() + resting.len() > 0;
+        let tries = match standing {
+            Standing::Resting => {
+                resting.push(candidate);
+                continue;
+            }
+            Standing::Trial => 1,
+            Standing::Well if has_others => tries_max.min(TRIES_BESIDE_OTHERS),
+            Standing::Well => tries_max,
+        };
+        let patience = Patience { tries, has_others, output_tokens_max: anthropic::OUTPUT_TOKENS_MAX };
+        match candidate.ask(prompt, &mut course, patience).await {
+            Ok(output) => {
+                let endpoint = candidate.endpoint.spec.name.clone();
+                return Ok(Answered { output, endpoint, usage: course.usage });
+            }
+            Err(failure) => failures.push(failure),
+        }
+        if course.tries_left == 0 || Instant::now() >= until {
+            break;
+        }
     }
-    draft.begin();
-    let output: Output = script.generate(prompt)?;
-    draft.push(&output.text);
-    Ok(Answered { output, endpoint: candidate.endpoint.spec.name.clone(), usage: Usage::default() })
+    Err(Error::Failed(Failed { failures, usage: course.usage }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Part;
-    use ironclaw_contract::seam::socket::Purpose;
     use std::io::Write;
-    use std::time::Duration;
 
     #[tokio::test]
     async fn the_scripted_endpoint_is_always_there() {
         let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
         file.write_all(b"[[rule]]\nwhen = '^ping$'\nreply = 'pong'").expect("written");
-        let config = Config { script: Some(file.path().to_owned()) };
+        let config = Config { script: Some(file.path().to_owned()), ..Config::default() };
         for (config, asked, answer) in [(Config::default(), "echo a", "a"), (config, "ping", "pong")] {
             let endpoints = open(&config, Vec::new()).expect("opens");
             assert_eq!(endpoints.names().collect::<Vec<_>>(), ["scripted"]);

@@ -26,6 +26,10 @@ const CUT: &str = "\n(The rest is too long for a message.)";
 
 const BUILTIN: &str = include_str!("scripted.toml");
 
+/// The script has no output to give: what its rule says, or that none fits.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unanswered(pub String);
+
 /// Rules in the order in which they are tried.
 #[derive(Debug)]
 pub struct Scripted {
@@ -66,17 +70,16 @@ impl Scripted {
     /// The output of the first rule that fits the last words of the person.
     ///
     /// # Errors
-    /// [`super::Error::Failed`] where the rule says so, or no rule fits.
-    pub fn generate(&self, prompt: &Prompt) -> Result<Output, super::Error> {
+    /// [`Unanswered`] where the rule says so, or no rule fits.
+    pub fn generate(&self, prompt: &Prompt) -> Result<Output, Unanswered> {
         if prompt.purpose == Purpose::Compact {
             return Ok(Output { text: minutes(&prompt.parts), calls: Vec::new() });
         }
-        let failed = |message: &str| super::Error::Failed { endpoint: NAME.to_owned(), message: message.to_owned() };
         let Some(request) = Request::read(&prompt.parts) else {
             return Ok(answer(prompt, UNPROMPTED.to_owned()));
         };
         let Some((rule, captures)) = self.rule(&request) else {
-            return Err(failed("no rule fits what was said"));
+            return Err(Unanswered("no rule fits what was said".to_owned()));
         };
         let mut values = Values::default();
         values.add(&rule.when, &captures);
@@ -96,7 +99,7 @@ impl Scripted {
             Ending::Recall(recall) => Ok(answer(prompt, remembered(recall, request.earlier, values))),
             Ending::Raw(text) => Ok(Output { text: text.clone(), calls: Vec::new() }),
             Ending::Empty | Ending::Loop => Ok(Output::default()),
-            Ending::Fail(message) => Err(failed(message)),
+            Ending::Fail(message) => Err(Unanswered(message.clone())),
         }
     }
 }

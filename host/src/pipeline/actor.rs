@@ -292,6 +292,7 @@ impl Actor {
             // Whatever a killed process looks like: it is nobody's failure.
             slept = Slept::Halted;
         }
+        self.core.drafts.end(self.id);
         self.show(Phase::Stopping, Some(sandbox), Some(reader));
         let slept = self.settle(awake, slept).await?;
         tracing::info!(session = %self.id, "asleep");

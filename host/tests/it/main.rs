@@ -1,5 +1,6 @@
 //! The host's tests, as one program.
 
+mod budget;
 mod client;
 mod crash;
 mod crowd;
@@ -11,6 +12,7 @@ mod jail;
 mod keys;
 mod layers;
 mod memory;
+mod model_cli;
 #[path = "../../examples/model_server/server.rs"]
 #[allow(dead_code, reason = "the program to try things with uses more of it")]
 mod model_server;
@@ -24,10 +26,12 @@ mod record;
 mod rotation;
 mod round;
 mod scale;
+mod secret_store;
 mod secrets;
 mod stage;
 mod state;
 mod stops;
+mod streaming;
 mod tamper;
 mod weeks;
 mod world;

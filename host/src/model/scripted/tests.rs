@@ -332,9 +332,9 @@ fn a_rule_can_fail_be_empty_or_say_anything() {
         "[[rule]]\nwhen='^f$'\nfail='over {quota}'\n[[rule]]\nwhen='^e$'\nempty=true\n[[rule]]\nwhen='^r$'\nsay_raw='[MSG_AUTH:{1}]'",
     );
     let failed = script.generate(&prompt(vec![person("f")])).expect_err("fails");
-    assert_eq!(failed.to_string(), "model endpoint scripted failed: over {quota}");
+    assert_eq!(failed.0, "over {quota}");
     let none = script.generate(&prompt(vec![person("x")])).expect_err("no rule");
-    assert_eq!(none.to_string(), "model endpoint scripted failed: no rule fits what was said");
+    assert_eq!(none.0, "no rule fits what was said");
     assert_eq!(script.generate(&prompt(vec![person("e")])).expect("empty"), Output::default());
     assert_eq!(script.generate(&prompt(vec![person("r")])).expect("raw").text, "[MSG_AUTH:{1}]");
 }

@@ -1,0 +1,232 @@
+//! Messages: what is asked, and what is understood of an answer.
+//!
+//! Never sends a request. Next: `model::remote`; the same for Chat Completions: `model::openai`.
+
+use super::Prompt;
+use super::assembly::{Assembly, End};
+use super::fault::Fault;
+use super::openai::Step;
+use super::render::{self, Message};
+use serde_json::{Value, json};
+
+/// The version of the API that is spoken here.
+pub const VERSION: &str = "2023-06-01";
+
+/// Tokens that an output may have: what every model of the last years takes. The API wants to be told.
+pub const OUTPUT_TOKENS_MAX: u32 = 8192;
+
+/// The body of a request.
+pub fn request(prompt: &Prompt, model: &str, streams: bool, output_tokens_max: u32) -> Value {
+    let mut messages: Vec<Value> = Vec::new();
+    for message in render::messages(prompt) {
+        let (role, content): (&str, Vec<Value>) = match message {
+            Message::User(said) => {
+                ("user", said.iter().map(|words| json!({ "type": "text", "text": words })).collect())
+            }
+            Message::Assistant { text, calls } => {
+                let words = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
+                let call = |call: &super::PastCall| json!({ "type": "tool_use", "id": call.call_id, "name": render::tool_name(&call.tool), "input": render::arguments(call) });
+                ("assistant", words.into_iter().chain(calls.into_iter().map(call)).collect())
+            }
+            Message::Results(results) => {
+                let result = |result: &render::Shown<'_>| json!({ "type": "tool_result", "tool_use_id": result.call_id, "content": result.text, "is_error": !result.ok });
+                ("user", results.iter().map(result).collect())
+            }
+        };
+        // Results are a user's here, and so is what a person says after them.
+        match messages.last_mut() {
+            Some(last) if last["role"] == role => {
+                if let Some(blocks) = last["content"].as_array_mut() {
+                    blocks.extend(content);
+                }
+            }
+            Some(_) | None => messages.push(json!({ "role": role, "content": content })),
+        }
+    }
+    let mut body = json!({ "model": model, "max_tokens": output_tokens_max, "messages": messages, "stream": streams });
+    if !prompt.system.is_empty() {
+        body["system"] = json!(prompt.system);
+    }
+    if !prompt.tools.is_empty() {
+        let tool = |tool: &super::ToolSchema| json!({ "name": tool.name, "description": tool.description, "input_schema": tool.parameters });
+        body["tools"] = prompt.tools.iter().map(tool).collect();
+    }
+    body
+}
+
+/// Takes an answer that came at once.
+///
+/// # Errors
+/// [`Fault::Malformed`] for anything but an answer, [`Fault::TooLarge`].
+pub fn whole(body: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
+    count(&body["usage"], assembly);
+    for block in body["content"].as_array().ok_or(Fault::Malformed)? {
+        take(None, block, assembly)?;
+    }
+    assembly.end = Some(end(&body["stop_reason"]).unwrap_or(End::Whole));
+    Ok(())
+}
+
+/// Takes one event of a stream.
+///
+/// # Errors
+/// As [`whole`]; [`Fault::Cut`] where the stream stops without having said why.
+pub fn event(data: &str, assembly: &mut Assembly<'_>) -> Result<Step, Fault> {
+    let event: Value = serde_json::from_str(data).map_err(|_| Fault::Malformed)?;
+    match event["type"].as_str().ok_or(Fault::Malformed)? {
+        "message_start" => count(&event["message"]["usage"], assembly),
+        "content_block_start" => {
+            take(Some(event["index"].as_u64().ok_or(Fault::Malformed)?), &event["content_block"], assembly)?
+        }
+        "content_block_delta" => {
+            let delta = &event["delta"];
+            match delta["type"].as_str() {
+                Some("text_delta") => assembly.words(delta["text"].as_str().unwrap_or_default())?,
+                Some("input_json_delta") => {
+                    let index = event["index"].as_u64().ok_or(Fault::Malformed)?;
+                    assembly.call(Some(index), "", "", delta["partial_json"].as_str().unwrap_or_default())?;
+                }
+                // Thinking, signatures and citations are no words of the answer.
+                Some(_) | None => {}
+            }
+        }
+        "message_delta" => {
+            count(&event["usage"], assembly);
+            if let Some(end) = end(&event["delta"]["stop_reason"]) {
+                assembly.end = Some(end);
+            }
+        }
+        "message_stop" => {
+            assembly.end.get_or_insert(End::Whole);
+            return Ok(Step::Done);
+        }
+        // `ping`, `content_block_stop`, and what may be added one day.
+        _ => {}
+    }
+    Ok(Step::More)
+}
+
+fn take(index: Option<u64>, block: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
+    match block["type"].as_str() {
+        Some("text") => assembly.words(block["text"].as_str().unwrap_or_default()),
+        Some("tool_use") => {
+            // In a stream the input is empty here, and comes in pieces.
+            let input = block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
+            assembly.call_json(index, &block["id"], &block["name"], input.unwrap_or(&Value::Null))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What was read from and put into a cache are tokens of the prompt too.
+fn count(usage: &Value, assembly: &mut Assembly<'_>) {
+    let tokens = |name: &str| usage[name].as_u64();
+    if let Some(plain) = tokens("input_tokens") {
+        let cached = [tokens("cache_creation_input_tokens"), tokens("cache_read_input_tokens")];
+        let input = cached.into_iter().flatten().fold(plain, u64::saturating_add);
+        assembly.counted.input = Some(input.max(assembly.counted.input.unwrap_or_default()));
+    }
+    if let Some(output) = tokens("output_tokens") {
+        assembly.counted.output = Some(output);
+    }
+}
+
+fn end(reason: &Value) -> Option<End> {
+    match reason.as_str()? {
+        "max_tokens" | "model_context_window_exceeded" => Some(End::Length),
+        "refusal" => Some(End::Withheld),
+        _ => Some(End::Whole),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::draft::Draft;
+    use super::super::{Output, Part, PastCall, WantedCall};
+    use super::*;
+    use ironclaw_contract::seam::socket::Purpose;
+
+    #[test]
+    fn users_and_the_model_take_turns_and_each_call_has_its_result_in_the_next_message() {
+        let call =
+            |id: &str, tool: &str| PastCall { call_id: id.into(), tool: tool.into(), arguments: "no json".into() };
+        let parts = vec![
+            Part::Context { author: "another person".into(), text: "psst".into() },
+            Part::Person { text: "go".into() },
+            Part::Assistant { text: "I look".into(), calls: vec![call("cal_1", "read file"), call("cal_2", "b")] },
+            Part::Result { call_id: "cal_2".into(), tool: "b".into(), ok: false, text: String::new() },
+            Part::Notice { text: "cut short".into() },
+            Part::Person { text: "and?".into() },
+        ];
+        let prompt = Prompt { purpose: Purpose::Reply, system: "be".into(), tools: Vec::new(), parts };
+        let body = request(&prompt, "m", true, OUTPUT_TOKENS_MAX);
+        assert_eq!(body["system"], "be");
+        assert_eq!(body["max_tokens"], OUTPUT_TOKENS_MAX);
+        let messages = body["messages"].as_array().expect("messages");
+        let roles: Vec<&str> = messages.iter().filter_map(|message| message["role"].as_str()).collect();
+        assert_eq!(roles, ["user", "assistant", "user"]);
+        let kinds = |message: &Value| -> Vec<String> {
+            message["content"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|block| block["type"].as_str().map(str::to_owned))
+                .collect()
+        };
+        assert_eq!(kinds(&messages[0]), ["text", "text"]);
+        assert_eq!(kinds(&messages[1]), ["text", "tool_use", "tool_use"]);
+        assert_eq!(kinds(&messages[2]), ["tool_result", "tool_result", "text", "text"]);
+        assert_eq!(messages[1]["content"][1]["name"], "read_file");
+        assert_eq!(messages[1]["content"][1]["input"], json!({ "unreadable": "no json" }));
+        assert_eq!(messages[2]["content"][1]["is_error"], true);
+        assert_eq!(messages[2]["content"][1]["content"], "(nothing)");
+        assert!(body.get("tools").is_none());
+    }
+
+    #[test]
+    fn a_stream_is_put_together_and_counted_with_what_was_cached() {
+        let draft = Draft::default();
+        let mut assembly = Assembly::new(&draft);
+        let events = [
+            r#"{"type":"message_start","message":{"usage":{"input_tokens":5,"cache_read_input_tokens":100,"output_tokens":1}}}"#,
+            r#"{"type":"ping"}"#,
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}"#,
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hmm"}}"#,
+            r#"{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}"#,
+            r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"hi"}}"#,
+            r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"t1","name":"a","input":{}}}"#,
+            r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"x\":"}}"#,
+            r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"1}"}}"#,
+            r#"{"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"t2","name":"b","input":{}}}"#,
+            r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":9}}"#,
+        ];
+        for data in events {
+            assert_eq!(event(data, &mut assembly), Ok(Step::More), "{data}");
+        }
+        assert_eq!(event(r#"{"type":"message_stop"}"#, &mut assembly), Ok(Step::Done));
+        assert_eq!((assembly.counted.input, assembly.counted.output), (Some(105), Some(9)));
+        let call = |tool: &str, arguments: &str| WantedCall { tool: tool.into(), arguments: arguments.into() };
+        let output = assembly.finish().expect("an output");
+        assert_eq!(output, Output { text: "hi".into(), calls: vec![call("a", "{\"x\":1}"), call("b", "{}")] });
+        for odd in ["", "{", "[]", r#"{"type":1}"#] {
+            assert_eq!(event(odd, &mut Assembly::new(&draft)), Err(Fault::Malformed), "{odd}");
+        }
+    }
+
+    #[test]
+    fn an_answer_at_once_is_understood_and_a_refusal_is_told_apart() {
+        let draft = Draft::default();
+        let read = |body: Value| {
+            let mut assembly = Assembly::new(&draft);
+            whole(&body, &mut assembly)?;
+            assembly.finish()
+        };
+        let use_ = json!({ "type": "tool_use", "id": "t", "name": "a", "input": { "x": 1 } });
+        let content = json!([{ "type": "text", "text": "hi" }, use_]);
+        let output = read(json!({ "content": content, "stop_reason": "tool_use" })).expect("an output");
+        assert_eq!((output.text.as_str(), output.calls[0].arguments.as_str()), ("hi", "{\"x\":1}"));
+        assert_eq!(read(json!({ "content": [], "stop_reason": "refusal" })), Err(Fault::Withheld));
+        assert_eq!(read(json!({ "content": content, "stop_reason": "max_tokens" })), Err(Fault::Truncated));
+        assert_eq!(read(json!({ "content": "hi" })), Err(Fault::Malformed));
+    }
+}

@@ -1,0 +1,243 @@
+//! An output while its pieces come in, from a stream or at once.
+//!
+//! Never holds more than an output may have: the piece that is too much is the last one. Next: `model::openai`, `model::anthropic`.
+
+use super::draft::Draft;
+use super::fault::Fault;
+use super::{Output, WantedCall};
+use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
+use serde_json::Value;
+
+/// Calls of one output that are kept; more than may be acted on, so that whoever judges can say so.
+const CALLS_MAX: usize = 128;
+/// Bytes of an id that a provider gives to a call.
+const ID_BYTES_MAX: usize = 512;
+/// Stands at the end of words that the model did not finish.
+const UNFINISHED: &str = "\n[The model reached its limit of tokens here.]";
+
+/// How an output ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The model was done.
+    Whole,
+    /// It reached its limit of tokens.
+    Length,
+    /// The provider stopped it.
+    Withheld,
+}
+
+/// Tokens as a provider counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Of the prompt.
+    pub input: Option<u64>,
+    /// Of the output.
+    pub output: Option<u64>,
+}
+
+/// What has come so far.
+#[derive(Debug)]
+pub struct Assembly<'a> {
+    draft: &'a Draft,
+    text: String,
+    calls: Vec<Piece>,
+    bytes: usize,
+    /// As far as the provider says.
+    pub counted: Counted,
+    /// Once there is one.
+    pub end: Option<End>,
+}
+
+/// A call in pieces.
+#[derive(Debug, Default)]
+struct Piece {
+    index: Option<u64>,
+    id: String,
+    tool: String,
+    arguments: String,
+}
+
+impl<'a> Assembly<'a> {
+    /// Nothing yet; words will go into the draft.
+    pub fn new(draft: &'a Draft) -> Self {
+        Self { draft, text: String::new(), calls: Vec::new(), bytes: 0, counted: Counted::default(), end: None }
+    }
+
+    /// More words.
+    ///
+    /// # Errors
+    /// [`Fault::TooLarge`].
+    pub fn words(&mut self, words: &str) -> Result<(), Fault> {
+        if words.is_empty() {
+            return Ok(());
+        }
+        self.take(words.len())?;
+        self.text.push_str(words);
+        self.draft.push(words);
+        Ok(())
+    }
+
+    /// A piece of a call. A piece with an id or a place that is not the last one's begins a call; servers that give neither
+    /// begin one with each name.
+    ///
+    /// # Errors
+    /// [`Fault::TooLarge`].
+    pub fn call(&mut self, index: Option<u64>, id: &str, tool: &str, arguments: &str) -> Result<(), Fault> {
+        self.take(tool.len() + arguments.len())?;
+        let known = match (index, id) {
+            (Some(index), _) => self.calls.iter().rposition(|call| call.index == Some(index)),
+            (None, "") if tool.is_empty() => self.calls.len().checked_sub(1),
+            (None, "") => None,
+            (None, id) => self.calls.iter().rposition(|call| call.id == id),
+        };
+        let fits = |at: &usize| {
+            let call = &self.calls[*at];
+            id.is_empty() || call.id.is_empty() || call.id == id
+        };
+        let at = match known.filter(fits) {
+            Some(at) => at,
+            None => {
+                if self.calls.len() == CALLS_MAX || id.len() > ID_BYTES_MAX {
+                    return Err(Fault::TooLarge);
+                }
+                self.calls.push(Piece { index, id: id.to_owned(), ..Piece::default() });
+                self.calls.len() - 1
+            }
+        };
+        let call = &mut self.calls[at];
+        if call.tool.is_empty() {
+            tool.clone_into(&mut call.tool);
+        }
+        call.arguments.push_str(arguments);
+        Ok(())
+    }
+
+    /// The same from JSON: arguments are text, or an object from servers that do not follow the API to the letter.
+    ///
+    /// # Errors
+    /// [`Fault::TooLarge`].
+    pub fn call_json(&mut self, index: Option<u64>, id: &Value, tool: &Value, arguments: &Value) -> Result<(), Fault> {
+        let (id, tool) = (id.as_str().unwrap_or_default(), tool.as_str().unwrap_or_default());
+        match arguments {
+            Value::Null => self.call(index, id, tool, ""),
+            Value::String(arguments) => self.call(index, id, tool, arguments),
+            other => self.call(index, id, tool, &other.to_string()),
+        }
+    }
+
+    /// Whether the model has said anything by now.
+    pub fn has_begun(&self) -> bool {
+        self.bytes > 0 || self.counted != Counted::default()
+    }
+
+    /// Bytes of the output so far.
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The output.
+    ///
+    /// # Errors
+    /// [`Fault::Cut`] without an end; [`Fault::Truncated`] when what was not finished is a call, or is nothing;
+    /// [`Fault::Withheld`] when nothing was said because the provider does not allow it; [`Fault::Malformed`] for a call without a tool.
+    pub fn finish(mut self) -> Result<Output, Fault> {
+        let is_empty = self.text.trim().is_empty() && self.calls.is_empty();
+        match self.end {
+            None => return Err(Fault::Cut),
+            Some(End::Whole) => {}
+            // Half of a call may be valid JSON that means something else.
+            Some(End::Length) if !self.calls.is_empty() || is_empty => return Err(Fault::Truncated),
+            Some(End::Length) => {
+                if self.text.len() + UNFINISHED.len() <= BODY_BYTES_MAX {
+                    self.text.push_str(UNFINISHED);
+                }
+            }
+            Some(End::Withheld) if self.text.trim().is_empty() => return Err(Fault::Withheld),
+            Some(End::Withheld) => self.calls.clear(),
+        }
+        if self.calls.iter().any(|call| call.tool.is_empty()) {
+            return Err(Fault::Malformed);
+        }
+        let wanted = |call: Piece| {
+            let arguments = match call.arguments.trim() {
+                "" | "null" => "{}".to_owned(),
+                _ => call.arguments,
+            };
+            WantedCall { tool: call.tool, arguments }
+        };
+        Ok(Output { text: self.text, calls: self.calls.into_iter().map(wanted).collect() })
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.bytes += bytes;
+        if self.bytes > BODY_BYTES_MAX { Err(Fault::TooLarge) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calls(pieces: &[(Option<u64>, &str, &str, &str)]) -> Vec<(String, String)> {
+        let draft = Draft::default();
+        let mut assembly = Assembly::new(&draft);
+        for (index, id, tool, arguments) in pieces {
+            assembly.call(*index, id, tool, arguments).expect("small");
+        }
+        assembly.end = Some(End::Whole);
+        let output = assembly.finish().expect("an output");
+        output.calls.into_iter().map(|call| (call.tool, call.arguments)).collect()
+    }
+
+    #[test]
+    fn pieces_of_parallel_calls_find_their_call_whatever_a_server_leaves_out() {
+        let two = [("a".to_owned(), "{\"x\":1}".to_owned()), ("b".to_owned(), "{}".to_owned())];
+        // As the API has it.
+        let by_index = [
+            (Some(0), "c0", "a", ""),
+            (Some(1), "c1", "b", ""),
+            (Some(0), "", "", "{\"x\""),
+            (Some(1), "", "", "{}"),
+            (Some(0), "", "", ":1}"),
+        ];
+        assert_eq!(calls(&by_index), two);
+        // Whole calls, all of them with index 0.
+        assert_eq!(calls(&[(Some(0), "c0", "a", "{\"x\":1}"), (Some(0), "c1", "b", "{}")]), two);
+        // No index, no ids.
+        assert_eq!(calls(&[(None, "", "a", "{\"x\""), (None, "", "", ":1}"), (None, "", "b", "")]), two);
+        // No index; id and name in every piece.
+        assert_eq!(calls(&[(None, "c0", "a", "{\"x\""), (None, "c0", "a", ":1}"), (None, "c1", "b", "null")]), two);
+    }
+
+    #[test]
+    fn an_output_that_is_too_large_ends_with_the_piece_that_is_too_much() {
+        let draft = Draft::default();
+        let mut assembly = Assembly::new(&draft);
+        assembly.words(&"a".repeat(BODY_BYTES_MAX)).expect("exactly");
+        assert_eq!(assembly.words("a"), Err(Fault::TooLarge));
+        assert_eq!(draft.watch().borrow().text.len(), BODY_BYTES_MAX);
+        let mut assembly = Assembly::new(&draft);
+        let many = (0..=CALLS_MAX as u64).try_for_each(|index| assembly.call(Some(index), "", "a", ""));
+        assert_eq!(many, Err(Fault::TooLarge));
+    }
+
+    #[test]
+    fn what_has_no_end_or_half_a_call_is_no_output() {
+        let draft = Draft::default();
+        let with = |end, words: &str, tool: &str| {
+            let mut assembly = Assembly::new(&draft);
+            assembly.words(words).expect("small");
+            if !tool.is_empty() {
+                assembly.call(None, "", tool, "{").expect("small");
+            }
+            assembly.end = end;
+            assembly.finish()
+        };
+        assert_eq!(with(None, "hello", ""), Err(Fault::Cut));
+        assert_eq!(with(Some(End::Length), "", "write_file"), Err(Fault::Truncated));
+        assert_eq!(with(Some(End::Length), " ", ""), Err(Fault::Truncated));
+        assert_eq!(with(Some(End::Withheld), "", ""), Err(Fault::Withheld));
+        assert!(with(Some(End::Length), "hello", "").expect("words").text.ends_with(UNFINISHED));
+        assert_eq!(with(Some(End::Whole), "", "").expect("empty"), Output::default());
+    }
+}

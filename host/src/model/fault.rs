@@ -1,0 +1,390 @@
+//! What can go wrong with an endpoint, and what a person is told about it.
+//!
+//! Never shows a provider's words in a sentence, because sentences reach logs and the ledger; an operator who tests an
+//! endpoint sees them apart, without the key. Next: `model::remote`.
+
+use super::Usage;
+use std::fmt;
+use std::time::Duration;
+
+/// Characters of a provider's own words that are kept.
+const DETAIL_CHARS_MAX: usize = 500;
+/// Endpoints that a sentence names; of more it says how many.
+const NAMED_MAX: usize = 3;
+
+/// What went wrong when one endpoint was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// There is no such endpoint.
+    Absent,
+    /// Nobody accepted a connection in time, or its name has no address.
+    Unreachable,
+    /// Plain http, and none of its addresses is loopback or private.
+    PublicPlain,
+    /// TLS could not be agreed on: mostly a certificate that this machine does not trust.
+    Untrusted,
+    /// It did not begin to answer in time.
+    Silent,
+    /// It stopped in the middle of its answer.
+    Stalled,
+    /// The time that there was for the whole answer is over.
+    Late,
+    /// The connection ended in the middle of its answer.
+    Cut,
+    /// Its key is not set here.
+    NoKey,
+    /// Its key holds characters that no request can carry.
+    KeyUnusable,
+    /// It wants a key, and none is configured.
+    KeyWanted,
+    /// It refused the key (401, 403).
+    KeyRefused,
+    /// The account has no credit or quota left.
+    NoCredit,
+    /// It is asked too often (429), and says how long to wait if it does.
+    RateLimited {
+        /// What it asked for.
+        retry_after: Option<Duration>,
+    },
+    /// It has too much to do (503, 529).
+    Overloaded {
+        /// What it asked for.
+        retry_after: Option<Duration>,
+    },
+    /// It broke by itself: this status.
+    ServerError(u16),
+    /// It moved elsewhere (3xx); a redirect is never followed.
+    Redirected,
+    /// It does not know the model, or there is no such API at the address (404).
+    ModelUnknown,
+    /// Its model takes no tools, or its server was started without them.
+    NoTools,
+    /// The conversation is longer than its model takes.
+    ContextTooLong,
+    /// It refused the request for another reason: this status.
+    BadRequest(u16),
+    /// Its answer cannot be read.
+    Malformed,
+    /// Its answer is over the limit for an output.
+    TooLarge,
+    /// Its answer reached the model's limit of tokens before it was usable.
+    Truncated,
+    /// The provider withheld the answer.
+    Withheld,
+    /// The script has no answer, or is told to fail.
+    Script,
+}
+
+impl Fault {
+    /// Stable, for counters and the ledger.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::Unreachable => "unreachable",
+            Self::PublicPlain => "public_plain",
+            Self::Untrusted => "untrusted",
+            Self::Silent => "silent",
+            Self::Stalled => "stalled",
+            Self::Late => "late",
+            Self::Cut => "cut",
+            Self::NoKey => "no_key",
+            Self::KeyUnusable => "key_unusable",
+            Self::KeyWanted => "key_wanted",
+            Self::KeyRefused => "key_refused",
+            Self::NoCredit => "no_credit",
+            Self::RateLimited { .. } => "rate_limited",
+            Self::Overloaded { .. } => "overloaded",
+            Self::ServerError(_) => "server_error",
+            Self::Redirected => "redirected",
+            Self::ModelUnknown => "model_unknown",
+            Self::NoTools => "no_tools",
+            Self::ContextTooLong => "context_too_long",
+            Self::BadRequest(_) => "bad_request",
+            Self::Malformed => "malformed",
+            Self::TooLarge => "too_large",
+            Self::Truncated => "truncated",
+            Self::Withheld => "withheld",
+            Self::Script => "script",
+        }
+    }
+
+    /// Whether the same request may succeed a moment later. A server that is only slow is not asked twice: it may still
+    /// be working on the first request, and be paid for it.
+    pub const fn may_pass(self) -> bool {
+        match self {
+            Self::Unreachable
+            | Self::Cut
+            | Self::RateLimited { .. }
+            | Self::Overloaded { .. }
+            | Self::ServerError(_) => true,
+            Self::Absent
+            | Self::PublicPlain
+            | Self::Untrusted
+            | Self::Silent
+            | Self::Stalled
+            | Self::Late
+            | Self::NoKey
+            | Self::KeyUnusable
+            | Self::KeyWanted
+            | Self::KeyRefused
+            | Self::NoCredit
+            | Self::Redirected
+            | Self::ModelUnknown
+            | Self::NoTools
+            | Self::ContextTooLong
+            | Self::BadRequest(_)
+            | Self::Malformed
+            | Self::TooLarge
+            | Self::Truncated
+            | Self::Withheld
+            | Self::Script => false,
+        }
+    }
+
+    /// Whether it says that the endpoint is not well, whatever it is asked.
+    pub const fn is_illness(self) -> bool {
+        self.may_pass() || matches!(self, Self::Untrusted | Self::Silent | Self::Stalled | Self::Malformed)
+    }
+
+    /// How long the endpoint asked to be left alone.
+    pub const fn retry_after(self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { retry_after } | Self::Overloaded { retry_after } => retry_after,
+            _ => None,
+        }
+    }
+}
+
+/// Words of a provider, without its key, short, and without characters that could do something to a terminal.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Detail(String);
+
+impl Detail {
+    /// Takes the words; the key is cut out of them before anything else.
+    pub fn new(words: &str, key: Option<&str>) -> Self {
+        let words = match key {
+            Some(key) if !key.is_empty() => words.replace(key, "[key]"),
+            Some(_) | None => words.to_owned(),
+        };
+        let safe = |letter: char| if letter.is_control() || is_invisible(letter) { ' ' } else { letter };
+        let mut kept: String = words.trim().chars().map(safe).take(DETAIL_CHARS_MAX).collect();
+        if words.trim().chars().nth(DETAIL_CHARS_MAX).is_some() {
+            kept.push('…');
+        }
+        Self(kept)
+    }
+
+    /// For the operator who tests an endpoint; for nobody and nothing else.
+    pub fn for_operator(&self) -> Option<&str> {
+        (!self.0.is_empty()).then_some(self.0.as_str())
+    }
+}
+
+/// Marks that turn the direction of a line or have no width.
+const fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+impl fmt::Debug for Detail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Detail")
+    }
+}
+
+/// One endpoint that had no output to give.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Its name here.
+    pub endpoint: String,
+    /// The provider's name of its model.
+    pub model: String,
+    /// Name of the secret that holds its key.
+    pub key: Option<String>,
+    /// What went wrong with the last try.
+    pub fault: Fault,
+    /// How many tries there were.
+    pub tries: u32,
+    /// What the provider said.
+    pub detail: Detail,
+}
+
+impl Failure {
+    /// What happened, and what can be done about it.
+    pub fn sentence(&self) -> String {
+        let name = &self.endpoint;
+        let what = match self.fault {
+            Fault::Absent => return format!("there is no model endpoint `{name}`: `ironctl model list` shows those that there are"),
+            Fault::Unreachable => format!("cannot be reached: is its server running? `ironctl model test {name}` tries it"),
+            Fault::PublicPlain => {
+                "is asked over plain http at an address that is not private: give it a base URL with https".to_owned()
+            }
+            Fault::Untrusted => "has no certificate that this machine trusts, or no TLS".to_owned(),
+            Fault::Silent => "did not begin to answer in time".to_owned(),
+            Fault::Stalled => "stopped in the middle of its answer".to_owned(),
+            Fault::Late => "did not finish its answer in time".to_owned(),
+            Fault::Cut => "broke off in the middle of its answer".to_owned(),
+            Fault::NoKey => match &self.key {
+                Some(key) => format!("has no key here: `ironctl secret set {key}` sets it"),
+                None => "has no key here".to_owned(),
+            },
+            Fault::KeyUnusable => match &self.key {
+                Some(key) => format!("has a key that no request can carry: `ironctl secret rotate {key}` sets another"),
+                None => "has a key that no request can carry".to_owned(),
+            },
+            Fault::KeyWanted => "wants a key and has none: add it again with `--key secret:NAME`".to_owned(),
+            Fault::KeyRefused => match &self.key {
+                Some(key) => format!("did not accept its key: `ironctl secret rotate {key}` sets another"),
+                None => "did not accept its key".to_owned(),
+            },
+            Fault::NoCredit => "has no credit left on its account: that is to be settled with its provider".to_owned(),
+            Fault::RateLimited { retry_after: Some(wait) } => {
+                format!("is asked too often and wants to be left alone for {}", spoken(wait))
+            }
+            Fault::RateLimited { retry_after: None } => "is asked too often: try again in a while".to_owned(),
+            Fault::Overloaded { retry_after: Some(wait) } => {
+                format!("is overloaded and wants to be left alone for {}", spoken(wait))
+            }
+            Fault::Overloaded { retry_after: None } => "is overloaded: try again in a while".to_owned(),
+            Fault::ServerError(status) => format!("had an error of its own (status {status}): try again in a while"),
+            Fault::Redirected => {
+                "answered with a redirect, which is never followed: give it the base URL that it moved to".to_owned()
+            }
+            Fault::ModelUnknown => {
+                format!("does not know the model `{}`, or its base URL is wrong", self.model)
+            }
+            Fault::NoTools => format!("has a model that takes no tools (`{}`): give it another one", self.model),
+            Fault::ContextTooLong => {
+                "takes no conversation as long as this one: lower turn.context_bytes_max, or give it a model that takes more".to_owned()
+            }
+            Fault::BadRequest(status) => {
+                format!("refused the request (status {status}): `ironctl model test {name}` shows what it says")
+            }
+            Fault::Malformed => format!("gave an answer that cannot be read: `ironctl model test {name}` tries it"),
+            Fault::TooLarge => "gave an answer over the limit, which was not taken".to_owned(),
+            Fault::Truncated => "reached its limit of tokens before its answer was usable".to_owned(),
+            Fault::Withheld => "withheld its answer: its provider does not allow it".to_owned(),
+            Fault::Script => "has no answer in its script".to_owned(),
+        };
+        format!("the model endpoint `{name}` {what}")
+    }
+}
+
+/// A time as people say it.
+fn spoken(wait: Duration) -> String {
+    match wait.as_secs() {
+        0 | 1 => "a second".to_owned(),
+        seconds @ 2..=119 => format!("{seconds} seconds"),
+        seconds @ 120..=7199 => format!("{} minutes", seconds.div_ceil(60)),
+        seconds => format!("{} hours", seconds.div_ceil(3600)),
+    }
+}
+
+/// No endpoint of a chain had an output to give.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Failed {
+    /// One for each that was asked, in order.
+    pub failures: Vec<Failure>,
+    /// What the tries took all the same, as far as it is known.
+    pub usage: Usage,
+}
+
+impl Failed {
+    /// What happened, and what can be done about it; for people, logs and the ledger.
+    pub fn sentence(&self) -> String {
+        let mut sentences: Vec<String> = self.failures.iter().take(NAMED_MAX).map(Failure::sentence).collect();
+        if self.failures.len() > NAMED_MAX {
+            sentences.push(format!("so did {} more", self.failures.len() - NAMED_MAX));
+        }
+        if sentences.is_empty() { "there is no model endpoint to ask".to_owned() } else { sentences.join("; ") }
+    }
+
+    /// The code of the first fault.
+    pub fn code(&self) -> &'static str {
+        self.failures.first().map_or(Fault::Absent, |failure| failure.fault).code()
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(fault: Fault) -> Failure {
+        Failure {
+            endpoint: "local".into(),
+            model: "small".into(),
+            key: Some("openai-key".into()),
+            fault,
+            tries: 1,
+            detail: Detail::new("what it said", None),
+        }
+    }
+
+    #[test]
+    fn every_fault_has_a_sentence_that_names_the_endpoint_and_a_code_and_none_quotes_the_provider() {
+        let second = Some(Duration::from_secs(90));
+        for fault in [
+            Fault::Absent,
+            Fault::Unreachable,
+            Fault::PublicPlain,
+            Fault::Untrusted,
+            Fault::Silent,
+            Fault::Stalled,
+            Fault::Late,
+            Fault::Cut,
+            Fault::NoKey,
+            Fault::KeyUnusable,
+            Fault::KeyWanted,
+            Fault::KeyRefused,
+            Fault::NoCredit,
+            Fault::RateLimited { retry_after: second },
+            Fault::Overloaded { retry_after: None },
+            Fault::ServerError(500),
+            Fault::Redirected,
+            Fault::ModelUnknown,
+            Fault::NoTools,
+            Fault::ContextTooLong,
+            Fault::BadRequest(400),
+            Fault::Malformed,
+            Fault::TooLarge,
+            Fault::Truncated,
+            Fault::Withheld,
+            Fault::Script,
+        ] {
+            let failed = Failed { failures: vec![failure(fault)], usage: Usage::default() };
+            let sentence = failed.sentence();
+            assert!(sentence.contains("`local`") && !sentence.contains("what it said"), "{sentence}");
+            assert!(!sentence.ends_with('.'), "{sentence}");
+            assert!(!format!("{failed:?}").contains("what it said"));
+            assert!(fault.code().bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
+        }
+        let key = failure(Fault::KeyRefused).sentence();
+        assert_eq!(
+            key,
+            "the model endpoint `local` did not accept its key: `ironctl secret rotate openai-key` sets another"
+        );
+    }
+
+    #[test]
+    fn a_providers_words_lose_the_key_control_characters_and_what_is_too_long() {
+        let key = "sk-very-secret";
+        let words = format!("Incorrect key {key}\u{1b}[31m\u{202e}x {}", "y".repeat(1000));
+        let detail = Detail::new(&words, Some(key));
+        let shown = detail.for_operator().expect("words");
+        assert!(shown.starts_with("Incorrect key [key] [31m x"), "{shown}");
+        assert!(shown.chars().count() <= DETAIL_CHARS_MAX + 1 && shown.ends_with('…'));
+        assert_eq!(Detail::new(" \n", Some(key)).for_operator(), None);
+    }
+
+    #[test]
+    fn of_many_failures_a_sentence_names_the_first_and_says_how_many_there_were() {
+        let failed = Failed { failures: vec![failure(Fault::Cut); 5], usage: Usage::default() };
+        assert!(failed.sentence().ends_with("so did 2 more"), "{failed}");
+        assert_eq!(Failed::default().sentence(), "there is no model endpoint to ask");
+    }
+}

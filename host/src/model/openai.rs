@@ -1,0 +1,256 @@
+//! Chat Completions: what is asked, and what is understood of an answer, also of servers that follow the API loosely.
+//!
+//! Never sends a request. Next: `model::remote`; the same for Messages: `model::anthropic`.
+
+use super::Prompt;
+use super::assembly::{Assembly, End};
+use super::fault::Fault;
+use super::render::{self, Message};
+use serde_json::{Value, json};
+
+/// Characters that Mistral's API wants in the id of a call, neither more nor less.
+const SHORT_ID_CHARS: usize = 9;
+
+/// What differs between servers.
+#[derive(Debug, Clone, Copy)]
+pub struct Habits {
+    /// Whether a stream is asked for.
+    pub streams: bool,
+    /// Whether to ask for the usage at the end of a stream.
+    pub asks_usage: bool,
+    /// Whether ids of calls have nine characters.
+    pub short_ids: bool,
+}
+
+/// The body of a request.
+pub fn request(prompt: &Prompt, model: &str, habits: Habits) -> Value {
+    let mut messages = Vec::new();
+    if !prompt.system.is_empty() {
+        messages.push(json!({ "role": "system", "content": prompt.system }));
+    }
+    for message in render::messages(prompt) {
+        match message {
+            Message::User(said) => messages.push(json!({ "role": "user", "content": said.join("\n\n") })),
+            Message::Assistant { text, calls } => {
+                let mut message = json!({ "role": "assistant", "content": text });
+                if !calls.is_empty() {
+                    let call = |call: &&super::PastCall| {
+                        let function = json!({ "name": render::tool_name(&call.tool), "arguments": render::arguments(call).to_string() });
+                        json!({ "id": id(&call.call_id, habits), "type": "function", "function": function })
+                    };
+                    message["tool_calls"] = calls.iter().map(call).collect();
+                }
+                messages.push(message);
+            }
+            Message::Results(results) => messages.extend(results.iter().map(|result| {
+                // The API has no other way to say it.
+                let text =
+                    if result.ok { result.text.to_owned() } else { format!("[This call failed.]\n{}", result.text) };
+                json!({ "role": "tool", "tool_call_id": id(result.call_id, habits), "content": text })
+            })),
+        }
+    }
+    let mut body = json!({ "model": model, "messages": messages, "stream": habits.streams });
+    if habits.streams && habits.asks_usage {
+        body["stream_options"] = json!({ "include_usage": true });
+    }
+    if !prompt.tools.is_empty() {
+        let tool = |tool: &super::ToolSchema| {
+            let function = json!({ "name": tool.name, "description": tool.description, "parameters": tool.parameters });
+            json!({ "type": "function", "function": function })
+        };
+        body["tools"] = prompt.tools.iter().map(tool).collect();
+    }
+    body
+}
+
+/// The recorded id, or its last characters, which are random.
+fn id(call_id: &str, habits: Habits) -> String {
+    if !habits.short_ids {
+        return call_id.to_owned();
+    }
+    let letters: Vec<char> = call_id.chars().filter(char::is_ascii_alphanumeric).collect();
+    let short: String = letters[letters.len().saturating_sub(SHORT_ID_CHARS)..].iter().collect();
+    format!("{short:0>SHORT_ID_CHARS$}")
+}
+
+/// Takes an answer that came at once.
+///
+/// # Errors
+/// [`Fault::Malformed`] for anything but an answer, [`Fault::TooLarge`].
+pub fn whole(body: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
+    count(body, assembly);
+    let choice = body["choices"].get(0).ok_or(Fault::Malformed)?;
+    let message = choice.get("message").filter(|message| message.is_object()).ok_or(Fault::Malformed)?;
+    take(message, assembly)?;
+    // Some servers leave the reason out; here the body itself is the end.
+    assembly.end = Some(end(&choice["finish_reason"]).unwrap_or(End::Whole));
+    Ok(())
+}
+
+/// What a stream's event was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// There is more to come.
+    More,
+    /// Nothing more will come.
+    Done,
+}
+
+/// Takes one event of a stream.
+///
+/// # Errors
+/// As [`whole`].
+pub fn event(data: &str, assembly: &mut Assembly<'_>) -> Result<Step, Fault> {
+    if data.trim() == "[DONE]" {
+        assembly.end.get_or_insert(End::Whole);
+        return Ok(Step::Done);
+    }
+    let chunk: Value = serde_json::from_str(data).map_err(|_| Fault::Malformed)?;
+    if !chunk.is_object() {
+        return Err(Fault::Malformed);
+    }
+    count(&chunk, assembly);
+    // The chunk with the usage has no choice.
+    let Some(choice) = chunk["choices"].get(0) else { return Ok(Step::More) };
+    // A server that does not stream may put the whole message into one event.
+    let delta = choice.get("delta").filter(|delta| delta.is_object()).unwrap_or(&choice["message"]);
+    take(delta, assembly)?;
+    if let Some(end) = end(&choice["finish_reason"]) {
+        assembly.end = Some(end);
+    }
+    Ok(Step::More)
+}
+
+fn take(message: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
+    match &message["content"] {
+        Value::String(text) => assembly.words(text)?,
+        Value::Array(parts) => {
+            for part in parts {
+                assembly.words(part["text"].as_str().unwrap_or_default())?;
+            }
+        }
+        // `null` beside calls and in most pieces; a model's reasoning stands elsewhere and is not its answer.
+        _ => {}
+    }
+    assembly.words(message["refusal"].as_str().unwrap_or_default())?;
+    for call in message["tool_calls"].as_array().into_iter().flatten() {
+        let function = &call["function"];
+        assembly.call_json(call["index"].as_u64(), &call["id"], &function["name"], &function["arguments"])?;
+    }
+    Ok(())
+}
+
+fn count(body: &Value, assembly: &mut Assembly<'_>) {
+    let usage = &body["usage"];
+    for (slot, name) in
+        [(&mut assembly.counted.input, "prompt_tokens"), (&mut assembly.counted.output, "completion_tokens")]
+    {
+        if let Some(tokens) = usage[name].as_u64() {
+            *slot = Some(tokens);
+        }
+    }
+}
+
+fn end(reason: &Value) -> Option<End> {
+    match reason.as_str()? {
+        "" => None,
+        "length" => Some(End::Length),
+        "content_filter" => Some(End::Withheld),
+        _ => Some(End::Whole),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::draft::Draft;
+    use super::super::{Output, Part, PastCall, ToolSchema, WantedCall};
+    use super::*;
+    use ironclaw_contract::seam::socket::Purpose;
+
+    const PLAIN: Habits = Habits { streams: false, asks_usage: true, short_ids: false };
+
+    fn streamed(events: &[&str]) -> Result<Output, Fault> {
+        let draft = Draft::default();
+        let mut assembly = Assembly::new(&draft);
+        for data in events {
+            if event(data, &mut assembly)? == Step::Done {
+                break;
+            }
+        }
+        assembly.finish()
+    }
+
+    #[test]
+    fn a_request_names_the_tools_and_every_past_call_with_its_result() {
+        let call =
+            |id: &str| PastCall { call_id: id.into(), tool: "read_file".into(), arguments: "{\"path\":\"a\"}".into() };
+        let parts = vec![
+            Part::Person { text: "go".into() },
+            Part::Assistant { text: String::new(), calls: vec![call("cal_000000001"), call("cal_000000002")] },
+            Part::Result { call_id: "cal_000000001".into(), tool: "read_file".into(), ok: false, text: "no".into() },
+        ];
+        let parameters = json!({ "type": "object" });
+        let tools = vec![ToolSchema { name: "read_file".into(), description: "reads".into(), parameters }];
+        let prompt = Prompt { purpose: Purpose::Reply, system: "be".into(), tools, parts };
+        let body = request(&prompt, "small", PLAIN);
+        let roles: Vec<&str> =
+            body["messages"].as_array().expect("messages").iter().filter_map(|m| m["role"].as_str()).collect();
+        assert_eq!(roles, ["system", "user", "assistant", "tool", "tool"]);
+        assert_eq!(body["messages"][2]["tool_calls"][1]["function"]["arguments"], "{\"path\":\"a\"}");
+        assert_eq!(body["messages"][3]["content"], "[This call failed.]\nno");
+        assert_eq!(body["tools"][0]["function"]["name"], "read_file");
+        assert!(body.get("stream_options").is_none());
+
+        let body = request(&prompt, "small", Habits { streams: true, asks_usage: true, short_ids: true });
+        assert_eq!(body["stream_options"]["include_usage"], true);
+        assert_eq!(body["messages"][2]["tool_calls"][0]["id"], "000000001");
+        assert_eq!(body["messages"][3]["tool_call_id"], "000000001");
+        let without = Prompt { tools: Vec::new(), ..prompt };
+        assert!(request(&without, "small", PLAIN).get("tools").is_none());
+    }
+
+    #[test]
+    fn a_stream_is_understood_with_the_habits_of_local_servers() {
+        let output = streamed(&[
+            r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":null},"finish_reason":null}]}"#,
+            r#"{"choices":[{"delta":{"reasoning_content":"hmm"}}]}"#,
+            r#"{"choices":[{"delta":{"content":"Hel"}}]}"#,
+            r#"{"choices":[{"delta":{"content":"lo"},"finish_reason":""}]}"#,
+            r#"{"choices":[{"delta":{"tool_calls":[{"function":{"name":"a","arguments":{"x":1}}}]}}]}"#,
+            r#"{"choices":[{"delta":{"tool_calls":[{"id":"","index":0,"function":{"name":"b"}}]},"finish_reason":"tool_calls"}]}"#,
+            r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}"#,
+        ]);
+        let call = |tool: &str, arguments: &str| WantedCall { tool: tool.into(), arguments: arguments.into() };
+        let output = output.expect("an output");
+        assert_eq!(output, Output { text: "Hello".into(), calls: vec![call("a", "{\"x\":1}"), call("b", "{}")] });
+        // `[DONE]` alone is an end too, and so is a reason alone; without either it is a cut.
+        let words = r#"{"choices":[{"delta":{"content":"a"}}]}"#;
+        assert_eq!(streamed(&[words, "[DONE]"]).expect("an output").text, "a");
+        assert_eq!(streamed(&[words]), Err(Fault::Cut));
+        for odd in ["", "{", "[]", "1"] {
+            assert_eq!(streamed(&[odd]), Err(Fault::Malformed), "{odd}");
+        }
+    }
+
+    #[test]
+    fn an_answer_at_once_is_understood_and_anything_else_is_malformed() {
+        let read = |body: Value| {
+            let draft = Draft::default();
+            let mut assembly = Assembly::new(&draft);
+            whole(&body, &mut assembly)?;
+            let counted = assembly.counted;
+            Ok::<_, Fault>((assembly.finish()?, counted))
+        };
+        let message = json!({ "content": [{ "type": "text", "text": "hi" }], "tool_calls": [{ "function": { "name": "a", "arguments": "" } }] });
+        let body = json!({ "choices": [{ "message": message }], "usage": { "prompt_tokens": 7 } });
+        let (output, counted) = read(body).expect("an output");
+        assert_eq!((output.text.as_str(), output.calls[0].arguments.as_str()), ("hi", "{}"));
+        assert_eq!((counted.input, counted.output), (Some(7), None));
+        let filtered = json!({ "choices": [{ "message": { "content": "" }, "finish_reason": "content_filter" }] });
+        assert_eq!(read(filtered).map(|_| ()), Err(Fault::Withheld));
+        for odd in [json!({}), json!([]), json!({ "choices": [] }), json!({ "choices": [{ "message": "hi" }] })] {
+            assert_eq!(read(odd).map(|_| ()), Err(Fault::Malformed));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What an answer with an error means: its status, the words that well-known servers use, and how long it asks to wait.
+//!
+//! Never hands a provider's words on except as a detail for the operator. Next: `model::fault`.
+
+use super::fault::Fault;
+use jiff::Timestamp;
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+use std::time::Duration;
+
+/// What a body says is wrong: words to recognise, and words to show.
+#[derive(Debug, Default)]
+pub struct Said {
+    /// In lower case: type, code and message.
+    recognised: String,
+    /// The message.
+    pub words: String,
+    /// The status that the body itself names.
+    status: Option<u16>,
+}
+
+impl Said {
+    /// Reads the body of an answer with an error; anything can stand there.
+    pub fn read(body: &[u8]) -> Self {
+        match serde_json::from_slice::<Value>(body) {
+            Ok(body) => Self::of(&body),
+            Err(_) => {
+                let words = String::from_utf8_lossy(body).into_owned();
+                Self { recognised: words.to_lowercase(), words, status: None }
+            }
+        }
+    }
+
+    /// The error that this JSON is, if it is one: also with status 200, and in the middle of a stream.
+    pub fn in_answer(body: &Value) -> Option<Self> {
+        let error = body.get("error").filter(|error| !error.is_null())?;
+        (error.is_object() || error.is_string()).then(|| Self::of(body))
+    }
+
+    fn of(body: &Value) -> Self {
+        // Most wrap it in `error`; Mistral and some gateways do not.
+        let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
+        let message = [&error["message"], error, &body["message"], &body["detail"], &error["detail"]];
+        let words = message.into_iter().find_map(Value::as_str).unwrap_or_default().to_owned();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_lowercase();
+        let (kind, code) = (text(&error["type"]), text(&error["code"]));
+        let named = [&error["code"], &error["status"], &body["status"]].into_iter().find_map(Value::as_u64);
+        let status = named.and_then(|status| u16::try_from(status).ok()).filter(|status| (400..600).contains(status));
+        let status = status.or(match kind.as_str() {
+            "invalid_request_error" => Some(400),
+            "authentication_error" => Some(401),
+            "permission_error" => Some(403),
+            "not_found_error" => Some(404),
+            "request_too_large" => Some(413),
+            "rate_limit_error" => Some(429),
+            "overloaded_error" => Some(529),
+            _ => None,
+        });
+        Self { recognised: format!("{kind} {code} {}", words.to_lowercase()), words, status }
+    }
+
+    /// The fault of an answer that had status 200 and was an error nevertheless.
+    pub fn fault_inside(&self, has_key: bool) -> Fault {
+        self.fault(self.status.unwrap_or(500), None, has_key)
+    }
+
+    /// The fault of an answer with this status.
+    pub fn fault(&self, status: u16, retry_after: Option<Duration>, has_key: bool) -> Fault {
+        // First what a status says unclearly or wrongly.
+        if self.has(&[
+            "does not support tools",
+            "support tool use",
+            "requires --jinja",
+            "requires --enable-auto-tool-choice",
+        ]) {
+            return Fault::NoTools;
+        }
+        if self.has(&[
+            "insufficient_quota",
+            "credit balance is too low",
+            "insufficient balance",
+            "insufficient credits",
+        ]) {
+            return Fault::NoCredit;
+        }
+        if self.has(&[
+            "context_length_exceeded",
+            "exceed_context_size",
+            "exceeds the available context size",
+            "maximum context length",
+            "prompt is too long",
+            "context window",
+        ]) {
+            return Fault::ContextTooLong;
+        }
+        match status {
+            300..=399 => Fault::Redirected,
+            401 | 403 if has_key => Fault::KeyRefused,
+            401 | 403 => Fault::KeyWanted,
+            402 => Fault::NoCredit,
+            404 => Fault::ModelUnknown,
+            413 => Fault::ContextTooLong,
+            429 => Fault::RateLimited { retry_after },
+            503 | 529 => Fault::Overloaded { retry_after },
+            // Passing by their definition, whatever the rest of the four hundreds is.
+            408 | 409 | 500..=599 => Fault::ServerError(status),
+            _ if self.has(&["model_not_found", "is not a valid model", "invalid model", "model not found"]) => {
+                Fault::ModelUnknown
+            }
+            _ => Fault::BadRequest(status),
+        }
+    }
+
+    /// Whether it complains that the request asks for the usage of a stream, which older servers do not know.
+    pub fn is_about_usage(&self) -> bool {
+        self.has(&["stream_options", "include_usage"])
+    }
+
+    fn has(&self, any: &[&str]) -> bool {
+        any.iter().any(|words| self.recognised.contains(words))
+    }
+}
+
+/// How long an answer asks to wait: seconds, or a date.
+pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok();
+    if let Some(ms) = text("retry-after-ms").and_then(|ms| ms.trim().parse::<u32>().ok()) {
+        return Some(Duration::from_millis(u64::from(ms)));
+    }
+    let asked = text("retry-after")?.trim();
+    if let Ok(seconds) = asked.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(asked).ok()?;
+    // A date that is over asks for no wait.
+    Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn well_known_servers_are_understood_by_what_they_say() {
+        let read = |status: u16, body: &str| Said::read(body.as_bytes()).fault(status, None, true);
+        for (status, body, fault) in [
+            (401, "", Fault::KeyRefused),
+            (403, "<html>", Fault::KeyRefused),
+            (404, r#"{"error":"model 'x' not found"}"#, Fault::ModelUnknown),
+            (400, r#"{"error":{"message":"x is not a valid model ID","code":400}}"#, Fault::ModelUnknown),
+            (400, r#"{"error":{"message":"registry.ollama.ai/library/gemma does not support tools"}}"#, Fault::NoTools),
+            (500, r#"{"error":{"code":500,"message":"tools param requires --jinja flag"}}"#, Fault::NoTools),
+            (429, r#"{"error":{"type":"insufficient_quota","message":"You exceeded"}}"#, Fault::NoCredit),
+            (
+                400,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}"#,
+                Fault::NoCredit,
+            ),
+            (400, r#"{"error":{"code":"context_length_exceeded","message":"…"}}"#, Fault::ContextTooLong),
+            (400, r#"{"error":{"message":"prompt is too long: 9 tokens > 8"}}"#, Fault::ContextTooLong),
+            (400, r#"{"object":"error","message":"extra inputs","type":"bad"}"#, Fault::BadRequest(400)),
+            (422, r#"{"detail":[{"loc":["body"]}]}"#, Fault::BadRequest(422)),
+            (302, "", Fault::Redirected),
+            (500, "oops", Fault::ServerError(500)),
+            (503, r#"{"error":{"message":"Loading model"}}"#, Fault::Overloaded { retry_after: None }),
+            (529, "", Fault::Overloaded { retry_after: None }),
+        ] {
+            assert_eq!(read(status, body), fault, "{status} {body}");
+        }
+        assert_eq!(Said::read(b"").fault(401, None, false), Fault::KeyWanted);
+    }
+
+    #[test]
+    fn an_error_with_status_200_is_one_nevertheless() {
+        let inside = |body: Value| Said::in_answer(&body).map(|said| said.fault_inside(true));
+        assert_eq!(
+            inside(json!({ "error": { "code": 429, "message": "slow" } })),
+            Some(Fault::RateLimited { retry_after: None })
+        );
+        let overloaded = json!({ "type": "error", "error": { "type": "overloaded_error", "message": "Overloaded" } });
+        assert_eq!(inside(overloaded), Some(Fault::Overloaded { retry_after: None }));
+        assert_eq!(inside(json!({ "error": "broken" })), Some(Fault::ServerError(500)));
+        assert_eq!(inside(json!({ "error": null, "choices": [] })), None);
+    }
+
+    #[test]
+    fn a_wait_is_asked_for_in_seconds_or_until_a_date() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
+        let wait = |name: &'static str, value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value.parse().expect("a header"));
+            retry_after(&headers, now)
+        };
+        assert_eq!(wait("retry-after", "7"), Some(Duration::from_secs(7)));
+        assert_eq!(wait("retry-after", "0.5"), Some(Duration::from_millis(500)));
+        assert_eq!(wait("retry-after-ms", "250"), Some(Duration::from_millis(250)));
+        assert_eq!(wait("retry-after", "Thu, 01 Jan 2026 00:01:00 GMT"), Some(Duration::from_secs(60)));
+        assert_eq!(wait("retry-after", "Wed, 31 Dec 2025 00:01:00 GMT"), Some(Duration::ZERO));
+        for odd in ["-1", "NaN", "soon", "1e300"] {
+            assert_eq!(wait("retry-after", odd), None, "{odd}");
+        }
+    }
+}

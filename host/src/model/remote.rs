@@ -1,0 +1,432 @@
+//! An endpoint behind a network: one request, what is tried again, and how long for.
+//!
+//! Never tries again what cannot succeed, and never waits beyond the time of whoever asks. Next: `model::http` for the
+//! connections, `model::openai` and `model::anthropic` for what is said over them.
+
+use super::assembly::{Assembly, Counted};
+use super::breaker::Breaker;
+use super::draft::Draft;
+use super::endpoint::{Kind, Prices, Spec};
+use super::fault::{Detail, Failure, Fault};
+use super::http::{Answer, Ask, Connections, EVENT_BYTES_MAX, STREAM_BYTES_MAX, Waits};
+use super::openai::{self, Habits, Step};
+use super::refused::{Said, retry_after};
+use super::{Config, Output, Prompt, Usage, anthropic, tokens_estimated};
+use crate::custody::SecretText;
+use backon::{BackoffBuilder, ExponentialBuilder};
+use eventsource_stream::{EventStream, EventStreamError};
+use futures_util::StreamExt;
+use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
+use url::Url;
+
+/// The longest pause between two tries that nobody asked for.
+const BACKOFF_MAX: Duration = Duration::from_secs(20);
+/// The longest wait that is kept while somebody else can be asked instead.
+const WAIT_BESIDE_OTHERS: Duration = Duration::from_secs(2);
+/// How long the usage may take to come after the end of a stream, from servers that do not close it.
+const USAGE_WAIT: Duration = Duration::from_secs(2);
+/// How long the end of the body may take after the last event; then the connection is not used again.
+const CLOSE_WAIT: Duration = Duration::from_millis(100);
+/// Tokens of one request that are believed.
+const TOKENS_MAX: u64 = 1_000_000_000;
+/// Models that a listing gives.
+const MODELS_MAX: usize = 1000;
+/// Whose API wants ids of nine characters.
+const SHORT_IDS: &str = "mistral.ai";
+
+/// Where it listens, and how it has behaved.
+#[derive(Debug)]
+pub struct Remote {
+    speaks: Speaks,
+    url: Url,
+    models: Url,
+    short_ids: bool,
+    /// It said once that it cannot be asked for the usage of a stream.
+    without_usage: AtomicBool,
+    connections: Arc<Connections>,
+    config: Arc<Config>,
+    /// Whether it should be asked.
+    pub breaker: Breaker,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Speaks {
+    Chat,
+    Messages,
+}
+
+/// What is left for one output.
+#[derive(Debug)]
+pub struct Course<'a> {
+    /// Of time.
+    pub until: Instant,
+    /// Of tries.
+    pub tries_left: u32,
+    /// Where words go.
+    pub draft: &'a Draft,
+    /// What the tries took so far.
+    pub usage: Usage,
+}
+
+/// How much of that one endpoint may use.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Tries.
+    pub tries: u32,
+    /// Whether somebody else can be asked after it.
+    pub has_others: bool,
+    /// Tokens of the output, where the API wants to be told.
+    pub output_tokens_max: u32,
+}
+
+/// One try that came to nothing.
+struct Broken {
+    fault: Fault,
+    words: String,
+    took: Usage,
+    is_about_usage: bool,
+}
+
+impl From<(Fault, String)> for Broken {
+    fn from((fault, words): (Fault, String)) -> Self {
+        Self { fault, words, took: Usage::default(), is_about_usage: false }
+    }
+}
+
+impl Remote {
+    /// An endpoint of this kind at a base URL that was checked; `None` for a script.
+    pub fn new(kind: Kind, base: &Url, connections: Arc<Connections>, config: Arc<Config>) -> Option<Self> {
+        let (speaks, action) = match kind {
+            Kind::Openai => (Speaks::Chat, "chat/completions"),
+            Kind::Anthropic => (Speaks::Messages, "messages"),
+            Kind::Scripted => return None,
+        };
+        let rest = Duration::from_millis(u64::from(config.rest_ms));
+        Some(Self {
+            speaks,
+            url: below(base, speaks, action),
+            models: below(base, speaks, "models"),
+            short_ids: base.host_str().is_some_and(|host| host.ends_with(SHORT_IDS)),
+            without_usage: AtomicBool::new(false),
+            connections,
+            breaker: Breaker::new(config.failures_max, rest),
+            config,
+        })
+    }
+
+    /// One output, tried as often as patience and course allow.
+    pub async fn ask(
+        &self,
+        spec: &Spec,
+        key: Option<&SecretText>,
+        prompt: &Prompt,
+        course: &mut Course<'_>,
+        patience: Patience,
+    ) -> Result<Output, Failure> {
+        let backoff = ExponentialBuilder::new()
+            .with_min_delay(Duration::from_millis(u64::from(self.config.backoff_ms)))
+            .with_max_delay(BACKOFF_MAX)
+            .without_max_times()
+            .with_jitter();
+        let mut pauses = backoff.build();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            course.tries_left = course.tries_left.saturating_sub(1);
+            course.draft.begin();
+            let asks_usage = !self.without_usage.load(Ordering::Relaxed);
+            let broken = match self.attempt(spec, key, prompt, course, patience, asks_usage).await {
+                Ok((output, took)) => {
+                    self.breaker.well();
+                    course.usage = course.usage.plus(took);
+                    return Ok(output);
+                }
+                Err(broken) => broken,
+            };
+            course.usage = course.usage.plus(broken.took);
+            if asks_usage && broken.is_about_usage {
+                self.without_usage.store(true, Ordering::Relaxed);
+                continue;
+            }
+            let fault = broken.fault;
+            if fault.is_illness() {
+                self.breaker.failed(Instant::now());
+            }
+            let pause = pauses.next().unwrap_or(BACKOFF_MAX);
+            let wait = self.wait(fault, pause, course, patience).filter(|_| tries < patience.tries);
+            let Some(wait) = wait else {
+                let detail = Detail::new(&broken.words, key.map(SecretText::expose));
+                return Err(failure(spec, fault, tries, detail));
+            };
+            sleep(wait).await;
+        }
+    }
+
+    /// Names of the models that it has, as far as it tells.
+    pub async fn models(&self, spec: &Spec, key: Option<&SecretText>, until: Instant) -> Result<Vec<String>, Failure> {
+        let listed = async {
+            let headers = self.headers(spec, key)?;
+            let waits = Waits { begin: until, idle: self.idle(), until };
+            let ask = Ask { method: Method::GET, url: &self.models, headers, body: Vec::new(), waits };
+            let mut answer = self.connections.send(ask).await?;
+            if answer.status() != 200 {
+                return Err(refused(answer, key.is_some()).await);
+            }
+            let body = answer.whole().await.map_err(nothing_said)?;
+            let body: Value = serde_json::from_slice(&body).map_err(|_| nothing_said(Fault::Malformed))?;
+            let data = body["data"].as_array().ok_or_else(|| nothing_said(Fault::Malformed))?;
+            let names = data.iter().filter_map(|model| model["id"].as_str()).take(MODELS_MAX);
+            Ok(names.map(str::to_owned).collect())
+        };
+        listed.await.map_err(|broken: Broken| {
+            let detail = Detail::new(&broken.words, key.map(SecretText::expose));
+            failure(spec, broken.fault, 1, detail)
+        })
+    }
+
+    /// How long to wait before the next try; `None` when there shall be none.
+    fn wait(&self, fault: Fault, pause: Duration, course: &Course<'_>, patience: Patience) -> Option<Duration> {
+        let asked = fault.retry_after().unwrap_or_default();
+        let is_too_long = asked > Duration::from_millis(u64::from(self.config.retry_after_ms_max))
+            || (patience.has_others && asked > WAIT_BESIDE_OTHERS);
+        let wait = asked.max(pause);
+        let is_in_time = Instant::now() + wait < course.until;
+        (fault.may_pass() && course.tries_left > 0 && !is_too_long && is_in_time).then_some(wait)
+    }
+
+    async fn attempt(
+        &self,
+        spec: &Spec,
+        key: Option<&SecretText>,
+        prompt: &Prompt,
+        course: &Course<'_>,
+        patience: Patience,
+        asks_usage: bool,
+    ) -> Result<(Output, Usage), Broken> {
+        let headers = self.headers(spec, key)?;
+        let body = match self.speaks {
+            Speaks::Chat => {
+                let habits = Habits { streams: spec.streams, asks_usage, short_ids: self.short_ids };
+                openai::request(prompt, &spec.model, habits)
+            }
+            Speaks::Messages => anthropic::request(prompt, &spec.model, spec.streams, patience.output_tokens_max),
+        };
+        let body = body.to_string().into_bytes();
+        let sent = body.len();
+        let waits = self.waits(spec, course, patience);
+        let ask = Ask { method: Method::POST, url: &self.url, headers, body, waits };
+        let answer = self.connections.send(ask).await?;
+        if !(200..300).contains(&answer.status()) {
+            let mut broken = refused(answer, key.is_some()).await;
+            broken.is_about_usage &= spec.streams && matches!(self.speaks, Speaks::Chat);
+            return Err(broken);
+        }
+        let mut assembly = Assembly::new(course.draft);
+        let read = if answer.is_stream() {
+            self.read_stream(answer, &mut assembly, key.is_some()).await
+        } else {
+            self.read_whole(answer, &mut assembly, key.is_some()).await
+        };
+        let (has_begun, counted, received) = (assembly.has_begun(), assembly.counted, assembly.bytes());
+        let took = usage(spec.prices, counted, sent, received);
+        let broken = |(fault, words)| {
+            let took = if has_begun { took } else { Usage::default() };
+            Broken { took, ..Broken::from((fault, words)) }
+        };
+        read.map_err(broken)?;
+        let output = assembly.finish().map_err(|fault| broken((fault, String::new())))?;
+        Ok((output, took))
+    }
+
+    async fn read_whole(
+        &self,
+        mut answer: Answer,
+        assembly: &mut Assembly<'_>,
+        has_key: bool,
+    ) -> Result<(), (Fault, String)> {
+        let unsaid = |fault| (fault, String::new());
+        let body = answer.whole().await.map_err(unsaid)?;
+        let body: Value = serde_json::from_slice(&body)
+            .map_err(|error| (Fault::Malformed, format!("the answer is no JSON (column {})", error.column())))?;
+        if let Some(said) = Said::in_answer(&body) {
+            return Err((said.fault_inside(has_key), said.words));
+        }
+        let read = match self.speaks {
+            Speaks::Chat => openai::whole(&body, assembly),
+            Speaks::Messages => anthropic::whole(&body, assembly),
+        };
+        read.map_err(unsaid)
+    }
+
+    async fn read_stream(
+        &self,
+        answer: Answer,
+        assembly: &mut Assembly<'_>,
+        has_key: bool,
+    ) -> Result<(), (Fault, String)> {
+        let unsaid = |fault| (fault, String::new());
+        // Bytes since the last event: a line without an end is held in memory.
+        let (since, has_ended) = (&AtomicUsize::new(0), &AtomicBool::new(false));
+        let pieces = futures_util::stream::try_unfold(answer, |mut answer| async move {
+            if has_ended.load(Ordering::Relaxed) {
+                answer.wait_at_most(USAGE_WAIT);
+            }
+            let Some(piece) = answer.piece(STREAM_BYTES_MAX).await? else { return Ok(None) };
+            if since.fetch_add(piece.len(), Ordering::Relaxed) + piece.len() > EVENT_BYTES_MAX {
+                return Err(Fault::TooLarge);
+            }
+            Ok(Some((piece, answer)))
+        });
+        let mut events = pin!(EventStream::new(pieces));
+        while let Some(event) = events.next().await {
+            since.store(0, Ordering::Relaxed);
+            let data = match event {
+                Ok(event) => event.data,
+                // It is whole; only the usage is missing.
+                Err(_) if assembly.end.is_some() => return Ok(()),
+                Err(EventStreamError::Transport(fault)) => return Err(unsaid(fault)),
+                Err(EventStreamError::Utf8(_) | EventStreamError::Parser(_)) => return Err(unsaid(Fault::Malformed)),
+            };
+            // Looked for as text first, since nearly every event is a few letters of an answer.
+            if data.contains("\"error\"")
+                && let Ok(body) = serde_json::from_str::<Value>(&data)
+                && let Some(said) = Said::in_answer(&body)
+            {
+                return Err((said.fault_inside(has_key), said.words));
+            }
+            let step = match self.speaks {
+                Speaks::Chat => openai::event(&data, assembly),
+                Speaks::Messages => anthropic::event(&data, assembly),
+            };
+            has_ended.store(assembly.end.is_some(), Ordering::Relaxed);
+            if step.map_err(unsaid)? == Step::Done {
+                // A body that was read to its end leaves the connection usable.
+                let _ = timeout(CLOSE_WAIT, events.next()).await;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn idle(&self) -> Duration {
+        Duration::from_millis(u64::from(self.config.idle_ms))
+    }
+
+    fn waits(&self, spec: &Spec, course: &Course<'_>, patience: Patience) -> Waits {
+        let now = Instant::now();
+        let begin_ms = if spec.streams { self.config.first_byte_ms } else { self.config.whole_ms };
+        let begin = now + Duration::from_millis(u64::from(begin_ms));
+        // Whoever comes after it needs time as well.
+        let half = now + course.until.saturating_duration_since(now) / 2;
+        let begin = if patience.has_others { begin.min(half) } else { begin };
+        Waits { begin, idle: self.idle(), until: course.until }
+    }
+
+    fn headers(&self, spec: &Spec, key: Option<&SecretText>) -> Result<HeaderMap, Broken> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Speaks::Messages = self.speaks {
+            headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
+        }
+        let key = match key {
+            Some(key) => key.expose(),
+            None if spec.key.is_some() => return Err(nothing_said(Fault::NoKey)),
+            None => return Ok(headers),
+        };
+        let (name, value) = match self.speaks {
+            Speaks::Chat => (AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {key}"))),
+            Speaks::Messages => (HeaderName::from_static("x-api-key"), HeaderValue::from_str(key)),
+        };
+        let mut value = value.map_err(|_| nothing_said(Fault::KeyUnusable))?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+        Ok(headers)
+    }
+}
+
+fn nothing_said(fault: Fault) -> Broken {
+    Broken::from((fault, String::new()))
+}
+
+async fn refused(answer: Answer, has_key: bool) -> Broken {
+    let status = answer.status();
+    let wait = retry_after(answer.headers(), jiff::Timestamp::now());
+    let said = Said::read(&answer.error().await);
+    let is_about_usage = matches!(status, 400 | 422) && said.is_about_usage();
+    let fault = said.fault(status, wait, has_key);
+    Broken { is_about_usage, ..Broken::from((fault, said.words)) }
+}
+
+/// That this endpoint had no output to give.
+pub fn failure(spec: &Spec, fault: Fault, tries: u32, detail: Detail) -> Failure {
+    let (endpoint, model, key) = (spec.name.clone(), spec.model.clone(), spec.key.clone());
+    Failure { endpoint, model, key, fault, tries, detail }
+}
+
+/// Tokens as the provider counted them, estimated where it did not, and what they cost.
+pub fn usage(prices: Prices, counted: Counted, sent: usize, received: usize) -> Usage {
+    let told = |told: Option<u64>, bytes: usize| {
+        let told = told.filter(|tokens| *tokens > 0).unwrap_or_else(|| tokens_estimated(bytes));
+        told.min(TOKENS_MAX)
+    };
+    let (input_tokens, output_tokens) = (told(counted.input, sent), told(counted.output, received));
+    let cost =
+        u128::from(input_tokens) * u128::from(prices.input) + u128::from(output_tokens) * u128::from(prices.output);
+    let cost_micros = u64::try_from(cost.div_ceil(1_000_000)).unwrap_or(u64::MAX);
+    Usage { input_tokens, output_tokens, cost_micros }
+}
+
+/// A path of the API below a base, however much of it the base holds already.
+fn below(base: &Url, speaks: Speaks, action: &str) -> Url {
+    let mut url = base.clone();
+    let path = base.path().trim_end_matches('/');
+    let path = match speaks {
+        Speaks::Chat => {
+            let path = path.strip_suffix("/chat/completions").unwrap_or(path);
+            if path.is_empty() { "/v1" } else { path }.to_owned()
+        }
+        Speaks::Messages => {
+            let path = path.strip_suffix("/messages").unwrap_or(path);
+            format!("{}/v1", path.strip_suffix("/v1").unwrap_or(path))
+        }
+    };
+    url.set_path(&format!("{path}/{action}"));
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_url_may_hold_more_or_less_of_the_path() {
+        let path = |base: &str, speaks, action| below(&Url::parse(base).expect(base), speaks, action).to_string();
+        for base in ["http://[::1]:80", "http://[::1]/v1", "http://[::1]/v1/", "http://[::1]/v1/chat/completions"] {
+            assert_eq!(path(base, Speaks::Chat, "chat/completions"), "http://[::1]/v1/chat/completions", "{base}");
+        }
+        let gateway = path("https://a.example/openai/v1", Speaks::Chat, "models");
+        assert_eq!(gateway, "https://a.example/openai/v1/models");
+        for base in ["https://a.example", "https://a.example/v1", "https://a.example/v1/messages"] {
+            assert_eq!(path(base, Speaks::Messages, "messages"), "https://a.example/v1/messages", "{base}");
+        }
+    }
+
+    #[test]
+    fn what_a_provider_does_not_count_is_estimated_and_prices_round_up() {
+        let prices = Prices { input: 3_000_000, output: 15_000_000 };
+        let counted = Counted { input: Some(10), output: Some(2) };
+        let took = usage(prices, counted, 1000, 1000);
+        assert_eq!((took.input_tokens, took.output_tokens, took.cost_micros), (10, 2, 60));
+        let took = usage(Prices { input: 1, output: 0 }, Counted::default(), 9, 4);
+        assert_eq!((took.input_tokens, took.output_tokens, took.cost_micros), (3, 1, 1));
+        let counted = Counted { input: Some(u64::MAX), output: Some(u64::MAX) };
+        assert_eq!(usage(prices, counted, 0, 0).input_tokens, TOKENS_MAX);
+    }
+}
