@@ -101,6 +101,10 @@ pub enum Act {
     Stall(String),
     /// Status 200 with this body, whatever was asked for.
     Raw(String),
+    /// Status 200 with these events, whatever was asked for.
+    Events(Vec<String>),
+    /// This status, and a body that never ends and has no line; with 200 it says that it is a stream.
+    Flood(u16),
     /// The same after a while.
     After(Duration, Box<Act>),
 }
@@ -133,7 +137,13 @@ impl Server {
     /// When the port is taken.
     pub fn listen(port: u16, brain: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let listener = runtime.block_on(tokio::net::TcpListener::bind(("127.0.0.1", port)))?;
+        let listener = std::net::TcpListener::bind(("127.0.0.1", port))?;
+        listener.set_nonblocking(true)?;
+        // Not by blocking on the runtime, so that a test with one of its own can start a server.
+        let listener = {
+            let _inside = runtime.enter();
+            tokio::net::TcpListener::from_std(listener)?
+        };
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared { brain: Box::new(brain), seen: Mutex::default(), stalled: Arc::default() });
         let app = Router::new()
@@ -210,6 +220,13 @@ async fn answer(shared: &Shared, api: Api, key: Option<String>, body: &Bytes) ->
         }
         Act::Hang => std::future::pending().await,
         Act::Raw(body) => body.into_response(),
+        Act::Events(events) => ([("content-type", "text/event-stream")], events.concat()).into_response(),
+        Act::Flood(status) => {
+            let kind = if status == 200 { "text/event-stream" } else { "text/plain" };
+            let piece = Bytes::from(vec![b'a'; 1 << 16]);
+            let body = Body::from_stream(futures_util::stream::repeat(piece).map(Ok::<_, io::Error>));
+            (StatusCode::from_u16(status).expect("a status"), [("content-type", kind)], body).into_response()
+        }
         Act::Say(text) if seen.streams() => stream(&seen, &text, &[], End::Well),
         Act::Call(text, calls) if seen.streams() => stream(&seen, &text, &calls, End::Well),
         Act::Cut(text) if seen.streams() => stream(&seen, &text, &[], End::Cut),

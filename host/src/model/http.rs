@@ -19,7 +19,7 @@ pub const WHOLE_BYTES_MAX: usize = 8 << 20;
 /// Bytes of a whole stream: an output of single letters, each with what stands around it.
 pub const STREAM_BYTES_MAX: usize = 64 << 20;
 /// Bytes between two events of a stream.
-pub const EVENT_BYTES_MAX: usize = 2 << 20;
+pub const EVENT_BYTES_MAX: usize = 1 << 20;
 /// Bytes of an error that are read; nothing is wrong if there are more.
 pub const ERROR_BYTES_MAX: usize = 64 << 10;
 /// How long the words of an error are waited for; the status says most of it.
@@ -83,6 +83,9 @@ impl Connections {
     /// # Errors
     /// The fault, and what the system says of it.
     pub async fn send(&self, ask: Ask<'_>) -> Result<Answer, (Fault, String)> {
+        if Instant::now() >= ask.waits.until {
+            return Err((Fault::Silent, "there was no time left to ask".to_owned()));
+        }
         // Said once more here, because a client trusts the address in a URL.
         address::check_url(ask.url).map_err(|why| (Fault::PublicPlain, why))?;
         let client = if ask.url.scheme() == "http" {
@@ -206,9 +209,9 @@ fn builder(connect: Duration) -> ClientBuilder {
 
 /// What kept an answer from coming.
 fn before_answer(error: &reqwest::Error) -> Fault {
-    if causes(error).any(|cause| is::<Public>(cause)) {
+    if causes(error).any(is::<Public>) {
         Fault::PublicPlain
-    } else if causes(error).any(|cause| is::<rustls::Error>(cause)) {
+    } else if causes(error).any(is::<rustls::Error>) {
         Fault::Untrusted
     } else if error.is_connect() {
         Fault::Unreachable
@@ -230,9 +233,8 @@ fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (
     std::iter::successors(Some(error), |&error: &&'a (dyn StdError + 'static)| error.source())
 }
 
-/// Whether a cause is this, or holds it as only an I/O error can.
+/// Whether a cause is this, or holds it as only an I/O error can, which hides what it holds from `source`.
 fn is<T: StdError + 'static>(cause: &(dyn StdError + 'static)) -> bool {
     let inside = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-    cause.is::<T>()
-        || inside.is_some_and(|inside| inside.is::<T>() || inside.source().is_some_and(|source| source.is::<T>()))
+    cause.is::<T>() || inside.is_some_and(|inside| is::<T>(inside))
 }

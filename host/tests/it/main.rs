@@ -16,6 +16,7 @@ mod model_cli;
 #[path = "../../examples/model_server/server.rs"]
 #[allow(dead_code, reason = "the program to try things with uses more of it")]
 mod model_server;
+mod models;
 mod moments;
 mod operators;
 mod port;
