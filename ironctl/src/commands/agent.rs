@@ -41,16 +41,17 @@ pub enum Action {
     },
     /// Set which model endpoint an agent uses, or how strictly the host judges what it does
     #[command(
-        after_help = "Example:\n  ironctl agent set assistant --model openai\n  ironctl agent set assistant --model default\n  ironctl agent set assistant --mode enforce"
+        after_help = "Example:\n  ironctl agent set assistant --model openai\n  ironctl agent set assistant --model default\n  ironctl agent set assistant --mode enforce",
+        group = clap::ArgGroup::new("change").required(true).multiple(true)
     )]
     Set {
         /// Name or id
         agent: String,
         /// enforce, or with the guard lowered: dangerous_warn, dangerous_off
-        #[arg(long, required_unless_present = "model")]
+        #[arg(long, group = "change")]
         mode: Option<String>,
         /// Name of its model endpoint; `default` for whatever is the default, also later
-        #[arg(long)]
+        #[arg(long, group = "change")]
         model: Option<String>,
     },
     /// Remove an agent with its sessions and all they hold
