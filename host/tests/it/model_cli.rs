@@ -160,6 +160,33 @@ fn a_local_server_needs_one_command_and_the_default_takes_every_agent_with_it_th
 }
 
 #[test]
+fn three_commands_lead_from_nothing_to_a_conversation_with_a_local_server() {
+    let readme = include_str!("../../../README.md");
+    let lines: Vec<&str> = readme.lines().map(str::trim).collect();
+    let commands: Vec<&str> = lines.iter().copied().filter(|line| line.contains("target/release/ironctl ")).collect();
+    let asked = ["quickstart --no-chat", "model add ollama --model llama3.2 --default", "chat assistant"];
+    let shown = commands.windows(3).any(|three| three.iter().zip(asked).all(|(line, asked)| line.ends_with(asked)));
+    assert!(shown, "the README shows them: {commands:?}");
+
+    let server = Server::start(clerk);
+    let world = World::new();
+    let first = world.ctl(&["quickstart", "--no-chat"]).ok().stdout;
+    let (_, next) = first.split_once("For a real one, type:\n").expect("it ends with what to type");
+    assert!(next.contains(" model add ") && next.contains(" --default\n"), "{next}");
+    // The preset's port may be anybody's on this machine.
+    let base = base(&server, "openai");
+    world
+        .ctl(&["model", "add", "ollama", "--kind", "openai", "--base-url", &base, "--model", "small", "--default"])
+        .ok();
+    assert_eq!(world.say("assistant", "hello"), "You said: hello");
+    let again = world.ctl(&["quickstart", "--no-chat"]).ok().stdout;
+    assert!(
+        again.contains("assistant uses the model endpoint ollama.") && !again.contains("For a real one"),
+        "{again}"
+    );
+}
+
+#[test]
 fn what_no_endpoint_can_be_is_refused_before_anybody_is_asked() {
     let server = Server::start(clerk);
     let world = running();
