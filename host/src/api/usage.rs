@@ -120,7 +120,12 @@ fn ceilings(
 pub async fn reached(api: &Api) -> Result<Vec<String>, Error> {
     let pipeline = api.pipeline.clone();
     let ceilings = api.state().read(move |tx| ceilings(tx, pipeline.core(), None, None)).await?;
-    let reached = ceilings.into_iter().filter(|ceiling| ceiling.left == 0).map(|ceiling| {
+    // No request takes fewer tokens than are booked for its output.
+    let is_reached = |ceiling: &operator::Ceiling| match ceiling.name.starts_with("tokens") {
+        true => ceiling.left <= budget::OUTPUT_TOKENS_BOOKED,
+        false => ceiling.left == 0,
+    };
+    let reached = ceilings.into_iter().filter(is_reached).map(|ceiling| {
         let of = ceiling.of.map(|of| format!(" of {of}")).unwrap_or_default();
         let until = ceiling.until.map(|until| format!(" until {until}")).unwrap_or_default();
         format!("the ceiling {}{of} is reached: no model is asked{until} (`ironctl usage`)", ceiling.name)

@@ -56,7 +56,10 @@ impl Server {
         match (self.ask_model(&prepared, working).await, prepared.covers.take()) {
             (Ok(Some(answered)), None) => self.record_output(turn, prepared, answered).await,
             (Ok(Some(answered)), Some(covers)) => self.record_summary(turn, prepared, covers, answered).await,
-            (Ok(None), _) => Ok(refuse(RefusalCode::Turn, format!("{turn} is closed"))),
+            // It was closed while the model was asked: that is nobody's fault, and no refusal for the ledger.
+            (Ok(None), _) => {
+                Ok(Ok(Response::Refused { code: RefusalCode::Turn, message: format!("{turn} is closed") }))
+            }
             (Err(failed), _) => self.record_failure(turn, &prepared.agent, prepared.booked, failed).await,
         }
     }
