@@ -10,6 +10,7 @@ mod proof;
 mod stops;
 mod tokens;
 mod transcript;
+mod watching;
 
 pub use audit::*;
 pub use memory::*;
@@ -18,6 +19,7 @@ pub use proof::*;
 pub use stops::*;
 pub use tokens::*;
 pub use transcript::*;
+pub use watching::*;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

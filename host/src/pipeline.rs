@@ -87,6 +87,17 @@ pub struct Core {
 }
 
 impl Core {
+    /// After something was erased: it would still stand in what was kept from before a change of the schema.
+    pub async fn forget_snapshots(&self) -> Result<(), Error> {
+        let removed = self.state.forget_snapshots().await?;
+        if removed > 0 {
+            tracing::info!(removed, "snapshots from before an upgrade are gone: something was erased that stood in them");
+            let entry = Entry::meta("state.snapshots_removed").with("snapshots", removed);
+            self.state.write(move |tx| entry.append(tx)).await?;
+        }
+        Ok(())
+    }
+
     /// The model endpoints as they are now.
     pub fn endpoints(&self) -> Arc<Endpoints> {
         Arc::clone(&self.endpoints.read().unwrap_or_else(PoisonError::into_inner))
@@ -151,6 +162,7 @@ impl Pipeline {
             if place.symlink_metadata().is_err() {
                 continue;
             }
+            self.core.forget_snapshots().await?;
             match standing::remove_tree(&place) {
                 Ok(()) => tracing::warn!(session = %id, "its removal was cut short and is finished now"),
                 Err(error) => tracing::error!(session = %id, %error, "it is erased, but its directory remains"),

@@ -46,6 +46,8 @@ struct Shared {
     /// One at a time: the task's, and those that are asked for.
     rotating: tokio::sync::Mutex<()>,
     trouble: Mutex<Trouble>,
+    /// When the newest head that this host kept outside was signed.
+    kept_at: Mutex<Option<Instant>>,
 }
 
 #[derive(Default)]
@@ -79,6 +81,7 @@ impl Keeper {
             stop: Notify::new(),
             rotating: tokio::sync::Mutex::default(),
             trouble: Mutex::default(),
+            kept_at: Mutex::default(),
         });
         let task = tokio::spawn(Arc::clone(&shared).keep());
         Ok(Self { shared, task: Arc::new(Mutex::new(Some(task))) })
@@ -107,6 +110,12 @@ impl Keeper {
         };
         let trouble = [&trouble.heads, &trouble.rotation, &trouble.reading, &trouble.behind].map(Clone::clone);
         std::iter::once(nowhere).chain(trouble).flatten().collect()
+    }
+
+    /// Seconds since this host last kept a head outside; `None` before the first.
+    pub fn head_age_seconds(&self) -> Option<u64> {
+        let kept_at = self.shared.kept_at.lock().expect("no holder panics");
+        kept_at.map(|at| at.elapsed().as_secs())
     }
 
     /// Ends, with a last head. Whatever is written to the ledger afterwards is in no head.
@@ -278,6 +287,9 @@ impl Shared {
                 format!("the head of the ledger was not kept in {directory}: {error}; it will be tried again"),
             )
         });
+        if failed.is_none() {
+            *self.kept_at.lock().expect("no holder panics") = Some(Instant::now());
+        }
         let (kind, sentence) = failed.unzip();
         let before = std::mem::replace(&mut self.trouble.lock().expect("no holder panics").heads, sentence);
         // The first failure and the first success after it stand in the ledger, not each try.

@@ -127,11 +127,13 @@ impl Server {
         let candidates: Vec<Candidate> = chain.into_iter().map(|endpoint| Candidate { endpoint, key: None }).collect();
         let until = Instant::now() + Duration::from_secs(u64::from(self.core.config.turn.seconds_max));
         let draft = draft::Draft::default();
+        let asked = self.core.state.metrics().ask(&agent.model);
         let answered = endpoint::generate(&candidates, prompt, until, &draft).await.map_err(|_| {
             // The cause may quote what was sent: it stands in no log and no ledger.
             tracing::warn!(session = %self.session, model = agent.model, "the model's endpoint failed");
             format!("the model endpoint `{}` failed", agent.model)
         })?;
+        asked.answered(&answered.endpoint, answered.usage.input_tokens, answered.usage.output_tokens);
         let output = answered.output;
         let calls: usize = output.calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum();
         let bytes = output.text.len() + calls;

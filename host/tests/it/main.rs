@@ -4,13 +4,15 @@ mod client;
 mod crash;
 mod crowd;
 mod erase;
+mod failures;
 #[path = "../escape/escape.rs"]
 mod escape;
-mod field;
 mod jail;
 mod keys;
 mod layers;
 mod memory;
+mod metrics;
+mod migration;
 #[path = "../../examples/model_server/server.rs"]
 #[allow(dead_code, reason = "the program to try things with uses more of it")]
 mod model_server;
@@ -19,6 +21,7 @@ mod operators;
 mod port;
 mod preflight;
 mod processes;
+mod promises;
 mod prove;
 mod record;
 mod rotation;
