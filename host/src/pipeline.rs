@@ -43,6 +43,9 @@ use tokio::sync::oneshot;
 /// Launches at once, for all sessions: more would only wait for each other.
 pub const LAUNCHES_MAX: usize = 8;
 
+/// With less than this free where the home lies, nothing is launched: queues and workspaces need some.
+pub const ROOM_BYTES_MIN: u64 = 256 * 1024;
+
 /// What an awake session needs of the world, chosen at start.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -87,6 +90,11 @@ pub struct Core {
 }
 
 impl Core {
+    /// Whether the disk of the home has room for a launch.
+    pub fn has_room(&self) -> bool {
+        self.home.free_bytes().is_none_or(|free| free >= ROOM_BYTES_MIN)
+    }
+
     /// After something was erased: it would still stand in what was kept from before a change of the schema.
     pub async fn forget_snapshots(&self) -> Result<(), Error> {
         let removed = self.state.forget_snapshots().await?;
@@ -122,6 +130,9 @@ pub enum Error {
     /// A body or its key.
     #[error(transparent)]
     Body(#[from] crate::items::BodyError),
+    /// Nothing is launched onto a full disk: what the launch would do to the session is not the session's fault.
+    #[error("no room where the home lies: less than {ROOM_BYTES_MIN} bytes are free")]
+    NoRoom,
     /// The session's actor is gone; the daemon is stopping.
     #[error("the host is stopping")]
     Stopping,

@@ -105,6 +105,9 @@ pub enum Error {
     /// What SQLite reports.
     #[error("state database: {0}")]
     Sqlite(#[source] rusqlite::Error),
+    /// A change that was undone because it could not be written, such as on a full disk. Nothing of it stands.
+    #[error("the change was not written: {0}")]
+    Unwritten(String),
     /// A stored value that no version of ours wrote.
     #[error("state database: {0}")]
     Stored(String),
@@ -371,7 +374,7 @@ where
         let keep = result.is_ok();
         let finish: Finish = Box::new(move |committed| {
             let result = match (committed, result) {
-                (Err(error), Ok(_)) => Err(E::from(Error::Stored(format!("commit failed: {error}")))),
+                (Err(error), Ok(_)) => Err(E::from(Error::Unwritten(error.to_string()))),
                 (_, result) => result,
             };
             // Whoever asked may have gone; what was committed stands all the same.
@@ -383,7 +386,7 @@ where
     answer.await.map_err(|_| match jobs.is_closed() {
         true => E::from(Error::Closed),
         // The group that it was to be in could not even begin.
-        false => E::from(Error::Stored("the change was not begun; the log says why".to_owned())),
+        false => E::from(Error::Unwritten("it could not be begun, and the log says why".to_owned())),
     })?
 }
 

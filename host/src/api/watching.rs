@@ -73,6 +73,9 @@ async fn unready(api: &Api) -> Option<(&'static str, &'static str)> {
     if state.metrics().failing_commits() > 0 {
         return Some(("state_unwritable", "the record cannot be written: is the disk full? `ironctl logs` has more"));
     }
+    if !api.pipeline.core().has_room() {
+        return Some(("disk_full", "the disk where the home lies is full: nothing is launched until it has room"));
+    }
     None
 }
 

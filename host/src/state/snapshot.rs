@@ -48,7 +48,7 @@ pub fn take(db: &Connection, path: &Path, key: &SessionKey, before: i64) -> Resu
         let mut copy = connect(&unfinished, key)?;
         copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
         // In one step, so that nobody can write in the middle of it.
-        Backup::new(db, &mut copy)?.run_to_completion(-1, Duration::ZERO, None)?;
+        Backup::new(db, &mut copy)?.run_to_completion(i32::MAX, Duration::ZERO, None)?;
         rekey::prove(&copy, "the snapshot")
     };
     let kept = copied().map_err(|error| fault("is not a whole copy", &error)).and_then(|()| {

@@ -4,9 +4,9 @@ mod client;
 mod crash;
 mod crowd;
 mod erase;
-mod failures;
 #[path = "../escape/escape.rs"]
 mod escape;
+mod failures;
 mod jail;
 mod keys;
 mod layers;

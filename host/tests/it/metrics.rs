@@ -104,7 +104,7 @@ fn the_figures_are_what_happened_and_hold_no_id_no_name_of_a_person_and_no_word(
 fn a_stopped_host_is_alive_and_not_ready_and_says_why() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
-    world.ctl(&["panic", "--yes"]);
+    world.ctl(&["panic"]).ok();
     let raw = Raw::of(&world);
     let (status, answer) = raw.get_with(&[], "/readyz");
     assert_eq!((status, &answer["error"]["code"]), (503, &json!("panicked")), "{answer}");
