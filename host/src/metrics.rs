@@ -290,7 +290,10 @@ impl Drop for Ask {
     fn drop(&mut self) {
         let endpoint = self.metrics.named(&self.endpoint);
         let counted = &self.metrics.0;
-        counted.ask_seconds.get_or_create(&Endpoint { endpoint: endpoint.clone() }).observe(self.since.elapsed().as_secs_f64());
+        counted
+            .ask_seconds
+            .get_or_create(&Endpoint { endpoint: endpoint.clone() })
+            .observe(self.since.elapsed().as_secs_f64());
         counted.asks.get_or_create(&Asks { endpoint, result: self.result }).inc();
     }
 }

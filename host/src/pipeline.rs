@@ -99,7 +99,10 @@ impl Core {
     pub async fn forget_snapshots(&self) -> Result<(), Error> {
         let removed = self.state.forget_snapshots().await?;
         if removed > 0 {
-            tracing::info!(removed, "snapshots from before an upgrade are gone: something was erased that stood in them");
+            tracing::info!(
+                removed,
+                "snapshots from before an upgrade are gone: something was erased that stood in them"
+            );
             let entry = Entry::meta("state.snapshots_removed").with("snapshots", removed);
             self.state.write(move |tx| entry.append(tx)).await?;
         }

@@ -46,7 +46,9 @@ pub enum Error {
     )]
     WrongKey(String),
     /// The file belongs to a newer version.
-    #[error("{path} has schema {found}, and this version knows up to {known}: install the newer version again; {way_back}")]
+    #[error(
+        "{path} has schema {found}, and this version knows up to {known}: install the newer version again; {way_back}"
+    )]
     Newer {
         /// The file.
         path: String,
@@ -74,7 +76,9 @@ pub enum Error {
         source: rusqlite::Error,
     },
     /// No room for the snapshot and for the change of the schema.
-    #[error("no room to bring the state up to date: {path} and the change itself need {needed} bytes, and {free} are free")]
+    #[error(
+        "no room to bring the state up to date: {path} and the change itself need {needed} bytes, and {free} are free"
+    )]
     NoRoom {
         /// The snapshot that would be made.
         path: String,
@@ -235,10 +239,10 @@ impl State {
         let (stop_writing, stop_reading) = (Arc::clone(&closing), Arc::clone(&closing));
         let watched = Watched { metrics: Metrics::default(), damaged: watch::Sender::new(false) };
         let (watch_writing, watch_reading) = (watched.clone(), watched.clone());
-        let writer =
-            spawn("state-writer", move || write_loop(&db, jobs, &clock, &tell, &stop_writing, &watch_writing));
+        let writer = spawn("state-writer", move || write_loop(&db, jobs, &clock, &tell, &stop_writing, &watch_writing));
         let (reads, jobs) = mpsc::channel(QUEUE_MAX);
-        let reader = spawn("state-reader", move || read_loop(&reader, jobs, &same_clock, &stop_reading, &watch_reading));
+        let reader =
+            spawn("state-reader", move || read_loop(&reader, jobs, &same_clock, &stop_reading, &watch_reading));
         Ok(Self {
             writes,
             reads,
@@ -529,13 +533,7 @@ fn write_loop(
     let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
 }
 
-fn read_loop(
-    db: &Connection,
-    mut jobs: mpsc::Receiver<Job>,
-    clock: &Clock,
-    closing: &AtomicBool,
-    watched: &Watched,
-) {
+fn read_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>, clock: &Clock, closing: &AtomicBool, watched: &Watched) {
     while let Some(job) = jobs.blocking_recv() {
         let begun = db.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([]));
         let mut tx = Tx { db, now: clock.now(), entries: Vec::new(), empty_log: false };

@@ -195,7 +195,8 @@ mod tests {
         let mode = fs::metadata(&newest).expect("there").permissions().mode() & 0o777;
         assert_eq!(mode, 0o600);
         let copy = open_to_look(&newest, &key()).expect("it opens under the key");
-        let word: String = copy.query_row("SELECT value FROM meta WHERE key = 'word'", [], |row| row.get(0)).expect("one");
+        let word: String =
+            copy.query_row("SELECT value FROM meta WHERE key = 'word'", [], |row| row.get(0)).expect("one");
         assert_eq!(word, "kept");
         assert!(matches!(open_to_look(&newest, &SessionKey::new([6; 32])), Err(Error::WrongKey(_))));
     }

@@ -32,7 +32,8 @@ fn of_version_5() -> World {
     let world = World::with(own(), Build::Plain, None);
     let path = world.home.join("state.db");
     std::fs::remove_file(&path).expect("removed");
-    let key: Vec<u8> = (0..64).step_by(2).map(|at| u8::from_str_radix(&MASTER_KEY[at..at + 2], 16).expect("hex")).collect();
+    let key: Vec<u8> =
+        (0..64).step_by(2).map(|at| u8::from_str_radix(&MASTER_KEY[at..at + 2], 16).expect("hex")).collect();
     std::fs::write(world.home.join("master.key"), key).expect("written");
     std::fs::write(world.home.join("owner.token"), OWNER_TOKEN).expect("written");
     let db = Connection::open(&path).expect("made");
@@ -62,7 +63,10 @@ fn a_home_of_version_5_is_brought_up_to_date_and_goes_on_where_it_was() {
     assert_eq!(Client::of(&world).history("a").len(), 10, "five questions, five answers");
     let entries = world.entries("state.migrated");
     assert_eq!(entries.len(), 1);
-    assert_eq!((&entries[0]["data"]["from"], &entries[0]["data"]["snapshot"]), (&5.into(), &"state.db.before-v6".into()));
+    assert_eq!(
+        (&entries[0]["data"]["from"], &entries[0]["data"]["snapshot"]),
+        (&5.into(), &"state.db.before-v6".into())
+    );
     let log = std::fs::read_to_string(world.home.join("logs/host.log")).expect("a log");
     assert!(log.contains("state.db.before-v6"), "{log}");
     world.down();
