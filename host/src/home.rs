@@ -162,7 +162,7 @@ impl Home {
     /// Bytes that this user may still write where the home lies, if the system says.
     pub fn free_bytes(&self) -> Option<u64> {
         let found = nix::sys::statvfs::statvfs(&self.0).ok()?;
-        Some(u64::from(found.blocks_available()).saturating_mul(found.fragment_size()))
+        Some(found.blocks_available().saturating_mul(found.fragment_size()))
     }
 
     /// The directories of a session.

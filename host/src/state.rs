@@ -73,7 +73,7 @@ pub enum Error {
         /// Names the snapshot.
         kept: String,
         /// What SQLite reports.
-        source: rusqlite::Error,
+        source: Box<rusqlite::Error>,
     },
     /// No room for the snapshot and for the change of the schema.
     #[error(

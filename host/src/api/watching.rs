@@ -107,7 +107,7 @@ pub async fn metrics(State(api): State<Api>) -> Result<Exposition, Answer> {
 }
 
 /// What the record itself knows. Each of these is answered from an index or from a table as short as its subject.
-fn recorded(tx: &mut Tx<'_>) -> Result<Now, state::Error> {
+fn recorded(tx: &Tx<'_>) -> Result<Now, state::Error> {
     let one = |sql: &str| -> Result<u64, state::Error> {
         Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))?.unsigned_abs())
     };

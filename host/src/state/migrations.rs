@@ -76,7 +76,7 @@ fn run_these(versions: &[&str], db: &Connection, path: &Path, key: &SessionKey) 
             let _ = db.execute_batch("ROLLBACK");
         }
         let kept = note.map_or_else(String::new, |note| format!(", and so does its copy {}", note.snapshot));
-        Error::Migration { path: path.display().to_string(), from: found, to, kept, source }
+        Error::Migration { path: path.display().to_string(), from: found, to, kept, source: Box::new(source) }
     })
 }
 

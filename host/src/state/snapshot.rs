@@ -155,7 +155,7 @@ fn room(path: &Path, target: &Path) -> Result<(), Error> {
     let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
     let needed = (size(path) + size(&log)) * 2 + ROOM_BYTES_MIN;
     let Some(found) = path.parent().and_then(|directory| statvfs(directory).ok()) else { return Ok(()) };
-    let free = u64::from(found.blocks_available()).saturating_mul(found.fragment_size());
+    let free = found.blocks_available().saturating_mul(found.fragment_size());
     if free >= needed {
         return Ok(());
     }
