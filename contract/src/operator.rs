@@ -13,6 +13,7 @@ mod stops;
 mod tokens;
 mod transcript;
 mod usage;
+mod watching;
 
 pub use audit::*;
 pub use memory::*;
@@ -24,6 +25,7 @@ pub use stops::*;
 pub use tokens::*;
 pub use transcript::*;
 pub use usage::*;
+pub use watching::*;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

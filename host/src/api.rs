@@ -21,6 +21,7 @@ mod stops;
 mod tokens;
 mod transcript;
 mod usage;
+mod watching;
 
 use crate::pipeline::Pipeline;
 use crate::refusal::{Fault, Refusal};
@@ -33,7 +34,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ironclaw_contract::operator::Failure;
 use port::Port;
-use routes::{Route, delete, get, post};
+use routes::{Route, delete, get, open_to_all, post};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
@@ -64,6 +65,7 @@ pub struct Api {
     failures: Arc<auth::Failures>,
     refusals: refusals::Refusals,
     expiry: Arc<Notify>,
+    probed: Arc<watching::Probed>,
     /// Held while a token is replaced: the file has room for one that is to come.
     rotating: Arc<tokio::sync::Mutex<()>>,
     /// Held while model endpoints change, so that what is open is what was recorded last.
@@ -143,6 +145,9 @@ fn routes() -> Vec<Route> {
             tokens::rotate,
         ),
         get("/openapi.json", Member, "This document", openapi::document),
+        get("/metrics", Member, "Figures for Prometheus: counts and times, of nobody in particular", watching::metrics),
+        open_to_all("/healthz", "Whether the host answers", watching::healthz),
+        open_to_all("/readyz", "Whether the host takes messages and works on them", watching::readyz),
     ]
 }
 
@@ -151,8 +156,9 @@ impl Api {
     pub fn new(pipeline: Pipeline, about: About, stop: watch::Sender<bool>) -> Self {
         let refusals = refusals::Refusals::new(pipeline.core().state.clone());
         let (tokens, failures, expiry) = (auth::Tokens::default(), Arc::default(), Arc::default());
-        let (rotating, models) = (Arc::default(), Arc::default());
-        Self { pipeline, about: Arc::new(about), stop, tokens, failures, refusals, expiry, rotating, models }
+        let (rotating, probed, models) = (Arc::default(), Arc::default(), Arc::default());
+        let about = Arc::new(about);
+        Self { pipeline, about, stop, tokens, failures, refusals, expiry, probed, rotating, models }
     }
 
     /// The record.

@@ -203,7 +203,16 @@ pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
     let master = MasterKey::load(&home, &config.keys)?;
     let state = open_state(&home, &config, &master)?;
     settle_owner_token(&state, &home).await?;
-    let ran = serve(&state, home, &config, &master, launcher).await;
+    // What comes upon damage stops at once: nothing is built on it, and nothing that is whole is lost.
+    let run_file = home.run_file();
+    let ran = tokio::select! {
+        ran = serve(&state, home, &config, &master, launcher) => ran,
+        error = state.damaged() => {
+            tracing::error!(%error, "stopping");
+            let _ = std::fs::remove_file(run_file);
+            Err(error.into())
+        }
+    };
     state.close().await;
     ran
 }
@@ -324,6 +333,13 @@ async fn begin(state: &State, home: &Home, boot: BootId) -> Result<Vec<String>, 
                 .with("boot", boot.to_string())
                 .with("version", env!("CARGO_PKG_VERSION"))
                 .with("fingerprint", ironclaw_contract::seam::fingerprint());
+            if let Some(migrated) = state::migrations::take_note(tx.db())? {
+                Entry::meta("state.migrated")
+                    .with("from", migrated.from)
+                    .with("to", migrated.to)
+                    .with("snapshot", migrated.snapshot)
+                    .append(tx)?;
+            }
             match &previous {
                 Some(previous) => entry.with("unclean_end_of", previous.clone()).append(tx)?,
                 None => entry.append(tx)?,

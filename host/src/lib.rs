@@ -23,6 +23,7 @@ pub mod jail;
 pub mod launcher;
 pub mod ledger;
 pub mod memories;
+pub mod metrics;
 pub mod model;
 pub mod observe;
 pub mod pipeline;

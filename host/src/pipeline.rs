@@ -48,6 +48,9 @@ use tokio::sync::oneshot;
 /// Launches at once, for all sessions: more would only wait for each other.
 pub const LAUNCHES_MAX: usize = 8;
 
+/// With less than this free where the home lies, nothing is launched: queues and workspaces need some.
+pub const ROOM_BYTES_MIN: u64 = 256 * 1024;
+
 /// What an awake session needs of the world, chosen at start.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -98,6 +101,25 @@ pub struct Core {
 }
 
 impl Core {
+    /// Whether the disk of the home has room for a launch.
+    pub fn has_room(&self) -> bool {
+        self.home.free_bytes().is_none_or(|free| free >= ROOM_BYTES_MIN)
+    }
+
+    /// After something was erased: it would still stand in what was kept from before a change of the schema.
+    pub async fn forget_snapshots(&self) -> Result<(), Error> {
+        let removed = self.state.forget_snapshots().await?;
+        if removed > 0 {
+            tracing::info!(
+                removed,
+                "snapshots from before an upgrade are gone: something was erased that stood in them"
+            );
+            let entry = Entry::meta("state.snapshots_removed").with("snapshots", removed);
+            self.state.write(move |tx| entry.append(tx)).await?;
+        }
+        Ok(())
+    }
+
     /// The model endpoints as they are now.
     pub fn endpoints(&self) -> Arc<Endpoints> {
         Arc::clone(&self.endpoints.read().unwrap_or_else(PoisonError::into_inner))
@@ -125,6 +147,9 @@ pub enum Error {
     /// A model endpoint cannot be opened.
     #[error(transparent)]
     Model(#[from] model::Error),
+    /// Nothing is launched onto a full disk: what the launch would do to the session is not the session's fault.
+    #[error("no room where the home lies: less than {ROOM_BYTES_MIN} bytes are free")]
+    NoRoom,
     /// The session's actor is gone; the daemon is stopping.
     #[error("the host is stopping")]
     Stopping,
@@ -165,6 +190,7 @@ impl Pipeline {
             if place.symlink_metadata().is_err() {
                 continue;
             }
+            self.core.forget_snapshots().await?;
             match standing::remove_tree(&place) {
                 Ok(()) => tracing::warn!(session = %id, "its removal was cut short and is finished now"),
                 Err(error) => tracing::error!(session = %id, %error, "it is erased, but its directory remains"),

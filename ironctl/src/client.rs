@@ -135,6 +135,11 @@ impl Client {
         self.get("status").await
     }
 
+    /// Whether the host takes messages and works on them; its own words where it does not.
+    pub async fn readiness(&self) -> Result<(), Error> {
+        self.ask(Method::GET, "/readyz", None, PATIENCE).await.map(drop)
+    }
+
     /// Asks the host to stop; returns when it said that it will.
     pub async fn stop(&self) -> Result<(), Error> {
         self.ask(Method::POST, "stop", None, PATIENCE).await.map(drop)
@@ -454,7 +459,8 @@ impl Client {
         tokio::spawn(async move { drop(connection.await) });
         let mut request = Request::builder()
             .method(method)
-            .uri(format!("/{API_VERSION}/{path}"))
+            // What machines ask has no version.
+            .uri(if path.starts_with('/') { path.to_owned() } else { format!("/{API_VERSION}/{path}") })
             .header(HOST, host)
             .header(AUTHORIZATION, format!("Bearer {}", self.token));
         if body.is_some() {

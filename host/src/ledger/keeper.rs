@@ -48,6 +48,8 @@ struct Shared {
     /// One head at a time is put outside: two of one name would be written over each other.
     putting: tokio::sync::Mutex<()>,
     trouble: Mutex<Trouble>,
+    /// When the newest head that this host kept outside was signed.
+    kept_at: Mutex<Option<Instant>>,
 }
 
 #[derive(Default)]
@@ -82,6 +84,7 @@ impl Keeper {
             rotating: tokio::sync::Mutex::default(),
             putting: tokio::sync::Mutex::default(),
             trouble: Mutex::default(),
+            kept_at: Mutex::default(),
         });
         let task = tokio::spawn(Arc::clone(&shared).keep());
         Ok(Self { shared, task: Arc::new(Mutex::new(Some(task))) })
@@ -110,6 +113,12 @@ impl Keeper {
         };
         let trouble = [&trouble.heads, &trouble.rotation, &trouble.reading, &trouble.behind].map(Clone::clone);
         std::iter::once(nowhere).chain(trouble).flatten().collect()
+    }
+
+    /// Seconds since this host last kept a head outside; `None` before the first.
+    pub fn head_age_seconds(&self) -> Option<u64> {
+        let kept_at = self.shared.kept_at.lock().expect("no holder panics");
+        kept_at.map(|at| at.elapsed().as_secs())
     }
 
     /// Ends, with a last head. Whatever is written to the ledger afterwards is in no head.
@@ -283,6 +292,9 @@ impl Shared {
                 format!("the head of the ledger was not kept in {directory}: {error}; it will be tried again"),
             )
         });
+        if failed.is_none() {
+            *self.kept_at.lock().expect("no holder panics") = Some(Instant::now());
+        }
         let (kind, sentence) = failed.unzip();
         let before = std::mem::replace(&mut self.trouble.lock().expect("no holder panics").heads, sentence);
         // The first failure and the first success after it stand in the ledger, not each try.

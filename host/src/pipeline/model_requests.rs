@@ -149,12 +149,14 @@ impl Server {
         let candidates = endpoints::with_keys(&self.core, chain).await.map_err(unasked)?;
         // The words of a summary are said to nobody.
         let draft = if prepared.covers.is_some() { draft::Draft::default() } else { working.draft.clone() };
+        let measured = self.core.state.metrics().ask(&agent.model);
         let asked = tokio::select! {
             biased;
             asked = endpoint::generate(&candidates, prompt, *until, &draft) => asked,
             () = working.over() => return Ok(None),
         };
         let answered = asked.map_err(|error| Failed::of(&error, &agent.model, prepared.booked.estimate))?;
+        measured.answered(&answered.endpoint, answered.usage.input_tokens, answered.usage.output_tokens);
         let output = &answered.output;
         let calls: usize = output.calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum();
         let (bytes, count) = (output.text.len() + calls, output.calls.len());

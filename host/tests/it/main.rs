@@ -7,11 +7,13 @@ mod crowd;
 mod erase;
 #[path = "../escape/escape.rs"]
 mod escape;
-mod field;
+mod failures;
 mod jail;
 mod keys;
 mod layers;
 mod memory;
+mod metrics;
+mod migration;
 mod model_cli;
 #[path = "../../examples/model_server/server.rs"]
 #[allow(dead_code, reason = "the program to try things with uses more of it")]
@@ -22,6 +24,7 @@ mod operators;
 mod port;
 mod preflight;
 mod processes;
+mod promises;
 mod prove;
 mod record;
 mod rotation;
