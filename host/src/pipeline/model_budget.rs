@@ -77,7 +77,7 @@ const fn may_have_worked(fault: Fault) -> bool {
         | Fault::NoCredit
         | Fault::RateLimited { .. }
         | Fault::Overloaded { .. }
-        | Fault::ServerError(_)
+        | Fault::ServerError { .. }
         | Fault::Redirected
         | Fault::ModelUnknown
         | Fault::NoTools
