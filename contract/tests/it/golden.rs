@@ -4,6 +4,7 @@
 //! side of the seam: read `docs/contract.md` first, then rewrite the files with `IRONCLAW_GOLDEN=write cargo test -p
 //! ironclaw-contract --features queues golden` and look at `git diff`. Next: `golden/seam.rs` for the samples.
 
+mod channels;
 mod operator;
 mod people;
 mod rows;
@@ -95,7 +96,13 @@ macro_rules! every {
 use every;
 
 fn all() -> Vec<Shape> {
-    seam::shapes().into_iter().chain(operator::shapes()).chain(people::shapes()).chain(rows::shapes()).collect()
+    seam::shapes()
+        .into_iter()
+        .chain(operator::shapes())
+        .chain(people::shapes())
+        .chain(channels::shapes())
+        .chain(rows::shapes())
+        .collect()
 }
 
 fn directory() -> PathBuf {
