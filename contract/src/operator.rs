@@ -4,6 +4,7 @@
 //! Next: `host/src/api.rs` serves them, `ironctl/src/client.rs` asks for them.
 
 mod audit;
+mod channels;
 mod memory;
 mod model;
 mod people;
@@ -16,6 +17,7 @@ mod usage;
 mod watching;
 
 pub use audit::*;
+pub use channels::*;
 pub use memory::*;
 pub use model::*;
 pub use people::*;
@@ -354,7 +356,7 @@ pub struct MessageView {
     /// Whether the answer was written by the host (a notice) and not by the model.
     #[serde(default)]
     pub notice: bool,
-    /// Receipt of the delivery: `pending sent received unknown failed`.
+    /// Receipt of the delivery: `pending sent received unknown dead dropped`.
     pub receipt: String,
     /// Why there is no answer yet, when that is known (parked, quarantined, …).
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,8 +5,11 @@
 mod agents;
 mod audit;
 mod auth;
+mod channels;
 mod chat;
+mod dead;
 mod draft;
+pub mod hooks;
 mod memory;
 mod models;
 mod openapi;
@@ -37,6 +40,7 @@ use port::Port;
 use routes::{Route, delete, get, open_to_all, post};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::UnixListener;
@@ -76,6 +80,8 @@ pub struct Api {
 pub struct About {
     /// When it started, milliseconds since the epoch.
     pub started_at: i64,
+    /// Where webhooks come in, if they do.
+    pub hooks: Option<SocketAddr>,
     /// Keeps the ledger.
     pub keeper: crate::ledger::keeper::Keeper,
     /// What is lowered or worth a look.
@@ -101,6 +107,15 @@ fn routes() -> Vec<Route> {
         get("/v1/agents/{agent}/memory", Admin, "What an agent keeps for later", memory::list),
         post("/v1/agents/{agent}/memory", Admin, "Give an agent something to keep", memory::add),
         delete("/v1/agents/{agent}/memory/{note}", Admin, "Erase one thing that an agent keeps", memory::forget),
+        get("/v1/channels", Admin, "Every channel beside the loopback", channels::list),
+        post("/v1/channels", Admin, "Make a channel; its secret is given this once", channels::add),
+        delete("/v1/channels/{channel}", Admin, "Remove a channel with its secret", channels::remove),
+        post("/v1/channels/{channel}/test", Admin, "Send a signed test to a channel", channels::test),
+        post("/v1/channels/{channel}/agents", Admin, "Let an agent hear a channel", channels::connect),
+        delete("/v1/channels/{channel}/agents/{agent}", Admin, "Let an agent hear it no more", channels::disconnect),
+        get("/v1/dead", Member, "Answers that did not arrive; a member only their own", dead::list),
+        post("/v1/dead/{delivery}/retry", Member, "Send such an answer again", dead::retry),
+        delete("/v1/dead/{delivery}", Member, "Let such an answer go", dead::let_go),
         get("/v1/messages/{id}", Member, "Where a message of the caller stands; `last` for the newest", chat::message),
         get("/v1/messages/{id}/events", Member, "Each stage of a message as it comes", chat::events),
         post("/v1/messages/{id}/retry", Member, "Answer a message after all that got a notice", chat::retry),
@@ -154,7 +169,7 @@ fn routes() -> Vec<Route> {
 impl Api {
     /// An API over a pipeline; `stop` is set when somebody asks the daemon to stop.
     pub fn new(pipeline: Pipeline, about: About, stop: watch::Sender<bool>) -> Self {
-        let refusals = refusals::Refusals::new(pipeline.core().state.clone());
+        let refusals = refusals::Refusals::new(pipeline.core().state.clone(), "api.refused");
         let (tokens, failures, expiry) = (auth::Tokens::default(), Arc::default(), Arc::default());
         let (rotating, probed, models) = (Arc::default(), Arc::default(), Arc::default());
         let about = Arc::new(about);
@@ -292,6 +307,7 @@ breakdown!(
     crate::pipeline::Error,
     crate::state::Error,
     crate::items::BodyError,
+    crate::registry::channels::Error,
     crate::custody::Error,
     crate::secrets::Error,
     crate::model::Error,

@@ -27,6 +27,8 @@ pub struct Config {
     pub model: crate::model::Config,
     /// `[api]`
     pub api: crate::api::Config,
+    /// `[webhook]`
+    pub webhook: crate::channel::webhook::Config,
     /// `[keys]`
     pub keys: crate::custody::Config,
     /// `[ledger]`
@@ -102,6 +104,12 @@ pub const TEMPLATE: &str = "\
 
 [api]
 # socket = \"/run/user/1000/ironclaw/api.sock\"   # default: a private runtime directory
+
+[webhook]
+# listen = \"\"               # where webhooks come in, a loopback address such as 127.0.0.1:8788; empty: nowhere
+# requests_per_minute = 1200      # signed requests of one channel
+# attempts_max = 10         # attempts of one delivery, then it is dead
+# backoff_ms = 1000         # wait before the second attempt; four times as long before each further one, up to six hours
 
 [ledger]
 # rotate_entries = 10000    # a chain of so many entries is put into a file of ledger/, and the next one begins
@@ -190,7 +198,12 @@ pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
     if config.session.launch_attempts_max == 0 {
         return refuse("session.launch_attempts_max must be at least 1");
     }
-    if let Err(what) = crate::api::port::parse(&config.api.listen) {
+    for (name, setting) in [("api.listen", &config.api.listen), ("webhook.listen", &config.webhook.listen)] {
+        if let Err(what) = crate::api::port::parse(name, setting) {
+            return refuse(&what);
+        }
+    }
+    if let Err(what) = config.webhook.check() {
         return refuse(&what);
     }
     Ok(config)

@@ -2,6 +2,7 @@
 //!
 //! Holds no behaviour of its own; what grows here belongs to a module. Next: `pipeline`.
 
+use crate::api::hooks::Hooks;
 use crate::api::port::{self, Port};
 use crate::api::{self, Api};
 use crate::config::{self, Config};
@@ -81,7 +82,7 @@ pub enum Error {
     /// The loopback port.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// What `api.listen` says.
+        /// What `api.listen` or `webhook.listen` says.
         address: String,
         /// The cause.
         source: std::io::Error,
@@ -236,10 +237,12 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         latch: pipeline::Latch::default(),
         actors: pipeline::Actors::default(),
         drafts: pipeline::Drafts::default(),
+        dispatch: pipeline::Dispatch::default(),
         home: home.clone(),
     };
     let listener = listen(&socket)?;
-    let port = open_port(&config.api.listen).await?;
+    let port = open_port("api.listen", &config.api.listen).await?;
+    let hooks_port = open_port("webhook.listen", &config.webhook.listen).await?;
     // From here on it runs: what fails before leaves no mark in the ledger.
     let warnings = begin(state, &home, boot).await?;
     let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
@@ -249,13 +252,16 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     pipeline.resume().await?;
     tokio::spawn(pipeline.clone().retain());
     let (stop, mut stopped) = watch::channel(false);
+    let sending = tokio::spawn(pipeline.clone().dispatch(stop.subscribe()));
     let about = api::About {
+        hooks: hooks_port.as_ref().map(Port::address),
         keeper: keeper.clone(),
         started_at: state.read(|tx| Ok::<_, state::Error>(tx.now())).await?,
         warnings,
     };
     let listens = port.as_ref().map(|port| port.address().to_string());
     let api = Api::new(pipeline.clone(), about, stop.clone());
+    let hooking = hooks_port.map(|port| tokio::spawn(Hooks::new(pipeline.clone()).serve(port, stop.subscribe())));
     let serving = tokio::spawn(api.serve(listener, port, stop.subscribe()));
     let run = Run {
         pid: std::process::id(),
@@ -284,7 +290,15 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     }
     pipeline.stop().await;
     stop.send_replace(true);
-    let _ = tokio::time::timeout(std::time::Duration::from_secs(5), serving).await;
+    let _ = tokio::time::timeout(std::time::Duration::from_secs(5), async {
+        let _ = serving.await;
+        if let Some(hooking) = hooking {
+            let _ = hooking.await;
+        }
+    })
+    .await;
+    // Bounded by itself.
+    let _ = sending.await;
     let _ = std::fs::remove_file(&socket);
     let _ = std::fs::remove_dir(&runtime);
     state
@@ -313,6 +327,7 @@ fn pipeline_config(config: &Config, runtime: PathBuf) -> Result<pipeline::Config
         items: config.items.clone(),
         budget: config.budget.clone(),
         model: config.model.clone(),
+        webhook: config.webhook.clone(),
         uids: root.then_some((config.jail.uid_base, config.jail.uid_count)),
         sandbox,
         runtime,
@@ -397,10 +412,10 @@ fn listen(socket: &Path) -> Result<UnixListener, Error> {
     Ok(listener)
 }
 
-/// The loopback port, if the settings open one.
-async fn open_port(listen: &str) -> Result<Option<Port>, Error> {
+/// The loopback port of this setting, if it opens one.
+async fn open_port(name: &str, listen: &str) -> Result<Option<Port>, Error> {
     // What is no loopback address was refused with the settings.
-    let Ok(Some(address)) = port::parse(listen) else { return Ok(None) };
+    let Ok(Some(address)) = port::parse(name, listen) else { return Ok(None) };
     let opened = Port::open(address).await;
     opened.map(Some).map_err(|source| Error::Listen { address: address.to_string(), source })
 }

@@ -1,6 +1,9 @@
 //! Delivers answers durably: the intent is a row, then the sending, then the receipt.
 //!
-//! Never sends what was not intended in the record; a channel with an idempotency key is simply sent to again. Next: `channel`.
+//! Never sends what was not intended in the record. The loopback is delivered to by its session's actor, as nothing leaves the host; what
+//! goes out by a network goes through the journal. Next: `delivery::journal`.
+
+pub mod journal;
 
 use crate::context::OutputBody;
 use crate::custody::ContentKey;
@@ -31,7 +34,7 @@ pub struct Delivery {
     pub row_id: Option<MessageId>,
     /// Where to.
     pub channel: String,
-    /// `intent sending received unknown failed`.
+    /// `intent sending received unknown dead dropped`.
     pub state: String,
     /// Milliseconds since the epoch.
     pub created_at: i64,
@@ -111,12 +114,25 @@ pub fn state_of(tx: &Tx<'_>, item: ItemId) -> Result<Option<String>, state::Erro
     Ok(tx.db().prepare_cached(sql)?.query_row([item.to_string()], |row| row.get(0)).optional()?)
 }
 
-/// Sessions that have a delivery without a receipt.
+/// Sessions that have a delivery on the loopback without a receipt.
 pub fn sessions_with_open(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
-    let mut statement =
-        tx.db().prepare_cached("SELECT DISTINCT session_id FROM deliveries WHERE state IN ('intent','sending')")?;
+    let mut statement = tx.db().prepare_cached(
+        "SELECT DISTINCT session_id FROM deliveries WHERE state IN ('intent','sending') AND channel = 'loopback'",
+    )?;
     let sessions = statement.query_map([], |row| stored(row, "session_id"))?.collect::<rusqlite::Result<_>>()?;
     Ok(sessions)
+}
+
+/// How the state of a delivery is shown: `pending sent received unknown dead dropped`.
+pub fn shown(state: &str) -> &'static str {
+    match state {
+        "intent" => "pending",
+        "sending" => "sent",
+        "received" => "received",
+        "dead" => "dead",
+        "dropped" => "dropped",
+        _ => "unknown",
+    }
 }
 
 /// Notes the receipt: the answered messages are delivered.
@@ -139,22 +155,6 @@ pub fn receive(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), state::Error>
                 .execute([turn.to_string()])?;
             entry.turn(turn).append(tx)?
         }
-        None => entry.append(tx)?,
-    };
-    Ok(())
-}
-
-/// Notes that a delivery cannot arrive; it is not tried again.
-pub fn fail(tx: &mut Tx<'_>, delivery: &Delivery, why: &'static str) -> Result<(), state::Error> {
-    let now = tx.now();
-    let sql = "UPDATE deliveries SET state = 'failed', attempts = attempts + 1, settled_at = ?2 WHERE id = ?1";
-    tx.db().prepare_cached(sql)?.execute(params![delivery.id.to_string(), now])?;
-    let entry = Entry::retract("delivery.failed")
-        .session(delivery.session)
-        .with("delivery", delivery.id.to_string())
-        .reason(why);
-    match delivery.turn {
-        Some(turn) => entry.turn(turn).append(tx)?,
         None => entry.append(tx)?,
     };
     Ok(())

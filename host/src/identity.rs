@@ -32,7 +32,7 @@ impl Authenticated {
 /// The inner error refuses a sender who is linked to nobody, and one who is linked to another person than the one who speaks.
 pub fn authenticate(tx: &Tx<'_>, received: Received) -> Result<Result<Authenticated, Refusal>, state::Error> {
     let who = || format!("{}:{}", received.channel, received.sender);
-    let found = registry::person_of(tx, received.channel, &received.sender)?;
+    let found = registry::person_of(tx, &received.channel, &received.sender)?;
     if received.speaker.is_some_and(|speaker| found.as_ref().is_none_or(|person| person.id != speaker)) {
         return Ok(Err(not_yours(&who())));
     }

@@ -2,6 +2,8 @@
 //!
 //! Nothing reaches a model as anybody's words that did not pass here. Next: `turn`.
 
+pub mod events;
+
 use crate::channel::Received;
 use crate::custody::{self, WrappingKey};
 use crate::integrity::lookalike;
@@ -83,7 +85,7 @@ pub fn record(
         );
     }
     if let Some(event) = &received.event_id
-        && let Some((message, session)) = of_event(tx, received.channel, &received.sender, event)?
+        && let Some((message, session)) = of_event(tx, &received.channel, &received.sender, event)?
     {
         let recorded = items::find(tx, message.item())?.map(|item| item.tuple.digest);
         // One whose item was dropped since has nothing left to compare with.
@@ -120,7 +122,7 @@ pub fn record(
         .session(session.id)
         .message(id)
         .with("person", message.person().id.to_string())
-        .with("channel", received.channel)
+        .with("channel", received.channel.clone())
         .with("digest", digest.to_string())
         .append(tx)?;
     Ok(Ok(Recorded { message: id, session: session.id, again: false }))

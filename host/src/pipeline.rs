@@ -6,6 +6,7 @@ mod accept;
 mod actor;
 mod actors;
 mod cancel;
+mod dispatch;
 mod drafts;
 pub mod endpoints;
 mod launch;
@@ -24,14 +25,15 @@ mod work;
 pub use actor::{Command, Phase, Shown};
 pub use actors::Actors;
 pub use cancel::Cancelled;
+pub use dispatch::Dispatch;
 pub use drafts::Drafts;
 pub use places::{Limits, Places, Room};
 pub use stops::{Latch, Stopped, find as stopped};
 
-use crate::channel::Received;
+use crate::channel::{Received, webhook};
 use crate::custody::WrappingKey;
 use crate::home::Home;
-use crate::inbox::{self, Recorded};
+use crate::inbox::{self, Recorded, events};
 use crate::integrity::seal::Sealer;
 use crate::launcher::Launcher;
 use crate::ledger::Entry;
@@ -66,6 +68,8 @@ pub struct Config {
     pub model: model::Config,
     /// Started as root: the first uid of the range and its length.
     pub uids: Option<(u32, u32)>,
+    /// `[webhook]`
+    pub webhook: webhook::Config,
     /// The sandbox's program.
     pub sandbox: PathBuf,
     /// Where sockets live; short.
@@ -98,6 +102,8 @@ pub struct Core {
     pub actors: Actors,
     /// Words of outputs that are being made.
     pub drafts: Drafts,
+    /// Sends what goes out by a network.
+    pub dispatch: Dispatch,
 }
 
 impl Core {
@@ -202,33 +208,35 @@ impl Pipeline {
     /// Takes one message through identity, routing and recording, and wakes its session.
     ///
     /// # Errors
-    /// The inner error is a refusal. It stands in the ledger, unless it is that of a person whom the API knows: they can ask for it
-    /// at will, and the API notes theirs at a bounded rate.
+    /// The inner error is a refusal. Who brought the message notes it in the ledger, at a bounded rate: a sender can ask for it at will.
     pub async fn receive(&self, received: Received) -> Result<Result<Recorded, Refusal>, Error> {
         let core = Arc::clone(&self.core);
         let recorded = self
             .core
             .state
             .write(move |tx| {
-                let (channel, is_known) = (received.channel, received.speaker.is_some());
-                let staged = (|| -> Result<Result<Recorded, Refusal>, Error> {
-                    if let Err(refusal) = inbox::check(&received) {
-                        return Ok(Err(refusal));
-                    }
-                    let authenticated = match identity::authenticate(tx, received)? {
-                        Ok(authenticated) => authenticated,
-                        Err(refusal) => return Ok(Err(refusal)),
-                    };
-                    let routed = match routing::route(tx, authenticated, &core.wrapping)? {
-                        Ok(routed) => routed,
-                        Err(refusal) => return Ok(Err(refusal)),
-                    };
-                    Ok(inbox::record(tx, &routed, &core.wrapping, &core.sealer)?)
-                })()?;
-                if let (Err(refusal), false) = (&staged, is_known) {
-                    Entry::retract("message.refused").with("channel", channel).with("code", refusal.code).append(tx)?;
+                if let Err(refusal) = inbox::check(&received) {
+                    return Ok(Err(refusal));
                 }
-                Ok::<_, Error>(staged)
+                let event = events::Event::of(&received);
+                if let Some(event) = &event
+                    && let Some(seen) = event.seen(tx)?
+                {
+                    return Ok(seen);
+                }
+                let authenticated = match identity::authenticate(tx, received)? {
+                    Ok(authenticated) => authenticated,
+                    Err(refusal) => return Ok(Err(refusal)),
+                };
+                let routed = match routing::route(tx, authenticated, &core.wrapping)? {
+                    Ok(routed) => routed,
+                    Err(refusal) => return Ok(Err(refusal)),
+                };
+                let recorded = inbox::record(tx, &routed, &core.wrapping, &core.sealer)?;
+                if let (Some(event), Ok(recorded)) = (event, &recorded) {
+                    event.note(tx, recorded)?;
+                }
+                Ok::<_, Error>(recorded)
             })
             .await?;
         if let Ok(recorded) = &recorded {

@@ -2,6 +2,7 @@
 //!
 //! Never says what anybody may do with a message; an identity is a whole, opaque pair. Next: `identity`, `routing`.
 
+pub mod channels;
 pub mod marks;
 pub mod models;
 pub mod people;

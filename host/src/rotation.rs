@@ -7,6 +7,7 @@ use crate::custody::{self, MasterKey, Source};
 use crate::failpoint;
 use crate::home::{self, Home};
 use crate::ledger::{self, Entry, head};
+use crate::registry::channels;
 use crate::secrets;
 use crate::session::store;
 use crate::state::rekey::Copy;
@@ -33,6 +34,9 @@ pub enum Error {
     /// A session's key.
     #[error(transparent)]
     Session(#[from] store::NewError),
+    /// A channel's secret.
+    #[error(transparent)]
+    Channel(#[from] channels::Error),
     /// The key that signs heads.
     #[error(transparent)]
     Head(#[from] head::Error),
@@ -211,6 +215,7 @@ fn under_fresh(home: &Home, old: &MasterKey, key_file: &Path) -> Result<MasterKe
         let sessions = store::rewrap(tx, &from, &to)?;
         head::rewrap(tx, &from, &to)?;
         secrets::rewrap(tx, &from, &to)?;
+        channels::rewrap(tx, &from, &to)?;
         Entry::meta("key.rotated")
             .with("key", "master")
             .with("fingerprint", fresh.fingerprint())

@@ -44,7 +44,7 @@ pub fn route(
         return Ok(Err(refusal.hint("`ironctl agent list` shows who there is; `ironctl agent create NAME` makes one")));
     };
     let origin = Origin {
-        channel: received.channel.to_owned(),
+        channel: received.channel.clone(),
         platform_id: received.platform_id.clone(),
         thread_id: received.thread_id.clone(),
     };

@@ -15,10 +15,11 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::operator::{
-    API_VERSION, Agent, AgentBudget, AgentMode, AgentModel, Cancelled, Failure, HistoryLine, IssuedToken, KeptModel,
-    LedgerHead, MessageView, Model, ModelPreset, NewAgent, NewIdentity, NewMessage, NewModel, NewNote, NewPerson,
-    NewRole, NewSecret, NewSecretValue, NewToken, Note, Panicked, Person, Proof, Recorded, Resumed, Rotated, Secret,
-    Session, Status, TestedModel, Token, Transcript, Usage, Why,
+    API_VERSION, Agent, AgentBudget, AgentMode, AgentModel, Cancelled, Channel, ChannelTest, DeadLetter,
+    DeadLetterDone, Failure, HistoryLine, IssuedToken, KeptModel, LedgerHead, MessageView, Model, ModelPreset,
+    NewAgent, NewChannel, NewChannelMade, NewIdentity, NewMessage, NewModel, NewNote, NewPerson, NewRole, NewSecret,
+    NewSecretValue, NewToken, NewWiring, Note, Panicked, Person, Proof, Recorded, Resumed, Rotated, Secret, Session,
+    Status, TestedModel, Token, Transcript, Usage, Why,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -247,6 +248,57 @@ impl Client {
     /// Hands the host a message for an agent; it is recorded when this returns.
     pub async fn send(&self, agent: &str, message: &NewMessage) -> Result<Recorded, Error> {
         self.post(&format!("agents/{}/messages", segment(agent)), message).await
+    }
+
+    /// Every channel beside the loopback.
+    pub async fn channels(&self) -> Result<Vec<Channel>, Error> {
+        self.get("channels").await
+    }
+
+    /// Makes a channel.
+    pub async fn add_channel(&self, channel: &NewChannel) -> Result<NewChannelMade, Error> {
+        self.post("channels", channel).await
+    }
+
+    /// Removes a channel.
+    pub async fn remove_channel(&self, channel: &str) -> Result<Channel, Error> {
+        let path = format!("channels/{}", segment(channel));
+        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
+    }
+
+    /// Sends a test to a channel.
+    pub async fn test_channel(&self, channel: &str) -> Result<ChannelTest, Error> {
+        let path = format!("channels/{}/test", segment(channel));
+        parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
+    }
+
+    /// Lets an agent hear a channel.
+    pub async fn connect(&self, channel: &str, agent: &str) -> Result<Channel, Error> {
+        let wiring = NewWiring { agent: agent.to_owned() };
+        self.post(&format!("channels/{}/agents", segment(channel)), &wiring).await
+    }
+
+    /// Lets an agent hear a channel no more.
+    pub async fn disconnect(&self, channel: &str, agent: &str) -> Result<Channel, Error> {
+        let path = format!("channels/{}/agents/{}", segment(channel), segment(agent));
+        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
+    }
+
+    /// Answers that did not arrive.
+    pub async fn dead_letters(&self) -> Result<Vec<DeadLetter>, Error> {
+        self.get("dead").await
+    }
+
+    /// Sends such an answer again.
+    pub async fn retry_dead(&self, id: &str) -> Result<DeadLetterDone, Error> {
+        let path = format!("dead/{}/retry", segment(id));
+        parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
+    }
+
+    /// Lets such an answer go.
+    pub async fn drop_dead(&self, id: &str) -> Result<DeadLetterDone, Error> {
+        let path = format!("dead/{}", segment(id));
+        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
     }
 
     /// The last lines of a conversation with an agent, oldest first; `speak_as` is whose of the caller's identities.

@@ -4,6 +4,7 @@
 
 mod agent;
 mod audit;
+mod channel;
 mod chat;
 mod completions;
 mod config;
@@ -76,6 +77,9 @@ pub enum Command {
     Agent(agent::Action),
     /// Talk to an agent
     Chat(chat::Args),
+    /// Make, list, try and remove channels beside this command line
+    #[command(subcommand, after_help = "Example:\n  ironctl channel list")]
+    Channel(channel::Action),
     /// Add, list, test and remove model endpoints
     #[command(subcommand, after_help = "Example:\n  ironctl model add openai --default")]
     Model(model::Action),
@@ -137,6 +141,7 @@ impl Command {
             Self::Doctor(args) => doctor::run(at, &args).await,
             Self::Agent(action) => agent::run(at, action).await,
             Self::Chat(args) => chat::run(at, args).await,
+            Self::Channel(action) => channel::run(at, action).await,
             Self::Model(action) => model::run(at, action).await,
             Self::Secret(action) => secret::run(at, action).await,
             Self::Memory(action) => memory::run(at, action).await,

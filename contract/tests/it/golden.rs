@@ -4,6 +4,7 @@
 //! side of the seam: read `docs/contract.md` first, then rewrite the files with `IRONCLAW_GOLDEN=write cargo test -p
 //! ironclaw-contract --features queues golden` and look at `git diff`. Next: `golden/seam.rs` for the samples.
 
+mod channels;
 mod models;
 mod operator;
 mod people;
@@ -104,6 +105,7 @@ fn all() -> Vec<Shape> {
         .chain(models::shapes())
         .chain(rows::shapes())
         .chain(usage::shapes())
+        .chain(channels::shapes())
         .collect()
 }
 

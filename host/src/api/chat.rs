@@ -57,12 +57,13 @@ pub async fn send(
     }
     let sender = speaker(&api, &person, new.speak_as).await?;
     let received = Received {
-        channel: loopback::NAME,
+        channel: loopback::NAME.to_owned(),
         platform_id: sender.clone(),
         thread_id: thread(new.thread)?,
         sender,
         speaker: Some(person.id),
         event_id: new.event_id,
+        event_digest: None,
         agent,
         text: new.text,
         files: new.files.into_iter().map(|file| (file.name, file.text)).collect(),
@@ -145,14 +146,24 @@ async fn wait_for(api: &Api, id: MessageId, wait: Wait) -> Result<MessageView, A
 }
 
 fn settled(view: &MessageView) -> bool {
-    view.status == "delivered" || view.reason.is_some() || view.receipt == "failed"
+    view.status == "delivered" || view.reason.is_some() || is_lost(view)
+}
+
+/// Whether its answer did not arrive, as far as anybody knows, and nothing more is tried.
+fn is_lost(view: &MessageView) -> bool {
+    matches!(view.receipt.as_str(), "unknown" | "dead" | "dropped")
 }
 
 /// Whether a wait for this message may be over with this event; everything else is not worth a look.
 fn may_settle(event: &Committed, view: &MessageView) -> bool {
     let ends = matches!(
         event.what,
-        "delivery.received" | "delivery.failed" | "session.parked" | "session.quarantined" | "session.removed"
+        "delivery.received"
+            | "delivery.dead"
+            | "delivery.unknown"
+            | "session.parked"
+            | "session.quarantined"
+            | "session.removed"
     );
     event.what == "host.panicked" || ends && event.session.is_some_and(|session| session.to_string() == view.session_id)
 }
@@ -291,6 +302,15 @@ fn sum_up(view: &MessageView, stages: &[Stage]) -> String {
         (_, Some(reason), _) => format!("{} waits: {reason}", view.message_id),
         ("delivered", None, false) => "It was answered, and the answer was delivered.".to_owned(),
         ("delivered", None, true) => "The agent gave no answer; the host's notice says why.".to_owned(),
+        ("completed", None, _) if view.receipt == "unknown" => {
+            "It is answered; whether the answer arrived is not known, and it is not sent again by itself.".to_owned()
+        }
+        ("completed", None, _) if view.receipt == "dead" => {
+            "It is answered, but the answer could not be delivered; `ironctl message dead list` shows why.".to_owned()
+        }
+        ("completed", None, _) if view.receipt == "dropped" => {
+            "It is answered; the answer could not be delivered, and somebody let it go.".to_owned()
+        }
         ("completed", None, _) => format!("It is answered; the answer is on its way (receipt {}).", view.receipt),
         ("processing", None, _) => format!("The agent is working on it; the last stage was {last}."),
         _ => format!("It waits for its turn; the last stage was {last}."),
@@ -399,13 +419,7 @@ fn view(tx: &Tx<'_>, core: &Core, id: MessageId) -> Result<Option<MessageView>, 
         notice = item.tuple.kind == ItemKind::Notice;
         reply = Some(delivery::text_of(tx, &item, &key)?);
     }
-    let receipt = match delivery.as_ref().map(|delivery| delivery.state.as_str()) {
-        None | Some("intent") => "pending",
-        Some("sending") => "sent",
-        Some("received") => "received",
-        Some("failed") => "failed",
-        Some(_) => "unknown",
-    };
+    let receipt = delivery.as_ref().map_or("pending", |delivery| delivery::shown(&delivery.state));
     let halted = match session.standing {
         // A notice that is on its way says more than the standing, and comes in a moment.
         Standing::Parked | Standing::Quarantined if delivery.is_none() => {

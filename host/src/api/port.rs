@@ -1,4 +1,4 @@
-//! The loopback port: the same API for programs that cannot reach the unix socket.
+//! A loopback port: the API for programs that cannot reach the unix socket, and another for webhooks.
 //!
 //! Closed unless the settings open it, and never on an address that another machine can reach. Whoever shows no valid token is cut
 //! off after a moment, and at once when its place is needed: strangers cannot hold it shut. Next: `api::auth`.
@@ -22,20 +22,20 @@ const CONNECTIONS_MAX: usize = 64;
 /// A connection on which no valid token came within this is cut off.
 const ADMITTED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Reads the setting: empty for no port, else a loopback address with a port.
+/// Reads the setting of this name: empty for no port, else a loopback address with a port.
 ///
 /// # Errors
 /// A sentence that says what is wrong with it.
-pub fn parse(setting: &str) -> Result<Option<SocketAddr>, String> {
+pub fn parse(name: &str, setting: &str) -> Result<Option<SocketAddr>, String> {
     if setting.is_empty() {
         return Ok(None);
     }
     let address: SocketAddr = setting
         .parse()
-        .map_err(|_| format!("api.listen is {setting:?}: expected an address such as 127.0.0.1:8787 or [::1]:8787"))?;
+        .map_err(|_| format!("{name} is {setting:?}: expected an address such as 127.0.0.1:8787 or [::1]:8787"))?;
     if !address.ip().is_loopback() {
         return Err(format!(
-            "api.listen is {setting:?}: only a loopback address is opened, such as 127.0.0.1:8787; from another machine use ssh -L"
+            "{name} is {setting:?}: only a loopback address is opened, such as 127.0.0.1:8787; from another machine use ssh -L, or a proxy with TLS"
         ));
     }
     Ok(Some(address))
@@ -285,6 +285,7 @@ mod tests {
 
     #[test]
     fn only_a_loopback_address_with_a_port_is_taken() {
+        let parse = |setting| parse("api.listen", setting);
         assert_eq!(parse(""), Ok(None));
         assert!(parse("127.0.0.1:8787").expect("loopback").is_some() && parse("[::1]:0").expect("loopback").is_some());
         for other in [

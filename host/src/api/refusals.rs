@@ -71,13 +71,14 @@ impl Windows {
 #[derive(Clone)]
 pub struct Refusals {
     state: State,
+    what: &'static str,
     windows: Arc<Mutex<Windows>>,
 }
 
 impl Refusals {
-    /// An empty one.
-    pub fn new(state: State) -> Self {
-        Self { state, windows: Arc::default() }
+    /// An empty one, whose entries are called this.
+    pub fn new(state: State, what: &'static str) -> Self {
+        Self { state, what, windows: Arc::default() }
     }
 
     /// Notes one refusal. When this returns, it is in the ledger or counted.
@@ -117,8 +118,8 @@ impl Refusals {
     }
 
     async fn write(&self, (code, via): Reason, count: u64) {
-        tracing::warn!(code, via, count, "the API refused a request");
-        let entry = Entry::retract("api.refused").with("code", code).with("via", via).with("count", count);
+        tracing::warn!(code, via, count, "{}", self.what);
+        let entry = Entry::retract(self.what).with("code", code).with("via", via).with("count", count);
         if let Err(error) = self.state.write(move |tx| entry.append(tx)).await {
             tracing::error!(%error, "a refusal was not noted");
         }

@@ -3,6 +3,7 @@
 //! Next: `jail::inspect`.
 
 use super::{Api, Reply, stops, usage};
+use crate::delivery::journal;
 use crate::inbox;
 use crate::items;
 use crate::launcher::Process;
@@ -43,6 +44,11 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
     }
     warnings.extend(usage::reached(&api).await?);
     warnings.dedup();
+    match core.state.read(|tx| journal::lost_count(tx)).await? {
+        0 => {}
+        1 => warnings.push("1 answer did not arrive, or may not have: `ironctl message dead list`".to_owned()),
+        lost => warnings.push(format!("{lost} answers did not arrive, or may not have: `ironctl message dead list`")),
+    }
     let stopped = stops::stopped(&api).await?;
     let room = core.places.room();
     Ok(Json(Status {

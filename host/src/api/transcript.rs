@@ -159,15 +159,7 @@ fn described(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<Transcrip
 
 fn receipt(tx: &Tx<'_>, item: &Recorded) -> Result<String, state::Error> {
     let state = delivery::state_of(tx, item.tuple.item)?;
-    Ok(match state.as_deref() {
-        None => "unsaid",
-        Some("intent") => "pending",
-        Some("sending") => "sent",
-        Some("received") => "received",
-        Some("failed") => "failed",
-        Some(_) => "unknown",
-    }
-    .to_owned())
+    Ok(state.as_deref().map_or("unsaid", delivery::shown).to_owned())
 }
 
 /// An author in words.

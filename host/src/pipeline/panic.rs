@@ -131,6 +131,7 @@ impl Pipeline {
         for session in sessions.await? {
             self.wake(session);
         }
+        self.core().dispatch.wake();
         Ok(())
     }
 

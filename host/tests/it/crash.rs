@@ -33,6 +33,9 @@ const OF_THE_LEDGER: [&str; 3] = ["chain_archived", "chain_begun", "chain_rotate
 /// The point of a panic at which it can be killed; `stops` does that.
 const OF_A_PANIC: [&str; 1] = ["panic"];
 
+/// Every point of a delivery by a network; `journal` kills the host there.
+const OF_A_PARCEL: [&str; 2] = ["parcel_taken", "parcel_sent"];
+
 /// Every point at which a sandbox can be killed.
 const OF_THE_SANDBOX: [&str; 1] = ["outbound_commit"];
 
@@ -62,7 +65,7 @@ fn every_fail_point_in_the_code_is_one_that_is_tested() {
     };
     let listed = |points: &[&str]| points.iter().map(|&point| point.to_owned()).collect::<BTreeSet<_>>();
     let of_keys: Vec<&str> = crate::keys::points().collect();
-    let elsewhere = [OF_THE_LEDGER.as_slice(), &OF_A_PANIC, &of_keys].concat();
+    let elsewhere = [OF_THE_LEDGER.as_slice(), &OF_A_PANIC, &OF_A_PARCEL, &of_keys].concat();
     let of_the_host = &listed(&OF_THE_HOST) | &listed(&elsewhere);
     assert_eq!(named("host/src", "failpoint::reach(", ");"), of_the_host);
     assert_eq!(named("sandbox/src", "failpoint.as_deref() == ", "{"), listed(&OF_THE_SANDBOX));

@@ -8,7 +8,9 @@ mod erase;
 #[path = "../escape/escape.rs"]
 mod escape;
 mod failures;
+mod hooks;
 mod jail;
+mod journal;
 mod keys;
 mod layers;
 mod memory;
@@ -37,5 +39,6 @@ mod state;
 mod stops;
 mod streaming;
 mod tamper;
+mod webhook;
 mod weeks;
 mod world;

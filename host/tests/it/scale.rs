@@ -333,7 +333,7 @@ fn a_start_finds_the_work_by_indexes_alone() {
     for sql in [
         "SELECT DISTINCT session_id FROM messages WHERE status IN ('queued','processing') AND trigger = 1",
         "SELECT session_id FROM turns WHERE state = 'open'",
-        "SELECT DISTINCT session_id FROM deliveries WHERE state IN ('intent','sending')",
+        "SELECT DISTINCT session_id FROM deliveries WHERE state IN ('intent','sending') AND channel = 'loopback'",
         "SELECT id FROM sessions WHERE state = 'removed'",
         "SELECT * FROM deliveries WHERE session_id = 's' AND state IN ('intent','sending') ORDER BY created_at, id LIMIT 64",
     ] {

@@ -1,4 +1,4 @@
-//! `ironctl agent`: makes, lists, shows, sets and removes agents.
+//! `ironctl agent`: makes, lists, shows, sets, connects and removes agents.
 //! Never judges a name or a tool: the host does. Removes nothing without asking.
 //! Next: `commands::chat`.
 
@@ -50,6 +50,22 @@ pub enum Action {
         /// What to set
         #[command(flatten)]
         changes: Changes,
+    },
+    /// Let an agent hear a channel
+    #[command(after_help = "Example:\n  ironctl agent connect assistant shop")]
+    Connect {
+        /// Name or id
+        agent: String,
+        /// Name of the channel
+        channel: String,
+    },
+    /// Let an agent hear a channel no more
+    #[command(after_help = "Example:\n  ironctl agent disconnect assistant shop")]
+    Disconnect {
+        /// Name or id
+        agent: String,
+        /// Name of the channel
+        channel: String,
     },
     /// Remove an agent with its sessions and all they hold
     #[command(after_help = "Example:\n  ironctl agent remove assistant --yes")]
@@ -106,6 +122,16 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             show(at.out, agent)
         }
         Action::Set { agent, changes } => set(at.out, &client, &agent, changes).await,
+        Action::Connect { agent, channel } => {
+            let connected = client.connect(&channel, &agent).await?;
+            at.out.json(&connected)?;
+            at.out.line(format!("{} hears {}", connected.agent.unwrap_or(agent), connected.name))
+        }
+        Action::Disconnect { agent, channel } => {
+            let disconnected = client.disconnect(&channel, &agent).await?;
+            at.out.json(&disconnected)?;
+            at.out.line(format!("{agent} hears {} no more", disconnected.name))
+        }
         Action::Remove { agent, yes } => {
             let agent = client.agent(&agent).await?;
             let sessions = agent.sessions;

@@ -153,7 +153,12 @@ pub fn answer_json(view: &MessageView) -> Value {
 }
 
 fn is_settled(view: &MessageView) -> bool {
-    view.reason.is_some() || view.status == "delivered" || view.receipt == "failed"
+    view.reason.is_some() || view.status == "delivered" || is_lost(view)
+}
+
+/// Whether its answer did not arrive, as far as anybody knows.
+fn is_lost(view: &MessageView) -> bool {
+    matches!(view.receipt.as_str(), "unknown" | "dead" | "dropped")
 }
 
 /// A duration such as `90s`, `2m` or `1h30m`.

@@ -1,0 +1,121 @@
+//! Channels beside the loopback, and answers that did not arrive.
+//!
+//! Plain data. Next: `host/src/api/channels.rs`, `host/src/api/dead.rs`.
+
+use serde::{Deserialize, Serialize};
+
+/// `POST /v1/channels`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NewChannel {
+    /// `webhook`.
+    pub kind: String,
+    /// 1 to 32 characters of a-z, 0-9, - and _; the first part of every identity on it.
+    pub name: String,
+    /// Where replies go: https anywhere, http on this machine and in private networks.
+    pub url: String,
+    /// Name or id of the agent that hears it.
+    pub agent: String,
+    /// Whether the other side shows a delivery once that is sent to it twice.
+    #[serde(default)]
+    pub idempotent: bool,
+    /// A signing secret of one's own, `whsec_…`; a fresh one is made without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+}
+
+/// A channel: in `GET /v1/channels`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Channel {
+    /// Its name.
+    pub name: String,
+    /// `webhook`.
+    pub kind: String,
+    /// Where replies go.
+    pub url: String,
+    /// Whether the other side shows a delivery once that is sent to it twice.
+    pub idempotent: bool,
+    /// Name of the agent that hears it; nothing that comes in is taken without one.
+    pub agent: Option<String>,
+    /// Where its messages come in on this machine, if the settings open a port for them.
+    pub hook: Option<String>,
+    /// RFC 3339.
+    pub created_at: String,
+}
+
+/// A channel that was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct NewChannelMade {
+    /// The channel.
+    #[serde(flatten)]
+    pub channel: Channel,
+    /// Its fresh signing secret, this once; none when one was brought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+}
+
+/// `POST /v1/channels/{channel}/agents`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NewWiring {
+    /// Name or id of the agent that is to hear it.
+    pub agent: String,
+}
+
+/// `POST /v1/channels/{channel}/test`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ChannelTest {
+    /// Whether the other side took it.
+    pub received: bool,
+    /// What came of it, half a sentence.
+    pub result: String,
+}
+
+/// What a webhook is answered with once its message stands in the record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Taken {
+    /// `msg_…`; the same for the same event again.
+    pub message_id: String,
+}
+
+/// An answer that did not arrive, or may not have: in `GET /v1/dead`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct DeadLetter {
+    /// `dlv_…`.
+    pub delivery_id: String,
+    /// `ses_…`.
+    pub session_id: String,
+    /// Its channel.
+    pub channel: String,
+    /// Whom it was for, on that channel.
+    pub recipient: String,
+    /// In which thread; empty for the one without a name.
+    pub thread: String,
+    /// `dead`: it did not arrive; `unknown`: nobody here knows.
+    pub receipt: String,
+    /// Why.
+    pub reason: String,
+    /// How often it was sent.
+    pub attempts: u32,
+    /// RFC 3339, when it was to be sent first.
+    pub created_at: String,
+    /// RFC 3339, when it was given up.
+    pub settled_at: String,
+}
+
+/// What was done to such an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct DeadLetterDone {
+    /// `dlv_…`.
+    pub delivery_id: String,
+    /// Where it stands now: `pending` or `dropped`.
+    pub receipt: String,
+}

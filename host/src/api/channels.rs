@@ -1,0 +1,170 @@
+//! Channels over the API: which there are, making and removing one, trying one, and which agent hears it.
+//!
+//! Never gives a secret but in the answer to making it. Next: `registry::channels`, `channel::webhook`.
+
+use super::{Answer, Api, Body, Reply, agents};
+use crate::channel::webhook::check_url;
+use crate::channel::webhook::outgoing::Outcome;
+use crate::channel::webhook::signature::Secret;
+use crate::custody::SecretText;
+use crate::ledger;
+use crate::refusal::Refusal;
+use crate::registry::channels::{self, Channel, Draft, Error, WEBHOOK};
+use crate::registry::{self, Person};
+use crate::state::{self, Tx};
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use ironclaw_contract::operator::{self, ChannelTest, NewChannel, NewChannelMade, NewWiring};
+
+/// `GET /v1/channels`
+pub async fn list(State(api): State<Api>) -> Reply<Vec<operator::Channel>> {
+    let hooks = api.about.hooks;
+    let look = move |tx: &mut Tx<'_>| channels::all(tx)?.iter().map(|found| view(tx, found, hooks)).collect();
+    Ok(Json(api.state().read(look).await.map_err(|error: state::Error| Answer::from(error))?))
+}
+
+/// `POST /v1/channels`
+pub async fn add(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Body(new): Body<NewChannel>,
+) -> Reply<NewChannelMade> {
+    if new.kind != WEBHOOK {
+        let refusal = Refusal::operator("channel_kind", format!("there is no kind of channel {:?}", short(&new.kind)));
+        return Err(refusal.hint("there is one: webhook").into());
+    }
+    let url = check_url(&new.url).map_err(|why| {
+        let refusal =
+            Refusal::operator("channel_url", format!("{:?} is no address for replies: {why}", short(&new.url)));
+        refusal.hint("https anywhere, http on this machine and in private networks")
+    })?;
+    let agent = agents::find(&api, new.agent).await?;
+    // One that was brought is known to whoever brought it, and is not said again.
+    let (secret, said) = match new.secret.map(SecretText::new) {
+        Some(brought) => (brought, None),
+        None => {
+            let fresh = Secret::fresh()?;
+            let said = fresh.expose().to_owned();
+            (fresh, Some(said))
+        }
+    };
+    Secret::read(&secret).map_err(|why| Refusal::operator("channel_secret", why))?;
+    let draft = Draft { name: new.name, url: url.into(), idempotent: new.idempotent, secret };
+    let (core, pipeline, hooks) = (api.pipeline.core(), api.pipeline.clone(), api.about.hooks);
+    let made = core
+        .state
+        .write(move |tx| {
+            let made = match channels::add(tx, &draft, &pipeline.core().wrapping, &person)? {
+                Ok(made) => made,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            channels::connect(tx, &made.name, agent.id, person.id)?;
+            let made = made.heard_by(Some(agent.id));
+            Ok::<_, Error>(Ok(view(tx, &made, hooks)?))
+        })
+        .await?;
+    Ok(Json(NewChannelMade { channel: made?, secret: said }))
+}
+
+/// `DELETE /v1/channels/{channel}`: what is still to be sent on it is dead.
+pub async fn remove(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(channel): Path<String>,
+) -> Reply<operator::Channel> {
+    let hooks = api.about.hooks;
+    let removed = change(&api, move |tx| {
+        let found = match channels::known(tx, &channel)? {
+            Ok(found) => found,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let view = view(tx, &found, hooks)?;
+        channels::remove(tx, &found.name, person.id)?;
+        Ok(Ok(view))
+    })
+    .await?;
+    api.pipeline.core().dispatch.wake();
+    Ok(Json(removed))
+}
+
+/// `POST /v1/channels/{channel}/test`
+pub async fn test(State(api): State<Api>, Path(channel): Path<String>) -> Reply<ChannelTest> {
+    let core = api.pipeline.core();
+    let found = core.state.read(move |tx| channels::known(tx, &channel)).await??;
+    let secret = Secret::read(&found.secret(&core.wrapping)?).map_err(|why| Refusal::host("channel_secret", why))?;
+    let url = check_url(&found.url).map_err(|why| Refusal::host("channel_url", why))?;
+    let outcome = core.dispatch.test(&url, &secret, core.state.now()).await;
+    let (received, words) = match outcome {
+        Outcome::Received => (true, "it took it".to_owned()),
+        Outcome::Later(words, _) | Outcome::Unknown(words) | Outcome::Refused(words) => (false, words),
+    };
+    Ok(Json(ChannelTest { received, result: words }))
+}
+
+/// `POST /v1/channels/{channel}/agents`: whoever heard it before hears it no more.
+pub async fn connect(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(channel): Path<String>,
+    Body(new): Body<NewWiring>,
+) -> Reply<operator::Channel> {
+    let (agent, hooks) = (agents::find(&api, new.agent).await?, api.about.hooks);
+    let connected = change(&api, move |tx| {
+        let found = match channels::known(tx, &channel)? {
+            Ok(found) => found,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        channels::connect(tx, &found.name, agent.id, person.id)?;
+        Ok(Ok(view(tx, &found.heard_by(Some(agent.id)), hooks)?))
+    });
+    Ok(Json(connected.await?))
+}
+
+/// `DELETE /v1/channels/{channel}/agents/{agent}`
+pub async fn disconnect(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path((channel, agent)): Path<(String, String)>,
+) -> Reply<operator::Channel> {
+    let (agent, hooks) = (agents::find(&api, agent).await?, api.about.hooks);
+    let disconnected = change(&api, move |tx| {
+        let found = match channels::known(tx, &channel)? {
+            Ok(found) => found,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        if !channels::disconnect(tx, &found.name, agent.id, person.id)? {
+            let message = format!("agent {} does not hear {}", agent.name, found.name);
+            return Ok(Err(Refusal::operator("wiring_unknown", message)));
+        }
+        Ok(Ok(view(tx, &found.heard_by(None), hooks)?))
+    });
+    Ok(Json(disconnected.await?))
+}
+
+async fn change<T: Send + 'static>(
+    api: &Api,
+    act: impl FnOnce(&mut Tx<'_>) -> Result<Result<T, Refusal>, state::Error> + Send + 'static,
+) -> Result<T, Answer> {
+    Ok(api.state().write(act).await??)
+}
+
+fn view(
+    tx: &Tx<'_>,
+    channel: &Channel,
+    hooks: Option<std::net::SocketAddr>,
+) -> Result<operator::Channel, state::Error> {
+    let agent = channel.agent.map(|agent| registry::find_agent(tx, &agent.to_string())).transpose()?.flatten();
+    Ok(operator::Channel {
+        name: channel.name.clone(),
+        kind: WEBHOOK.to_owned(),
+        url: channel.url.clone(),
+        idempotent: channel.idempotent,
+        agent: agent.map(|agent| agent.name),
+        hook: hooks.map(|address| format!("http://{address}/hooks/{}", channel.name)),
+        created_at: ledger::rfc3339(channel.created_at),
+    })
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(64).collect()
+}

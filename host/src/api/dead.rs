@@ -1,0 +1,98 @@
+//! Answers that did not arrive, over the API: who asks sees their own, an operator everybody's.
+//!
+//! Never sends one again by itself; a person says so. Next: `delivery::journal`.
+
+use super::{Answer, Api, Reply};
+use crate::delivery::journal::{self, Lost};
+use crate::delivery::{self, Delivery};
+use crate::ledger;
+use crate::refusal::Refusal;
+use crate::registry::{Person, Role};
+use crate::state::{self, Tx};
+use crate::turn;
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use ironclaw_contract::ids::{DeliveryId, MessageId, PersonId};
+use ironclaw_contract::operator::{DeadLetter, DeadLetterDone};
+
+/// `GET /v1/dead`
+pub async fn list(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<DeadLetter>> {
+    let of = (!person.role.covers(Role::Admin)).then_some(person.id);
+    let lost = api.state().read(move |tx| journal::lost(tx, of)).await?;
+    Ok(Json(lost.into_iter().map(view).collect()))
+}
+
+/// `POST /v1/dead/{delivery}/retry`
+pub async fn retry(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+) -> Reply<DeadLetterDone> {
+    let done = act(&api, person, named, "pending", journal::again).await?;
+    api.pipeline.core().dispatch.wake();
+    Ok(Json(done))
+}
+
+/// `DELETE /v1/dead/{delivery}`
+pub async fn let_go(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+) -> Reply<DeadLetterDone> {
+    Ok(Json(act(&api, person, named, "dropped", journal::let_go).await?))
+}
+
+/// Does one of the two to a delivery, named by its own id or that of a message that it answers; somebody else's is not there.
+async fn act(
+    api: &Api,
+    person: Person,
+    named: String,
+    receipt: &str,
+    change: impl FnOnce(&mut Tx<'_>, &Delivery, PersonId) -> Result<bool, state::Error> + Send + 'static,
+) -> Result<DeadLetterDone, Answer> {
+    let shown: String = named.chars().take(64).collect();
+    let changed = api.state().write(move |tx| {
+        let Some(found) = find(tx, &named)? else { return Ok(None) };
+        if !may(tx, &person, &found)? || !change(tx, &found, person.id)? {
+            return Ok(None);
+        }
+        Ok::<_, state::Error>(Some(found.id))
+    });
+    let Some(id) = changed.await? else {
+        let refusal = Refusal::operator("delivery_unknown", format!("there is no undelivered answer {shown:?}"));
+        return Err(refusal.hint("`ironctl message dead list` shows which there are").into());
+    };
+    Ok(DeadLetterDone { delivery_id: id.to_string(), receipt: receipt.to_owned() })
+}
+
+fn find(tx: &Tx<'_>, named: &str) -> Result<Option<Delivery>, state::Error> {
+    if let Ok(id) = named.parse::<DeliveryId>() {
+        return journal::find(tx, id);
+    }
+    let Ok(id) = named.parse::<MessageId>() else { return Ok(None) };
+    let turn = crate::inbox::find(tx, id)?.and_then(|message| message.turn);
+    Ok(turn.map(|turn| delivery::of_turn(tx, turn)).transpose()?.flatten())
+}
+
+fn may(tx: &Tx<'_>, person: &Person, delivery: &Delivery) -> Result<bool, state::Error> {
+    if person.role.covers(Role::Admin) {
+        return Ok(true);
+    }
+    let turn = delivery.turn.map(|turn| turn::find(tx, turn)).transpose()?.flatten();
+    Ok(turn.is_some_and(|turn| turn.principal == person.id.to_string()))
+}
+
+fn view(lost: Lost) -> DeadLetter {
+    DeadLetter {
+        delivery_id: lost.delivery.id.to_string(),
+        session_id: lost.delivery.session.to_string(),
+        channel: lost.delivery.channel,
+        recipient: lost.recipient,
+        thread: lost.thread,
+        receipt: delivery::shown(&lost.delivery.state).to_owned(),
+        reason: lost.reason,
+        attempts: lost.attempts,
+        created_at: ledger::rfc3339(lost.delivery.created_at),
+        settled_at: ledger::rfc3339(lost.settled_at),
+    }
+}

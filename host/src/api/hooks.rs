@@ -1,0 +1,192 @@
+//! Where webhooks come in: a port of its own with one kind of path, `POST /hooks/NAME`.
+//!
+//! Never answers that a message was taken before it stands in the record, and never tells whoever has no secret which channels there
+//! are. The order: size, signature, limit, age, whether it came before, shape, sender, agent, record. Next: `channel::webhook`, `inbox`.
+
+use super::Answer;
+use super::port::Port;
+use super::refusals::Refusals;
+use crate::channel::webhook::incoming::{self, REQUEST_BYTES_MAX};
+use crate::channel::webhook::signature::{self, Claimed, Secret};
+use crate::channel::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
+use crate::pipeline::{Error, Pipeline};
+use crate::refusal::{Fault, Refusal};
+use crate::registry::channels::{self, Channel};
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, FromRequest, Path, Request, State};
+use axum::http::header::{CONTENT_LENGTH, RETRY_AFTER};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
+use ironclaw_contract::operator::Taken;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Requests without a valid signature whose answer says so, at once and then in a second; the others are told to slow down.
+const FAILURES_AT_ONCE: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
+const FAILURES_A_SECOND: NonZeroU32 = NonZeroU32::new(2).expect("not zero");
+
+/// Where refusals say that they were knocked for.
+const VIA: &str = "webhook";
+
+/// What every request works with.
+#[derive(Clone)]
+pub struct Hooks {
+    pipeline: Pipeline,
+    refusals: Refusals,
+    failures: Arc<DefaultDirectRateLimiter>,
+    signed: Arc<DefaultKeyedRateLimiter<String>>,
+}
+
+impl Hooks {
+    /// Over a pipeline.
+    pub fn new(pipeline: Pipeline) -> Self {
+        let per_minute = NonZeroU32::new(pipeline.core().config.webhook.requests_per_minute);
+        Self {
+            refusals: Refusals::new(pipeline.core().state.clone(), "webhook.refused"),
+            failures: Arc::new(RateLimiter::direct(Quota::per_second(FAILURES_A_SECOND).allow_burst(FAILURES_AT_ONCE))),
+            // The settings were refused if it is none.
+            signed: Arc::new(RateLimiter::keyed(Quota::per_minute(per_minute.unwrap_or(NonZeroU32::MIN)))),
+            pipeline,
+        }
+    }
+
+    /// Serves the port until `stopped` says so; open requests are answered first. A connection has the bounds of [`Port`]: it lasts
+    /// ten seconds, and makes room for the next when all places are taken.
+    ///
+    /// # Errors
+    /// When the socket breaks.
+    pub async fn serve(self, port: Port, mut stopped: watch::Receiver<bool>) -> std::io::Result<()> {
+        let refusals = self.refusals.clone();
+        let ended = async move {
+            // An error means that nobody can ask us to stop any more: then we stop.
+            let _ = stopped.wait_for(|stop| *stop).await;
+        };
+        let app = Router::new()
+            .route("/hooks/{name}", post(receive))
+            .fallback(|| async { Answer::from(Refusal::operator("not_found", "there is nothing here")) })
+            .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
+            .with_state(self);
+        let served = axum::serve(port, app).with_graceful_shutdown(ended).await;
+        refusals.flush().await;
+        served
+    }
+}
+
+/// `POST /hooks/{name}`. Handled by itself: what has to follow a message that is recorded follows it, whether or not anybody waits
+/// for the answer.
+async fn receive(State(hooks): State<Hooks>, Path(name): Path<String>, request: Request) -> Response {
+    let headers = request.headers().clone();
+    let body = body(request).await;
+    let handled = tokio::spawn(async move {
+        match take(&hooks, &name, &headers, body).await {
+            Ok(Ok(taken)) => Json(taken).into_response(),
+            Ok(Err(refusal)) => {
+                hooks.refusals.note((refusal.code, VIA)).await;
+                refused(refusal)
+            }
+            Err(error) => {
+                tracing::error!(%error, "a webhook was not taken");
+                // The cause is ours, and nothing for whoever sent it.
+                let refusal = Refusal::host("not_taken", "the host could not take it; nothing of it is kept");
+                refused(refusal.hint("send it again under the same id"))
+            }
+        }
+    });
+    handled.await.unwrap_or_else(|_| refused(Refusal::host("not_taken", "the host is stopping")))
+}
+
+/// The body, as long as it is none too large; one that says so itself is not read.
+async fn body(request: Request) -> Result<Bytes, Refusal> {
+    let too_large = || {
+        let words = format!("a request has at most {REQUEST_BYTES_MAX} bytes");
+        Refusal::new(Fault::Sender, "request_too_large", words)
+    };
+    let says = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if says.is_some_and(|length| length > REQUEST_BYTES_MAX as u64) {
+        return Err(too_large());
+    }
+    match Bytes::from_request(request, &()).await {
+        Ok(body) => Ok(body),
+        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => Err(too_large()),
+        Err(_) => Err(Refusal::new(Fault::Sender, "request_malformed", "the body did not come whole")),
+    }
+}
+
+async fn take(
+    hooks: &Hooks,
+    name: &str,
+    headers: &HeaderMap,
+    body: Result<Bytes, Refusal>,
+) -> Result<Result<Taken, Refusal>, Error> {
+    let body = match body {
+        Ok(body) => body,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let (core, asked) = (hooks.pipeline.core(), name.to_owned());
+    let channel = core.state.read(move |tx| Ok::<_, Error>(channels::find(tx, &asked)?)).await?;
+    let secret = channel.as_ref().map(|channel| channel.secret(&core.wrapping)).transpose();
+    let secret = secret.map_err(|error| Error::Record(error.into()))?.and_then(|text| Secret::read(&text).ok());
+    let claimed = claimed(headers);
+    // Before any limit: nobody's noise stands in the way of whoever has the secret.
+    if let Err(refusal) = signature::check(secret.as_ref(), claimed.as_ref(), &body) {
+        return Ok(Err(match hooks.failures.check() {
+            Ok(()) => refusal,
+            Err(_) => slow_down("too_many_failures", "too many requests here have no valid signature"),
+        }));
+    }
+    let (Some(channel), Some(claimed)) = (channel, claimed) else {
+        return Err(crate::state::Error::Stored("a signature without a channel was taken".to_owned()).into());
+    };
+    if hooks.signed.check_key(&channel.name).is_err() {
+        return Ok(Err(slow_down("too_many_requests", "this channel makes more requests in a minute than it may")));
+    }
+    if let Err(refusal) = signature::check_time(&claimed, core.state.now()) {
+        return Ok(Err(refusal));
+    }
+    let Channel { name, agent: Some(agent), .. } = channel else {
+        let refusal = Refusal::host("channel_unheard", "no agent hears this channel");
+        return Ok(Err(refusal.hint("an operator connects one: `ironctl agent connect AGENT CHANNEL`")));
+    };
+    let received = match incoming::read(&name, agent.to_string(), claimed.id, &body) {
+        Ok(received) => received,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let recorded = hooks.pipeline.receive(received).await?;
+    Ok(recorded.map(|recorded| Taken { message_id: recorded.message.to_string() }))
+}
+
+/// What the headers say, if all three are there once.
+fn claimed(headers: &HeaderMap) -> Option<Claimed<'_>> {
+    let one = |name: &str| {
+        let mut all = headers.get_all(name).iter();
+        let first = all.next()?.to_str().ok()?;
+        all.next().is_none().then_some(first)
+    };
+    Some(Claimed { id: one(ID_HEADER)?, timestamp: one(TIMESTAMP_HEADER)?, signatures: one(SIGNATURE_HEADER)? })
+}
+
+fn slow_down(code: &'static str, words: &str) -> Refusal {
+    Refusal::new(Fault::Sender, code, words).hint("wait a moment, and send it again under the same id")
+}
+
+/// A refusal as HTTP: what may be sent again later has another code than what never will be taken.
+fn refused(refusal: Refusal) -> Response {
+    let status = match (refusal.fault, refusal.code) {
+        (_, "signature_invalid" | "timestamp_outside" | "timestamp_malformed") => StatusCode::UNAUTHORIZED,
+        (_, "sender_unknown") => StatusCode::FORBIDDEN,
+        (_, "event_reused") => StatusCode::CONFLICT,
+        (_, "request_too_large" | "message_too_long") => StatusCode::PAYLOAD_TOO_LARGE,
+        (_, "too_many_failures" | "too_many_requests") => StatusCode::TOO_MANY_REQUESTS,
+        (Fault::Host, _) | (_, "agent_unknown") => StatusCode::SERVICE_UNAVAILABLE,
+        (Fault::Sender | Fault::Operator | Fault::Sandbox, _) => StatusCode::BAD_REQUEST,
+    };
+    let mut response = Answer { status, ..Answer::from(refusal) }.into_response();
+    if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    }
+    response
+}

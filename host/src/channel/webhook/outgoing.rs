@@ -1,0 +1,172 @@
+//! Sends one delivery to a channel's address, signed, and says what became of it.
+//!
+//! Never follows a redirect, never takes a way that the environment names, and never reads an answer beyond its status: what the
+//! other side says has no meaning here. Next: `delivery::journal`.
+
+use super::signature::Secret;
+use super::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{Client, Response, StatusCode, redirect, retry};
+use serde::Serialize;
+use std::time::Duration;
+use url::Url;
+
+/// How long the other side may take to be reached. What fails so far has not left this machine.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How long one attempt may take in all.
+const SEND_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// Bytes of an answer that are taken off the wire, so that whoever sends it is not cut off; nobody reads them.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// How long that may take.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// The longest wait that another side may ask for.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
+
+/// What the other side gets. Its bytes are what is signed.
+#[derive(Debug, Serialize)]
+pub struct Body<'a> {
+    /// `reply` is an agent's, `notice` the host's own, `test` an operator's.
+    #[serde(rename = "type")]
+    pub kind: &'a str,
+    /// `dlv_…`, as in `webhook-id`: what comes again under it is the same delivery.
+    pub delivery: &'a str,
+    /// Whom it is for, as they were named to us.
+    pub sender: &'a str,
+    /// In which thread.
+    pub thread: &'a str,
+    /// The messages that it answers, `msg_…`.
+    pub message_ids: &'a [String],
+    /// The words.
+    pub text: &'a str,
+}
+
+/// What became of one attempt. The words are the host's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The other side said that it has it.
+    Received,
+    /// It certainly has it not, and may take it later; not before so many seconds, where it said so.
+    Later(String, Option<Duration>),
+    /// It may have it or not.
+    Unknown(String),
+    /// It certainly has it not, and will not take it.
+    Refused(String),
+}
+
+/// The way out, for every channel.
+pub struct Sender {
+    far: Result<Client, String>,
+    near: Result<Client, String>,
+}
+
+impl Sender {
+    /// The way out; nothing is sent yet.
+    pub fn new() -> Self {
+        // Somebody else may have chosen the same already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let plain = || {
+            Client::builder()
+                .redirect(redirect::Policy::none())
+                .retry(retry::never())
+                .no_proxy()
+                .referer(false)
+                .connect_timeout(CONNECT_TIME_MAX)
+                .timeout(SEND_TIME_MAX)
+                // One that the other side closes just then would make an outcome unknown.
+                .pool_max_idle_per_host(0)
+                .user_agent(concat!("ironclaw/", env!("CARGO_PKG_VERSION")))
+        };
+        let words = |error: reqwest::Error| format!("no connection can be made here: {error}");
+        // Plain http needs no certificates, also on a machine that has none.
+        let near = plain().tls_certs_only([]).build().map_err(words);
+        Self { far: plain().https_only(true).build().map_err(words), near }
+    }
+
+    /// Sends a body under this id; `now` in milliseconds.
+    pub async fn send(&self, url: &Url, secret: &Secret, id: &str, now: i64, body: &Body<'_>) -> Outcome {
+        let client = match if url.scheme() == "https" { &self.far } else { &self.near } {
+            Ok(client) => client,
+            Err(words) => return Outcome::Later(words.clone(), None),
+        };
+        let body = serde_json::to_vec(body).expect("text is JSON");
+        let timestamp = now / 1000;
+        let request = client
+            .post(url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ID_HEADER, id)
+            .header(TIMESTAMP_HEADER, timestamp)
+            .header(SIGNATURE_HEADER, secret.sign(id, timestamp, &body))
+            .body(body);
+        match request.send().await {
+            Ok(answer) => {
+                let outcome = judge(answer.status(), retry_after(&answer));
+                // Whether its words arrive or not has no meaning.
+                let _ = tokio::time::timeout(ANSWER_TIME_MAX, discard(answer)).await;
+                outcome
+            }
+            Err(error) if error.is_builder() => Outcome::Refused("its address cannot be asked".to_owned()),
+            Err(error) if error.is_connect() => Outcome::Later("it could not be reached".to_owned(), None),
+            Err(error) if error.is_timeout() => {
+                Outcome::Unknown(format!("it did not answer within {} seconds", SEND_TIME_MAX.as_secs()))
+            }
+            Err(_) => Outcome::Unknown("the connection broke before it answered".to_owned()),
+        }
+    }
+}
+
+impl Default for Sender {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What a status means. The specification knows 2xx for yes and 410 for never again; the rest is how people use it.
+fn judge(status: StatusCode, after: Option<Duration>) -> Outcome {
+    let words = format!("it answered {}", status.as_u16());
+    match status.as_u16() {
+        200..=299 => Outcome::Received,
+        // Not there yet, busy, too early, too much: such things pass.
+        404 | 408 | 409 | 421 | 423 | 425 | 429 | 500..=599 => Outcome::Later(words, after),
+        300..=399 => Outcome::Refused(format!("{words}: redirects are not followed")),
+        _ => Outcome::Refused(words),
+    }
+}
+
+/// The wait that it asked for, in seconds; a date is not taken, as nobody's clock but ours counts.
+fn retry_after(answer: &Response) -> Option<Duration> {
+    let seconds: u64 = answer.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
+}
+
+async fn discard(mut answer: Response) {
+    let mut left = ANSWER_BYTES_MAX;
+    while let Ok(Some(chunk)) = answer.chunk().await {
+        left = left.saturating_sub(chunk.len());
+        if left == 0 {
+            break;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_means_received_later_or_never() {
+        let judged = |status: u16| judge(StatusCode::from_u16(status).expect("a status"), None);
+        for status in [200, 201, 202, 204] {
+            assert_eq!(judged(status), Outcome::Received, "{status}");
+        }
+        for status in [404, 408, 409, 425, 429, 500, 502, 503, 504] {
+            assert!(matches!(judged(status), Outcome::Later(..)), "{status}");
+        }
+        for status in [301, 302, 307, 400, 401, 403, 405, 410, 413, 422, 451] {
+            assert!(matches!(judged(status), Outcome::Refused(_)), "{status}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The journal of what goes out by a network: taken up, sent, received; or later again, or dead, or nobody knows.
+//!
+//! Never sends and never forgets: each step is a row before it is made. What may have arrived is sent again only if its channel shows
+//! it once, or if a person says so. Next: `pipeline::dispatch`.
+
+use super::{Delivery, delivery};
+use crate::ledger::Entry;
+use crate::registry::channels;
+use crate::state::{self, Tx};
+use ironclaw_contract::ids::{DeliveryId, PersonId};
+use rusqlite::{OptionalExtension, params};
+use std::time::Duration;
+
+/// Sends at once on one channel.
+const SENDS_AT_ONCE_MAX: i64 = 8;
+
+/// Each wait is so many times as long as the one before it.
+const BACKOFF_FACTOR: u64 = 4;
+
+/// The longest wait between two attempts.
+const BACKOFF_MS_MAX: u64 = 6 * 60 * 60 * 1000;
+
+/// Undelivered ones in one list.
+const LOST_MAX: i64 = 500;
+
+/// What is to be done now, and when there will be more.
+#[derive(Debug, Default)]
+pub struct Due {
+    /// To be taken up.
+    pub now: Vec<DeliveryId>,
+    /// When the next one is due, milliseconds since the epoch.
+    pub next_at: Option<i64>,
+}
+
+/// How one attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// It is received.
+    Received,
+    /// It is to be sent again after this wait.
+    Later(String, Duration),
+    /// Nobody knows whether it arrived.
+    Unknown(String),
+    /// It did not arrive, and is not tried again.
+    Dead(String),
+}
+
+/// An undelivered one, with what a person needs to judge it.
+#[derive(Debug, Clone)]
+pub struct Lost {
+    /// The delivery.
+    pub delivery: Delivery,
+    /// Whom it was for, on its channel.
+    pub recipient: String,
+    /// In which thread.
+    pub thread: String,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Why it did not arrive.
+    pub reason: String,
+    /// The person on whose behalf the turn worked.
+    pub principal: Option<String>,
+    /// Milliseconds since the epoch.
+    pub settled_at: i64,
+}
+
+/// What is due on every channel: of each session the oldest that waits for nothing, and nothing of one that is being sent to. So
+/// answers arrive in their order, and one that waits for its next attempt holds up none behind it.
+pub fn due(tx: &Tx<'_>) -> Result<Due, state::Error> {
+    let (db, now) = (tx.db(), tx.now());
+    let mut due = Due::default();
+    let mut channels = db.prepare_cached(
+        "SELECT DISTINCT channel FROM deliveries WHERE state IN ('intent','sending') AND channel <> 'loopback'",
+    )?;
+    let channels: Vec<String> = channels.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    for channel in channels {
+        let sending: i64 = db
+            .prepare_cached(
+                "SELECT count(*) FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' AND state = 'sending'",
+            )?
+            .query_row([&channel], |row| row.get(0))?;
+        let mut ready = db.prepare_cached(
+            "SELECT id, min(rowid) AS place FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' AND state = 'intent' \
+               AND (coalesce(next_at, 0) <= ?2 OR ?4) AND session_id NOT IN \
+               (SELECT session_id FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' AND state = 'sending') \
+             GROUP BY session_id ORDER BY place LIMIT ?3",
+        )?;
+        let room = (SENDS_AT_ONCE_MAX - sending).max(0);
+        // What has nowhere to go waits for nothing.
+        let gone = channels::find(tx, &channel)?.is_none();
+        let ready = ready.query_map(params![channel, now, room, gone], |row| state::stored(row, "id"))?;
+        for id in ready {
+            due.now.push(id?);
+        }
+    }
+    due.next_at = db
+        .prepare_cached(
+            "SELECT min(next_at) FROM deliveries WHERE state = 'intent' AND channel <> 'loopback' AND next_at > ?1",
+        )?
+        .query_row([now], |row| row.get(0))?;
+    Ok(due)
+}
+
+/// Takes one up: from here on it may have left. `None` when it is no more to be sent. With it, the number of this attempt.
+pub fn take_up(tx: &mut Tx<'_>, id: DeliveryId) -> Result<Option<(Delivery, u32)>, state::Error> {
+    let sql = "UPDATE deliveries SET state = 'sending', attempts = attempts + 1 WHERE id = ?1 AND state = 'intent' RETURNING attempts";
+    let attempt: Option<u32> = tx.db().prepare_cached(sql)?.query_row([id.to_string()], |row| row.get(0)).optional()?;
+    let (Some(attempt), Some(delivery)) = (attempt, find(tx, id)?) else { return Ok(None) };
+    entry("delivery.sending", &delivery).with("attempt", attempt).append(tx)?;
+    Ok(Some((delivery, attempt)))
+}
+
+/// Notes how an attempt ended. False when it was settled meanwhile.
+pub fn settle(tx: &mut Tx<'_>, delivery: &Delivery, ended: &Ended) -> Result<bool, state::Error> {
+    if *ended == Ended::Received {
+        super::receive(tx, delivery)?;
+        return Ok(true);
+    }
+    let now = tx.now();
+    let (state, next_at, reason) = match ended {
+        Ended::Received => unreachable!("noted above"),
+        Ended::Later(reason, wait) => ("intent", Some(now + i64::try_from(wait.as_millis()).unwrap_or(0)), reason),
+        Ended::Unknown(reason) => ("unknown", None, reason),
+        Ended::Dead(reason) => ("dead", None, reason),
+    };
+    let settled_at = next_at.is_none().then_some(now);
+    let sql = "UPDATE deliveries SET state = ?2, next_at = ?3, reason = ?4, settled_at = ?5 WHERE id = ?1 AND state IN ('intent','sending')";
+    let changed =
+        tx.db().prepare_cached(sql)?.execute(params![delivery.id.to_string(), state, next_at, reason, settled_at])?;
+    if changed == 0 {
+        return Ok(false);
+    }
+    let entry = match ended {
+        Ended::Received | Ended::Later(..) => entry("delivery.retried", delivery),
+        Ended::Unknown(_) => entry("delivery.unknown", delivery).with("outcome", "unknown"),
+        Ended::Dead(_) => of(Entry::retract("delivery.dead"), delivery),
+    };
+    entry.reason(reason).append(tx)?;
+    Ok(true)
+}
+
+/// What was being sent when the host last ended: whether it arrived, nobody here knows.
+pub fn cut_short(tx: &Tx<'_>) -> Result<Vec<Delivery>, state::Error> {
+    let mut statement = tx
+        .db()
+        .prepare_cached("SELECT * FROM deliveries WHERE state = 'sending' AND channel <> 'loopback' ORDER BY rowid")?;
+    let found = statement.query_map([], delivery)?.collect::<rusqlite::Result<_>>()?;
+    Ok(found)
+}
+
+/// The wait after this many attempts, with a quarter more or less by `chance`, so that many do not come back at once.
+pub fn backoff(attempts: u32, base_ms: u64, chance: u32) -> Duration {
+    let factor = BACKOFF_FACTOR.saturating_pow(attempts.saturating_sub(1));
+    let whole = base_ms.saturating_mul(factor).min(BACKOFF_MS_MAX);
+    let share = u64::from(chance) * (whole / 2) / u64::from(u32::MAX);
+    Duration::from_millis(whole - whole / 4 + share)
+}
+
+/// The delivery of this id.
+pub fn find(tx: &Tx<'_>, id: DeliveryId) -> Result<Option<Delivery>, state::Error> {
+    let sql = "SELECT * FROM deliveries WHERE id = ?1";
+    Ok(tx.db().prepare_cached(sql)?.query_row([id.to_string()], delivery).optional()?)
+}
+
+/// How many are undelivered, of everybody.
+pub fn lost_count(tx: &Tx<'_>) -> Result<u64, state::Error> {
+    let sql = "SELECT count(*) FROM deliveries WHERE state IN ('unknown','dead')";
+    Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
+}
+
+/// The newest undelivered ones, newest first: one person's, or everybody's.
+pub fn lost(tx: &Tx<'_>, of: Option<PersonId>) -> Result<Vec<Lost>, state::Error> {
+    let sql = "SELECT deliveries.*, principal FROM deliveries LEFT JOIN turns ON turns.id = turn_id \
+               WHERE deliveries.state IN ('unknown','dead') AND (?1 IS NULL OR principal = ?1) \
+               ORDER BY deliveries.created_at DESC, deliveries.rowid DESC LIMIT ?2";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(Lost {
+            delivery: delivery(row)?,
+            recipient: row.get("platform_id")?,
+            thread: row.get("thread_id")?,
+            attempts: row.get("attempts")?,
+            reason: row.get::<_, Option<String>>("reason")?.unwrap_or_default(),
+            principal: row.get("principal")?,
+            settled_at: row.get::<_, Option<i64>>("settled_at")?.unwrap_or_default(),
+        })
+    };
+    let of = of.map(|person| person.to_string());
+    let found = statement.query_map(params![of, LOST_MAX], read)?.collect::<rusqlite::Result<_>>()?;
+    Ok(found)
+}
+
+/// Sends an undelivered one again because a person says so, with all its attempts. False when it is not undelivered.
+pub fn again(tx: &mut Tx<'_>, found: &Delivery, by: PersonId) -> Result<bool, state::Error> {
+    let sql = "UPDATE deliveries SET state = 'intent', attempts = 0, next_at = NULL, reason = NULL, settled_at = NULL \
+               WHERE id = ?1 AND state IN ('unknown','dead')";
+    let changed = tx.db().prepare_cached(sql)?.execute([found.id.to_string()])?;
+    if changed > 0 {
+        of(Entry::meta("delivery.again"), found).with("by", by.to_string()).append(tx)?;
+    }
+    Ok(changed > 0)
+}
+
+/// Lets an undelivered one rest. False when it is not undelivered.
+pub fn let_go(tx: &mut Tx<'_>, found: &Delivery, by: PersonId) -> Result<bool, state::Error> {
+    let sql = "UPDATE deliveries SET state = 'dropped' WHERE id = ?1 AND state IN ('unknown','dead')";
+    let changed = tx.db().prepare_cached(sql)?.execute([found.id.to_string()])?;
+    if changed > 0 {
+        of(Entry::meta("delivery.dropped"), found).with("by", by.to_string()).append(tx)?;
+    }
+    Ok(changed > 0)
+}
+
+fn entry(what: &'static str, delivery: &Delivery) -> Entry {
+    of(Entry::verify(what), delivery)
+}
+
+fn of(entry: Entry, delivery: &Delivery) -> Entry {
+    let entry = entry.session(delivery.session).with("delivery", delivery.id.to_string());
+    match delivery.turn {
+        Some(turn) => entry.turn(turn),
+        None => entry,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_up_to_a_bound_and_never_lie_more_than_a_quarter_aside() {
+        let wait = |attempts, chance| backoff(attempts, 1000, chance).as_millis();
+        assert_eq!((wait(1, 0), wait(1, u32::MAX)), (750, 1250));
+        assert_eq!((wait(2, u32::MAX / 2) + 1) / 1000, 4);
+        assert_eq!(wait(100, 0), u128::from(BACKOFF_MS_MAX) * 3 / 4);
+        assert_eq!(backoff(u32::MAX, u64::MAX, u32::MAX).as_millis(), u128::from(BACKOFF_MS_MAX) * 5 / 4);
+        let waits: Vec<u128> = (1..12).map(|attempts| wait(attempts, 7)).collect();
+        assert!(waits.is_sorted());
+    }
+}

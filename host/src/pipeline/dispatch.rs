@@ -1,0 +1,299 @@
+//! Sends what goes out by a network: takes it up in the record, sends it, and notes how that ended.
+//!
+//! Never holds up a session, never sends what is not taken up, and polls nothing: it is woken by whoever intends a delivery, by the end
+//! of a send, and when the next attempt is due. Next: `delivery::journal`, `channel::webhook::outgoing`.
+
+use super::{Core, Error, Pipeline};
+use crate::channel::webhook::outgoing::{Body, Outcome, Sender};
+use crate::channel::webhook::signature::Secret;
+use crate::channel::webhook::{self, check_url};
+use crate::custody;
+use crate::delivery::journal::{self, Ended};
+use crate::delivery::{self, Delivery};
+use crate::failpoint;
+use crate::items;
+use crate::registry::{self, Identity, channels};
+use crate::session::store::{self, Origin, Session};
+use crate::state::{self, Tx};
+use crate::turn;
+use ironclaw_contract::ids::{DeliveryId, PersonId, TurnId};
+use ironclaw_contract::seam::seal::ItemKind;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use url::Url;
+
+/// After an error of the host, such as a full disk, the next try waits so long.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Sends that have left may come to their end for so long when the host stops.
+const STOP_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// A machine that slept does not count its sleep; so what is due is looked at this often, while something is to come.
+const SLEEP_MAX: Duration = Duration::from_secs(300);
+
+/// The way out, and the bell of whoever sends.
+#[derive(Default)]
+pub struct Dispatch {
+    sender: Sender,
+    bell: Notify,
+}
+
+impl Dispatch {
+    /// Lets it look for what is to be sent.
+    pub fn wake(&self) {
+        self.bell.notify_one();
+    }
+
+    /// Sends an event that asks for nothing, so that an operator sees what the channel says; it stands in no journal.
+    pub async fn test(&self, url: &Url, secret: &Secret, now: i64) -> Outcome {
+        let id = DeliveryId::new().to_string();
+        let text = "This is a test of the channel.";
+        let body = Body { kind: "test", delivery: &id, sender: "", thread: "", message_ids: &[], text };
+        self.sender.send(url, secret, &id, now, &body).await
+    }
+}
+
+/// One delivery, ready to be sent.
+struct Parcel {
+    delivery: Delivery,
+    attempt: u32,
+    url: Url,
+    secret: Secret,
+    idempotent: bool,
+    kind: &'static str,
+    recipient: String,
+    thread: String,
+    message_ids: Vec<String>,
+    text: String,
+}
+
+impl Pipeline {
+    /// Sends what is due until `stop` says so; then waits a moment for what has left.
+    pub async fn dispatch(self, mut stop: watch::Receiver<bool>) {
+        let mut flights = JoinSet::new();
+        let mut swept = false;
+        loop {
+            let wait = match self.send_due(&mut flights, &mut swept).await {
+                Ok(wait) => wait,
+                Err(Error::State(state::Error::Closed)) => break,
+                Err(error) => {
+                    tracing::error!(%error, "deliveries wait a moment after an error of the host");
+                    Some(RETRY_AFTER)
+                }
+            };
+            let due = async {
+                match wait {
+                    Some(wait) => tokio::time::sleep(wait.min(SLEEP_MAX)).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => break,
+                () = self.core.dispatch.bell.notified() => {}
+                Some(_) = flights.join_next() => {}
+                () = due => {}
+            }
+        }
+        let landed = async { while flights.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP_TIME_MAX, landed).await.is_err() {
+            tracing::warn!(
+                "the host stops while deliveries are being sent; the next start says that their outcome is unknown"
+            );
+        }
+    }
+
+    /// Takes up what is due; gives the wait until more is.
+    async fn send_due(&self, flights: &mut JoinSet<()>, swept: &mut bool) -> Result<Option<Duration>, Error> {
+        if !*swept {
+            let core = Arc::clone(&self.core);
+            self.core.state.write(move |tx| sweep(tx, &core)).await?;
+            *swept = true;
+        }
+        if self.core.latch.is_shut() {
+            // What waits stands in the record, and is found there when everything goes on.
+            return Ok(None);
+        }
+        loop {
+            let due = self.core.state.read(|tx| Ok::<_, Error>(journal::due(tx)?)).await?;
+            if due.now.is_empty() {
+                let now = self.core.state.now();
+                return Ok(due.next_at.map(|at| Duration::from_millis(u64::try_from(at - now).unwrap_or(0))));
+            }
+            let core = Arc::clone(&self.core);
+            let take = self.core.state.write(move |tx| {
+                let parcels = due.now.into_iter().map(|id| take_up(tx, &core, id));
+                parcels.filter_map(Result::transpose).collect::<Result<Vec<_>, Error>>()
+            });
+            for parcel in take.await? {
+                flights.spawn(fly(Arc::clone(&self.core), parcel));
+            }
+        }
+    }
+}
+
+/// What was being sent when the host last ended is sent again only where that shows once.
+fn sweep(tx: &mut Tx<'_>, core: &Core) -> Result<(), Error> {
+    for delivery in journal::cut_short(tx)? {
+        let words = "the host ended while it was being sent".to_owned();
+        let idempotent = channels::find(tx, &delivery.channel)?.is_some_and(|channel| channel.idempotent);
+        let ended = if idempotent { Ended::Later(words, Duration::ZERO) } else { Ended::Unknown(words) };
+        settle(tx, core, &delivery, &ended)?;
+    }
+    Ok(())
+}
+
+/// Takes a delivery up, with all that its send needs; one that cannot be sent at all is dead.
+fn take_up(tx: &mut Tx<'_>, core: &Core, id: DeliveryId) -> Result<Option<Parcel>, Error> {
+    let Some(delivery) = journal::find(tx, id)? else { return Ok(None) };
+    let Some(session) = store::find(tx, delivery.session)? else { return Ok(None) };
+    let dead =
+        |tx: &mut Tx<'_>, words: &str| settle(tx, core, &delivery, &Ended::Dead(words.to_owned())).map(|()| None);
+    let Some(channel) = channels::find(tx, &delivery.channel)? else {
+        return dead(tx, "there is no such channel any more");
+    };
+    let secret = channel.secret(&core.wrapping).ok().and_then(|secret| Secret::read(&secret).ok());
+    let (Some(secret), Ok(url)) = (secret, check_url(&channel.url)) else {
+        return dead(tx, "the channel's secret does not open, or its address is none");
+    };
+    let Some(item) = items::find(tx, delivery.item)? else { return dead(tx, "what was to be said is no longer kept") };
+    let key = session.content_key(&core.wrapping).map_err(items::BodyError::from)?;
+    let text = delivery::text_of(tx, &item, &key)?;
+    let message_ids = delivery.turn.map(|turn| answered(tx, turn)).transpose()?.unwrap_or_default();
+    let Some((delivery, attempt)) = journal::take_up(tx, id)? else { return Ok(None) };
+    Ok(Some(Parcel {
+        delivery,
+        attempt,
+        url,
+        secret,
+        idempotent: channel.idempotent,
+        kind: if item.tuple.kind == ItemKind::Notice { "notice" } else { "reply" },
+        recipient: session.origin.platform_id,
+        thread: session.origin.thread_id,
+        message_ids,
+        text,
+    }))
+}
+
+/// The messages that a turn answers.
+fn answered(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<String>, state::Error> {
+    let mut statement =
+        tx.db().prepare_cached("SELECT id FROM messages WHERE turn_id = ?1 AND trigger = 1 ORDER BY seq")?;
+    let ids = statement.query_map([turn.to_string()], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    Ok(ids)
+}
+
+/// Sends one, and notes how that ended, however long the record cannot take it.
+async fn fly(core: Arc<Core>, parcel: Parcel) {
+    failpoint::reach("parcel_taken");
+    let id = parcel.delivery.id.to_string();
+    let body = Body {
+        kind: parcel.kind,
+        delivery: &id,
+        sender: &parcel.recipient,
+        thread: &parcel.thread,
+        message_ids: &parcel.message_ids,
+        text: &parcel.text,
+    };
+    let now = core.state.now();
+    let outcome = core.dispatch.sender.send(&parcel.url, &parcel.secret, &id, now, &body).await;
+    failpoint::reach("parcel_sent");
+    // Without random bytes all come back at once, which is no reason to lose one.
+    let chance = custody::random().map_or(0, u32::from_le_bytes);
+    let ended = judge(outcome, parcel.attempt, parcel.idempotent, &core.config.webhook, chance);
+    loop {
+        let (own, delivery, note) = (Arc::clone(&core), parcel.delivery.clone(), ended.clone());
+        match core.state.write(move |tx| settle(tx, &own, &delivery, &note)).await {
+            Ok(()) => break,
+            // The next start finds it as one whose outcome is unknown.
+            Err(Error::State(state::Error::Closed)) => break,
+            Err(error) => {
+                tracing::error!(delivery = %id, %error, "how a delivery ended is not noted yet");
+                tokio::time::sleep(RETRY_AFTER).await;
+            }
+        }
+    }
+}
+
+/// What an outcome means for the journal. What may have arrived is sent again only where that shows once.
+fn judge(outcome: Outcome, attempt: u32, idempotent: bool, config: &webhook::Config, chance: u32) -> Ended {
+    let is_last = attempt >= config.attempts_max;
+    let wait = journal::backoff(attempt, config.backoff_ms, chance);
+    match outcome {
+        Outcome::Received => Ended::Received,
+        Outcome::Later(words, _) if is_last => Ended::Dead(format!("{words}, the last of {attempt} attempts")),
+        Outcome::Later(words, after) => Ended::Later(words, wait.max(after.unwrap_or_default())),
+        Outcome::Unknown(words) if idempotent && !is_last => Ended::Later(words, wait),
+        Outcome::Unknown(words) => Ended::Unknown(words),
+        Outcome::Refused(words) => Ended::Dead(words),
+    }
+}
+
+/// Notes how a delivery ended, and tells the person another way if it did not arrive.
+fn settle(tx: &mut Tx<'_>, core: &Core, delivery: &Delivery, ended: &Ended) -> Result<(), Error> {
+    if !journal::settle(tx, delivery, ended)? {
+        return Ok(());
+    }
+    let words = match ended {
+        Ended::Received | Ended::Later(..) => return Ok(()),
+        Ended::Unknown(why) => format!("may not have arrived there ({why}), and I do not send it twice by myself"),
+        Ended::Dead(why) => format!("did not arrive there ({why})"),
+    };
+    let text = format!(
+        "What I had to say on {} {words}. `ironctl message dead list` shows it as {}; from there it can be sent again or dropped.",
+        delivery.channel, delivery.id
+    );
+    if let Err(error) = tell(tx, core, delivery, &text) {
+        // The journal and `status` have it all the same.
+        tracing::error!(delivery = %delivery.id, %error, "nobody could be told that it did not arrive");
+    }
+    Ok(())
+}
+
+/// Puts a notice into the person's own conversation with the agent on this host, which needs no network.
+fn tell(tx: &mut Tx<'_>, core: &Core, delivery: &Delivery, text: &str) -> Result<(), Error> {
+    let Some(session) = store::find(tx, delivery.session)? else { return Ok(()) };
+    let Some(person) = person_of(tx, delivery, &session)? else { return Ok(()) };
+    let Some(agent) = registry::find_agent(tx, &session.agent.to_string())? else { return Ok(()) };
+    let own = Identity::own(person);
+    let origin = Origin { channel: own.channel, platform_id: own.sender, thread_id: String::new() };
+    let session = store::of_origin_or_new(tx, &agent, &origin, &core.wrapping)?;
+    let key = session.content_key(&core.wrapping).map_err(items::BodyError::from)?;
+    let notice = delivery::notify(tx, &session, None, text, &key, &core.sealer)?;
+    Ok(delivery::receive(tx, &notice)?)
+}
+
+/// For whom the turn worked; of what was said outside of a turn, whom the conversation is with.
+fn person_of(tx: &Tx<'_>, delivery: &Delivery, session: &Session) -> Result<Option<PersonId>, state::Error> {
+    let turn = delivery.turn.map(|turn| turn::find(tx, turn)).transpose()?.flatten();
+    if let Some(person) = turn.and_then(|turn| turn.principal.parse().ok()) {
+        return Ok(Some(person));
+    }
+    let found = registry::person_of(tx, &session.origin.channel, &session.origin.platform_id)?;
+    Ok(found.map(|person| person.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_have_arrived_is_sent_again_only_where_that_shows_once() {
+        let config = webhook::Config { attempts_max: 3, ..webhook::Config::default() };
+        let unknown = || Outcome::Unknown("w".to_owned());
+        let ended = |outcome, attempt, idempotent| judge(outcome, attempt, idempotent, &config, 0);
+        for attempt in 1..=4 {
+            assert_eq!(ended(unknown(), attempt, false), Ended::Unknown("w".to_owned()));
+        }
+        assert!(matches!(ended(unknown(), 2, true), Ended::Later(..)));
+        assert_eq!(ended(unknown(), 3, true), Ended::Unknown("w".to_owned()), "and after the last nobody knows either");
+        let later = |after| Outcome::Later("w".to_owned(), after);
+        let hour = Duration::from_secs(3600);
+        assert_eq!(ended(later(Some(hour)), 1, false), Ended::Later("w".to_owned(), hour));
+        assert_eq!(ended(later(None), 3, true), Ended::Dead("w, the last of 3 attempts".to_owned()));
+        assert_eq!(ended(Outcome::Refused("w".to_owned()), 1, true), Ended::Dead("w".to_owned()));
+        assert_eq!(ended(Outcome::Received, 9, false), Ended::Received);
+    }
+}

@@ -1,0 +1,231 @@
+//! Channels beside the loopback, the secret that each signs with, and which agent hears it.
+//!
+//! Never gives a channel a name that is the host's own, and never stores a secret but under the master key. Next: `channel::webhook`.
+
+use super::{LOOPBACK, Person, Role, identities};
+use crate::custody::{self, SecretText, WrappingKey};
+use crate::ledger::Entry;
+use crate::refusal::Refusal;
+use crate::state::{self, Tx, stored_option};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::{AgentId, PersonId};
+use rusqlite::{OptionalExtension, Row, params};
+
+/// Channels of one host.
+const CHANNELS_MAX: usize = 64;
+
+/// Characters of a channel's name.
+const NAME_CHARACTERS_MAX: usize = 32;
+
+/// Names of the host's own.
+const RESERVED: [&str; 2] = [LOOPBACK, "host"];
+
+/// The one kind that there is beside the loopback.
+pub const WEBHOOK: &str = "webhook";
+
+/// A channel's row.
+#[derive(Debug, Clone)]
+pub struct Channel {
+    /// Its name, the first part of every identity on it.
+    pub name: String,
+    /// Where replies go.
+    pub url: String,
+    /// Whether it shows a delivery once that is sent to it twice.
+    pub idempotent: bool,
+    /// Which agent hears it.
+    pub agent: Option<AgentId>,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+    wrapped: Vec<u8>,
+}
+
+impl Channel {
+    /// Its signing secret.
+    ///
+    /// # Errors
+    /// When this master key does not open it.
+    pub fn secret(&self, wrapping: &WrappingKey) -> Result<SecretText, custody::Error> {
+        wrapping.secret(&secret_name(&self.name), &self.wrapped)
+    }
+
+    /// The same, heard by this agent.
+    pub fn heard_by(self, agent: Option<AgentId>) -> Self {
+        Self { agent, ..self }
+    }
+}
+
+/// The name under which the secret of a channel is wrapped: it opens for no other, and no secret of an operator's has a space in it.
+fn secret_name(channel: &str) -> String {
+    format!("of channel {channel}")
+}
+
+/// What a new channel is to be.
+#[derive(Debug)]
+pub struct Draft {
+    /// Its name.
+    pub name: String,
+    /// Where replies go; checked by the channel's own module.
+    pub url: String,
+    /// Whether it shows a delivery once that is sent to it twice.
+    pub idempotent: bool,
+    /// Its signing secret.
+    pub secret: SecretText,
+}
+
+/// Why a channel could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The state.
+    #[error(transparent)]
+    State(#[from] state::Error),
+    /// Its secret.
+    #[error(transparent)]
+    Key(#[from] custody::Error),
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::State(error.into())
+    }
+}
+
+const ALL: &str = "SELECT channels.*, agent_id FROM channels LEFT JOIN wirings ON channel = name";
+
+fn channel(row: &Row<'_>) -> rusqlite::Result<Channel> {
+    Ok(Channel {
+        name: row.get("name")?,
+        url: row.get("url")?,
+        idempotent: row.get("idempotent")?,
+        agent: stored_option(row, "agent_id")?,
+        created_at: row.get("created_at")?,
+        wrapped: row.get("wrapped")?,
+    })
+}
+
+/// Every channel, by name.
+pub fn all(tx: &Tx<'_>) -> Result<Vec<Channel>, state::Error> {
+    let mut statement = tx.db().prepare_cached(&format!("{ALL} ORDER BY name"))?;
+    let channels = statement.query_map([], channel)?.collect::<rusqlite::Result<_>>()?;
+    Ok(channels)
+}
+
+/// The channel of exactly this name.
+pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Channel>, state::Error> {
+    Ok(tx.db().prepare_cached(&format!("{ALL} WHERE name = ?1"))?.query_row([name], channel).optional()?)
+}
+
+/// The channel of this name, or the refusal that there is none.
+pub fn known(tx: &Tx<'_>, name: &str) -> Result<Result<Channel, Refusal>, state::Error> {
+    let shown: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
+    Ok(find(tx, name)?.ok_or_else(|| {
+        let refusal = Refusal::operator("channel_unknown", format!("there is no channel {shown:?}"));
+        refusal.hint("`ironctl channel list` shows which there are")
+    }))
+}
+
+/// Makes a channel, heard by nobody yet.
+///
+/// # Errors
+/// The inner error refuses a name that is none or taken, and one under which people are linked already, unless an owner makes it:
+/// whoever has the secret speaks as everybody who is linked there.
+pub fn add(
+    tx: &mut Tx<'_>,
+    draft: &Draft,
+    wrapping: &WrappingKey,
+    by: &Person,
+) -> Result<Result<Channel, Refusal>, Error> {
+    let name = &draft.name;
+    if let Err(refusal) = check_name(name) {
+        return Ok(Err(refusal));
+    }
+    let channels = all(tx)?;
+    if channels.iter().any(|channel| channel.name == *name) {
+        let refusal = Refusal::operator("channel_exists", format!("there is a channel `{name}` already"));
+        return Ok(Err(refusal.hint("choose another name, or remove that one first: `ironctl channel remove NAME`")));
+    }
+    if channels.len() >= CHANNELS_MAX {
+        let refusal = Refusal::operator("channels_too_many", format!("there are {CHANNELS_MAX} channels already"));
+        return Ok(Err(refusal));
+    }
+    if by.role != Role::Owner && identities(tx)?.iter().any(|(identity, _)| identity.channel == *name) {
+        let message = format!("people are linked under {name}: already, and whoever has its secret speaks as they");
+        let refusal = Refusal::operator("channel_in_use", message);
+        return Ok(Err(refusal.hint("an owner makes it, or unlinks them first: `ironctl person unlink`")));
+    }
+    let (wrapped, now) = (wrapping.wrap_secret(&secret_name(name), &draft.secret)?, tx.now());
+    tx.db().execute(
+        "INSERT INTO channels (name, kind, url, idempotent, wrapped, created_at) VALUES (?1,?2,?3,?4,?5,?6)",
+        params![name, WEBHOOK, draft.url, draft.idempotent, wrapped, now],
+    )?;
+    Entry::meta("channel.added")
+        .with("channel", name.clone())
+        .with("kind", WEBHOOK)
+        .with("url_digest", Digest::of(draft.url.as_bytes()).to_string())
+        .with("idempotent", draft.idempotent)
+        .with("by", by.id.to_string())
+        .append(tx)?;
+    let made = find(tx, name)?;
+    Ok(Ok(made.ok_or_else(|| state::Error::Stored(format!("channel {name} vanished while it was made")))?))
+}
+
+fn check_name(name: &str) -> Result<(), Refusal> {
+    let clean = (1..=NAME_CHARACTERS_MAX).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_'));
+    let shown: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
+    if !clean {
+        let refusal = Refusal::operator("channel_name", format!("{shown:?} is no channel's name"));
+        return Err(refusal.hint(format!("use 1 to {NAME_CHARACTERS_MAX} characters of a-z, 0-9, - and _")));
+    }
+    if RESERVED.contains(&name) {
+        return Err(Refusal::operator("channel_name", format!("{shown:?} is a name of the host's own")));
+    }
+    Ok(())
+}
+
+/// Removes a channel with its secret. What is still to be sent on it is found to be undeliverable by whoever sends it.
+pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<(), state::Error> {
+    tx.db().execute("DELETE FROM channels WHERE name = ?1", [name])?;
+    Entry::meta("channel.removed").with("channel", name.to_owned()).with("by", by.to_string()).append(tx)?;
+    Ok(())
+}
+
+/// Lets an agent hear a channel; only one does.
+pub fn connect(tx: &mut Tx<'_>, name: &str, agent: AgentId, by: PersonId) -> Result<(), state::Error> {
+    tx.db().execute(
+        "INSERT INTO wirings (channel, agent_id) VALUES (?1,?2) ON CONFLICT (channel) DO UPDATE SET agent_id = excluded.agent_id",
+        params![name, agent.to_string()],
+    )?;
+    Entry::meta("channel.connected")
+        .with("channel", name.to_owned())
+        .with("agent", agent.to_string())
+        .with("by", by.to_string())
+        .append(tx)?;
+    Ok(())
+}
+
+/// Lets an agent hear a channel no more. False when it did not.
+pub fn disconnect(tx: &mut Tx<'_>, name: &str, agent: AgentId, by: PersonId) -> Result<bool, state::Error> {
+    let gone = tx
+        .db()
+        .execute("DELETE FROM wirings WHERE channel = ?1 AND agent_id = ?2", params![name, agent.to_string()])?;
+    if gone == 0 {
+        return Ok(false);
+    }
+    Entry::meta("channel.disconnected")
+        .with("channel", name.to_owned())
+        .with("agent", agent.to_string())
+        .with("by", by.to_string())
+        .append(tx)?;
+    Ok(true)
+}
+
+/// Wraps every secret under another key instead; returns how many there are.
+pub fn rewrap(tx: &Tx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, Error> {
+    let mut count = 0;
+    for channel in all(tx)? {
+        let wrapped = old.rewrap_secret(new, &secret_name(&channel.name), &channel.wrapped)?;
+        tx.db().execute("UPDATE channels SET wrapped = ?2 WHERE name = ?1", params![channel.name, wrapped])?;
+        count += 1;
+    }
+    Ok(count)
+}
