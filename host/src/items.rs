@@ -194,7 +194,8 @@ pub fn live_after(
     let sql = format!(
         "SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND seq > max(?2, (SELECT settled_seq FROM sessions WHERE id = ?1)) \
          AND summary_item IS NULL AND seq NOT IN \
-         (SELECT seq FROM messages WHERE session_id = ?1 AND status = 'queued' AND trigger = 1) ORDER BY seq LIMIT ?3"
+         (SELECT seq FROM messages WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' \
+         AND trigger = 1) ORDER BY seq LIMIT ?3"
     );
     several(tx, &sql, params![session.to_string(), stored_seq(after_seq), limit as i64])
 }

@@ -2,12 +2,16 @@
 //!
 //! Nobody else opens the file. A change and its ledger entries share a transaction, or neither happened. Next: `ledger`.
 
+mod events;
 pub mod migrations;
 pub mod rekey;
 pub mod snapshot;
 
+pub use events::EventsOf;
+
 use crate::failpoint;
 use crate::metrics::Metrics;
+use events::Events;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::{Connection, OpenFlags};
@@ -25,9 +29,6 @@ const GROUP_MAX: usize = 64;
 
 /// Jobs that may wait before whoever brings the next has to.
 const QUEUE_MAX: usize = 1024;
-
-/// Committed entries that a slow listener may lag behind before it has to look for itself.
-const EVENTS_MAX: usize = 1024;
 
 /// A file that is longer is not looked through at the start: that would take longer than an operator waits.
 const LOOKED_THROUGH_BYTES_MAX: u64 = 1024 * 1024 * 1024;
@@ -193,7 +194,7 @@ struct Job {
 pub struct State {
     writes: mpsc::Sender<Job>,
     reads: mpsc::Sender<Job>,
-    events: broadcast::Sender<Arc<Committed>>,
+    events: Events,
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
     closing: Arc<AtomicBool>,
     clock: Clock,
@@ -230,7 +231,7 @@ impl State {
         reader.execute_batch("PRAGMA query_only = ON;")?;
         let last: Option<i64> = db.query_row("SELECT max(at) FROM ledger", [], |row| row.get(0))?;
         let clock = Clock(Arc::new(AtomicI64::new(last.unwrap_or(0))));
-        let (events, _) = broadcast::channel(EVENTS_MAX);
+        let events = Events::default();
         let (writes, jobs) = mpsc::channel(QUEUE_MAX);
         let tell = events.clone();
         let same_clock = clock.clone();
@@ -328,7 +329,12 @@ impl State {
 
     /// Every ledger entry, once it is committed.
     pub fn events(&self) -> broadcast::Receiver<Arc<Committed>> {
-        self.events.subscribe()
+        self.events.every.subscribe()
+    }
+
+    /// Ledger entries about one session, and about none, once they are committed.
+    pub fn events_of(&self, session: SessionId) -> EventsOf {
+        self.events.of(session)
     }
 
     /// Lets what waits be written, closes the file, and returns when both threads are gone; whoever comes later is told
@@ -411,6 +417,8 @@ fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
         Zeroizing::new(format!("PRAGMA cipher_log_level = NONE; PRAGMA key = \"x'{}'\";", key.to_hex().as_str()));
     db.execute_batch(&open)?;
     db.busy_timeout(Duration::from_secs(5))?;
+    // A plan does not look at values: with a bound LIMIT, a statement would be parsed and planned anew each time it runs.
+    db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.set_prepared_statement_cache_capacity(128);
     let opened = db.execute_batch(
         // Processors have instructions for this hash; the queues' parameters are the contract's, these are ours.
@@ -464,7 +472,7 @@ fn write_loop(
     db: &Connection,
     mut jobs: mpsc::Receiver<Job>,
     clock: &Clock,
-    events: &broadcast::Sender<Arc<Committed>>,
+    events: &Events,
     closing: &AtomicBool,
     watched: &Watched,
 ) {
@@ -516,10 +524,10 @@ fn write_loop(
                 // Busy readers make it incomplete; the next one, or the stop of the daemon, completes it.
                 let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
             }
-            for entry in told {
+            for entry in &told {
                 watched.metrics.entry(entry.what, entry.refuses);
-                let _ = events.send(Arc::new(entry));
             }
+            events.tell(told);
         }
         for finish in finishes {
             finish(committed.as_ref().copied());
@@ -544,12 +552,18 @@ fn refuse_the_rest(mut jobs: mpsc::Receiver<Job>) {
 }
 
 fn read_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>, clock: &Clock, closing: &AtomicBool, watched: &Watched) {
-    while let Some(job) = jobs.blocking_recv() {
+    while let Some(first) = jobs.blocking_recv() {
+        // Those that wait share a snapshot, which is taken now: after each commit of a change, a new one reads its pages from
+        // the file again. Whoever comes later gets a later one, or they might miss what they were told is on disk.
+        let group: Vec<Job> =
+            std::iter::once(first).chain(std::iter::from_fn(|| jobs.try_recv().ok())).take(GROUP_MAX).collect();
         let begun = db.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([]));
-        let mut tx = Tx { db, now: clock.now(), entries: Vec::new(), empty_log: false };
-        let (_, finish) = (job.work)(&mut tx);
+        for job in group {
+            let mut tx = Tx { db, now: clock.now(), entries: Vec::new(), empty_log: false };
+            let (_, finish) = (job.work)(&mut tx);
+            finish(begun.as_ref().map(|_| ()));
+        }
         let _ = db.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
-        finish(begun.as_ref().map(|_| ()));
         watched.look();
         // What came before stands in the queue before the job that woke us, and is done by now or in the next group.
         if closing.load(Ordering::SeqCst) && jobs.is_empty() {

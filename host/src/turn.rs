@@ -140,10 +140,13 @@ pub struct Waiting {
 /// Messages that wait for a turn, oldest first, and the newest of those that only inform. Each has a bound of its own,
 /// so that no number of the one keeps the other from being seen.
 pub fn waiting(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Waiting>, state::Error> {
+    // `status IN …` says nothing new: it is the condition of the index, without which all messages would be read.
     let sql = "SELECT * FROM (SELECT id, seq, principal, trigger, attempts FROM messages \
-               WHERE session_id = ?1 AND status = 'queued' AND trigger = 1 ORDER BY seq LIMIT ?2) \
+               WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 1 \
+               ORDER BY seq LIMIT ?2) \
                UNION ALL SELECT * FROM (SELECT id, seq, principal, trigger, attempts FROM messages \
-               WHERE session_id = ?1 AND status = 'queued' AND trigger = 0 ORDER BY seq DESC LIMIT ?3) ORDER BY seq";
+               WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 0 \
+               ORDER BY seq DESC LIMIT ?3) ORDER BY seq";
     let mut statement = tx.db().prepare_cached(sql)?;
     let read = |row: &Row<'_>| {
         Ok(Waiting {

@@ -185,6 +185,8 @@ impl Queue {
             "PRAGMA cipher_page_size = {CIPHER_PAGE_SIZE}; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;"
         ))?;
         self.db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        // A plan does not look at values: with a bound LIMIT, a statement would be parsed and planned anew each time it runs.
+        self.db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         self.db.busy_timeout(Duration::from_millis(LOCK_WAIT_MS_MAX))?;
         match self.access {
             Access::InboundWrite => self

@@ -342,5 +342,6 @@ impl OutboundReader {
 
 /// The version number of the schema, which every change of it moves.
 fn version(queue: &Queue) -> Result<i64, Error> {
-    queue.db.query_row("PRAGMA schema_version", [], |row| row.get(0)).map_err(|source| queue.fault(source))
+    let read = || queue.db.prepare_cached("PRAGMA schema_version")?.query_row([], |row| row.get(0));
+    read().map_err(|source| queue.fault(source))
 }

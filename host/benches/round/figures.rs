@@ -68,6 +68,13 @@ impl Report {
         self.json.insert(key.to_owned(), json!(rate));
     }
 
+    /// A row with one time.
+    #[allow(dead_code)]
+    pub(crate) fn milliseconds(&mut self, key: &str, what: &str, seconds: f64) {
+        self.line(format!("{what:<52} {:>9.2} ms", seconds * 1e3));
+        self.json.insert(key.to_owned(), json!(seconds * 1e3));
+    }
+
     /// A row with a ratio.
     pub(crate) fn ratio(&mut self, key: &str, what: &str, ratio: f64) {
         self.line(format!("{what:<52} {ratio:>9.2} ×"));

@@ -151,11 +151,22 @@ fn stands(token: &Token, now: i64) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// Refuses one that ended.
-pub async fn still_stands(api: &Api, Current(id): &Current) -> Result<(), Answer> {
-    let wanted = id.clone();
+pub async fn still_stands(api: &Api, current: &Current) -> Result<(), Answer> {
+    let wanted = current.0.clone();
     let found = api.state().read(move |tx| tokens::find_token(tx, &wanted)).await?;
-    let gone = || Refusal::operator("token_invalid", format!("the token {id} is gone")).hint(WHERE_ONE_IS);
-    Ok(stands(&found.ok_or_else(gone)?, api.state().now())?)
+    current.stands(api, found)
+}
+
+impl Current {
+    /// The same of what the record was found to say of this token.
+    ///
+    /// # Errors
+    /// Refuses one that ended.
+    pub fn stands(&self, api: &Api, found: Option<Token>) -> Result<(), Answer> {
+        let id = &self.0;
+        let gone = || Refusal::operator("token_invalid", format!("the token {id} is gone")).hint(WHERE_ONE_IS);
+        Ok(stands(&found.ok_or_else(gone)?, api.state().now())?)
+    }
 }
 
 /// The token's text: one header, of the right form.

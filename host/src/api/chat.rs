@@ -10,7 +10,7 @@ use crate::inbox::{self, Message};
 use crate::ledger;
 use crate::pipeline::{self, Core, Error};
 use crate::refusal::Refusal;
-use crate::registry::{self, Identity, Person, Role};
+use crate::registry::{self, Identity, Person, Role, tokens};
 use crate::session::store::{self, Origin, Standing};
 use crate::state::{Committed, Tx};
 use crate::{delivery, identity, items};
@@ -120,26 +120,26 @@ pub async fn message(
     Path(message): Path<String>,
     Query(wait): Query<Wait>,
 ) -> Reply<MessageView> {
-    let id = own(&api, &person, &message).await?;
-    let view = wait_for(&api, id, wait).await?;
-    still_stands(&api, &current).await?;
-    Ok(Json(view))
+    let found = own_message(&api, &person, &message).await?;
+    Ok(Json(wait_for(&api, &current, &found, wait).await?))
 }
 
 /// The message when it is settled, or where it stands when the wait is over.
-async fn wait_for(api: &Api, id: MessageId, wait: Wait) -> Result<MessageView, Answer> {
-    let mut events = api.pipeline.core().state.events();
+///
+/// The token is looked at together with it: nobody is shown what came after the end of theirs.
+async fn wait_for(api: &Api, current: &Current, message: &Message, wait: Wait) -> Result<MessageView, Answer> {
+    let mut events = api.pipeline.core().state.events_of(message.session);
     let until = tokio::time::Instant::now() + Duration::from_millis(wait.wait_ms.min(WAIT_MS_MAX));
     loop {
-        let view = look(api, id).await?;
+        let view = look_as(api, message.id, current).await?;
         if settled(&view) {
             return Ok(view);
         }
         loop {
             match tokio::time::timeout_at(until, events.recv()).await {
-                Ok(Ok(event)) if !may_settle(&event, &view) => {}
+                Ok(Ok(event)) if !may_settle(&event) => {}
                 Ok(Ok(_) | Err(RecvError::Lagged(_))) => break,
-                Ok(Err(RecvError::Closed)) | Err(_) => return Ok(view),
+                Ok(Err(RecvError::Closed)) | Err(_) => return look_as(api, message.id, current).await,
             }
         }
     }
@@ -154,9 +154,9 @@ fn is_lost(view: &MessageView) -> bool {
     matches!(view.receipt.as_str(), "unknown" | "dead" | "dropped")
 }
 
-/// Whether a wait for this message may be over with this event; everything else is not worth a look.
-fn may_settle(event: &Committed, view: &MessageView) -> bool {
-    let ends = matches!(
+/// Whether a wait for a message of this event's session may be over with it; everything else is not worth a look.
+fn may_settle(event: &Committed) -> bool {
+    matches!(
         event.what,
         "delivery.received"
             | "delivery.dead"
@@ -164,8 +164,8 @@ fn may_settle(event: &Committed, view: &MessageView) -> bool {
             | "session.parked"
             | "session.quarantined"
             | "session.removed"
-    );
-    event.what == "host.panicked" || ends && event.session.is_some_and(|session| session.to_string() == view.session_id)
+            | "host.panicked"
+    )
 }
 
 /// `GET /v1/messages/{id}/events`: each stage and the words of the answer as they come, then the message.
@@ -386,6 +386,10 @@ pub async fn history(
 
 /// The message of this id, or the caller's newest; somebody else's is not there.
 async fn own(api: &Api, person: &Person, message: &str) -> Result<MessageId, Answer> {
+    Ok(own_message(api, person, message).await?.id)
+}
+
+async fn own_message(api: &Api, person: &Person, message: &str) -> Result<Message, Answer> {
     let sender = person.id.to_string();
     let found: Option<Message> = if message == "last" {
         api.pipeline.core().state.read(move |tx| inbox::newest_of(tx, loopback::NAME, &sender)).await?
@@ -393,10 +397,22 @@ async fn own(api: &Api, person: &Person, message: &str) -> Result<MessageId, Ans
         let id: MessageId = id(message, "message_unknown", "message")?;
         api.pipeline.core().state.read(move |tx| inbox::find(tx, id)).await?.filter(|found| found.principal == sender)
     };
-    found.map(|found| found.id).ok_or_else(|| {
+    found.ok_or_else(|| {
         let shown: String = message.chars().take(64).collect();
         Refusal::operator("message_unknown", format!("you have no message {shown:?}")).into()
     })
+}
+
+/// As [`look`], and as [`still_stands`] at the same moment.
+async fn look_as(api: &Api, id: MessageId, current: &Current) -> Result<MessageView, Answer> {
+    let (pipeline, token) = (api.pipeline.clone(), current.clone());
+    let look = api.pipeline.core().state.read(move |tx| {
+        let token = tokens::find_token(tx, &token.0)?;
+        Ok::<_, Error>((token, view(tx, pipeline.core(), id)?))
+    });
+    let (token, view) = look.await?;
+    current.stands(api, token)?;
+    view.ok_or_else(|| Refusal::operator("message_unknown", format!("there is no message {id}")).into())
 }
 
 async fn look(api: &Api, id: MessageId) -> Result<MessageView, Answer> {

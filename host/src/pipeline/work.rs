@@ -30,11 +30,22 @@ use tokio::time::Instant;
 /// Rows that are taken before the actor looks at its mailbox again.
 const ROWS_AT_ONCE_MAX: usize = 64;
 
+/// That a turn is over is projected after this long, unless the next one is projected in its place: the sandbox has answered and
+/// waits for the bell either way.
+const CLOSE_AFTER: Duration = Duration::from_millis(20);
+
 /// The turn that is being worked on.
 struct Open {
     opened: Opened,
     /// When it is over, by a clock that nobody sets.
     until: Instant,
+}
+
+/// A turn that is over and stands open in the inbound queue.
+struct Closing {
+    opened: Opened,
+    delivery: Delivery,
+    at: Instant,
 }
 
 /// What a look at the outbound queue came to.
@@ -69,6 +80,7 @@ impl Actor {
         let mut idle_until = Instant::now() + idle;
         let mut stopping: Option<(oneshot::Sender<()>, Instant)> = None;
         let mut more = false;
+        let mut closing: Option<Closing> = None;
         loop {
             if open.is_none() {
                 if let Some((done, _)) = stopping.take() {
@@ -82,14 +94,17 @@ impl Actor {
                     Err(slept) => return Ok(slept),
                 };
                 match open {
-                    Some(_) => place.busy(),
+                    Some(_) => {
+                        closing = None;
+                        place.busy();
+                    }
                     None => place.idle(),
                 }
             }
             let limit = match (&open, &stopping) {
                 (Some(open), Some((_, until))) => open.until.min(*until),
                 (Some(open), None) => open.until,
-                (None, _) => idle_until,
+                (None, _) => closing.as_ref().map_or(idle_until, |closing| closing.at.min(idle_until)),
             };
             let is_free = open.is_none();
             match self.next(awake, place, is_free, limit, more).await {
@@ -133,14 +148,17 @@ impl Actor {
                     if let Some(delivery) = taken.closed
                         && let Some(current) = open.take()
                     {
-                        if let Some(slept) = self.close_turn(awake, &current.opened, &delivery).await {
-                            return Ok(slept);
-                        }
+                        closing = Some(Closing::of(current.opened, delivery));
                         place.turn_ended();
                         idle_until = Instant::now() + idle;
                     }
                 }
                 Next::Over => match (open.take(), stopping.take()) {
+                    (None, _) if closing.is_some() => {
+                        if let Some(slept) = self.close_turn(awake, closing.take()).await {
+                            return Ok(slept);
+                        }
+                    }
                     (None, _) => return Ok(Slept::Idle),
                     (Some(_), Some((done, _))) => return Ok(Slept::Ended(Some(done))),
                     (Some(current), None) => {
@@ -153,9 +171,7 @@ impl Actor {
                             self.miss_deadline(Arc::clone(&awake.key), current.opened.id).await?;
                             return Ok(Slept::died("it missed the deadline of its turn"));
                         };
-                        if let Some(slept) = self.close_turn(awake, &current.opened, &delivery).await {
-                            return Ok(slept);
-                        }
+                        closing = Some(Closing::of(current.opened, delivery));
                         place.turn_ended();
                         idle_until = Instant::now() + idle;
                     }
@@ -237,9 +253,10 @@ impl Actor {
     }
 
     /// Projects that the turn is over, and what was delivered for it.
-    async fn close_turn(&mut self, awake: &mut Awake, opened: &Opened, delivery: &Delivery) -> Option<Slept> {
+    async fn close_turn(&mut self, awake: &mut Awake, closing: Option<Closing>) -> Option<Slept> {
+        let Closing { opened, delivery, .. } = closing?;
         let delivered = delivery.row_id.map(|row| (row, delivery.created_at));
-        let turn = row_of(opened);
+        let turn = row_of(&opened);
         let routing = projection::routing(&awake.session.origin, awake.cursor);
         self.project(awake, move |inbound| inbound.close_turn(&turn, &routing, delivered)).await
     }
@@ -398,6 +415,12 @@ impl Actor {
         });
         close.await?;
         self.deliver().await
+    }
+}
+
+impl Closing {
+    fn of(opened: Opened, delivery: Delivery) -> Self {
+        Self { opened, delivery, at: Instant::now() + CLOSE_AFTER }
     }
 }
 

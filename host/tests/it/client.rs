@@ -159,18 +159,30 @@ impl Raw {
 
 /// One request on one connection: status, head and body of the answer.
 pub(crate) fn exchange(
-    mut stream: impl Read + Write,
+    stream: impl Read + Write,
     method: &str,
     path: &str,
     headers: &[(&str, &str)],
     body: &str,
 ) -> (u16, String, Value) {
-    stream.write_all(request(method, path, headers, body).as_bytes()).expect("sent");
+    try_exchange(stream, method, path, headers, body).expect("answered")
+}
+
+/// The same with a host that may die meanwhile.
+pub(crate) fn try_exchange(
+    mut stream: impl Read + Write,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> io::Result<(u16, String, Value)> {
+    stream.write_all(request(method, path, headers, body).as_bytes())?;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("answered");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
-    (status, head.to_ascii_lowercase(), serde_json::from_str(body).unwrap_or(Value::Null))
+    stream.read_to_string(&mut answer)?;
+    let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, "the answer is cut off");
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(cut)?;
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).ok_or_else(cut)?;
+    Ok((status, head.to_ascii_lowercase(), serde_json::from_str(body).unwrap_or(Value::Null)))
 }
 
 fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {

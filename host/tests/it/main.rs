@@ -37,6 +37,7 @@ mod secrets;
 mod stage;
 mod state;
 mod stops;
+mod storm;
 mod streaming;
 mod tamper;
 mod webhook;

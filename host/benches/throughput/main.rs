@@ -1,0 +1,165 @@
+//! Sustained messages a second: many conversations with one message in flight each, through the released programs.
+//!
+//! Asserts no time: a noisy machine fails nothing, and only the ratios of one run mean anything. Next: `docs/performance.md`.
+#![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
+
+#[path = "../round/bare.rs"]
+#[allow(dead_code)]
+mod bare;
+#[path = "../round/client.rs"]
+mod client;
+#[path = "../round/figures.rs"]
+#[allow(dead_code)]
+mod figures;
+#[path = "../round/memory.rs"]
+#[allow(dead_code)]
+mod memory;
+#[path = "../../tests/it/stage.rs"]
+#[allow(dead_code)]
+mod stage;
+#[path = "../../tests/it/world.rs"]
+#[allow(dead_code)]
+mod world;
+
+use client::Client;
+use figures::{Report, Samples};
+use std::path::Path;
+use std::sync::Barrier;
+use std::time::Instant;
+use world::World;
+
+/// So many conversations at once.
+const SESSIONS: [usize; 3] = [1, 8, 64];
+/// Messages of one measurement, of all its conversations together, and blocks that they come in: the bare ones are
+/// measured between them, so that a slow minute of the machine meets both.
+const MESSAGES: usize = 3840;
+const BLOCKS: usize = 3;
+/// One conversation at a time is slower, and needs no more to be known well.
+const MESSAGES_OF_ONE: usize = 600;
+/// Messages of each conversation before the first that counts.
+const WARM_UP: usize = 4;
+/// What is asked for, with the most conversations.
+const GOAL_A_SECOND: f64 = 500.0;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["peer", directory] => bare::peer(Path::new(directory)),
+        arguments => bench(arguments.iter().find_map(|argument| argument.parse().ok())),
+    }
+}
+
+/// All numbers of conversations, or only this one.
+fn bench(only: Option<usize>) {
+    let mut report = Report::default();
+    let world = home();
+    for sessions in SESSIONS.into_iter().filter(|sessions| only.is_none_or(|only| only == *sessions)) {
+        world.up();
+        measure(&mut report, &world, sessions);
+        world.down();
+    }
+    report.print();
+    world.ctl(&["audit", "verify"]).ok();
+}
+
+/// A home of whoever runs this: the host serves no client of another user.
+fn home() -> World {
+    let who = if nix::unistd::geteuid().is_root() { stage::Who::Root } else { stage::Who::Ordinary };
+    let world = World::with(who, world::Build::Plain, None);
+    let most = SESSIONS.iter().max().expect("some");
+    world.configure(&format!("[session]\nawake_max = {most}\nawake_per_agent_max = {most}\n"));
+    world
+}
+
+fn measure(report: &mut Report, world: &World, sessions: usize) {
+    let agent = format!("with-{sessions}");
+    world.agent(&agent);
+    let mut talks: Vec<Talk> = (0..sessions).map(|number| Talk::begin(world, &agent, number)).collect();
+    // One after the other, so that no launch waits for another.
+    for talk in &mut talks {
+        (0..WARM_UP).for_each(|_| {
+            talk.round();
+        });
+    }
+    let host = world.pid().expect("the host runs");
+    let messages = if sessions == 1 { MESSAGES_OF_ONE } else { MESSAGES };
+    let each = messages / sessions / BLOCKS;
+    let mut pairs: Vec<bare::Pair> = (0..sessions).map(|_| bare::Pair::start()).collect();
+    let (mut times, mut bare_times) = (Samples::default(), Samples::default());
+    let (mut seconds, mut bare_seconds, mut processor) = (0.0, 0.0, 0.0);
+    for _ in 0..BLOCKS {
+        let before = memory::processor(host);
+        let (took, of_each) = at_once(&mut talks, |talk| (0..each).map(|_| talk.round()).collect());
+        processor += memory::processor(host) - before;
+        seconds += took;
+        of_each.into_iter().flatten().for_each(|took| times.push(took));
+        let (took, of_each) = at_once(&mut pairs, |pair| (0..each).map(|_| pair.round()).collect());
+        bare_seconds += took;
+        of_each.into_iter().flatten().for_each(|took| bare_times.push(took));
+    }
+    let count = times.len() as f64;
+    let (rate, bare_rate) = (count / seconds, count / bare_seconds);
+    let many = if sessions == 1 { "1 session".to_owned() } else { format!("{sessions} sessions") };
+    report.rate(&format!("rate_{sessions}"), &format!("{many}: messages, sent and answered"), rate);
+    report.times(&format!("time_{sessions}"), "  … message → receipt", &times);
+    report.milliseconds(
+        &format!("processor_{sessions}"),
+        "  … processor time of all its processes, each",
+        processor / count,
+    );
+    report.rate(&format!("bare_rate_{sessions}"), "  bare rounds: two commits, two bells", bare_rate);
+    report.times(&format!("bare_time_{sessions}"), "  … each", &bare_times);
+    report.ratio(&format!("ratio_{sessions}"), "  bare rounds / messages", bare_rate / rate);
+    if Some(&sessions) == SESSIONS.iter().max() {
+        report.ratio("goal", &format!("  messages / goal of {GOAL_A_SECOND:.0} a second"), rate / GOAL_A_SECOND);
+    }
+}
+
+/// Lets all of them work from one moment on; gives the seconds until the last was ready, and what each found.
+fn at_once<T: Send>(all: &mut [T], work: impl Fn(&mut T) -> Vec<f64> + Sync) -> (f64, Vec<Vec<f64>>) {
+    let ready = Barrier::new(all.len() + 1);
+    std::thread::scope(|scope| {
+        let (ready, work) = (&ready, &work);
+        let start = |one| {
+            scope.spawn(move || {
+                ready.wait();
+                work(one)
+            })
+        };
+        let working: Vec<_> = all.iter_mut().map(start).collect();
+        ready.wait();
+        let begun = Instant::now();
+        let found = working.into_iter().map(|one| one.join().expect("it was served")).collect();
+        (begun.elapsed().as_secs_f64(), found)
+    })
+}
+
+/// One conversation, on a connection of its own that stays open.
+struct Talk {
+    client: Client,
+    path: String,
+    thread: String,
+    said: usize,
+}
+
+impl Talk {
+    fn begin(world: &World, agent: &str, number: usize) -> Self {
+        let path = format!("/v1/agents/{agent}/messages");
+        Self { client: Client::connect(world), path, thread: format!("t{number}"), said: 0 }
+    }
+
+    /// Sends one message and waits for its receipt; gives the seconds that took.
+    fn round(&mut self) -> f64 {
+        let begun = Instant::now();
+        let (thread, said) = (&self.thread, self.said);
+        let body = format!(r#"{{"text":"hello {said}","thread":"{thread}","event_id":"{thread}-{said}"}}"#);
+        let recorded = self.client.post(&self.path, &body);
+        let id = recorded["message_id"].as_str().expect("a message id");
+        let view = self.client.get(&format!("/v1/messages/{id}?wait_ms=60000"));
+        let took = begun.elapsed().as_secs_f64();
+        assert_eq!(view["status"], "delivered", "{view}");
+        self.said += 1;
+        took
+    }
+}

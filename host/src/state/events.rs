@@ -1,0 +1,86 @@
+//! Tells listeners of ledger entries that are committed: all of them, or those about one session.
+//!
+//! Keeps nothing: whoever lags behind has to look for itself. Next: `state`.
+
+use super::Committed;
+use ironclaw_contract::ids::SessionId;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+/// Committed entries that a slow listener may lag behind before it has to look for itself.
+const EVENTS_MAX: usize = 1024;
+
+/// The same for a listener to one session, which has fewer.
+const EVENTS_OF_ONE_MAX: usize = 64;
+
+type Sender = broadcast::Sender<Arc<Committed>>;
+type BySession = HashMap<SessionId, Sender>;
+
+/// Who listens.
+#[derive(Clone)]
+pub(super) struct Events {
+    pub(super) every: Sender,
+    /// With many sessions at work, each entry concerns hardly any of those who wait for an answer.
+    sessions: Arc<Mutex<BySession>>,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self { every: broadcast::channel(EVENTS_MAX).0, sessions: Arc::default() }
+    }
+}
+
+impl Events {
+    /// Tells everybody whom an entry concerns; one about no session concerns all.
+    pub(super) fn tell(&self, entries: Vec<Committed>) {
+        let sessions = lock(&self.sessions);
+        for entry in entries {
+            let entry = Arc::new(entry);
+            // Nobody may be listening.
+            match entry.session {
+                Some(session) => drop(sessions.get(&session).map(|one| one.send(Arc::clone(&entry)))),
+                None => sessions.values().for_each(|one| drop(one.send(Arc::clone(&entry)))),
+            }
+            let _ = self.every.send(entry);
+        }
+    }
+
+    pub(super) fn of(&self, session: SessionId) -> EventsOf {
+        let mut sessions = lock(&self.sessions);
+        let sender = sessions.entry(session).or_insert_with(|| broadcast::channel(EVENTS_OF_ONE_MAX).0);
+        EventsOf { session, receiver: sender.subscribe(), sessions: Arc::clone(&self.sessions) }
+    }
+}
+
+/// The entries about one session, and those about none, from now on.
+pub struct EventsOf {
+    session: SessionId,
+    receiver: broadcast::Receiver<Arc<Committed>>,
+    sessions: Arc<Mutex<BySession>>,
+}
+
+impl EventsOf {
+    /// The next one.
+    ///
+    /// # Errors
+    /// When some were missed, or no more will come.
+    pub async fn recv(&mut self) -> Result<Arc<Committed>, RecvError> {
+        self.receiver.recv().await
+    }
+}
+
+impl Drop for EventsOf {
+    fn drop(&mut self) {
+        let mut sessions = lock(&self.sessions);
+        // The last listener is still counted.
+        if sessions.get(&self.session).is_some_and(|sender| sender.receiver_count() <= 1) {
+            sessions.remove(&self.session);
+        }
+    }
+}
+
+fn lock(sessions: &Mutex<BySession>) -> MutexGuard<'_, BySession> {
+    sessions.lock().unwrap_or_else(PoisonError::into_inner)
+}
