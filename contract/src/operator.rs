@@ -6,20 +6,28 @@
 mod audit;
 mod channels;
 mod memory;
+mod model;
 mod people;
 mod proof;
+mod secret;
 mod stops;
 mod tokens;
 mod transcript;
+mod usage;
+mod watching;
 
 pub use audit::*;
 pub use channels::*;
 pub use memory::*;
+pub use model::*;
 pub use people::*;
 pub use proof::*;
+pub use secret::*;
 pub use stops::*;
 pub use tokens::*;
 pub use transcript::*;
+pub use usage::*;
+pub use watching::*;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -246,7 +254,7 @@ pub struct Preflight {
 pub struct NewAgent {
     /// 1–32 characters of `a-z 0-9 -`, starting with a letter.
     pub name: String,
-    /// Name of the model endpoint; default `scripted`.
+    /// Name of the model endpoint; without one, whatever is the default, also later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// What the agent is told about itself.
@@ -267,6 +275,9 @@ pub struct Agent {
     pub name: String,
     /// Name of its model endpoint.
     pub model: String,
+    /// Whether it goes over to another endpoint when that becomes the default.
+    #[serde(default)]
+    pub follows_default: bool,
     /// What it is told about itself.
     pub persona: String,
     /// The tools that it may call.

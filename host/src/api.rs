@@ -8,18 +8,23 @@ mod auth;
 mod channels;
 mod chat;
 mod dead;
+mod draft;
 pub mod hooks;
 mod memory;
+mod models;
 mod openapi;
 mod people;
 pub mod port;
 mod refusals;
 mod routes;
+mod secrets;
 mod sessions;
 mod status;
 mod stops;
 mod tokens;
 mod transcript;
+mod usage;
+mod watching;
 
 use crate::pipeline::Pipeline;
 use crate::refusal::{Fault, Refusal};
@@ -32,7 +37,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ironclaw_contract::operator::Failure;
 use port::Port;
-use routes::{Route, delete, get, post};
+use routes::{Route, delete, get, open_to_all, post};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::net::SocketAddr;
@@ -64,8 +69,11 @@ pub struct Api {
     failures: Arc<auth::Failures>,
     refusals: refusals::Refusals,
     expiry: Arc<Notify>,
+    probed: Arc<watching::Probed>,
     /// Held while a token is replaced: the file has room for one that is to come.
     rotating: Arc<tokio::sync::Mutex<()>>,
+    /// Held while model endpoints change, so that what is open is what was recorded last.
+    models: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What the daemon knows of itself.
@@ -91,6 +99,9 @@ fn routes() -> Vec<Route> {
         get("/v1/agents/{agent}", Member, "One agent, by name or id", agents::show),
         delete("/v1/agents/{agent}", Admin, "Remove an agent, and erase its sessions", agents::remove),
         post("/v1/agents/{agent}/mode", Admin, "Set how strictly an agent is judged", agents::set_mode),
+        get("/v1/agents/{agent}/budget", Admin, "An agent's own ceilings", usage::of_agent),
+        post("/v1/agents/{agent}/budget", Admin, "Set an agent's own ceilings; 0 takes one away", usage::set),
+        post("/v1/agents/{agent}/model", Admin, "Give an agent another model endpoint", agents::set_model),
         post("/v1/agents/{agent}/messages", Member, "Say something to an agent", chat::send),
         get("/v1/agents/{agent}/history", Member, "The caller's conversation with an agent", chat::history),
         get("/v1/agents/{agent}/memory", Admin, "What an agent keeps for later", memory::list),
@@ -107,7 +118,9 @@ fn routes() -> Vec<Route> {
         delete("/v1/dead/{delivery}", Member, "Let such an answer go", dead::let_go),
         get("/v1/messages/{id}", Member, "Where a message of the caller stands; `last` for the newest", chat::message),
         get("/v1/messages/{id}/events", Member, "Each stage of a message as it comes", chat::events),
+        post("/v1/messages/{id}/retry", Member, "Answer a message after all that got a notice", chat::retry),
         get("/v1/messages/{id}/why", Member, "What became of a message, and why", chat::why),
+        get("/v1/usage", Admin, "What models took, and the ceilings", usage::show),
         get("/v1/audit/head", Admin, "The head of the ledger, signed", audit::head),
         post("/v1/audit/rotate", Admin, "Begin a new chain of the ledger", audit::rotate),
         post("/v1/panic", Admin, "End every agent's processes; nothing begins until resume", stops::panic),
@@ -126,6 +139,17 @@ fn routes() -> Vec<Route> {
         post("/v1/people/{person}/role", Owner, "Set what a person may do", people::set_role),
         post("/v1/people/{person}/identities", Owner, "Link an identity to a person", people::link),
         delete("/v1/people/{person}/identities/{identity}", Owner, "Take an identity from a person", people::unlink),
+        get("/v1/secrets", Admin, "Every secret, without its value", secrets::list),
+        post("/v1/secrets", Owner, "Store a secret", secrets::set),
+        post("/v1/secrets/{secret}/rotate", Owner, "Give a secret another value", secrets::rotate),
+        delete("/v1/secrets/{secret}", Owner, "Remove a secret that nothing refers to", secrets::remove),
+        get("/v1/models", Admin, "Every model endpoint", models::list),
+        post("/v1/models", Owner, "Test a model endpoint and keep it", models::add),
+        get("/v1/presets", Admin, "Providers and local servers that are known by name", models::presets),
+        get("/v1/models/{model}", Admin, "One model endpoint", models::show),
+        delete("/v1/models/{model}", Owner, "Remove a model endpoint that nobody uses", models::remove),
+        post("/v1/models/{model}/test", Admin, "Make one small request to a model endpoint", models::test),
+        post("/v1/models/{model}/default", Owner, "Make a model endpoint the default", models::set_default),
         get("/v1/tokens", Member, "The caller's tokens; to an owner, everybody's", tokens::list),
         post("/v1/tokens", Owner, "Make a token for a person", tokens::create),
         delete("/v1/tokens/{id}", Member, "End a token for good: one's own, or as an owner anybody's", tokens::revoke),
@@ -136,6 +160,9 @@ fn routes() -> Vec<Route> {
             tokens::rotate,
         ),
         get("/openapi.json", Member, "This document", openapi::document),
+        get("/metrics", Member, "Figures for Prometheus: counts and times, of nobody in particular", watching::metrics),
+        open_to_all("/healthz", "Whether the host answers", watching::healthz),
+        open_to_all("/readyz", "Whether the host takes messages and works on them", watching::readyz),
     ]
 }
 
@@ -144,8 +171,9 @@ impl Api {
     pub fn new(pipeline: Pipeline, about: About, stop: watch::Sender<bool>) -> Self {
         let refusals = refusals::Refusals::new(pipeline.core().state.clone(), "api.refused");
         let (tokens, failures, expiry) = (auth::Tokens::default(), Arc::default(), Arc::default());
-        let rotating = Arc::default();
-        Self { pipeline, about: Arc::new(about), stop, tokens, failures, refusals, expiry, rotating }
+        let (rotating, probed, models) = (Arc::default(), Arc::default(), Arc::default());
+        let about = Arc::new(about);
+        Self { pipeline, about, stop, tokens, failures, refusals, expiry, probed, rotating, models }
     }
 
     /// The record.
@@ -281,6 +309,8 @@ breakdown!(
     crate::items::BodyError,
     crate::registry::channels::Error,
     crate::custody::Error,
+    crate::secrets::Error,
+    crate::model::Error,
     crate::home::Error
 );
 

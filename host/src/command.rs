@@ -334,6 +334,12 @@ fn rotate_master(at: &At, to: Option<PathBuf>, keep_old: Option<PathBuf>) -> Don
         Some(file) => say(&format!("the old one, {}, is kept in {}", rotated.replaced, file.display()))?,
         None => say(&format!("the old one, {}, opens only what was copied before now", rotated.replaced))?,
     };
+    for file in &rotated.removed {
+        say(&format!("{} was under the old one, which is gone, and is removed", file.display()))?;
+    }
+    for file in &rotated.under_old {
+        say(&format!("{} stays under the old one", file.display()))?;
+    }
     for todo in &rotated.todo {
         say(&format!("now: {todo}"))?;
     }

@@ -19,6 +19,8 @@ pub struct Config {
     pub turn: crate::turn::Config,
     /// `[items]`
     pub items: crate::items::Config,
+    /// `[budget]`
+    pub budget: crate::budget::Config,
     /// `[jail]`
     pub jail: JailConfig,
     /// `[model]`
@@ -76,6 +78,13 @@ pub const TEMPLATE: &str = "\
 # session_items_max = 20000       # messages, outputs and results of one session; the oldest go first
 # session_bytes_max = 268435456   # bytes of all of them
 # keep_days = 0             # those older than this are dropped; 0 keeps them
+
+[budget]
+# tokens_per_day = 0        # tokens that all agents may use on one day (UTC); 0: no ceiling
+# cost_per_day_micros = 0   # what they may cost on one day, in millionths of the currency of the prices
+# tokens_per_agent_day = 0  # tokens of one agent on one day; `ironctl agent set` gives one its own
+# cost_per_agent_day_micros = 0
+# tokens_per_session = 0    # tokens of one conversation in its whole life
 
 [jail]
 # uid_base = 1879048192     # started as root: each session gets a uid of its own from here on

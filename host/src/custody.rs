@@ -212,8 +212,12 @@ impl fmt::Display for Source {
 }
 
 fn credential() -> Option<PathBuf> {
-    let directory = std::env::var_os("CREDENTIALS_DIRECTORY")?;
-    Some(PathBuf::from(directory).join(CREDENTIAL)).filter(|path| path.exists())
+    credentials_directory().map(|directory| directory.join(CREDENTIAL)).filter(|path| path.exists())
+}
+
+/// Where systemd puts the credentials of this service, if it gives it any.
+pub fn credentials_directory() -> Option<PathBuf> {
+    std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from)
 }
 
 /// Wraps and unwraps the keys of sessions.
@@ -369,6 +373,19 @@ fn open(key: &[u8; KEY_BYTES], stored: &[u8], context: &[u8]) -> Option<Vec<u8>>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_opens_under_its_own_name_and_key_alone_and_does_not_print() {
+        let (old, new) = (WrappingKey([7; 32]), WrappingKey([8; 32]));
+        let text = SecretText::new("sk-zinnober".to_owned());
+        assert_eq!(format!("{text:?}"), "SecretText");
+        let stored = old.wrap_secret("openai", &text).expect("wrapped");
+        assert!(old.secret("anthropic", &stored).is_err(), "another name");
+        assert!(new.secret("openai", &stored).is_err(), "another master key");
+        let passed = old.rewrap_secret(&new, "openai", &stored).expect("passed on");
+        assert_eq!(new.secret("openai", &passed).expect("opens").expose(), "sk-zinnober");
+        assert!(old.secret("openai", &passed).is_err());
+    }
 
     #[test]
     fn a_key_or_body_under_another_name_does_not_open() {

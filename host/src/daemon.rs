@@ -204,7 +204,16 @@ pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
     let master = MasterKey::load(&home, &config.keys)?;
     let state = open_state(&home, &config, &master)?;
     settle_owner_token(&state, &home).await?;
-    let ran = serve(&state, home, &config, &master, launcher).await;
+    // What comes upon damage stops at once: nothing is built on it, and nothing that is whole is lost.
+    let run_file = home.run_file();
+    let ran = tokio::select! {
+        ran = serve(&state, home, &config, &master, launcher) => ran,
+        error = state.damaged() => {
+            tracing::error!(%error, "stopping");
+            let _ = std::fs::remove_file(run_file);
+            Err(error.into())
+        }
+    };
     state.close().await;
     ran
 }
@@ -218,12 +227,16 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         config: pipeline_config(config, runtime.clone())?,
         sealer: Sealer::new(boot)?,
         wrapping: master.wrapping_key(),
-        endpoints: RwLock::new(Arc::new(model::endpoint::open(&config.model, Vec::new())?)),
+        endpoints: RwLock::new(Arc::new(model::endpoint::open(
+            &config.model,
+            state.read(|tx| registry::models::specs(tx)).await?,
+        )?)),
         launcher: Launcher::start(launcher).map_err(io("connect the launcher"))?,
         launches: tokio::sync::Semaphore::new(pipeline::LAUNCHES_MAX),
         places: Places::new(Limits::of(&config.session)),
         latch: pipeline::Latch::default(),
         actors: pipeline::Actors::default(),
+        drafts: pipeline::Drafts::default(),
         dispatch: pipeline::Dispatch::default(),
         home: home.clone(),
     };
@@ -312,6 +325,8 @@ fn pipeline_config(config: &Config, runtime: PathBuf) -> Result<pipeline::Config
         session: config.session.clone(),
         turn: config.turn.clone(),
         items: config.items.clone(),
+        budget: config.budget.clone(),
+        model: config.model.clone(),
         webhook: config.webhook.clone(),
         uids: root.then_some((config.jail.uid_base, config.jail.uid_count)),
         sandbox,
@@ -333,6 +348,13 @@ async fn begin(state: &State, home: &Home, boot: BootId) -> Result<Vec<String>, 
                 .with("boot", boot.to_string())
                 .with("version", env!("CARGO_PKG_VERSION"))
                 .with("fingerprint", ironclaw_contract::seam::fingerprint());
+            if let Some(migrated) = state::migrations::take_note(tx.db())? {
+                Entry::meta("state.migrated")
+                    .with("from", migrated.from)
+                    .with("to", migrated.to)
+                    .with("snapshot", migrated.snapshot)
+                    .append(tx)?;
+            }
             match &previous {
                 Some(previous) => entry.with("unclean_end_of", previous.clone()).append(tx)?,
                 None => entry.append(tx)?,

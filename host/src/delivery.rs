@@ -206,6 +206,16 @@ pub fn notify(
     Ok(intend(tx, session, turn, id, None)?)
 }
 
+/// The words of the notice for a turn whose request to a model came to nothing, for this reason.
+pub fn notice_of_model(why: &str) -> String {
+    let mut letters = why.chars();
+    let why: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+    format!(
+        "{why}. So there is no answer, and what was done so far stays done. Your message is kept: `ironctl message retry` with its id, \
+         or `last`, has it answered once that is mended."
+    )
+}
+
 /// The words of the notice for a turn that ended without a reply.
 pub fn notice_for(reason: EndReason, limits: &crate::turn::Config) -> String {
     match reason {

@@ -23,7 +23,8 @@ pub fn lowered() -> Option<String> {
     None
 }
 
-/// By how much a test has set this process's clock, in milliseconds; nothing in any other build.
+/// By how much a test has set this process's clock, in milliseconds; nothing in any other build. `IRONCLAW_CLOCK_SHIFT_MS` says it
+/// for the whole life of a process, and the file that `IRONCLAW_CLOCK_SHIFT_FILE` names says it anew each time.
 #[inline]
 pub fn clock_shift_ms() -> i64 {
     #[cfg(feature = "failpoints")]
@@ -31,7 +32,10 @@ pub fn clock_shift_ms() -> i64 {
         static SHIFT: std::sync::LazyLock<i64> = std::sync::LazyLock::new(|| {
             std::env::var("IRONCLAW_CLOCK_SHIFT_MS").ok().and_then(|shift| shift.parse().ok()).unwrap_or(0)
         });
-        *SHIFT
+        static SHIFTED: std::sync::LazyLock<Option<std::path::PathBuf>> =
+            std::sync::LazyLock::new(|| std::env::var_os("IRONCLAW_CLOCK_SHIFT_FILE").map(Into::into));
+        let shifted = SHIFTED.as_deref().and_then(|file| std::fs::read_to_string(file).ok());
+        *SHIFT + shifted.and_then(|shift| shift.trim().parse::<i64>().ok()).unwrap_or(0)
     }
     #[cfg(not(feature = "failpoints"))]
     0

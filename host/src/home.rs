@@ -159,6 +159,12 @@ impl Home {
         self.0.join("ledger")
     }
 
+    /// Bytes that this user may still write where the home lies, if the system says.
+    pub fn free_bytes(&self) -> Option<u64> {
+        let found = nix::sys::statvfs::statvfs(&self.0).ok()?;
+        Some(found.blocks_available().saturating_mul(found.fragment_size()))
+    }
+
     /// The directories of a session.
     pub fn session(&self, id: SessionId) -> SessionPlace {
         SessionPlace(self.0.join("sessions").join(id.to_string()))

@@ -200,7 +200,9 @@ impl Entry {
                 self.message.map(|id| id.to_string()),
                 self.turn.map(|id| id.to_string()),
             ])?;
-        tx.entry(Committed { seq, what: self.what, session: self.session, message: self.message, turn: self.turn });
+        let refuses = self.kind == Kind::Retract;
+        let (session, message, turn) = (self.session, self.message, self.turn);
+        tx.entry(Committed { seq, what: self.what, session, message, turn, refuses });
         Ok(seq)
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod api;
 pub mod audit;
+pub mod budget;
 pub mod calls;
 pub mod channel;
 pub mod command;
@@ -22,6 +23,7 @@ pub mod jail;
 pub mod launcher;
 pub mod ledger;
 pub mod memories;
+pub mod metrics;
 pub mod model;
 pub mod observe;
 pub mod pipeline;
@@ -31,6 +33,7 @@ pub mod refusal;
 pub mod registry;
 pub mod rotation;
 pub mod routing;
+pub mod secrets;
 pub mod session;
 pub mod state;
 mod sys;

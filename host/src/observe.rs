@@ -72,6 +72,8 @@ pub fn start(config: &Config, home: &Home) -> std::io::Result<()> {
         false => BoxMakeWriter::new(Mutex::new(file).and(std::io::stderr)),
     };
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(false).with_writer(writer);
+    // A line that cannot be written is lost. Complaining about it to a standard error on the same full disk would be a panic.
+    let log = log.log_internal_errors(false);
     match config.format {
         Format::Text => log.init(),
         Format::Json => log.json().init(),

@@ -7,13 +7,17 @@ mod actor;
 mod actors;
 mod cancel;
 mod dispatch;
+mod drafts;
+pub mod endpoints;
 mod launch;
+mod model_budget;
 mod model_requests;
 mod model_socket;
 mod panic;
 mod places;
 mod prove;
 mod retain;
+mod retry;
 mod standing;
 mod stops;
 mod work;
@@ -22,6 +26,7 @@ pub use actor::{Command, Phase, Shown};
 pub use actors::Actors;
 pub use cancel::Cancelled;
 pub use dispatch::Dispatch;
+pub use drafts::Drafts;
 pub use places::{Limits, Places, Room};
 pub use stops::{Latch, Stopped, find as stopped};
 
@@ -31,10 +36,11 @@ use crate::home::Home;
 use crate::inbox::{self, Recorded, events};
 use crate::integrity::seal::Sealer;
 use crate::launcher::Launcher;
+use crate::ledger::Entry;
 use crate::model::endpoint::Endpoints;
 use crate::refusal::Refusal;
 use crate::state::State;
-use crate::{identity, items, routing, session, turn};
+use crate::{budget, identity, items, model, routing, session, turn};
 use actors::Unsent;
 use ironclaw_contract::ids::SessionId;
 use std::path::PathBuf;
@@ -43,6 +49,9 @@ use tokio::sync::oneshot;
 
 /// Launches at once, for all sessions: more would only wait for each other.
 pub const LAUNCHES_MAX: usize = 8;
+
+/// With less than this free where the home lies, nothing is launched: queues and workspaces need some.
+pub const ROOM_BYTES_MIN: u64 = 256 * 1024;
 
 /// What an awake session needs of the world, chosen at start.
 #[derive(Debug, Clone)]
@@ -53,6 +62,10 @@ pub struct Config {
     pub turn: turn::Config,
     /// `[items]`
     pub items: items::Config,
+    /// `[budget]`
+    pub budget: budget::Config,
+    /// `[model]`
+    pub model: model::Config,
     /// Started as root: the first uid of the range and its length.
     pub uids: Option<(u32, u32)>,
     /// `[webhook]`
@@ -87,11 +100,32 @@ pub struct Core {
     pub latch: Latch,
     /// The actors that exist.
     pub actors: Actors,
+    /// Words of outputs that are being made.
+    pub drafts: Drafts,
     /// Sends what goes out by a network.
     pub dispatch: Dispatch,
 }
 
 impl Core {
+    /// Whether the disk of the home has room for a launch.
+    pub fn has_room(&self) -> bool {
+        self.home.free_bytes().is_none_or(|free| free >= ROOM_BYTES_MIN)
+    }
+
+    /// After something was erased: it would still stand in what was kept from before a change of the schema.
+    pub async fn forget_snapshots(&self) -> Result<(), Error> {
+        let removed = self.state.forget_snapshots().await?;
+        if removed > 0 {
+            tracing::info!(
+                removed,
+                "snapshots from before an upgrade are gone: something was erased that stood in them"
+            );
+            let entry = Entry::meta("state.snapshots_removed").with("snapshots", removed);
+            self.state.write(move |tx| entry.append(tx)).await?;
+        }
+        Ok(())
+    }
+
     /// The model endpoints as they are now.
     pub fn endpoints(&self) -> Arc<Endpoints> {
         Arc::clone(&self.endpoints.read().unwrap_or_else(PoisonError::into_inner))
@@ -116,6 +150,12 @@ pub enum Error {
     /// A body or its key.
     #[error(transparent)]
     Body(#[from] crate::items::BodyError),
+    /// A model endpoint cannot be opened.
+    #[error(transparent)]
+    Model(#[from] model::Error),
+    /// Nothing is launched onto a full disk: what the launch would do to the session is not the session's fault.
+    #[error("no room where the home lies: less than {ROOM_BYTES_MIN} bytes are free")]
+    NoRoom,
     /// The session's actor is gone; the daemon is stopping.
     #[error("the host is stopping")]
     Stopping,
@@ -156,6 +196,7 @@ impl Pipeline {
             if place.symlink_metadata().is_err() {
                 continue;
             }
+            self.core.forget_snapshots().await?;
             match standing::remove_tree(&place) {
                 Ok(()) => tracing::warn!(session = %id, "its removal was cut short and is finished now"),
                 Err(error) => tracing::error!(session = %id, %error, "it is erased, but its directory remains"),

@@ -1,9 +1,10 @@
-//! Agents, people, identities and tokens: who there is.
+//! Agents, people, identities and tokens, and the model endpoints of the agents: who and what there is.
 //!
 //! Never says what anybody may do with a message; an identity is a whole, opaque pair. Next: `identity`, `routing`.
 
 pub mod channels;
 pub mod marks;
+pub mod models;
 pub mod people;
 pub mod tokens;
 
@@ -39,6 +40,8 @@ pub struct Agent {
     pub name: String,
     /// Name of its model endpoint.
     pub model: String,
+    /// Whether it goes over to another endpoint when that becomes the default.
+    pub follows_default: bool,
     /// What it is told about itself.
     pub persona: String,
     /// Names of the tools that it may call.
@@ -92,6 +95,7 @@ fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
         id: stored(row, "id")?,
         name: row.get("name")?,
         model: row.get("model")?,
+        follows_default: row.get("follows_default")?,
         persona: row.get("persona")?,
         enabled_tools: stored_json(row, "enabled_tools")?,
         mode: stored(row, "mode")?,
@@ -117,8 +121,8 @@ pub fn find_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Agent>, state:
 pub struct AgentDraft {
     /// Its name.
     pub name: String,
-    /// Name of its model endpoint; known to exist.
-    pub model: String,
+    /// Name of its model endpoint; `None` or `default` for whatever is the default, also later.
+    pub model: Option<String>,
     /// What it is told about itself.
     pub persona: String,
     /// The tools that it may call.
@@ -128,7 +132,7 @@ pub struct AgentDraft {
 /// Makes an agent.
 ///
 /// # Errors
-/// The inner error is a refusal: a bad name, one that is taken, an unknown tool, a persona that is too long.
+/// The inner error is a refusal: a bad name, one that is taken, an unknown tool or model endpoint, a persona that is too long.
 pub fn create_agent(tx: &mut Tx<'_>, draft: AgentDraft, by: PersonId) -> Result<Result<Agent, Refusal>, state::Error> {
     if let Err(refusal) = check_draft(&draft) {
         return Ok(Err(refusal));
@@ -137,21 +141,28 @@ pub fn create_agent(tx: &mut Tx<'_>, draft: AgentDraft, by: PersonId) -> Result<
         let refusal = Refusal::operator("agent_exists", format!("there is an agent `{}` already", draft.name));
         return Ok(Err(refusal.hint("choose another name, or look at it with `ironctl agent show`")));
     }
+    let (model, follows_default) = match models::choose(tx, draft.model.as_deref())? {
+        Ok(chosen) => chosen,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
     let agent = Agent {
         id: AgentId::new(),
         name: draft.name,
-        model: draft.model,
+        model,
+        follows_default,
         persona: draft.persona,
         enabled_tools: draft.enabled_tools,
         mode: Mode::Enforce,
         created_at: tx.now(),
     };
     tx.db().execute(
-        "INSERT INTO agents (id, name, model, persona, enabled_tools, mode, created_at) VALUES (?1,?2,?3,?4,?5,?6,?7)",
+        "INSERT INTO agents (id, name, model, follows_default, persona, enabled_tools, mode, created_at) \
+         VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
         params![
             agent.id.to_string(),
             agent.name,
             agent.model,
+            agent.follows_default,
             agent.persona,
             ironclaw_contract::canonical::to_string(&agent.enabled_tools),
             agent.mode.name(),

@@ -8,9 +8,10 @@ use crate::failpoint;
 use crate::home::{self, Home};
 use crate::ledger::{self, Entry, head};
 use crate::registry::channels;
+use crate::secrets;
 use crate::session::store;
 use crate::state::rekey::Copy;
-use crate::state::{self, open_to_look};
+use crate::state::{self, open_to_look, snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -39,6 +40,9 @@ pub enum Error {
     /// The key that signs heads.
     #[error(transparent)]
     Head(#[from] head::Error),
+    /// A secret of the operator's.
+    #[error(transparent)]
+    Secret(#[from] secrets::Error),
     /// The ledger of the copy.
     #[error("the ledger under the fresh key is not whole: {0}")]
     Ledger(#[from] ledger::chain::Error),
@@ -95,6 +99,10 @@ pub struct Rotated {
     pub key_file: PathBuf,
     /// A copy of the old key, if one was wanted.
     pub old_key_file: Option<PathBuf>,
+    /// Snapshots from before an upgrade that nothing opens any more; they are gone.
+    pub removed: Vec<PathBuf>,
+    /// Snapshots from before an upgrade that only the kept copy of the old key opens.
+    pub under_old: Vec<PathBuf>,
     /// What the operator has to do before the next start; empty when nothing.
     pub todo: Vec<String>,
 }
@@ -172,11 +180,18 @@ pub fn rotate(
         }
     };
     failpoint::reach("key_adopted");
+    // They are under the old key as they were; whoever has it and nobody else would read them.
+    let (removed, under_old) = match &keep_old {
+        None => (snapshot::remove_all(&home.state_db())?, Vec::new()),
+        Some(_) => (Vec::new(), snapshot::all(&home.state_db()).into_iter().map(|found| found.path).collect()),
+    };
     Ok(Rotated {
         fingerprint: fresh.fingerprint(),
         replaced: old.fingerprint(),
         key_file,
         old_key_file: keep_old,
+        removed,
+        under_old,
         todo,
     })
 }
@@ -199,6 +214,7 @@ fn under_fresh(home: &Home, old: &MasterKey, key_file: &Path) -> Result<MasterKe
     copy.change(|tx| {
         let sessions = store::rewrap(tx, &from, &to)?;
         head::rewrap(tx, &from, &to)?;
+        secrets::rewrap(tx, &from, &to)?;
         channels::rewrap(tx, &from, &to)?;
         Entry::meta("key.rotated")
             .with("key", "master")
@@ -242,6 +258,9 @@ pub fn settle(home: &Home, config: &custody::Config) -> Result<(), Error> {
     }
     if opens(home, &MasterKey::read(&next)?)? {
         tracing::warn!("the master key was being replaced when it was cut short: that is finished now");
+        for old in snapshot::all(&home.state_db()) {
+            tracing::warn!("{} may be under the old key: remove it if nobody kept that", old.path.display());
+        }
         home::replace(&next, own)?;
         return Ok(discard(home)?);
     }

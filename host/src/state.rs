@@ -5,20 +5,23 @@
 mod events;
 pub mod migrations;
 pub mod rekey;
+pub mod snapshot;
 
 pub use events::EventsOf;
 
 use crate::failpoint;
+use crate::metrics::Metrics;
 use events::Events;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::{Connection, OpenFlags};
-use std::path::Path;
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use zeroize::Zeroizing;
 
 /// Changes that wait for each other's commit are written together, at most so many.
@@ -27,14 +30,26 @@ const GROUP_MAX: usize = 64;
 /// Jobs that may wait before whoever brings the next has to.
 const QUEUE_MAX: usize = 1024;
 
+/// A file that is longer is not looked through at the start: that would take longer than an operator waits.
+const LOOKED_THROUGH_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+thread_local! {
+    /// That SQLite found damage in what this thread asked for; whatever the change made of that error, its thread hears of it.
+    static DAMAGE: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Why the state could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file does not open under this master key.
-    #[error("cannot open {0}: wrong master key or damaged file")]
+    #[error(
+        "cannot open {0}: wrong master key or damaged file; put back the key that it was made under, or the newest backup of the home"
+    )]
     WrongKey(String),
     /// The file belongs to a newer version.
-    #[error("{path} has schema {found}, and this version knows up to {known}: install the newer version again")]
+    #[error(
+        "{path} has schema {found}, and this version knows up to {known}: install the newer version again; {way_back}"
+    )]
     Newer {
         /// The file.
         path: String,
@@ -42,10 +57,62 @@ pub enum Error {
         found: i64,
         /// Ours.
         known: i64,
+        /// What to type to go back, if there is a way.
+        way_back: String,
+    },
+    /// The schema could not be brought up to date.
+    #[error(
+        "cannot bring {path} from schema {from} to {to}: {source}; it stays as it was{kept}: install the version before this one"
+    )]
+    Migration {
+        /// The file.
+        path: String,
+        /// Its version.
+        from: i64,
+        /// Ours.
+        to: i64,
+        /// Names the snapshot.
+        kept: String,
+        /// What SQLite reports.
+        source: Box<rusqlite::Error>,
+    },
+    /// No room for the snapshot and for the change of the schema.
+    #[error(
+        "no room to bring the state up to date: {path} and the change itself need {needed} bytes, and {free} are free"
+    )]
+    NoRoom {
+        /// The snapshot that would be made.
+        path: String,
+        /// Bytes that are needed.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// A snapshot could not be made or removed.
+    #[error("the snapshot {path} {why}")]
+    Snapshot {
+        /// Which.
+        path: String,
+        /// Why not.
+        why: String,
+    },
+    /// Its pages are not what this program wrote.
+    #[error(
+        "{path} is damaged ({why}): nothing was changed in it; keep a copy of it, and put back the newest backup of the home, or \
+         where there is one a snapshot from before an upgrade ({path}.before-vN)"
+    )]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        why: String,
     },
     /// What SQLite reports.
     #[error("state database: {0}")]
-    Sqlite(#[from] rusqlite::Error),
+    Sqlite(#[source] rusqlite::Error),
+    /// A change that was undone because it could not be written, such as on a full disk. Nothing of it stands.
+    #[error("the change was not written: {0}")]
+    Unwritten(String),
     /// A stored value that no version of ours wrote.
     #[error("state database: {0}")]
     Stored(String),
@@ -55,6 +122,20 @@ pub enum Error {
     /// The daemon is stopping.
     #[error("the state database is closed")]
     Closed,
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        if is_damage(&error) {
+            DAMAGE.set(true);
+        }
+        Self::Sqlite(error)
+    }
+}
+
+fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
 }
 
 /// One transaction on the state. Only this module makes one.
@@ -78,6 +159,8 @@ pub struct Committed {
     pub message: Option<MessageId>,
     /// Which turn it is about.
     pub turn: Option<TurnId>,
+    /// Whether it is a refusal or withdrawal.
+    pub refuses: bool,
 }
 
 impl<'a> Tx<'a> {
@@ -115,6 +198,24 @@ pub struct State {
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
     closing: Arc<AtomicBool>,
     clock: Clock,
+    watched: Watched,
+    path: Arc<Path>,
+}
+
+/// What the two threads tell of themselves.
+#[derive(Clone)]
+struct Watched {
+    metrics: Metrics,
+    damaged: watch::Sender<bool>,
+}
+
+impl Watched {
+    /// To be called after each job: damage that it came upon is told at once, and never taken back.
+    fn look(&self) {
+        if DAMAGE.take() && !self.damaged.send_replace(true) {
+            tracing::error!("SQLite found damage in the state database");
+        }
+    }
 }
 
 impl State {
@@ -124,7 +225,8 @@ impl State {
     /// [`Error::WrongKey`] and [`Error::Newer`]; otherwise what SQLite reports.
     pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
         let db = connect(path, key)?;
-        migrations::run(&db, path)?;
+        look_through(&db, path)?;
+        migrations::run(&db, path, key)?;
         let reader = connect(path, key)?;
         reader.execute_batch("PRAGMA query_only = ON;")?;
         let last: Option<i64> = db.query_row("SELECT max(at) FROM ledger", [], |row| row.get(0))?;
@@ -136,9 +238,12 @@ impl State {
         let own_clock = clock.clone();
         let closing = Arc::new(AtomicBool::new(false));
         let (stop_writing, stop_reading) = (Arc::clone(&closing), Arc::clone(&closing));
-        let writer = spawn("state-writer", move || write_loop(&db, jobs, &clock, &tell, &stop_writing));
+        let watched = Watched { metrics: Metrics::default(), damaged: watch::Sender::new(false) };
+        let (watch_writing, watch_reading) = (watched.clone(), watched.clone());
+        let writer = spawn("state-writer", move || write_loop(&db, jobs, &clock, &tell, &stop_writing, &watch_writing));
         let (reads, jobs) = mpsc::channel(QUEUE_MAX);
-        let reader = spawn("state-reader", move || read_loop(&reader, jobs, &same_clock, &stop_reading));
+        let reader =
+            spawn("state-reader", move || read_loop(&reader, jobs, &same_clock, &stop_reading, &watch_reading));
         Ok(Self {
             writes,
             reads,
@@ -146,6 +251,8 @@ impl State {
             threads: Arc::new(Mutex::new(vec![writer, reader])),
             closing,
             clock: own_clock,
+            watched,
+            path: path.into(),
         })
     }
 
@@ -183,6 +290,41 @@ impl State {
     /// Now as transactions see it, milliseconds since the epoch; never less than any time before.
     pub fn now(&self) -> i64 {
         self.clock.now()
+    }
+
+    /// What is counted of this host.
+    pub fn metrics(&self) -> &Metrics {
+        &self.watched.metrics
+    }
+
+    /// Jobs that wait for the writing thread.
+    pub fn write_queue(&self) -> usize {
+        self.writes.max_capacity() - self.writes.capacity()
+    }
+
+    /// Bytes of the file and of its log.
+    pub fn bytes(&self) -> u64 {
+        let mut log = self.path.as_os_str().to_owned();
+        log.push("-wal");
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
+        size(&self.path) + size(Path::new(&log))
+    }
+
+    /// Returns once SQLite has found damage in the file, with what to tell the operator.
+    pub async fn damaged(&self) -> Error {
+        // Its other end is in `self`.
+        let _ = self.watched.damaged.subscribe().wait_for(|damaged| *damaged).await;
+        Error::Damaged { path: self.path.display().to_string(), why: "found while the host ran".to_owned() }
+    }
+
+    /// Removes the snapshots from before earlier changes of the schema: what was erased stands in them as it was. Gives how many.
+    ///
+    /// # Errors
+    /// [`Error::Snapshot`] with the first that stays.
+    pub async fn forget_snapshots(&self) -> Result<usize, Error> {
+        let path: PathBuf = self.path.to_path_buf();
+        let removed = tokio::task::spawn_blocking(move || snapshot::remove_all(&path)).await;
+        removed.map_err(|_| Error::Closed)?.map(|removed| removed.len())
     }
 
     /// Every ledger entry, once it is committed.
@@ -242,7 +384,7 @@ where
         let keep = result.is_ok();
         let finish: Finish = Box::new(move |committed| {
             let result = match (committed, result) {
-                (Err(error), Ok(_)) => Err(E::from(Error::Stored(format!("commit failed: {error}")))),
+                (Err(error), Ok(_)) => Err(E::from(Error::Unwritten(error.to_string()))),
                 (_, result) => result,
             };
             // Whoever asked may have gone; what was committed stands all the same.
@@ -251,7 +393,11 @@ where
         (keep, finish)
     });
     jobs.send(Job { work, alone }).await.map_err(|_| E::from(Error::Closed))?;
-    answer.await.map_err(|_| E::from(Error::Closed))?
+    answer.await.map_err(|_| match jobs.is_closed() {
+        true => E::from(Error::Closed),
+        // The group that it was to be in could not even begin.
+        false => E::from(Error::Unwritten("it could not be begun, and the log says why".to_owned())),
+    })?
 }
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
@@ -283,7 +429,30 @@ fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
         Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => {
             Err(Error::WrongKey(path.display().to_string()))
         }
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
+            Err(Error::InUse(path.display().to_string()))
+        }
+        Err(error) if is_damage(&error) => {
+            Err(Error::Damaged { path: path.display().to_string(), why: error.to_string() })
+        }
         other => Ok(other.map(|()| db)?),
+    }
+}
+
+/// Reads every page once: damage is found here, and not by whoever comes upon it in the middle of something.
+fn look_through(db: &Connection, path: &Path) -> Result<(), Error> {
+    if std::fs::metadata(path).is_ok_and(|found| found.len() > LOOKED_THROUGH_BYTES_MAX) {
+        return Ok(());
+    }
+    let damaged = |why: String| Error::Damaged { path: path.display().to_string(), why };
+    match db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)) {
+        Ok(found) if found == "ok" => Ok(()),
+        Ok(wrong) => Err(damaged(wrong.lines().last().unwrap_or_default().to_owned())),
+        Err(error) if is_damage(&error) => Err(damaged(error.to_string())),
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
+            Err(Error::InUse(path.display().to_string()))
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -299,10 +468,18 @@ impl Clock {
     }
 }
 
-fn write_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>, clock: &Clock, events: &Events, closing: &AtomicBool) {
+fn write_loop(
+    db: &Connection,
+    mut jobs: mpsc::Receiver<Job>,
+    clock: &Clock,
+    events: &Events,
+    closing: &AtomicBool,
+    watched: &Watched,
+) {
     let mut held: Option<Job> = None;
     while let Some(first) = held.take().or_else(|| jobs.blocking_recv()) {
         let now = clock.now();
+        let mut committing = None;
         let mut finishes = Vec::new();
         let mut told = Vec::new();
         let mut empty_log = false;
@@ -329,11 +506,15 @@ fn write_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>, clock: &Clock, eve
                     }
                 }
             }
+            committing = Some(Instant::now());
             db.prepare_cached("COMMIT")?.execute([])?;
             Ok(())
         };
         let committed = group();
+        let took = committing.map_or(Duration::ZERO, |since| since.elapsed());
+        watched.metrics.commit(finishes.len(), took, committed.is_ok());
         if let Err(error) = &committed {
+            DAMAGE.set(DAMAGE.get() || is_damage(error));
             tracing::error!(%error, "a group of changes was not committed");
             if !db.is_autocommit() {
                 let _ = db.execute_batch("ROLLBACK");
@@ -343,20 +524,34 @@ fn write_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>, clock: &Clock, eve
                 // Busy readers make it incomplete; the next one, or the stop of the daemon, completes it.
                 let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
             }
+            for entry in &told {
+                watched.metrics.entry(entry.what, entry.refuses);
+            }
             events.tell(told);
         }
         for finish in finishes {
             finish(committed.as_ref().copied());
         }
+        watched.look();
         // What came before stands in the queue before the job that woke us, and is done by now or in the next group.
         if closing.load(Ordering::SeqCst) && held.is_none() && jobs.is_empty() {
             break;
         }
     }
+    refuse_the_rest(jobs);
     let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
 }
 
-fn read_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>, clock: &Clock, closing: &AtomicBool) {
+/// Takes what was on its way while the thread came to its end, and drops it, which tells whoever waits for it. A receiver that is
+/// only dropped leaves such a job in the channel for as long as anybody could send another, and its sender waiting.
+fn refuse_the_rest(mut jobs: mpsc::Receiver<Job>) {
+    jobs.close();
+    while let Some(job) = jobs.blocking_recv() {
+        drop(job);
+    }
+}
+
+fn read_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>, clock: &Clock, closing: &AtomicBool, watched: &Watched) {
     while let Some(first) = jobs.blocking_recv() {
         // Those that wait share a snapshot, which is taken now: after each commit of a change, a new one reads its pages from
         // the file again. Whoever comes later gets a later one, or they might miss what they were told is on disk.
@@ -369,11 +564,13 @@ fn read_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>, clock: &Clock, clos
             finish(begun.as_ref().map(|_| ()));
         }
         let _ = db.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
+        watched.look();
         // What came before stands in the queue before the job that woke us, and is done by now or in the next group.
         if closing.load(Ordering::SeqCst) && jobs.is_empty() {
             break;
         }
     }
+    refuse_the_rest(jobs);
 }
 
 /// Reads a stored text into a type; what no version of ours wrote is an error with the column's name.

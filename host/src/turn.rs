@@ -332,6 +332,26 @@ pub fn count_result(tx: &mut Tx<'_>, turn: TurnId, bytes: usize) -> Result<(), s
     Ok(())
 }
 
+/// Notes why a turn has no output of a model: a word, and a sentence of the host for the person.
+pub fn note_failure(tx: &mut Tx<'_>, turn: TurnId, code: &'static str, words: &str) -> Result<(), state::Error> {
+    let sql = "UPDATE turns SET failure = ?2, failure_words = ?3 WHERE id = ?1";
+    tx.db().prepare_cached(sql)?.execute(params![turn.to_string(), code, words])?;
+    Ok(())
+}
+
+/// Forgets that: a further request had an output.
+pub fn clear_failure(tx: &mut Tx<'_>, turn: TurnId) -> Result<(), state::Error> {
+    let sql = "UPDATE turns SET failure = NULL, failure_words = NULL WHERE id = ?1 AND failure IS NOT NULL";
+    tx.db().prepare_cached(sql)?.execute([turn.to_string()])?;
+    Ok(())
+}
+
+/// Why the last request of a turn to a model came to nothing, in the host's words; `None` where it did not.
+pub fn failure(tx: &Tx<'_>, turn: TurnId) -> Result<Option<String>, state::Error> {
+    let sql = "SELECT failure_words FROM turns WHERE id = ?1";
+    Ok(tx.db().prepare_cached(sql)?.query_row([turn.to_string()], |row| row.get(0)).optional()?.flatten())
+}
+
 /// Gives back the attempt that messages of a turn used when it was ended by an operator and not by its sandbox.
 pub fn forgive(tx: &mut Tx<'_>, messages: &[MessageId]) -> Result<(), state::Error> {
     let mut give = tx.db().prepare_cached("UPDATE messages SET attempts = max(attempts - 1, 0) WHERE id = ?1")?;

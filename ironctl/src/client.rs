@@ -4,6 +4,8 @@
 
 mod events;
 
+pub use events::Heard;
+
 use crate::access::{Access, Way};
 use crate::failure::Error;
 use crate::home::Home;
@@ -13,10 +15,11 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::operator::{
-    API_VERSION, Agent, AgentMode, Cancelled, Channel, ChannelTest, DeadLetter, DeadLetterDone, Failure, HistoryLine,
-    IssuedToken, LedgerHead, MessageView, NewAgent, NewChannel, NewChannelMade, NewIdentity, NewMessage, NewNote,
-    NewPerson, NewRole, NewToken, NewWiring, Note, Panicked, Person, Proof, Recorded, Resumed, Rotated, Session, Stage,
-    Status, Token, Transcript, Why,
+    API_VERSION, Agent, AgentBudget, AgentMode, AgentModel, Cancelled, Channel, ChannelTest, DeadLetter,
+    DeadLetterDone, Failure, HistoryLine, IssuedToken, KeptModel, LedgerHead, MessageView, Model, ModelPreset,
+    NewAgent, NewChannel, NewChannelMade, NewIdentity, NewMessage, NewModel, NewNote, NewPerson, NewRole, NewSecret,
+    NewSecretValue, NewToken, NewWiring, Note, Panicked, Person, Proof, Recorded, Resumed, Rotated, Secret, Session,
+    Status, TestedModel, Token, Transcript, Usage, Why,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -41,6 +44,9 @@ const PANIC_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long it may take to launch a session and try every way out of it.
 const PROVE_PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long an endpoint may take over its test; the host gives up before.
+const TEST_PATIENCE: Duration = Duration::from_secs(150);
 
 /// How long a chain of millions of entries may take to be written to its archive.
 const ROTATE_PATIENCE: Duration = Duration::from_secs(300);
@@ -130,6 +136,11 @@ impl Client {
         self.get("status").await
     }
 
+    /// Whether the host takes messages and works on them; its own words where it does not.
+    pub async fn readiness(&self) -> Result<(), Error> {
+        self.ask(Method::GET, "/readyz", None, PATIENCE).await.map(drop)
+    }
+
     /// Asks the host to stop; returns when it said that it will.
     pub async fn stop(&self) -> Result<(), Error> {
         self.ask(Method::POST, "stop", None, PATIENCE).await.map(drop)
@@ -154,6 +165,78 @@ impl Client {
     pub async fn set_mode(&self, agent: &str, mode: &str) -> Result<AgentMode, Error> {
         let mode = AgentMode { mode: mode.to_owned() };
         self.post(&format!("agents/{}/mode", segment(agent)), &mode).await
+    }
+
+    /// Sets an agent's own ceilings; what is absent stays as it is, and 0 takes one away.
+    pub async fn set_budget(&self, agent: &str, budget: &AgentBudget) -> Result<AgentBudget, Error> {
+        self.post(&format!("agents/{}/budget", segment(agent)), budget).await
+    }
+
+    /// What models took in the last days, and the ceilings; of one agent or session only, if named.
+    pub async fn usage(&self, days: u32, agent: Option<&str>, session: Option<&str>) -> Result<Usage, Error> {
+        let named =
+            |key, value: Option<&str>| value.map(|value| format!("&{key}={}", segment(value))).unwrap_or_default();
+        self.get(&format!("usage?days={days}{}{}", named("agent", agent), named("session", session))).await
+    }
+
+    /// Gives an agent a model endpoint, or `default` for whatever is the default.
+    pub async fn set_model(&self, agent: &str, model: &str) -> Result<AgentModel, Error> {
+        let model = AgentModel { model: model.to_owned() };
+        self.post(&format!("agents/{}/model", segment(agent)), &model).await
+    }
+
+    /// Every model endpoint.
+    pub async fn models(&self) -> Result<Vec<Model>, Error> {
+        self.get("models").await
+    }
+
+    /// The providers and local servers that the host knows by name.
+    pub async fn presets(&self) -> Result<Vec<ModelPreset>, Error> {
+        self.get("presets").await
+    }
+
+    /// Adds a model endpoint; the host tests it first, if it is to.
+    pub async fn add_model(&self, model: &NewModel) -> Result<KeptModel, Error> {
+        parse(&self.ask(Method::POST, "models", Some(written(model)?), TEST_PATIENCE).await?)
+    }
+
+    /// Has the host make one small request to an endpoint.
+    pub async fn test_model(&self, name: &str) -> Result<TestedModel, Error> {
+        let path = format!("models/{}/test", segment(name));
+        parse(&self.ask(Method::POST, &path, None, TEST_PATIENCE).await?)
+    }
+
+    /// Makes an endpoint the default.
+    pub async fn default_model(&self, name: &str) -> Result<KeptModel, Error> {
+        let path = format!("models/{}/default", segment(name));
+        parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
+    }
+
+    /// Removes a model endpoint.
+    pub async fn remove_model(&self, name: &str) -> Result<Model, Error> {
+        let path = format!("models/{}", segment(name));
+        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
+    }
+
+    /// Every secret, without values.
+    pub async fn secrets(&self) -> Result<Vec<Secret>, Error> {
+        self.get("secrets").await
+    }
+
+    /// Stores a secret.
+    pub async fn set_secret(&self, secret: &NewSecret) -> Result<Secret, Error> {
+        self.post("secrets", secret).await
+    }
+
+    /// Gives a secret another value.
+    pub async fn rotate_secret(&self, name: &str, value: &NewSecretValue) -> Result<Secret, Error> {
+        self.post(&format!("secrets/{}/rotate", segment(name)), value).await
+    }
+
+    /// Removes a secret.
+    pub async fn remove_secret(&self, name: &str) -> Result<Secret, Error> {
+        let path = format!("secrets/{}", segment(name));
+        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
     }
 
     /// Removes an agent and what belongs to it.
@@ -238,18 +321,24 @@ impl Client {
         parse(&self.ask(Method::GET, &path, None, wait + PATIENCE).await?)
     }
 
-    /// Follows a message until its answer or until `deadline`, telling each stage to `on_stage`.
+    /// Has a message answered that got a notice (`last` for the newest of the caller); it is queued when this returns.
+    pub async fn retry(&self, id: &str) -> Result<Recorded, Error> {
+        let path = format!("messages/{}/retry", segment(id));
+        parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
+    }
+
+    /// Follows a message until its answer or until `deadline`, telling each stage and the words of the answer as they come.
     ///
     /// `None` when the deadline came, or the host ended the stream, before the message was settled.
     pub async fn follow(
         &self,
         id: &str,
         deadline: Instant,
-        on_stage: impl FnMut(Stage) -> Result<(), Error>,
+        hear: impl FnMut(Heard) -> Result<(), Error>,
     ) -> Result<Option<MessageView>, Error> {
         let path = format!("messages/{}/events", segment(id));
         let body = self.request(Method::GET, &path, None, PATIENCE).await?.into_body();
-        let following = events::until_settled(body, on_stage);
+        let following = events::until_settled(body, hear);
         match timeout_at(deadline, following).await {
             Ok(Ok(settled)) => Ok(settled),
             Ok(Err(events::Error::Told(error))) => Err(error),
@@ -367,9 +456,7 @@ impl Client {
     }
 
     async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
-        let body = serde_json::to_vec(body)
-            .map_err(|cause| Error::failed("request", "cannot write the request").because(cause))?;
-        parse(&self.ask(Method::POST, path, Some(body), PATIENCE).await?)
+        parse(&self.ask(Method::POST, path, Some(written(body)?), PATIENCE).await?)
     }
 
     /// The body of the answer, when the host said yes.
@@ -424,7 +511,8 @@ impl Client {
         tokio::spawn(async move { drop(connection.await) });
         let mut request = Request::builder()
             .method(method)
-            .uri(format!("/{API_VERSION}/{path}"))
+            // What machines ask has no version.
+            .uri(if path.starts_with('/') { path.to_owned() } else { format!("/{API_VERSION}/{path}") })
             .header(HOST, host)
             .header(AUTHORIZATION, format!("Bearer {}", self.token));
         if body.is_some() {
@@ -474,6 +562,10 @@ fn socket_of(home: &Home) -> Result<Way, Error> {
         Some(run) => Ok(Way::Socket(run.socket.into())),
         None => Err(Error::Unreachable { home: home.path().to_owned() }),
     }
+}
+
+fn written(body: &impl Serialize) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(body).map_err(|cause| Error::failed("request", "cannot write the request").because(cause))
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {

@@ -16,14 +16,17 @@ mod key;
 mod logs;
 mod memory;
 mod message;
+mod model;
 mod panic;
 mod person;
 mod quickstart;
 mod resume;
+mod secret;
 mod session;
 mod status;
 mod token;
 mod up;
+mod usage;
 mod why;
 
 use crate::access::Access;
@@ -77,12 +80,18 @@ pub enum Command {
     /// Make, list, try and remove channels beside this command line
     #[command(subcommand, after_help = "Example:\n  ironctl channel list")]
     Channel(channel::Action),
-    /// Look after answers that did not arrive
-    #[command(subcommand, after_help = "Example:\n  ironctl message dead list")]
-    Message(message::Action),
+    /// Add, list, test and remove model endpoints
+    #[command(subcommand, after_help = "Example:\n  ironctl model add openai --default")]
+    Model(model::Action),
+    /// Store, list, replace and remove secrets, such as the keys of model endpoints
+    #[command(subcommand, after_help = "Example:\n  ironctl secret set openai")]
+    Secret(secret::Action),
     /// Look at what an agent keeps for later, add to it, erase from it
     #[command(subcommand, after_help = "Example:\n  ironctl memory list assistant")]
     Memory(memory::Action),
+    /// Have a message answered after all
+    #[command(subcommand, after_help = "Example:\n  ironctl message retry last")]
+    Message(message::Action),
     /// List, show, export, cancel, stop, release and remove sessions
     #[command(subcommand, after_help = "Example:\n  ironctl session list")]
     Session(session::Action),
@@ -101,6 +110,8 @@ pub enum Command {
     /// Replace the master key or a token by a fresh one
     #[command(subcommand, after_help = "Example:\n  ironctl key rotate token")]
     Key(key::Action),
+    /// Show what models took, and what is left below each ceiling
+    Usage(usage::Args),
     /// Explain what became of a message
     Why(why::Args),
     /// Read, verify and rotate the ledger, with or without a running host
@@ -131,14 +142,17 @@ impl Command {
             Self::Agent(action) => agent::run(at, action).await,
             Self::Chat(args) => chat::run(at, args).await,
             Self::Channel(action) => channel::run(at, action).await,
-            Self::Message(action) => message::run(at, action).await,
+            Self::Model(action) => model::run(at, action).await,
+            Self::Secret(action) => secret::run(at, action).await,
             Self::Memory(action) => memory::run(at, action).await,
+            Self::Message(action) => message::run(at, action).await,
             Self::Session(action) => session::run(at, action).await,
             Self::Panic => panic::run(at).await,
             Self::Resume => resume::run(at).await,
             Self::Person(action) => person::run(at, action).await,
             Self::Token(action) => token::run(at, action).await,
             Self::Key(action) => key::run(at, action).await,
+            Self::Usage(args) => usage::run(at, &args).await,
             Self::Why(args) => why::run(at, &args).await,
             Self::Audit(action) => audit::run(at, &action).await,
             Self::Logs(args) => logs::run(at, &args),

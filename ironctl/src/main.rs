@@ -7,9 +7,11 @@ mod client;
 mod clock;
 mod commands;
 mod failure;
+mod hidden;
 mod home;
 mod jail;
 mod output;
+mod probe;
 mod sibling;
 
 use clap::Parser;

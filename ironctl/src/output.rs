@@ -34,6 +34,14 @@ impl Output {
         write_out(&format!("{}\n", safe(text.as_ref())))
     }
 
+    /// Words of a line for people on stdout that is not at its end, made safe; scripts do not get them.
+    pub fn words(self, text: &str) -> Result<(), Error> {
+        if self.json {
+            return Ok(());
+        }
+        write_out(&safe(text))
+    }
+
     /// A remark for people on stderr, made safe; scripts do not get it.
     pub fn remark(self, text: impl AsRef<str>) -> Result<(), Error> {
         if self.json {

@@ -4,10 +4,13 @@
 //! side of the seam: read `docs/contract.md` first, then rewrite the files with `IRONCLAW_GOLDEN=write cargo test -p
 //! ironclaw-contract --features queues golden` and look at `git diff`. Next: `golden/seam.rs` for the samples.
 
+mod channels;
+mod models;
 mod operator;
 mod people;
 mod rows;
 mod seam;
+mod usage;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -95,7 +98,15 @@ macro_rules! every {
 use every;
 
 fn all() -> Vec<Shape> {
-    seam::shapes().into_iter().chain(operator::shapes()).chain(people::shapes()).chain(rows::shapes()).collect()
+    seam::shapes()
+        .into_iter()
+        .chain(operator::shapes())
+        .chain(people::shapes())
+        .chain(models::shapes())
+        .chain(rows::shapes())
+        .chain(usage::shapes())
+        .chain(channels::shapes())
+        .collect()
 }
 
 fn directory() -> PathBuf {

@@ -122,6 +122,8 @@ pub struct Server {
 struct Shared {
     brain: Box<Brain>,
     seen: Mutex<Vec<Seen>>,
+    /// One for each stream that stalls and that somebody still listens to.
+    stalled: Arc<()>,
 }
 
 impl Server {
@@ -144,7 +146,7 @@ impl Server {
             tokio::net::TcpListener::from_std(listener)?
         };
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared { brain: Box::new(brain), seen: Mutex::default() });
+        let shared = Arc::new(Shared { brain: Box::new(brain), seen: Mutex::default(), stalled: Arc::default() });
         let app = Router::new()
             .route("/v1/models", get(models))
             .route("/v1/chat/completions", post(chat))
@@ -159,6 +161,11 @@ impl Server {
     /// Where it listens, e.g. `http://127.0.0.1:40123`. The Chat Completions API is below `/v1` of it.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// How many stalled streams somebody still listens to.
+    pub fn stalled(&self) -> usize {
+        Arc::strong_count(&self.shared.stalled) - 1
     }
 
     /// Every request so far, oldest first.
@@ -226,7 +233,13 @@ async fn answer(shared: &Shared, api: Api, key: Option<String>, body: &Bytes) ->
         Act::Say(text) if seen.streams() => stream(&seen, &text, &[], End::Well),
         Act::Call(text, calls) if seen.streams() => stream(&seen, &text, &calls, End::Well),
         Act::Cut(text) if seen.streams() => stream(&seen, &text, &[], End::Cut),
-        Act::Stall(text) if seen.streams() => stream(&seen, &text, &[], End::Never),
+        Act::Stall(text) if seen.streams() => {
+            let (parts, body) = stream(&seen, &text, &[], End::Never).into_parts();
+            let held = Arc::clone(&shared.stalled);
+            // Dropped with the connection.
+            let body = body.into_data_stream().inspect(move |_| _ = &held);
+            Response::from_parts(parts, Body::from_stream(body))
+        }
         Act::Say(text) => axum::Json(whole(&seen, &text, &[])).into_response(),
         Act::Call(text, calls) => axum::Json(whole(&seen, &text, &calls)).into_response(),
         Act::Stall(text) | Act::Cut(text) => {

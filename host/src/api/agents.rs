@@ -3,6 +3,7 @@
 //! Only an operator comes here; an agent's own wish for a change goes another way. Next: `registry`.
 
 use super::{Answer, Api, Body, Reply};
+use crate::budget;
 use crate::ledger;
 use crate::memories;
 use crate::pipeline::{Command, Error};
@@ -13,7 +14,7 @@ use crate::state::Tx;
 use crate::tools;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use ironclaw_contract::operator::{Agent, AgentMode, NewAgent};
+use ironclaw_contract::operator::{Agent, AgentMode, AgentModel, NewAgent};
 
 /// `GET /v1/agents`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<Agent>> {
@@ -35,16 +36,9 @@ pub async fn create(
     Body(new): Body<NewAgent>,
 ) -> Reply<Agent> {
     let core = api.pipeline.core();
-    let model = new.model.unwrap_or_else(|| crate::model::scripted::NAME.to_owned());
-    if core.endpoints().get(&model).is_none() {
-        let endpoints = core.endpoints();
-        let names: Vec<&str> = endpoints.names().collect();
-        let refusal = Refusal::operator("model_unknown", format!("there is no model endpoint {model:?}"));
-        return Err(refusal.hint(format!("known: {}", names.join(", "))).into());
-    }
     let draft = AgentDraft {
         name: new.name,
-        model,
+        model: new.model,
         persona: new.persona.unwrap_or_default(),
         enabled_tools: new.enabled_tools.unwrap_or_else(|| tools::usual().map(str::to_owned).collect()),
     };
@@ -86,6 +80,7 @@ pub async fn remove(
                 return Ok::<_, Error>(false);
             }
             memories::erase_of_agent(tx, found.id)?;
+            budget::book::forget(tx, found.id)?;
             registry::remove_agent(tx, &found, person.id)?;
             Ok(true)
         })
@@ -111,6 +106,18 @@ pub async fn set_mode(
     Ok(Json(AgentMode { mode: mode.name().to_owned() }))
 }
 
+/// `POST /v1/agents/{agent}/model`
+pub async fn set_model(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(agent): Path<String>,
+    Body(new): Body<AgentModel>,
+) -> Reply<AgentModel> {
+    let found = find(&api, agent).await?;
+    let set = move |tx: &mut Tx<'_>| registry::models::set_model(tx, found.id, &new.model, person.id);
+    Ok(Json(AgentModel { model: api.state().write(set).await?? }))
+}
+
 /// The agent of this name or id.
 pub async fn find(api: &Api, agent: String) -> Result<registry::Agent, Answer> {
     let shown: String = agent.chars().take(64).collect();
@@ -127,6 +134,7 @@ fn view(tx: &Tx<'_>, agent: &registry::Agent) -> Result<Agent, Error> {
         id: agent.id.to_string(),
         name: agent.name.clone(),
         model: agent.model.clone(),
+        follows_default: agent.follows_default,
         persona: agent.persona.clone(),
         enabled_tools: agent.enabled_tools.clone(),
         created_at: ledger::rfc3339(agent.created_at),

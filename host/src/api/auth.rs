@@ -9,6 +9,7 @@ pub mod peer;
 pub use failures::Failures;
 pub use peer::Peer;
 
+use super::routes::OPEN_TO_ALL;
 use super::{Answer, Api};
 use crate::refusal::Refusal;
 use crate::registry::tokens::{self, PREFIX, TEXT_CHARACTERS};
@@ -54,6 +55,7 @@ async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Respo
     let via = peer.via();
     let denied = match peer.check(&request) {
         Err(refusal) => Denied { refusal, token: None },
+        Ok(()) if OPEN_TO_ALL.contains(&request.uri().path()) => return next.run(request).await,
         Ok(()) => match authenticate(&api, &peer, request.headers()).await {
             Ok(token) => {
                 peer.admit(&token.id);

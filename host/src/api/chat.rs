@@ -3,13 +3,14 @@
 //! Everything is read from the record; nothing waits in memory but the waiting itself. Next: `channel::loopback`, `delivery`.
 
 use super::auth::{Current, still_stands};
+use super::draft::Following;
 use super::{Answer, Api, Body, Reply, agents, id, status};
 use crate::channel::{Received, loopback};
 use crate::inbox::{self, Message};
 use crate::ledger;
 use crate::pipeline::{self, Core, Error};
 use crate::refusal::Refusal;
-use crate::registry::{self, Identity, Person, tokens};
+use crate::registry::{self, Identity, Person, Role, tokens};
 use crate::session::store::{self, Origin, Standing};
 use crate::state::{Committed, Tx};
 use crate::{delivery, identity, items};
@@ -18,7 +19,7 @@ use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::operator::{HistoryLine, MessageView, NewMessage, Recorded, Stage, Why};
+use ironclaw_contract::operator::{Draft, HistoryLine, MessageView, NewMessage, Recorded, Stage, Why};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::outbound::Progress;
 use ironclaw_contract::seam::seal::ItemKind;
@@ -167,7 +168,7 @@ fn may_settle(event: &Committed) -> bool {
     )
 }
 
-/// `GET /v1/messages/{id}/events`: each stage as it comes, then the message.
+/// `GET /v1/messages/{id}/events`: each stage and the words of the answer as they come, then the message.
 pub async fn events(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -188,6 +189,7 @@ type Listener = tokio::sync::mpsc::Sender<Result<Event, Infallible>>;
 async fn follow(api: &Api, id: MessageId, current: &Current, to: &Listener) -> Result<(), Answer> {
     let mut events = api.pipeline.core().state.events();
     let mut last = None;
+    let mut words: Option<Following> = None;
     loop {
         let stages = stages(api, id, last).await?;
         for stage in stages {
@@ -199,12 +201,40 @@ async fn follow(api: &Api, id: MessageId, current: &Current, to: &Listener) -> R
             return say(api, current, to, "message", view).await;
         }
         still_stands(api, current).await?;
-        tokio::select! {
-            event = events.recv() => if matches!(event, Err(RecvError::Closed)) {
-                return Ok(());
-            },
-            () = to.closed() => return Ok(()),
+        look_for_words(api, &view, &mut words);
+        loop {
+            tokio::select! {
+                event = events.recv() => match event {
+                    Ok(event) if !concerns(&event, &view) => {}
+                    Ok(_) | Err(RecvError::Lagged(_)) => break,
+                    Err(RecvError::Closed) => return Ok(()),
+                },
+                draft = more(&mut words) => say(api, current, to, "draft", draft).await?,
+                () = to.closed() => return Ok(()),
+            }
         }
+    }
+}
+
+/// Whether an event may change what is told of this message.
+fn concerns(event: &Committed, view: &MessageView) -> bool {
+    event.session.is_none_or(|session| session.to_string() == view.session_id)
+}
+
+/// Follows the words of the turn that works on the message, once there are some.
+fn look_for_words(api: &Api, view: &MessageView, words: &mut Option<Following>) {
+    let turn = view.turn_id.as_ref().filter(|_| view.status == "processing").and_then(|turn| turn.parse().ok());
+    let (Some(turn), Ok(session)) = (turn, view.session_id.parse()) else { return };
+    if words.as_ref().is_none_or(|words| words.turn != turn) {
+        let watched = api.pipeline.core().drafts.watch(session, turn);
+        *words = watched.map(|watched| Following::new(turn, watched));
+    }
+}
+
+async fn more(words: &mut Option<Following>) -> Draft {
+    match words {
+        Some(words) => words.next().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -220,6 +250,21 @@ async fn say(api: &Api, current: &Current, to: &Listener, name: &str, what: impl
 async fn stages(api: &Api, id: MessageId, after: Option<u64>) -> Result<Vec<Stage>, Answer> {
     let home = api.pipeline.core().home.clone();
     Ok(api.pipeline.core().state.read(move |tx| ledger::stages(tx, &home, id, after)).await?)
+}
+
+/// `POST /v1/messages/{id}/retry`; a member only their own.
+pub async fn retry(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(message): Path<String>,
+) -> Result<(StatusCode, Json<Recorded>), Answer> {
+    let id = match person.role {
+        Role::Owner | Role::Admin if message != "last" => id(&message, "message_unknown", "message")?,
+        Role::Owner | Role::Admin | Role::Member => own(&api, &person, &message).await?,
+    };
+    let queued = api.pipeline.retry(id, person).await??;
+    let view = Recorded { message_id: queued.message.to_string(), session_id: queued.session.to_string() };
+    Ok((StatusCode::ACCEPTED, Json(view)))
 }
 
 /// `GET /v1/messages/{id}/why`; `last` is the caller's newest message.

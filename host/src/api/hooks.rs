@@ -13,9 +13,8 @@ use crate::pipeline::{Error, Pipeline};
 use crate::refusal::{Fault, Refusal};
 use crate::registry::channels::{self, Channel};
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, Path, State};
-use axum::http::header::RETRY_AFTER;
+use axum::extract::{DefaultBodyLimit, FromRequest, Path, Request, State};
+use axum::http::header::{CONTENT_LENGTH, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -79,12 +78,9 @@ impl Hooks {
 
 /// `POST /hooks/{name}`. Handled by itself: what has to follow a message that is recorded follows it, whether or not anybody waits
 /// for the answer.
-async fn receive(
-    State(hooks): State<Hooks>,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Response {
+async fn receive(State(hooks): State<Hooks>, Path(name): Path<String>, request: Request) -> Response {
+    let headers = request.headers().clone();
+    let body = body(request).await;
     let handled = tokio::spawn(async move {
         match take(&hooks, &name, &headers, body).await {
             Ok(Ok(taken)) => Json(taken).into_response(),
@@ -103,19 +99,32 @@ async fn receive(
     handled.await.unwrap_or_else(|_| refused(Refusal::host("not_taken", "the host is stopping")))
 }
 
+/// The body, as long as it is none too large; one that says so itself is not read.
+async fn body(request: Request) -> Result<Bytes, Refusal> {
+    let too_large = || {
+        let words = format!("a request has at most {REQUEST_BYTES_MAX} bytes");
+        Refusal::new(Fault::Sender, "request_too_large", words)
+    };
+    let says = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if says.is_some_and(|length| length > REQUEST_BYTES_MAX as u64) {
+        return Err(too_large());
+    }
+    match Bytes::from_request(request, &()).await {
+        Ok(body) => Ok(body),
+        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => Err(too_large()),
+        Err(_) => Err(Refusal::new(Fault::Sender, "request_malformed", "the body did not come whole")),
+    }
+}
+
 async fn take(
     hooks: &Hooks,
     name: &str,
     headers: &HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    body: Result<Bytes, Refusal>,
 ) -> Result<Result<Taken, Refusal>, Error> {
     let body = match body {
         Ok(body) => body,
-        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            let words = format!("a request has at most {REQUEST_BYTES_MAX} bytes");
-            return Ok(Err(Refusal::new(Fault::Sender, "request_too_large", words)));
-        }
-        Err(_) => return Ok(Err(Refusal::new(Fault::Sender, "request_malformed", "the body did not come whole"))),
+        Err(refusal) => return Ok(Err(refusal)),
     };
     let (core, asked) = (hooks.pipeline.core(), name.to_owned());
     let channel = core.state.read(move |tx| Ok::<_, Error>(channels::find(tx, &asked)?)).await?;

@@ -75,7 +75,9 @@ pub async fn forget(
         Ok::<_, Error>(memories::forget(tx, agent, id, person.id)?.map(|()| before))
     });
     let missing = || Answer::from(crate::refusal::Refusal::operator("note_unknown", format!("there is no note {id}")));
-    Ok(Json(shown(forgotten.await??.ok_or_else(missing)?)))
+    let forgotten = forgotten.await??.ok_or_else(missing)?;
+    api.pipeline.core().forget_snapshots().await?;
+    Ok(Json(shown(forgotten)))
 }
 
 fn shown(note: memories::Note) -> Note {

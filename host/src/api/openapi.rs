@@ -38,7 +38,7 @@ pub fn of(routes: &[Route]) -> Value {
         "info": {
             "title": "IronClaw",
             "summary": "The operator's API of a host",
-            "description": "Served on a unix socket, and on a loopback port when `api.listen` opens one. Every request carries the token of a person; `x-role` is the least role that a path needs.",
+            "description": "Served on a unix socket, and on a loopback port when `api.listen` opens one. Every request carries the token of a person, but for the paths whose `x-role` is `anybody`; `x-role` is the least role that a path needs.",
             "version": env!("CARGO_PKG_VERSION"),
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
@@ -89,7 +89,7 @@ fn operation(route: &Route) -> Value {
     let mut operation = json!({
         "operationId": operation_id(route),
         "summary": route.about,
-        "x-role": route.needs.name(),
+        "x-role": route.needs.map_or("anybody", |needs| needs.name()),
         "responses": {
             status.as_str(): { "description": "Done", "content": { *kind: { "schema": answer } } },
             "default": {
@@ -98,6 +98,9 @@ fn operation(route: &Route) -> Value {
             },
         },
     });
+    if route.needs.is_none() {
+        operation["security"] = json!([]);
+    }
     if !parameters.is_empty() {
         operation["parameters"] = Value::Array(parameters);
     }

@@ -83,6 +83,7 @@ impl Refusals {
 
     /// Notes one refusal. When this returns, it is in the ledger or counted.
     pub async fn note(&self, reason: Reason) {
+        self.state.metrics().refused(reason.0, reason.1);
         let todo = self.windows().note(reason, Instant::now());
         match todo {
             Todo::Write => self.write(reason, 1).await,

@@ -4,6 +4,7 @@
 //! shapes have no schema does not compile. Next: `api::routes` for the list, `api::openapi` for the document.
 
 use super::auth::require_role;
+use super::watching::Exposition;
 use super::{Answer, Api, Body};
 use crate::registry::Role;
 use axum::extract::{Path, Query, State};
@@ -17,14 +18,17 @@ use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Array, ArrayItems, Schema};
 
+/// The paths that need no token; where the peer is looked at, these are the only ones that go on without.
+pub const OPEN_TO_ALL: [&str; 2] = ["/healthz", "/readyz"];
+
 /// One path with one method.
 pub struct Route {
     /// `GET POST DELETE`.
     pub method: &'static str,
     /// With its parameters in braces.
     pub path: &'static str,
-    /// The least role that may use it.
-    pub needs: Role,
+    /// The least role that may use it; `None` where no token is needed.
+    pub needs: Option<Role>,
     /// What it is for, one line.
     pub about: &'static str,
     /// What its handler takes and gives.
@@ -91,7 +95,17 @@ where
     H: Handler<T, Api> + Described<D>,
     T: 'static,
 {
-    Route { method: "GET", path, needs, about, shapes: H::shapes(), handler: routing::get(handler) }
+    Route { method: "GET", path, needs: Some(needs), about, shapes: H::shapes(), handler: routing::get(handler) }
+}
+
+/// `GET`, for whoever gets as far as the socket or the port. Its handler says nothing of anybody.
+pub fn open_to_all<H, T, D>(path: &'static str, about: &'static str, handler: H) -> Route
+where
+    H: Handler<T, Api> + Described<D>,
+    T: 'static,
+{
+    assert!(OPEN_TO_ALL.contains(&path), "the list that the look at tokens goes by has {path}");
+    Route { method: "GET", path, needs: None, about, shapes: H::shapes(), handler: routing::get(handler) }
 }
 
 /// `POST`
@@ -100,7 +114,7 @@ where
     H: Handler<T, Api> + Described<D>,
     T: 'static,
 {
-    Route { method: "POST", path, needs, about, shapes: H::shapes(), handler: routing::post(handler) }
+    Route { method: "POST", path, needs: Some(needs), about, shapes: H::shapes(), handler: routing::post(handler) }
 }
 
 /// `DELETE`
@@ -109,14 +123,17 @@ where
     H: Handler<T, Api> + Described<D>,
     T: 'static,
 {
-    Route { method: "DELETE", path, needs, about, shapes: H::shapes(), handler: routing::delete(handler) }
+    Route { method: "DELETE", path, needs: Some(needs), about, shapes: H::shapes(), handler: routing::delete(handler) }
 }
 
 /// The routes as axum wants them, each behind its role.
 pub fn router(routes: Vec<Route>) -> Router<Api> {
     routes.into_iter().fold(Router::new(), |router, route| {
-        let gate = axum::middleware::from_fn_with_state(route.needs, require_role);
-        router.route(route.path, route.handler.route_layer(gate))
+        let handler = match route.needs {
+            Some(needs) => route.handler.route_layer(axum::middleware::from_fn_with_state(needs, require_role)),
+            None => route.handler,
+        };
+        router.route(route.path, handler)
     })
 }
 
@@ -169,11 +186,18 @@ impl<T: ToSchema> Gives for Result<(StatusCode, Json<T>), Answer> {
     }
 }
 
-/// The stages of a message as they come, then the message.
+impl Gives for Result<Exposition, Answer> {
+    fn note(shapes: &mut Shapes) {
+        let answer = vec![shapes.named::<String>()];
+        shapes.answer = Some((StatusCode::OK, "application/openmetrics-text", answer));
+    }
+}
+
+/// The stages of a message and the words of its answer as they come, then the message.
 impl<S> Gives for Result<Sse<S>, Answer> {
     fn note(shapes: &mut Shapes) {
-        use ironclaw_contract::operator::{MessageView, Stage};
-        let answer = vec![shapes.named::<Stage>(), shapes.named::<MessageView>()];
+        use ironclaw_contract::operator::{Draft, MessageView, Stage};
+        let answer = vec![shapes.named::<Stage>(), shapes.named::<Draft>(), shapes.named::<MessageView>()];
         shapes.answer = Some((StatusCode::OK, "text/event-stream", answer));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Next: `jail::inspect`.
 
-use super::{Api, Reply, stops};
+use super::{Api, Reply, stops, usage};
 use crate::delivery::journal;
 use crate::inbox;
 use crate::items;
@@ -42,6 +42,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
             ));
         }
     }
+    warnings.extend(usage::reached(&api).await?);
     warnings.dedup();
     match core.state.read(|tx| journal::lost_count(tx)).await? {
         0 => {}

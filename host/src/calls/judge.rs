@@ -134,6 +134,7 @@ mod tests {
             id: AgentId::new(),
             name: "a".into(),
             model: "scripted".into(),
+            follows_default: true,
             persona: String::new(),
             enabled_tools: tools.iter().map(|&tool| tool.to_owned()).collect(),
             mode: Mode::Enforce,

@@ -56,6 +56,15 @@ impl Memory {
         recorded
     }
 
+    /// Forgets where messages stand: one that is tried again has moved.
+    pub fn forget_places(&mut self, messages: &[ItemId]) {
+        for message in messages {
+            if let Some(known) = self.items.get_mut(message) {
+                known.ordinal = None;
+            }
+        }
+    }
+
     /// The body of an item.
     pub(super) fn body(&mut self, tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<Arc<str>, BodyError> {
         let known = self.items.get_mut(&item.tuple.item);
@@ -110,7 +119,7 @@ impl Memory {
             let message = item.tuple.item.message().to_string();
             tx.db().prepare_cached(sql)?.query_row([message], |row| row.get::<_, Option<i64>>(0)).optional()?.flatten()
         };
-        // Once a message was in a turn, its place stays.
+        // Once a message was in a turn, its place stays until it is tried again.
         if let (Some(known), Some(ordinal)) = (known, found) {
             known.ordinal = Some(ordinal);
         }

@@ -45,7 +45,11 @@ struct Shared {
     stop: Notify,
     /// One at a time: the task's, and those that are asked for.
     rotating: tokio::sync::Mutex<()>,
+    /// One head at a time is put outside: two of one name would be written over each other.
+    putting: tokio::sync::Mutex<()>,
     trouble: Mutex<Trouble>,
+    /// When the newest head that this host kept outside was signed.
+    kept_at: Mutex<Option<Instant>>,
 }
 
 #[derive(Default)]
@@ -78,7 +82,9 @@ impl Keeper {
             sink,
             stop: Notify::new(),
             rotating: tokio::sync::Mutex::default(),
+            putting: tokio::sync::Mutex::default(),
             trouble: Mutex::default(),
+            kept_at: Mutex::default(),
         });
         let task = tokio::spawn(Arc::clone(&shared).keep());
         Ok(Self { shared, task: Arc::new(Mutex::new(Some(task))) })
@@ -107,6 +113,12 @@ impl Keeper {
         };
         let trouble = [&trouble.heads, &trouble.rotation, &trouble.reading, &trouble.behind].map(Clone::clone);
         std::iter::once(nowhere).chain(trouble).flatten().collect()
+    }
+
+    /// Seconds since this host last kept a head outside; `None` before the first.
+    pub fn head_age_seconds(&self) -> Option<u64> {
+        let kept_at = self.shared.kept_at.lock().expect("no holder panics");
+        kept_at.map(|at| at.elapsed().as_secs())
     }
 
     /// Ends, with a last head. Whatever is written to the ledger afterwards is in no head.
@@ -269,7 +281,9 @@ impl Shared {
     async fn put_outside(&self, head: SignedHead) -> bool {
         let (sink, home, seq) = (self.sink.clone(), self.home.clone(), head.seq);
         let put = move || sink.ready(&home).and_then(|directory| head::keep(directory, &head));
+        let one = self.putting.lock().await;
         let done = tokio::task::spawn_blocking(put).await.unwrap_or_else(|error| Err(io::Error::other(error)));
+        drop(one);
         let directory = self.sink.directory().unwrap_or(Path::new("")).display().to_string();
         let failed = done.err().map(|error| {
             tracing::warn!(%directory, %error, seq, "a head of the ledger was not kept outside");
@@ -278,6 +292,9 @@ impl Shared {
                 format!("the head of the ledger was not kept in {directory}: {error}; it will be tried again"),
             )
         });
+        if failed.is_none() {
+            *self.kept_at.lock().expect("no holder panics") = Some(Instant::now());
+        }
         let (kind, sentence) = failed.unzip();
         let before = std::mem::replace(&mut self.trouble.lock().expect("no holder panics").heads, sentence);
         // The first failure and the first success after it stand in the ledger, not each try.

@@ -286,7 +286,8 @@ pub async fn generate(
             None => (resting.remove(0), Standing::Trial),
         };
         let tries_max = candidate.endpoint.tries_max;
-        let has_others = waiting.len() + resting.len() > 0;
+        let others = waiting.len() + resting.len();
+        let has_others = others > 0;
         let tries = match standing {
             Standing::Resting => {
                 resting.push(candidate);
@@ -296,6 +297,9 @@ pub async fn generate(
             Standing::Well if has_others => tries_max.min(TRIES_BESIDE_OTHERS),
             Standing::Well => tries_max,
         };
+        // However long the chain is, one try remains for each that comes after.
+        let left = u32::try_from(others).map_or(0, |others| course.tries_left.saturating_sub(others));
+        let tries = tries.min(left.max(1));
         let patience = Patience { tries, has_others, output_tokens_max: anthropic::OUTPUT_TOKENS_MAX };
         match candidate.ask(prompt, &mut course, patience).await {
             Ok(output) => {

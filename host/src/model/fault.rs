@@ -51,8 +51,13 @@ pub enum Fault {
         /// What it asked for.
         retry_after: Option<Duration>,
     },
-    /// It broke by itself: this status.
-    ServerError(u16),
+    /// It broke by itself.
+    ServerError {
+        /// With which status.
+        status: u16,
+        /// What it asked for.
+        retry_after: Option<Duration>,
+    },
     /// It moved elsewhere (3xx); a redirect is never followed.
     Redirected,
     /// It does not know the model, or there is no such API at the address (404).
@@ -94,7 +99,7 @@ impl Fault {
             Self::NoCredit => "no_credit",
             Self::RateLimited { .. } => "rate_limited",
             Self::Overloaded { .. } => "overloaded",
-            Self::ServerError(_) => "server_error",
+            Self::ServerError { .. } => "server_error",
             Self::Redirected => "redirected",
             Self::ModelUnknown => "model_unknown",
             Self::NoTools => "no_tools",
@@ -116,7 +121,7 @@ impl Fault {
             | Self::Cut
             | Self::RateLimited { .. }
             | Self::Overloaded { .. }
-            | Self::ServerError(_) => true,
+            | Self::ServerError { .. } => true,
             Self::Absent
             | Self::PublicPlain
             | Self::Untrusted
@@ -149,7 +154,9 @@ impl Fault {
     /// How long the endpoint asked to be left alone.
     pub const fn retry_after(self) -> Option<Duration> {
         match self {
-            Self::RateLimited { retry_after } | Self::Overloaded { retry_after } => retry_after,
+            Self::RateLimited { retry_after }
+            | Self::Overloaded { retry_after }
+            | Self::ServerError { retry_after, .. } => retry_after,
             _ => None,
         }
     }
@@ -245,7 +252,7 @@ impl Failure {
                 format!("is overloaded and wants to be left alone for {}", spoken(wait))
             }
             Fault::Overloaded { retry_after: None } => "is overloaded: try again in a while".to_owned(),
-            Fault::ServerError(status) => format!("had an error of its own (status {status}): try again in a while"),
+            Fault::ServerError { status, .. } => format!("had an error of its own (status {status}): try again in a while"),
             Fault::Redirected => {
                 "answered with a redirect, which is never followed: give it the base URL that it moved to".to_owned()
             }
@@ -344,7 +351,7 @@ mod tests {
             Fault::NoCredit,
             Fault::RateLimited { retry_after: second },
             Fault::Overloaded { retry_after: None },
-            Fault::ServerError(500),
+            Fault::ServerError { status: 500, retry_after: None },
             Fault::Redirected,
             Fault::ModelUnknown,
             Fault::NoTools,

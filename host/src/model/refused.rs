@@ -103,7 +103,7 @@ impl Said {
             429 => Fault::RateLimited { retry_after },
             503 | 529 => Fault::Overloaded { retry_after },
             // Passing by their definition, whatever the rest of the four hundreds is.
-            408 | 409 | 500..=599 => Fault::ServerError(status),
+            408 | 409 | 500..=599 => Fault::ServerError { status, retry_after },
             _ if self.has(&["model_not_found", "is not a valid model", "invalid model", "model not found"]) => {
                 Fault::ModelUnknown
             }
@@ -162,7 +162,7 @@ mod tests {
             (400, r#"{"object":"error","message":"extra inputs","type":"bad"}"#, Fault::BadRequest(400)),
             (422, r#"{"detail":[{"loc":["body"]}]}"#, Fault::BadRequest(422)),
             (302, "", Fault::Redirected),
-            (500, "oops", Fault::ServerError(500)),
+            (500, "oops", Fault::ServerError { status: 500, retry_after: None }),
             (503, r#"{"error":{"message":"Loading model"}}"#, Fault::Overloaded { retry_after: None }),
             (529, "", Fault::Overloaded { retry_after: None }),
         ] {
@@ -180,7 +180,7 @@ mod tests {
         );
         let overloaded = json!({ "type": "error", "error": { "type": "overloaded_error", "message": "Overloaded" } });
         assert_eq!(inside(overloaded), Some(Fault::Overloaded { retry_after: None }));
-        assert_eq!(inside(json!({ "error": "broken" })), Some(Fault::ServerError(500)));
+        assert_eq!(inside(json!({ "error": "broken" })), Some(Fault::ServerError { status: 500, retry_after: None }));
         assert_eq!(inside(json!({ "error": null, "choices": [] })), None);
     }
 

@@ -152,7 +152,9 @@ impl Remote {
             };
             course.usage = course.usage.plus(broken.took);
             if asks_usage && broken.is_about_usage {
+                // That it refused this is no try: it says how to ask.
                 self.without_usage.store(true, Ordering::Relaxed);
+                (tries, course.tries_left) = (tries - 1, course.tries_left + 1);
                 continue;
             }
             let fault = broken.fault;

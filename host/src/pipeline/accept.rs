@@ -136,7 +136,10 @@ fn judge(
     match &row.says {
         Says::Reply(item) => reply(tx, core, session, key, &open, &row, *item),
         Says::End(reason) => {
-            let text = delivery::notice_for(*reason, &core.config.turn);
+            // A sandbox says that its model failed; why, the record knows.
+            let why = if *reason == EndReason::Model { turn::failure(tx, open.id)? } else { None };
+            let general = || delivery::notice_for(*reason, &core.config.turn);
+            let text = why.map_or_else(general, |why| delivery::notice_of_model(&why));
             Ok(Accepted::Closed(close_with_notice(tx, core, session, key, &open, &text, "ended")?))
         }
         Says::Action { call, action } => called(tx, core, session, key, &open, &row, call.as_deref(), Some(action)),

@@ -14,6 +14,7 @@ use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::registry::Person;
 use crate::session::store::{self, Session, Standing, Why};
+use crate::state;
 use crate::turn::{self, Close};
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::Proof;
@@ -197,6 +198,8 @@ impl Actor {
                         Slept::Ended(None) => None,
                         Slept::Violated(why) => self.quarantine(&why).await.map(|()| None)?,
                         Slept::Died(why) => self.note_failure(&why).await?,
+                        // Nobody's failure, and it passes: a full disk, or a lock that somebody holds.
+                        Slept::Broken(error @ Error::State(state::Error::Unwritten(_))) => return Err(error),
                         Slept::Broken(error) => {
                             tracing::error!(session = %self.id, %error, "the session stopped on an error of the host");
                             self.note_failure(&Why::new("the host failed; its log says how")).await?
@@ -266,6 +269,9 @@ impl Actor {
 
     /// Launches, works until there is a reason to sleep, and ends the processes. The place is given back after that.
     async fn wake(&mut self, session: &Session, mut place: Place) -> Result<Slept, Error> {
+        if !self.core.has_room() {
+            return Err(Error::NoRoom);
+        }
         self.show(Phase::Starting, None, None);
         let launched = tokio::select! {
             biased;
@@ -292,6 +298,7 @@ impl Actor {
             // Whatever a killed process looks like: it is nobody's failure.
             slept = Slept::Halted;
         }
+        self.core.drafts.end(self.id);
         self.show(Phase::Stopping, Some(sandbox), Some(reader));
         let slept = self.settle(awake, slept).await?;
         tracing::info!(session = %self.id, "asleep");

@@ -2,8 +2,11 @@
 //!
 //! A sandbox names items and gets sealed refs back; it never hands in words for a model, except as a tool's report. Next: `context`.
 
+use super::drafts::Working;
+use super::model_budget::{self, Failed};
 use super::model_socket::Server;
-use super::{Core, Error};
+use super::{Core, Error, endpoints};
+use crate::budget::book::Booked;
 use crate::calls::{self, CallState, Judgement, Place, ResultBody};
 use crate::context::{self, OutputBody, Refused};
 use crate::custody::ContentKey;
@@ -12,8 +15,8 @@ use crate::integrity::lookalike;
 use crate::items::{self, BodyError, Draft, Recorded};
 use crate::ledger::Entry;
 use crate::model::draft;
-use crate::model::endpoint::{self, Candidate};
-use crate::model::{Output, Prompt};
+use crate::model::endpoint;
+use crate::model::{Answered, Prompt};
 use crate::registry::{self, Agent, Mode};
 use crate::session::store;
 use crate::state::Tx;
@@ -49,10 +52,15 @@ impl Server {
             Ok(prepared) => prepared,
             Err(refused) => return Ok(Err(refused)),
         };
-        match (self.ask_model(&prepared.agent, &prepared.prompt).await, prepared.covers.clone()) {
-            (Ok(output), None) => self.record_output(turn, prepared, output).await,
-            (Ok(output), Some(covers)) => self.record_summary(turn, prepared.labels, covers, output).await,
-            (Err(message), _) => Ok(refuse(RefusalCode::Model, message)),
+        let (mut prepared, working) = prepared;
+        match (self.ask_model(&prepared, working).await, prepared.covers.take()) {
+            (Ok(Some(answered)), None) => self.record_output(turn, prepared, answered).await,
+            (Ok(Some(answered)), Some(covers)) => self.record_summary(turn, prepared, covers, answered).await,
+            // It was closed while the model was asked: that is nobody's fault, and no refusal for the ledger.
+            (Ok(None), _) => {
+                Ok(Ok(Response::Refused { code: RefusalCode::Turn, message: format!("{turn} is closed") }))
+            }
+            (Err(failed), _) => self.record_failure(turn, &prepared.agent, prepared.booked, failed).await,
         }
     }
 
@@ -62,7 +70,7 @@ impl Server {
         turn: TurnId,
         purpose: Purpose,
         refs: Vec<Context>,
-    ) -> Result<Result<Prepared, Refused>, Error> {
+    ) -> Result<Result<(Prepared, Working), Refused>, Error> {
         let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
         let memory = Arc::clone(&self.memory);
         self.core
@@ -81,6 +89,9 @@ impl Server {
                 let own: Vec<ItemId> = turn::messages_of(tx, turn)?.into_iter().map(|message| message.item()).collect();
                 let bytes_max = limits.context_bytes_max;
                 let memory = &mut *memory.lock().expect("no holder panics");
+                if open.model_calls == 0 {
+                    memory.forget_places(&own);
+                }
                 let required: &[ItemId] = if purpose == Purpose::Compact { &[] } else { &own };
                 let checked =
                     context::check(tx, session, required, &refs, agent.mode, bytes_max, &core.sealer, memory)?;
@@ -96,68 +107,89 @@ impl Server {
                 for warning in warnings {
                     note_unsealed(tx, session, agent.mode, &warning)?;
                 }
+                let (count, labels) = (checked.len(), context::joined_labels(&checked));
+                let (prompt, covers) = if purpose == Purpose::Compact {
+                    let items = context::item_numbers(&checked);
+                    let bytes_max = context::summary::bytes_max(bytes_max);
+                    let (prompt, ordinal) = context::summary::compose(tx, &open, checked, bytes_max, &key, memory)?;
+                    (prompt, Some(Covers { items, ordinal }))
+                } else {
+                    (context::compose(tx, &agent, &open, checked, &key, memory)?, None)
+                };
                 turn::count_model_call(tx, turn)?;
+                let booked = match model_budget::book(tx, &core, (session, turn), &agent, &prompt)? {
+                    Ok(booked) => booked,
+                    Err(refused) => return Ok(Err(refused)),
+                };
                 Entry::verify("model.asked")
                     .session(session)
                     .turn(turn)
                     .with("model", agent.model.clone())
                     .with("purpose", purpose.name())
-                    .with("items", checked.len())
+                    .with("items", count)
                     .append(tx)?;
-                let labels = context::joined_labels(&checked);
-                let prepared = if purpose == Purpose::Compact {
-                    let items = context::item_numbers(&checked);
-                    let bytes_max = context::summary::bytes_max(bytes_max);
-                    let (prompt, ordinal) = context::summary::compose(tx, &open, checked, bytes_max, &key, memory)?;
-                    Prepared { agent, prompt, labels, covers: Some(Covers { items, ordinal }) }
-                } else {
-                    let prompt = context::compose(tx, &agent, &open, checked, &key, memory)?;
-                    Prepared { agent, prompt, labels, covers: None }
-                };
-                Ok(Ok(prepared))
+                let left_ms = u64::try_from(open.deadline - tx.now()).unwrap_or(0);
+                let until = Instant::now() + Duration::from_millis(left_ms);
+                // Before the entry is told: whoever follows the message looks for its words then.
+                let working = core.drafts.begin(session, turn);
+                Ok(Ok((Prepared { agent, prompt, labels, covers, booked, until }, working)))
             })
             .await
     }
 
-    async fn ask_model(&self, agent: &Agent, prompt: &Prompt) -> Result<Output, String> {
+    /// Asks the agent's model until the turn is over; `None` when it was over before there was an output. A request that is not
+    /// waited for any more is dropped, and with it the connection that it was made on.
+    async fn ask_model(&self, prepared: &Prepared, mut working: Working) -> Result<Option<Answered>, Failed> {
+        let Prepared { agent, prompt, until, .. } = prepared;
         let chain = self.core.endpoints().chain(&agent.model);
         if chain.is_empty() {
-            return Err(format!("there is no model endpoint `{}`", agent.model));
+            return Err(Failed::unasked(format!("there is no model endpoint `{}`", agent.model), &agent.model));
         }
-        let candidates: Vec<Candidate> = chain.into_iter().map(|endpoint| Candidate { endpoint, key: None }).collect();
-        let until = Instant::now() + Duration::from_secs(u64::from(self.core.config.turn.seconds_max));
-        let draft = draft::Draft::default();
-        let answered = endpoint::generate(&candidates, prompt, until, &draft).await.map_err(|_| {
-            // The cause may quote what was sent: it stands in no log and no ledger.
-            tracing::warn!(session = %self.session, model = agent.model, "the model's endpoint failed");
-            format!("the model endpoint `{}` failed", agent.model)
-        })?;
-        let output = answered.output;
+        let unasked = |words| Failed::unasked(words, &agent.model);
+        let candidates = endpoints::with_keys(&self.core, chain).await.map_err(unasked)?;
+        // The words of a summary are said to nobody.
+        let draft = if prepared.covers.is_some() { draft::Draft::default() } else { working.draft.clone() };
+        let measured = self.core.state.metrics().ask(&agent.model);
+        let asked = tokio::select! {
+            biased;
+            asked = endpoint::generate(&candidates, prompt, *until, &draft) => asked,
+            () = working.over() => return Ok(None),
+        };
+        let answered = asked.map_err(|error| Failed::of(&error, &agent.model, prepared.booked.estimate))?;
+        measured.answered(&answered.endpoint, answered.usage.input_tokens, answered.usage.output_tokens);
+        let output = &answered.output;
         let calls: usize = output.calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum();
-        let bytes = output.text.len() + calls;
+        let (bytes, count) = (output.text.len() + calls, output.calls.len());
+        let too_much = |words: String| {
+            let words = format!("the model endpoint `{}` gave {words}", answered.endpoint);
+            Failed { code: "too_large", words, model: answered.endpoint.clone(), took: answered.usage }
+        };
         if bytes > BODY_BYTES_MAX {
-            return Err(format!("the output of {bytes} bytes is over the limit of {BODY_BYTES_MAX}"));
+            return Err(too_much(format!("an output of {bytes} bytes, over the limit of {BODY_BYTES_MAX}")));
         }
-        if output.calls.len() > OUTPUT_CALLS_MAX {
-            return Err(format!("the output has {} calls, over the limit of {OUTPUT_CALLS_MAX}", output.calls.len()));
+        if count > OUTPUT_CALLS_MAX {
+            return Err(too_much(format!("an output with {count} calls, over the limit of {OUTPUT_CALLS_MAX}")));
         }
-        Ok(output)
+        Ok(Some(answered))
     }
 
-    async fn record_output(&self, turn: TurnId, prepared: Prepared, output: Output) -> Answer {
-        let text = lookalike::neutralise(&output.text).into_owned();
+    async fn record_output(&self, turn: TurnId, prepared: Prepared, answered: Answered) -> Answer {
+        let text = lookalike::neutralise(&answered.output.text).into_owned();
         let bytes = text.len() as u64;
-        let called = !output.calls.is_empty();
+        let called = !answered.output.calls.is_empty();
         let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
         let response = self
             .core
             .state
             .write(move |tx| {
+                model_budget::settle(tx, &prepared.booked, &answered)?;
                 let open = match open_turn(tx, session, turn)? {
                     Ok(open) => open,
                     Err(refused) => return Ok::<_, Error>(Err(refused)),
                 };
+                turn::clear_failure(tx, turn)?;
                 let Prepared { agent, labels, .. } = prepared;
+                let Answered { output, endpoint, usage } = answered;
                 let of_output = labels.clone();
                 let room = core.config.turn.tool_calls_max.saturating_sub(open.tool_calls) as usize;
                 let judged: Vec<calls::Judged> =
@@ -174,6 +206,9 @@ impl Server {
                     .turn(turn)
                     .with("item", item.tuple.item.to_string())
                     .with("digest", item.tuple.digest.to_string())
+                    .with("model", endpoint)
+                    .with("input_tokens", usage.input_tokens)
+                    .with("output_tokens", usage.output_tokens)
                     .append(tx)?;
                 let place = Place { session, turn, key: &key, sealer: &core.sealer };
                 let mut answered = Vec::with_capacity(judged.len());
@@ -192,18 +227,22 @@ impl Server {
     }
 
     /// Seals a summary and puts it in the place of what it was made of.
-    async fn record_summary(&self, turn: TurnId, labels: Vec<Label>, covers: Covers, output: Output) -> Answer {
+    async fn record_summary(&self, turn: TurnId, prepared: Prepared, covers: Covers, answered: Answered) -> Answer {
         let bytes_max = context::summary::bytes_max(self.core.config.turn.context_bytes_max);
-        let Some(text) = context::summary::text(&output.text, bytes_max) else {
-            return Ok(refuse(RefusalCode::Model, "the model gave no summary".to_owned()));
+        let Some(text) = context::summary::text(&answered.output.text, bytes_max) else {
+            let words = format!("the model endpoint `{}` gave no summary", answered.endpoint);
+            let failed = Failed { code: "empty", words, model: answered.endpoint, took: answered.usage };
+            return self.record_failure(turn, &prepared.agent, prepared.booked, failed).await;
         };
         let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
         self.core
             .state
             .write(move |tx| {
+                model_budget::settle(tx, &prepared.booked, &answered)?;
                 if let Err(refused) = open_turn(tx, session, turn)? {
                     return Ok::<_, Error>(Err(refused));
                 }
+                let Prepared { labels, .. } = prepared;
                 let spans = vec![Span { author: Author::Model, bytes: text.len() }];
                 let draft = Draft::new(ItemId::new(), ItemKind::Summary, &text, spans, labels, &key)
                     .map_err(BodyError::from)?;
@@ -215,6 +254,7 @@ impl Server {
                     .with("item", item.tuple.item.to_string())
                     .with("digest", item.tuple.digest.to_string())
                     .with("items", covers.items.len())
+                    .with("model", answered.endpoint)
                     .append(tx)?;
                 let (item, bytes) = (item.seal(&core.sealer), item.bytes);
                 Ok(Ok(Response::Output { item, bytes, calls: Vec::new() }))
@@ -341,6 +381,10 @@ struct Prepared {
     labels: Vec<Label>,
     /// For a summary: what it will stand in for.
     covers: Option<Covers>,
+    /// What it is thought to take.
+    booked: Booked,
+    /// When the turn is over, by a clock that nobody sets.
+    until: Instant,
 }
 
 /// What a summary stands in for.

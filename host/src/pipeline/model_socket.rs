@@ -146,6 +146,11 @@ impl Server {
         };
         match answer {
             Ok(Ok(response)) => response,
+            // That a model gives nothing is no fault of the sandbox; why stands in the ledger and in the turn already, and
+            // each such request was counted.
+            Ok(Err(Refused { code: RefusalCode::Model, message })) => {
+                Response::Refused { code: RefusalCode::Model, message }
+            }
             Ok(Err(refused)) => self.refusal(refused, turn).await,
             Err(error) => {
                 tracing::error!(session = %self.session, %error, "a model request failed");

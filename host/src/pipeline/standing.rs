@@ -92,6 +92,7 @@ impl Actor {
         erase.await.map_err(|error| error.to_string())?;
         failpoint::reach("erase");
         self.core.state.checkpoint().await.map_err(|error| error.to_string())?;
+        self.core.forget_snapshots().await.map_err(|error| error.to_string())?;
         let place = self.core.home.session(session.id).path().to_owned();
         let run = launch::run_directory(&self.core, session);
         let shown = place.display().to_string();

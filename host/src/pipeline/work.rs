@@ -332,6 +332,7 @@ impl Actor {
             match accepted {
                 Accepted::Closed(delivery) => {
                     failpoint::reach("intent");
+                    self.core.drafts.end(self.id);
                     self.deliver_one(delivery.clone()).await?;
                     taken.closed = Some(delivery);
                 }

@@ -1,9 +1,12 @@
 //! The schema of `state.db`, in versions that only ever go forward.
 //!
-//! Never changes a version that was released; a newer file than this program knows is refused. Next: `state`.
+//! Never changes a version that was released, and never a file before a snapshot of it lies beside it; a newer file than this
+//! program knows is refused. Next: `state::snapshot`.
 
-use super::Error;
+use super::{Error, snapshot};
+use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// One script a version; the file's `user_version` says how many have run.
@@ -18,13 +21,74 @@ const VERSIONS: &[&str] = &[
     include_str!("v8.sql"),
 ];
 
-/// Runs what is missing, each version in a transaction of its own.
-pub fn run(db: &Connection, path: &Path) -> Result<(), Error> {
+/// Where the record keeps that its schema was changed, until the ledger has it.
+const KEY: &str = "migrated";
+
+/// That the schema was changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Migrated {
+    /// The version before.
+    pub from: i64,
+    /// The version now.
+    pub to: i64,
+    /// Name of the snapshot from before, in the directory of the state.
+    pub snapshot: String,
+}
+
+/// Runs what is missing, all of it or nothing; what was there before lies in a snapshot first.
+///
+/// # Errors
+/// [`Error::Migration`], and then the file is as it was; those of [`check`] and [`snapshot::take`].
+pub fn run(db: &Connection, path: &Path, key: &SessionKey) -> Result<(), Error> {
+    run_these(VERSIONS, db, path, key)
+}
+
+fn run_these(versions: &[&str], db: &Connection, path: &Path, key: &SessionKey) -> Result<(), Error> {
     let found = check(db, path)?;
-    for (index, script) in VERSIONS.iter().enumerate().skip(found as usize) {
-        db.execute_batch(&format!("BEGIN IMMEDIATE; {script} PRAGMA user_version = {}; COMMIT;", index + 1))?;
+    let to = versions.len() as i64;
+    if found >= to {
+        return Ok(());
     }
-    Ok(())
+    let note = match found {
+        // There is nothing to go back to.
+        0 => None,
+        _ => {
+            let taken = snapshot::take(db, path, key, found + 1)?;
+            let name = taken.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            tracing::info!(from = found, to, snapshot = name, "the state is brought up to date");
+            Some(Migrated { from: found, to, snapshot: name })
+        }
+    };
+    let change = || -> rusqlite::Result<()> {
+        db.execute_batch("BEGIN IMMEDIATE")?;
+        for script in &versions[found as usize..] {
+            db.execute_batch(script)?;
+        }
+        if let Some(note) = &note {
+            let text = serde_json::to_string(note).expect("three plain fields");
+            db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [KEY, &text])?;
+        }
+        db.execute_batch(&format!("PRAGMA user_version = {to}; COMMIT;"))
+    };
+    change().map_err(|source| {
+        if !db.is_autocommit() {
+            // An error means that it is undone already.
+            let _ = db.execute_batch("ROLLBACK");
+        }
+        let kept = note.map_or_else(String::new, |note| format!(", and so does its copy {}", note.snapshot));
+        Error::Migration { path: path.display().to_string(), from: found, to, kept, source: Box::new(source) }
+    })
+}
+
+/// The change of the schema that the ledger does not have yet, once.
+///
+/// # Errors
+/// What SQLite reports.
+pub fn take_note(db: &Connection) -> Result<Option<Migrated>, Error> {
+    let mut delete = db.prepare_cached("DELETE FROM meta WHERE key = ?1 RETURNING value")?;
+    let mut rows = delete.query([KEY])?;
+    let text: Option<String> = rows.next()?.map(|row| row.get(0)).transpose()?;
+    text.map(|text| serde_json::from_str(&text).map_err(|_| Error::Stored("meta: migrated".to_owned()))).transpose()
 }
 
 /// The file's version, if this program knows it.
@@ -35,7 +99,40 @@ pub fn check(db: &Connection, path: &Path) -> Result<i64, Error> {
     let found: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let known = VERSIONS.len() as i64;
     if found > known {
-        return Err(Error::Newer { path: path.display().to_string(), found, known });
+        let way_back = snapshot::way_back(path, found, known);
+        return Err(Error::Newer { path: path.display().to_string(), found, known, way_back });
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{connect, open_to_look};
+
+    #[test]
+    fn a_change_that_fails_half_way_leaves_the_file_as_it_was_with_a_copy_beside_it() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
+        let db = connect(&path, &key).expect("made");
+        run_these(&VERSIONS[..5], &db, &path, &key).expect("version 5");
+        let schema = |db: &Connection| -> String {
+            db.query_row("SELECT group_concat(sql) FROM sqlite_master", [], |row| row.get(0)).expect("a schema")
+        };
+        let before = schema(&db);
+        let broken = [&VERSIONS[..6], &["CREATE TABLE half (x); INSERT INTO no_such_table VALUES (1);"]].concat();
+        let error = run_these(&broken, &db, &path, &key).expect_err("it is broken");
+        let said = error.to_string();
+        assert!(said.contains("from schema 5 to 7") && said.contains("state.db.before-v6"), "{said}");
+        assert_eq!(schema(&db), before);
+        assert_eq!(check(&db, &path).expect("known"), 5);
+        assert_eq!(take_note(&db).expect("read"), None);
+        let copy = open_to_look(&snapshot::all(&path)[0].path, &key).expect("it opens");
+        assert_eq!(schema(&copy), before);
+        run(&db, &path, &key).expect("the next start has it right");
+        let to = VERSIONS.len() as i64;
+        let note = Migrated { from: 5, to, snapshot: "state.db.before-v6".to_owned() };
+        assert_eq!(take_note(&db).expect("read"), Some(note));
+        assert_eq!(take_note(&db).expect("read"), None, "once");
+    }
 }

@@ -29,7 +29,7 @@ impl Copy {
     /// [`Error::WrongKey`], [`Error::Newer`], [`Error::InUse`] while anybody else has it open.
     pub fn of(path: &Path, key: &SessionKey, to: &Path) -> Result<Self, Error> {
         let original = connect(path, key)?;
-        migrations::run(&original, path)?;
+        migrations::run(&original, path, key)?;
         // Out of the write-ahead log, which a renamed file would leave behind, and alone.
         let alone = || -> rusqlite::Result<String> {
             original.execute_batch("PRAGMA locking_mode = EXCLUSIVE;")?;
@@ -75,21 +75,27 @@ impl Copy {
         copy.execute_batch(&rekey)?;
         drop(copy);
         let proof = connect(&to, key)?;
-        let mut wrong: Vec<String> = Vec::new();
-        for check in ["PRAGMA cipher_integrity_check", "PRAGMA integrity_check"] {
-            let mut statement = proof.prepare(check)?;
-            let found =
-                statement.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
-            wrong.extend(found.into_iter().filter(|line| line != "ok"));
-        }
-        if let Some(wrong) = wrong.first() {
-            return Err(Error::Stored(format!("the copy under the new key is not whole: {wrong}")));
-        }
+        prove(&proof, "the copy under the new key")?;
         // No log beside it: only the file itself is renamed.
         proof.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
         drop(proof);
         Ok(Ready { original, from, to })
     }
+}
+
+/// Every page opens under the key of this connection, and SQLite finds nothing wrong with them.
+///
+/// # Errors
+/// With the first thing that is.
+pub(super) fn prove(db: &Connection, what: &str) -> Result<(), Error> {
+    for check in ["PRAGMA cipher_integrity_check", "PRAGMA integrity_check"] {
+        let mut statement = db.prepare(check)?;
+        let found = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
+        if let Some(wrong) = found.into_iter().find(|line| line != "ok") {
+            return Err(Error::Stored(format!("{what} is not whole: {wrong}")));
+        }
+    }
+    Ok(())
 }
 
 /// A copy that was proven.
@@ -138,7 +144,7 @@ mod tests {
                 chown(directory.path(), Some(nobody.as_raw()), None).expect("given");
                 setfsuid(nobody);
             }
-            migrations::run(&connect(&from, &old).expect("made"), &from).expect("a schema");
+            migrations::run(&connect(&from, &old).expect("made"), &from, &old).expect("a schema");
             let ready = Copy::of(&from, &old, &to).expect("a copy").rekey(&new).expect("re-encrypted");
             let may = |mode| std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(mode)).expect("set");
             // Names can be changed in it, and it cannot be opened.

@@ -6,7 +6,7 @@ CREATE TABLE secrets (
   changed_at INTEGER NOT NULL
 ) STRICT;
 
--- Model endpoints. `scripted` is always there and stands in no row.
+-- Model endpoints. `scripted` is always there and stands in no row. Which one is the default stands in `meta`.
 CREATE TABLE models (
   name TEXT PRIMARY KEY NOT NULL,
   kind TEXT NOT NULL CHECK (kind IN ('openai','anthropic','scripted')),
@@ -24,3 +24,6 @@ CREATE TABLE model_fallbacks (
   fallback TEXT NOT NULL,
   PRIMARY KEY (model, position)
 ) STRICT, WITHOUT ROWID;
+
+-- Whether an agent's model was never chosen: then it goes over to the next default. Before this there was one model.
+ALTER TABLE agents ADD COLUMN follows_default INTEGER NOT NULL DEFAULT 1;

@@ -47,8 +47,8 @@ impl Receiver {
     pub(crate) fn new(script: impl Fn(&Got, usize) -> Say + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/in", listener.local_addr().expect("an address"));
-        let (got, secret, over): (Arc<Mutex<Vec<Got>>>, Arc<Mutex<Option<String>>>, Arc<AtomicBool>) =
-            Default::default();
+        let (got, secret) = (Arc::<Mutex<Vec<Got>>>::default(), Arc::<Mutex<Option<String>>>::default());
+        let over = Arc::<AtomicBool>::default();
         let (script, all, key, stop) =
             (Box::new(script) as Script, Arc::clone(&got), Arc::clone(&secret), Arc::clone(&over));
         std::thread::spawn(move || {

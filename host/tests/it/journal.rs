@@ -185,10 +185,11 @@ fn one_reply_that_is_stuck_holds_up_none_behind_it_and_no_session() {
     world.ctl(&["person", "link", "owner", "shop:bob"]).ok();
     let stuck = hook.send("b1", &json!({ "sender": "bob", "text": "hello" }).to_string()).1;
     let dies = hook.say("e1", "echo dead");
+    receipt(&world, &dies, "dead");
     let waits = hook.say("e2", "echo later");
+    wait_for("its first attempt to be noted", || world.entries("delivery.retried").len() == 1);
     let arrives = hook.say("e3", "echo now");
     receipt(&world, &arrives, "received");
-    receipt(&world, &dies, "dead");
     receipt(&world, &waits, "pending");
     receipt(&world, stuck["message_id"].as_str().expect("an id"), "sent");
     assert!(world.say("a", "hello").contains("Hello"), "the loopback waits for no network");

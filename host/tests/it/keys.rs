@@ -221,7 +221,14 @@ fn every_blob_of_the_record_is_either_wrapped_anew_or_under_a_key_that_is() {
     let mut statement = db.prepare(sql).expect("a statement");
     let found: BTreeSet<String> = statement.query_map([], |row| row.get(0)).expect("rows").flatten().collect();
     // `items.body` is under the content key of its session; the tables of the full-text index hold words, under the record's own key.
-    let known = ["sessions.queue_key", "sessions.content_key", "ledger_keys.wrapped", "items.body", "channels.wrapped"];
+    let known = [
+        "sessions.queue_key",
+        "sessions.content_key",
+        "ledger_keys.wrapped",
+        "secrets.wrapped",
+        "channels.wrapped",
+        "items.body",
+    ];
     let unknown: Vec<_> = found.iter().filter(|column| !known.contains(&column.as_str())).collect();
     assert!(unknown.is_empty(), "is it under the master key? then `rotation` has to know it: {unknown:?}");
 }

@@ -1,18 +1,22 @@
 //! The host's tests, as one program.
 
+mod budget;
 mod client;
 mod crash;
 mod crowd;
 mod erase;
 #[path = "../escape/escape.rs"]
 mod escape;
-mod field;
+mod failures;
 mod hooks;
 mod jail;
 mod journal;
 mod keys;
 mod layers;
 mod memory;
+mod metrics;
+mod migration;
+mod model_cli;
 #[path = "../../examples/model_server/server.rs"]
 #[allow(dead_code, reason = "the program to try things with uses more of it")]
 mod model_server;
@@ -22,16 +26,19 @@ mod operators;
 mod port;
 mod preflight;
 mod processes;
+mod promises;
 mod prove;
 mod record;
 mod rotation;
 mod round;
 mod scale;
+mod secret_store;
 mod secrets;
 mod stage;
 mod state;
 mod stops;
 mod storm;
+mod streaming;
 mod tamper;
 mod webhook;
 mod weeks;

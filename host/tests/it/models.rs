@@ -281,6 +281,20 @@ async fn the_second_of_two_fallbacks_answers_when_the_first_is_down() {
 }
 
 #[tokio::test]
+async fn the_last_of_the_longest_chain_is_asked() {
+    let way = (Kind::Openai, false);
+    let (broken, _broken) = told(status(500, &[]));
+    let (well, _well) = told(Act::Say("here".to_owned()));
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let mut specs: Vec<Spec> = names.iter().map(|name| spec(name, way, &broken.url())).collect();
+    specs[0].fallbacks = names[1..].iter().map(|name| (*name).to_owned()).collect();
+    specs[7] = spec("h", way, &well.url());
+    let endpoints = open(&quick(), specs);
+    let answered = ask(&candidates(&endpoints, "a"), vec![person("hello")]).await.expect("an output");
+    assert_eq!(answered.endpoint, "h");
+}
+
+#[tokio::test]
 async fn when_all_are_down_the_sentence_names_each_and_the_next_request_finds_the_one_that_came_back() {
     let way = (Kind::Openai, true);
     let nobody = nobody();

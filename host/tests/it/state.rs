@@ -4,7 +4,7 @@
 
 use crate::record;
 use crate::stage::everybody;
-use crate::world::{Build, World};
+use crate::world::{Build, PATIENCE, World};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_host::ledger::{Entry, chain};
@@ -168,6 +168,33 @@ fn a_closed_record_holds_what_was_promised_and_takes_nothing_more() {
         state.close().await;
         assert_eq!(record::count(&look(&path), "SELECT count(*) FROM meta"), kept);
         assert_eq!(kept, 20, "all of them came before the end");
+    });
+}
+
+#[test]
+fn whoever_comes_while_the_record_closes_is_answered() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state.db");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        begun(&path).await.close().await;
+        for _ in 0..4_000 {
+            let state = open(&path).expect("it opens");
+            let come = |state: State| async move {
+                while state.write(|_| Ok::<_, Error>(())).await.is_ok()
+                    && state.read(|_| Ok::<_, Error>(())).await.is_ok()
+                {}
+            };
+            let come: Vec<_> = (0..8).map(|_| tokio::spawn(come(state.clone()))).collect();
+            tokio::task::yield_now().await;
+            let ended = tokio::time::timeout(PATIENCE, async {
+                state.close().await;
+                for one in come {
+                    one.await.expect("nobody panics");
+                }
+            });
+            ended.await.expect("nobody waits for a record that is closed");
+        }
     });
 }
 

@@ -16,14 +16,14 @@ use std::process::{Child, Stdio};
 const CANCELLED: &str = "This was cancelled before there was an answer.";
 
 /// What the host's answer to a message is, once it is there.
-fn notice(client: &Client, id: &str) -> String {
+pub(crate) fn notice(client: &Client, id: &str) -> String {
     answered(client, id, 0);
     let view = client.message(id, std::time::Duration::ZERO).expect("the host answers");
     assert_eq!(view["notice"], true, "{view}");
     view["reply"].as_str().expect("words").to_owned()
 }
 
-fn text(value: &Value, key: &str) -> String {
+pub(crate) fn text(value: &Value, key: &str) -> String {
     value[key].as_str().unwrap_or_else(|| panic!("{key} in {value}")).to_owned()
 }
 

@@ -123,7 +123,8 @@ fn a_flood_is_slowed_down_fills_no_ledger_and_locks_nobody_out() {
     let world = world(Build::Plain, "requests_per_minute = 5\n");
     let receiver = Receiver::glad();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
-    let desk = Hook::add(&world, "desk", &receiver, &[]);
+    let other = Receiver::glad();
+    let desk = Hook::add(&world, "desk", &other, &[]);
     let mut slowed = 0;
     for _ in 0..200 {
         let (status, answer) = hook.post(&[("webhook-id", "e")], "{}");
@@ -279,21 +280,13 @@ fn a_channel_is_an_operators_and_its_secret_is_said_once() {
     }
 }
 
-/// The example in `docs/operating.md`, exactly as it stands there, with its variables set.
+/// The example in `docs/operating.md`, as it stands there, with the secret and the port of this host. It needs `curl` and `openssl`.
 #[test]
 fn the_example_of_the_manual_works_as_it_is_written() {
     let manual = include_str!("../../../docs/operating.md");
     let section = manual.split("\n## Webhooks\n").nth(1).expect("the section");
     let example = section.split("```sh\n").find(|block| block.contains("openssl")).expect("the example");
     let example = example.split("```").next().expect("its end");
-    for tool in ["curl", "openssl"] {
-        let there =
-            Command::new(tool).arg("--version").output().or_else(|_| Command::new(tool).arg("version").output());
-        if there.is_err() {
-            eprintln!("left out: there is no {tool} here");
-            return;
-        }
-    }
     let world = world(Build::Plain, "");
     let receiver = Receiver::new(|_, _| Say::Status(204));
     let hook = Hook::add(&world, "shop", &receiver, &[]);

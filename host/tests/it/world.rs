@@ -4,6 +4,7 @@
 
 use crate::stage::{NOBODY, Who};
 use serde_json::Value;
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -94,6 +95,17 @@ impl World {
         let mut command = self.command("ironctl");
         command.arg("--home").arg(&self.home).args(arguments).stdin(Stdio::null());
         Answer::new(command.output().expect("ironctl runs"), arguments)
+    }
+
+    /// The same with this on stdin.
+    pub(crate) fn ctl_given(&self, input: &str, arguments: &[&str]) -> Answer {
+        let mut command = self.command("ironctl");
+        command.arg("--home").arg(&self.home).args(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut running = command.spawn().expect("ironctl runs");
+        // One that refuses before it reads has closed its end.
+        let _ = running.stdin.take().expect("piped").write_all(input.as_bytes());
+        Answer::new(running.wait_with_output().expect("ironctl ends"), arguments)
     }
 
     /// Starts the host, detached.

@@ -5,10 +5,18 @@
 use crate::failure;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use ironclaw_contract::operator::{MessageView, Stage};
+use ironclaw_contract::operator::{Draft, MessageView, Stage};
 
 /// One event and what is not yet a whole one; a reply is far smaller.
 const EVENT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// What is heard of a message before its answer.
+pub enum Heard {
+    /// A stage of it.
+    Stage(Stage),
+    /// Words of its answer, while it is being made.
+    Words(Draft),
+}
 
 /// Why following ended early.
 pub enum Error {
@@ -18,10 +26,10 @@ pub enum Error {
     Stream(String),
 }
 
-/// Reads until the `message` event, telling each `stage`; `None` when the stream ends without one.
+/// Reads until the `message` event, telling each `stage` and `draft`; `None` when the stream ends without one.
 pub async fn until_settled(
     mut body: Incoming,
-    mut on_stage: impl FnMut(Stage) -> Result<(), failure::Error>,
+    mut hear: impl FnMut(Heard) -> Result<(), failure::Error>,
 ) -> Result<Option<MessageView>, Error> {
     let mut lines = Lines::default();
     let mut event = Event::default();
@@ -33,7 +41,7 @@ pub async fn until_settled(
         lines.push(data)?;
         while let Some(line) = lines.next_line()? {
             match event.take(&line)? {
-                Some(Item::Stage(stage)) => on_stage(stage).map_err(Error::Told)?,
+                Some(Item::Heard(heard)) => hear(heard).map_err(Error::Told)?,
                 Some(Item::Settled(view)) => return Ok(Some(view)),
                 None => {}
             }
@@ -69,7 +77,7 @@ impl Lines {
 }
 
 enum Item {
-    Stage(Stage),
+    Heard(Heard),
     Settled(MessageView),
 }
 
@@ -107,7 +115,8 @@ impl Event {
     fn finish(self) -> Result<Option<Item>, Error> {
         let unclear = |cause: serde_json::Error| Error::Stream(format!("unclear event: {cause}"));
         match self.name.as_str() {
-            "stage" => serde_json::from_str(&self.data).map(Item::Stage).map(Some).map_err(unclear),
+            "stage" => serde_json::from_str(&self.data).map(Heard::Stage).map(Item::Heard).map(Some).map_err(unclear),
+            "draft" => serde_json::from_str(&self.data).map(Heard::Words).map(Item::Heard).map(Some).map_err(unclear),
             "message" => serde_json::from_str(&self.data).map(Item::Settled).map(Some).map_err(unclear),
             _ => Ok(None),
         }
@@ -129,7 +138,7 @@ mod tests {
             for chunk in stream.as_bytes().chunks(size) {
                 lines.push(chunk).ok().expect("short");
                 while let Some(line) = lines.next_line().ok().expect("UTF-8") {
-                    if let Some(Item::Stage(stage)) = event.take(&line).ok().expect("well-formed") {
+                    if let Some(Item::Heard(Heard::Stage(stage))) = event.take(&line).ok().expect("well-formed") {
                         stages.push(stage.stage);
                     }
                 }

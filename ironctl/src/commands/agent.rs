@@ -2,13 +2,14 @@
 //! Never judges a name or a tool: the host does. Removes nothing without asking.
 //! Next: `commands::chat`.
 
-use super::At;
+use super::{At, usage};
+use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{Agent, NewAgent};
-use serde_json::json;
+use ironclaw_contract::operator::{Agent, AgentBudget, NewAgent};
+use serde_json::{Map, json};
 
 /// What to do with agents.
 #[derive(Debug, Subcommand)]
@@ -20,7 +21,7 @@ pub enum Action {
     Create {
         /// Its name: a-z, 0-9 and -, starting with a letter
         name: String,
-        /// Name of its model endpoint [default: scripted]
+        /// Name of its model endpoint [default: whatever is the default, also later]
         #[arg(long)]
         model: Option<String>,
         /// What it is told about itself
@@ -39,14 +40,16 @@ pub enum Action {
         /// Name or id
         agent: String,
     },
-    /// Set how strictly the host judges what an agent does
-    #[command(after_help = "Example:\n  ironctl agent set assistant --mode enforce")]
+    /// Set which model endpoint an agent uses, how much of it, and how strictly the host judges what it does
+    #[command(
+        after_help = "Example:\n  ironctl agent set assistant --model openai\n  ironctl agent set assistant --model default\n  ironctl agent set assistant --tokens-per-day 200000 --cost-per-day 2.50\n  ironctl agent set assistant --mode enforce"
+    )]
     Set {
         /// Name or id
         agent: String,
-        /// enforce, or with the guard lowered: dangerous_warn, dangerous_off
-        #[arg(long)]
-        mode: String,
+        /// What to set
+        #[command(flatten)]
+        changes: Changes,
     },
     /// Let an agent hear a channel
     #[command(after_help = "Example:\n  ironctl agent connect assistant shop")]
@@ -75,6 +78,24 @@ pub enum Action {
     },
 }
 
+/// What `agent set` sets; at least one of them.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = true)]
+pub struct Changes {
+    /// enforce, or with the guard lowered: dangerous_warn, dangerous_off
+    #[arg(long)]
+    mode: Option<String>,
+    /// Name of its model endpoint; `default` for whatever is the default, also later
+    #[arg(long)]
+    model: Option<String>,
+    /// Tokens that it may use on one day (UTC), or none for what the settings say
+    #[arg(long, value_name = "NUMBER", value_parser = usage::tokens)]
+    tokens_per_day: Option<u64>,
+    /// What it may cost on one day, in the currency of the prices, e.g. 2.50, or none for what the settings say
+    #[arg(long, value_name = "AMOUNT", value_parser = usage::sum)]
+    cost_per_day: Option<u64>,
+}
+
 /// Does it.
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
@@ -100,15 +121,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.json(&agent)?;
             show(at.out, agent)
         }
-        Action::Set { agent, mode } => {
-            let mode = client.set_mode(&agent, &mode).await?;
-            at.out.json(&mode)?;
-            at.out.line(format!("set agent {agent} to mode {}", mode.mode))?;
-            match mode.mode.as_str() {
-                "enforce" => Ok(()),
-                _ => at.out.remark(format!("the guard is lowered; raise it: ironctl agent set {agent} --mode enforce")),
-            }
-        }
+        Action::Set { agent, changes } => set(at.out, &client, &agent, changes).await,
         Action::Connect { agent, channel } => {
             let connected = client.connect(&channel, &agent).await?;
             at.out.json(&connected)?;
@@ -131,6 +144,33 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
+async fn set(out: Output, client: &Client, agent: &str, changes: Changes) -> Result<(), Error> {
+    let mut told = Map::new();
+    let mut tell = |set: serde_json::Value| told.extend(set.as_object().cloned().into_iter().flatten());
+    if let Some(model) = changes.model {
+        let model = client.set_model(agent, &model).await?;
+        out.line(format!("agent {agent} uses model endpoint {} now", model.model))?;
+        tell(json!(model));
+    }
+    if let Some(mode) = changes.mode {
+        let mode = client.set_mode(agent, &mode).await?;
+        tell(json!(mode));
+        out.line(format!("set agent {agent} to mode {}", mode.mode))?;
+        if mode.mode != "enforce" {
+            out.remark(format!("the guard is lowered; raise it: ironctl agent set {agent} --mode enforce"))?;
+        }
+    }
+    let wanted = AgentBudget { tokens_per_day: changes.tokens_per_day, cost_per_day_micros: changes.cost_per_day };
+    if wanted != AgentBudget::default() {
+        let budget = client.set_budget(agent, &wanted).await?;
+        tell(json!(budget));
+        let tokens = budget.tokens_per_day.map_or_else(|| "none".to_owned(), |tokens| tokens.to_string());
+        let cost = budget.cost_per_day_micros.map_or_else(|| "none".to_owned(), usage::money);
+        out.line(format!("set the ceilings of agent {agent}: tokens a day {tokens}, cost a day {cost}"))?;
+    }
+    out.json(&told)
+}
+
 fn table(out: Output, agents: Vec<Agent>) -> Result<(), Error> {
     let rows = agents.into_iter().map(|agent| {
         [
@@ -148,7 +188,10 @@ fn table(out: Output, agents: Vec<Agent>) -> Result<(), Error> {
 fn show(out: Output, agent: Agent) -> Result<(), Error> {
     let rows = [
         ["id".to_owned(), agent.id],
-        ["model".to_owned(), agent.model],
+        [
+            "model".to_owned(),
+            if agent.follows_default { format!("{} (the default)", agent.model) } else { agent.model },
+        ],
         ["tools".to_owned(), agent.enabled_tools.join(" ")],
         ["sessions".to_owned(), agent.sessions.to_string()],
         ["made".to_owned(), clock::date_and_time(&agent.created_at)],

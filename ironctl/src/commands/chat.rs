@@ -3,9 +3,10 @@
 //! Next: `chat::conversation` for the prompt, `commands::why` when no answer comes.
 
 pub mod conversation;
+mod words;
 
 use super::At;
-use crate::client::{Client, POLL_MAX};
+use crate::client::{Client, Heard, POLL_MAX};
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::operator::{MessageFile, MessageView, NewMessage, Recorded};
@@ -16,6 +17,7 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
+use words::Words;
 
 /// A message from stdin or a file is no longer; the host has bounds of its own.
 const TEXT_BYTES_MAX: u64 = 256 * 1024;
@@ -65,9 +67,31 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let client = at.client()?;
     let message = NewMessage { text, files, event_id: None, speak_as: args.speak_as, thread: args.thread };
     let recorded = client.send(&args.agent, &message).await?;
-    let view = answer(&client, &recorded, args.wait).await?;
-    at.out.json(&answer_json(&view))?;
-    print_reply(at.out, &view)
+    show_answer(at.out, &client, &recorded, args.wait).await
+}
+
+/// Waits for the answer to a recorded message and shows it; on a terminal its words as they come.
+pub async fn show_answer(out: Output, client: &Client, recorded: &Recorded, wait: Duration) -> Result<(), Error> {
+    let mut words = Words::new(out, "");
+    if !words.is_live() {
+        let view = answer(client, recorded, wait).await?;
+        out.json(&answer_json(&view))?;
+        return print_reply(out, &view);
+    }
+    let hear = |heard| match heard {
+        Heard::Stage(_) => Ok(()),
+        Heard::Words(draft) => words.more(&draft),
+    };
+    let settled = client.follow(&recorded.message_id, Instant::now() + wait, hear).await?;
+    let view = match settled {
+        Some(view) => view,
+        None => client.message(&recorded.message_id, Duration::ZERO).await?,
+    };
+    if view.reply.is_none() {
+        words.end_line()?;
+        return Err(no_answer(&view, wait));
+    }
+    words.finish(&view)
 }
 
 /// Waits for the answer to a recorded message; no answer within `wait` is a failure that says why.
@@ -138,7 +162,7 @@ fn is_lost(view: &MessageView) -> bool {
 }
 
 /// A duration such as `90s`, `2m` or `1h30m`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let parsed: SignedDuration = text.parse().map_err(|_| format!("{text} is no duration such as 90s or 2m"))?;
     Duration::try_from(parsed).map_err(|_| format!("{text} is in the past"))
 }

@@ -37,6 +37,9 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     checks.extend(permissions(&at.home));
     let host = up::answering(&at.home).await;
     checks.push(host_check(at, &host));
+    if let Ok(Some((client, _))) = &host {
+        checks.push(readiness(client).await);
+    }
     let status = host.as_ref().ok().and_then(|host| host.as_ref().map(|(_, status)| status));
     checks.push(fingerprints(status));
     let proof = match (args.prove, host) {
@@ -210,6 +213,15 @@ fn host_check(at: &At, host: &Result<Option<(Client, Status)>, Error>) -> Check 
             remedy: "ironctl up --detach".to_owned(),
         },
         Err(error) => wrong(NAME, error, "look at `ironctl logs`"),
+    }
+}
+
+/// Whether the host takes messages and works on them; it says itself why not.
+async fn readiness(client: &Client) -> Check {
+    const NAME: &str = "readiness";
+    match client.readiness().await {
+        Ok(_) => right(NAME, "it takes messages and works on them".to_owned()),
+        Err(error) => wrong(NAME, &error, "look at `ironctl logs`"),
     }
 }
 

@@ -1,17 +1,30 @@
-//! `ironctl message`: looks after answers that did not arrive.
-//! Never sends one again by itself: somebody who looked says so.
-//! Next: `commands::why` for one message, `commands::channel` for the way that they took.
+//! `ironctl message`: has a message answered after all, and looks after answers that did not arrive.
+//! Never sends words again that the host has already, and no answer by itself: somebody who looked says so.
+//! Next: `commands::chat`, which waits for answers, `commands::why`, and `commands::channel` for the way that answers take.
 
 use super::At;
+use super::chat::{self, duration};
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
 use ironclaw_contract::operator::DeadLetter;
+use std::time::Duration;
 
 /// What to do with messages.
 #[derive(Debug, Subcommand)]
 pub enum Action {
+    /// Have a message answered that got a notice of the host in place of an answer
+    #[command(
+        after_help = "Example:\n  ironctl message retry last\n  ironctl message retry msg_01J9ZQ4W0V2M6N8P0R2T4V6X8Z --wait 2m"
+    )]
+    Retry {
+        /// Id of the message, or `last` for your newest
+        message: String,
+        /// How long to wait for the answer, e.g. 90s or 2m
+        #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]
+        wait: Duration,
+    },
     /// List, send again or drop answers that did not arrive
     #[command(subcommand, after_help = "Example:\n  ironctl message dead list")]
     Dead(Dead),
@@ -40,6 +53,11 @@ pub enum Dead {
 /// Does it.
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
+        Action::Retry { message, wait } => {
+            let client = at.client()?;
+            let recorded = client.retry(&message).await?;
+            chat::show_answer(at.out, &client, &recorded, wait).await
+        }
         Action::Dead(action) => dead(at, action).await,
     }
 }

@@ -2,6 +2,8 @@
 //! Never goes on when this machine cannot jail an agent; never makes anew what is in place.
 //! Next: the commands that it strings together: `init`, `up`, `agent`, `chat`, `doctor`.
 
+mod next;
+
 use super::{At, chat, doctor, init, up};
 use crate::client::Client;
 use crate::failure::Error;
@@ -14,6 +16,9 @@ use std::time::Duration;
 
 /// The first agent.
 const AGENT: &str = "assistant";
+
+/// The model endpoint that is no model.
+const SCRIPTED: &str = "scripted";
 
 /// What it is asked.
 const GREETING: &str = "hello";
@@ -66,7 +71,9 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     at.out.line("\nWhat it could not do, and what it could:")?;
     doctor::print_attempts(at.out, &shown)?;
 
-    at.out.json(&report_json(&steps, &view, report.as_ref(), &shown))?;
+    let model = client.agent(AGENT).await?.model;
+    let next = if model == SCRIPTED { next::find(at, &client.presets().await?).await } else { Vec::new() };
+    at.out.json(&report_json(&steps, &view, report.as_ref(), &shown, &next))?;
     all_contained(&proof)?;
     if steps.taken.iter().all(|step| step.already) {
         at.out.line("\nEverything was in place.")?;
@@ -76,6 +83,11 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
          (docs/operating.md shows how it stays). \
          Go on with `ironctl chat {AGENT}`; `ironctl doctor --prove` shows every attempt."
     ))?;
+    if next.is_empty() {
+        at.out.line(format!("{AGENT} uses the model endpoint {model}."))?;
+    } else {
+        next::tell(at, AGENT, &next)?;
+    }
     if args.no_chat || at.out.is_json() || !io::stdin().is_terminal() {
         return Ok(());
     }
@@ -163,7 +175,13 @@ fn all_contained(proof: &Proof) -> Result<(), Error> {
     }
 }
 
-fn report_json(steps: &Steps<'_>, view: &MessageView, jail: Option<&JailReport>, attempts: &[Attempt]) -> Value {
+fn report_json(
+    steps: &Steps<'_>,
+    view: &MessageView,
+    jail: Option<&JailReport>,
+    attempts: &[Attempt],
+    next: &[next::Next],
+) -> Value {
     json!({
         "home": steps.at.home.path(),
         "agent": AGENT,
@@ -171,6 +189,7 @@ fn report_json(steps: &Steps<'_>, view: &MessageView, jail: Option<&JailReport>,
         "message": chat::answer_json(view),
         "jail": jail,
         "attempts": attempts,
+        "next": next,
     })
 }
 

@@ -153,6 +153,75 @@ fn a_conversation_recalls_shows_progress_and_answers() {
     assert_eq!(posted(&host).body, json!({"text": "hello"}));
 }
 
+/// A host that streams these words (attempt, from, text) before this reply.
+fn host_that_streams(words: &'static [(u32, u64, &'static str)], reply: &'static str) -> FakeHost {
+    FakeHost::new(move |line, _| match line {
+        "GET /v1/messages/msg_1/events" => {
+            let draft = |(attempt, from, text): &(u32, u64, &str)| {
+                ("draft", json!({ "attempt": attempt, "from": from, "text": text }))
+            };
+            let mut events: Vec<_> = words.iter().map(draft).collect();
+            events.push(("stage", json!({"seq": 3, "at": "t", "stage": "output.sealed", "outcome": "done"})));
+            events.push(("message", view(Some(reply), None)));
+            Answer::events(&events)
+        }
+        other => conversation(other, reply),
+    })
+}
+
+/// What stands on the screen between the person's line and the next prompt.
+fn screen_of_an_answer(words: &'static [(u32, u64, &'static str)], reply: &'static str) -> String {
+    let host = host_that_streams(words, reply);
+    let mut terminal = Terminal::talking_to(&host);
+    terminal.wait_for("you> \r");
+    terminal.type_in("hello\r");
+    terminal.wait_for("you> \r");
+    let seen = terminal.seen();
+    terminal.type_in("/quit\r");
+    assert!(terminal.ironctl.wait().expect("it ends").success());
+    seen
+}
+
+#[test]
+fn words_are_shown_as_they_come_and_the_answer_stands_there_once() {
+    let seen = screen_of_an_answer(&[(1, 0, "It \u{1b}[2J"), (1, 8, "rai")], "It \u{1b}[2Jrains.");
+    assert!(!seen.contains("… output.sealed"), "no progress is written over the words: {seen:?}");
+    assert!(seen.contains("assistant> It \\u{1b}[2J"), "{seen:?}");
+    assert!(!seen.contains("It \u{1b}[2J"), "nothing steers the terminal: {seen:?}");
+    assert_eq!(seen.matches("rains.").count(), 1, "{seen:?}");
+}
+
+#[test]
+fn an_answer_that_differs_from_the_words_before_it_is_shown_whole() {
+    let seen = screen_of_an_answer(&[(1, 0, "It snows")], "It rains.");
+    assert!(seen.contains("assistant> It snows\r\nassistant> It rains.\r\n"), "{seen:?}");
+    let seen = screen_of_an_answer(&[(1, 0, "It sn"), (2, 0, "It "), (2, 3, "rains")], "It rains.");
+    assert!(seen.contains("assistant> It sn\r\n"), "a further try begins on its own line: {seen:?}");
+    assert!(seen.contains("assistant> It rains.\r\n"), "{seen:?}");
+    assert_eq!(seen.matches("rains").count(), 1, "{seen:?}");
+    let seen = screen_of_an_answer(&[(1, 5, "ains")], "It rains.");
+    assert!(seen.contains("assistant> It rains.\r\n"), "what does not follow on is not shown: {seen:?}");
+}
+
+#[test]
+fn elsewhere_than_on_a_terminal_there_is_the_answer_alone() {
+    let host = host_that_streams(&[(1, 0, "It snows")], "It rains.");
+    assert_eq!(host.ironctl(&["chat", "assistant", "hello"]), (0, "It rains.\n".to_owned(), String::new()));
+}
+
+#[test]
+fn a_message_is_retried_by_its_id_and_its_answer_waited_for() {
+    let host = FakeHost::new(|line, _| match line {
+        "POST /v1/messages/last/retry" => Answer::json(json!({"message_id": "msg_1", "session_id": "ses_1"})),
+        "POST /v1/messages/msg_2/retry" => Answer::refusal("message_answered", "msg_2 is answered", ""),
+        other => conversation(other, "It rains."),
+    });
+    assert_eq!(host.ironctl(&["message", "retry", "last"]), (0, "It rains.\n".to_owned(), String::new()));
+    let (code, _, err) = host.ironctl(&["message", "retry", "msg_2"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("msg_2 is answered"), "{err}");
+}
+
 #[test]
 fn ctrl_c_cancels_what_is_being_answered_and_the_conversation_goes_on() {
     let host = FakeHost::new(|line, _| match line {

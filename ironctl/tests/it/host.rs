@@ -7,6 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -82,7 +83,26 @@ fn down_waits_until_the_process_is_gone() {
     assert_eq!(out, format!("the host stopped: process {pid} is gone\n"));
 }
 
-fn quickstart_host() -> FakeHost {
+/// A model server that knows one model, on a port of its own.
+fn model_server() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    // Ends with the test process.
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = [0; 1024];
+            let read = stream.read(&mut request).unwrap_or(0);
+            let asked = String::from_utf8_lossy(&request[..read]).into_owned();
+            let list = r#"{"data":[{"id":"odd; rm -rf"},{"id":"llama3.2"}]}"#;
+            let status = if asked.starts_with("GET /v1/models ") { "200 OK" } else { "404 Not Found" };
+            // Whoever asked may have gone.
+            let _ = write!(stream, "HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{list}", list.len());
+        }
+    });
+    port
+}
+
+fn quickstart_host(server: u16) -> FakeHost {
     let home = tempfile::tempdir().expect("a temporary directory");
     let path = home.path().to_owned();
     let made = Mutex::new(false);
@@ -100,6 +120,12 @@ fn quickstart_host() -> FakeHost {
                 *made = true;
                 Answer::json(agent)
             }
+            "GET /v1/agents/assistant" => Answer::json(agent),
+            "GET /v1/presets" => Answer::json(json!([
+                {"name": "zinnober", "kind": "openai", "base_url": "https://example.com/v1", "key_variable": "ZINNOBER_API_KEY", "model": "z-1"},
+                {"name": "local", "kind": "openai", "base_url": format!("http://127.0.0.1:{server}/v1")},
+                {"name": "asleep", "kind": "openai", "base_url": "http://127.0.0.1:1/v1"}
+            ])),
             "POST /v1/agents/assistant/messages" => Answer::json(json!({"message_id": "msg_1", "session_id": "ses_1"})),
             "POST /v1/sessions/ses_1/prove" => Answer::json(json!({"attempts": [
                 {"name": "read /etc/passwd", "expected": "refused", "observed": "ENOENT", "wall": "mounts", "contained": true},
@@ -117,7 +143,7 @@ fn quickstart_host() -> FakeHost {
 fn quickstart_goes_to_a_first_answer_and_shows_what_holds_it() {
     let (siblings, own) = with_siblings();
     fs::write(siblings.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
-    let host = quickstart_host();
+    let host = quickstart_host(1);
     let (code, out, err) = at(&own, host.home.path(), &["quickstart"]);
     assert_eq!((code, err.as_str()), (0, ""));
     for words in [
@@ -127,6 +153,7 @@ fn quickstart_goes_to_a_first_answer_and_shows_what_holds_it() {
         "EPERM",
         "write into the workspace",
         "ironctl down",
+        "model add openai --default\nIt asks for the key.",
     ] {
         assert!(out.contains(words), "{words}: {out}");
     }
@@ -137,6 +164,30 @@ fn quickstart_goes_to_a_first_answer_and_shows_what_holds_it() {
     assert!(got["steps"].as_array().expect("steps").iter().all(|step| step["already"] == true), "{got}");
     assert_eq!(got["message"]["reply"], "I am an assistant.");
     assert_eq!(got["attempts"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn quickstart_names_a_local_server_and_a_key_that_it_found_and_uses_neither() {
+    let (siblings, own) = with_siblings();
+    fs::write(siblings.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
+    let host = quickstart_host(model_server());
+    let mut command = Command::new(&own);
+    command.env_remove("IRONCLAW_HOME").env("ZINNOBER_API_KEY", "sk-not-to-be-seen").stdin(Stdio::null());
+    command.arg("--home").arg(host.home.path()).arg("quickstart");
+    let (code, out, err) = ended(command.output().expect("ironctl runs"));
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    let home = host.home.path().display();
+    for words in [
+        format!("ironctl --home {home} model add local --model llama3.2 --default\n"),
+        format!("ironctl --home {home} model add zinnober --key-env ZINNOBER_API_KEY --default\n"),
+        "and has llama3.2; ZINNOBER_API_KEY is set here".to_owned(),
+    ] {
+        assert!(out.contains(&words), "{words}: {out}");
+    }
+    assert!(!out.contains("sk-not") && !out.contains("rm -rf") && !out.contains("asleep"), "{out}");
+    let asked = host.asked();
+    assert!(asked.iter().all(|asked| !asked.line.starts_with("POST /v1/models")), "nothing was added");
+    assert!(asked.iter().all(|asked| !asked.body.to_string().contains("sk-not")), "and the key went nowhere");
 }
 
 #[test]

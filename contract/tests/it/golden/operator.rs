@@ -194,6 +194,7 @@ fn agents() -> Vec<Shape> {
         id: id::<AgentId>("agt", 1).to_string(),
         name: "clerk".to_owned(),
         model: "scripted".to_owned(),
+        follows_default: true,
         persona: "You keep the books.".to_owned(),
         enabled_tools: vec!["read_file".to_owned()],
         created_at: AT.to_owned(),

@@ -4,7 +4,7 @@ use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{
-    Identity, IssuedToken, NewIdentity, NewPerson, NewRole, NewToken, Person, Stopping, Token,
+    Health, Identity, IssuedToken, NewIdentity, NewPerson, NewRole, NewToken, Person, Readiness, Stopping, Token,
 };
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -70,6 +70,8 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.token.revoked", revoked),
         shape("operator.issued_token", told),
         shape("operator.issued_token.saved", saved),
+        shape("operator.health", Health { alive: true }),
+        shape("operator.readiness", Readiness { ready: true }),
         shape("operator.stopping", Stopping { stopping: true }),
     ]
 }

@@ -2,8 +2,9 @@
 //! Never keeps a history file: the host remembers the conversation.
 //! Next: `client::Client::follow` for the progress line.
 
-use super::{no_answer, print_reply};
-use crate::client::Client;
+use super::no_answer;
+use super::words::Words;
+use crate::client::{Client, Heard};
 use crate::commands::why;
 use crate::failure::Error;
 use crate::output::Output;
@@ -67,9 +68,10 @@ pub async fn hold(
             }
         };
         files.clear();
-        let answered = follow(out, client, &recorded, wait).await;
+        let mut words = Words::new(out, format!("{}> ", agent.name));
+        let answered = follow(out, client, &recorded, wait, &mut words).await;
         last = Some(recorded.message_id);
-        carry_on(out, answered.and_then(|view| tell(out, &agent.name, &view, wait)))?;
+        carry_on(out, answered.and_then(|view| tell(words, &view, wait)))?;
     }
 }
 
@@ -93,16 +95,29 @@ async fn recall(
     Ok(())
 }
 
-/// Shows each stage on a line of its own that is erased in the end, and returns where the message stands.
+/// Shows each stage on a line of its own that is erased in the end, and from the first word of the answer on its words instead;
+/// returns where the message stands.
 ///
 /// Ctrl-C cancels its turn, and the notice of that is waited for; a second one waits no longer.
-async fn follow(out: Output, client: &Client, recorded: &Recorded, wait: Duration) -> Result<MessageView, Error> {
+async fn follow(
+    out: Output,
+    client: &Client,
+    recorded: &Recorded,
+    wait: Duration,
+    words: &mut Words,
+) -> Result<MessageView, Error> {
     let (message, deadline) = (&recorded.message_id, Instant::now() + wait);
-    let mut settled = std::pin::pin!(client.follow(message, deadline, |stage| out.progress(&progress(&stage))));
+    let hear = |heard| match heard {
+        // The line of progress would be written over the words.
+        Heard::Stage(_) if words.has_begun() => Ok(()),
+        Heard::Stage(stage) => out.progress(&progress(&stage)),
+        Heard::Words(draft) => words.more(&draft),
+    };
+    let mut following = Box::pin(client.follow(message, deadline, hear));
     let mut is_cancelled = false;
     let settled = loop {
         tokio::select! {
-            settled = &mut settled => break settled?,
+            settled = &mut following => break settled?,
             asked = tokio::signal::ctrl_c() => {
                 asked?;
                 if std::mem::replace(&mut is_cancelled, true) {
@@ -113,7 +128,11 @@ async fn follow(out: Output, client: &Client, recorded: &Recorded, wait: Duratio
             }
         }
     };
-    out.progress("")?;
+    // What it borrows is free again.
+    drop(following);
+    if !words.has_begun() {
+        out.progress("")?;
+    }
     match settled {
         Some(view) => Ok(view),
         None => client.message(message, Duration::ZERO).await,
@@ -128,11 +147,13 @@ fn progress(stage: &Stage) -> String {
     }
 }
 
-fn tell(out: Output, agent: &str, view: &MessageView, wait: Duration) -> Result<(), Error> {
+fn tell(mut words: Words, view: &MessageView, wait: Duration) -> Result<(), Error> {
     match &view.reply {
-        Some(_) if view.notice => print_reply(out, view),
-        Some(reply) => out.line(format!("{agent}> {reply}")),
-        None => Err(no_answer(view, wait)),
+        Some(_) => words.finish(view),
+        None => {
+            words.end_line()?;
+            Err(no_answer(view, wait))
+        }
     }
 }
 

@@ -1,14 +1,87 @@
 //! Ways in which systems built like this one lost, doubled or blocked messages; each is a promise here.
 //!
-//! What happens at a death of the host is in `crash` and `moments`. Next: `secrets`.
+//! The table in `docs/contributing.md` says which test is which bug's, and the first test here that it says the truth. What
+//! happens at a death of the host is in `crash` and `moments`. Next: `secrets`.
 
+use crate::escape::attack::{Attacked, generate};
 use crate::processes::Process;
 use crate::record;
 use crate::stage::everybody;
 use crate::world::{Build, World, kill, wait_for};
-use serde_json::Value;
+use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_contract::seam::inbound::InboundReader;
+use ironclaw_contract::seam::outbound::OutboundReader;
+use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::process::{Child, Stdio};
+
+#[test]
+fn every_bug_of_the_field_has_the_test_that_the_table_names() {
+    let table = include_str!("../../../docs/contributing.md");
+    let rows: Vec<(&str, &str)> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| F")?.split_once(" | "))
+        .filter_map(|(number, rest)| Some((number, rest.rsplit('`').nth(1)?)))
+        .collect();
+    assert!(rows.len() >= 12, "{rows:?}");
+    for (number, test) in rows {
+        let (file, name) = test.split_once("::").expect("file::test");
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(format!("{file}.rs"));
+        let source = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(source.contains(&format!("#[test]\nfn {name}()")), "bug {number}: there is no {test}");
+    }
+}
+
+#[test]
+fn a_reply_without_an_address_goes_to_its_own_conversation_and_one_with_another_goes_nowhere() {
+    let attacked = Attacked::new("[model]\nscript = \"SCRIPT\"\n");
+    let output = || generate(json!(["$own"]));
+    let reply = |address: Value| {
+        let mut row = json!({ "row": { "content": { "reply": "$output.item" } } });
+        for (key, value) in address.as_object().expect("an object") {
+            row["row"][key] = value.clone();
+        }
+        row
+    };
+    // The owner's own conversation with the other agent, and a place that is no place at all.
+    let elsewhere = json!({ "channel": "loopback", "platform": "owner" });
+    let nowhere = json!({ "channel": "loopback", "platform": "" });
+    let script = json!([output(), reply(elsewhere), reply(nowhere), reply(json!({})), { "ring": 1 }, "leave"]);
+    let played = attacked.play("a", "hello", &script);
+    assert_eq!(played.chat["notice"], false, "{}", played.chat);
+    let id = attacked.id("a");
+    let refused = attacked.entries("row.refused", &id);
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    let why = "it is addressed to another place than its session's origin";
+    assert!(refused.iter().all(|entry| entry["data"]["reason"] == why), "{refused:?}");
+    assert_eq!(attacked.entries("delivery.received", &id).len(), 1);
+    attacked.world.down();
+    let astray = "SELECT count(*) FROM deliveries d JOIN sessions s ON s.id = d.session_id \
+                  WHERE d.channel <> s.channel OR d.platform_id <> s.platform_id OR d.thread_id <> s.thread_id";
+    assert_eq!(record::count(&attacked.state(), astray), 0);
+}
+
+#[test]
+fn nobody_reads_an_old_message_again_for_a_new_one() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    for number in 0..24 {
+        world.say("a", &format!("echo word-{number}"));
+    }
+    let session = world.session();
+    let id = session["id"].as_str().expect("an id");
+    world.ctl(&["session", "stop", id]).ok();
+    let [key, _] = record::session_keys(&world.home, id.parse().expect("an id"));
+    let key = || SessionKey::new(key.clone().try_into().expect("32 bytes"));
+    let place = world.session_directory();
+    let inbound = InboundReader::open(&place.join("in/inbound.db"), &key()).expect("it opens");
+    let lies = inbound.messages(0, 1000).expect("readable");
+    assert!(lies.len() <= 2, "what one turn needs lies there, and no history: {} rows", lies.len());
+    let mut outbound = OutboundReader::open(&place.join("out/outbound.db"), &key()).expect("it opens");
+    let lies = outbound.look(0).expect("readable").rows.len();
+    assert!(lies <= 2, "what was taken is deleted: {lies} rows");
+}
 
 #[test]
 fn ids_made_after_a_restart_collide_with_none_from_before() {

@@ -1,0 +1,81 @@
+//! Secrets of the operator: `/v1/secrets`.
+//!
+//! A value only ever goes toward the host: no answer has a field for one. Next: `host/src/api/secrets.rs`.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// A secret's text on its way to the host: does not print, and wipes itself.
+#[derive(Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(transparent)]
+pub struct SecretValue(String);
+
+impl SecretValue {
+    /// Takes a secret's text.
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text itself; what is left behind is empty.
+    pub fn take(mut self) -> String {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl fmt::Debug for SecretValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretValue")
+    }
+}
+
+/// A secret as anybody may see it: everything but its value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Secret {
+    /// Its name; settings refer to it as `secret:NAME`.
+    pub name: String,
+    /// Where its value comes from: `stored`, or `systemd` for a credential of the service, which wins.
+    pub source: String,
+    /// When it was first stored, RFC 3339; absent for a credential.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<String>,
+    /// When its value was last replaced, RFC 3339; absent for a credential.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_at: Option<String>,
+    /// What refers to it, e.g. `model openai`.
+    pub used_by: Vec<String>,
+}
+
+/// `POST /v1/secrets`: a new one.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NewSecret {
+    /// 1–64 characters of `a-z 0-9 - _`, starting with a letter or a digit.
+    pub name: String,
+    /// 1 to 8,192 bytes without control characters.
+    pub value: SecretValue,
+}
+
+/// `POST /v1/secrets/{secret}/rotate`: another value for one that is there.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NewSecretValue {
+    /// 1 to 8,192 bytes without control characters.
+    pub value: SecretValue,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_does_not_print() {
+        let new = NewSecret { name: "openai".to_owned(), value: SecretValue::new("sk-zinnober".to_owned()) };
+        assert_eq!(format!("{new:?}"), r#"NewSecret { name: "openai", value: SecretValue }"#);
+        assert_eq!(new.value.take(), "sk-zinnober");
+    }
+}

@@ -1,0 +1,23 @@
+//! What a machine asks about a host: whether it lives, and whether it is ready.
+//!
+//! Says nothing else: nobody needs a token to ask. Next: `operator` for `Failure`, which says why it is not ready.
+
+use serde::{Deserialize, Serialize};
+
+/// The process answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Health {
+    /// Always true.
+    pub alive: bool,
+}
+
+/// The host takes messages and works on them; one that does not answers with a failure and the status 503.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Readiness {
+    /// Always true.
+    pub ready: bool,
+}

@@ -1,0 +1,59 @@
+//! One sample of every shape about channels and answers that did not arrive. Every value is fixed. Next: `operator`.
+
+use super::seam::id;
+use super::{Shape, shape};
+use ironclaw_contract::ids::{DeliveryId, MessageId, SessionId};
+use ironclaw_contract::operator::{
+    Channel, ChannelTest, DeadLetter, DeadLetterDone, NewChannel, NewChannelMade, NewWiring, Taken,
+};
+
+const AT: &str = "2026-11-18T11:06:40.123Z";
+
+pub(super) fn shapes() -> Vec<Shape> {
+    let bare = NewChannel {
+        kind: "webhook".to_owned(),
+        name: "shop".to_owned(),
+        url: "https://shop.example/replies".to_owned(),
+        agent: "assistant".to_owned(),
+        idempotent: false,
+        secret: None,
+    };
+    let secret = format!("whsec_{}=", "A".repeat(43));
+    let new = NewChannel { idempotent: true, secret: Some(secret.clone()), ..bare.clone() };
+    let channel = Channel {
+        name: "shop".to_owned(),
+        kind: "webhook".to_owned(),
+        url: "https://shop.example/replies".to_owned(),
+        idempotent: true,
+        agent: Some("assistant".to_owned()),
+        hook: Some("http://127.0.0.1:8788/hooks/shop".to_owned()),
+        created_at: AT.to_owned(),
+    };
+    let unheard = Channel { agent: None, hook: None, ..channel.clone() };
+    let letter = DeadLetter {
+        delivery_id: id::<DeliveryId>("dlv", 1).to_string(),
+        session_id: id::<SessionId>("ses", 1).to_string(),
+        channel: "shop".to_owned(),
+        recipient: "ann".to_owned(),
+        thread: "order-17".to_owned(),
+        receipt: "dead".to_owned(),
+        reason: "it answered 410".to_owned(),
+        attempts: 1,
+        created_at: AT.to_owned(),
+        settled_at: AT.to_owned(),
+    };
+    let done = DeadLetterDone { delivery_id: letter.delivery_id.clone(), receipt: "pending".to_owned() };
+    vec![
+        shape("operator.new_channel", new),
+        shape("operator.new_channel.bare", bare),
+        shape("operator.channel", channel.clone()),
+        shape("operator.channel.unheard", unheard),
+        shape("operator.new_channel_made", NewChannelMade { channel: channel.clone(), secret: Some(secret) }),
+        shape("operator.new_channel_made.brought", NewChannelMade { channel, secret: None }),
+        shape("operator.new_wiring", NewWiring { agent: "assistant".to_owned() }),
+        shape("operator.channel_test", ChannelTest { received: false, result: "it answered 500".to_owned() }),
+        shape("operator.taken", Taken { message_id: id::<MessageId>("msg", 1).to_string() }),
+        shape("operator.dead_letter", letter),
+        shape("operator.dead_letter_done", done),
+    ]
+}

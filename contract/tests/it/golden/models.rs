@@ -1,0 +1,113 @@
+//! One sample of every shape about secrets and model endpoints. Every value is fixed. Next: `operator`.
+
+use super::{Shape, shape, shape_by_bytes};
+use ironclaw_contract::operator::{
+    AgentModel, KeptModel, Model, ModelPreset, NewModel, NewSecret, NewSecretValue, Secret, SecretValue, TestedModel,
+};
+
+const AT: &str = "2026-11-18T11:06:40.123Z";
+
+fn value() -> SecretValue {
+    SecretValue::new("sk-0123456789".to_owned())
+}
+
+fn bare() -> NewModel {
+    NewModel {
+        name: "local".to_owned(),
+        kind: "openai".to_owned(),
+        base_url: Some("http://127.0.0.1:11434/v1".to_owned()),
+        model: Some("llama3.2".to_owned()),
+        key: None,
+        key_value: None,
+        fallbacks: vec![],
+        input_price_micros: 0,
+        output_price_micros: 0,
+        streams: true,
+        default: false,
+        replace: false,
+        test: true,
+    }
+}
+
+pub(super) fn shapes() -> Vec<Shape> {
+    let stored = Secret {
+        name: "openai".to_owned(),
+        source: "stored".to_owned(),
+        created_at: Some(AT.to_owned()),
+        changed_at: Some(AT.to_owned()),
+        used_by: vec!["model openai".to_owned()],
+    };
+    let credential =
+        Secret { source: "systemd".to_owned(), created_at: None, changed_at: None, used_by: vec![], ..stored.clone() };
+    let new = NewModel {
+        name: "openai".to_owned(),
+        base_url: Some("https://api.openai.com/v1".to_owned()),
+        key: Some("secret:openai".to_owned()),
+        key_value: Some(value()),
+        fallbacks: vec!["local".to_owned()],
+        input_price_micros: 400_000,
+        output_price_micros: 1_600_000,
+        default: true,
+        ..bare()
+    };
+    let scripted = Model {
+        name: "scripted".to_owned(),
+        kind: "scripted".to_owned(),
+        base_url: None,
+        model: String::new(),
+        key: None,
+        fallbacks: vec![],
+        input_price_micros: 0,
+        output_price_micros: 0,
+        streams: false,
+        default: false,
+        agents: vec![],
+        created_at: None,
+    };
+    let model = Model {
+        name: "openai".to_owned(),
+        kind: "openai".to_owned(),
+        base_url: Some("https://api.openai.com/v1".to_owned()),
+        model: "llama3.2".to_owned(),
+        key: Some("secret:openai".to_owned()),
+        fallbacks: vec!["local".to_owned()],
+        input_price_micros: 400_000,
+        output_price_micros: 1_600_000,
+        streams: true,
+        default: true,
+        agents: vec!["assistant".to_owned()],
+        created_at: Some(AT.to_owned()),
+    };
+    let tested = TestedModel {
+        name: "openai".to_owned(),
+        took_ms: 412,
+        input_tokens: 31,
+        output_tokens: 2,
+        said: "ok".to_owned(),
+    };
+    let kept = KeptModel { model: model.clone(), tested: Some(tested.clone()), moved: vec!["assistant".to_owned()] };
+    let provider = ModelPreset {
+        name: "openai".to_owned(),
+        kind: "openai".to_owned(),
+        base_url: "https://api.openai.com/v1".to_owned(),
+        key_variable: Some("OPENAI_API_KEY".to_owned()),
+        model: Some("gpt-5-mini".to_owned()),
+    };
+    let local = ModelPreset { name: "ollama".to_owned(), key_variable: None, model: None, ..provider.clone() };
+    vec![
+        shape("operator.model_preset", provider),
+        shape("operator.model_preset.local", local),
+        shape("operator.secret", stored),
+        shape("operator.secret.credential", credential),
+        shape_by_bytes("operator.new_secret", &NewSecret { name: "openai".to_owned(), value: value() }),
+        shape_by_bytes("operator.new_secret_value", &NewSecretValue { value: value() }),
+        shape("operator.model", model),
+        shape("operator.model.scripted", scripted.clone()),
+        shape_by_bytes("operator.new_model", &new),
+        shape_by_bytes("operator.new_model.bare", &bare()),
+        shape("operator.kept_model", kept),
+        shape("operator.kept_model.bare", KeptModel { model: scripted, tested: None, moved: vec![] }),
+        shape("operator.tested_model", tested),
+        shape("operator.agent_model", AgentModel { model: "openai".to_owned() }),
+    ]
+}

@@ -1,0 +1,46 @@
+//! One sample of every shape about what models took and the words of an answer. Every value is fixed. Next: `operator`.
+
+use super::seam::id;
+use super::{Shape, shape};
+use ironclaw_contract::ids::{AgentId, SessionId};
+use ironclaw_contract::operator::{AgentBudget, Ceiling, Draft, Usage, UsageRow};
+
+pub(super) fn shapes() -> Vec<Shape> {
+    let row = UsageRow {
+        day: "2026-11-18".to_owned(),
+        agent_id: id::<AgentId>("agt", 1).to_string(),
+        agent: "clerk".to_owned(),
+        session_id: id::<SessionId>("ses", 1).to_string(),
+        model: "local".to_owned(),
+        requests: 3,
+        input_tokens: 4_711,
+        output_tokens: 815,
+        cost_micros: 26_358,
+    };
+    let host = Ceiling {
+        name: "tokens_per_day".to_owned(),
+        of: None,
+        limit: 100_000,
+        used: 5_526,
+        left: 94_474,
+        until: Some("2026-11-19T00:00:00.000Z".to_owned()),
+    };
+    let session = Ceiling {
+        name: "tokens_per_session".to_owned(),
+        of: Some(row.session_id.clone()),
+        limit: 5_000,
+        used: 5_526,
+        left: 0,
+        until: None,
+    };
+    let budget = AgentBudget { tokens_per_day: Some(200_000), cost_per_day_micros: Some(2_500_000) };
+    vec![
+        shape("operator.usage_row", row.clone()),
+        shape("operator.ceiling", host.clone()),
+        shape("operator.ceiling.session", session.clone()),
+        shape("operator.usage", Usage { rows: vec![row], ceilings: vec![host, session] }),
+        shape("operator.agent_budget", budget),
+        shape("operator.agent_budget.bare", AgentBudget::default()),
+        shape("operator.draft", Draft { attempt: 2, from: 12, text: "and so on".to_owned() }),
+    ]
+}

@@ -1,0 +1,128 @@
+//! The words of an answer while it is being made, as whoever follows the message is told them.
+//!
+//! Never lets through what looks like a wrapper of the host, also where it comes in pieces; a slow listener is told more at once.
+//! Next: `api::chat`, `pipeline::drafts`.
+
+use crate::integrity::lookalike;
+use crate::model::draft::Words;
+use ironclaw_contract::ids::TurnId;
+use ironclaw_contract::operator::Draft;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// Words that come within this time of the last ones are told together.
+const REST: Duration = Duration::from_millis(20);
+
+/// Follows the words of one turn.
+pub struct Following {
+    /// Which.
+    pub turn: TurnId,
+    words: watch::Receiver<Words>,
+    neutral: Neutral,
+    rested: Instant,
+}
+
+impl Following {
+    /// From the beginning of what stands there now.
+    pub fn new(turn: TurnId, words: watch::Receiver<Words>) -> Self {
+        Self { turn, words, neutral: Neutral::default(), rested: Instant::now() }
+    }
+
+    /// Waits for more words; for ever, when there will be none. Dropped while it waits, it has lost nothing.
+    pub async fn next(&mut self) -> Draft {
+        tokio::time::sleep_until(self.rested).await;
+        loop {
+            let more = self.neutral.take(&self.words.borrow_and_update());
+            if let Some(more) = more {
+                self.rested = Instant::now() + REST;
+                return more;
+            }
+            if self.words.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+/// Where a listener stands in one attempt.
+#[derive(Default)]
+struct Neutral {
+    attempt: u32,
+    /// Bytes of the model's words that were looked at.
+    looked: usize,
+    /// Bytes that were told.
+    told: u64,
+    stream: lookalike::Stream,
+}
+
+impl Neutral {
+    /// What is new and decided; what may become a look-alike is held back.
+    fn take(&mut self, words: &Words) -> Option<Draft> {
+        if words.attempt != self.attempt {
+            *self = Self { attempt: words.attempt, ..Self::default() };
+        }
+        let text = self.stream.push(words.text.get(self.looked..).unwrap_or_default());
+        self.looked = words.text.len();
+        if text.is_empty() {
+            return None;
+        }
+        let from = self.told;
+        self.told += text.len() as u64;
+        Some(Draft { attempt: self.attempt, from, text })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::draft;
+
+    /// What a listener is told of words that come in these pieces.
+    fn told(pieces: &[&str]) -> Vec<Draft> {
+        let (mut neutral, mut words) = (Neutral::default(), Words { attempt: 1, text: String::new() });
+        let mut told = Vec::new();
+        for piece in pieces {
+            words.text.push_str(piece);
+            told.extend(neutral.take(&words));
+        }
+        told
+    }
+
+    #[test]
+    fn a_look_alike_that_comes_in_pieces_is_neutral_and_nothing_is_told_twice() {
+        let text = "a [MSG_AUTH:1] b <tool_result> c";
+        let whole = lookalike::neutralise(text).into_owned();
+        for at in 1..text.len() {
+            let told = told(&[&text[..at], &text[at..], " end"]);
+            let said: String = told.iter().map(|draft| draft.text.as_str()).collect();
+            assert_eq!(said, format!("{whole} end"), "cut at {at}");
+            let mut from = 0;
+            for draft in told {
+                assert_eq!((draft.attempt, draft.from), (1, from), "cut at {at}");
+                from += draft.text.len() as u64;
+            }
+        }
+        assert!(
+            told(&["a [MSG_", "AUTH"]).iter().all(|draft| !draft.text.contains("MSG")),
+            "held back until it is decided"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_further_attempt_begins_anew_and_a_slow_listener_misses_no_words() {
+        let draft = draft::Draft::default();
+        draft.begin();
+        draft.push("one [");
+        let mut following = Following::new(TurnId::new(), draft.watch());
+        assert_eq!(following.next().await, Draft { attempt: 1, from: 0, text: "one ".to_owned() });
+        draft.begin();
+        draft.push("two ");
+        draft.push("three");
+        assert_eq!(following.next().await, Draft { attempt: 2, from: 0, text: "two three".to_owned() });
+        draft.push(" four");
+        assert_eq!(following.next().await, Draft { attempt: 2, from: 9, text: " four".to_owned() });
+        let nothing = tokio::time::timeout(Duration::ZERO, following.next()).await;
+        assert!(nothing.is_err(), "there is nothing new");
+    }
+}

@@ -1,0 +1,310 @@
+//! Model endpoints over the API: added after a test, listed, tried out, made the default, removed.
+//!
+//! Only an owner says where a secret is sent. An endpoint whose test fails leaves nothing behind, not even the key that came
+//! with it. Next: `registry::models`, `pipeline::endpoints`.
+
+use super::{Answer, Api, Body, Reply};
+use crate::custody::SecretText;
+use crate::ledger;
+use crate::model;
+use crate::model::endpoint::{Prices, Probe, Spec};
+use crate::model::preset::PRESETS;
+use crate::model::scripted;
+use crate::pipeline::endpoints;
+use crate::refusal::Refusal;
+use crate::registry::models::{self, Stored, Wanted, kind_name};
+use crate::registry::people::refuse;
+use crate::registry::{self, Person};
+use crate::secrets::{self, PREFIX, SecretName};
+use crate::state::{self, Tx};
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use ironclaw_contract::operator::{KeptModel, Model, ModelPreset, NewModel, TestedModel};
+
+/// Characters of what an endpoint said to its test.
+const SAID_CHARACTERS_MAX: usize = 200;
+
+/// What the ledger calls a refusal of a change.
+const REFUSED: &str = "model.change_refused";
+
+/// `GET /v1/models`
+pub async fn list(State(api): State<Api>) -> Reply<Vec<Model>> {
+    Ok(Json(api.state().read(|tx| all(tx)).await?))
+}
+
+/// `GET /v1/models/{model}`
+pub async fn show(State(api): State<Api>, Path(model): Path<String>) -> Reply<Model> {
+    let show = move |tx: &mut Tx<'_>| match models::known(tx, &model)? {
+        Ok(()) => Ok::<_, state::Error>(Ok(one(tx, &model)?)),
+        Err(refusal) => Ok(Err(refusal)),
+    };
+    Ok(Json(api.state().read(show).await??))
+}
+
+/// `GET /v1/presets`: the well-known providers and local servers.
+pub async fn presets() -> Reply<Vec<ModelPreset>> {
+    let presets = PRESETS.iter().map(|preset| ModelPreset {
+        name: preset.name.to_owned(),
+        kind: kind_name(preset.kind).to_owned(),
+        base_url: preset.base_url.to_owned(),
+        key_variable: preset.key_variable.map(str::to_owned),
+        model: preset.model.map(str::to_owned),
+    });
+    Ok::<_, Answer>(Json(presets.collect()))
+}
+
+/// `POST /v1/models`: tested first, unless that is not wanted; then kept with the key that came with it, in one change.
+pub async fn add(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Body(mut new): Body<NewModel>,
+) -> Reply<KeptModel> {
+    let value = new.key_value.take().map(|value| secrets::value(value.take())).transpose()?;
+    let (test, replace, default) = (new.test, new.replace, new.default);
+    let spec = models::read(wanted(new))?;
+    let key = spec.key.as_deref().map(str::parse::<SecretName>).transpose()?;
+    if value.is_some() && key.is_none() {
+        let refusal = Refusal::operator("secret_name", "a key without the name of a secret to keep it in");
+        return Err(refusal.into());
+    }
+    // Nothing of this is kept yet; what would be refused then is refused before a request is made.
+    let (checked, named, is_new) = (spec.clone(), key.clone(), value.is_some());
+    let checked = api.state().read(move |tx| check(tx, &checked, replace, named.as_ref(), is_new)).await?;
+    if let Err(refusal) = checked {
+        return Err(noted(&api, &by, refusal).await?);
+    }
+    let mut tested = None;
+    if test {
+        let sent = match &value {
+            Some(value) => Some(SecretText::new(value.expose().to_owned())),
+            None => stored_key(&api, key.clone()).await?,
+        };
+        match endpoints::try_out(api.pipeline.core(), spec.clone(), sent).await {
+            Ok(probe) => tested = Some(view_of_test(&spec.name, &probe)),
+            Err(error) => return Err(noted(&api, &by, failed(&error, &spec, false)).await?),
+        }
+    }
+    let _alone = api.models.lock().await;
+    let pipeline = api.pipeline.clone();
+    let kept = api.state().write(move |tx| {
+        // One of them refused must take the others with it: an error undoes the change, a refusal would not.
+        let undone = |refusal| Err(Undone::Refused(refusal));
+        if let (Some(value), Some(key)) = (&value, &key)
+            && let Err(refusal) = secrets::set(tx, &pipeline.core().wrapping, key, value, by.id)?
+        {
+            return undone(refusal);
+        }
+        if let Err(refusal) = models::keep(tx, &spec, replace, by.id)? {
+            return undone(refusal);
+        }
+        let mut moved = Vec::new();
+        if default {
+            match models::set_default(tx, &spec.name, by.id)? {
+                Ok(agents) => moved = agents,
+                Err(refusal) => return undone(refusal),
+            }
+        }
+        Ok(KeptModel { model: one(tx, &spec.name)?, tested, moved })
+    });
+    let kept = match kept.await {
+        Ok(kept) => kept,
+        Err(Undone::Refused(refusal)) => return Err(refusal.into()),
+        Err(Undone::Broken(error)) => return Err(error.into()),
+    };
+    api.pipeline.core().reopen_endpoints().await?;
+    Ok(Json(kept))
+}
+
+/// `DELETE /v1/models/{model}`
+pub async fn remove(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Path(model): Path<String>,
+) -> Reply<Model> {
+    let _alone = api.models.lock().await;
+    let remove = api.state().write(move |tx| {
+        let before = models::known(tx, &model)?.map(|()| one(tx, &model));
+        match models::remove(tx, &model, by.id)? {
+            Ok(()) => before.map_or_else(|refusal| Ok(Err(refusal)), |model| Ok(Ok(model?))),
+            Err(refusal) => refuse(tx, REFUSED, by.id, refusal),
+        }
+    });
+    let removed = remove.await??;
+    api.pipeline.core().reopen_endpoints().await?;
+    Ok(Json(removed))
+}
+
+/// `POST /v1/models/{model}/default`
+pub async fn set_default(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Path(model): Path<String>,
+) -> Reply<KeptModel> {
+    let set = api.state().write(move |tx| match models::set_default(tx, &model, by.id)? {
+        Ok(moved) => Ok::<_, state::Error>(Ok(KeptModel { model: one(tx, &model)?, tested: None, moved })),
+        Err(refusal) => refuse(tx, REFUSED, by.id, refusal),
+    });
+    Ok(Json(set.await??))
+}
+
+/// `POST /v1/models/{model}/test`: one small request to this endpoint alone, without those behind it.
+pub async fn test(State(api): State<Api>, Path(model): Path<String>) -> Reply<TestedModel> {
+    let find = move |tx: &mut Tx<'_>| {
+        let found = models::known(tx, &model)?;
+        Ok::<_, state::Error>(found.map(|()| models::find(tx, &model)))
+    };
+    let stored = api.state().read(find).await??;
+    let spec = match stored? {
+        Some(stored) => Spec { fallbacks: Vec::new(), ..stored.spec },
+        None => builtin(),
+    };
+    let key = spec.key.as_deref().map(str::parse::<SecretName>).transpose()?;
+    let key = stored_key(&api, key).await?;
+    match endpoints::try_out(api.pipeline.core(), spec.clone(), key).await {
+        Ok(probe) => Ok(Json(view_of_test(&spec.name, &probe))),
+        Err(error) => Err(failed(&error, &spec, true).into()),
+    }
+}
+
+/// A change of several parts that one of them undid.
+enum Undone {
+    Refused(Refusal),
+    Broken(secrets::Error),
+}
+
+impl<E: Into<secrets::Error>> From<E> for Undone {
+    fn from(error: E) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
+fn wanted(new: NewModel) -> Wanted {
+    Wanted {
+        name: new.name,
+        kind: new.kind,
+        base_url: new.base_url,
+        model: new.model,
+        key: new.key,
+        fallbacks: new.fallbacks,
+        prices: Prices { input: new.input_price_micros, output: new.output_price_micros },
+        streams: new.streams,
+    }
+}
+
+/// What stands against keeping this endpoint, as far as the record knows it before the test.
+fn check(
+    tx: &Tx<'_>,
+    spec: &Spec,
+    replace: bool,
+    key: Option<&SecretName>,
+    brings_value: bool,
+) -> Result<Result<(), Refusal>, state::Error> {
+    if !replace && models::find(tx, &spec.name)?.is_some() {
+        return Ok(Err(models::exists(&spec.name)));
+    }
+    for fallback in &spec.fallbacks {
+        if let Err(refusal) = models::known(tx, fallback)? {
+            return Ok(Err(refusal));
+        }
+    }
+    Ok(match (key, key.map(|key| secrets::find(tx, key)).transpose()?.flatten().is_some()) {
+        (Some(key), true) if brings_value => Err(secrets::exists(key)),
+        (Some(key), false) if !brings_value => Err(secrets::unknown(key)),
+        (Some(_) | None, _) => Ok(()),
+    })
+}
+
+/// Puts a refusal into the ledger.
+async fn noted(api: &Api, by: &Person, refusal: Refusal) -> Result<Answer, Answer> {
+    let by = by.id;
+    let refused = api.state().write(move |tx| refuse::<()>(tx, REFUSED, by, refusal)).await?;
+    Ok(refused.err().map_or_else(|| Answer::broken(&"a refusal vanished"), Answer::from))
+}
+
+async fn stored_key(api: &Api, key: Option<SecretName>) -> Result<Option<SecretText>, Answer> {
+    let Some(name) = key else { return Ok(None) };
+    let pipeline = api.pipeline.clone();
+    let wanted = name.clone();
+    let found = api.state().read(move |tx| secrets::get(tx, &pipeline.core().wrapping, &wanted)).await?;
+    Ok(Some(found.ok_or_else(|| secrets::unknown(&name))?))
+}
+
+/// Why a test gave nothing, what the provider said to that, and what to do; `kept` when the endpoint stands in the record.
+fn failed(error: &model::Error, spec: &Spec, kept: bool) -> Refusal {
+    let sentence = error.sentence();
+    // What is to be done about one that is kept stands behind the colon, and would mislead here.
+    let why = if kept { sentence.as_str() } else { sentence.split(": ").next().unwrap_or_default() };
+    let said = match error {
+        model::Error::Failed(tried) => tried.failures.last().and_then(|failure| failure.detail.for_operator()),
+        model::Error::Unreadable { .. } | model::Error::Script { .. } | model::Error::Spec { .. } => None,
+    };
+    let said = said.map(|said| format!(" (it said: {said})")).unwrap_or_default();
+    let end = if kept { "" } else { "; nothing was kept" };
+    let refusal = Refusal::operator("model_test_failed", format!("the test failed: {why}{said}{end}"));
+    let place = spec.base_url.as_ref().map_or("its script", url::Url::as_str);
+    let key = match &spec.key {
+        Some(key) if kept => format!("the key, {PREFIX}{key}"),
+        Some(_) => "the key".to_owned(),
+        None => "whether it wants a key".to_owned(),
+    };
+    refusal.hint(format!("check the address {place}, the model {:?}, and {key}", spec.model))
+}
+
+/// The endpoint that stands in no row.
+fn builtin() -> Spec {
+    Spec {
+        name: scripted::NAME.to_owned(),
+        kind: crate::model::endpoint::Kind::Scripted,
+        base_url: None,
+        model: String::new(),
+        key: None,
+        fallbacks: Vec::new(),
+        prices: Prices::default(),
+        streams: false,
+    }
+}
+
+fn all(tx: &Tx<'_>) -> Result<Vec<Model>, state::Error> {
+    let (agents, default) = (registry::agents(tx)?, models::default(tx)?);
+    let stored = models::models(tx)?.into_iter();
+    let mut shown: Vec<Model> = stored.map(|Stored { spec, created_at }| view(spec, Some(created_at))).collect();
+    shown.push(view(builtin(), None));
+    for model in &mut shown {
+        model.default = model.name == default;
+        let users = agents.iter().filter(|agent| agent.model == model.name);
+        model.agents = users.map(|agent| agent.name.clone()).collect();
+    }
+    Ok(shown)
+}
+
+fn one(tx: &Tx<'_>, name: &str) -> Result<Model, state::Error> {
+    let found = all(tx)?.into_iter().find(|model| model.name == name);
+    found.ok_or_else(|| state::Error::Stored(format!("model endpoint {name} vanished while it was looked at")))
+}
+
+fn view(spec: Spec, created_at: Option<i64>) -> Model {
+    Model {
+        name: spec.name,
+        kind: kind_name(spec.kind).to_owned(),
+        base_url: spec.base_url.map(String::from),
+        model: spec.model,
+        key: spec.key.map(|key| format!("{PREFIX}{key}")),
+        fallbacks: spec.fallbacks,
+        input_price_micros: spec.prices.input,
+        output_price_micros: spec.prices.output,
+        streams: spec.streams,
+        default: false,
+        agents: Vec::new(),
+        created_at: created_at.map(ledger::rfc3339),
+    }
+}
+
+fn view_of_test(name: &str, probe: &Probe) -> TestedModel {
+    TestedModel {
+        name: name.to_owned(),
+        took_ms: u64::try_from(probe.took.as_millis()).unwrap_or(u64::MAX),
+        input_tokens: probe.usage.input_tokens,
+        output_tokens: probe.usage.output_tokens,
+        said: probe.output.text.trim().chars().take(SAID_CHARACTERS_MAX).collect(),
+    }
+}

@@ -1,0 +1,172 @@
+//! What models took, and the ceilings, over the API.
+//!
+//! Counts and ids, never words. Next: `budget::book`.
+
+use super::{Answer, Api, Body, Reply, agents, id};
+use crate::budget::{self, Ceiling, Limit, Own, book};
+use crate::ledger::rfc3339;
+use crate::pipeline::{Core, Error};
+use crate::refusal::Refusal;
+use crate::registry::{self, Person};
+use crate::session::store;
+use crate::state::Tx;
+use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
+use ironclaw_contract::ids::{AgentId, SessionId};
+use ironclaw_contract::operator::{self, AgentBudget, Usage, UsageRow};
+use serde::Deserialize;
+
+/// Query of `GET /v1/usage`.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+pub struct Which {
+    /// How many days, today included; at most 3650, usually 7.
+    #[serde(default = "usual_days")]
+    #[schema(required = false)]
+    days: u32,
+    /// Of this agent only, by name or id.
+    #[serde(default)]
+    agent: Option<String>,
+    /// Of this session only.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+const fn usual_days() -> u32 {
+    7
+}
+
+/// `GET /v1/usage?days=N&agent=A&session=S`
+pub async fn show(State(api): State<Api>, Query(which): Query<Which>) -> Reply<Usage> {
+    let agent = match which.agent {
+        // What a removed agent used is found by its id.
+        Some(agent) => Some(match agent.parse::<AgentId>() {
+            Ok(id) => id,
+            Err(_) => agents::find(&api, agent).await?.id,
+        }),
+        None => None,
+    };
+    let session: Option<SessionId> =
+        which.session.map(|session| id(&session, "session_unknown", "session")).transpose()?;
+    let pipeline = api.pipeline.clone();
+    let usage = api.state().read(move |tx| {
+        let rows = book::rows(tx, which.days, agent, session)?.into_iter().map(row).collect();
+        let ceilings = ceilings(tx, pipeline.core(), agent, session)?;
+        Ok::<_, Error>(Usage { rows, ceilings })
+    });
+    Ok(Json(usage.await?))
+}
+
+fn row(row: book::Row) -> UsageRow {
+    let agent_id = row.agent.to_string();
+    UsageRow {
+        day: rfc3339(budget::day_end(row.day - 1)).chars().take_while(|c| *c != 'T').collect(),
+        agent: row.agent_name.unwrap_or_else(|| agent_id.clone()),
+        agent_id,
+        session_id: row.session.to_string(),
+        model: row.model,
+        requests: row.requests,
+        input_tokens: row.took.input_tokens,
+        output_tokens: row.took.output_tokens,
+        cost_micros: row.took.cost_micros,
+    }
+}
+
+/// Every ceiling that is set: the host's, those of each agent, and of each session that is there; or of the named ones only.
+fn ceilings(
+    tx: &Tx<'_>,
+    core: &Core,
+    agent: Option<AgentId>,
+    session: Option<SessionId>,
+) -> Result<Vec<operator::Ceiling>, Error> {
+    let config = &core.config.budget;
+    let today = budget::day_of(tx.now());
+    let until = rfc3339(budget::day_end(today));
+    let shown = |Limit { ceiling, limit }: Limit, of: Option<String>, used: u64| operator::Ceiling {
+        name: ceiling.name().to_owned(),
+        of,
+        limit,
+        used,
+        left: limit.saturating_sub(used),
+        until: ceiling.is_daily().then(|| until.clone()),
+    };
+    let mut ceilings = Vec::new();
+    for limit in budget::limits(config, Own::default()) {
+        if matches!(limit.ceiling, Ceiling::TokensPerDay | Ceiling::CostPerDay) {
+            ceilings.push(shown(limit, None, book::of_day(tx, today)?.of(limit.ceiling)));
+        }
+    }
+    for found in registry::agents(tx)?.into_iter().filter(|found| agent.is_none_or(|agent| agent == found.id)) {
+        for limit in budget::limits(config, book::own(tx, found.id)?) {
+            if matches!(limit.ceiling, Ceiling::TokensPerAgentDay | Ceiling::CostPerAgentDay) {
+                let used = book::of_agent_day(tx, today, found.id)?.of(limit.ceiling);
+                ceilings.push(shown(limit, Some(found.name.clone()), used));
+            }
+        }
+    }
+    let per_session = Limit { ceiling: Ceiling::TokensPerSession, limit: config.tokens_per_session };
+    if per_session.limit > 0 {
+        let of = |found: &store::Session| {
+            agent.is_none_or(|agent| agent == found.agent) && session.is_none_or(|session| session == found.id)
+        };
+        for found in store::all(tx)?.iter().filter(|found| of(found)) {
+            let used = book::of_session(tx, found.id)?.of(per_session.ceiling);
+            ceilings.push(shown(per_session, Some(found.id.to_string()), used));
+        }
+    }
+    Ok(ceilings)
+}
+
+/// A sentence for each ceiling that is reached, for `status`.
+pub async fn reached(api: &Api) -> Result<Vec<String>, Error> {
+    let pipeline = api.pipeline.clone();
+    let ceilings = api.state().read(move |tx| ceilings(tx, pipeline.core(), None, None)).await?;
+    // No request takes fewer tokens than are booked for its output.
+    let is_reached = |ceiling: &operator::Ceiling| match ceiling.name.starts_with("tokens") {
+        true => ceiling.left <= budget::OUTPUT_TOKENS_BOOKED,
+        false => ceiling.left == 0,
+    };
+    let reached = ceilings.into_iter().filter(is_reached).map(|ceiling| {
+        let of = ceiling.of.map(|of| format!(" of {of}")).unwrap_or_default();
+        let until = ceiling.until.map(|until| format!(" until {until}")).unwrap_or_default();
+        format!("the ceiling {}{of} is reached: no model is asked{until} (`ironctl usage`)", ceiling.name)
+    });
+    Ok(reached.collect())
+}
+
+/// `GET /v1/agents/{agent}/budget`
+pub async fn of_agent(State(api): State<Api>, Path(agent): Path<String>) -> Reply<AgentBudget> {
+    let found = agents::find(&api, agent).await?;
+    let own = api.state().read(move |tx| book::own(tx, found.id)).await?;
+    Ok(Json(view(own)))
+}
+
+/// `POST /v1/agents/{agent}/budget`
+pub async fn set(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(agent): Path<String>,
+    Body(new): Body<AgentBudget>,
+) -> Reply<AgentBudget> {
+    let found = agents::find(&api, agent).await?;
+    for limit in [new.tokens_per_day, new.cost_per_day_micros].into_iter().flatten() {
+        if limit > book::COUNT_MAX {
+            let words = format!("a ceiling of {limit} is over the limit of {}", book::COUNT_MAX);
+            return Err(Refusal::operator("budget_too_large", words).hint("0 takes a ceiling away").into());
+        }
+    }
+    let own = api.state().write(move |tx| {
+        let old = book::own(tx, found.id)?;
+        let changed = |new: Option<u64>, old: Option<u64>| new.map_or(old, |new| (new > 0).then_some(new));
+        let own = Own {
+            tokens_per_day: changed(new.tokens_per_day, old.tokens_per_day),
+            cost_per_day_micros: changed(new.cost_per_day_micros, old.cost_per_day_micros),
+        };
+        book::set_own(tx, found.id, own, person.id)?;
+        Ok::<_, Error>(own)
+    });
+    Ok::<_, Answer>(Json(view(own.await?)))
+}
+
+fn view(own: Own) -> AgentBudget {
+    AgentBudget { tokens_per_day: own.tokens_per_day, cost_per_day_micros: own.cost_per_day_micros }
+}

@@ -1,0 +1,141 @@
+//! What a machine asks about the host: whether it lives, whether it is ready, and its figures.
+//!
+//! The first two need no token, so they say yes or no with a word for why, and nothing else. Never a timer: what nobody asks for
+//! costs nothing. Next: `metrics`.
+
+use super::{Answer, Api, Reply};
+use crate::metrics::Now;
+use crate::refusal::Refusal;
+use crate::state::{self, Tx};
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use ironclaw_contract::operator::{Health, Readiness};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// After a commit that failed, a change is tried again at most this often to see whether the record can be written once more.
+const PROBE_EVERY: Duration = Duration::from_secs(5);
+
+/// A record that does not answer within this is not ready.
+const PROBE_TIME_MAX: Duration = Duration::from_secs(3);
+
+/// When it was last tried whether the record can be written.
+#[derive(Debug, Default)]
+pub struct Probed(Mutex<Option<Instant>>);
+
+impl Probed {
+    fn is_due(&self, now: Instant) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = last.is_none_or(|last| now.saturating_duration_since(last) >= PROBE_EVERY);
+        if due {
+            *last = Some(now);
+        }
+        due
+    }
+}
+
+/// `GET /healthz`: the process answers.
+pub async fn healthz() -> Reply<Health> {
+    Ok(Json(Health { alive: true }))
+}
+
+/// `GET /readyz`: it takes messages and works on them.
+pub async fn readyz(api: State<Api>) -> Reply<Readiness> {
+    match unready(&api).await {
+        None => Ok(Json(Readiness { ready: true })),
+        Some((code, message)) => Err(Refusal::host(code, message).into()),
+    }
+}
+
+/// Why it is not ready, in a word and a sentence that hold nothing of anybody's.
+async fn unready(api: &Api) -> Option<(&'static str, &'static str)> {
+    if *api.stop.borrow() {
+        return Some(("stopping", "the host is stopping"));
+    }
+    if api.pipeline.core().latch.is_shut() {
+        return Some(("panicked", "everything is stopped: `ironctl resume` lets it go on"));
+    }
+    let state = api.state();
+    if state.metrics().failing_commits() > 0 && api.probed.is_due(Instant::now()) {
+        // A commit of any kind sets the count back. An empty one writes no page, so this one changes something.
+        let probe = state.write(|tx: &mut Tx<'_>| {
+            let sql = "INSERT INTO meta (key, value) VALUES ('probed', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1";
+            tx.db().execute(sql, [tx.now().to_string()])?;
+            Ok::<_, state::Error>(())
+        });
+        // What it came to stands in the count.
+        let _ = tokio::time::timeout(PROBE_TIME_MAX, probe).await;
+    }
+    if state.metrics().failing_commits() > 0 {
+        return Some(("state_unwritable", "the record cannot be written: is the disk full? `ironctl logs` has more"));
+    }
+    if !api.pipeline.core().has_room() {
+        return Some(("disk_full", "the disk where the home lies is full: nothing is launched until it has room"));
+    }
+    None
+}
+
+/// Figures as Prometheus reads them.
+pub struct Exposition(String);
+
+impl IntoResponse for Exposition {
+    fn into_response(self) -> Response {
+        ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], self.0).into_response()
+    }
+}
+
+/// `GET /metrics`
+pub async fn metrics(State(api): State<Api>) -> Result<Exposition, Answer> {
+    let core = api.pipeline.core();
+    let state = api.state();
+    let mut now = state.read(|tx| recorded(tx)).await?;
+    let room = core.places.room();
+    now.fingerprint = ironclaw_contract::seam::fingerprint();
+    now.started_at = api.about.started_at / 1000;
+    (now.awake, now.awake_max, now.waiting) = (room.awake, room.awake_max, room.waiting);
+    now.head_age_seconds = api.about.keeper.head_age_seconds();
+    now.panicked = core.latch.is_shut();
+    now.ready = unready(&api).await.is_none();
+    now.write_queue = state.write_queue();
+    now.state_bytes = state.bytes();
+    now.home_free_bytes = core.home.free_bytes();
+    Ok(Exposition(state.metrics().text(&now)))
+}
+
+/// What the record itself knows. Each of these is answered from an index or from a table as short as its subject.
+fn recorded(tx: &Tx<'_>) -> Result<Now, state::Error> {
+    let one = |sql: &str| -> Result<u64, state::Error> {
+        Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))?.unsigned_abs())
+    };
+    let by_word = |sql: &str| -> Result<BTreeMap<String, u64>, state::Error> {
+        let mut statement = tx.db().prepare_cached(sql)?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    };
+    Ok(Now {
+        sessions: by_word("SELECT state, count(*) FROM sessions WHERE state <> 'removed' GROUP BY state")?,
+        messages_waiting: one("SELECT count(*) FROM messages WHERE status IN ('queued','processing')")?,
+        turns_open: one("SELECT count(*) FROM turns WHERE state = 'open'")?,
+        deliveries_open: by_word(
+            "SELECT state, count(*) FROM deliveries WHERE state IN ('intent','sending') GROUP BY state",
+        )?,
+        ledger_seq: one("SELECT coalesce(max(seq), 0) FROM ledger")?,
+        ..Now::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_asks_without_end_has_the_record_written_no_more_often_than_the_bound() {
+        let (probed, start) = (Probed::default(), Instant::now());
+        let asked = (0..1000).filter(|n| probed.is_due(start + PROBE_EVERY * *n / 100)).count();
+        assert_eq!(asked, 10);
+    }
+}

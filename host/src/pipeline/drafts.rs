@@ -1,0 +1,96 @@
+//! The words of the turn that each awake session works on, while they are being made, for whoever follows it.
+//!
+//! Never the answer, and nothing of it outlives its turn: that is the sealed output in the record. Next: `model::draft`.
+
+use crate::model::draft::{Draft, Words};
+use ironclaw_contract::ids::{SessionId, TurnId};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// One for each session that has asked a model in its open turn.
+#[derive(Debug, Default)]
+pub struct Drafts(Mutex<HashMap<SessionId, Current>>);
+
+#[derive(Debug)]
+struct Current {
+    turn: TurnId,
+    draft: Draft,
+    /// Closed when the turn is over.
+    over: watch::Sender<()>,
+}
+
+/// A turn whose request to a model is about to be made.
+#[derive(Debug)]
+pub struct Working {
+    /// Where its words go; the same for all requests of a turn.
+    pub draft: Draft,
+    over: watch::Receiver<()>,
+}
+
+impl Working {
+    /// Waits until the turn is over.
+    pub async fn over(&mut self) {
+        // Nothing is ever sent: an error says that the other end is gone.
+        while self.over.changed().await.is_ok() {}
+    }
+}
+
+impl Drafts {
+    /// A request of a turn begins; what another turn of the session left is gone.
+    pub fn begin(&self, session: SessionId, turn: TurnId) -> Working {
+        let mut drafts = self.lock();
+        let current = match drafts.remove(&session) {
+            Some(current) if current.turn == turn => current,
+            _ => Current { turn, draft: Draft::default(), over: watch::Sender::new(()) },
+        };
+        let working = Working { draft: current.draft.clone(), over: current.over.subscribe() };
+        drafts.insert(session, current);
+        working
+    }
+
+    /// The turn of the session is over, or its sandbox is gone: a request that is under way ends.
+    pub fn end(&self, session: SessionId) {
+        self.lock().remove(&session);
+    }
+
+    /// Watches the words of a turn, if it has asked for some.
+    pub fn watch(&self, session: SessionId, turn: TurnId) -> Option<watch::Receiver<Words>> {
+        let drafts = self.lock();
+        drafts.get(&session).filter(|current| current.turn == turn).map(|current| current.draft.watch())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Current>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_words_of_a_turn_are_seen_over_its_requests_and_by_nobody_of_another_turn() {
+        let (drafts, session, turn) = (Drafts::default(), SessionId::new(), TurnId::new());
+        assert!(drafts.watch(session, turn).is_none());
+        drafts.begin(session, turn).draft.begin();
+        let mut seen = drafts.watch(session, turn).expect("it asked");
+        assert!(drafts.watch(session, TurnId::new()).is_none());
+        let second = drafts.begin(session, turn);
+        second.draft.begin();
+        second.draft.push("words");
+        assert_eq!(*seen.borrow_and_update(), Words { attempt: 2, text: "words".to_owned() });
+        drafts.end(session);
+        assert!(drafts.watch(session, turn).is_none());
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_turn_ends_its_request_and_no_other() {
+        let (drafts, session, turn) = (Drafts::default(), SessionId::new(), TurnId::new());
+        let (mut ours, mut other) = (drafts.begin(session, turn), drafts.begin(SessionId::new(), turn));
+        drafts.end(session);
+        ours.over().await;
+        let pending = tokio::time::timeout(std::time::Duration::ZERO, other.over());
+        assert!(pending.await.is_err(), "it goes on");
+    }
+}

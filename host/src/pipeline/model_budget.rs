@@ -1,0 +1,148 @@
+//! What a request to a model may take and took, and why one came to nothing: booked before, put right after, said to the person.
+//!
+//! Never asks a model. What a provider says goes into no sentence of the host. Next: `budget`, `pipeline::model_requests`.
+
+use super::model_socket::Server;
+use super::{Core, Error};
+use crate::budget::{self, book};
+use crate::context::Refused;
+use crate::ledger::Entry;
+use crate::model::fault::Fault;
+use crate::model::{self, Answered, Prompt, Usage};
+use crate::registry::Agent;
+use crate::state::Tx;
+use crate::turn;
+use ironclaw_contract::ids::{SessionId, TurnId};
+use ironclaw_contract::seam::socket::{RefusalCode, Response};
+use std::sync::Arc;
+
+/// A request that came to nothing.
+pub(super) struct Failed {
+    /// A word for it.
+    pub(super) code: &'static str,
+    /// Why, in the host's words.
+    pub(super) words: String,
+    /// The endpoint that it is put down to.
+    pub(super) model: String,
+    /// What it took all the same.
+    pub(super) took: Usage,
+}
+
+impl Failed {
+    /// Nobody was asked, and nothing was spent.
+    pub(super) fn unasked(words: String, model: &str) -> Self {
+        Self { code: "unasked", words, model: model.to_owned(), took: Usage::default() }
+    }
+
+    /// No endpoint had an output to give. Where one of them may have made some of it, it is taken to have cost what was thought.
+    pub(super) fn of(error: &model::Error, model: &str, estimate: Usage) -> Self {
+        let (code, took) = match error {
+            model::Error::Failed(failed) => {
+                let known = failed.usage;
+                let may_have_worked = failed.failures.iter().any(|failure| may_have_worked(failure.fault));
+                let at_least = Usage {
+                    input_tokens: known.input_tokens.max(estimate.input_tokens),
+                    output_tokens: known.output_tokens.max(estimate.output_tokens),
+                    cost_micros: known.cost_micros.max(estimate.cost_micros),
+                };
+                (failed.code(), if may_have_worked { at_least } else { known })
+            }
+            model::Error::Unreadable { .. } | model::Error::Script { .. } | model::Error::Spec { .. } => {
+                ("unusable", Usage::default())
+            }
+        };
+        Self { code, words: error.sentence(), model: model.to_owned(), took }
+    }
+}
+
+/// Whether an endpoint that failed so may have made an output, or a part of one, that has its price.
+const fn may_have_worked(fault: Fault) -> bool {
+    match fault {
+        Fault::Silent
+        | Fault::Stalled
+        | Fault::Late
+        | Fault::Cut
+        | Fault::Malformed
+        | Fault::TooLarge
+        | Fault::Truncated
+        | Fault::Withheld => true,
+        Fault::Absent
+        | Fault::Unreachable
+        | Fault::PublicPlain
+        | Fault::Untrusted
+        | Fault::NoKey
+        | Fault::KeyUnusable
+        | Fault::KeyWanted
+        | Fault::KeyRefused
+        | Fault::NoCredit
+        | Fault::RateLimited { .. }
+        | Fault::Overloaded { .. }
+        | Fault::ServerError { .. }
+        | Fault::Redirected
+        | Fault::ModelUnknown
+        | Fault::NoTools
+        | Fault::ContextTooLong
+        | Fault::BadRequest(_)
+        | Fault::Script => false,
+    }
+}
+
+/// Books what a request is thought to take, or refuses it: then nothing is asked, and the person hears why.
+pub(super) fn book(
+    tx: &mut Tx<'_>,
+    core: &Core,
+    (session, turn): (SessionId, TurnId),
+    agent: &Agent,
+    prompt: &Prompt,
+) -> Result<Result<book::Booked, Refused>, Error> {
+    let chain = core.endpoints().chain(&agent.model);
+    let estimate = budget::estimate(prompt, chain.iter().map(|endpoint| endpoint.spec.prices));
+    let used = book::used(tx, &core.config.budget, agent.id, session)?;
+    if let Err(exceeded) = budget::judge(&used, estimate.into()) {
+        let words = exceeded.sentence(&agent.name, tx.now());
+        Entry::retract("budget.refused")
+            .session(session)
+            .turn(turn)
+            .with("agent", agent.id.to_string())
+            .with("ceiling", exceeded.limit.ceiling.name())
+            .with("limit", exceeded.limit.limit)
+            .with("used", exceeded.used)
+            .with("needed", exceeded.needed)
+            .reason(&words)
+            .append(tx)?;
+        turn::note_failure(tx, turn, "budget", &words)?;
+        return Ok(Err(Refused { code: RefusalCode::Model, message: words }));
+    }
+    Ok(Ok(book::book(tx, agent.id, session, &agent.model, estimate)?))
+}
+
+/// Puts what an output took in the place of what was booked for it.
+pub(super) fn settle(tx: &mut Tx<'_>, booked: &book::Booked, answered: &Answered) -> Result<(), Error> {
+    Ok(book::settle(tx, booked, &answered.endpoint, answered.usage)?)
+}
+
+impl Server {
+    /// Notes that a request came to nothing, why, and what it took.
+    pub(super) async fn record_failure(
+        &self,
+        turn: TurnId,
+        agent: &Agent,
+        booked: book::Booked,
+        failed: Failed,
+    ) -> Result<Result<Response, Refused>, Error> {
+        // The cause may quote what was sent: it stands in no log and no ledger.
+        tracing::warn!(session = %self.session, model = agent.model, why = failed.words, "a model gave no output");
+        let (core, session, model) = (Arc::clone(&self.core), self.session, agent.model.clone());
+        let Failed { code, words, model: asked, took } = failed;
+        let message = words.clone();
+        let note = core.state.write(move |tx| {
+            book::settle(tx, &booked, &asked, took)?;
+            turn::note_failure(tx, turn, code, &words)?;
+            let entry = Entry::retract("model.failed").session(session).turn(turn).with("model", model);
+            entry.with("code", code).reason(&words).append(tx)?;
+            Ok::<_, Error>(())
+        });
+        note.await?;
+        Ok(Err(Refused { code: RefusalCode::Model, message }))
+    }
+}

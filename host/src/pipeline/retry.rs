@@ -1,0 +1,60 @@
+//! Has a message answered after all whose turn ended with a notice of the host.
+//!
+//! Never touches one that has an answer or is on its way to one, so however often it is asked for, there is one answer.
+//! Next: `turn::open_next`.
+
+use super::{Error, Pipeline};
+use crate::inbox::{self, Message, Recorded};
+use crate::ledger::Entry;
+use crate::refusal::Refusal;
+use crate::registry::Person;
+use crate::state::{self, Tx};
+use crate::{delivery, items};
+use ironclaw_contract::ids::MessageId;
+use ironclaw_contract::seam::seal::ItemKind;
+
+impl Pipeline {
+    /// Puts a message back among those that wait, and wakes its session.
+    ///
+    /// # Errors
+    /// The inner error refuses one that waits, that has an answer, or whose words are not kept any more.
+    pub async fn retry(&self, id: MessageId, by: Person) -> Result<Result<Recorded, Refusal>, Error> {
+        let queued = self.core.state.write(move |tx| Ok::<_, Error>(queue_again(tx, id, &by)?)).await?;
+        if let Ok(recorded) = &queued {
+            self.wake(recorded.session);
+        }
+        Ok(queued)
+    }
+}
+
+fn queue_again(tx: &mut Tx<'_>, id: MessageId, by: &Person) -> Result<Result<Recorded, Refusal>, state::Error> {
+    let refuse = |code, words: &str| Ok(Err(Refusal::operator(code, format!("{id} {words}"))));
+    let Some(message) = inbox::find(tx, id)?.filter(|message| message.trigger) else {
+        return Ok(Err(Refusal::operator("message_unknown", format!("there is no message {id}"))));
+    };
+    if !matches!(message.status.as_str(), "completed" | "delivered") {
+        return refuse("message_waits", "has no answer yet, and waits for one");
+    }
+    if answered(tx, &message)? {
+        return refuse("message_answered", "is answered");
+    }
+    if items::find(tx, id.item())?.is_none() {
+        return refuse("message_dropped", "is not kept any more: send it again");
+    }
+    // It stands behind what was said since, and what was done for it before stands in front of it.
+    tx.db().execute(
+        "UPDATE messages SET status = 'queued', attempts = 0, first_ordinal = NULL WHERE id = ?1",
+        [id.to_string()],
+    )?;
+    let entry = Entry::meta("message.retried").session(message.session).message(id);
+    entry.with("by", by.id.to_string()).append(tx)?;
+    Ok(Ok(Recorded { message: id, session: message.session, again: true }))
+}
+
+/// Whether what was delivered for it, or is about to be, is an agent's answer.
+fn answered(tx: &Tx<'_>, message: &Message) -> Result<bool, state::Error> {
+    let delivery = message.turn.map(|turn| delivery::of_turn(tx, turn)).transpose()?.flatten();
+    let item = delivery.map(|delivery| items::find(tx, delivery.item)).transpose()?;
+    // A delivery whose item is not kept any more was one of something; only a notice that stands there is none.
+    Ok(item.is_some_and(|item| item.is_none_or(|item| item.tuple.kind != ItemKind::Notice)))
+}

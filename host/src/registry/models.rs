@@ -1,0 +1,439 @@
+//! Model endpoints as the operator gave them, which one is the default, and which agent uses which.
+//!
+//! Never opens one and never holds a key: an endpoint names the secret that does. Next: `model::endpoint`, `pipeline::endpoints`.
+
+use super::{Agent, agents};
+use crate::ledger::Entry;
+use crate::model::endpoint::{Kind, Prices, Spec};
+use crate::model::{check_url, scripted};
+use crate::refusal::Refusal;
+use crate::secrets::{self, SecretName};
+use crate::state::{self, Tx};
+use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::operator::DEFAULT_MODEL;
+use rusqlite::{OptionalExtension, Row, params};
+use url::Url;
+
+/// Endpoints of one host, besides the built-in one.
+const MODELS_MAX: usize = 64;
+
+/// Endpoints that stand behind one.
+const FALLBACKS_MAX: usize = 7;
+
+/// Characters of a provider's name of a model.
+const MODEL_CHARACTERS_MAX: usize = 200;
+
+/// Bytes of an address.
+const URL_BYTES_MAX: usize = 1024;
+
+/// Millionths of a currency for a million tokens: a million of it.
+const PRICE_MAX: u64 = 1_000_000_000_000;
+
+/// Where `meta` says which endpoint is the default.
+const DEFAULT_KEY: &str = "default_model";
+
+/// An endpoint that stands in the record.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// What it is made from.
+    pub spec: Spec,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+}
+
+/// What an operator says an endpoint shall be; nothing in it has been checked.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// Its name here.
+    pub name: String,
+    /// What it speaks.
+    pub kind: String,
+    /// Where it listens.
+    pub base_url: Option<String>,
+    /// The provider's name of the model.
+    pub model: Option<String>,
+    /// The secret that holds its key, with or without `secret:`.
+    pub key: Option<String>,
+    /// Endpoints behind it.
+    pub fallbacks: Vec<String>,
+    /// What its tokens cost.
+    pub prices: Prices,
+    /// Whether it is asked for streams.
+    pub streams: bool,
+}
+
+/// Reads what was wanted into what an endpoint can be made from; the record is not looked at.
+///
+/// # Errors
+/// A refusal that names the first thing that is wrong.
+pub fn read(wanted: Wanted) -> Result<Spec, Refusal> {
+    let Wanted { name, kind, base_url, model, key, fallbacks, prices, streams } = wanted;
+    let shown: String = name.chars().take(64).collect();
+    if !secrets::is_name(&name) {
+        let refusal = Refusal::operator("model_name", format!("{shown:?} is no model endpoint's name"));
+        return Err(refusal.hint("use 1 to 64 characters of a-z, 0-9, - and _, starting with a letter or a digit"));
+    }
+    if [scripted::NAME, DEFAULT_MODEL].contains(&name.as_str()) {
+        let refusal = Refusal::operator("model_name", format!("the name {name} is taken by the host itself"));
+        return Err(refusal.hint("choose another name"));
+    }
+    let kind = kind_of(&kind)?;
+    if prices.input.max(prices.output) > PRICE_MAX {
+        return Err(Refusal::operator("price_malformed", format!("a price of {name} is beyond what the host counts")));
+    }
+    check_fallbacks(&name, &fallbacks)?;
+    if kind == Kind::Scripted {
+        if base_url.is_some() || model.is_some() || key.is_some() {
+            let message = "an endpoint of kind scripted has no address, no model and no key";
+            return Err(Refusal::operator("model_malformed", message));
+        }
+        return Ok(Spec { name, kind, base_url: None, model: String::new(), key: None, fallbacks, prices, streams });
+    }
+    let Some(base_url) = base_url else {
+        let refusal = Refusal::operator("url_missing", format!("model endpoint {name} has no address"));
+        return Err(refusal.hint("say where it listens: --base-url URL"));
+    };
+    let base_url = read_url(&base_url).map_err(|why| {
+        let refusal = Refusal::operator("url_refused", format!("the address of {name} is refused: {why}"));
+        refusal.hint("use https://…, or http://… on this machine or in a private network")
+    })?;
+    let model = model.unwrap_or_default();
+    if model.is_empty() || model.chars().count() > MODEL_CHARACTERS_MAX || model.chars().any(char::is_control) {
+        let message = format!("which model {name} shall ask for is missing, too long, or no text");
+        let refusal = Refusal::operator("model_id_malformed", message);
+        return Err(refusal.hint("name it as the provider does: --model ID"));
+    }
+    let key = key.map(|key| key.parse::<SecretName>()).transpose()?.map(|key| key.as_str().to_owned());
+    Ok(Spec { name, kind, base_url: Some(base_url), model, key, fallbacks, prices, streams })
+}
+
+fn check_fallbacks(name: &str, fallbacks: &[String]) -> Result<(), Refusal> {
+    if fallbacks.len() > FALLBACKS_MAX {
+        let message = format!("{name} has over {FALLBACKS_MAX} endpoints behind it");
+        return Err(Refusal::operator("fallbacks_too_many", message));
+    }
+    let twice = |at: usize, fallback: &String| fallbacks[..at].contains(fallback);
+    match fallbacks.iter().enumerate().find(|(at, fallback)| *fallback == name || twice(*at, fallback)) {
+        None => Ok(()),
+        Some((_, fallback)) => {
+            let shown: String = fallback.chars().take(64).collect();
+            Err(Refusal::operator("fallback_twice", format!("{shown:?} would be asked twice in the chain of {name}")))
+        }
+    }
+}
+
+/// What a kind is called.
+pub const fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Scripted => "scripted",
+        Kind::Openai => "openai",
+        Kind::Anthropic => "anthropic",
+    }
+}
+
+fn kind_of(text: &str) -> Result<Kind, Refusal> {
+    [Kind::Openai, Kind::Anthropic, Kind::Scripted].into_iter().find(|kind| kind_name(*kind) == text).ok_or_else(|| {
+        let shown: String = text.chars().take(32).collect();
+        let refusal = Refusal::operator("kind_unknown", format!("there is no kind of model endpoint {shown:?}"));
+        refusal.hint("openai (any Chat Completions endpoint), anthropic, or scripted")
+    })
+}
+
+/// An address to which prompts and a key may go.
+fn read_url(text: &str) -> Result<Url, String> {
+    if text.len() > URL_BYTES_MAX {
+        return Err(format!("it is longer than {URL_BYTES_MAX} bytes"));
+    }
+    let url: Url = text.parse().map_err(|error| format!("it is none ({error})"))?;
+    check_url(&url)?;
+    Ok(url)
+}
+
+/// Every stored endpoint, by name.
+pub fn models(tx: &Tx<'_>) -> Result<Vec<Stored>, state::Error> {
+    let mut models: Vec<Stored> = {
+        let mut statement = tx.db().prepare_cached("SELECT * FROM models ORDER BY name")?;
+        statement.query_map([], stored_model)?.collect::<rusqlite::Result<_>>()?
+    };
+    let mut statement =
+        tx.db().prepare_cached("SELECT fallback FROM model_fallbacks WHERE model = ?1 ORDER BY position")?;
+    for model in &mut models {
+        let fallbacks = statement.query_map([&model.spec.name], |row| row.get(0))?;
+        model.spec.fallbacks = fallbacks.collect::<rusqlite::Result<_>>()?;
+    }
+    Ok(models)
+}
+
+fn stored_model(row: &Row<'_>) -> rusqlite::Result<Stored> {
+    let odd = |column: &'static str| {
+        let what = format!("column {column} of models holds what this version does not write");
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, what.into())
+    };
+    let url = |text: String| text.parse::<Url>().map_err(|_| odd("base_url"));
+    let price = |column: &'static str| u64::try_from(row.get::<_, i64>(column)?).map_err(|_| odd(column));
+    let spec = Spec {
+        name: row.get("name")?,
+        kind: kind_of(row.get_ref("kind")?.as_str()?).map_err(|_| odd("kind"))?,
+        base_url: row.get::<_, Option<String>>("base_url")?.map(url).transpose()?,
+        model: row.get("model")?,
+        key: row.get("secret")?,
+        fallbacks: Vec::new(),
+        prices: Prices { input: price("input_price")?, output: price("output_price")? },
+        streams: row.get("streams")?,
+    };
+    Ok(Stored { spec, created_at: row.get("created_at")? })
+}
+
+/// What every stored endpoint is made from.
+pub fn specs(tx: &Tx<'_>) -> Result<Vec<Spec>, state::Error> {
+    Ok(models(tx)?.into_iter().map(|model| model.spec).collect())
+}
+
+/// The stored endpoint of this name.
+pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Stored>, state::Error> {
+    Ok(models(tx)?.into_iter().find(|model| model.spec.name == name))
+}
+
+/// There is an endpoint of this name, or a refusal that says which there are.
+pub fn known(tx: &Tx<'_>, name: &str) -> Result<Result<(), Refusal>, state::Error> {
+    let mut names: Vec<String> = models(tx)?.into_iter().map(|model| model.spec.name).collect();
+    names.push(scripted::NAME.to_owned());
+    if names.iter().any(|known| known == name) {
+        return Ok(Ok(()));
+    }
+    let shown: String = name.chars().take(64).collect();
+    let refusal = Refusal::operator("model_unknown", format!("there is no model endpoint {shown:?}"));
+    Ok(Err(refusal.hint(format!("known: {}; `ironctl model add` makes one", names.join(", ")))))
+}
+
+/// There is an endpoint of this name already.
+pub fn exists(name: &str) -> Refusal {
+    let refusal = Refusal::operator("model_exists", format!("there is a model endpoint {name} already"));
+    refusal.hint("choose another name, or put this one in its place with --replace")
+}
+
+/// Name of the endpoint that is the default.
+pub fn default(tx: &Tx<'_>) -> Result<String, state::Error> {
+    let mut statement = tx.db().prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
+    let found: Option<String> = statement.query_row([DEFAULT_KEY], |row| row.get(0)).optional()?;
+    Ok(found.unwrap_or_else(|| scripted::NAME.to_owned()))
+}
+
+/// Keeps an endpoint; with `replace`, in the place of the one of its name.
+///
+/// # Errors
+/// The inner error refuses a name that is taken, one endpoint too many, and a fallback or a secret that is not there.
+pub fn keep(tx: &mut Tx<'_>, spec: &Spec, replace: bool, by: PersonId) -> Result<Result<(), Refusal>, state::Error> {
+    let all = models(tx)?;
+    let before = all.iter().find(|model| model.spec.name == spec.name);
+    if before.is_some() && !replace {
+        return Ok(Err(exists(&spec.name)));
+    }
+    if before.is_none() && all.len() >= MODELS_MAX {
+        let refusal = Refusal::operator("models_too_many", format!("there are {MODELS_MAX} model endpoints already"));
+        return Ok(Err(refusal.hint("remove some: `ironctl model list`, `ironctl model remove`")));
+    }
+    for fallback in &spec.fallbacks {
+        if let Err(refusal) = known(tx, fallback)? {
+            return Ok(Err(refusal));
+        }
+    }
+    if let Some(key) = spec.key.as_deref().and_then(|key| key.parse::<SecretName>().ok())
+        && secrets::find(tx, &key)?.is_none()
+    {
+        return Ok(Err(secrets::unknown(&key)));
+    }
+    let created_at = before.map_or(tx.now(), |before| before.created_at);
+    let what = if before.is_some() { "model.changed" } else { "model.added" };
+    let price = |price: u64| i64::try_from(price).expect("prices are bounded where they are read");
+    let base_url = spec.base_url.as_ref().map(Url::as_str);
+    tx.db().execute("DELETE FROM models WHERE name = ?1", [&spec.name])?;
+    tx.db().execute(
+        "INSERT INTO models (name, kind, base_url, model, secret, input_price, output_price, streams, created_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            spec.name,
+            kind_name(spec.kind),
+            base_url,
+            spec.model,
+            spec.key,
+            price(spec.prices.input),
+            price(spec.prices.output),
+            spec.streams,
+            created_at
+        ],
+    )?;
+    for (position, fallback) in spec.fallbacks.iter().enumerate() {
+        tx.db().execute(
+            "INSERT INTO model_fallbacks (model, position, fallback) VALUES (?1, ?2, ?3)",
+            params![spec.name, position as i64, fallback],
+        )?;
+    }
+    Entry::meta(what)
+        .with("name", spec.name.clone())
+        .with("kind", kind_name(spec.kind))
+        .with("base_url", base_url)
+        .with("model", spec.model.clone())
+        .with("secret", spec.key.clone())
+        .with("fallbacks", spec.fallbacks.clone())
+        .with("by", by.to_string())
+        .append(tx)?;
+    Ok(Ok(()))
+}
+
+/// Makes an endpoint the default; agents that follow the default go over to it. Gives their names.
+///
+/// # Errors
+/// The inner error refuses an endpoint that is not there.
+pub fn set_default(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<Result<Vec<String>, Refusal>, state::Error> {
+    if let Err(refusal) = known(tx, name)? {
+        return Ok(Err(refusal));
+    }
+    tx.db().execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [DEFAULT_KEY, name])?;
+    Entry::meta("model.default_set").with("name", name).with("by", by.to_string()).append(tx)?;
+    let moving: Vec<Agent> =
+        agents(tx)?.into_iter().filter(|agent| agent.follows_default && agent.model != name).collect();
+    for agent in &moving {
+        give(tx, agent.id, name, true, by)?;
+    }
+    Ok(Ok(moving.into_iter().map(|agent| agent.name).collect()))
+}
+
+/// Gives an agent the endpoint of this name, or with `default` whatever is the default, also later. Gives the endpoint's name.
+///
+/// # Errors
+/// The inner error refuses an endpoint that is not there.
+pub fn set_model(
+    tx: &mut Tx<'_>,
+    agent: AgentId,
+    wanted: &str,
+    by: PersonId,
+) -> Result<Result<String, Refusal>, state::Error> {
+    Ok(match choose(tx, Some(wanted))? {
+        Err(refusal) => Err(refusal),
+        Ok((model, follows)) => {
+            give(tx, agent, &model, follows, by)?;
+            Ok(model)
+        }
+    })
+}
+
+/// Which endpoint a wish means, and whether it is the default that was wished for.
+///
+/// # Errors
+/// The inner error refuses an endpoint that is not there.
+pub fn choose(tx: &Tx<'_>, wanted: Option<&str>) -> Result<Result<(String, bool), Refusal>, state::Error> {
+    match wanted {
+        None | Some(DEFAULT_MODEL) => Ok(Ok((default(tx)?, true))),
+        Some(name) => Ok(known(tx, name)?.map(|()| (name.to_owned(), false))),
+    }
+}
+
+fn give(tx: &mut Tx<'_>, agent: AgentId, model: &str, follows: bool, by: PersonId) -> Result<(), state::Error> {
+    tx.db().execute(
+        "UPDATE agents SET model = ?2, follows_default = ?3 WHERE id = ?1",
+        params![agent.to_string(), model, follows],
+    )?;
+    Entry::meta("agent.model_set")
+        .with("agent", agent.to_string())
+        .with("model", model)
+        .with("follows_default", follows)
+        .with("by", by.to_string())
+        .append(tx)?;
+    Ok(())
+}
+
+/// Removes an endpoint that nobody uses.
+///
+/// # Errors
+/// The inner error refuses one that is not there, the built-in one, the default, and one that agents or other endpoints use.
+pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<Result<(), Refusal>, state::Error> {
+    if let Err(refusal) = known(tx, name)? {
+        return Ok(Err(refusal));
+    }
+    let in_use = |message: String, hint: String| Ok(Err(Refusal::operator("model_in_use", message).hint(hint)));
+    if name == scripted::NAME {
+        return in_use("scripted is built into the host and always there".to_owned(), String::new());
+    }
+    let users: Vec<String> = agents(tx)?.into_iter().filter(|agent| agent.model == name).map(|one| one.name).collect();
+    let behind = models(tx)?.into_iter().filter(|model| model.spec.fallbacks.iter().any(|fallback| fallback == name));
+    let behind: Vec<String> = behind.map(|model| model.spec.name).collect();
+    if default(tx)? == name {
+        let hint = "make another one the default first: `ironctl model default scripted`".to_owned();
+        return in_use(format!("model endpoint {name} is the default"), hint);
+    }
+    if let [first, ..] = users.as_slice() {
+        let hint = format!("give them another one first: `ironctl agent set {first} --model default`");
+        return in_use(format!("model endpoint {name} is in use by agent {}", users.join(", ")), hint);
+    }
+    if !behind.is_empty() {
+        let hint = "add these anew without it first: `ironctl model add … --replace`".to_owned();
+        return in_use(format!("model endpoint {name} is the fallback of {}", behind.join(", ")), hint);
+    }
+    tx.db().execute("DELETE FROM models WHERE name = ?1", [name])?;
+    Entry::meta("model.removed").with("name", name).with("by", by.to_string()).append(tx)?;
+    Ok(Ok(()))
+}
+
+/// What refers to a secret, in words: `model openai`.
+pub fn using_secret(tx: &Tx<'_>, name: &SecretName) -> Result<Vec<String>, state::Error> {
+    let mut statement = tx.db().prepare_cached("SELECT name FROM models WHERE secret = ?1 ORDER BY name")?;
+    let found = statement.query_map([name.as_str()], |row| Ok(format!("model {}", row.get::<_, String>(0)?)))?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted() -> Wanted {
+        Wanted {
+            name: "local".to_owned(),
+            kind: "openai".to_owned(),
+            base_url: Some("http://127.0.0.1:11434/v1".to_owned()),
+            model: Some("llama3.2".to_owned()),
+            ..Wanted::default()
+        }
+    }
+
+    #[track_caller]
+    fn refused(wanted: Wanted, code: &str) {
+        assert_eq!(read(wanted).expect_err(code).code, code);
+    }
+
+    #[test]
+    fn what_no_endpoint_can_be_made_from_is_refused_by_name() {
+        for name in ["", "Local", "scripted", "default", "a b", "-a"] {
+            refused(Wanted { name: name.to_owned(), ..wanted() }, "model_name");
+        }
+        refused(Wanted { kind: "azure".to_owned(), ..wanted() }, "kind_unknown");
+        refused(Wanted { base_url: None, ..wanted() }, "url_missing");
+        for model in [None, Some(String::new()), Some("a\nb".to_owned()), Some("m".repeat(201))] {
+            refused(Wanted { model, ..wanted() }, "model_id_malformed");
+        }
+        refused(Wanted { key: Some("sk-Zinnober".to_owned()), ..wanted() }, "secret_name");
+        for fallbacks in [vec!["local".to_owned()], vec!["a".to_owned(), "a".to_owned()]] {
+            refused(Wanted { fallbacks, ..wanted() }, "fallback_twice");
+        }
+        refused(Wanted { fallbacks: vec!["a".to_owned(); 8], ..wanted() }, "fallbacks_too_many");
+        refused(Wanted { prices: Prices { input: PRICE_MAX + 1, output: 0 }, ..wanted() }, "price_malformed");
+        refused(Wanted { kind: "scripted".to_owned(), ..wanted() }, "model_malformed");
+        let spec = read(Wanted { key: Some("secret:local".to_owned()), ..wanted() }).expect("an endpoint");
+        assert_eq!((spec.kind, spec.key.as_deref()), (Kind::Openai, Some("local")));
+    }
+
+    #[test]
+    fn an_address_that_a_key_must_not_go_to_is_refused() {
+        for far in [
+            "http://8.8.8.8/v1",
+            "http://169.254.169.254/v1",
+            "ftp://127.0.0.1/",
+            "https://user:word@api.example.com/",
+            "https://api.example.com/v1?key=a",
+            "api.example.com",
+            "",
+        ] {
+            refused(Wanted { base_url: Some(far.to_owned()), ..wanted() }, "url_refused");
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! The operator's secrets: stored under the master key, or given by systemd; referred to as `secret:NAME` everywhere else.
+//!
+//! Never tells a value to anybody but the code that is about to use it, and writes neither a value nor its digest into the
+//! ledger. Next: `api::secrets`, `pipeline::endpoints`.
+
+use crate::custody::{self, SecretText, WrappingKey};
+use crate::ledger::Entry;
+use crate::refusal::Refusal;
+use crate::state::{self, Tx, stored};
+use ironclaw_contract::ids::PersonId;
+use rusqlite::{OptionalExtension, params};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What stands before a secret's name wherever settings refer to it.
+pub const PREFIX: &str = "secret:";
+
+/// What stands before a secret's name in that of a systemd credential.
+const CREDENTIAL_PREFIX: &str = "ironclaw-secret-";
+
+/// Characters of a secret's name.
+const NAME_CHARACTERS_MAX: usize = 64;
+
+/// Bytes of a secret: a signing key in PEM has controls in it and is none; an API key has some hundred bytes.
+const VALUE_BYTES_MAX: usize = 8 * 1024;
+
+/// Stored secrets of one host.
+const SECRETS_MAX: i64 = 256;
+
+/// Names a secret, and tells nothing of it. Written `secret:NAME`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SecretName(String);
+
+impl SecretName {
+    /// The name alone.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SecretName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{PREFIX}{}", self.0)
+    }
+}
+
+impl FromStr for SecretName {
+    type Err = Refusal;
+    /// Reads it with or without `secret:`.
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let name = text.strip_prefix(PREFIX).unwrap_or(text);
+        if is_name(name) {
+            return Ok(Self(name.to_owned()));
+        }
+        // Whoever mixes up name and value must not find the value in an error.
+        let refusal = Refusal::operator("secret_name", "this is no secret's name");
+        Err(refusal.hint(format!("use 1 to {NAME_CHARACTERS_MAX} characters of a-z, 0-9, - and _, starting with a letter or a digit; a value is never part of a command")))
+    }
+}
+
+/// Whether a text can name a secret or what is named after one.
+pub fn is_name(text: &str) -> bool {
+    text.len() <= NAME_CHARACTERS_MAX
+        && text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_'))
+}
+
+/// A text that can be a secret's value.
+///
+/// # Errors
+/// A refusal that holds nothing of it: empty, too long, or with a control character in it.
+pub fn value(text: String) -> Result<SecretText, Refusal> {
+    let text = SecretText::new(text);
+    let refuse = |why: String| Err(Refusal::operator("secret_value", format!("the value is no secret: {why}")));
+    let bytes = text.expose().len();
+    if bytes == 0 {
+        return refuse("it is empty".to_owned());
+    }
+    if bytes > VALUE_BYTES_MAX {
+        return refuse(format!("its {bytes} bytes are over the limit of {VALUE_BYTES_MAX}"));
+    }
+    if text.expose().chars().any(char::is_control) {
+        return refuse("it has a control character, such as a line break".to_owned());
+    }
+    Ok(text)
+}
+
+/// Where a secret's value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The record.
+    Stored,
+    /// A credential that systemd gives; it wins over a stored one.
+    Credential,
+}
+
+impl Source {
+    /// As shown.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stored => "stored",
+            Self::Credential => "systemd",
+        }
+    }
+}
+
+/// A secret without its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Secret {
+    /// Its name.
+    pub name: SecretName,
+    /// Where its value comes from.
+    pub source: Source,
+    /// When it was stored first and last, milliseconds since the epoch; `None` when it only comes from systemd.
+    pub stored: Option<(i64, i64)>,
+}
+
+/// Why a secret that is there cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The state.
+    #[error(transparent)]
+    State(#[from] state::Error),
+    /// It does not open, or cannot be sealed.
+    #[error("{name}: {source}")]
+    Key {
+        /// Which.
+        name: SecretName,
+        /// Why.
+        source: custody::Error,
+    },
+    /// A credential that cannot be used.
+    #[error("cannot use the systemd credential {path}: {why}")]
+    Credential {
+        /// Its file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::State(error.into())
+    }
+}
+
+/// The value of this secret, for whoever is about to use it; `None` when there is no such secret.
+pub fn get(tx: &Tx<'_>, wrapping: &WrappingKey, name: &SecretName) -> Result<Option<SecretText>, Error> {
+    if let Some(path) = credential(name) {
+        return read_credential(&path).map(Some).map_err(|why| Error::Credential { path, why });
+    }
+    let Some(wrapped) = wrapped(tx, name)? else { return Ok(None) };
+    let opened = wrapping.secret(name.as_str(), &wrapped);
+    opened.map(Some).map_err(|source| Error::Key { name: name.clone(), source })
+}
+
+/// Every secret by name, without values.
+pub fn list(tx: &Tx<'_>) -> Result<Vec<Secret>, state::Error> {
+    let mut statement = tx.db().prepare_cached("SELECT name, created_at, changed_at FROM secrets ORDER BY name")?;
+    let read = |row: &rusqlite::Row<'_>| {
+        let name: SecretName = stored(row, "name")?;
+        let source = if credential(&name).is_some() { Source::Credential } else { Source::Stored };
+        Ok(Secret { name, source, stored: Some((row.get("created_at")?, row.get("changed_at")?)) })
+    };
+    let mut secrets: Vec<Secret> = statement.query_map([], read)?.collect::<rusqlite::Result<_>>()?;
+    for name in credentials() {
+        if !secrets.iter().any(|secret| secret.name == name) {
+            secrets.push(Secret { name, source: Source::Credential, stored: None });
+        }
+    }
+    secrets.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(secrets)
+}
+
+/// The secret of this name, without its value.
+pub fn find(tx: &Tx<'_>, name: &SecretName) -> Result<Option<Secret>, state::Error> {
+    Ok(list(tx)?.into_iter().find(|secret| secret.name == *name))
+}
+
+/// Stores a new secret.
+///
+/// # Errors
+/// The inner error refuses a name that is taken, and one secret too many.
+pub fn set(
+    tx: &mut Tx<'_>,
+    wrapping: &WrappingKey,
+    name: &SecretName,
+    value: &SecretText,
+    by: PersonId,
+) -> Result<Result<(), Refusal>, Error> {
+    if find(tx, name)?.is_some() {
+        return Ok(Err(exists(name)));
+    }
+    let count: i64 = tx.db().query_row("SELECT count(*) FROM secrets", [], |row| row.get(0))?;
+    if count >= SECRETS_MAX {
+        let refusal = Refusal::operator("secrets_too_many", format!("there are {SECRETS_MAX} secrets already"));
+        return Ok(Err(refusal.hint("remove some: `ironctl secret list`, `ironctl secret remove`")));
+    }
+    let (wrapped, now) = (wrap(wrapping, name, value)?, tx.now());
+    tx.db().execute(
+        "INSERT INTO secrets (name, wrapped, created_at, changed_at) VALUES (?1, ?2, ?3, ?3)",
+        params![name.as_str(), wrapped, now],
+    )?;
+    note(tx, "secret.set", name, by)?;
+    Ok(Ok(()))
+}
+
+/// Gives a stored secret another value.
+///
+/// # Errors
+/// The inner error refuses a secret that is not there, and one whose value comes from systemd.
+pub fn rotate(
+    tx: &mut Tx<'_>,
+    wrapping: &WrappingKey,
+    name: &SecretName,
+    value: &SecretText,
+    by: PersonId,
+) -> Result<Result<(), Refusal>, Error> {
+    match find(tx, name)? {
+        None => return Ok(Err(unknown(name))),
+        Some(Secret { source: Source::Credential, .. }) => return Ok(Err(elsewhere(name))),
+        Some(Secret { source: Source::Stored, .. }) => {}
+    }
+    let (wrapped, now) = (wrap(wrapping, name, value)?, tx.now());
+    tx.db().execute(
+        "UPDATE secrets SET wrapped = ?2, changed_at = ?3 WHERE name = ?1",
+        params![name.as_str(), wrapped, now],
+    )?;
+    note(tx, "secret.rotated", name, by)?;
+    Ok(Ok(()))
+}
+
+/// Removes a stored secret; `used_by` says what refers to it.
+///
+/// # Errors
+/// The inner error refuses one that is in use or not there, and one that only systemd can take away.
+pub fn remove(
+    tx: &mut Tx<'_>,
+    name: &SecretName,
+    used_by: &[String],
+    by: PersonId,
+) -> Result<Result<(), Refusal>, state::Error> {
+    let Some(found) = find(tx, name)? else { return Ok(Err(unknown(name))) };
+    if found.stored.is_none() {
+        return Ok(Err(elsewhere(name)));
+    }
+    // Behind a credential of the same name lies one that nobody uses.
+    if !used_by.is_empty() && found.source == Source::Stored {
+        let refusal = Refusal::operator("secret_in_use", format!("{name} is in use by {}", used_by.join(", ")));
+        return Ok(Err(refusal.hint("remove these first, or give it another value with `ironctl secret rotate`")));
+    }
+    tx.db().execute("DELETE FROM secrets WHERE name = ?1", [name.as_str()])?;
+    note(tx, "secret.removed", name, by)?;
+    Ok(Ok(()))
+}
+
+/// Brings every stored secret under another wrapping key.
+pub fn rewrap(tx: &Tx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<(), Error> {
+    let stored: Vec<(SecretName, Vec<u8>)> = {
+        let mut statement = tx.db().prepare("SELECT name, wrapped FROM secrets")?;
+        let read = |row: &rusqlite::Row<'_>| Ok((stored(row, "name")?, row.get("wrapped")?));
+        statement.query_map([], read)?.collect::<rusqlite::Result<_>>()?
+    };
+    for (name, wrapped) in stored {
+        let passed = old.rewrap_secret(new, name.as_str(), &wrapped);
+        let wrapped = passed.map_err(|source| Error::Key { name: name.clone(), source })?;
+        tx.db().execute("UPDATE secrets SET wrapped = ?2 WHERE name = ?1", params![name.as_str(), wrapped])?;
+    }
+    Ok(())
+}
+
+/// There is a secret of this name already.
+pub fn exists(name: &SecretName) -> Refusal {
+    let refusal = Refusal::operator("secret_exists", format!("there is a {name} already"));
+    refusal.hint(format!("replace its value with `ironctl secret rotate {}`", name.as_str()))
+}
+
+/// There is no secret of this name.
+pub fn unknown(name: &SecretName) -> Refusal {
+    let refusal = Refusal::operator("secret_unknown", format!("there is no {name}"));
+    refusal.hint(format!("store it with `ironctl secret set {}`", name.as_str()))
+}
+
+fn elsewhere(name: &SecretName) -> Refusal {
+    let credential = format!("{CREDENTIAL_PREFIX}{}", name.as_str());
+    let refusal =
+        Refusal::operator("secret_elsewhere", format!("{name} comes from the systemd credential {credential}"));
+    refusal.hint("only you can change that: it stands in the unit of the host")
+}
+
+fn wrapped(tx: &Tx<'_>, name: &SecretName) -> Result<Option<Vec<u8>>, state::Error> {
+    let mut statement = tx.db().prepare_cached("SELECT wrapped FROM secrets WHERE name = ?1")?;
+    Ok(statement.query_row([name.as_str()], |row| row.get(0)).optional()?)
+}
+
+fn wrap(wrapping: &WrappingKey, name: &SecretName, value: &SecretText) -> Result<Vec<u8>, Error> {
+    wrapping.wrap_secret(name.as_str(), value).map_err(|source| Error::Key { name: name.clone(), source })
+}
+
+fn note(tx: &mut Tx<'_>, what: &'static str, name: &SecretName, by: PersonId) -> Result<(), state::Error> {
+    Entry::meta(what).with("name", name.as_str()).with("by", by.to_string()).append(tx)?;
+    Ok(())
+}
+
+/// The file of the credential for this secret, if systemd gives one.
+fn credential(name: &SecretName) -> Option<PathBuf> {
+    let file = custody::credentials_directory()?.join(format!("{CREDENTIAL_PREFIX}{}", name.as_str()));
+    Some(file).filter(|file| file.exists())
+}
+
+/// Every secret for which systemd gives a credential.
+fn credentials() -> Vec<SecretName> {
+    let entries = custody::credentials_directory().and_then(|directory| directory.read_dir().ok());
+    let names = entries.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| name.strip_prefix(CREDENTIAL_PREFIX)?.parse().ok()).collect()
+}
+
+fn read_credential(path: &PathBuf) -> Result<SecretText, String> {
+    let said = |error: io::Error| error.to_string();
+    let file = File::open(path).map_err(said)?;
+    let mode = file.metadata().map_err(said)?.mode() & 0o7777;
+    // systemd gives a credential to its service by an access list, which shows as rights of the group.
+    if mode & 0o037 != 0 {
+        return Err(format!("it has mode {mode:04o}, so others may read it"));
+    }
+    let mut text = String::new();
+    // One byte more than a value, and a line break.
+    file.take(VALUE_BYTES_MAX as u64 + 3).read_to_string(&mut text).map_err(said)?;
+    let end = text.strip_suffix('\n').map_or(text.len(), |text| text.strip_suffix('\r').unwrap_or(text).len());
+    text.truncate(end);
+    value(text).map_err(|refusal| refusal.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_with_and_without_its_prefix_and_never_quoted_when_it_is_none() {
+        for text in ["openai", "secret:openai"] {
+            let name: SecretName = text.parse().expect("a name");
+            assert_eq!((name.as_str(), name.to_string().as_str()), ("openai", "secret:openai"));
+        }
+        let long = "a".repeat(65);
+        for none in ["", "secret:", "Openai", "-a", "_a", "a b", "a/b", "a.b", "secret:secret:a", "sk-Ab12", "ä", &long]
+        {
+            let refusal = none.parse::<SecretName>().expect_err(none);
+            assert!(none.is_empty() || none == "secret:" || !refusal.message.contains(none), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_none_is_refused_without_being_quoted() {
+        for (text, why) in [
+            (String::new(), "is empty"),
+            ("zinnober\nzwei".to_owned(), "control character"),
+            ("zinnober\u{7f}".to_owned(), "control character"),
+            ("z".repeat(8193), "over the limit of 8192"),
+        ] {
+            let refusal = value(text.clone()).expect_err("no value");
+            assert!(refusal.message.contains(why), "{refusal}");
+            assert!(text.is_empty() || !refusal.message.contains("zinnober"), "{refusal}");
+        }
+        assert_eq!(value("z".repeat(8192)).expect("a value").expose().len(), 8192);
+    }
+}

@@ -1,0 +1,226 @@
+//! `ironctl model add`: fills in what a preset knows, asks for the key that is missing, and hands it all to the host.
+//! Never uses a key out of the environment unasked; what the host does not keep is kept nowhere.
+//! Next: `host/src/api/models.rs`, which tests before it keeps.
+
+use super::{default, said};
+use crate::client::Client;
+use crate::commands::At;
+use crate::failure::Error;
+use crate::hidden::{self, Typed};
+use crate::probe;
+use ironclaw_contract::operator::{ModelPreset, NewModel, SecretValue};
+use std::env;
+
+/// Prices are in millionths.
+const MICROS: u64 = 1_000_000;
+
+/// Digits of a millionth.
+const MICROS_DIGITS: usize = 6;
+
+/// Options of `ironctl model add`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  ironctl model add openai --default\n  ironctl model add ollama --model llama3.2 --default\n  ironctl model add lab --kind openai --base-url http://10.0.0.7:8000/v1 --model qwen3 --fallback openai\n  ironctl model add anthropic --key-env ANTHROPIC_API_KEY --price-in 3 --price-out 15"
+)]
+pub struct Args {
+    /// Its name here; that of a preset fills in what is not said (see `ironctl model presets`)
+    name: String,
+    /// What it speaks: openai (Chat Completions, whoever serves it), anthropic (Messages), or scripted
+    #[arg(long)]
+    kind: Option<String>,
+    /// Where it listens, up to what the API's own paths are appended to [e.g. http://127.0.0.1:8000/v1]
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+    /// The provider's name of the model [default: the preset's, or the first one that a local server names]
+    #[arg(long, value_name = "ID")]
+    model: Option<String>,
+    /// The stored secret that is its key [default: asked for, and stored under the endpoint's name]
+    #[arg(long, value_name = "secret:NAME", conflicts_with_all = ["key_env", "no_key"])]
+    key: Option<String>,
+    /// Take the key from this environment variable, and store it
+    #[arg(long, value_name = "VARIABLE", conflicts_with = "no_key")]
+    key_env: Option<String>,
+    /// It wants no key
+    #[arg(long)]
+    no_key: bool,
+    /// An endpoint that is asked when this one cannot answer; repeat for more, in order
+    #[arg(long = "fallback", value_name = "NAME")]
+    fallbacks: Vec<String>,
+    /// What a million tokens of prompts cost, in your currency
+    #[arg(long, value_name = "PRICE", value_parser = price, requires = "price_out")]
+    price_in: Option<u64>,
+    /// What a million tokens of outputs cost
+    #[arg(long, value_name = "PRICE", value_parser = price, requires = "price_in")]
+    price_out: Option<u64>,
+    /// Ask for whole answers, not for streams
+    #[arg(long)]
+    no_stream: bool,
+    /// Make it the default: for new agents, and for those that no endpoint was chosen for
+    #[arg(long)]
+    default: bool,
+    /// Fill in what this preset knows, under another name
+    #[arg(long, value_name = "PRESET")]
+    preset: Option<String>,
+    /// Put it in the place of the endpoint of this name
+    #[arg(long)]
+    replace: bool,
+    /// Keep it without a test
+    #[arg(long)]
+    no_test: bool,
+}
+
+/// Does it.
+pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
+    let presets = client.presets().await?;
+    let preset = preset_of(&args, &presets)?;
+    let Some(kind) = args.kind.clone().or_else(|| preset.map(|preset| preset.kind.clone())) else {
+        let known: Vec<&str> = presets.iter().map(|preset| preset.name.as_str()).collect();
+        return Err(Error::usage(
+            format!("{} is no preset, so say what it speaks", args.name),
+            format!("--kind openai, anthropic or scripted; or a preset: {}", known.join(", ")),
+        ));
+    };
+    // The provider after whom a kind is called, where no address is named.
+    let preset = preset.or_else(|| presets.iter().find(|one| args.base_url.is_none() && one.name == kind));
+    let base_url = args.base_url.clone().or_else(|| preset.map(|preset| preset.base_url.clone()));
+    let model = match args.model.clone().or_else(|| preset?.model.clone()) {
+        None => model_there(at, base_url.as_deref()).await?,
+        named => named,
+    };
+    let (key, key_value) = match &base_url {
+        None => (args.key.clone(), None),
+        Some(base_url) => key_of(at, client, &args, preset, base_url).await?,
+    };
+    let wanted = NewModel {
+        name: args.name,
+        kind,
+        base_url,
+        model,
+        key,
+        key_value,
+        fallbacks: args.fallbacks,
+        input_price_micros: args.price_in.unwrap_or(0),
+        output_price_micros: args.price_out.unwrap_or(0),
+        streams: !args.no_stream,
+        default: args.default,
+        replace: args.replace,
+        test: !args.no_test,
+    };
+    if wanted.test {
+        let place = wanted.base_url.as_deref().unwrap_or(&wanted.kind);
+        at.out.remark(format!("asking {place} for one small output"))?;
+    }
+    let kept = client.add_model(&wanted).await?;
+    at.out.json(&kept)?;
+    if let Some(tested) = &kept.tested {
+        at.out.line(said(tested))?;
+    }
+    let model = &kept.model;
+    let key = model.key.as_deref().map(|key| format!(" with {key}")).unwrap_or_default();
+    let place = model.base_url.as_deref().map(|url| format!(" at {url}")).unwrap_or_default();
+    let what = if model.model.is_empty() { &model.kind } else { &model.model };
+    at.out.line(format!("kept model endpoint {}: {what}{place}{key}", model.name))?;
+    match model.default {
+        true => at.out.line(default(&kept)),
+        false => at.out.remark(format!("use it: ironctl agent set AGENT --model {}", model.name)),
+    }
+}
+
+/// The preset that was named, or the one that the name means.
+fn preset_of<'a>(args: &Args, presets: &'a [ModelPreset]) -> Result<Option<&'a ModelPreset>, Error> {
+    let find = |name: &str| presets.iter().find(|preset| preset.name == name);
+    match &args.preset {
+        Some(name) => match find(name) {
+            Some(preset) => Ok(Some(preset)),
+            None => {
+                let known: Vec<&str> = presets.iter().map(|preset| preset.name.as_str()).collect();
+                Err(Error::usage(format!("there is no preset {name}"), format!("known: {}", known.join(", "))))
+            }
+        },
+        // Whoever says where it listens means something else, whatever it is called.
+        None if args.base_url.is_some() => Ok(None),
+        None => Ok(find(&args.name).filter(|preset| args.kind.as_ref().is_none_or(|kind| *kind == preset.kind))),
+    }
+}
+
+/// The first model of a server on this machine; elsewhere it has to be named.
+async fn model_there(at: &At, base_url: Option<&str>) -> Result<Option<String>, Error> {
+    let Some(base_url) = base_url else { return Ok(None) };
+    match probe::first_model(base_url).await {
+        Some(model) => {
+            at.out.remark(format!("taking {model}, the first model at {base_url}"))?;
+            Ok(Some(model))
+        }
+        None if base_url.starts_with("http://") => {
+            Err(Error::failed("model_id_missing", format!("no model is named, and {base_url} names none either"))
+                .hinting("start the server, or name the model: --model ID"))
+        }
+        None => Err(Error::usage("no model is named", "name it as the provider does: --model ID")),
+    }
+}
+
+/// The secret that shall hold the key, and its text if it is to be stored now.
+async fn key_of(
+    at: &At,
+    client: &Client,
+    args: &Args,
+    preset: Option<&ModelPreset>,
+    base_url: &str,
+) -> Result<(Option<String>, Option<SecretValue>), Error> {
+    if args.key.is_some() {
+        return Ok((args.key.clone(), None));
+    }
+    let own = format!("secret:{}", args.name);
+    if let Some(variable) = &args.key_env {
+        return match env::var(variable) {
+            Ok(key) if !key.is_empty() => Ok((Some(own), Some(SecretValue::new(key.trim().to_owned())))),
+            _ => Err(Error::usage(format!("{variable} is not set"), "set it, or leave out --key-env to be asked")),
+        };
+    }
+    let wants_one = match preset {
+        Some(preset) => preset.key_variable.is_some(),
+        None => base_url.starts_with("https://"),
+    };
+    if args.no_key || !wants_one {
+        return Ok((None, None));
+    }
+    if client.secrets().await?.iter().any(|secret| secret.name == args.name) {
+        at.out.remark(format!("its key is {own}, which is stored already"))?;
+        return Ok((Some(own), None));
+    }
+    let variable = preset.and_then(|preset| preset.key_variable.as_deref());
+    if let Some(variable) = variable.filter(|variable| env::var_os(variable).is_some_and(|value| !value.is_empty())) {
+        at.out.remark(format!("{variable} is set, and is used only if you say --key-env {variable}"))?;
+    }
+    let typed = if args.no_test { Typed::Twice } else { Typed::Once };
+    let value = hidden::take(&format!("the key of {} (--no-key if it wants none)", args.name), typed)?;
+    Ok((Some(own), Some(value)))
+}
+
+/// A price such as `2.5` in millionths.
+fn price(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text} is no price such as 3 or 0.25");
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(part) || part.len() > MICROS_DIGITS {
+        return Err(wrong());
+    }
+    let part: u64 = format!("{part:0<MICROS_DIGITS$}").parse().map_err(|_| wrong())?;
+    let whole: u64 = whole.parse().map_err(|_| wrong())?;
+    whole.checked_mul(MICROS).and_then(|whole| whole.checked_add(part)).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_is_counted_in_millionths_and_never_rounded() {
+        assert_eq!(price("3"), Ok(3_000_000));
+        assert_eq!(price("0.25"), Ok(250_000));
+        assert_eq!(price("15.000001"), Ok(15_000_001));
+        for none in ["", "-1", "1.", ".5", "1,5", "1e3", "0.0000001", "99999999999999999999", "three"] {
+            assert!(price(none).is_err(), "{none}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! `ironctl secret`: stores, lists, replaces and removes the secrets that settings refer to as `secret:NAME`.
+//! Never takes a value from the command line, and never shows one: the host does not give it back.
+//! Next: `hidden`, `commands::model`.
+
+use super::At;
+use crate::clock;
+use crate::failure::Error;
+use crate::hidden::{self, Typed};
+use clap::Subcommand;
+use ironclaw_contract::operator::{NewSecret, NewSecretValue, Secret};
+
+/// What to do with secrets.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Store a secret: asked for without an echo, or read from stdin
+    #[command(after_help = "Example:\n  ironctl secret set openai\n  ironctl secret set openai < key.txt")]
+    Set {
+        /// Its name: a-z, 0-9, - and _
+        name: String,
+    },
+    /// List the secrets, without their values
+    #[command(after_help = "Example:\n  ironctl secret list")]
+    List,
+    /// Give a secret another value, asked for as by `set`; the next request uses it
+    #[command(after_help = "Example:\n  ironctl secret rotate openai")]
+    Rotate {
+        /// Its name
+        name: String,
+    },
+    /// Remove a secret that nothing refers to
+    #[command(after_help = "Example:\n  ironctl secret remove openai --yes")]
+    Remove {
+        /// Its name
+        name: String,
+        /// Do it without asking
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// Does it.
+pub async fn run(at: &At, action: Action) -> Result<(), Error> {
+    let client = at.client()?;
+    match action {
+        Action::Set { name } => {
+            let value = hidden::take(&format!("the value of secret:{}", bare(&name)), Typed::Twice)?;
+            let secret = client.set_secret(&NewSecret { name, value }).await?;
+            at.out.json(&secret)?;
+            at.out.line(format!("stored secret:{}", secret.name))
+        }
+        Action::List => {
+            let secrets = client.secrets().await?;
+            at.out.json(&secrets)?;
+            if secrets.is_empty() {
+                return at.out.line("no secrets; store one with `ironctl secret set NAME`");
+            }
+            let rows = secrets.into_iter().map(row);
+            at.out.table(["SECRET", "SOURCE", "USED BY", "STORED", "CHANGED"], rows)
+        }
+        Action::Rotate { name } => {
+            let value = hidden::take(&format!("the new value of secret:{}", bare(&name)), Typed::Twice)?;
+            let secret = client.rotate_secret(bare(&name), &NewSecretValue { value }).await?;
+            at.out.json(&secret)?;
+            at.out.line(format!("secret:{} has another value now; the next request uses it", secret.name))
+        }
+        Action::Remove { name, yes } => {
+            let name = bare(&name);
+            at.out.confirm(&format!("remove secret:{name}"), yes)?;
+            let secret = client.remove_secret(name).await?;
+            at.out.json(&secret)?;
+            at.out.line(format!("removed secret:{}", secret.name))
+        }
+    }
+}
+
+/// The name without `secret:`.
+fn bare(name: &str) -> &str {
+    name.strip_prefix("secret:").unwrap_or(name)
+}
+
+fn row(secret: Secret) -> [String; 5] {
+    let time = |at: Option<String>| at.as_deref().map(clock::date_and_time).unwrap_or_default();
+    [secret.name, secret.source, secret.used_by.join(", "), time(secret.created_at), time(secret.changed_at)]
+}

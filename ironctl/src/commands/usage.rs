@@ -1,0 +1,142 @@
+//! `ironctl usage`: shows what models took, and what is left below each ceiling.
+//! Never adds up what is in two currencies: the prices of the endpoints say which one is meant.
+//! Next: `commands::agent` for the ceilings of one agent.
+
+use super::At;
+use crate::clock;
+use crate::failure::Error;
+use crate::output::Output;
+use ironclaw_contract::operator::{Ceiling, Usage, UsageRow};
+
+/// Options of `ironctl usage`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  ironctl usage\n  ironctl usage --days 30 --agent assistant --json")]
+pub struct Args {
+    /// How many days, today included; a day is one in UTC
+    #[arg(long, value_name = "NUMBER", default_value_t = 7)]
+    days: u32,
+    /// Only of this agent: name or id
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only of this session
+    #[arg(long)]
+    session: Option<String>,
+}
+
+/// Prints what was used and the ceilings.
+pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
+    let usage = at.client()?.usage(args.days, args.agent.as_deref(), args.session.as_deref()).await?;
+    at.out.json(&usage)?;
+    print(at.out, usage)
+}
+
+fn print(out: Output, usage: Usage) -> Result<(), Error> {
+    let Usage { rows, ceilings } = usage;
+    if rows.is_empty() {
+        out.line("no model was asked in this time")?;
+    } else {
+        let sum = |of: fn(&UsageRow) -> u64| rows.iter().map(of).sum::<u64>().to_string();
+        let cost = money(rows.iter().map(|row| row.cost_micros).sum());
+        let total = [
+            "all".to_owned(),
+            String::new(),
+            String::new(),
+            String::new(),
+            sum(|row| row.requests),
+            sum(|row| row.input_tokens),
+            sum(|row| row.output_tokens),
+            cost,
+        ];
+        let lines = rows.iter().map(|row| {
+            [
+                row.day.clone(),
+                row.agent.clone(),
+                row.session_id.clone(),
+                row.model.clone(),
+                row.requests.to_string(),
+                row.input_tokens.to_string(),
+                row.output_tokens.to_string(),
+                money(row.cost_micros),
+            ]
+        });
+        let header = ["DAY", "AGENT", "SESSION", "MODEL", "REQUESTS", "IN", "OUT", "COST"];
+        out.table(header, lines.chain(std::iter::once(total)).collect::<Vec<_>>())?;
+    }
+    if ceilings.is_empty() {
+        return out
+            .remark("no ceilings are set: `[budget]` in config.toml, or `ironctl agent set NAME --tokens-per-day N`");
+    }
+    let lines = ceilings.into_iter().map(|ceiling| {
+        let show = |amount| if is_cost(&ceiling) { money(amount) } else { amount.to_string() };
+        [
+            ceiling.name.clone(),
+            ceiling.of.clone().unwrap_or_else(|| "this host".to_owned()),
+            show(ceiling.limit),
+            show(ceiling.used),
+            show(ceiling.left),
+            ceiling.until.as_deref().map(clock::date_and_time).unwrap_or_default(),
+        ]
+    });
+    out.table(["CEILING", "OF", "LIMIT", "USED", "LEFT", "UNTIL"], lines.collect::<Vec<_>>())
+}
+
+fn is_cost(ceiling: &Ceiling) -> bool {
+    ceiling.name.starts_with("cost")
+}
+
+/// Millionths of a currency as a sum.
+pub fn money(micros: u64) -> String {
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}
+
+/// A ceiling of tokens as a person writes it: a number, or `none`, which is 0.
+pub fn tokens(text: &str) -> Result<u64, String> {
+    match text {
+        "none" => Ok(0),
+        "0" => Err("0 would be no ceiling: say none for that".to_owned()),
+        text => text.parse().map_err(|_| format!("{text} is neither a number of tokens nor none")),
+    }
+}
+
+/// A ceiling of money as a person writes it: a sum such as 2.50, or `none`, which is 0; in millionths.
+pub fn sum(text: &str) -> Result<u64, String> {
+    if text == "none" {
+        return Ok(0);
+    }
+    let wrong = || format!("{text} is neither a sum such as 2.50 nor none");
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || part.len() > 6 || !digits(whole) || !digits(part) {
+        return Err(wrong());
+    }
+    let micros: u64 = format!("{part:0<6}").parse().map_err(|_| wrong())?;
+    let whole: u64 = whole.parse().map_err(|_| wrong())?;
+    match whole.checked_mul(1_000_000).and_then(|whole| whole.checked_add(micros)) {
+        Some(0) => Err("0 would be no ceiling: say none for that".to_owned()),
+        Some(sum) => Ok(sum),
+        None => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_read_as_people_write_them_and_nothing_is_rounded() {
+        assert_eq!(sum("2.5"), Ok(2_500_000));
+        assert_eq!(sum("3"), Ok(3_000_000));
+        assert_eq!(sum("0.000001"), Ok(1));
+        assert_eq!(sum("none"), Ok(0));
+        for wrong in ["", ".5", "-1", "1.2345678", "1e3", "1,5", "0", "0.0", "99999999999999999999"] {
+            assert!(sum(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!((money(2_500_000), money(1)), ("2.500000".to_owned(), "0.000001".to_owned()));
+    }
+
+    #[test]
+    fn no_ceiling_is_said_in_words() {
+        assert_eq!((tokens("none"), tokens("5000")), (Ok(0), Ok(5000)));
+        assert!(tokens("0").is_err() && tokens("-1").is_err() && tokens("many").is_err());
+    }
+}

@@ -1,0 +1,116 @@
+//! Looks whether a model server listens on this machine, and which models it has.
+//! Never asks another machine, never shows a key to anybody, and asks for nothing but the list of models.
+//! Next: `commands::quickstart`, `commands::model::add`.
+
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Bytes;
+use hyper::header::HOST;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use ironclaw_contract::operator::ModelPreset;
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// How long this machine may take over a connection to itself.
+const CONNECT_PATIENCE: Duration = Duration::from_millis(200);
+
+/// How long a server may take over its list.
+const LIST_PATIENCE: Duration = Duration::from_secs(2);
+
+/// No list of models is longer.
+const LIST_BYTES_MAX: usize = 1024 * 1024;
+
+/// A model's name in a command is not longer.
+const NAME_CHARACTERS_MAX: usize = 200;
+
+#[derive(Deserialize)]
+struct List {
+    data: Vec<Listed>,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    id: String,
+}
+
+/// The local servers among these that answer, each with the first model that it names.
+pub async fn local_servers(presets: &[ModelPreset]) -> Vec<(ModelPreset, String)> {
+    let local = presets.iter().filter(|preset| preset.key_variable.is_none()).cloned();
+    let asked: Vec<_> = local
+        .map(|preset| tokio::spawn(async move { first_model(&preset.base_url).await.map(|model| (preset, model)) }))
+        .collect();
+    let mut found = Vec::new();
+    for asked in asked {
+        // One that panicked found nothing.
+        found.extend(asked.await.ok().flatten());
+    }
+    found
+}
+
+/// The first model that a server on this machine names; `None` when the address is elsewhere or nobody like that answers.
+pub async fn first_model(base_url: &str) -> Option<String> {
+    let (authority, path) = split(base_url)?;
+    let asked = timeout(LIST_PATIENCE, list(authority, path)).await.ok()??;
+    asked.data.into_iter().map(|listed| listed.id).find(|id| is_plain(id))
+}
+
+/// `127.0.0.1:11434` and `/v1` of `http://127.0.0.1:11434/v1`; only of this machine.
+fn split(base_url: &str) -> Option<(SocketAddr, &str)> {
+    let rest = base_url.strip_prefix("http://")?;
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let authority = authority.replace("localhost", "127.0.0.1");
+    let address: SocketAddr = authority.parse().ok().filter(|address: &SocketAddr| address.ip().is_loopback())?;
+    Some((address, path.trim_end_matches('/')))
+}
+
+async fn list(address: SocketAddr, path: &str) -> Option<List> {
+    let stream = timeout(CONNECT_PATIENCE, TcpStream::connect(address)).await.ok()?.ok()?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.ok()?;
+    // What ends the connection ends the exchange too.
+    tokio::spawn(async move { drop(connection.await) });
+    let request = Request::get(format!("{path}/models")).header(HOST, address.to_string());
+    let response = sender.send_request(request.body(Empty::<Bytes>::new()).ok()?).await.ok()?;
+    if response.status() != StatusCode::OK {
+        return None;
+    }
+    let body = Limited::new(response.into_body(), LIST_BYTES_MAX).collect().await.ok()?.to_bytes();
+    serde_json::from_slice(&body).ok()
+}
+
+/// Whether a name can stand in a command as it is: whoever answers must not write one for us.
+fn is_plain(name: &str) -> bool {
+    (1..=NAME_CHARACTERS_MAX).contains(&name.len())
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-:/@+".contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_asked() {
+        let (address, path) = split("http://127.0.0.1:11434/v1").expect("this machine");
+        assert_eq!((address.to_string().as_str(), path), ("127.0.0.1:11434", "/v1"));
+        assert!(split("http://localhost:8080/v1/").is_some_and(|(_, path)| path == "/v1"));
+        assert!(split("http://[::1]:8080").is_some_and(|(_, path)| path.is_empty()));
+        for far in
+            ["https://127.0.0.1:1/v1", "http://10.0.0.1:80/v1", "http://example.com:80/v1", "http://127.0.0.1/v1"]
+        {
+            assert!(split(far).is_none(), "{far}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_would_be_more_than_a_word_in_a_command_is_passed_over() {
+        for plain in ["llama3.2", "qwen2.5-coder:7b", "/models/a.gguf", "org/name@main"] {
+            assert!(is_plain(plain), "{plain}");
+        }
+        for odd in ["", "a b", "a;b", "$(id)", "`id`", "-rf", "--default", "a\nb", "a'b", "a\"b", "ä"] {
+            assert!(!is_plain(odd), "{odd}");
+        }
+    }
+}
