@@ -225,15 +225,8 @@ pub const fn day_end(day: i64) -> i64 {
 /// What a request with this prompt is thought to take of the dearest of these.
 pub fn estimate(prompt: &Prompt, prices: impl Iterator<Item = Prices>) -> Usage {
     let (input_tokens, output_tokens) = (tokens_estimated(prompt.bytes()), OUTPUT_TOKENS_BOOKED);
-    let cost_micros = prices.map(|prices| cost(prices, input_tokens, output_tokens)).max().unwrap_or(0);
+    let cost_micros = prices.map(|prices| prices.cost(input_tokens, output_tokens)).max().unwrap_or(0);
     Usage { input_tokens, output_tokens, cost_micros }
-}
-
-/// Rounded up: a ceiling of money is not passed by roundings.
-fn cost(prices: Prices, input_tokens: u64, output_tokens: u64) -> u64 {
-    let sum =
-        u128::from(prices.input) * u128::from(input_tokens) + u128::from(prices.output) * u128::from(output_tokens);
-    u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -279,13 +272,5 @@ mod tests {
         let limit = Limit { ceiling: Ceiling::CostPerDay, limit: 2_500_000 };
         let words = Exceeded { limit, used: 2_499_999, needed: 300 }.sentence("clerk", 0);
         assert!(words.contains("for cost, 2.500000 a day, is reached: 2.499999 used"), "{words}");
-    }
-
-    #[test]
-    fn costs_are_rounded_up_and_never_wrap() {
-        let prices = Prices { input: 3_000_000, output: 15_000_000 };
-        assert_eq!(cost(prices, 1_000_000, 0), 3_000_000);
-        assert_eq!(cost(Prices { input: 1, output: 0 }, 1, 0), 1);
-        assert_eq!(cost(Prices { input: u64::MAX, output: u64::MAX }, u64::MAX, u64::MAX), u64::MAX);
     }
 }

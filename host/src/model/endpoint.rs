@@ -50,6 +50,15 @@ pub struct Prices {
     pub output: u64,
 }
 
+impl Prices {
+    /// What so many tokens cost, in millionths; rounded up, so that a ceiling of money is not passed by roundings.
+    pub fn cost(self, input_tokens: u64, output_tokens: u64) -> u64 {
+        let of = |price: u64, tokens: u64| u128::from(price) * u128::from(tokens);
+        let sum = of(self.input, input_tokens).saturating_add(of(self.output, output_tokens));
+        u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+    }
+}
+
 /// What an endpoint is made from, as the operator gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
@@ -319,6 +328,14 @@ pub async fn generate(
 mod tests {
     use super::*;
     use std::io::Write;
+
+    #[test]
+    fn costs_are_rounded_up_and_never_wrap() {
+        let prices = Prices { input: 3_000_000, output: 15_000_000 };
+        assert_eq!(prices.cost(1_000_000, 0), 3_000_000);
+        assert_eq!(Prices { input: 1, output: 0 }.cost(1, 0), 1);
+        assert_eq!(Prices { input: u64::MAX, output: u64::MAX }.cost(u64::MAX, u64::MAX), u64::MAX);
+    }
 
     #[tokio::test]
     async fn the_scripted_endpoint_is_always_there() {

@@ -379,10 +379,7 @@ pub fn usage(prices: Prices, counted: Counted, sent: usize, received: usize) -> 
         told.min(TOKENS_MAX)
     };
     let (input_tokens, output_tokens) = (told(counted.input, sent), told(counted.output, received));
-    let cost =
-        u128::from(input_tokens) * u128::from(prices.input) + u128::from(output_tokens) * u128::from(prices.output);
-    let cost_micros = u64::try_from(cost.div_ceil(1_000_000)).unwrap_or(u64::MAX);
-    Usage { input_tokens, output_tokens, cost_micros }
+    Usage { input_tokens, output_tokens, cost_micros: prices.cost(input_tokens, output_tokens) }
 }
 
 /// A path of the API below a base, however much of it the base holds already.
