@@ -121,7 +121,8 @@ fn recorded(tx: &Tx<'_>) -> Result<Now, state::Error> {
         messages_waiting: one("SELECT count(*) FROM messages WHERE status IN ('queued','processing')")?,
         turns_open: one("SELECT count(*) FROM turns WHERE state = 'open'")?,
         deliveries_open: by_word(
-            "SELECT state, count(*) FROM deliveries WHERE state IN ('intent','sending') GROUP BY state",
+            "SELECT state, count(*) FROM deliveries WHERE state IN ('intent','sending') GROUP BY state UNION ALL \
+             SELECT state, count(*) FROM deliveries WHERE state IN ('unknown','dead') GROUP BY state",
         )?,
         ledger_seq: one("SELECT coalesce(max(seq), 0) FROM ledger")?,
         ..Now::default()
