@@ -9,7 +9,7 @@ use super::http::Connections;
 use super::remote::{Course, Patience, Remote, failure, usage};
 use super::scripted::{self, Scripted};
 use super::{
-    Answered, Config, Error, Output, Part, Prompt, TRIES_MAX, ToolSchema, Usage, anthropic, check_url, read_script,
+    Allowance, Answered, Config, Error, Output, Part, Prompt, TRIES_MAX, ToolSchema, Usage, check_url, read_script,
 };
 use crate::custody::SecretText;
 use ironclaw_contract::seam::socket::Purpose;
@@ -87,6 +87,7 @@ pub struct Endpoint {
     pub spec: Spec,
     speaks: Speaks,
     tries_max: u32,
+    output_tokens_max: u32,
 }
 
 #[derive(Debug)]
@@ -150,7 +151,8 @@ pub fn open(config: &Config, specs: Vec<Spec>) -> Result<Endpoints, Error> {
                 Speaks::Remote(Box::new(remote.ok_or_else(|| refuse("its kind has no network"))?))
             }
         };
-        let endpoint = Endpoint { speaks, tries_max: config.tries_max, spec };
+        let endpoint =
+            Endpoint { speaks, tries_max: config.tries_max, output_tokens_max: config.output_tokens_max, spec };
         by_name.insert(endpoint.spec.name.clone(), Arc::new(endpoint));
     }
     Ok(Endpoints { by_name })
@@ -217,7 +219,8 @@ impl Endpoint {
         };
         let (begun, draft) = (Instant::now(), Draft::default());
         let until = begun + Duration::from_secs(PROBE_SECONDS_MAX);
-        let mut course = Course { until, tries_left: 1, draft: &draft, usage: Usage::default() };
+        let allowance = Allowance::NONE;
+        let mut course = Course { until, tries_left: 1, allowance, draft: &draft, usage: Usage::default() };
         let patience = Patience { tries: 1, has_others: false, output_tokens_max: PROBE_TOKENS_MAX };
         match candidate.ask(&prompt, &mut course, patience).await {
             Ok(output) => Ok(Probe { output, usage: course.usage, took: begun.elapsed() }),
@@ -260,6 +263,7 @@ impl Candidate {
         let done = Instant::now() + script.wait(prompt);
         sleep_until(done.min(course.until)).await;
         if done > course.until {
+            course.usage = course.usage.plus(prompt.estimate(spec.prices));
             return Err(failure(spec, Fault::Late, 1, Detail::default()));
         }
         let output =
@@ -271,8 +275,17 @@ impl Candidate {
     }
 }
 
-/// Asks the candidates in their order for one output over this prompt, until one gives it or `until` has come.
-/// Words are put into the draft as they come.
+/// How much one output may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Of time.
+    pub until: Instant,
+    /// Of tokens and money.
+    pub allowance: Allowance,
+}
+
+/// Asks the candidates in their order for one output over this prompt, until one gives it or a bound is reached: after the first
+/// try, none is made for which what is left of the allowance is too little. Words are put into the draft as they come.
 ///
 /// One that rests, because it failed again and again, is asked after all others, and once: better a late answer than none.
 ///
@@ -281,10 +294,11 @@ impl Candidate {
 pub async fn generate(
     candidates: &[Candidate],
     prompt: &Prompt,
-    until: Instant,
+    bounds: Bounds,
     draft: &Draft,
 ) -> Result<Answered, Error> {
-    let mut course = Course { until, tries_left: TRIES_MAX, draft, usage: Usage::default() };
+    let Bounds { until, allowance } = bounds;
+    let mut course = Course { until, tries_left: TRIES_MAX, allowance, draft, usage: Usage::default() };
     let mut failures: Vec<Failure> = Vec::new();
     let mut resting: Vec<&Candidate> = Vec::new();
     let mut waiting = candidates.iter();
@@ -306,10 +320,15 @@ pub async fn generate(
             Standing::Well if has_others => tries_max.min(TRIES_BESIDE_OTHERS),
             Standing::Well => tries_max,
         };
+        let spec = &candidate.endpoint.spec;
+        if course.usage != Usage::default() && !course.has_room(prompt, spec.prices) {
+            failures.push(failure(spec, Fault::OverCeiling, 0, Detail::default()));
+            continue;
+        }
         // However long the chain is, one try remains for each that comes after.
         let left = u32::try_from(others).map_or(0, |others| course.tries_left.saturating_sub(others));
         let tries = tries.min(left.max(1));
-        let patience = Patience { tries, has_others, output_tokens_max: anthropic::OUTPUT_TOKENS_MAX };
+        let patience = Patience { tries, has_others, output_tokens_max: candidate.endpoint.output_tokens_max };
         match candidate.ask(prompt, &mut course, patience).await {
             Ok(output) => {
                 let endpoint = candidate.endpoint.spec.name.clone();
@@ -351,7 +370,9 @@ mod tests {
             let candidates: Vec<Candidate> =
                 endpoints.chain("scripted").into_iter().map(|endpoint| Candidate { endpoint, key: None }).collect();
             let (until, draft) = (Instant::now() + Duration::from_secs(60), Draft::default());
-            let answered = generate(&candidates, &prompt, until, &draft).await.expect("an output");
+            let answered = generate(&candidates, &prompt, Bounds { until, allowance: Allowance::NONE }, &draft)
+                .await
+                .expect("an output");
             assert_eq!(answered.output.text, format!("{} {answer}", scripted::PREFACE));
             assert_eq!(draft.watch().borrow().text, answered.output.text);
         }

@@ -78,6 +78,8 @@ pub enum Fault {
     Withheld,
     /// The script has no answer, or is told to fail.
     Script,
+    /// It was not asked: what the tries before it took leaves no room for it under a ceiling.
+    OverCeiling,
 }
 
 impl Fault {
@@ -110,6 +112,7 @@ impl Fault {
             Self::Truncated => "truncated",
             Self::Withheld => "withheld",
             Self::Script => "script",
+            Self::OverCeiling => "over_ceiling",
         }
     }
 
@@ -142,13 +145,47 @@ impl Fault {
             | Self::TooLarge
             | Self::Truncated
             | Self::Withheld
-            | Self::Script => false,
+            | Self::Script
+            | Self::OverCeiling => false,
         }
     }
 
     /// Whether it says that the endpoint is not well, whatever it is asked.
     pub const fn is_illness(self) -> bool {
         self.may_pass() || matches!(self, Self::Untrusted | Self::Silent | Self::Stalled | Self::Malformed)
+    }
+
+    /// Whether an endpoint that failed so may have made an output, or a part of one, that has its price.
+    pub const fn may_have_worked(self) -> bool {
+        match self {
+            Self::Silent
+            | Self::Stalled
+            | Self::Late
+            | Self::Cut
+            | Self::Malformed
+            | Self::TooLarge
+            | Self::Truncated
+            | Self::Withheld => true,
+            Self::Absent
+            | Self::Unreachable
+            | Self::PublicPlain
+            | Self::Untrusted
+            | Self::NoKey
+            | Self::KeyUnusable
+            | Self::KeyWanted
+            | Self::KeyRefused
+            | Self::NoCredit
+            | Self::RateLimited { .. }
+            | Self::Overloaded { .. }
+            | Self::ServerError { .. }
+            | Self::Redirected
+            | Self::ModelUnknown
+            | Self::NoTools
+            | Self::ContextTooLong
+            | Self::BadRequest(_)
+            | Self::Script
+            | Self::OverCeiling => false,
+        }
     }
 
     /// How long the endpoint asked to be left alone.
@@ -268,9 +305,13 @@ impl Failure {
             }
             Fault::Malformed => format!("gave an answer that cannot be read: `ironctl model test {name}` tries it"),
             Fault::TooLarge => "gave an answer over the limit, which was not taken".to_owned(),
-            Fault::Truncated => "reached its limit of tokens before its answer was usable".to_owned(),
+            Fault::Truncated => "reached its limit of tokens before its answer was usable: for endpoints of kind anthropic, \
+                model.output_tokens_max raises it".to_owned(),
             Fault::Withheld => "withheld its answer: its provider does not allow it".to_owned(),
             Fault::Script => "has no answer in its script".to_owned(),
+            Fault::OverCeiling => {
+                "was not asked, because the tries before it left too little of a ceiling: `ironctl usage` shows it".to_owned()
+            }
         };
         format!("the model endpoint `{name}` {what}")
     }
@@ -362,6 +403,7 @@ mod tests {
             Fault::Truncated,
             Fault::Withheld,
             Fault::Script,
+            Fault::OverCeiling,
         ] {
             let failed = Failed { failures: vec![failure(fault)], usage: Usage::default() };
             let sentence = failed.sentence();

@@ -275,6 +275,19 @@ fn a_message_whose_model_failed_says_so_and_is_answered_once_when_it_is_retried(
 }
 
 #[test]
+fn a_model_that_answers_too_late_is_named_and_parks_no_session() {
+    let world = world("[turn]\nseconds_max = 2\n[session]\nlaunch_attempts_max = 1\n", RULES);
+    for _ in 0..2 {
+        let late = world.chat("a", "slow");
+        assert_eq!(late["notice"], true, "{late}");
+        assert!(text(&late, "reply").to_lowercase().contains("model"), "{late}");
+        assert!(text(&late, "reply").contains("`ironctl message retry`"), "{late}");
+    }
+    assert!(world.entries("session.parked").is_empty());
+    assert!(world.say("a", "hello").contains("Hello."), "the session goes on");
+}
+
+#[test]
 fn a_message_that_waits_or_is_being_answered_is_not_retried() {
     let world = world("", RULES);
     let client = Client::of(&world);
