@@ -80,6 +80,13 @@ pub struct Spec {
     pub streams: bool,
 }
 
+impl Spec {
+    /// Whether it may cost something that nobody counts: it is no script, and has no prices.
+    pub fn is_unpriced(&self) -> bool {
+        self.kind != Kind::Scripted && self.prices == Prices::default()
+    }
+}
+
 /// Something that generates outputs.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -94,6 +101,10 @@ pub struct Endpoint {
 enum Speaks {
     Scripted(Arc<Scripted>),
     Remote(Box<Remote>),
+    /// It stands in the record and cannot be opened, for this reason.
+    Broken(String),
+    /// Its key is there and cannot be read.
+    Locked,
 }
 
 /// An endpoint that may be asked, with its key.
@@ -127,35 +138,76 @@ pub struct Endpoints {
 /// # Errors
 /// [`Error::Unreadable`] and [`Error::Script`] for the operator's script, [`Error::Spec`] for what no endpoint can be made of.
 pub fn open(config: &Config, specs: Vec<Spec>) -> Result<Endpoints, Error> {
-    let script = Arc::new(match &config.script {
-        None => Scripted::builtin(),
-        Some(path) => {
-            let text = read_script(path).map_err(|source| Error::Unreadable { path: path.clone(), source })?;
-            Scripted::parse(&text).map_err(|source| Error::Script { path: path.clone(), source })?
-        }
-    });
-    let config = Arc::new(config.clone());
-    let connections = Arc::new(Connections::new(&config));
-    let mut by_name = BTreeMap::new();
+    let opener = Opener::new(config)?;
+    let mut endpoints = Endpoints { by_name: BTreeMap::new() };
     for spec in std::iter::once(builtin()).chain(specs) {
-        let refuse = |why: &str| Error::Spec { name: spec.name.clone(), why: why.to_owned() };
-        let speaks = match (&spec.base_url, spec.kind) {
-            (_, Kind::Scripted) => Speaks::Scripted(Arc::clone(&script)),
-            (_, Kind::Openai | Kind::Anthropic) if spec.name == scripted::NAME => {
-                return Err(refuse("that is the name of the script, which is always there"));
-            }
-            (None, Kind::Openai | Kind::Anthropic) => return Err(refuse("it has no base URL")),
-            (Some(base), Kind::Openai | Kind::Anthropic) => {
-                check_url(base).map_err(|why| refuse(&why))?;
-                let remote = Remote::new(spec.kind, base, Arc::clone(&connections), Arc::clone(&config));
-                Speaks::Remote(Box::new(remote.ok_or_else(|| refuse("its kind has no network"))?))
+        let speaks = opener.open(&spec).map_err(|why| Error::Spec { name: spec.name.clone(), why })?;
+        endpoints.put(opener.endpoint(spec, speaks));
+    }
+    Ok(endpoints)
+}
+
+/// Opens what stands in the record. One that cannot be opened keeps its name and fails when it is asked, so that it takes no
+/// other with it; for one of which that is known already, it is said why.
+///
+/// # Errors
+/// [`Error::Unreadable`] and [`Error::Script`] for the operator's script.
+pub fn open_stored(config: &Config, stored: Vec<(Spec, Option<String>)>) -> Result<Endpoints, Error> {
+    let opener = Opener::new(config)?;
+    let mut endpoints = Endpoints { by_name: BTreeMap::new() };
+    for (spec, why) in stored {
+        let opened = why.map_or_else(|| opener.open(&spec), Err);
+        let speaks = opened.unwrap_or_else(|why| {
+            tracing::error!(model = spec.name, why, "a model endpoint cannot be opened");
+            Speaks::Broken(why)
+        });
+        endpoints.put(opener.endpoint(spec, speaks));
+    }
+    // Last, because nothing that is stored takes its place.
+    endpoints.put(opener.endpoint(builtin(), Speaks::Scripted(Arc::clone(&opener.script))));
+    Ok(endpoints)
+}
+
+/// What all endpoints share.
+struct Opener {
+    script: Arc<Scripted>,
+    config: Arc<Config>,
+    connections: Arc<Connections>,
+}
+
+impl Opener {
+    fn new(config: &Config) -> Result<Self, Error> {
+        let script = match &config.script {
+            None => Scripted::builtin(),
+            Some(path) => {
+                let text = read_script(path).map_err(|source| Error::Unreadable { path: path.clone(), source })?;
+                Scripted::parse(&text).map_err(|source| Error::Script { path: path.clone(), source })?
             }
         };
-        let endpoint =
-            Endpoint { speaks, tries_max: config.tries_max, output_tokens_max: config.output_tokens_max, spec };
-        by_name.insert(endpoint.spec.name.clone(), Arc::new(endpoint));
+        let config = Arc::new(config.clone());
+        Ok(Self { script: Arc::new(script), connections: Arc::new(Connections::new(&config)), config })
     }
-    Ok(Endpoints { by_name })
+
+    /// How an endpoint of this spec is asked, or why none can be made of it.
+    fn open(&self, spec: &Spec) -> Result<Speaks, String> {
+        match (&spec.base_url, spec.kind) {
+            (_, Kind::Scripted) => Ok(Speaks::Scripted(Arc::clone(&self.script))),
+            (_, Kind::Openai | Kind::Anthropic) if spec.name == scripted::NAME => {
+                Err("that is the name of the script, which is always there".to_owned())
+            }
+            (None, Kind::Openai | Kind::Anthropic) => Err("it has no base URL".to_owned()),
+            (Some(base), Kind::Openai | Kind::Anthropic) => {
+                check_url(base)?;
+                let remote = Remote::new(spec.kind, base, Arc::clone(&self.connections), Arc::clone(&self.config));
+                Ok(Speaks::Remote(Box::new(remote.ok_or("its kind has no network")?)))
+            }
+        }
+    }
+
+    fn endpoint(&self, spec: Spec, speaks: Speaks) -> Endpoint {
+        let Config { tries_max, output_tokens_max, .. } = *self.config;
+        Endpoint { spec, speaks, tries_max, output_tokens_max }
+    }
 }
 
 fn builtin() -> Spec {
@@ -172,6 +224,18 @@ fn builtin() -> Spec {
 }
 
 impl Endpoints {
+    fn put(&mut self, endpoint: Endpoint) {
+        self.by_name.insert(endpoint.spec.name.clone(), Arc::new(endpoint));
+    }
+
+    /// Those that cannot be asked, and why not.
+    pub fn broken(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.by_name.values().filter_map(|endpoint| match &endpoint.speaks {
+            Speaks::Broken(why) => Some((endpoint.spec.name.as_str(), why.as_str())),
+            Speaks::Scripted(_) | Speaks::Remote(_) | Speaks::Locked => None,
+        })
+    }
+
     /// The endpoint of exactly this name.
     pub fn get(&self, name: &str) -> Option<&Arc<Endpoint>> {
         self.by_name.get(name)
@@ -200,6 +264,11 @@ impl Endpoints {
 }
 
 impl Endpoint {
+    /// The same for one request that cannot have its key, though there is one.
+    pub fn locked(&self) -> Self {
+        Self { spec: self.spec.clone(), speaks: Speaks::Locked, ..*self }
+    }
+
     /// One small real request, tried once, with a tool offered as to an agent.
     ///
     /// # Errors
@@ -246,7 +315,7 @@ impl Endpoint {
 
     fn standing(&self) -> Standing {
         match &self.speaks {
-            Speaks::Scripted(_) => Standing::Well,
+            Speaks::Scripted(_) | Speaks::Broken(_) | Speaks::Locked => Standing::Well,
             Speaks::Remote(remote) => remote.breaker.standing(Instant::now()),
         }
     }
@@ -257,6 +326,8 @@ impl Candidate {
         let Endpoint { spec, speaks, .. } = &*self.endpoint;
         let script = match speaks {
             Speaks::Remote(remote) => return remote.ask(spec, self.key.as_ref(), prompt, course, patience).await,
+            Speaks::Broken(why) => return Err(failure(spec, Fault::Broken, 0, Detail::new(why, None))),
+            Speaks::Locked => return Err(failure(spec, Fault::KeyUnreadable, 0, Detail::default())),
             Speaks::Scripted(script) => script,
         };
         course.draft.begin();
@@ -354,6 +425,37 @@ mod tests {
         assert_eq!(prices.cost(1_000_000, 0), 3_000_000);
         assert_eq!(Prices { input: 1, output: 0 }.cost(1, 0), 1);
         assert_eq!(Prices { input: u64::MAX, output: u64::MAX }.cost(u64::MAX, u64::MAX), u64::MAX);
+    }
+
+    #[tokio::test]
+    async fn one_that_cannot_be_opened_keeps_its_name_and_no_other_from_answering() {
+        let far = |name: &str| Spec {
+            name: name.to_owned(),
+            kind: Kind::Openai,
+            base_url: Some("http://8.8.8.8/v1".parse().expect("a URL")),
+            fallbacks: vec!["well".to_owned()],
+            ..builtin()
+        };
+        let stored = vec![
+            (far("far"), None),
+            (far("odd"), Some("column kind".to_owned())),
+            (far(scripted::NAME), None),
+            (Spec { name: "well".to_owned(), ..builtin() }, None),
+        ];
+        let endpoints = open_stored(&Config::default(), stored).expect("opens");
+        assert_eq!(endpoints.broken().map(|(name, _)| name).collect::<Vec<_>>(), ["far", "odd"]);
+        let parts = vec![Part::Person { text: "echo a".to_owned() }];
+        let prompt = Prompt { purpose: Purpose::Reply, system: String::new(), tools: Vec::new(), parts };
+        let bounds = Bounds { until: Instant::now() + Duration::from_secs(60), allowance: Allowance::NONE };
+        let candidate = |endpoint| Candidate { endpoint, key: None };
+        let mut chain: Vec<Candidate> = endpoints.chain("odd").into_iter().map(candidate).collect();
+        let answered = generate(&chain, &prompt, bounds, &Draft::default()).await.expect("an output");
+        assert_eq!(answered.endpoint, "well");
+        chain.truncate(1);
+        let Err(Error::Failed(failed)) = generate(&chain, &prompt, bounds, &Draft::default()).await else {
+            panic!("it answered")
+        };
+        assert!(failed.sentence().contains("`ironctl model remove odd`"), "{failed}");
     }
 
     #[tokio::test]
