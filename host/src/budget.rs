@@ -11,12 +11,11 @@ pub mod book;
 
 use crate::ledger::rfc3339;
 use crate::model::endpoint::Prices;
-use crate::model::{Prompt, Usage, tokens_estimated};
+use crate::model::{Allowance, Prompt, Usage};
 use serde::Deserialize;
 use std::fmt;
 
-/// Tokens that an output is thought to take before it is there.
-pub const OUTPUT_TOKENS_BOOKED: u64 = 1024;
+pub use crate::model::OUTPUT_TOKENS_BOOKED;
 
 /// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;
@@ -224,9 +223,17 @@ pub const fn day_end(day: i64) -> i64 {
 
 /// What a request with this prompt is thought to take of the dearest of these.
 pub fn estimate(prompt: &Prompt, prices: impl Iterator<Item = Prices>) -> Usage {
-    let (input_tokens, output_tokens) = (tokens_estimated(prompt.bytes()), OUTPUT_TOKENS_BOOKED);
-    let cost_micros = prices.map(|prices| prices.cost(input_tokens, output_tokens)).max().unwrap_or(0);
-    Usage { input_tokens, output_tokens, cost_micros }
+    let dearest = prices.max_by_key(|prices| prompt.estimate(*prices).cost_micros);
+    prompt.estimate(dearest.unwrap_or_default())
+}
+
+/// What is left of every ceiling for one request with all its tries, each ceiling with what is used of it.
+pub fn allowance(used: &[(Limit, u64)]) -> Allowance {
+    let left = |is_cost: bool| {
+        let of = used.iter().filter(|(limit, _)| limit.ceiling.is_cost() == is_cost);
+        of.map(|(limit, used)| limit.limit.saturating_sub(*used)).min().unwrap_or(u64::MAX)
+    };
+    Allowance { tokens: left(false), cost_micros: left(true) }
 }
 
 #[cfg(test)]
@@ -249,6 +256,17 @@ mod tests {
         assert_eq!(judge(&[(cost, 0)], estimate), Ok(()));
         assert!(judge(&[(cost, 1)], estimate).is_err());
         assert_eq!(judge(&[(cost, 9)], Spent { cost_micros: 0, ..estimate }), Ok(()), "what costs nothing goes on");
+    }
+
+    #[test]
+    fn what_is_left_for_all_tries_is_the_least_that_a_ceiling_leaves() {
+        assert_eq!(allowance(&[]), Allowance::NONE);
+        let cost = Limit { ceiling: Ceiling::CostPerDay, limit: 50 };
+        let allowance = allowance(&[tokens(100, 90), tokens(200, 110), (cost, 60)]);
+        assert_eq!(allowance, Allowance { tokens: 10, cost_micros: 0 });
+        let took = |tokens, cost_micros| Usage { input_tokens: tokens, output_tokens: 0, cost_micros };
+        assert!(allowance.has_room(took(4, 0), took(6, 0)) && !allowance.has_room(took(5, 0), took(6, 0)));
+        assert!(!allowance.has_room(took(0, 0), took(1, 1)), "no cost is left");
     }
 
     #[test]

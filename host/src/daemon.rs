@@ -227,7 +227,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         config: pipeline_config(config, runtime.clone())?,
         sealer: Sealer::new(boot)?,
         wrapping: master.wrapping_key(),
-        endpoints: RwLock::new(Arc::new(model::endpoint::open(
+        endpoints: RwLock::new(Arc::new(model::endpoint::open_stored(
             &config.model,
             state.read(|tx| registry::models::specs(tx)).await?,
         )?)),

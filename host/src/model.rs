@@ -29,6 +29,10 @@ use std::path::{Path, PathBuf};
 const WAIT_MS_MAX: u32 = 3_600_000;
 /// Tries of one output, over all endpoints that are asked for it.
 const TRIES_MAX: u32 = 8;
+/// Tokens that an output is thought to take before it is there.
+pub const OUTPUT_TOKENS_BOOKED: u64 = 1024;
+/// Tokens that an output may be allowed to have.
+const OUTPUT_TOKENS_MAX: u32 = 1_000_000;
 /// Bytes of a script of the operator.
 pub const SCRIPT_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -143,6 +147,27 @@ pub struct Answered {
     pub usage: Usage,
 }
 
+/// What one output may take at most, tries that failed included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowance {
+    /// Tokens of prompts and outputs.
+    pub tokens: u64,
+    /// Millionths of a currency.
+    pub cost_micros: u64,
+}
+
+impl Allowance {
+    /// No ceiling is set.
+    pub const NONE: Self = Self { tokens: u64::MAX, cost_micros: u64::MAX };
+
+    /// Whether there is room for this much after what was used. What takes nothing of a ceiling does not pass it.
+    pub const fn has_room(self, used: Usage, next: Usage) -> bool {
+        let sum = used.plus(next);
+        let tokens = sum.input_tokens.saturating_add(sum.output_tokens);
+        tokens <= self.tokens && (next.cost_micros == 0 || sum.cost_micros <= self.cost_micros)
+    }
+}
+
 /// A call that a model wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WantedCall {
@@ -169,6 +194,12 @@ pub const fn tokens_estimated(bytes: usize) -> u64 {
 }
 
 impl Prompt {
+    /// What a request with this prompt is thought to take at these prices.
+    pub fn estimate(&self, prices: endpoint::Prices) -> Usage {
+        let (input_tokens, output_tokens) = (tokens_estimated(self.bytes()), OUTPUT_TOKENS_BOOKED);
+        Usage { input_tokens, output_tokens, cost_micros: prices.cost(input_tokens, output_tokens) }
+    }
+
     /// Bytes of everything that a model is shown.
     pub fn bytes(&self) -> usize {
         let tool = |tool: &ToolSchema| tool.name.len() + tool.description.len() + tool.parameters.to_string().len();
@@ -197,6 +228,10 @@ pub struct Config {
     pub idle_ms: u32,
     /// How long an answer that comes at once may take.
     pub whole_ms: u32,
+    /// How long a stream may take from its beginning to its end.
+    pub stream_ms: u32,
+    /// Tokens that an output may have, where the API wants to be told.
+    pub output_tokens_max: u32,
     /// How often an endpoint is tried for one output when there is no other to ask.
     pub tries_max: u32,
     /// The first pause between two tries; each further one is twice as long, and a part of each is left to chance.
@@ -217,6 +252,8 @@ impl Default for Config {
             first_byte_ms: 120_000,
             idle_ms: 60_000,
             whole_ms: 240_000,
+            stream_ms: 600_000,
+            output_tokens_max: anthropic::OUTPUT_TOKENS_MAX,
             tries_max: 4,
             backoff_ms: 500,
             retry_after_ms_max: 60_000,
@@ -237,6 +274,7 @@ impl Config {
             ("first_byte_ms", self.first_byte_ms),
             ("idle_ms", self.idle_ms),
             ("whole_ms", self.whole_ms),
+            ("stream_ms", self.stream_ms),
             ("backoff_ms", self.backoff_ms),
             ("retry_after_ms_max", self.retry_after_ms_max),
             ("rest_ms", self.rest_ms),
@@ -246,6 +284,9 @@ impl Config {
         }
         if !(1..=TRIES_MAX).contains(&self.tries_max) || !(1..=1000).contains(&self.failures_max) {
             return Err(format!("model.tries_max must be 1 to {TRIES_MAX}, and model.failures_max 1 to 1000"));
+        }
+        if !(1..=OUTPUT_TOKENS_MAX).contains(&self.output_tokens_max) {
+            return Err(format!("model.output_tokens_max must be 1 to {OUTPUT_TOKENS_MAX}"));
         }
         Ok(())
     }
@@ -329,6 +370,8 @@ mod tests {
         let check = |text: &str| toml::from_str::<Config>(text).expect(text).check().expect_err(text);
         assert!(check("idle_ms = 0").contains("model.idle_ms"));
         assert!(check("rest_ms = 4000000000").contains("model.rest_ms"));
+        assert!(check("stream_ms = 0").contains("model.stream_ms"));
+        assert!(check("output_tokens_max = 0").contains("model.output_tokens_max"));
         assert!(check("tries_max = 100").contains("model.tries_max"));
     }
 

@@ -193,8 +193,10 @@ pub fn set(
     value: &SecretText,
     by: PersonId,
 ) -> Result<Result<(), Refusal>, Error> {
-    if find(tx, name)?.is_some() {
-        return Ok(Err(exists(name)));
+    match find(tx, name)? {
+        Some(Secret { source: Source::Credential, .. }) => return Ok(Err(elsewhere(name))),
+        Some(Secret { source: Source::Stored, .. }) => return Ok(Err(exists(name))),
+        None => {}
     }
     let count: i64 = tx.db().query_row("SELECT count(*) FROM secrets", [], |row| row.get(0))?;
     if count >= SECRETS_MAX {

@@ -36,6 +36,9 @@ pub struct Model {
     pub default: bool,
     /// Names of the agents that use it.
     pub agents: Vec<String>,
+    /// Why it cannot be asked as it stands in the record; absent for one that can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<String>,
     /// When it was added, RFC 3339; absent for the built-in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,

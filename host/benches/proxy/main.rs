@@ -13,8 +13,8 @@ mod server;
 use figures::{Report, Samples};
 use ironclaw_contract::seam::socket::Purpose;
 use ironclaw_host::model::draft::Draft;
-use ironclaw_host::model::endpoint::{self, Candidate, Kind, Prices, Spec};
-use ironclaw_host::model::{self, Part, Prompt};
+use ironclaw_host::model::endpoint::{self, Bounds, Candidate, Kind, Prices, Spec};
+use ironclaw_host::model::{self, Allowance, Part, Prompt};
 use server::{Act, Server};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -131,7 +131,9 @@ async fn ask(candidates: &[Candidate], prompt: &Prompt) -> (f64, f64) {
         seen.is_ok().then(|| begun.elapsed().as_secs_f64())
     });
     let until = tokio::time::Instant::now() + Duration::from_secs(60);
-    let answered = endpoint::generate(candidates, prompt, until, &draft).await.expect("it is answered");
+    let answered = endpoint::generate(candidates, prompt, Bounds { until, allowance: Allowance::NONE }, &draft)
+        .await
+        .expect("it is answered");
     let whole = begun.elapsed().as_secs_f64();
     assert_eq!(answered.output.text.split_whitespace().count(), WORDS);
     drop(draft);

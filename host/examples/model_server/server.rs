@@ -18,6 +18,9 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio_stream::wrappers::ReceiverStream;
 
+/// Between two drops of a stream that drips.
+const DRIP_EVERY: Duration = Duration::from_millis(20);
+
 /// Which of the two a request spoke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Api {
@@ -106,6 +109,8 @@ pub enum Act {
     Events(Vec<String>),
     /// This status, and a body that never ends and has no line; with 200 it says that it is a stream.
     Flood(u16),
+    /// A stream that goes on for ever and holds nothing but comments.
+    Drip,
     /// The same after a while.
     After(Duration, Box<Act>),
 }
@@ -224,6 +229,14 @@ async fn answer(shared: &Shared, api: Api, key: Option<String>, body: &Bytes) ->
         Act::Hang => std::future::pending().await,
         Act::Raw(body) => body.into_response(),
         Act::Events(events) => ([("content-type", "text/event-stream")], events.concat()).into_response(),
+        Act::Drip => {
+            let comment = |()| async {
+                tokio::time::sleep(DRIP_EVERY).await;
+                Some((Ok::<_, io::Error>(Bytes::from_static(b": still here\n\n")), ()))
+            };
+            let body = Body::from_stream(futures_util::stream::unfold((), comment));
+            ([("content-type", "text/event-stream")], body).into_response()
+        }
         Act::Flood(status) => {
             let kind = if status == 200 { "text/event-stream" } else { "text/plain" };
             let piece = Bytes::from(vec![b'a'; 1 << 16]);

@@ -29,7 +29,9 @@ const REFUSED: &str = "model.change_refused";
 
 /// `GET /v1/models`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<Model>> {
-    Ok(Json(api.state().read(|tx| all(tx)).await?))
+    let mut models = api.state().read(|tx| all(tx)).await?;
+    say_broken(&api, &mut models);
+    Ok(Json(models))
 }
 
 /// `GET /v1/models/{model}`
@@ -38,7 +40,9 @@ pub async fn show(State(api): State<Api>, Path(model): Path<String>) -> Reply<Mo
         Ok(()) => Ok::<_, state::Error>(Ok(one(tx, &model)?)),
         Err(refusal) => Ok(Err(refusal)),
     };
-    Ok(Json(api.state().read(show).await??))
+    let mut model = api.state().read(show).await??;
+    say_broken(&api, std::slice::from_mut(&mut model));
+    Ok(Json(model))
 }
 
 /// `GET /v1/presets`: the well-known providers and local servers.
@@ -84,9 +88,8 @@ pub async fn add(
             Err(error) => return Err(noted(&api, &by, failed(&error, &spec, false)).await?),
         }
     }
-    let _alone = api.models.lock().await;
     let pipeline = api.pipeline.clone();
-    let kept = api.state().write(move |tx| {
+    let kept = change(&api, move |tx| {
         // One of them refused must take the others with it: an error undoes the change, a refusal would not.
         let undone = |refusal| Err(Undone::Refused(refusal));
         if let (Some(value), Some(key)) = (&value, &key)
@@ -106,13 +109,7 @@ pub async fn add(
         }
         Ok(KeptModel { model: one(tx, &spec.name)?, tested, moved })
     });
-    let kept = match kept.await {
-        Ok(kept) => kept,
-        Err(Undone::Refused(refusal)) => return Err(refusal.into()),
-        Err(Undone::Broken(error)) => return Err(error.into()),
-    };
-    api.pipeline.core().reopen_endpoints().await?;
-    Ok(Json(kept))
+    Ok(Json(kept.await?))
 }
 
 /// `DELETE /v1/models/{model}`
@@ -121,17 +118,14 @@ pub async fn remove(
     Extension(by): Extension<Person>,
     Path(model): Path<String>,
 ) -> Reply<Model> {
-    let _alone = api.models.lock().await;
-    let remove = api.state().write(move |tx| {
+    let remove = change(&api, move |tx| {
         let before = models::known(tx, &model)?.map(|()| one(tx, &model));
         match models::remove(tx, &model, by.id)? {
             Ok(()) => before.map_or_else(|refusal| Ok(Err(refusal)), |model| Ok(Ok(model?))),
-            Err(refusal) => refuse(tx, REFUSED, by.id, refusal),
+            Err(refusal) => Ok(refuse(tx, REFUSED, by.id, refusal)?),
         }
     });
-    let removed = remove.await??;
-    api.pipeline.core().reopen_endpoints().await?;
-    Ok(Json(removed))
+    Ok(Json(remove.await??))
 }
 
 /// `POST /v1/models/{model}/default`
@@ -175,6 +169,34 @@ enum Undone {
 impl<E: Into<secrets::Error>> From<E> for Undone {
     fn from(error: E) -> Self {
         Self::Broken(error.into())
+    }
+}
+
+/// Makes a change of the record with the endpoints that are open: they are opened before the change stands, and put in place behind
+/// it, also when whoever asked has gone.
+async fn change<T: Send + 'static>(
+    api: &Api,
+    make: impl FnOnce(&mut Tx<'_>) -> Result<T, Undone> + Send + 'static,
+) -> Result<T, Answer> {
+    let api = api.clone();
+    let changing = tokio::spawn(async move {
+        let _alone = api.models.lock().await;
+        let pipeline = api.pipeline.clone();
+        let changed = api.state().write(move |tx| {
+            let made = make(tx)?;
+            let opened = pipeline.core().open_endpoints(tx)?;
+            let unusable = |error: model::Error| Undone::Refused(Refusal::operator("model_unusable", error.sentence()));
+            Ok::<_, Undone>((made, opened.map_err(unusable)?))
+        });
+        let (made, opened) = changed.await?;
+        api.pipeline.core().put_endpoints(opened);
+        Ok(made)
+    });
+    match changing.await {
+        Ok(Ok(made)) => Ok(made),
+        Ok(Err(Undone::Refused(refusal))) => Err(refusal.into()),
+        Ok(Err(Undone::Broken(error))) => Err(error.into()),
+        Err(error) => Err(Answer::broken(&error)),
     }
 }
 
@@ -264,10 +286,25 @@ fn builtin() -> Spec {
     }
 }
 
+/// Says of those that cannot be asked why not.
+fn say_broken(api: &Api, models: &mut [Model]) {
+    let endpoints = api.pipeline.core().endpoints();
+    for model in models {
+        model.broken = endpoints.broken().find(|(name, _)| *name == model.name).map(|(_, why)| why.to_owned());
+    }
+}
+
+/// A sentence for each endpoint that cannot be asked, for `status`.
+pub fn broken(api: &Api) -> Vec<String> {
+    let endpoints = api.pipeline.core().endpoints();
+    let broken = endpoints.broken();
+    broken.map(|(name, why)| format!("model endpoint {name} cannot be asked: {why} (`ironctl model list`)")).collect()
+}
+
 fn all(tx: &Tx<'_>) -> Result<Vec<Model>, state::Error> {
     let (agents, default) = (registry::agents(tx)?, models::default(tx)?);
     let stored = models::models(tx)?.into_iter();
-    let mut shown: Vec<Model> = stored.map(|Stored { spec, created_at }| view(spec, Some(created_at))).collect();
+    let mut shown: Vec<Model> = stored.map(|Stored { spec, created_at, .. }| view(spec, Some(created_at))).collect();
     shown.push(view(builtin(), None));
     for model in &mut shown {
         model.default = model.name == default;
@@ -295,6 +332,7 @@ fn view(spec: Spec, created_at: Option<i64>) -> Model {
         streams: spec.streams,
         default: false,
         agents: Vec::new(),
+        broken: None,
         created_at: created_at.map(ledger::rfc3339),
     }
 }

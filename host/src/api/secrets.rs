@@ -4,6 +4,7 @@
 
 use super::{Api, Body, Reply};
 use crate::ledger;
+use crate::pipeline::Error;
 use crate::registry::people::refuse;
 use crate::registry::{self, Person};
 use crate::secrets::{self, SecretName};
@@ -56,8 +57,7 @@ pub async fn rotate(
             Err(refusal) => Ok(refuse(tx, REFUSED, by.id, refusal)?),
         });
     let rotated = rotate.await??;
-    // What the old value was stored as goes from the log of the database, too.
-    api.state().checkpoint().await?;
+    forget(&api).await?;
     Ok(Json(rotated))
 }
 
@@ -76,8 +76,14 @@ pub async fn remove(
         }
     });
     let removed = remove.await??;
-    api.state().checkpoint().await?;
+    forget(&api).await?;
     Ok(Json(removed))
+}
+
+/// What an old value was stored as goes from the log of the database, too, and from what was kept before a change of the schema.
+async fn forget(api: &Api) -> Result<(), Error> {
+    api.state().checkpoint().await?;
+    api.pipeline.core().forget_snapshots().await
 }
 
 /// What refers to a secret, in words: everything that can, and nothing else, stands here.

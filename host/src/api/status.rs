@@ -2,7 +2,7 @@
 //!
 //! Next: `jail::inspect`.
 
-use super::{Api, Reply, stops, usage};
+use super::{Api, Reply, models, stops, usage};
 use crate::delivery::journal;
 use crate::inbox;
 use crate::items;
@@ -43,6 +43,8 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
         }
     }
     warnings.extend(usage::reached(&api).await?);
+    warnings.extend(usage::unpriced(&api).await?);
+    warnings.extend(models::broken(&api));
     warnings.dedup();
     match core.state.read(|tx| journal::lost_count(tx)).await? {
         0 => {}

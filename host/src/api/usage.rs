@@ -16,6 +16,9 @@ use ironclaw_contract::ids::{AgentId, SessionId};
 use ironclaw_contract::operator::{self, AgentBudget, Usage, UsageRow};
 use serde::Deserialize;
 
+/// A ceiling of which only this part is left is nearly reached: a tenth.
+const NEAR_SHARE: u64 = 10;
+
 /// Query of `GET /v1/usage`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub struct Which {
@@ -116,21 +119,57 @@ fn ceilings(
     Ok(ceilings)
 }
 
-/// A sentence for each ceiling that is reached, for `status`.
+/// A sentence for each ceiling that is reached or nearly so, for `status`.
 pub async fn reached(api: &Api) -> Result<Vec<String>, Error> {
     let pipeline = api.pipeline.clone();
     let ceilings = api.state().read(move |tx| ceilings(tx, pipeline.core(), None, None)).await?;
-    // No request takes fewer tokens than are booked for its output.
-    let is_reached = |ceiling: &operator::Ceiling| match ceiling.name.starts_with("tokens") {
+    let said = |ceiling: operator::Ceiling| {
+        let state = state_of(&ceiling)?;
+        let of = ceiling.of.map(|of| format!(" of {of}")).unwrap_or_default();
+        let until = ceiling.until.map(|until| format!(" until {until}")).unwrap_or_default();
+        Some(format!("the ceiling {}{of} is {state}{until} (`ironctl usage`)", ceiling.name))
+    };
+    Ok(ceilings.into_iter().filter_map(said).collect())
+}
+
+/// How near a ceiling is, where somebody should know.
+fn state_of(ceiling: &operator::Ceiling) -> Option<&'static str> {
+    let is_reached = match ceiling.name.starts_with("tokens") {
+        // No request takes fewer tokens than are booked for its output.
         true => ceiling.left <= budget::OUTPUT_TOKENS_BOOKED,
         false => ceiling.left == 0,
     };
-    let reached = ceilings.into_iter().filter(is_reached).map(|ceiling| {
-        let of = ceiling.of.map(|of| format!(" of {of}")).unwrap_or_default();
-        let until = ceiling.until.map(|until| format!(" until {until}")).unwrap_or_default();
-        format!("the ceiling {}{of} is reached: no model is asked{until} (`ironctl usage`)", ceiling.name)
+    // Whatever is left may be too little for the next request.
+    let is_near = ceiling.left <= ceiling.limit.div_ceil(NEAR_SHARE);
+    match (is_reached, is_near) {
+        (true, _) => Some("reached: no model is asked"),
+        (false, true) => Some("nearly reached: requests may be refused"),
+        (false, false) => None,
+    }
+}
+
+/// A sentence for each agent whose ceiling of cost counts nothing, because an endpoint that it may use has no prices.
+pub async fn unpriced(api: &Api) -> Result<Vec<String>, Error> {
+    let pipeline = api.pipeline.clone();
+    let unpriced = api.state().read(move |tx| {
+        let (core, mut said) = (pipeline.core(), Vec::new());
+        let endpoints = core.endpoints();
+        for agent in registry::agents(tx)? {
+            let limits = budget::limits(&core.config.budget, book::own(tx, agent.id)?);
+            if !limits.iter().any(|limit| limit.ceiling.is_cost()) {
+                continue;
+            }
+            for endpoint in endpoints.chain(&agent.model).iter().filter(|endpoint| endpoint.spec.is_unpriced()) {
+                let (name, agent) = (&endpoint.spec.name, &agent.name);
+                said.push(format!(
+                    "the ceiling of cost of agent {agent} counts nothing at model endpoint {name}, which has no prices \
+                     (`ironctl model add {name} --replace --price-in … --price-out …`)"
+                ));
+            }
+        }
+        Ok::<_, Error>(said)
     });
-    Ok(reached.collect())
+    unpriced.await
 }
 
 /// `GET /v1/agents/{agent}/budget`
@@ -169,4 +208,23 @@ pub async fn set(
 
 fn view(own: Own) -> AgentBudget {
     AgentBudget { tokens_per_day: own.tokens_per_day, cost_per_day_micros: own.cost_per_day_micros }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ceiling_is_warned_of_before_it_is_reached() {
+        let state = |name: &str, limit: u64, used: u64| {
+            let left = limit.saturating_sub(used);
+            state_of(&operator::Ceiling { name: name.to_owned(), of: None, limit, used, left, until: None })
+        };
+        assert_eq!(state("tokens_per_day", 100_000, 89_000), None);
+        assert!(state("tokens_per_day", 100_000, 95_000).is_some_and(|said| said.starts_with("nearly reached")));
+        assert!(state("tokens_per_day", 100_000, 99_500).is_some_and(|said| said.starts_with("reached")));
+        assert_eq!(state("cost_per_day", 1_000_000, 500_000), None);
+        assert!(state("cost_per_day", 1_000_000, 999_999).is_some_and(|said| said.starts_with("nearly reached")));
+        assert!(state("cost_per_day", 1_000_000, 2_000_000).is_some_and(|said| said.starts_with("reached")));
+    }
 }

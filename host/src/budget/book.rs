@@ -1,7 +1,7 @@
 //! What was used, by day, agent, session and endpoint: booked before a request is made, and put right when it is over.
 //!
-//! A crash between the two leaves what was thought, so what was spent is never counted too small by one. Never judges.
-//! Next: `budget::judge`.
+//! A crash between the two leaves what was thought, which may be less than what was spent; no request is left out. Never
+//! judges. Next: `budget::judge`.
 
 use super::{Ceiling, Config, Limit, Own, Spent, day_of, limits};
 use crate::ledger::Entry;

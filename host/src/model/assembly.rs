@@ -4,7 +4,7 @@
 
 use super::draft::Draft;
 use super::fault::Fault;
-use super::{Output, WantedCall};
+use super::{Output, WantedCall, tokens_estimated};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use serde_json::Value;
 
@@ -14,6 +14,9 @@ const CALLS_MAX: usize = 128;
 const ID_BYTES_MAX: usize = 512;
 /// Stands at the end of words that the model did not finish.
 const UNFINISHED: &str = "\n[The model reached its limit of tokens here.]";
+
+/// Stands at the end of words that the provider cut off.
+const WITHHELD: &str = "\n[The provider withheld the rest of this answer.]";
 
 /// How an output ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +36,14 @@ pub struct Counted {
     pub input: Option<u64>,
     /// Of the output.
     pub output: Option<u64>,
+}
+
+impl Counted {
+    /// The same, with no side smaller than so many bytes may be.
+    pub fn at_least(self, sent: usize, received: usize) -> Self {
+        let most = |told: Option<u64>, bytes| Some(told.unwrap_or_default().max(tokens_estimated(bytes)));
+        Self { input: most(self.input, sent), output: most(self.output, received) }
+    }
 }
 
 /// What has come so far.
@@ -139,7 +150,7 @@ impl<'a> Assembly<'a> {
     ///
     /// # Errors
     /// [`Fault::Cut`] without an end; [`Fault::Truncated`] when what was not finished is a call, or is nothing;
-    /// [`Fault::Withheld`] when nothing was said because the provider does not allow it; [`Fault::Malformed`] for a call without a tool.
+    /// [`Fault::Withheld`] when what the provider did not allow is a call, or is everything; [`Fault::Malformed`] for a call without a tool.
     pub fn finish(mut self) -> Result<Output, Fault> {
         let is_empty = self.text.trim().is_empty() && self.calls.is_empty();
         match self.end {
@@ -147,13 +158,10 @@ impl<'a> Assembly<'a> {
             Some(End::Whole) => {}
             // Half of a call may be valid JSON that means something else.
             Some(End::Length) if !self.calls.is_empty() || is_empty => return Err(Fault::Truncated),
-            Some(End::Length) => {
-                if self.text.len() + UNFINISHED.len() <= BODY_BYTES_MAX {
-                    self.text.push_str(UNFINISHED);
-                }
-            }
-            Some(End::Withheld) if self.text.trim().is_empty() => return Err(Fault::Withheld),
-            Some(End::Withheld) => self.calls.clear(),
+            Some(End::Length) => self.mark(UNFINISHED),
+            // Words before a call that was not made are no answer.
+            Some(End::Withheld) if !self.calls.is_empty() || is_empty => return Err(Fault::Withheld),
+            Some(End::Withheld) => self.mark(WITHHELD),
         }
         if self.calls.iter().any(|call| call.tool.is_empty()) {
             return Err(Fault::Malformed);
@@ -166,6 +174,16 @@ impl<'a> Assembly<'a> {
             WantedCall { tool: call.tool, arguments }
         };
         Ok(Output { text: self.text, calls: self.calls.into_iter().map(wanted).collect() })
+    }
+
+    /// Puts the host's own words behind the model's.
+    fn mark(&mut self, mark: &str) {
+        let mut room = BODY_BYTES_MAX.saturating_sub(mark.len()).min(self.text.len());
+        while !self.text.is_char_boundary(room) {
+            room -= 1;
+        }
+        self.text.truncate(room);
+        self.text.push_str(mark);
     }
 
     fn take(&mut self, bytes: usize) -> Result<(), Fault> {
@@ -237,6 +255,10 @@ mod tests {
         assert_eq!(with(Some(End::Length), "", "write_file"), Err(Fault::Truncated));
         assert_eq!(with(Some(End::Length), " ", ""), Err(Fault::Truncated));
         assert_eq!(with(Some(End::Withheld), "", ""), Err(Fault::Withheld));
+        assert_eq!(with(Some(End::Withheld), "hello", "write_file"), Err(Fault::Withheld));
+        assert!(with(Some(End::Withheld), "hello", "").expect("words").text.ends_with(WITHHELD));
+        let long = with(Some(End::Withheld), &"é".repeat(BODY_BYTES_MAX / 2), "").expect("words").text;
+        assert!(long.len() <= BODY_BYTES_MAX && long.ends_with(WITHHELD), "a mark finds room");
         assert!(with(Some(End::Length), "hello", "").expect("words").text.ends_with(UNFINISHED));
         assert_eq!(with(Some(End::Whole), "", "").expect("empty"), Output::default());
     }

@@ -9,7 +9,7 @@ use super::http::Connections;
 use super::remote::{Course, Patience, Remote, failure, usage};
 use super::scripted::{self, Scripted};
 use super::{
-    Answered, Config, Error, Output, Part, Prompt, TRIES_MAX, ToolSchema, Usage, anthropic, check_url, read_script,
+    Allowance, Answered, Config, Error, Output, Part, Prompt, TRIES_MAX, ToolSchema, Usage, check_url, read_script,
 };
 use crate::custody::SecretText;
 use ironclaw_contract::seam::socket::Purpose;
@@ -80,6 +80,13 @@ pub struct Spec {
     pub streams: bool,
 }
 
+impl Spec {
+    /// Whether it may cost something that nobody counts: it is no script, and has no prices.
+    pub fn is_unpriced(&self) -> bool {
+        self.kind != Kind::Scripted && self.prices == Prices::default()
+    }
+}
+
 /// Something that generates outputs.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -87,12 +94,17 @@ pub struct Endpoint {
     pub spec: Spec,
     speaks: Speaks,
     tries_max: u32,
+    output_tokens_max: u32,
 }
 
 #[derive(Debug)]
 enum Speaks {
     Scripted(Arc<Scripted>),
     Remote(Box<Remote>),
+    /// It stands in the record and cannot be opened, for this reason.
+    Broken(String),
+    /// Its key is there and cannot be read.
+    Locked,
 }
 
 /// An endpoint that may be asked, with its key.
@@ -126,34 +138,76 @@ pub struct Endpoints {
 /// # Errors
 /// [`Error::Unreadable`] and [`Error::Script`] for the operator's script, [`Error::Spec`] for what no endpoint can be made of.
 pub fn open(config: &Config, specs: Vec<Spec>) -> Result<Endpoints, Error> {
-    let script = Arc::new(match &config.script {
-        None => Scripted::builtin(),
-        Some(path) => {
-            let text = read_script(path).map_err(|source| Error::Unreadable { path: path.clone(), source })?;
-            Scripted::parse(&text).map_err(|source| Error::Script { path: path.clone(), source })?
-        }
-    });
-    let config = Arc::new(config.clone());
-    let connections = Arc::new(Connections::new(&config));
-    let mut by_name = BTreeMap::new();
+    let opener = Opener::new(config)?;
+    let mut endpoints = Endpoints { by_name: BTreeMap::new() };
     for spec in std::iter::once(builtin()).chain(specs) {
-        let refuse = |why: &str| Error::Spec { name: spec.name.clone(), why: why.to_owned() };
-        let speaks = match (&spec.base_url, spec.kind) {
-            (_, Kind::Scripted) => Speaks::Scripted(Arc::clone(&script)),
-            (_, Kind::Openai | Kind::Anthropic) if spec.name == scripted::NAME => {
-                return Err(refuse("that is the name of the script, which is always there"));
-            }
-            (None, Kind::Openai | Kind::Anthropic) => return Err(refuse("it has no base URL")),
-            (Some(base), Kind::Openai | Kind::Anthropic) => {
-                check_url(base).map_err(|why| refuse(&why))?;
-                let remote = Remote::new(spec.kind, base, Arc::clone(&connections), Arc::clone(&config));
-                Speaks::Remote(Box::new(remote.ok_or_else(|| refuse("its kind has no network"))?))
+        let speaks = opener.open(&spec).map_err(|why| Error::Spec { name: spec.name.clone(), why })?;
+        endpoints.put(opener.endpoint(spec, speaks));
+    }
+    Ok(endpoints)
+}
+
+/// Opens what stands in the record. One that cannot be opened keeps its name and fails when it is asked, so that it takes no
+/// other with it; for one of which that is known already, it is said why.
+///
+/// # Errors
+/// [`Error::Unreadable`] and [`Error::Script`] for the operator's script.
+pub fn open_stored(config: &Config, stored: Vec<(Spec, Option<String>)>) -> Result<Endpoints, Error> {
+    let opener = Opener::new(config)?;
+    let mut endpoints = Endpoints { by_name: BTreeMap::new() };
+    for (spec, why) in stored {
+        let opened = why.map_or_else(|| opener.open(&spec), Err);
+        let speaks = opened.unwrap_or_else(|why| {
+            tracing::error!(model = spec.name, why, "a model endpoint cannot be opened");
+            Speaks::Broken(why)
+        });
+        endpoints.put(opener.endpoint(spec, speaks));
+    }
+    // Last, because nothing that is stored takes its place.
+    endpoints.put(opener.endpoint(builtin(), Speaks::Scripted(Arc::clone(&opener.script))));
+    Ok(endpoints)
+}
+
+/// What all endpoints share.
+struct Opener {
+    script: Arc<Scripted>,
+    config: Arc<Config>,
+    connections: Arc<Connections>,
+}
+
+impl Opener {
+    fn new(config: &Config) -> Result<Self, Error> {
+        let script = match &config.script {
+            None => Scripted::builtin(),
+            Some(path) => {
+                let text = read_script(path).map_err(|source| Error::Unreadable { path: path.clone(), source })?;
+                Scripted::parse(&text).map_err(|source| Error::Script { path: path.clone(), source })?
             }
         };
-        let endpoint = Endpoint { speaks, tries_max: config.tries_max, spec };
-        by_name.insert(endpoint.spec.name.clone(), Arc::new(endpoint));
+        let config = Arc::new(config.clone());
+        Ok(Self { script: Arc::new(script), connections: Arc::new(Connections::new(&config)), config })
     }
-    Ok(Endpoints { by_name })
+
+    /// How an endpoint of this spec is asked, or why none can be made of it.
+    fn open(&self, spec: &Spec) -> Result<Speaks, String> {
+        match (&spec.base_url, spec.kind) {
+            (_, Kind::Scripted) => Ok(Speaks::Scripted(Arc::clone(&self.script))),
+            (_, Kind::Openai | Kind::Anthropic) if spec.name == scripted::NAME => {
+                Err("that is the name of the script, which is always there".to_owned())
+            }
+            (None, Kind::Openai | Kind::Anthropic) => Err("it has no base URL".to_owned()),
+            (Some(base), Kind::Openai | Kind::Anthropic) => {
+                check_url(base)?;
+                let remote = Remote::new(spec.kind, base, Arc::clone(&self.connections), Arc::clone(&self.config));
+                Ok(Speaks::Remote(Box::new(remote.ok_or("its kind has no network")?)))
+            }
+        }
+    }
+
+    fn endpoint(&self, spec: Spec, speaks: Speaks) -> Endpoint {
+        let Config { tries_max, output_tokens_max, .. } = *self.config;
+        Endpoint { spec, speaks, tries_max, output_tokens_max }
+    }
 }
 
 fn builtin() -> Spec {
@@ -170,6 +224,18 @@ fn builtin() -> Spec {
 }
 
 impl Endpoints {
+    fn put(&mut self, endpoint: Endpoint) {
+        self.by_name.insert(endpoint.spec.name.clone(), Arc::new(endpoint));
+    }
+
+    /// Those that cannot be asked, and why not.
+    pub fn broken(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.by_name.values().filter_map(|endpoint| match &endpoint.speaks {
+            Speaks::Broken(why) => Some((endpoint.spec.name.as_str(), why.as_str())),
+            Speaks::Scripted(_) | Speaks::Remote(_) | Speaks::Locked => None,
+        })
+    }
+
     /// The endpoint of exactly this name.
     pub fn get(&self, name: &str) -> Option<&Arc<Endpoint>> {
         self.by_name.get(name)
@@ -198,6 +264,11 @@ impl Endpoints {
 }
 
 impl Endpoint {
+    /// The same for one request that cannot have its key, though there is one.
+    pub fn locked(&self) -> Self {
+        Self { spec: self.spec.clone(), speaks: Speaks::Locked, ..*self }
+    }
+
     /// One small real request, tried once, with a tool offered as to an agent.
     ///
     /// # Errors
@@ -217,7 +288,8 @@ impl Endpoint {
         };
         let (begun, draft) = (Instant::now(), Draft::default());
         let until = begun + Duration::from_secs(PROBE_SECONDS_MAX);
-        let mut course = Course { until, tries_left: 1, draft: &draft, usage: Usage::default() };
+        let allowance = Allowance::NONE;
+        let mut course = Course { until, tries_left: 1, allowance, draft: &draft, usage: Usage::default() };
         let patience = Patience { tries: 1, has_others: false, output_tokens_max: PROBE_TOKENS_MAX };
         match candidate.ask(&prompt, &mut course, patience).await {
             Ok(output) => Ok(Probe { output, usage: course.usage, took: begun.elapsed() }),
@@ -243,7 +315,7 @@ impl Endpoint {
 
     fn standing(&self) -> Standing {
         match &self.speaks {
-            Speaks::Scripted(_) => Standing::Well,
+            Speaks::Scripted(_) | Speaks::Broken(_) | Speaks::Locked => Standing::Well,
             Speaks::Remote(remote) => remote.breaker.standing(Instant::now()),
         }
     }
@@ -254,12 +326,15 @@ impl Candidate {
         let Endpoint { spec, speaks, .. } = &*self.endpoint;
         let script = match speaks {
             Speaks::Remote(remote) => return remote.ask(spec, self.key.as_ref(), prompt, course, patience).await,
+            Speaks::Broken(why) => return Err(failure(spec, Fault::Broken, 0, Detail::new(why, None))),
+            Speaks::Locked => return Err(failure(spec, Fault::KeyUnreadable, 0, Detail::default())),
             Speaks::Scripted(script) => script,
         };
         course.draft.begin();
         let done = Instant::now() + script.wait(prompt);
         sleep_until(done.min(course.until)).await;
         if done > course.until {
+            course.usage = course.usage.plus(prompt.estimate(spec.prices));
             return Err(failure(spec, Fault::Late, 1, Detail::default()));
         }
         let output =
@@ -271,8 +346,17 @@ impl Candidate {
     }
 }
 
-/// Asks the candidates in their order for one output over this prompt, until one gives it or `until` has come.
-/// Words are put into the draft as they come.
+/// How much one output may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Of time.
+    pub until: Instant,
+    /// Of tokens and money.
+    pub allowance: Allowance,
+}
+
+/// Asks the candidates in their order for one output over this prompt, until one gives it or a bound is reached: after the first
+/// try, none is made for which what is left of the allowance is too little. Words are put into the draft as they come.
 ///
 /// One that rests, because it failed again and again, is asked after all others, and once: better a late answer than none.
 ///
@@ -281,10 +365,11 @@ impl Candidate {
 pub async fn generate(
     candidates: &[Candidate],
     prompt: &Prompt,
-    until: Instant,
+    bounds: Bounds,
     draft: &Draft,
 ) -> Result<Answered, Error> {
-    let mut course = Course { until, tries_left: TRIES_MAX, draft, usage: Usage::default() };
+    let Bounds { until, allowance } = bounds;
+    let mut course = Course { until, tries_left: TRIES_MAX, allowance, draft, usage: Usage::default() };
     let mut failures: Vec<Failure> = Vec::new();
     let mut resting: Vec<&Candidate> = Vec::new();
     let mut waiting = candidates.iter();
@@ -306,10 +391,15 @@ pub async fn generate(
             Standing::Well if has_others => tries_max.min(TRIES_BESIDE_OTHERS),
             Standing::Well => tries_max,
         };
+        let spec = &candidate.endpoint.spec;
+        if course.usage != Usage::default() && !course.has_room(prompt, spec.prices) {
+            failures.push(failure(spec, Fault::OverCeiling, 0, Detail::default()));
+            continue;
+        }
         // However long the chain is, one try remains for each that comes after.
         let left = u32::try_from(others).map_or(0, |others| course.tries_left.saturating_sub(others));
         let tries = tries.min(left.max(1));
-        let patience = Patience { tries, has_others, output_tokens_max: anthropic::OUTPUT_TOKENS_MAX };
+        let patience = Patience { tries, has_others, output_tokens_max: candidate.endpoint.output_tokens_max };
         match candidate.ask(prompt, &mut course, patience).await {
             Ok(output) => {
                 let endpoint = candidate.endpoint.spec.name.clone();
@@ -338,6 +428,37 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn one_that_cannot_be_opened_keeps_its_name_and_no_other_from_answering() {
+        let far = |name: &str| Spec {
+            name: name.to_owned(),
+            kind: Kind::Openai,
+            base_url: Some("http://8.8.8.8/v1".parse().expect("a URL")),
+            fallbacks: vec!["well".to_owned()],
+            ..builtin()
+        };
+        let stored = vec![
+            (far("far"), None),
+            (far("odd"), Some("column kind".to_owned())),
+            (far(scripted::NAME), None),
+            (Spec { name: "well".to_owned(), ..builtin() }, None),
+        ];
+        let endpoints = open_stored(&Config::default(), stored).expect("opens");
+        assert_eq!(endpoints.broken().map(|(name, _)| name).collect::<Vec<_>>(), ["far", "odd"]);
+        let parts = vec![Part::Person { text: "echo a".to_owned() }];
+        let prompt = Prompt { purpose: Purpose::Reply, system: String::new(), tools: Vec::new(), parts };
+        let bounds = Bounds { until: Instant::now() + Duration::from_secs(60), allowance: Allowance::NONE };
+        let candidate = |endpoint| Candidate { endpoint, key: None };
+        let mut chain: Vec<Candidate> = endpoints.chain("odd").into_iter().map(candidate).collect();
+        let answered = generate(&chain, &prompt, bounds, &Draft::default()).await.expect("an output");
+        assert_eq!(answered.endpoint, "well");
+        chain.truncate(1);
+        let Err(Error::Failed(failed)) = generate(&chain, &prompt, bounds, &Draft::default()).await else {
+            panic!("it answered")
+        };
+        assert!(failed.sentence().contains("`ironctl model remove odd`"), "{failed}");
+    }
+
+    #[tokio::test]
     async fn the_scripted_endpoint_is_always_there() {
         let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
         file.write_all(b"[[rule]]\nwhen = '^ping$'\nreply = 'pong'").expect("written");
@@ -351,7 +472,9 @@ mod tests {
             let candidates: Vec<Candidate> =
                 endpoints.chain("scripted").into_iter().map(|endpoint| Candidate { endpoint, key: None }).collect();
             let (until, draft) = (Instant::now() + Duration::from_secs(60), Draft::default());
-            let answered = generate(&candidates, &prompt, until, &draft).await.expect("an output");
+            let answered = generate(&candidates, &prompt, Bounds { until, allowance: Allowance::NONE }, &draft)
+                .await
+                .expect("an output");
             assert_eq!(answered.output.text, format!("{} {answer}", scripted::PREFACE));
             assert_eq!(draft.watch().borrow().text, answered.output.text);
         }

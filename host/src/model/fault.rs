@@ -17,6 +17,8 @@ const NAMED_MAX: usize = 3;
 pub enum Fault {
     /// There is no such endpoint.
     Absent,
+    /// What stands in the record is no endpoint that can be asked.
+    Broken,
     /// Nobody accepted a connection in time, or its name has no address.
     Unreachable,
     /// Plain http, and none of its addresses is loopback or private.
@@ -33,6 +35,8 @@ pub enum Fault {
     Cut,
     /// Its key is not set here.
     NoKey,
+    /// Its key is set here and cannot be read.
+    KeyUnreadable,
     /// Its key holds characters that no request can carry.
     KeyUnusable,
     /// It wants a key, and none is configured.
@@ -78,6 +82,8 @@ pub enum Fault {
     Withheld,
     /// The script has no answer, or is told to fail.
     Script,
+    /// It was not asked: what the tries before it took leaves no room for it under a ceiling.
+    OverCeiling,
 }
 
 impl Fault {
@@ -85,6 +91,7 @@ impl Fault {
     pub const fn code(self) -> &'static str {
         match self {
             Self::Absent => "absent",
+            Self::Broken => "broken",
             Self::Unreachable => "unreachable",
             Self::PublicPlain => "public_plain",
             Self::Untrusted => "untrusted",
@@ -93,6 +100,7 @@ impl Fault {
             Self::Late => "late",
             Self::Cut => "cut",
             Self::NoKey => "no_key",
+            Self::KeyUnreadable => "key_unreadable",
             Self::KeyUnusable => "key_unusable",
             Self::KeyWanted => "key_wanted",
             Self::KeyRefused => "key_refused",
@@ -110,6 +118,7 @@ impl Fault {
             Self::Truncated => "truncated",
             Self::Withheld => "withheld",
             Self::Script => "script",
+            Self::OverCeiling => "over_ceiling",
         }
     }
 
@@ -123,12 +132,14 @@ impl Fault {
             | Self::Overloaded { .. }
             | Self::ServerError { .. } => true,
             Self::Absent
+            | Self::Broken
             | Self::PublicPlain
             | Self::Untrusted
             | Self::Silent
             | Self::Stalled
             | Self::Late
             | Self::NoKey
+            | Self::KeyUnreadable
             | Self::KeyUnusable
             | Self::KeyWanted
             | Self::KeyRefused
@@ -142,13 +153,49 @@ impl Fault {
             | Self::TooLarge
             | Self::Truncated
             | Self::Withheld
-            | Self::Script => false,
+            | Self::Script
+            | Self::OverCeiling => false,
         }
     }
 
     /// Whether it says that the endpoint is not well, whatever it is asked.
     pub const fn is_illness(self) -> bool {
         self.may_pass() || matches!(self, Self::Untrusted | Self::Silent | Self::Stalled | Self::Malformed)
+    }
+
+    /// Whether an endpoint that failed so may have made an output, or a part of one, that has its price.
+    pub const fn may_have_worked(self) -> bool {
+        match self {
+            Self::Silent
+            | Self::Stalled
+            | Self::Late
+            | Self::Cut
+            | Self::Malformed
+            | Self::TooLarge
+            | Self::Truncated
+            | Self::Withheld => true,
+            Self::Absent
+            | Self::Broken
+            | Self::Unreachable
+            | Self::PublicPlain
+            | Self::Untrusted
+            | Self::NoKey
+            | Self::KeyUnreadable
+            | Self::KeyUnusable
+            | Self::KeyWanted
+            | Self::KeyRefused
+            | Self::NoCredit
+            | Self::RateLimited { .. }
+            | Self::Overloaded { .. }
+            | Self::ServerError { .. }
+            | Self::Redirected
+            | Self::ModelUnknown
+            | Self::NoTools
+            | Self::ContextTooLong
+            | Self::BadRequest(_)
+            | Self::Script
+            | Self::OverCeiling => false,
+        }
     }
 
     /// How long the endpoint asked to be left alone.
@@ -221,6 +268,9 @@ impl Failure {
         let name = &self.endpoint;
         let what = match self.fault {
             Fault::Absent => return format!("there is no model endpoint `{name}`: `ironctl model list` shows those that there are"),
+            Fault::Broken => {
+                format!("cannot be asked as it stands in the record: add it anew with `--replace`, or `ironctl model remove {name}`")
+            }
             Fault::Unreachable => format!("cannot be reached: is its server running? `ironctl model test {name}` tries it"),
             Fault::PublicPlain => {
                 "is asked over plain http at an address that is not private: give it a base URL with https".to_owned()
@@ -233,6 +283,10 @@ impl Failure {
             Fault::NoKey => match &self.key {
                 Some(key) => format!("has no key here: `ironctl secret set {key}` sets it"),
                 None => "has no key here".to_owned(),
+            },
+            Fault::KeyUnreadable => match &self.key {
+                Some(key) => format!("has the key secret:{key}, which the host cannot read: its log says why"),
+                None => "has a key that the host cannot read: its log says why".to_owned(),
             },
             Fault::KeyUnusable => match &self.key {
                 Some(key) => format!("has a key that no request can carry: `ironctl secret rotate {key}` sets another"),
@@ -268,9 +322,13 @@ impl Failure {
             }
             Fault::Malformed => format!("gave an answer that cannot be read: `ironctl model test {name}` tries it"),
             Fault::TooLarge => "gave an answer over the limit, which was not taken".to_owned(),
-            Fault::Truncated => "reached its limit of tokens before its answer was usable".to_owned(),
+            Fault::Truncated => "reached its limit of tokens before its answer was usable: for endpoints of kind anthropic, \
+                model.output_tokens_max raises it".to_owned(),
             Fault::Withheld => "withheld its answer: its provider does not allow it".to_owned(),
             Fault::Script => "has no answer in its script".to_owned(),
+            Fault::OverCeiling => {
+                "was not asked, because the tries before it left too little of a ceiling: `ironctl usage` shows it".to_owned()
+            }
         };
         format!("the model endpoint `{name}` {what}")
     }
@@ -337,6 +395,7 @@ mod tests {
         let second = Some(Duration::from_secs(90));
         for fault in [
             Fault::Absent,
+            Fault::Broken,
             Fault::Unreachable,
             Fault::PublicPlain,
             Fault::Untrusted,
@@ -345,6 +404,7 @@ mod tests {
             Fault::Late,
             Fault::Cut,
             Fault::NoKey,
+            Fault::KeyUnreadable,
             Fault::KeyUnusable,
             Fault::KeyWanted,
             Fault::KeyRefused,
@@ -362,6 +422,7 @@ mod tests {
             Fault::Truncated,
             Fault::Withheld,
             Fault::Script,
+            Fault::OverCeiling,
         ] {
             let failed = Failed { failures: vec![failure(fault)], usage: Usage::default() };
             let sentence = failed.sentence();

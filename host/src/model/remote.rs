@@ -11,7 +11,7 @@ use super::fault::{Detail, Failure, Fault};
 use super::http::{Answer, Ask, Connections, EVENT_BYTES_MAX, STREAM_BYTES_MAX, Waits};
 use super::openai::{self, Habits, Step};
 use super::refused::{Said, retry_after};
-use super::{Config, Output, Prompt, Usage, anthropic, tokens_estimated};
+use super::{Allowance, Config, Output, Prompt, Usage, anthropic, tokens_estimated};
 use crate::custody::SecretText;
 use backon::{BackoffBuilder, ExponentialBuilder};
 use eventsource_stream::{EventStream, EventStreamError};
@@ -69,10 +69,19 @@ pub struct Course<'a> {
     pub until: Instant,
     /// Of tries.
     pub tries_left: u32,
+    /// What all tries may take.
+    pub allowance: Allowance,
     /// Where words go.
     pub draft: &'a Draft,
     /// What the tries took so far.
     pub usage: Usage,
+}
+
+impl Course<'_> {
+    /// Whether one more try at these prices may be made.
+    pub fn has_room(&self, prompt: &Prompt, prices: Prices) -> bool {
+        self.allowance.has_room(self.usage, prompt.estimate(prices))
+    }
 }
 
 /// How much of that one endpoint may use.
@@ -163,6 +172,8 @@ impl Remote {
             }
             let pause = pauses.next().unwrap_or(BACKOFF_MAX);
             let wait = self.wait(fault, pause, course, patience).filter(|_| tries < patience.tries);
+            // Each try is a request that may have its price.
+            let wait = wait.filter(|_| course.has_room(prompt, spec.prices));
             let Some(wait) = wait else {
                 let detail = Detail::new(&broken.words, key.map(SecretText::expose));
                 return Err(failure(spec, fault, tries, detail));
@@ -224,7 +235,15 @@ impl Remote {
         let sent = body.len();
         let waits = self.waits(spec, course, patience);
         let ask = Ask { method: Method::POST, url: &self.url, headers, body, waits };
-        let answer = self.connections.send(ask).await?;
+        if Instant::now() >= course.until {
+            return Err(nothing_said(Fault::Silent));
+        }
+        // Whoever says nothing may have worked all the same.
+        let unheard =
+            |fault: Fault| if fault.may_have_worked() { prompt.estimate(spec.prices) } else { Usage::default() };
+        let sending = self.connections.send(ask).await;
+        let answer =
+            sending.map_err(|(fault, words)| Broken { took: unheard(fault), ..Broken::from((fault, words)) })?;
         if !(200..300).contains(&answer.status()) {
             let mut broken = refused(answer, key.is_some()).await;
             broken.is_about_usage &= spec.streams && matches!(self.speaks, Speaks::Chat);
@@ -237,9 +256,15 @@ impl Remote {
             self.read_whole(answer, &mut assembly, key.is_some()).await
         };
         let (has_begun, counted, received) = (assembly.has_begun(), assembly.counted, assembly.bytes());
+        let has_ended = assembly.end.is_some();
         let took = usage(spec.prices, counted, sent, received);
         let broken = |(fault, words)| {
-            let took = if has_begun { took } else { Usage::default() };
+            let took = match (has_begun, has_ended) {
+                (true, true) => took,
+                // What was counted before the end may be a beginning.
+                (true, false) => usage(spec.prices, counted.at_least(sent, received), sent, received),
+                (false, _) => unheard(fault),
+            };
             Broken { took, ..Broken::from((fault, words)) }
         };
         read.map_err(broken)?;
@@ -327,8 +352,10 @@ impl Remote {
         let begin = now + Duration::from_millis(u64::from(begin_ms));
         // Whoever comes after it needs time as well.
         let half = now + course.until.saturating_duration_since(now) / 2;
-        let begin = if patience.has_others { begin.min(half) } else { begin };
-        Waits { begin, idle: self.idle(), until: course.until }
+        let all_ms = if spec.streams { self.config.stream_ms } else { self.config.whole_ms };
+        let until = course.until.min(now + Duration::from_millis(u64::from(all_ms)));
+        let until = if patience.has_others { until.min(half) } else { until };
+        Waits { begin: begin.min(until), idle: self.idle(), until }
     }
 
     fn headers(&self, spec: &Spec, key: Option<&SecretText>) -> Result<HeaderMap, Broken> {

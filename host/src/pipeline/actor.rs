@@ -103,7 +103,7 @@ pub(super) enum Slept {
     Idle,
     /// Others need its place more.
     Yielded,
-    /// Its turn was cancelled, and its sandbox may still be at it.
+    /// Its turn was ended for no fault of its sandbox, which may still be at it.
     Cancelled,
     /// Everything is stopped.
     Halted,

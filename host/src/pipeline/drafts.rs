@@ -54,6 +54,12 @@ impl Drafts {
         self.lock().remove(&session);
     }
 
+    /// Whether a model is being asked in this turn.
+    pub fn is_asking(&self, session: SessionId, turn: TurnId) -> bool {
+        let drafts = self.lock();
+        drafts.get(&session).is_some_and(|current| current.turn == turn && current.over.receiver_count() > 0)
+    }
+
     /// Watches the words of a turn, if it has asked for some.
     pub fn watch(&self, session: SessionId, turn: TurnId) -> Option<watch::Receiver<Words>> {
         let drafts = self.lock();
@@ -76,7 +82,9 @@ mod tests {
         drafts.begin(session, turn).draft.begin();
         let mut seen = drafts.watch(session, turn).expect("it asked");
         assert!(drafts.watch(session, TurnId::new()).is_none());
+        assert!(!drafts.is_asking(session, turn), "the first request is over");
         let second = drafts.begin(session, turn);
+        assert!(drafts.is_asking(session, turn) && !drafts.is_asking(session, TurnId::new()));
         second.draft.begin();
         second.draft.push("words");
         assert_eq!(*seen.borrow_and_update(), Words { attempt: 2, text: "words".to_owned() });

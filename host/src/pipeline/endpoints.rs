@@ -3,25 +3,27 @@
 //! Never keeps a key: it is read when a request is about to be made, and gone when that is over. Next: `model::endpoint`,
 //! `registry::models`.
 
-use super::{Core, Error};
+use super::Core;
 use crate::custody::SecretText;
 use crate::model;
-use crate::model::endpoint::{self, Candidate, Endpoint, Probe, Spec};
+use crate::model::endpoint::{self, Candidate, Endpoint, Endpoints, Probe, Spec};
 use crate::registry::models;
 use crate::secrets::{self, SecretName};
 use crate::state::Tx;
 use std::sync::{Arc, PoisonError};
 
 impl Core {
-    /// Puts what the record says about model endpoints in the place of what is open.
+    /// Opens the model endpoints as this transaction has them, before it stands; [`Self::put_endpoints`] puts them in place behind it.
     ///
     /// # Errors
-    /// When the operator's script cannot be read; then everything stays as it was.
-    pub async fn reopen_endpoints(&self) -> Result<(), Error> {
-        let specs = self.state.read(|tx| models::specs(tx)).await?;
-        let opened = Arc::new(endpoint::open(&self.config.model, specs)?);
-        *self.endpoints.write().unwrap_or_else(PoisonError::into_inner) = opened;
-        Ok(())
+    /// The inner error says why the operator's script cannot be used.
+    pub fn open_endpoints(&self, tx: &Tx<'_>) -> Result<Result<Endpoints, model::Error>, crate::state::Error> {
+        Ok(endpoint::open_stored(&self.config.model, models::specs(tx)?))
+    }
+
+    /// Puts these model endpoints in the place of those that are open.
+    pub fn put_endpoints(&self, opened: Endpoints) {
+        *self.endpoints.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(opened);
     }
 }
 
@@ -35,9 +37,9 @@ pub(super) async fn with_keys(core: &Arc<Core>, chain: Vec<Arc<Endpoint>>) -> Re
     }
     let with_secrets = Arc::clone(core);
     let read = core.state.read(move |tx| {
-        let candidate = |endpoint: Arc<Endpoint>| {
-            let key = key_of(tx, &with_secrets, &endpoint.spec)?;
-            Ok::<_, crate::state::Error>(Candidate { endpoint, key })
+        let candidate = |endpoint: Arc<Endpoint>| match key_of(tx, &with_secrets, &endpoint.spec)? {
+            Ok(key) => Ok::<_, crate::state::Error>(Candidate { endpoint, key }),
+            Err(Unreadable) => Ok(Candidate { endpoint: Arc::new(endpoint.locked()), key: None }),
         };
         chain.into_iter().map(candidate).collect()
     });
@@ -47,15 +49,22 @@ pub(super) async fn with_keys(core: &Arc<Core>, chain: Vec<Arc<Endpoint>>) -> Re
     })
 }
 
-fn key_of(tx: &Tx<'_>, core: &Core, spec: &Spec) -> Result<Option<SecretText>, crate::state::Error> {
-    let Some(Ok(name)) = spec.key.as_deref().map(str::parse::<SecretName>) else { return Ok(None) };
+/// A key that is there and cannot be read.
+struct Unreadable;
+
+fn key_of(
+    tx: &Tx<'_>,
+    core: &Core,
+    spec: &Spec,
+) -> Result<Result<Option<SecretText>, Unreadable>, crate::state::Error> {
+    let Some(Ok(name)) = spec.key.as_deref().map(str::parse::<SecretName>) else { return Ok(Ok(None)) };
     match secrets::get(tx, &core.wrapping, &name) {
-        Ok(key) => Ok(key),
+        Ok(key) => Ok(Ok(key)),
         Err(secrets::Error::State(error)) => Err(error),
         // Others may be asked without it.
         Err(error) => {
             tracing::error!(model = spec.name, %error, "the key of a model endpoint cannot be had");
-            Ok(None)
+            Ok(Err(Unreadable))
         }
     }
 }

@@ -7,8 +7,8 @@ use super::{Core, Error};
 use crate::budget::{self, book};
 use crate::context::Refused;
 use crate::ledger::Entry;
-use crate::model::fault::Fault;
-use crate::model::{self, Answered, Prompt, Usage};
+use crate::model::endpoint::Endpoint;
+use crate::model::{self, Allowance, Answered, Prompt, Usage};
 use crate::registry::Agent;
 use crate::state::Tx;
 use crate::turn;
@@ -34,19 +34,10 @@ impl Failed {
         Self { code: "unasked", words, model: model.to_owned(), took: Usage::default() }
     }
 
-    /// No endpoint had an output to give. Where one of them may have made some of it, it is taken to have cost what was thought.
-    pub(super) fn of(error: &model::Error, model: &str, estimate: Usage) -> Self {
+    /// No endpoint had an output to give; tries that may have made some of one have their price.
+    pub(super) fn of(error: &model::Error, model: &str) -> Self {
         let (code, took) = match error {
-            model::Error::Failed(failed) => {
-                let known = failed.usage;
-                let may_have_worked = failed.failures.iter().any(|failure| may_have_worked(failure.fault));
-                let at_least = Usage {
-                    input_tokens: known.input_tokens.max(estimate.input_tokens),
-                    output_tokens: known.output_tokens.max(estimate.output_tokens),
-                    cost_micros: known.cost_micros.max(estimate.cost_micros),
-                };
-                (failed.code(), if may_have_worked { at_least } else { known })
-            }
+            model::Error::Failed(failed) => (failed.code(), failed.usage),
             model::Error::Unreadable { .. } | model::Error::Script { .. } | model::Error::Spec { .. } => {
                 ("unusable", Usage::default())
             }
@@ -55,47 +46,16 @@ impl Failed {
     }
 }
 
-/// Whether an endpoint that failed so may have made an output, or a part of one, that has its price.
-const fn may_have_worked(fault: Fault) -> bool {
-    match fault {
-        Fault::Silent
-        | Fault::Stalled
-        | Fault::Late
-        | Fault::Cut
-        | Fault::Malformed
-        | Fault::TooLarge
-        | Fault::Truncated
-        | Fault::Withheld => true,
-        Fault::Absent
-        | Fault::Unreachable
-        | Fault::PublicPlain
-        | Fault::Untrusted
-        | Fault::NoKey
-        | Fault::KeyUnusable
-        | Fault::KeyWanted
-        | Fault::KeyRefused
-        | Fault::NoCredit
-        | Fault::RateLimited { .. }
-        | Fault::Overloaded { .. }
-        | Fault::ServerError { .. }
-        | Fault::Redirected
-        | Fault::ModelUnknown
-        | Fault::NoTools
-        | Fault::ContextTooLong
-        | Fault::BadRequest(_)
-        | Fault::Script => false,
-    }
-}
-
 /// Books what a request is thought to take, or refuses it: then nothing is asked, and the person hears why.
+/// Gives what all its tries together may take, too.
 pub(super) fn book(
     tx: &mut Tx<'_>,
     core: &Core,
     (session, turn): (SessionId, TurnId),
     agent: &Agent,
     prompt: &Prompt,
-) -> Result<Result<book::Booked, Refused>, Error> {
-    let chain = core.endpoints().chain(&agent.model);
+    chain: &[Arc<Endpoint>],
+) -> Result<Result<(book::Booked, Allowance), Refused>, Error> {
     let estimate = budget::estimate(prompt, chain.iter().map(|endpoint| endpoint.spec.prices));
     let used = book::used(tx, &core.config.budget, agent.id, session)?;
     if let Err(exceeded) = budget::judge(&used, estimate.into()) {
@@ -113,7 +73,7 @@ pub(super) fn book(
         turn::note_failure(tx, turn, "budget", &words)?;
         return Ok(Err(Refused { code: RefusalCode::Model, message: words }));
     }
-    Ok(Ok(book::book(tx, agent.id, session, &agent.model, estimate)?))
+    Ok(Ok((book::book(tx, agent.id, session, &agent.model, estimate)?, budget::allowance(&used))))
 }
 
 /// Puts what an output took in the place of what was booked for it.

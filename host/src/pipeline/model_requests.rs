@@ -15,7 +15,7 @@ use crate::integrity::lookalike;
 use crate::items::{self, BodyError, Draft, Recorded};
 use crate::ledger::Entry;
 use crate::model::draft;
-use crate::model::endpoint;
+use crate::model::endpoint::{self, Bounds, Endpoint};
 use crate::model::{Answered, Prompt};
 use crate::registry::{self, Agent, Mode};
 use crate::session::store;
@@ -31,6 +31,12 @@ use ironclaw_contract::seam::socket::{Call, Context, Item, Purpose, RefusalCode,
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+
+/// What is left of a turn when its model's time is over: enough for its sandbox to say so, and for that to be taken.
+const AFTER_MODEL: Duration = Duration::from_secs(5);
+
+/// At most this share of a turn is kept for that.
+const AFTER_MODEL_SHARE: u32 = 10;
 
 /// A request's answer, or its refusal.
 type Answer = Result<Result<Response, Refused>, Error>;
@@ -117,7 +123,9 @@ impl Server {
                     (context::compose(tx, &agent, &open, checked, &key, memory)?, None)
                 };
                 turn::count_model_call(tx, turn)?;
-                let booked = match model_budget::book(tx, &core, (session, turn), &agent, &prompt)? {
+                let chain = core.endpoints().chain(&agent.model);
+                let booked = model_budget::book(tx, &core, (session, turn), &agent, &prompt, &chain)?;
+                let (booked, allowance) = match booked {
                     Ok(booked) => booked,
                     Err(refused) => return Ok(Err(refused)),
                 };
@@ -129,10 +137,12 @@ impl Server {
                     .with("items", count)
                     .append(tx)?;
                 let left_ms = u64::try_from(open.deadline - tx.now()).unwrap_or(0);
-                let until = Instant::now() + Duration::from_millis(left_ms);
+                let left = Duration::from_millis(left_ms);
+                let until = Instant::now() + left.saturating_sub(after_model(limits.seconds_max));
+                let bounds = Bounds { until, allowance };
                 // Before the entry is told: whoever follows the message looks for its words then.
                 let working = core.drafts.begin(session, turn);
-                Ok(Ok((Prepared { agent, prompt, labels, covers, booked, until }, working)))
+                Ok(Ok((Prepared { agent, prompt, chain, labels, covers, booked, bounds }, working)))
             })
             .await
     }
@@ -140,8 +150,8 @@ impl Server {
     /// Asks the agent's model until the turn is over; `None` when it was over before there was an output. A request that is not
     /// waited for any more is dropped, and with it the connection that it was made on.
     async fn ask_model(&self, prepared: &Prepared, mut working: Working) -> Result<Option<Answered>, Failed> {
-        let Prepared { agent, prompt, until, .. } = prepared;
-        let chain = self.core.endpoints().chain(&agent.model);
+        let Prepared { agent, prompt, bounds, .. } = prepared;
+        let chain = prepared.chain.clone();
         if chain.is_empty() {
             return Err(Failed::unasked(format!("there is no model endpoint `{}`", agent.model), &agent.model));
         }
@@ -152,10 +162,10 @@ impl Server {
         let measured = self.core.state.metrics().ask(&agent.model);
         let asked = tokio::select! {
             biased;
-            asked = endpoint::generate(&candidates, prompt, *until, &draft) => asked,
+            asked = endpoint::generate(&candidates, prompt, *bounds, &draft) => asked,
             () = working.over() => return Ok(None),
         };
-        let answered = asked.map_err(|error| Failed::of(&error, &agent.model, prepared.booked.estimate))?;
+        let answered = asked.map_err(|error| Failed::of(&error, &agent.model))?;
         measured.answered(&answered.endpoint, answered.usage.input_tokens, answered.usage.output_tokens);
         let output = &answered.output;
         let calls: usize = output.calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum();
@@ -378,13 +388,20 @@ impl Server {
 struct Prepared {
     agent: Agent,
     prompt: Prompt,
+    /// Who is asked, as it was when the request was booked.
+    chain: Vec<Arc<Endpoint>>,
     labels: Vec<Label>,
     /// For a summary: what it will stand in for.
     covers: Option<Covers>,
     /// What it is thought to take.
     booked: Booked,
-    /// When the turn is over, by a clock that nobody sets.
-    until: Instant,
+    /// Its time, which is over a while before the turn is, by a clock that nobody sets; and what the ceilings leave.
+    bounds: Bounds,
+}
+
+/// How long before the end of a turn of so many seconds its model's time is over.
+fn after_model(seconds_max: u32) -> Duration {
+    AFTER_MODEL.min(Duration::from_secs(u64::from(seconds_max)) / AFTER_MODEL_SHARE)
 }
 
 /// What a summary stands in for.

@@ -30,6 +30,9 @@ use tokio::time::Instant;
 /// Rows that are taken before the actor looks at its mailbox again.
 const ROWS_AT_ONCE_MAX: usize = 64;
 
+/// Why a turn came to no answer whose model was still being asked at its end.
+const LATE_MODEL: &str = "the model did not answer in the time of this turn";
+
 /// That a turn is over is projected after this long, unless the next one is projected in its place: the sandbox has answered and
 /// waits for the bell either way.
 const CLOSE_AFTER: Duration = Duration::from_millis(20);
@@ -168,8 +171,7 @@ impl Actor {
                             Err(slept) => return Ok(slept),
                         };
                         let Some(delivery) = taken.closed else {
-                            self.miss_deadline(Arc::clone(&awake.key), current.opened.id).await?;
-                            return Ok(Slept::died("it missed the deadline of its turn"));
+                            return self.miss_deadline(Arc::clone(&awake.key), current.opened.id).await;
                         };
                         closing = Some(Closing::of(current.opened, delivery));
                         place.turn_ended();
@@ -405,16 +407,23 @@ impl Actor {
         Ok(())
     }
 
-    async fn miss_deadline(&mut self, key: Arc<ContentKey>, turn: TurnId) -> Result<(), Error> {
+    /// Ends a turn that is over and has no answer. Where a model was being asked or had failed, that is why, and it is no failure
+    /// of the sandbox.
+    async fn miss_deadline(&mut self, key: Arc<ContentKey>, turn: TurnId) -> Result<Slept, Error> {
         let (core, id) = (Arc::clone(&self.core), self.id);
+        let is_asking = core.drafts.is_asking(id, turn);
         let close = self.core.state.write(move |tx| {
             let open = turn::find(tx, turn)?.filter(|turn| turn.open);
-            let (Some(open), Some(session)) = (open, store::find(tx, id)?) else { return Ok::<_, Error>(()) };
-            let text = delivery::notice_for(EndReason::Time, &core.config.turn);
-            accept::close_with_notice(tx, &core, &session, &key, &open, &text, "deadline").map(drop)
+            let (Some(open), Some(session)) = (open, store::find(tx, id)?) else { return Ok::<_, Error>(false) };
+            let why = if is_asking { Some(LATE_MODEL.to_owned()) } else { turn::failure(tx, turn)? };
+            let general = || delivery::notice_for(EndReason::Time, &core.config.turn);
+            let text = why.as_deref().map_or_else(general, delivery::notice_of_model);
+            accept::close_with_notice(tx, &core, &session, &key, &open, &text, "deadline")?;
+            Ok(why.is_some())
         });
-        close.await?;
-        self.deliver().await
+        let is_models = close.await?;
+        self.deliver().await?;
+        Ok(if is_models { Slept::Cancelled } else { Slept::died("it missed the deadline of its turn") })
     }
 }
 

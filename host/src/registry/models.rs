@@ -37,6 +37,8 @@ const DEFAULT_KEY: &str = "default_model";
 pub struct Stored {
     /// What it is made from.
     pub spec: Spec,
+    /// Which column holds what this version does not write; then no endpoint can be made of the rest.
+    pub unreadable: Option<&'static str>,
     /// Milliseconds since the epoch.
     pub created_at: i64,
 }
@@ -164,29 +166,37 @@ pub fn models(tx: &Tx<'_>) -> Result<Vec<Stored>, state::Error> {
     Ok(models)
 }
 
+/// A row that this version cannot read keeps its name, so that the others can be used and it can be removed.
 fn stored_model(row: &Row<'_>) -> rusqlite::Result<Stored> {
-    let odd = |column: &'static str| {
-        let what = format!("column {column} of models holds what this version does not write");
-        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, what.into())
+    let kind = kind_of(row.get_ref("kind")?.as_str()?).ok();
+    let url = row.get::<_, Option<String>>("base_url")?.map(|text| text.parse::<Url>().ok());
+    let price = |column: &'static str| row.get::<_, i64>(column).map(|price| u64::try_from(price).ok());
+    let (input, output) = (price("input_price")?, price("output_price")?);
+    let unreadable = match (kind, &url, input, output) {
+        (None, _, _, _) => Some("kind"),
+        (_, Some(None), _, _) => Some("base_url"),
+        (_, _, None, _) => Some("input_price"),
+        (_, _, _, None) => Some("output_price"),
+        (Some(_), Some(Some(_)) | None, Some(_), Some(_)) => None,
     };
-    let url = |text: String| text.parse::<Url>().map_err(|_| odd("base_url"));
-    let price = |column: &'static str| u64::try_from(row.get::<_, i64>(column)?).map_err(|_| odd(column));
     let spec = Spec {
         name: row.get("name")?,
-        kind: kind_of(row.get_ref("kind")?.as_str()?).map_err(|_| odd("kind"))?,
-        base_url: row.get::<_, Option<String>>("base_url")?.map(url).transpose()?,
+        // Without an address it can never be asked.
+        kind: kind.filter(|_| unreadable.is_none()).unwrap_or(Kind::Openai),
+        base_url: url.flatten().filter(|_| unreadable.is_none()),
         model: row.get("model")?,
         key: row.get("secret")?,
         fallbacks: Vec::new(),
-        prices: Prices { input: price("input_price")?, output: price("output_price")? },
+        prices: Prices { input: input.unwrap_or_default(), output: output.unwrap_or_default() },
         streams: row.get("streams")?,
     };
-    Ok(Stored { spec, created_at: row.get("created_at")? })
+    Ok(Stored { spec, unreadable, created_at: row.get("created_at")? })
 }
 
-/// What every stored endpoint is made from.
-pub fn specs(tx: &Tx<'_>) -> Result<Vec<Spec>, state::Error> {
-    Ok(models(tx)?.into_iter().map(|model| model.spec).collect())
+/// What every stored endpoint is made from, and why none can be made of it where that is so.
+pub fn specs(tx: &Tx<'_>) -> Result<Vec<(Spec, Option<String>)>, state::Error> {
+    let why = |column| format!("column {column} of the record holds what this version does not write");
+    Ok(models(tx)?.into_iter().map(|model| (model.spec, model.unreadable.map(why))).collect())
 }
 
 /// The stored endpoint of this name.

@@ -275,6 +275,49 @@ fn a_message_whose_model_failed_says_so_and_is_answered_once_when_it_is_retried(
 }
 
 #[test]
+fn a_model_that_answers_too_late_is_named_and_parks_no_session() {
+    let world = world("[turn]\nseconds_max = 2\n[session]\nlaunch_attempts_max = 1\n", RULES);
+    for _ in 0..2 {
+        let late = world.chat("a", "slow");
+        assert_eq!(late["notice"], true, "{late}");
+        assert!(text(&late, "reply").to_lowercase().contains("model"), "{late}");
+        assert!(text(&late, "reply").contains("`ironctl message retry`"), "{late}");
+    }
+    assert!(world.entries("session.parked").is_empty());
+    assert!(world.say("a", "hello").contains("Hello."), "the session goes on");
+}
+
+#[test]
+fn an_owner_has_somebody_elses_message_answered_and_reads_that_its_person_gets_the_answer() {
+    let world = world("", "[[rule]]\nwhen = '^weather'\nfail = 'no key'\n");
+    world.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
+    let made = world.ctl(&["--json", "token", "create", "--person", "Bob"]).ok().json();
+    let bob = client::Raw::of(&world).with_token(&text(&made, "text"));
+    let sent = bob.ask("POST", "/v1/agents/a/messages", r#"{"text":"weather"}"#).1;
+    let id = text(&sent, "message_id");
+    wait_for("the notice", || bob.get(&format!("/v1/messages/{id}")).1["notice"] == true);
+    let retried = world.ctl(&["message", "retry", &id]).ok().stdout;
+    assert!(retried.contains("is queued again; its person gets the answer"), "{retried}");
+}
+
+#[test]
+fn a_ceiling_of_cost_that_counts_nothing_is_said_where_it_is_set_and_in_the_status() {
+    let world = world("", "");
+    let add = ["model", "add", "far", "--kind", "openai", "--base-url", "http://127.0.0.1:9/v1", "--model", "m"];
+    world.ctl(&[&add[..], &["--no-test", "--no-key"]].concat()).ok();
+    world.ctl(&["agent", "set", "a", "--model", "far"]).ok();
+    let set = world.ctl(&["agent", "set", "a", "--cost-per-day", "2.50"]).ok();
+    assert!(format!("{}{}", set.stdout, set.stderr).contains("far has no prices"), "{} {}", set.stdout, set.stderr);
+    let warnings = world.status()["host"]["warnings"].to_string();
+    assert!(warnings.contains("counts nothing at model endpoint far"), "{warnings}");
+    world
+        .ctl(&[&add[..], &["--no-test", "--no-key", "--replace", "--price-in", "1", "--price-out", "2"]].concat())
+        .ok();
+    let warnings = world.status()["host"]["warnings"].to_string();
+    assert!(!warnings.contains("counts nothing"), "{warnings}");
+}
+
+#[test]
 fn a_message_that_waits_or_is_being_answered_is_not_retried() {
     let world = world("", RULES);
     let client = Client::of(&world);

@@ -346,3 +346,30 @@ fn a_key_stands_in_no_log_no_ledger_no_error_and_no_process_that_an_agent_has() 
     }
     assert!(server.seen().iter().any(|seen| seen.key.as_deref() == Some(KEY)), "it did reach whom it was for");
 }
+
+#[test]
+fn an_endpoint_that_cannot_be_opened_keeps_the_host_from_nothing_and_is_removed() {
+    let world = running();
+    let (server, other) = (Server::start(clerk), Server::start(clerk));
+    add(&world, &server, "odd", "openai", &["--no-key"], "").ok();
+    add(&world, &other, "well", "openai", &["--no-key", "--default"], "").ok();
+    world.ctl(&["agent", "create", "a"]).ok();
+    world.down();
+    let sql = "UPDATE models SET base_url = 'http://8.8.8.8/v1' WHERE name = 'odd'";
+    assert_eq!(record::open_to_change(&world.home).execute(sql, []).expect("changed"), 1);
+    record::give_back(&world);
+    world.up();
+    assert_eq!(world.say("a", "hello"), "You said: hello");
+    let shown = world.ctl(&["--json", "model", "list"]).ok().json();
+    let odd = shown.as_array().into_iter().flatten().find(|model| model["name"] == "odd").expect("it is shown");
+    assert!(odd["broken"].as_str().is_some(), "{odd}");
+    assert!(world.ctl(&["model", "list"]).ok().stdout.contains("broken"));
+    let warnings = world.status()["host"]["warnings"].to_string();
+    assert!(warnings.contains("model endpoint odd cannot be asked"), "{warnings}");
+    world.ctl(&["agent", "set", "a", "--model", "odd"]).ok();
+    let notice = world.chat("a", "hello")["reply"].to_string();
+    assert!(notice.contains("cannot be asked as it stands in the record"), "{notice}");
+    world.ctl(&["agent", "set", "a", "--model", "default"]).ok();
+    world.ctl(&["model", "remove", "odd", "--yes"]).ok();
+    assert!(!world.status()["host"]["warnings"].to_string().contains("odd"));
+}

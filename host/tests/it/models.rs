@@ -7,9 +7,9 @@ use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::socket::Purpose;
 use ironclaw_host::custody::SecretText;
 use ironclaw_host::model::draft::Draft;
-use ironclaw_host::model::endpoint::{self, Candidate, Endpoint, Endpoints, Kind, Prices, Spec};
+use ironclaw_host::model::endpoint::{self, Bounds, Candidate, Endpoint, Endpoints, Kind, Prices, Spec};
 use ironclaw_host::model::fault::{Failed, Fault};
-use ironclaw_host::model::{Answered, Config, Error, Part, PastCall, Prompt, ToolSchema};
+use ironclaw_host::model::{Allowance, Answered, Config, Error, Part, PastCall, Prompt, ToolSchema, Usage};
 use serde_json::json;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -62,9 +62,14 @@ fn person(text: &str) -> Part {
     Part::Person { text: text.to_owned() }
 }
 
+/// No ceiling but that of time.
+fn within(until: Instant) -> Bounds {
+    Bounds { until, allowance: Allowance::NONE }
+}
+
 async fn ask(candidates: &[Candidate], parts: Vec<Part>) -> Result<Answered, Error> {
     let until = Instant::now() + Duration::from_secs(60);
-    endpoint::generate(candidates, &prompt(parts), until, &Draft::default()).await
+    endpoint::generate(candidates, &prompt(parts), within(until), &Draft::default()).await
 }
 
 fn failed(answered: Result<Answered, Error>) -> Failed {
@@ -119,8 +124,9 @@ async fn a_conversation_with_tools_goes_through_both_apis_streaming_and_not() {
         let answer = loop {
             let draft = Draft::default();
             let until = Instant::now() + Duration::from_secs(60);
-            let answered =
-                endpoint::generate(&candidates, &prompt(parts.clone()), until, &draft).await.expect("an output");
+            let answered = endpoint::generate(&candidates, &prompt(parts.clone()), within(until), &draft)
+                .await
+                .expect("an output");
             assert_eq!(answered.endpoint, "local");
             assert!(answered.usage.input_tokens > 0 && answered.usage.cost_micros > 0, "{way:?} {answered:?}");
             if way.1 {
@@ -235,8 +241,9 @@ async fn a_try_is_repeated_when_the_endpoint_says_that_it_may_and_not_sooner() {
         let draft = Draft::default();
         let until = Instant::now() + Duration::from_secs(60);
         let candidates = candidates(&endpoints, "local");
-        let answered =
-            endpoint::generate(&candidates, &prompt(vec![person("a")]), until, &draft).await.expect("an output");
+        let answered = endpoint::generate(&candidates, &prompt(vec![person("a")]), within(until), &draft)
+            .await
+            .expect("an output");
         let waited: u64 = answered.output.text.parse().expect("a number");
         assert!(waited >= 1000, "{waited} ms");
         // What the second try said is gone with it.
@@ -254,6 +261,66 @@ async fn what_a_stream_that_was_cut_has_taken_is_counted() {
         let endpoints = open(&quick(), vec![spec("local", (kind, true), &server.url())]);
         let failed = failed(ask(&candidates(&endpoints, "local"), vec![person("hello")]).await);
         assert!(failed.usage.input_tokens > 0 && failed.usage.output_tokens > 0, "{failed:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_try_that_may_have_worked_is_counted_whatever_was_heard_of_it() {
+    let waits = Config { first_byte_ms: 200, whole_ms: 200, ..quick() };
+    let start = json!({ "type": "message_start", "message": { "usage": { "input_tokens": 1, "output_tokens": 1 } } });
+    let words = json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": "words ".repeat(100) } });
+    let cut = [start, words].map(|event| format!("data: {event}\n\n")).to_vec();
+    let thought = prompt(vec![person("hello")]).estimate(Prices { input: 1_000_000, output: 2_000_000 });
+    for (act, input, output) in [
+        (Act::Hang, thought.input_tokens, thought.output_tokens),
+        (Act::Raw(format!("<html>{WORDS}")), thought.input_tokens, thought.output_tokens),
+        (Act::Events(cut), 3 * thought.input_tokens, 3 * 150),
+    ] {
+        let (server, _told) = told(act);
+        let endpoints = open(&waits, vec![spec("local", (Kind::Anthropic, true), &server.url())]);
+        let failed = failed(ask(&candidates(&endpoints, "local"), vec![person("hello")]).await);
+        assert_eq!(failed.usage.output_tokens, output, "{failed:?}");
+        assert!(failed.usage.input_tokens >= input && failed.usage.cost_micros > 0, "{failed:?}");
+    }
+    let (server, _told) = told(status(500, &[]));
+    let endpoints = open(&quick(), vec![spec("local", (Kind::Anthropic, true), &server.url())]);
+    let failed = failed(ask(&candidates(&endpoints, "local"), vec![person("hello")]).await);
+    assert_eq!(failed.usage, Usage::default(), "what refuses has not worked");
+}
+
+#[tokio::test]
+async fn no_further_try_is_made_when_what_is_left_of_a_ceiling_is_too_little() {
+    let (cut, _cut) = told(Act::Cut("some words".to_owned()));
+    let (well, _well) = told(Act::Say("here".to_owned()));
+    let mut first = spec("first", (Kind::Openai, true), &cut.url());
+    first.fallbacks = vec!["second".to_owned()];
+    let endpoints = open(&quick(), vec![first, spec("second", (Kind::Openai, true), &well.url())]);
+    let until = Instant::now() + Duration::from_secs(60);
+    let thought = prompt(vec![person("hello")]).estimate(Prices::default());
+    let allowance = Allowance { tokens: thought.input_tokens + thought.output_tokens, ..Allowance::NONE };
+    let (bounds, prompt) = (Bounds { until, allowance }, prompt(vec![person("hello")]));
+    let answered = endpoint::generate(&candidates(&endpoints, "first"), &prompt, bounds, &Draft::default()).await;
+    let failed = failed(answered);
+    assert_eq!((cut.seen().len(), well.seen().len()), (1, 0), "{failed:?}");
+    assert_eq!(failed.failures[1].fault, Fault::OverCeiling);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_drips_has_an_end_and_leaves_time_for_the_fallback() {
+    for kind in [Kind::Openai, Kind::Anthropic] {
+        let (drips, _drips) = told(Act::Drip);
+        let (well, _well) = told(Act::Say("here".to_owned()));
+        let mut first = spec("first", (kind, true), &drips.url());
+        first.fallbacks = vec!["second".to_owned()];
+        let alone = Spec { fallbacks: Vec::new(), ..spec("alone", (kind, true), &drips.url()) };
+        let config = Config { stream_ms: 300, ..quick() };
+        let endpoints = open(&quick(), vec![first, spec("second", (kind, true), &well.url())]);
+        let (until, draft) = (Instant::now() + Duration::from_secs(4), Draft::default());
+        let prompt = prompt(vec![person("a")]);
+        let answered = endpoint::generate(&candidates(&endpoints, "first"), &prompt, within(until), &draft).await;
+        assert_eq!(answered.expect("an output").endpoint, "second");
+        let endpoints = open(&config, vec![alone]);
+        assert_eq!(failed(ask(&candidates(&endpoints, "alone"), vec![person("a")]).await).code(), "late");
     }
 }
 
@@ -351,12 +418,12 @@ async fn a_request_ends_with_the_time_of_whoever_asks() {
         for (act, code) in [(Act::Hang, "silent"), (status(500, &[("retry-after", "30")]), "server_error")] {
             *told.lock().expect("no holder panics") = act;
             let (until, draft) = (Instant::now() + Duration::from_millis(400), Draft::default());
-            let answered = endpoint::generate(&candidates, &prompt(vec![person("a")]), until, &draft).await;
+            let answered = endpoint::generate(&candidates, &prompt(vec![person("a")]), within(until), &draft).await;
             assert_eq!(failed(answered).code(), code, "{way:?}");
         }
         let (past, draft, asked) = (Instant::now(), Draft::default(), server.seen().len());
         assert_eq!(
-            failed(endpoint::generate(&candidates, &prompt(vec![person("a")]), past, &draft).await).code(),
+            failed(endpoint::generate(&candidates, &prompt(vec![person("a")]), within(past), &draft).await).code(),
             "silent"
         );
         assert_eq!(server.seen().len(), asked, "nothing is sent when the time is over");
@@ -373,7 +440,7 @@ async fn a_hang_leaves_time_for_the_fallback() {
         let endpoints = open(&quick(), vec![first, spec("second", way, &well.url())]);
         let (until, draft) = (Instant::now() + Duration::from_secs(4), Draft::default());
         let candidates = candidates(&endpoints, "first");
-        let answered = endpoint::generate(&candidates, &prompt(vec![person("a")]), until, &draft).await;
+        let answered = endpoint::generate(&candidates, &prompt(vec![person("a")]), within(until), &draft).await;
         assert_eq!(answered.expect("an output").endpoint, "second");
     }
 }

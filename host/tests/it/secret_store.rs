@@ -193,13 +193,21 @@ fn a_credential_of_systemd_stands_before_a_stored_secret_and_only_systemd_takes_
         listed(&world).into_iter().map(|secret| (secret["name"].clone(), secret["source"].clone())).collect();
     assert_eq!(sources, [(json!("both"), json!("systemd")), (json!("given"), json!("systemd"))]);
     world.ctl_given(VALUE, &["secret", "rotate", "both"]).refused("systemd credential ironclaw-secret-both");
-    world.ctl_given(VALUE, &["secret", "set", "given"]).refused("there is a secret:given already");
+    world.ctl_given(VALUE, &["secret", "set", "given"]).refused("systemd credential ironclaw-secret-given");
     world.ctl(&["secret", "remove", "given", "--yes"]).refused("systemd credential ironclaw-secret-given");
     world.ctl(&["secret", "remove", "both", "--yes"]).ok();
     assert!(opened(&world, "both").is_none(), "the stored one behind it");
     std::fs::remove_file(directory.join("ironclaw-secret-both")).expect("taken away");
     let names: Vec<Value> = listed(&world).into_iter().map(|secret| secret["name"].clone()).collect();
     assert_eq!(names, [json!("given")]);
+    // One that others may read is there and is not used, and is not called missing.
+    let open = PermissionsExt::from_mode(0o404);
+    std::fs::set_permissions(directory.join("ironclaw-secret-given"), open).expect("permissions");
+    let add = ["model", "add", "m", "--kind", "openai", "--base-url", "http://127.0.0.1:9/v1", "--model", "m"];
+    world.ctl(&[&add[..], &["--key", "secret:given", "--no-test", "--default"]].concat()).ok();
+    world.ctl(&["agent", "create", "a"]).ok();
+    let notice = world.chat("a", "hello")["reply"].to_string();
+    assert!(notice.contains("has the key secret:given, which the host cannot read"), "{notice}");
 }
 
 fn sha256(text: &str) -> String {

@@ -168,6 +168,7 @@ async fn set(out: Output, client: &Client, agent: &str, changes: Changes) -> Res
         let cost = budget.cost_per_day_micros.map_or_else(|| "none".to_owned(), usage::money);
         out.line(format!("set the ceilings of agent {agent}: tokens a day {tokens}, cost a day {cost}"))?;
     }
+    usage::remark_unpriced(out, &usage::unpriced(client, agent).await?)?;
     out.json(&told)
 }
 

@@ -11,6 +11,9 @@ use clap::Subcommand;
 use ironclaw_contract::operator::DeadLetter;
 use std::time::Duration;
 
+/// What the host calls a message that is somebody else's.
+const NOT_YOURS: &str = "message_unknown";
+
 /// What to do with messages.
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -56,6 +59,13 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::Retry { message, wait } => {
             let client = at.client()?;
             let recorded = client.retry(&message).await?;
+            // Whoever runs the host may have it answered and reads nothing of it.
+            if let Err(Error::Refused(refused)) = client.message(&recorded.message_id, Duration::ZERO).await
+                && refused.error.code == NOT_YOURS
+            {
+                at.out.json(&recorded)?;
+                return at.out.line(format!("{} is queued again; its person gets the answer", recorded.message_id));
+            }
             chat::show_answer(at.out, &client, &recorded, wait).await
         }
         Action::Dead(action) => dead(at, action).await,

@@ -104,10 +104,14 @@ fn default(kept: &KeptModel) -> String {
 }
 
 fn table(out: Output, models: Vec<Model>) -> Result<(), Error> {
+    let broken: Vec<String> = models
+        .iter()
+        .filter_map(|model| model.broken.as_ref().map(|why| format!("{} cannot be asked: {why}", model.name)))
+        .collect();
     let rows = models.into_iter().map(|model| {
         [
             model.name,
-            model.kind,
+            if model.broken.is_some() { "broken".to_owned() } else { model.kind },
             model.model,
             model.base_url.unwrap_or_default(),
             model.key.unwrap_or_default(),
@@ -116,5 +120,6 @@ fn table(out: Output, models: Vec<Model>) -> Result<(), Error> {
             model.agents.join(" "),
         ]
     });
-    out.table(["NAME", "KIND", "MODEL", "WHERE", "KEY", "FALLBACKS", "DEFAULT", "AGENTS"], rows)
+    out.table(["NAME", "KIND", "MODEL", "WHERE", "KEY", "FALLBACKS", "DEFAULT", "AGENTS"], rows)?;
+    broken.into_iter().try_for_each(|why| out.remark(why))
 }

@@ -3,10 +3,14 @@
 //! Next: `commands::agent` for the ceilings of one agent.
 
 use super::At;
+use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{Ceiling, Usage, UsageRow};
+use ironclaw_contract::operator::{Ceiling, Model, Usage, UsageRow};
+
+/// The kind of endpoint that costs nothing.
+const SCRIPTED: &str = "scripted";
 
 /// Options of `ironctl usage`.
 #[derive(Debug, clap::Args)]
@@ -82,6 +86,44 @@ fn print(out: Output, usage: Usage) -> Result<(), Error> {
 
 fn is_cost(ceiling: &Ceiling) -> bool {
     ceiling.name.starts_with("cost")
+}
+
+/// Endpoints that an agent may ask and that have no prices, while a ceiling of cost holds for it: there it counts nothing.
+pub async fn unpriced(client: &Client, agent: &str) -> Result<Vec<String>, Error> {
+    if !client.usage(1, Some(agent), None).await?.ceilings.iter().any(is_cost) {
+        return Ok(Vec::new());
+    }
+    let (agent, models) = (client.agent(agent).await?, client.models().await?);
+    Ok(unpriced_of(&agent.model, &models))
+}
+
+/// Those of the chain of a model that have no prices and are no script.
+fn unpriced_of(model: &str, models: &[Model]) -> Vec<String> {
+    let mut chain = vec![model];
+    let mut at = 0;
+    while let Some(name) = chain.get(at).copied() {
+        let behind = models.iter().filter(|model| model.name == name).flat_map(|model| &model.fallbacks);
+        for fallback in behind {
+            if !chain.contains(&fallback.as_str()) {
+                chain.push(fallback);
+            }
+        }
+        at += 1;
+    }
+    let is_unpriced =
+        |model: &&Model| model.kind != SCRIPTED && model.input_price_micros == 0 && model.output_price_micros == 0;
+    let named = |name: &str| models.iter().find(|model| model.name == name);
+    chain.into_iter().filter_map(named).filter(is_unpriced).map(|model| model.name.clone()).collect()
+}
+
+/// Says of these endpoints that a ceiling of cost counts nothing there.
+pub fn remark_unpriced(out: Output, models: &[String]) -> Result<(), Error> {
+    models.iter().try_for_each(|model| {
+        out.remark(format!(
+            "model endpoint {model} has no prices, so a ceiling of cost counts nothing there: \
+             ironctl model add {model} --replace --price-in PRICE --price-out PRICE"
+        ))
+    })
 }
 
 /// Millionths of a currency as a sum.

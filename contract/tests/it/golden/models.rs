@@ -62,6 +62,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         streams: false,
         default: false,
         agents: vec![],
+        broken: None,
         created_at: None,
     };
     let model = Model {
@@ -76,6 +77,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         streams: true,
         default: true,
         agents: vec!["assistant".to_owned()],
+        broken: None,
         created_at: Some(AT.to_owned()),
     };
     let tested = TestedModel {

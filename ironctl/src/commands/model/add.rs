@@ -4,7 +4,7 @@
 
 use super::{default, said};
 use crate::client::Client;
-use crate::commands::At;
+use crate::commands::{At, usage};
 use crate::failure::Error;
 use crate::hidden::{self, Typed};
 use crate::probe;
@@ -120,6 +120,12 @@ pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
     let place = model.base_url.as_deref().map(|url| format!(" at {url}")).unwrap_or_default();
     let what = if model.model.is_empty() { &model.kind } else { &model.model };
     at.out.line(format!("kept model endpoint {}: {what}{place}{key}", model.name))?;
+    for agent in &model.agents {
+        if usage::unpriced(client, agent).await?.contains(&model.name) {
+            usage::remark_unpriced(at.out, std::slice::from_ref(&model.name))?;
+            break;
+        }
+    }
     match model.default {
         true => at.out.line(default(&kept)),
         false => at.out.remark(format!("use it: ironctl agent set AGENT --model {}", model.name)),
