@@ -178,7 +178,7 @@ fn whoever_comes_while_the_record_closes_is_answered() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
     runtime.expect("a runtime").block_on(async {
         begun(&path).await.close().await;
-        for _ in 0..4_000 {
+        for _ in 0..800 {
             let state = open(&path).expect("it opens");
             let come = |state: State| async move {
                 while state.write(|_| Ok::<_, Error>(())).await.is_ok()
