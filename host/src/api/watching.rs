@@ -13,6 +13,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use ironclaw_contract::operator::{Health, Readiness};
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -53,7 +54,7 @@ pub async fn readyz(api: State<Api>) -> Reply<Readiness> {
 
 /// Why it is not ready, in a word and a sentence that hold nothing of anybody's.
 async fn unready(api: &Api) -> Option<(&'static str, &'static str)> {
-    if *api.stop.borrow() {
+    if api.about.stopping.load(Ordering::SeqCst) || *api.stop.borrow() {
         return Some(("stopping", "the host is stopping"));
     }
     if api.pipeline.core().latch.is_shut() {
