@@ -107,6 +107,12 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+    /// The same, found while the host ran: what was committed before stands, and nothing was after.
+    #[error(
+        "{0} is damaged (found while the host ran): nothing was written to it from then on; keep a copy of it and of {0}-wal, and \
+         put back the newest backup of the home, or where there is one a snapshot from before an upgrade ({0}.before-vN)"
+    )]
+    DamagedMeanwhile(String),
     /// What SQLite reports.
     #[error("state database: {0}")]
     Sqlite(#[source] rusqlite::Error),
@@ -210,10 +216,19 @@ struct Watched {
 }
 
 impl Watched {
-    /// To be called after each job: damage that it came upon is told at once, and never taken back.
-    fn look(&self) {
+    /// To be called after each job: damage that it came upon is told at once, and never taken back. Gives whether there is any.
+    fn look(&self) -> bool {
         if DAMAGE.take() && !self.damaged.send_replace(true) {
             tracing::error!("SQLite found damage in the state database");
+        }
+        *self.damaged.borrow()
+    }
+
+    /// The last connection that is closed would write the log into the file, and a damaged one stays as it is.
+    fn leave(&self, db: &Connection) {
+        if self.look() {
+            // It may fail only where SQLite lacks the setting, and ours has it.
+            let _ = db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         }
     }
 }
@@ -314,7 +329,7 @@ impl State {
     pub async fn damaged(&self) -> Error {
         // Its other end is in `self`.
         let _ = self.watched.damaged.subscribe().wait_for(|damaged| *damaged).await;
-        Error::Damaged { path: self.path.display().to_string(), why: "found while the host ran".to_owned() }
+        Error::DamagedMeanwhile(self.path.display().to_string())
     }
 
     /// Removes the snapshots from before earlier changes of the schema: what was erased stands in them as it was. Gives how many.
@@ -478,8 +493,14 @@ fn write_loop(
 ) {
     let mut held: Option<Job> = None;
     while let Some(first) = held.take().or_else(|| jobs.blocking_recv()) {
+        // The other thread may have come upon it.
+        if watched.look() {
+            break;
+        }
+        watched.metrics.group_begins();
         let now = clock.now();
         let mut committing = None;
+        let mut wrote = false;
         let mut finishes = Vec::new();
         let mut told = Vec::new();
         let mut empty_log = false;
@@ -490,15 +511,22 @@ fn write_loop(
             while let Some(job) = next.take() {
                 db.prepare_cached("SAVEPOINT job")?.execute([])?;
                 let mut tx = Tx { db, now, entries: Vec::new(), empty_log: false };
+                let before = db.total_changes();
                 let (keep, finish) = (job.work)(&mut tx);
                 empty_log |= tx.empty_log;
                 if keep {
+                    wrote |= db.total_changes() > before;
                     told.append(&mut tx.entries);
                 } else {
                     db.prepare_cached("ROLLBACK TO job")?.execute([])?;
                 }
                 db.prepare_cached("RELEASE job")?.execute([])?;
                 finishes.push(finish);
+                if DAMAGE.get() {
+                    // Nothing is built on it, and nothing that shares its commit.
+                    let damage = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+                    return Err(rusqlite::Error::SqliteFailure(damage, None));
+                }
                 if !alone && finishes.len() < GROUP_MAX {
                     next = jobs.try_recv().ok();
                     if next.as_ref().is_some_and(|job| job.alone) {
@@ -512,7 +540,7 @@ fn write_loop(
         };
         let committed = group();
         let took = committing.map_or(Duration::ZERO, |since| since.elapsed());
-        watched.metrics.commit(finishes.len(), took, committed.is_ok());
+        watched.metrics.commit(finishes.len(), took, committed.is_ok(), wrote);
         if let Err(error) = &committed {
             DAMAGE.set(DAMAGE.get() || is_damage(error));
             tracing::error!(%error, "a group of changes was not committed");
@@ -532,14 +560,21 @@ fn write_loop(
         for finish in finishes {
             finish(committed.as_ref().copied());
         }
-        watched.look();
+        watched.metrics.group_ends();
+        if watched.look() {
+            break;
+        }
         // What came before stands in the queue before the job that woke us, and is done by now or in the next group.
         if closing.load(Ordering::SeqCst) && held.is_none() && jobs.is_empty() {
             break;
         }
     }
+    drop(held);
     refuse_the_rest(jobs);
-    let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    if !watched.look() {
+        let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    }
+    watched.leave(db);
 }
 
 /// Takes what was on its way while the thread came to its end, and drops it, which tells whoever waits for it. A receiver that is
@@ -571,6 +606,7 @@ fn read_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>, clock: &Clock, clos
         }
     }
     refuse_the_rest(jobs);
+    watched.leave(db);
 }
 
 /// Reads a stored text into a type; what no version of ours wrote is an error with the column's name.
