@@ -242,6 +242,9 @@ impl State {
         let db = connect(path, key)?;
         look_through(&db, path)?;
         migrations::run(&db, path, key)?;
+        for other in snapshot::under_other_keys(path, key) {
+            tracing::warn!("{} is not under this master key: remove it if nobody kept the old one", other.display());
+        }
         let reader = connect(path, key)?;
         reader.execute_batch("PRAGMA query_only = ON;")?;
         let last: Option<i64> = db.query_row("SELECT max(at) FROM ledger", [], |row| row.get(0))?;
@@ -338,6 +341,9 @@ impl State {
     /// [`Error::Snapshot`] with the first that stays.
     pub async fn forget_snapshots(&self) -> Result<usize, Error> {
         let path: PathBuf = self.path.to_path_buf();
+        for aside in snapshot::aside(&path) {
+            tracing::warn!("something is erased that may stand in {}: remove that by hand", aside.display());
+        }
         let removed = tokio::task::spawn_blocking(move || snapshot::remove_all(&path)).await;
         removed.map_err(|_| Error::Closed)?.map(|removed| removed.len())
     }
@@ -382,7 +388,7 @@ impl State {
 /// As [`State::open`]; a file of an older version is not brought up to date, as nothing is written.
 pub fn open_to_look(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
     let db = connect(path, key)?;
-    migrations::check(&db, path)?;
+    migrations::check(&db, path, key)?;
     db.execute_batch("PRAGMA query_only = ON;")?;
     Ok(db)
 }
@@ -428,16 +434,13 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
 fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
-    let open =
-        Zeroizing::new(format!("PRAGMA cipher_log_level = NONE; PRAGMA key = \"x'{}'\";", key.to_hex().as_str()));
-    db.execute_batch(&open)?;
+    unlock(&db, key)?;
     db.busy_timeout(Duration::from_secs(5))?;
     // A plan does not look at values: with a bound LIMIT, a statement would be parsed and planned anew each time it runs.
     db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.set_prepared_statement_cache_capacity(128);
     let opened = db.execute_batch(
-        // Processors have instructions for this hash; the queues' parameters are the contract's, these are ours.
-        "PRAGMA cipher_page_size = 4096; PRAGMA cipher_hmac_algorithm = HMAC_SHA256; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; \
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; \
          PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;",
     );
     match opened {
@@ -452,6 +455,16 @@ fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
         }
         other => Ok(other.map(|()| db)?),
     }
+}
+
+/// Gives the cipher its key and parameters; nothing is read yet.
+fn unlock(db: &Connection, key: &SessionKey) -> rusqlite::Result<()> {
+    // Processors have instructions for this hash; the queues' parameters are the contract's, these are ours.
+    let open = Zeroizing::new(format!(
+        "PRAGMA cipher_log_level = NONE; PRAGMA key = \"x'{}'\"; PRAGMA cipher_page_size = 4096; PRAGMA cipher_hmac_algorithm = HMAC_SHA256;",
+        key.to_hex().as_str()
+    ));
+    db.execute_batch(&open)
 }
 
 /// Reads every page once: damage is found here, and not by whoever comes upon it in the middle of something.
