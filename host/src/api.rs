@@ -43,6 +43,7 @@ use serde::de::DeserializeOwned;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tokio::net::UnixListener;
 use tokio::sync::{Notify, watch};
 
@@ -86,6 +87,8 @@ pub struct About {
     pub keeper: crate::ledger::keeper::Keeper,
     /// What is lowered or worth a look.
     pub warnings: Vec<String>,
+    /// Set once the daemon begins to stop, while whoever asks is still answered.
+    pub stopping: Arc<AtomicBool>,
 }
 
 /// Every path of the API, the least role that may use it, and what it is for. There is no other list: a path that is not here

@@ -23,6 +23,7 @@ use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{Rotated, Run};
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -253,11 +254,13 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     tokio::spawn(pipeline.clone().retain());
     let (stop, mut stopped) = watch::channel(false);
     let sending = tokio::spawn(pipeline.clone().dispatch(stop.subscribe()));
+    let stopping = Arc::new(AtomicBool::new(false));
     let about = api::About {
         hooks: hooks_port.as_ref().map(Port::address),
         keeper: keeper.clone(),
         started_at: state.read(|tx| Ok::<_, state::Error>(tx.now())).await?,
         warnings,
+        stopping: Arc::clone(&stopping),
     };
     let listens = port.as_ref().map(|port| port.address().to_string());
     let api = Api::new(pipeline.clone(), about, stop.clone());
@@ -281,6 +284,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         _ = stopped.wait_for(|stop| *stop) => false,
         () = launcher.died() => true,
     };
+    stopping.store(true, Ordering::SeqCst);
     // Nobody new is let in; what is open ends; then the record is closed.
     let _ = std::fs::remove_file(home.run_file());
     tracing::info!("stopping");

@@ -85,6 +85,8 @@ struct Counted {
     commits: Family<Outcome, Counter>,
     commit_seconds: Histogram,
     last_failures: AtomicU64,
+    /// Since when the group of changes runs that runs now.
+    group: std::sync::Mutex<Option<Instant>>,
 }
 
 impl Default for Counted {
@@ -104,6 +106,7 @@ impl Default for Counted {
             commits: Family::default(),
             commit_seconds: Histogram::new(COMMIT_SECONDS),
             last_failures: AtomicU64::new(0),
+            group: std::sync::Mutex::default(),
         }
     }
 }
@@ -168,20 +171,38 @@ impl Metrics {
         }
     }
 
-    /// A group of changes was committed, or not.
-    pub fn commit(&self, changes: usize, took: Duration, is_on_disk: bool) {
+    /// The writing thread begins a group of changes.
+    pub fn group_begins(&self) {
+        *self.0.group.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// And is done with it.
+    pub fn group_ends(&self) {
+        *self.0.group.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+    }
+
+    /// How long the group of changes runs that runs now, if one does.
+    pub fn group_runs_for(&self) -> Option<Duration> {
+        self.0.group.lock().unwrap_or_else(std::sync::PoisonError::into_inner).map(|since| since.elapsed())
+    }
+
+    /// A group of changes was committed, or not. Only one that `wrote` proves that the record can be written: an empty one writes
+    /// no page.
+    pub fn commit(&self, changes: usize, took: Duration, is_on_disk: bool, wrote: bool) {
         let outcome = if is_on_disk { "done" } else { "failed" };
         self.0.commits.get_or_create(&Outcome { outcome }).inc();
         self.0.commit_seconds.observe(took.as_secs_f64());
         if is_on_disk {
             self.0.changes.inc_by(changes as u64);
-            self.0.last_failures.store(0, Ordering::Relaxed);
+            if wrote {
+                self.0.last_failures.store(0, Ordering::Relaxed);
+            }
         } else {
             self.0.last_failures.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Commits in a row that failed, up to now.
+    /// Commits that failed since one last wrote something.
     pub fn failing_commits(&self) -> u64 {
         self.0.last_failures.load(Ordering::Relaxed)
     }
@@ -312,6 +333,16 @@ mod tests {
         let rows = text.lines().filter(|line| line.starts_with("ironclaw_model_requests_total{")).count();
         assert_eq!(rows, ENDPOINTS_MAX + 1);
         assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn only_a_commit_that_wrote_something_ends_a_row_of_failures() {
+        let metrics = Metrics::default();
+        metrics.commit(1, Duration::ZERO, false, true);
+        metrics.commit(1, Duration::ZERO, true, false);
+        assert_eq!(metrics.failing_commits(), 1, "an empty commit proves nothing");
+        metrics.commit(1, Duration::ZERO, true, true);
+        assert_eq!(metrics.failing_commits(), 0);
     }
 
     #[test]

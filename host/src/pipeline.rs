@@ -112,13 +112,13 @@ impl Core {
         self.home.free_bytes().is_none_or(|free| free >= ROOM_BYTES_MIN)
     }
 
-    /// After something was erased: it would still stand in what was kept from before a change of the schema.
+    /// With something that is erased: it would still stand in what was kept from before a change of the schema.
     pub async fn forget_snapshots(&self) -> Result<(), Error> {
         let removed = self.state.forget_snapshots().await?;
         if removed > 0 {
             tracing::info!(
                 removed,
-                "snapshots from before an upgrade are gone: something was erased that stood in them"
+                "snapshots from before an upgrade are gone: something is erased that stood in them"
             );
             let entry = Entry::meta("state.snapshots_removed").with("snapshots", removed);
             self.state.write(move |tx| entry.append(tx)).await?;

@@ -181,10 +181,21 @@ pub fn rotate(
     };
     failpoint::reach("key_adopted");
     // They are under the old key as they were; whoever has it and nobody else would read them.
-    let (removed, under_old) = match &keep_old {
-        None => (snapshot::remove_all(&home.state_db())?, Vec::new()),
-        Some(_) => (Vec::new(), snapshot::all(&home.state_db()).into_iter().map(|found| found.path).collect()),
-    };
+    let snapshots =
+        || -> Vec<PathBuf> { snapshot::all(&home.state_db()).into_iter().map(|found| found.path).collect() };
+    let (mut removed, mut under_old) = (Vec::new(), snapshots());
+    if keep_old.is_none() {
+        let before = std::mem::take(&mut under_old);
+        // The key is replaced all the same: what stays is left to the operator.
+        if let Err(error) = snapshot::remove_all(&home.state_db()) {
+            todo.push(format!("remove what nothing opens any more: {error}"));
+        }
+        let stay = snapshots();
+        removed = before.into_iter().filter(|file| !stay.contains(file)).collect();
+        for aside in snapshot::aside(&home.state_db()) {
+            todo.push(format!("remove {}, which is under the old key", aside.display()));
+        }
+    }
     Ok(Rotated {
         fingerprint: fresh.fingerprint(),
         replaced: old.fingerprint(),

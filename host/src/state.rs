@@ -107,6 +107,12 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+    /// The same, found while the host ran: what was committed before stands, and nothing was after.
+    #[error(
+        "{0} is damaged (found while the host ran): nothing was written to it from then on; keep a copy of it and of {0}-wal, and \
+         put back the newest backup of the home, or where there is one a snapshot from before an upgrade ({0}.before-vN)"
+    )]
+    DamagedMeanwhile(String),
     /// What SQLite reports.
     #[error("state database: {0}")]
     Sqlite(#[source] rusqlite::Error),
@@ -210,10 +216,19 @@ struct Watched {
 }
 
 impl Watched {
-    /// To be called after each job: damage that it came upon is told at once, and never taken back.
-    fn look(&self) {
+    /// To be called after each job: damage that it came upon is told at once, and never taken back. Gives whether there is any.
+    fn look(&self) -> bool {
         if DAMAGE.take() && !self.damaged.send_replace(true) {
             tracing::error!("SQLite found damage in the state database");
+        }
+        *self.damaged.borrow()
+    }
+
+    /// The last connection that is closed would write the log into the file, and a damaged one stays as it is.
+    fn leave(&self, db: &Connection) {
+        if self.look() {
+            // It may fail only where SQLite lacks the setting, and ours has it.
+            let _ = db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         }
     }
 }
@@ -227,6 +242,9 @@ impl State {
         let db = connect(path, key)?;
         look_through(&db, path)?;
         migrations::run(&db, path, key)?;
+        for other in snapshot::under_other_keys(path, key) {
+            tracing::warn!("{} is not under this master key: remove it if nobody kept the old one", other.display());
+        }
         let reader = connect(path, key)?;
         reader.execute_batch("PRAGMA query_only = ON;")?;
         let last: Option<i64> = db.query_row("SELECT max(at) FROM ledger", [], |row| row.get(0))?;
@@ -314,7 +332,7 @@ impl State {
     pub async fn damaged(&self) -> Error {
         // Its other end is in `self`.
         let _ = self.watched.damaged.subscribe().wait_for(|damaged| *damaged).await;
-        Error::Damaged { path: self.path.display().to_string(), why: "found while the host ran".to_owned() }
+        Error::DamagedMeanwhile(self.path.display().to_string())
     }
 
     /// Removes the snapshots from before earlier changes of the schema: what was erased stands in them as it was. Gives how many.
@@ -323,6 +341,9 @@ impl State {
     /// [`Error::Snapshot`] with the first that stays.
     pub async fn forget_snapshots(&self) -> Result<usize, Error> {
         let path: PathBuf = self.path.to_path_buf();
+        for aside in snapshot::aside(&path) {
+            tracing::warn!("something is erased that may stand in {}: remove that by hand", aside.display());
+        }
         let removed = tokio::task::spawn_blocking(move || snapshot::remove_all(&path)).await;
         removed.map_err(|_| Error::Closed)?.map(|removed| removed.len())
     }
@@ -367,7 +388,7 @@ impl State {
 /// As [`State::open`]; a file of an older version is not brought up to date, as nothing is written.
 pub fn open_to_look(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
     let db = connect(path, key)?;
-    migrations::check(&db, path)?;
+    migrations::check(&db, path, key)?;
     db.execute_batch("PRAGMA query_only = ON;")?;
     Ok(db)
 }
@@ -413,16 +434,13 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
 fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
-    let open =
-        Zeroizing::new(format!("PRAGMA cipher_log_level = NONE; PRAGMA key = \"x'{}'\";", key.to_hex().as_str()));
-    db.execute_batch(&open)?;
+    unlock(&db, key)?;
     db.busy_timeout(Duration::from_secs(5))?;
     // A plan does not look at values: with a bound LIMIT, a statement would be parsed and planned anew each time it runs.
     db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.set_prepared_statement_cache_capacity(128);
     let opened = db.execute_batch(
-        // Processors have instructions for this hash; the queues' parameters are the contract's, these are ours.
-        "PRAGMA cipher_page_size = 4096; PRAGMA cipher_hmac_algorithm = HMAC_SHA256; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; \
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; \
          PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;",
     );
     match opened {
@@ -437,6 +455,16 @@ fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
         }
         other => Ok(other.map(|()| db)?),
     }
+}
+
+/// Gives the cipher its key and parameters; nothing is read yet.
+fn unlock(db: &Connection, key: &SessionKey) -> rusqlite::Result<()> {
+    // Processors have instructions for this hash; the queues' parameters are the contract's, these are ours.
+    let open = Zeroizing::new(format!(
+        "PRAGMA cipher_log_level = NONE; PRAGMA key = \"x'{}'\"; PRAGMA cipher_page_size = 4096; PRAGMA cipher_hmac_algorithm = HMAC_SHA256;",
+        key.to_hex().as_str()
+    ));
+    db.execute_batch(&open)
 }
 
 /// Reads every page once: damage is found here, and not by whoever comes upon it in the middle of something.
@@ -478,8 +506,14 @@ fn write_loop(
 ) {
     let mut held: Option<Job> = None;
     while let Some(first) = held.take().or_else(|| jobs.blocking_recv()) {
+        // The other thread may have come upon it.
+        if watched.look() {
+            break;
+        }
+        watched.metrics.group_begins();
         let now = clock.now();
         let mut committing = None;
+        let mut wrote = false;
         let mut finishes = Vec::new();
         let mut told = Vec::new();
         let mut empty_log = false;
@@ -490,15 +524,22 @@ fn write_loop(
             while let Some(job) = next.take() {
                 db.prepare_cached("SAVEPOINT job")?.execute([])?;
                 let mut tx = Tx { db, now, entries: Vec::new(), empty_log: false };
+                let before = db.total_changes();
                 let (keep, finish) = (job.work)(&mut tx);
                 empty_log |= tx.empty_log;
                 if keep {
+                    wrote |= db.total_changes() > before;
                     told.append(&mut tx.entries);
                 } else {
                     db.prepare_cached("ROLLBACK TO job")?.execute([])?;
                 }
                 db.prepare_cached("RELEASE job")?.execute([])?;
                 finishes.push(finish);
+                if DAMAGE.get() {
+                    // Nothing is built on it, and nothing that shares its commit.
+                    let damage = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+                    return Err(rusqlite::Error::SqliteFailure(damage, None));
+                }
                 if !alone && finishes.len() < GROUP_MAX {
                     next = jobs.try_recv().ok();
                     if next.as_ref().is_some_and(|job| job.alone) {
@@ -512,7 +553,7 @@ fn write_loop(
         };
         let committed = group();
         let took = committing.map_or(Duration::ZERO, |since| since.elapsed());
-        watched.metrics.commit(finishes.len(), took, committed.is_ok());
+        watched.metrics.commit(finishes.len(), took, committed.is_ok(), wrote);
         if let Err(error) = &committed {
             DAMAGE.set(DAMAGE.get() || is_damage(error));
             tracing::error!(%error, "a group of changes was not committed");
@@ -532,14 +573,21 @@ fn write_loop(
         for finish in finishes {
             finish(committed.as_ref().copied());
         }
-        watched.look();
+        watched.metrics.group_ends();
+        if watched.look() {
+            break;
+        }
         // What came before stands in the queue before the job that woke us, and is done by now or in the next group.
         if closing.load(Ordering::SeqCst) && held.is_none() && jobs.is_empty() {
             break;
         }
     }
+    drop(held);
     refuse_the_rest(jobs);
-    let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    if !watched.look() {
+        let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    }
+    watched.leave(db);
 }
 
 /// Takes what was on its way while the thread came to its end, and drops it, which tells whoever waits for it. A receiver that is
@@ -571,6 +619,7 @@ fn read_loop(db: &Connection, mut jobs: mpsc::Receiver<Job>, clock: &Clock, clos
         }
     }
     refuse_the_rest(jobs);
+    watched.leave(db);
 }
 
 /// Reads a stored text into a type; what no version of ours wrote is an error with the column's name.

@@ -72,6 +72,8 @@ pub async fn remove(
         let removed = api.pipeline.ask(session.id, |done| Command::Remove(person.id, done)).await?;
         removed.map_err(|message| Answer::from(Refusal::host("session_not_removed", message)))?;
     }
+    // Before its notes and itself are erased: a crash in between leaves nothing that was erased in a snapshot.
+    core.forget_snapshots().await?;
     let removed = core
         .state
         .write(move |tx| {

@@ -70,13 +70,17 @@ pub async fn forget(
 ) -> Reply<Note> {
     let agent = agents::find(&api, agent).await?.id;
     let id: MemoryId = id(&note, "note_unknown", "note")?;
-    let forgotten = api.pipeline.core().state.write(move |tx| {
+    let core = api.pipeline.core();
+    if core.state.read(move |tx| memories::find(tx, agent, id)).await?.is_some() {
+        // Before it is erased: a crash in between leaves nothing that was erased in a snapshot.
+        core.forget_snapshots().await?;
+    }
+    let forgotten = core.state.write(move |tx| {
         let before = memories::find(tx, agent, id)?;
         Ok::<_, Error>(memories::forget(tx, agent, id, person.id)?.map(|()| before))
     });
     let missing = || Answer::from(crate::refusal::Refusal::operator("note_unknown", format!("there is no note {id}")));
     let forgotten = forgotten.await??.ok_or_else(missing)?;
-    api.pipeline.core().forget_snapshots().await?;
     Ok(Json(shown(forgotten)))
 }
 

@@ -4,7 +4,7 @@
 //! costs nothing. Next: `metrics`.
 
 use super::{Answer, Api, Reply};
-use crate::metrics::Now;
+use crate::metrics::{Metrics, Now};
 use crate::refusal::Refusal;
 use crate::state::{self, Tx};
 use axum::Json;
@@ -13,6 +13,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use ironclaw_contract::operator::{Health, Readiness};
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -20,7 +21,7 @@ use tokio::time::Instant;
 /// After a commit that failed, a change is tried again at most this often to see whether the record can be written once more.
 const PROBE_EVERY: Duration = Duration::from_secs(5);
 
-/// A record that does not answer within this is not ready.
+/// A record that takes longer than this for one group of changes, or for an answer, is not ready.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// When it was last tried whether the record can be written.
@@ -53,30 +54,42 @@ pub async fn readyz(api: State<Api>) -> Reply<Readiness> {
 
 /// Why it is not ready, in a word and a sentence that hold nothing of anybody's.
 async fn unready(api: &Api) -> Option<(&'static str, &'static str)> {
-    if *api.stop.borrow() {
+    if api.about.stopping.load(Ordering::SeqCst) || *api.stop.borrow() {
         return Some(("stopping", "the host is stopping"));
     }
     if api.pipeline.core().latch.is_shut() {
         return Some(("panicked", "everything is stopped: `ironctl resume` lets it go on"));
     }
     let state = api.state();
+    let unwritable =
+        Some(("state_unwritable", "the record cannot be written: is the disk full? `ironctl logs` has more"));
+    if is_hung(state.metrics()) {
+        return unwritable;
+    }
     if state.metrics().failing_commits() > 0 && api.probed.is_due(Instant::now()) {
-        // A commit of any kind sets the count back. An empty one writes no page, so this one changes something.
+        // Only a commit that changes something sets the count back.
         let probe = state.write(|tx: &mut Tx<'_>| {
             let sql = "INSERT INTO meta (key, value) VALUES ('probed', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1";
             tx.db().execute(sql, [tx.now().to_string()])?;
             Ok::<_, state::Error>(())
         });
-        // What it came to stands in the count.
-        let _ = tokio::time::timeout(PROBE_TIME_MAX, probe).await;
+        // What it came to stands in the count, if it came to anything.
+        if tokio::time::timeout(PROBE_TIME_MAX, probe).await.is_err() {
+            return unwritable;
+        }
     }
     if state.metrics().failing_commits() > 0 {
-        return Some(("state_unwritable", "the record cannot be written: is the disk full? `ironctl logs` has more"));
+        return unwritable;
     }
     if !api.pipeline.core().has_room() {
         return Some(("disk_full", "the disk where the home lies is full: nothing is launched until it has room"));
     }
     None
+}
+
+/// Whether a group of changes neither ends nor fails.
+fn is_hung(metrics: &Metrics) -> bool {
+    metrics.group_runs_for().is_some_and(|runs| runs > PROBE_TIME_MAX)
 }
 
 /// Figures as Prometheus reads them.

@@ -67,7 +67,7 @@ fn part<E: From<state::Error>>(
     };
     lines().map_err(|stop| match stop {
         Stop::Asked(error) => error,
-        Stop::Sqlite(error) => E::from(state::Error::Sqlite(error)),
+        Stop::Sqlite(error) => E::from(state::Error::from(error)),
     })
 }
 

@@ -50,14 +50,15 @@ impl Events {
     pub(super) fn of(&self, session: SessionId) -> EventsOf {
         let mut sessions = lock(&self.sessions);
         let sender = sessions.entry(session).or_insert_with(|| broadcast::channel(EVENTS_OF_ONE_MAX).0);
-        EventsOf { session, receiver: sender.subscribe(), sessions: Arc::clone(&self.sessions) }
+        EventsOf { session, receiver: Some(sender.subscribe()), sessions: Arc::clone(&self.sessions) }
     }
 }
 
 /// The entries about one session, and those about none, from now on.
 pub struct EventsOf {
     session: SessionId,
-    receiver: broadcast::Receiver<Arc<Committed>>,
+    /// None only once it is dropped.
+    receiver: Option<broadcast::Receiver<Arc<Committed>>>,
     sessions: Arc<Mutex<BySession>>,
 }
 
@@ -67,15 +68,19 @@ impl EventsOf {
     /// # Errors
     /// When some were missed, or no more will come.
     pub async fn recv(&mut self) -> Result<Arc<Committed>, RecvError> {
-        self.receiver.recv().await
+        match &mut self.receiver {
+            Some(receiver) => receiver.recv().await,
+            None => Err(RecvError::Closed),
+        }
     }
 }
 
 impl Drop for EventsOf {
     fn drop(&mut self) {
         let mut sessions = lock(&self.sessions);
-        // The last listener is still counted.
-        if sessions.get(&self.session).is_some_and(|sender| sender.receiver_count() <= 1) {
+        // Under the lock, so that of two that go at once the second sees that it is the last.
+        drop(self.receiver.take());
+        if sessions.get(&self.session).is_some_and(|sender| sender.receiver_count() == 0) {
             sessions.remove(&self.session);
         }
     }
@@ -83,4 +88,22 @@ impl Drop for EventsOf {
 
 fn lock(sessions: &Mutex<BySession>) -> MutexGuard<'_, BySession> {
     sessions.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_listeners_that_go_at_once_none_is_left_in_the_list() {
+        let (events, session) = (Events::default(), SessionId::new());
+        for _ in 0..2_000 {
+            let (one, other) = (events.of(session), events.of(session));
+            std::thread::scope(|scope| {
+                scope.spawn(move || drop(one));
+                scope.spawn(move || drop(other));
+            });
+            assert!(lock(&events.sessions).is_empty());
+        }
+    }
 }

@@ -44,7 +44,7 @@ pub fn run(db: &Connection, path: &Path, key: &SessionKey) -> Result<(), Error> 
 }
 
 fn run_these(versions: &[&str], db: &Connection, path: &Path, key: &SessionKey) -> Result<(), Error> {
-    let found = check(db, path)?;
+    let found = check(db, path, key)?;
     let to = versions.len() as i64;
     if found >= to {
         return Ok(());
@@ -95,11 +95,11 @@ pub fn take_note(db: &Connection) -> Result<Option<Migrated>, Error> {
 ///
 /// # Errors
 /// [`Error::Newer`] for one that it does not know.
-pub fn check(db: &Connection, path: &Path) -> Result<i64, Error> {
+pub fn check(db: &Connection, path: &Path, key: &SessionKey) -> Result<i64, Error> {
     let found: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let known = VERSIONS.len() as i64;
     if found > known {
-        let way_back = snapshot::way_back(path, found, known);
+        let way_back = snapshot::way_back(path, key, found, known);
         return Err(Error::Newer { path: path.display().to_string(), found, known, way_back });
     }
     Ok(found)
@@ -125,7 +125,7 @@ mod tests {
         let said = error.to_string();
         assert!(said.contains("from schema 5 to 7") && said.contains("state.db.before-v6"), "{said}");
         assert_eq!(schema(&db), before);
-        assert_eq!(check(&db, &path).expect("known"), 5);
+        assert_eq!(check(&db, &path, &key).expect("known"), 5);
         assert_eq!(take_note(&db).expect("read"), None);
         let copy = open_to_look(&snapshot::all(&path)[0].path, &key).expect("it opens");
         assert_eq!(schema(&copy), before);

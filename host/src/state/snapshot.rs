@@ -3,11 +3,11 @@
 //! Never leaves half a copy under a name that counts, and never outlives an erasure: what somebody had erased would stand in it.
 //! Next: `state::migrations`.
 
-use super::{Error, connect, rekey};
+use super::{Error, connect, rekey, unlock};
 use ironclaw_contract::seam::crypt::SessionKey;
 use nix::sys::statvfs::statvfs;
-use rusqlite::Connection;
 use rusqlite::backup::Backup;
+use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,6 +16,9 @@ use std::time::Duration;
 
 /// Snapshots that are kept; the oldest goes first.
 pub const KEPT_MAX: usize = 3;
+
+/// How a directory begins into which the way back puts a newer record aside; its schema follows.
+const ASIDE: &str = "state-v";
 
 /// What a change of the schema may need beside the snapshot, over and above the size of what it changes.
 const ROOM_BYTES_MIN: u64 = 8 * 1024 * 1024;
@@ -39,9 +42,10 @@ pub fn take(db: &Connection, path: &Path, key: &SessionKey, before: i64) -> Resu
         path: target.display().to_string(),
         why: format!("{what}: {why}"),
     };
+    // First, as it may be what takes the room.
+    discard_unfinished(path).map_err(|error| fault("cannot remove what an earlier start left", &error))?;
     room(path, &target)?;
     let unfinished = unfinished(&target);
-    discard(&unfinished).map_err(|error| fault("cannot remove what an earlier start left", &error))?;
     let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished);
     drop(made.map_err(|error| fault("cannot be made", &error))?);
     let copied = || -> Result<(), Error> {
@@ -90,12 +94,17 @@ pub fn all(path: &Path) -> Vec<Snapshot> {
     found
 }
 
-/// Removes every snapshot; gives what was removed. For an erasure, and for a key that is gone.
+/// Removes every snapshot, and what is left of one that was never finished; gives what was removed. For an erasure, and for a key
+/// that is gone.
 ///
 /// # Errors
 /// With the first that stays.
 pub fn remove_all(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let found = all(path);
+    discard_unfinished(path).map_err(|error| Error::Snapshot {
+        path: path.display().to_string(),
+        why: format!("was not finished and cannot be removed: {error}"),
+    })?;
     for Snapshot { path, .. } in &found {
         let remove = || fs::remove_file(path).and_then(|()| sync_directory(path));
         remove().map_err(|error| Error::Snapshot {
@@ -106,19 +115,60 @@ pub fn remove_all(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found.into_iter().map(|snapshot| snapshot.path).collect())
 }
 
-/// What to type to go back to the newest snapshot that a version which knows `known` can open, or why there is no way back.
-pub fn way_back(path: &Path, found: i64, known: i64) -> String {
-    let usable = all(path).into_iter().rev().find(|snapshot| snapshot.before - 1 <= known);
+/// What to type to go back to the newest snapshot that a version which knows `known` can open under `key`, or why there is no way
+/// back.
+pub fn way_back(path: &Path, key: &SessionKey, found: i64, known: i64) -> String {
+    let mut newest = all(path).into_iter().rev();
+    let usable = newest.find(|snapshot| snapshot.before - 1 <= known && opens(&snapshot.path, key));
     let Some(snapshot) = usable else {
-        return "no snapshot of an earlier schema lies beside it".to_owned();
+        return "no snapshot of an earlier schema lies beside it that the master key opens".to_owned();
     };
     let name = snapshot.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let (file, aside) = (path.display(), path.with_file_name(format!("state-v{found}")));
-    let aside = aside.display();
+    let aside = path.with_file_name(format!("{ASIDE}{found}"));
+    let (file, kept, aside) = (quoted(path), quoted(&aside.join(&name)), quoted(&aside));
     format!(
         "or go back to the snapshot {name}, which knows nothing of what happened since: \
-         mkdir -m 700 {aside} && mv {file}* {aside}/ && cp -p {aside}/{name} {file}"
+         mkdir -m 700 {aside} && mv {file}* {aside}/ && cp -p {kept} {file}"
     )
+}
+
+/// Records that somebody put aside to go back to a snapshot. They are the operator's, and no erasure reaches them.
+pub fn aside(path: &Path) -> Vec<PathBuf> {
+    let names = path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten().flatten();
+    let version = |name: &str| name.strip_prefix(ASIDE).is_some_and(|version| version.parse::<i64>().is_ok());
+    let mut found: Vec<PathBuf> =
+        names.filter(|entry| entry.file_name().to_str().is_some_and(version)).map(|entry| entry.path()).collect();
+    found.sort();
+    found
+}
+
+/// Snapshots that this key does not open: they are from before it took the place of another.
+pub fn under_other_keys(path: &Path, key: &SessionKey) -> Vec<PathBuf> {
+    all(path).into_iter().map(|snapshot| snapshot.path).filter(|snapshot| !opens(snapshot, key)).collect()
+}
+
+/// Whether this key opens the snapshot; nothing is written, neither into it nor beside it.
+fn opens(snapshot: &Path, key: &SessionKey) -> bool {
+    let mut address = "file:".to_owned();
+    for byte in snapshot.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => address.push(char::from(*byte)),
+            _ => address.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    address.push_str("?immutable=1");
+    let look = || -> rusqlite::Result<()> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        let db = Connection::open_with_flags(address, flags)?;
+        unlock(&db, key)?;
+        db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
+    };
+    look().is_ok()
+}
+
+/// A path as one word of a shell.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 fn name(path: &Path, before: i64) -> PathBuf {
@@ -130,6 +180,20 @@ fn name(path: &Path, before: i64) -> PathBuf {
 fn unfinished(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!(".{name}.unfinished"))
+}
+
+/// Removes what is left of snapshots that were never finished, whichever version they were for.
+fn discard_unfinished(path: &Path) -> io::Result<()> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return Ok(());
+    };
+    let prefix = format!(".{name}.before-v");
+    for entry in fs::read_dir(directory)?.flatten() {
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn discard(unfinished: &Path) -> io::Result<()> {
@@ -205,23 +269,41 @@ mod tests {
     fn half_a_copy_counts_as_none_and_is_out_of_the_way_of_the_next() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (path, db) = state(directory.path());
-        fs::write(unfinished(&name(&path, 9)), "half").expect("written");
+        for before in [8, 9] {
+            fs::write(unfinished(&name(&path, before)), "half").expect("written");
+        }
         assert_eq!(all(&path), []);
         take(&db, &path, &key(), 9).expect("taken");
-        assert!(!unfinished(&name(&path, 9)).exists());
+        assert!(!unfinished(&name(&path, 8)).exists() && !unfinished(&name(&path, 9)).exists());
+        fs::write(unfinished(&name(&path, 10)), "half").expect("written");
         assert_eq!(remove_all(&path).expect("removed"), [name(&path, 9)]);
         assert_eq!(all(&path), []);
+        assert!(!unfinished(&name(&path, 10)).exists(), "what was erased stands in half a copy as well");
     }
 
     #[test]
-    fn the_way_back_names_the_newest_snapshot_that_this_version_can_open() {
+    fn the_way_back_names_the_newest_snapshot_that_this_version_can_open_under_this_key() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = directory.path().join("state.db");
-        assert!(way_back(&path, 9, 5).starts_with("no snapshot"));
+        let home = directory.path().join("it's a home %41?");
+        fs::create_dir(&home).expect("made");
+        let (path, db) = state(&home);
+        assert!(way_back(&path, &key(), 9, 5).starts_with("no snapshot"));
         for before in [5, 6, 8] {
-            fs::write(name(&path, before), "").expect("written");
+            fs::rename(take(&db, &path, &key(), 20).expect("taken").path, name(&path, before)).expect("renamed");
         }
-        let way = way_back(&path, 9, 5);
+        let names = || fs::read_dir(&home).expect("readable").count();
+        let (whole, before) = (fs::read(name(&path, 6)).expect("readable"), names());
+        let way = way_back(&path, &key(), 9, 5);
         assert!(way.contains("state.db.before-v6") && !way.contains("before-v8"), "{way}");
+        let other = SessionKey::new([6; 32]);
+        assert!(way_back(&path, &other, 9, 5).starts_with("no snapshot"));
+        assert_eq!(under_other_keys(&path, &key()), [] as [PathBuf; 0]);
+        assert_eq!(under_other_keys(&path, &other).len(), 3);
+        assert_eq!((fs::read(name(&path, 6)).expect("readable"), names()), (whole, before), "it was only looked at");
+        drop(db);
+        let commands = way.split("what happened since: ").nth(1).expect("the commands");
+        assert!(std::process::Command::new("sh").args(["-c", commands]).status().is_ok_and(|status| status.success()));
+        assert!(open_to_look(&path, &key()).is_ok());
+        assert_eq!(aside(&path), [home.join("state-v9")]);
     }
 }

@@ -172,13 +172,45 @@ fn a_closed_record_holds_what_was_promised_and_takes_nothing_more() {
 }
 
 #[test]
+fn once_damage_is_found_nothing_is_committed_any_more_and_the_end_writes_nothing_into_the_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state.db");
+    run(async {
+        let state = begun(&path).await;
+        state.write(|tx| note(tx, "before")).await.expect("written");
+        let file = std::fs::read(&path).expect("readable");
+        let log = std::fs::read(directory.path().join("state.db-wal")).expect("readable");
+        let damage = || rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT), None);
+        // The one that comes upon it shares its commit with one before it and has one behind it.
+        let (go, wait) = mpsc::channel::<()>();
+        let first = state.write(move |tx| {
+            wait.recv().map_err(|_| Error::Closed)?;
+            note(tx, "beside")
+        });
+        let upon = state.write(move |_| Err::<(), Error>(damage().into()));
+        let behind = state.write(|tx| note(tx, "behind"));
+        let go = async { go.send(()).expect("it waits") };
+        let (first, upon, behind, ()) = tokio::join!(first, upon, behind, go);
+        assert!(matches!(first, Err(Error::Unwritten(_))), "{first:?}");
+        assert!(matches!(upon, Err(Error::Sqlite(_))), "{upon:?}");
+        assert!(matches!(behind, Err(Error::Closed)), "{behind:?}");
+        assert!(state.damaged().await.to_string().contains("nothing was written to it from then on"));
+        assert!(matches!(state.write(|tx| note(tx, "later")).await, Err(Error::Closed)));
+        state.close().await;
+        assert_eq!(std::fs::read(&path).expect("readable"), file);
+        assert_eq!(std::fs::read(directory.path().join("state.db-wal")).expect("it stays"), log);
+    });
+    assert_eq!(record::count(&look(&path), "SELECT count(*) FROM meta"), 1, "what was written before stands");
+}
+
+#[test]
 fn whoever_comes_while_the_record_closes_is_answered() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
     runtime.expect("a runtime").block_on(async {
         begun(&path).await.close().await;
-        for _ in 0..4_000 {
+        for _ in 0..800 {
             let state = open(&path).expect("it opens");
             let come = |state: State| async move {
                 while state.write(|_| Ok::<_, Error>(())).await.is_ok()
