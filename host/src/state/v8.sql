@@ -50,6 +50,7 @@ INSERT INTO journal (id, session_id, turn_id, item, row_id, channel, platform_id
 DROP TABLE deliveries;
 ALTER TABLE journal RENAME TO deliveries;
 CREATE INDEX deliveries_open ON deliveries (created_at) WHERE state IN ('intent','sending');
+CREATE INDEX deliveries_open_by_session ON deliveries (session_id, created_at) WHERE state IN ('intent','sending');
 CREATE INDEX deliveries_by_turn ON deliveries (turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX deliveries_out ON deliveries (channel, state, session_id) WHERE state IN ('intent','sending') AND channel <> 'loopback';
 CREATE INDEX deliveries_lost ON deliveries (created_at) WHERE state IN ('unknown','dead');
