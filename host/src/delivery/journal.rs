@@ -23,6 +23,20 @@ const BACKOFF_MS_MAX: u64 = 6 * 60 * 60 * 1000;
 /// Undelivered ones in one list.
 const LOST_MAX: i64 = 500;
 
+/// The state stands there twice: what SQLite reads an index of open ones for has to say that it is one.
+const SENDING: &str = "SELECT count(*) FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' \
+                       AND state IN ('intent','sending') AND state = 'sending'";
+const READY: &str = "SELECT id, min(rowid) AS place FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' \
+                     AND state IN ('intent','sending') AND state = 'intent' \
+                     AND (coalesce(next_at, 0) <= ?2 OR ?4) AND session_id NOT IN \
+                     (SELECT session_id FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' \
+                     AND state IN ('intent','sending') AND state = 'sending') \
+                     GROUP BY session_id ORDER BY place LIMIT ?3";
+const NEXT_AT: &str = "SELECT min(next_at) FROM deliveries WHERE state IN ('intent','sending') AND state = 'intent' \
+                       AND channel <> 'loopback' AND next_at > ?1";
+const CUT_SHORT: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND state = 'sending' \
+                         AND channel <> 'loopback' ORDER BY rowid";
+
 /// What is to be done now, and when there will be more.
 #[derive(Debug, Default)]
 pub struct Due {
@@ -74,17 +88,8 @@ pub fn due(tx: &Tx<'_>) -> Result<Due, state::Error> {
     )?;
     let channels: Vec<String> = channels.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     for channel in channels {
-        let sending: i64 = db
-            .prepare_cached(
-                "SELECT count(*) FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' AND state = 'sending'",
-            )?
-            .query_row([&channel], |row| row.get(0))?;
-        let mut ready = db.prepare_cached(
-            "SELECT id, min(rowid) AS place FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' AND state = 'intent' \
-               AND (coalesce(next_at, 0) <= ?2 OR ?4) AND session_id NOT IN \
-               (SELECT session_id FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' AND state = 'sending') \
-             GROUP BY session_id ORDER BY place LIMIT ?3",
-        )?;
+        let sending: i64 = db.prepare_cached(SENDING)?.query_row([&channel], |row| row.get(0))?;
+        let mut ready = db.prepare_cached(READY)?;
         let room = (SENDS_AT_ONCE_MAX - sending).max(0);
         // What has nowhere to go waits for nothing.
         let gone = channels::find(tx, &channel)?.is_none();
@@ -93,11 +98,7 @@ pub fn due(tx: &Tx<'_>) -> Result<Due, state::Error> {
             due.now.push(id?);
         }
     }
-    due.next_at = db
-        .prepare_cached(
-            "SELECT min(next_at) FROM deliveries WHERE state = 'intent' AND channel <> 'loopback' AND next_at > ?1",
-        )?
-        .query_row([now], |row| row.get(0))?;
+    due.next_at = db.prepare_cached(NEXT_AT)?.query_row([now], |row| row.get(0))?;
     Ok(due)
 }
 
@@ -141,9 +142,7 @@ pub fn settle(tx: &mut Tx<'_>, delivery: &Delivery, ended: &Ended) -> Result<boo
 
 /// What was being sent when the host last ended: whether it arrived, nobody here knows.
 pub fn cut_short(tx: &Tx<'_>) -> Result<Vec<Delivery>, state::Error> {
-    let mut statement = tx
-        .db()
-        .prepare_cached("SELECT * FROM deliveries WHERE state = 'sending' AND channel <> 'loopback' ORDER BY rowid")?;
+    let mut statement = tx.db().prepare_cached(CUT_SHORT)?;
     let found = statement.query_map([], delivery)?.collect::<rusqlite::Result<_>>()?;
     Ok(found)
 }
@@ -226,6 +225,23 @@ fn of(entry: Entry, delivery: &Delivery) -> Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_due_is_found_without_reading_what_was_settled() {
+        let db = rusqlite::Connection::open_in_memory().expect("made");
+        for version in state::migrations::VERSIONS {
+            db.execute_batch(version).expect("a version of the schema");
+        }
+        for sql in [SENDING, READY, NEXT_AT, CUT_SHORT] {
+            let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("it is SQL");
+            let nothing = vec![rusqlite::types::Null; statement.parameter_count()];
+            let plan = statement.query_map(rusqlite::params_from_iter(nothing), |row| row.get::<_, String>("detail"));
+            let plan: Vec<String> = plan.expect("a plan").collect::<Result<_, _>>().expect("its steps");
+            let tables: Vec<&String> = plan.iter().filter(|step| step.contains(" deliveries")).collect();
+            let by_index = |step: &&String| step.contains("INDEX deliveries_o");
+            assert!(!tables.is_empty() && tables.iter().all(by_index), "{sql}: {plan:?}");
+        }
+    }
 
     #[test]
     fn waits_grow_up_to_a_bound_and_never_lie_more_than_a_quarter_aside() {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// One script a version; the file's `user_version` says how many have run.
-const VERSIONS: &[&str] = &[
+pub(crate) const VERSIONS: &[&str] = &[
     include_str!("v1.sql"),
     include_str!("v2.sql"),
     include_str!("v3.sql"),
