@@ -93,7 +93,7 @@ pub async fn test(State(api): State<Api>, Path(channel): Path<String>) -> Reply<
     let found = core.state.read(move |tx| channels::known(tx, &channel)).await??;
     let secret = Secret::read(&found.secret(&core.wrapping)?).map_err(|why| Refusal::host("channel_secret", why))?;
     let url = check_url(&found.url).map_err(|why| Refusal::host("channel_url", why))?;
-    let outcome = core.dispatch.test(&url, &secret, core.state.now()).await;
+    let outcome = core.dispatch.test(&url, &secret, state::wall_clock()).await;
     let (received, words) = match outcome {
         Outcome::Received => (true, "it took it".to_owned()),
         Outcome::Later(words, _) | Outcome::Unknown(words) | Outcome::Refused(words) => (false, words),

@@ -144,7 +144,7 @@ async fn take(
     if hooks.signed.check_key(&channel.name).is_err() {
         return Ok(Err(slow_down("too_many_requests", "this channel makes more requests in a minute than it may")));
     }
-    if let Err(refusal) = signature::check_time(&claimed, core.state.now()) {
+    if let Err(refusal) = signature::check_time(&claimed, crate::state::wall_clock()) {
         return Ok(Err(refusal));
     }
     let Channel { name, agent: Some(agent), .. } = channel else {

@@ -81,7 +81,8 @@ pub struct Lost {
 /// What is due on every channel: of each session the oldest that waits for nothing, and nothing of one that is being sent to. So
 /// answers arrive in their order, and one that waits for its next attempt holds up none behind it.
 pub fn due(tx: &Tx<'_>) -> Result<Due, state::Error> {
-    let (db, now) = (tx.db(), tx.now());
+    // A wait is by the machine's clock: the record's stands still for as long as that one was ahead.
+    let (db, now) = (tx.db(), state::wall_clock());
     let mut due = Due::default();
     let mut channels = db.prepare_cached(
         "SELECT DISTINCT channel FROM deliveries WHERE state IN ('intent','sending') AND channel <> 'loopback'",
@@ -120,7 +121,9 @@ pub fn settle(tx: &mut Tx<'_>, delivery: &Delivery, ended: &Ended) -> Result<boo
     let now = tx.now();
     let (state, next_at, reason) = match ended {
         Ended::Received => unreachable!("noted above"),
-        Ended::Later(reason, wait) => ("intent", Some(now + i64::try_from(wait.as_millis()).unwrap_or(0)), reason),
+        Ended::Later(reason, wait) => {
+            ("intent", Some(state::wall_clock() + i64::try_from(wait.as_millis()).unwrap_or(0)), reason)
+        }
         Ended::Unknown(reason) => ("unknown", None, reason),
         Ended::Dead(reason) => ("dead", None, reason),
     };

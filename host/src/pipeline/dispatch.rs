@@ -119,7 +119,7 @@ impl Pipeline {
         loop {
             let due = self.core.state.read(|tx| Ok::<_, Error>(journal::due(tx)?)).await?;
             if due.now.is_empty() {
-                let now = self.core.state.now();
+                let now = state::wall_clock();
                 return Ok(due.next_at.map(|at| Duration::from_millis(u64::try_from(at - now).unwrap_or(0))));
             }
             let core = Arc::clone(&self.core);
@@ -197,7 +197,7 @@ async fn fly(core: Arc<Core>, parcel: Parcel) {
         message_ids: &parcel.message_ids,
         text: &parcel.text,
     };
-    let now = core.state.now();
+    let now = state::wall_clock();
     let outcome = core.dispatch.sender.send(&parcel.url, &parcel.secret, &id, now, &body).await;
     failpoint::reach("parcel_sent");
     // Without random bytes all come back at once, which is no reason to lose one.

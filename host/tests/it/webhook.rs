@@ -280,6 +280,24 @@ fn a_channel_is_an_operators_and_its_secret_is_said_once() {
     }
 }
 
+#[test]
+fn a_clock_that_was_ahead_once_stops_neither_what_comes_in_nor_what_goes_out() {
+    let mut world = world(Build::Failpoints, "backoff_ms = 20\n");
+    let receiver = Receiver::new(|_, before| Say::Status(if before == 0 { 500 } else { 200 }));
+    let mut hook = Hook::add(&world, "shop", &receiver, &[]);
+    world.down();
+    let shift = world.home.with_file_name("shift");
+    std::fs::write(&shift, "3600000").expect("written");
+    world.set_env("IRONCLAW_CLOCK_SHIFT_FILE", Some(&shift.display().to_string()));
+    world.up();
+    world.say("a", "hello");
+    std::fs::write(&shift, "0").expect("written");
+    hook.again(&world);
+    let message = hook.say("e1", "hello");
+    receipt(&world, &message, "received");
+    assert_eq!(receiver.replies().len(), 2, "the second attempt waits for no hour");
+}
+
 /// The example in `docs/operating.md`, as it stands there, with the secret and the port of this host. It needs `curl` and `openssl`.
 #[test]
 fn the_example_of_the_manual_works_as_it_is_written() {
