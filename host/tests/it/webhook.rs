@@ -281,6 +281,19 @@ fn a_channel_is_an_operators_and_its_secret_is_said_once() {
 }
 
 #[test]
+fn an_event_of_an_erased_session_stays_known_and_makes_no_new_one() {
+    let world = world(Build::Plain, "");
+    let hook = Hook::add(&world, "shop", &Receiver::glad(), &[]);
+    let message = hook.say("e1", "hello");
+    let why = receipt(&world, &message, "received");
+    let session = why["message"]["session_id"].as_str().expect("a session");
+    world.ctl(&["session", "remove", session, "--yes"]).ok();
+    let again = hook.send("e1", &Hook::words("hello"));
+    assert_eq!((again.0, again.1["message_id"].as_str()), (200, Some(message.as_str())), "{again:?}");
+    assert_eq!(messages(&world), 1);
+}
+
+#[test]
 fn a_clock_that_was_ahead_once_stops_neither_what_comes_in_nor_what_goes_out() {
     let mut world = world(Build::Failpoints, "backoff_ms = 20\n");
     let receiver = Receiver::new(|_, before| Say::Status(if before == 0 { 500 } else { 200 }));
