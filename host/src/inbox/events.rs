@@ -27,6 +27,11 @@ impl Event {
         Some(Self { channel: received.channel.clone(), id: id.clone(), digest })
     }
 
+    /// The event that came on a channel under this id.
+    pub const fn new(channel: String, id: String, digest: Digest) -> Self {
+        Self { channel, id, digest }
+    }
+
     /// What became of it when it came before.
     ///
     /// # Errors

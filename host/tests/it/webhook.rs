@@ -294,6 +294,20 @@ fn an_event_of_an_erased_session_stays_known_and_makes_no_new_one() {
 }
 
 #[test]
+fn what_came_before_is_answered_without_being_counted_and_without_an_agent() {
+    let world = world(Build::Plain, "requests_per_minute = 2\n");
+    let hook = Hook::add(&world, "shop", &Receiver::glad(), &[]);
+    let first = hook.say("e1", "hello");
+    let again = || hook.send("e1", &Hook::words("hello"));
+    for _ in 0..5 {
+        assert_eq!(again().1["message_id"].as_str(), Some(first.as_str()));
+    }
+    hook.say("e2", "hello");
+    world.ctl(&["agent", "disconnect", "a", "shop"]).ok();
+    assert_eq!(again().1["message_id"].as_str(), Some(first.as_str()));
+}
+
+#[test]
 fn a_clock_that_was_ahead_once_stops_neither_what_comes_in_nor_what_goes_out() {
     let mut world = world(Build::Failpoints, "backoff_ms = 20\n");
     let receiver = Receiver::new(|_, before| Say::Status(if before == 0 { 500 } else { 200 }));
