@@ -122,13 +122,24 @@ impl Pipeline {
                 let now = state::wall_clock();
                 return Ok(due.next_at.map(|at| Duration::from_millis(u64::try_from(at - now).unwrap_or(0))));
             }
-            let core = Arc::clone(&self.core);
-            let take = self.core.state.write(move |tx| {
-                let parcels = due.now.into_iter().map(|id| take_up(tx, &core, id));
-                parcels.filter_map(Result::transpose).collect::<Result<Vec<_>, Error>>()
-            });
-            for parcel in take.await? {
-                flights.spawn(fly(Arc::clone(&self.core), parcel));
+            let mut failed = false;
+            // Each by itself: what is wrong with one holds up no other.
+            for id in due.now {
+                let core = Arc::clone(&self.core);
+                match self.core.state.write(move |tx| take_up(tx, &core, id)).await {
+                    Ok(Some(parcel)) => {
+                        flights.spawn(fly(Arc::clone(&self.core), parcel));
+                    }
+                    Ok(None) => {}
+                    Err(Error::State(state::Error::Closed)) => return Err(state::Error::Closed.into()),
+                    Err(error) => {
+                        tracing::error!(delivery = %id, %error, "a delivery could not be taken up");
+                        failed = true;
+                    }
+                }
+            }
+            if failed {
+                return Ok(Some(RETRY_AFTER));
             }
         }
     }
@@ -148,9 +159,11 @@ fn sweep(tx: &mut Tx<'_>, core: &Core) -> Result<(), Error> {
 /// Takes a delivery up, with all that its send needs; one that cannot be sent at all is dead.
 fn take_up(tx: &mut Tx<'_>, core: &Core, id: DeliveryId) -> Result<Option<Parcel>, Error> {
     let Some(delivery) = journal::find(tx, id)? else { return Ok(None) };
-    let Some(session) = store::find(tx, delivery.session)? else { return Ok(None) };
     let dead =
         |tx: &mut Tx<'_>, words: &str| settle(tx, core, &delivery, &Ended::Dead(words.to_owned())).map(|()| None);
+    let Some(session) = store::find(tx, delivery.session)? else {
+        return dead(tx, "its session is no longer there");
+    };
     let Some(channel) = channels::find(tx, &delivery.channel)? else {
         return dead(tx, "there is no such channel any more");
     };
@@ -159,8 +172,15 @@ fn take_up(tx: &mut Tx<'_>, core: &Core, id: DeliveryId) -> Result<Option<Parcel
         return dead(tx, "the channel's secret does not open, or its address is none");
     };
     let Some(item) = items::find(tx, delivery.item)? else { return dead(tx, "what was to be said is no longer kept") };
-    let key = session.content_key(&core.wrapping).map_err(items::BodyError::from)?;
-    let text = delivery::text_of(tx, &item, &key)?;
+    let Ok(key) = session.content_key(&core.wrapping) else { return dead(tx, "the session's key does not open") };
+    let text = match delivery::text_of(tx, &item, &key) {
+        Ok(text) => text,
+        // No later attempt reads it better.
+        Err(items::BodyError::Key(_) | items::BodyError::State(state::Error::Stored(_))) => {
+            return dead(tx, "what was to be said cannot be read");
+        }
+        Err(error) => return Err(error.into()),
+    };
     let message_ids = delivery.turn.map(|turn| answered(tx, turn)).transpose()?.unwrap_or_default();
     let Some((delivery, attempt)) = journal::take_up(tx, id)? else { return Ok(None) };
     Ok(Some(Parcel {
