@@ -93,6 +93,10 @@ pub async fn test(State(api): State<Api>, Path(channel): Path<String>) -> Reply<
     let found = core.state.read(move |tx| channels::known(tx, &channel)).await??;
     let secret = Secret::read(&found.secret(&core.wrapping)?).map_err(|why| Refusal::host("channel_secret", why))?;
     let url = check_url(&found.url).map_err(|why| Refusal::host("channel_url", why))?;
+    if core.latch.is_shut() {
+        let refusal = Refusal::operator("stopped", "everything is stopped, and nothing is sent");
+        return Err(refusal.hint("`ironctl resume` lets everything go on").into());
+    }
     let outcome = core.dispatch.test(&url, &secret, state::wall_clock()).await;
     let (received, words) = match outcome {
         Outcome::Received => (true, "it took it".to_owned()),

@@ -112,11 +112,11 @@ impl Pipeline {
             self.core.state.write(move |tx| sweep(tx, &core)).await?;
             *swept = true;
         }
-        if self.core.latch.is_shut() {
-            // What waits stands in the record, and is found there when everything goes on.
-            return Ok(None);
-        }
         loop {
+            if self.core.latch.is_shut() {
+                // What waits stands in the record, and is found there when everything goes on.
+                return Ok(None);
+            }
             let due = self.core.state.read(|tx| Ok::<_, Error>(journal::due(tx)?)).await?;
             if due.now.is_empty() {
                 let now = state::wall_clock();
@@ -217,14 +217,24 @@ async fn fly(core: Arc<Core>, parcel: Parcel) {
         message_ids: &parcel.message_ids,
         text: &parcel.text,
     };
-    let now = state::wall_clock();
-    let outcome = core.dispatch.sender.send(&parcel.url, &parcel.secret, &id, now, &body).await;
-    failpoint::reach("parcel_sent");
-    // Without random bytes all come back at once, which is no reason to lose one.
-    let chance = custody::random().map_or(0, u32::from_le_bytes);
-    let ended = judge(outcome, parcel.attempt, parcel.idempotent, &core.config.webhook, chance);
+    let ended = if core.latch.is_shut() {
+        Ended::Later("everything was stopped before it was sent".to_owned(), Duration::ZERO)
+    } else {
+        let now = state::wall_clock();
+        let outcome = core.dispatch.sender.send(&parcel.url, &parcel.secret, &id, now, &body).await;
+        failpoint::reach("parcel_sent");
+        // Without random bytes all come back at once, which is no reason to lose one.
+        let chance = custody::random().map_or(0, u32::from_le_bytes);
+        judge(outcome, parcel.attempt, parcel.idempotent, &core.config.webhook, chance)
+    };
+    note(core, parcel.delivery, ended).await;
+}
+
+/// Notes how one ended, however long the record cannot take it.
+async fn note(core: Arc<Core>, noted: Delivery, ended: Ended) {
+    let id = noted.id;
     loop {
-        let (own, delivery, note) = (Arc::clone(&core), parcel.delivery.clone(), ended.clone());
+        let (own, delivery, note) = (Arc::clone(&core), noted.clone(), ended.clone());
         match core.state.write(move |tx| settle(tx, &own, &delivery, &note)).await {
             Ok(()) => break,
             // The next start finds it as one whose outcome is unknown.
