@@ -87,6 +87,9 @@ pub enum Error {
         /// The cause.
         source: std::io::Error,
     },
+    /// What sends deliveries came to its end; nothing would go out any more.
+    #[error("what sends deliveries came to its end by itself")]
+    DispatchEnded,
     /// The launcher died; nothing can be launched any more.
     #[error("the launcher (process {0}) died")]
     LauncherDied(u32),
@@ -252,7 +255,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     pipeline.resume().await?;
     tokio::spawn(pipeline.clone().retain());
     let (stop, mut stopped) = watch::channel(false);
-    let sending = tokio::spawn(pipeline.clone().dispatch(stop.subscribe()));
+    let mut sending = tokio::spawn(pipeline.clone().dispatch(stop.subscribe()));
     let about = api::About {
         hooks: hooks_port.as_ref().map(Port::address),
         keeper: keeper.clone(),
@@ -280,6 +283,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         _ = interrupt.recv() => false,
         _ = stopped.wait_for(|stop| *stop) => false,
         () = launcher.died() => true,
+        _ = &mut sending => return Err(Error::DispatchEnded),
     };
     // Nobody new is let in; what is open ends; then the record is closed.
     let _ = std::fs::remove_file(home.run_file());

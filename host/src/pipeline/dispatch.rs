@@ -18,6 +18,7 @@ use crate::state::{self, Tx};
 use crate::turn;
 use ironclaw_contract::ids::{DeliveryId, PersonId, TurnId};
 use ironclaw_contract::seam::seal::ItemKind;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -26,6 +27,9 @@ use url::Url;
 
 /// After an error of the host, such as a full disk, the next try waits so long.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// One whose sending broke off in the host is sent again after this, where it is at all.
+const BROKEN_WAIT: Duration = Duration::from_secs(60);
 
 /// Sends that have left may come to their end for so long when the host stops.
 const STOP_TIME_MAX: Duration = Duration::from_secs(5);
@@ -55,6 +59,43 @@ impl Dispatch {
     }
 }
 
+/// Sends that have left, each with its delivery and whether it may be sent again.
+#[derive(Default)]
+struct Flights {
+    tasks: JoinSet<()>,
+    of: HashMap<tokio::task::Id, (Delivery, bool)>,
+}
+
+impl Flights {
+    fn start(&mut self, core: Arc<Core>, parcel: Parcel) {
+        let about = (parcel.delivery.clone(), parcel.idempotent);
+        let id = self.tasks.spawn(fly(core, parcel)).id();
+        self.of.insert(id, about);
+    }
+
+    /// Waits for the end of one; `None` when none is under way. One that broke off may have left: that is noted in its place.
+    async fn land(&mut self, core: &Arc<Core>) -> Option<()> {
+        match self.tasks.join_next_with_id().await? {
+            Ok((id, ())) => {
+                self.of.remove(&id);
+            }
+            Err(error) => {
+                if let Some((delivery, idempotent)) = self.of.remove(&error.id()) {
+                    tracing::error!(delivery = %delivery.id, "the sending of a delivery broke off");
+                    let words = "the host failed while it was being sent".to_owned();
+                    self.tasks.spawn(note(Arc::clone(core), delivery, cut(words, idempotent, BROKEN_WAIT)));
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+/// What has not come to its end is sent again only where that shows once.
+fn cut(words: String, idempotent: bool, wait: Duration) -> Ended {
+    if idempotent { Ended::Later(words, wait) } else { Ended::Unknown(words) }
+}
+
 /// One delivery, ready to be sent.
 struct Parcel {
     delivery: Delivery,
@@ -72,7 +113,7 @@ struct Parcel {
 impl Pipeline {
     /// Sends what is due until `stop` says so; then waits a moment for what has left.
     pub async fn dispatch(self, mut stop: watch::Receiver<bool>) {
-        let mut flights = JoinSet::new();
+        let mut flights = Flights::default();
         let mut swept = false;
         loop {
             let wait = match self.send_due(&mut flights, &mut swept).await {
@@ -93,11 +134,11 @@ impl Pipeline {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
                 () = self.core.dispatch.bell.notified() => {}
-                Some(_) = flights.join_next() => {}
+                Some(()) = flights.land(&self.core) => {}
                 () = due => {}
             }
         }
-        let landed = async { while flights.join_next().await.is_some() {} };
+        let landed = async { while flights.land(&self.core).await.is_some() {} };
         if tokio::time::timeout(STOP_TIME_MAX, landed).await.is_err() {
             tracing::warn!(
                 "the host stops while deliveries are being sent; the next start says that their outcome is unknown"
@@ -106,7 +147,7 @@ impl Pipeline {
     }
 
     /// Takes up what is due; gives the wait until more is.
-    async fn send_due(&self, flights: &mut JoinSet<()>, swept: &mut bool) -> Result<Option<Duration>, Error> {
+    async fn send_due(&self, flights: &mut Flights, swept: &mut bool) -> Result<Option<Duration>, Error> {
         if !*swept {
             let core = Arc::clone(&self.core);
             self.core.state.write(move |tx| sweep(tx, &core)).await?;
@@ -128,7 +169,7 @@ impl Pipeline {
                 let core = Arc::clone(&self.core);
                 match self.core.state.write(move |tx| take_up(tx, &core, id)).await {
                     Ok(Some(parcel)) => {
-                        flights.spawn(fly(Arc::clone(&self.core), parcel));
+                        flights.start(Arc::clone(&self.core), parcel);
                     }
                     Ok(None) => {}
                     Err(Error::State(state::Error::Closed)) => return Err(state::Error::Closed.into()),
@@ -150,8 +191,7 @@ fn sweep(tx: &mut Tx<'_>, core: &Core) -> Result<(), Error> {
     for delivery in journal::cut_short(tx)? {
         let words = "the host ended while it was being sent".to_owned();
         let idempotent = channels::find(tx, &delivery.channel)?.is_some_and(|channel| channel.idempotent);
-        let ended = if idempotent { Ended::Later(words, Duration::ZERO) } else { Ended::Unknown(words) };
-        settle(tx, core, &delivery, &ended)?;
+        settle(tx, core, &delivery, &cut(words, idempotent, Duration::ZERO))?;
     }
     Ok(())
 }
