@@ -8,6 +8,7 @@ use crate::channel::webhook::outgoing::Outcome;
 use crate::channel::webhook::signature::Secret;
 use crate::custody::SecretText;
 use crate::ledger;
+use crate::pipeline::{self, give_up};
 use crate::refusal::Refusal;
 use crate::registry::channels::{self, Channel, Draft, Error, WEBHOOK};
 use crate::registry::{self, Person};
@@ -73,16 +74,18 @@ pub async fn remove(
     Path(channel): Path<String>,
 ) -> Reply<operator::Channel> {
     let hooks = api.about.hooks;
-    let removed = change(&api, move |tx| {
+    let core = api.pipeline.clone();
+    let removed = api.state().write(move |tx| {
         let found = match channels::known(tx, &channel)? {
             Ok(found) => found,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let view = view(tx, &found, hooks)?;
         channels::remove(tx, &found.name, person.id)?;
-        Ok(Ok(view))
-    })
-    .await?;
+        give_up(tx, core.core(), &found.name)?;
+        Ok::<_, pipeline::Error>(Ok(view))
+    });
+    let removed = removed.await??;
     api.pipeline.core().dispatch.wake();
     Ok(Json(removed))
 }

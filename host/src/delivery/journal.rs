@@ -150,6 +150,15 @@ pub fn cut_short(tx: &Tx<'_>) -> Result<Vec<Delivery>, state::Error> {
     Ok(found)
 }
 
+/// What is still to be sent on a channel, and is not being sent.
+pub fn intended_on(tx: &Tx<'_>, channel: &str) -> Result<Vec<Delivery>, state::Error> {
+    let sql = "SELECT * FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' AND state IN ('intent','sending') \
+               AND state = 'intent' ORDER BY rowid";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let found = statement.query_map([channel], delivery)?.collect::<rusqlite::Result<_>>()?;
+    Ok(found)
+}
+
 /// The wait after this many attempts, with a quarter more or less by `chance`, so that many do not come back at once.
 pub fn backoff(attempts: u32, base_ms: u64, chance: u32) -> Duration {
     let factor = BACKOFF_FACTOR.saturating_pow(attempts.saturating_sub(1));

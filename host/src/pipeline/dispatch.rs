@@ -12,7 +12,8 @@ use crate::delivery::journal::{self, Ended};
 use crate::delivery::{self, Delivery};
 use crate::failpoint;
 use crate::items;
-use crate::registry::{self, Identity, channels};
+use crate::registry::channels::{self, Channel};
+use crate::registry::{self, Identity};
 use crate::session::store::{self, Origin, Session};
 use crate::state::{self, Tx};
 use crate::turn;
@@ -30,6 +31,9 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// One whose sending broke off in the host is sent again after this, where it is at all.
 const BROKEN_WAIT: Duration = Duration::from_secs(60);
+
+/// Why nothing is sent on a channel that was removed.
+const GONE: &str = "there is no such channel any more";
 
 /// Sends that have left may come to their end for so long when the host stops.
 const STOP_TIME_MAX: Duration = Duration::from_secs(5);
@@ -190,8 +194,21 @@ impl Pipeline {
 fn sweep(tx: &mut Tx<'_>, core: &Core) -> Result<(), Error> {
     for delivery in journal::cut_short(tx)? {
         let words = "the host ended while it was being sent".to_owned();
-        let idempotent = channels::find(tx, &delivery.channel)?.is_some_and(|channel| channel.idempotent);
+        let idempotent = channel_of(tx, &delivery)?.is_some_and(|channel| channel.idempotent);
         settle(tx, core, &delivery, &cut(words, idempotent, Duration::ZERO))?;
+    }
+    Ok(())
+}
+
+/// The channel that a delivery is for; one that was made later under the same name is another.
+fn channel_of(tx: &Tx<'_>, delivery: &Delivery) -> Result<Option<Channel>, state::Error> {
+    Ok(channels::find(tx, &delivery.channel)?.filter(|channel| delivery.generation == Some(channel.generation)))
+}
+
+/// Gives up what is still to be sent on a channel that is being removed.
+pub fn give_up(tx: &mut Tx<'_>, core: &Core, channel: &str) -> Result<(), Error> {
+    for delivery in journal::intended_on(tx, channel)? {
+        settle(tx, core, &delivery, &Ended::Dead(GONE.to_owned()))?;
     }
     Ok(())
 }
@@ -204,8 +221,8 @@ fn take_up(tx: &mut Tx<'_>, core: &Core, id: DeliveryId) -> Result<Option<Parcel
     let Some(session) = store::find(tx, delivery.session)? else {
         return dead(tx, "its session is no longer there");
     };
-    let Some(channel) = channels::find(tx, &delivery.channel)? else {
-        return dead(tx, "there is no such channel any more");
+    let Some(channel) = channel_of(tx, &delivery)? else {
+        return dead(tx, GONE);
     };
     let secret = channel.secret(&core.wrapping).ok().and_then(|secret| Secret::read(&secret).ok());
     let (Some(secret), Ok(url)) = (secret, check_url(&channel.url)) else {

@@ -210,6 +210,13 @@ fn what_is_to_be_sent_on_a_removed_channel_is_dead_and_never_delivered() {
     assert!(dead(&world)[0]["reason"].as_str().is_some_and(|why| why.contains("no such channel")), "{why}");
     world.ctl(&["message", "dead", "retry", &message]).ok();
     receipt(&world, &message, "dead");
+    // Another channel of the same name is not the one that it was meant for.
+    let other = Receiver::glad();
+    let hook = Hook::add(&world, "shop", &other, &[]);
+    world.ctl(&["message", "dead", "retry", &message]).ok();
+    receipt(&world, &message, "dead");
+    assert!(other.replies().is_empty());
+    drop(hook);
     assert_eq!(receiver.replies().len(), 1);
     assert!(world.entries("delivery.received").iter().all(|entry| entry["data"]["turn"].is_null()), "notices alone");
 }
