@@ -37,6 +37,14 @@ const NEXT_AT: &str = "SELECT min(next_at) FROM deliveries WHERE state IN ('inte
 const CUT_SHORT: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND state = 'sending' \
                          AND channel <> 'loopback' ORDER BY rowid";
 
+/// Of those that are lost one soon after the other, a person is told of the first; this long after the last they are told anew.
+const TOLD_AGAIN_MS: i64 = 60 * 60 * 1000;
+
+/// Whose a delivery is: of the person for whom the turn worked; without one, of whoever is linked to where it goes.
+const WHOSE: &str = "coalesce((SELECT principal FROM turns WHERE turns.id = deliveries.turn_id), \
+                     (SELECT person_id FROM identities WHERE identities.channel = deliveries.channel \
+                     AND identities.sender = deliveries.platform_id))";
+
 /// What is to be done now, and when there will be more.
 #[derive(Debug, Default)]
 pub struct Due {
@@ -72,8 +80,6 @@ pub struct Lost {
     pub attempts: u32,
     /// Why it did not arrive.
     pub reason: String,
-    /// The person on whose behalf the turn worked.
-    pub principal: Option<String>,
     /// Milliseconds since the epoch.
     pub settled_at: i64,
 }
@@ -181,10 +187,11 @@ pub fn lost_count(tx: &Tx<'_>) -> Result<u64, state::Error> {
 
 /// The newest undelivered ones, newest first: one person's, or everybody's.
 pub fn lost(tx: &Tx<'_>, of: Option<PersonId>) -> Result<Vec<Lost>, state::Error> {
-    let sql = "SELECT deliveries.*, principal FROM deliveries LEFT JOIN turns ON turns.id = turn_id \
-               WHERE deliveries.state IN ('unknown','dead') AND (?1 IS NULL OR principal = ?1) \
-               ORDER BY deliveries.created_at DESC, deliveries.rowid DESC LIMIT ?2";
-    let mut statement = tx.db().prepare_cached(sql)?;
+    let sql = format!(
+        "SELECT * FROM deliveries WHERE state IN ('unknown','dead') AND (?1 IS NULL OR {WHOSE} = ?1) \
+         ORDER BY created_at DESC, rowid DESC LIMIT ?2"
+    );
+    let mut statement = tx.db().prepare_cached(&sql)?;
     let read = |row: &rusqlite::Row<'_>| {
         Ok(Lost {
             delivery: delivery(row)?,
@@ -192,13 +199,31 @@ pub fn lost(tx: &Tx<'_>, of: Option<PersonId>) -> Result<Vec<Lost>, state::Error
             thread: row.get("thread_id")?,
             attempts: row.get("attempts")?,
             reason: row.get::<_, Option<String>>("reason")?.unwrap_or_default(),
-            principal: row.get("principal")?,
             settled_at: row.get::<_, Option<i64>>("settled_at")?.unwrap_or_default(),
         })
     };
     let of = of.map(|person| person.to_string());
     let found = statement.query_map(params![of, LOST_MAX], read)?.collect::<rusqlite::Result<_>>()?;
     Ok(found)
+}
+
+/// Whose a delivery is, by the one rule of [`WHOSE`].
+pub fn person_of(tx: &Tx<'_>, id: DeliveryId) -> Result<Option<PersonId>, state::Error> {
+    let sql = format!("SELECT {WHOSE} AS person FROM deliveries WHERE id = ?1");
+    let read = |row: &rusqlite::Row<'_>| row.get::<_, Option<String>>("person");
+    let found = tx.db().prepare_cached(&sql)?.query_row([id.to_string()], read).optional()?.flatten();
+    Ok(found.and_then(|person| person.parse().ok()))
+}
+
+/// Whether another of this person's on this channel was lost a short time ago: then they were told.
+pub fn was_told(tx: &Tx<'_>, lost: &Delivery, person: PersonId) -> Result<bool, state::Error> {
+    let sql = format!(
+        "SELECT EXISTS (SELECT 1 FROM deliveries WHERE state IN ('unknown','dead') AND channel = ?1 AND id <> ?2 \
+         AND settled_at > ?3 AND {WHOSE} = ?4)"
+    );
+    let since = tx.now() - TOLD_AGAIN_MS;
+    let asked = params![lost.channel, lost.id.to_string(), since, person.to_string()];
+    Ok(tx.db().prepare_cached(&sql)?.query_row(asked, |row| row.get(0))?)
 }
 
 /// Sends an undelivered one again because a person says so, with all its attempts. False when it is not undelivered.

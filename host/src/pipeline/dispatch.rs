@@ -14,10 +14,9 @@ use crate::failpoint;
 use crate::items;
 use crate::registry::channels::{self, Channel};
 use crate::registry::{self, Identity};
-use crate::session::store::{self, Origin, Session};
+use crate::session::store::{self, Origin};
 use crate::state::{self, Tx};
-use crate::turn;
-use ironclaw_contract::ids::{DeliveryId, PersonId, TurnId};
+use ironclaw_contract::ids::{DeliveryId, TurnId};
 use ironclaw_contract::seam::seal::ItemKind;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -329,7 +328,7 @@ fn settle(tx: &mut Tx<'_>, core: &Core, delivery: &Delivery, ended: &Ended) -> R
         Ended::Dead(why) => format!("did not arrive there ({why})"),
     };
     let text = format!(
-        "What I had to say on {} {words}. `ironctl message dead list` shows it as {}; from there it can be sent again or dropped.",
+        "What I had to say on {} {words}. `ironctl message dead list` shows it as {}, and with it what is lost soon after; from there it can be sent again or dropped.",
         delivery.channel, delivery.id
     );
     if let Err(error) = tell(tx, core, delivery, &text) {
@@ -342,24 +341,19 @@ fn settle(tx: &mut Tx<'_>, core: &Core, delivery: &Delivery, ended: &Ended) -> R
 /// Puts a notice into the person's own conversation with the agent on this host, which needs no network.
 fn tell(tx: &mut Tx<'_>, core: &Core, delivery: &Delivery, text: &str) -> Result<(), Error> {
     let Some(session) = store::find(tx, delivery.session)? else { return Ok(()) };
-    let Some(person) = person_of(tx, delivery, &session)? else { return Ok(()) };
+    let Some(person) = journal::person_of(tx, delivery.id)? else { return Ok(()) };
+    if journal::was_told(tx, delivery, person)? {
+        return Ok(());
+    }
     let Some(agent) = registry::find_agent(tx, &session.agent.to_string())? else { return Ok(()) };
     let own = Identity::own(person);
     let origin = Origin { channel: own.channel, platform_id: own.sender, thread_id: String::new() };
     let session = store::of_origin_or_new(tx, &agent, &origin, &core.wrapping)?;
     let key = session.content_key(&core.wrapping).map_err(items::BodyError::from)?;
     let notice = delivery::notify(tx, &session, None, text, &key, &core.sealer)?;
-    Ok(delivery::receive(tx, &notice)?)
-}
-
-/// For whom the turn worked; of what was said outside of a turn, whom the conversation is with.
-fn person_of(tx: &Tx<'_>, delivery: &Delivery, session: &Session) -> Result<Option<PersonId>, state::Error> {
-    let turn = delivery.turn.map(|turn| turn::find(tx, turn)).transpose()?.flatten();
-    if let Some(person) = turn.and_then(|turn| turn.principal.parse().ok()) {
-        return Ok(Some(person));
-    }
-    let found = registry::person_of(tx, &session.origin.channel, &session.origin.platform_id)?;
-    Ok(found.map(|person| person.id))
+    delivery::receive(tx, &notice)?;
+    items::keep_within(tx, session.id, &core.config.items)?;
+    Ok(())
 }
 
 #[cfg(test)]

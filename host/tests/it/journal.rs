@@ -156,6 +156,16 @@ fn a_channel_that_shows_it_once_is_sent_to_again_after_a_crash_under_the_same_id
 }
 
 #[test]
+fn of_many_that_are_lost_one_after_the_other_a_person_is_told_once() {
+    let world = world(Build::Plain, SOON);
+    let hook = Hook::add(&world, "shop", &Receiver::new(|_, _| Say::Status(410)), &[]);
+    for event in ["e1", "e2", "e3"] {
+        receipt(&world, &hook.say(event, "hello"), "dead");
+    }
+    assert_eq!((dead(&world).len(), notices(&world).len()), (3, 1));
+}
+
+#[test]
 fn a_connection_that_breaks_after_the_request_leaves_an_unknown_receipt_or_one_that_is_tried_again() {
     let world = world(Build::Plain, SOON);
     let receiver = Receiver::new(|_, before| if before == 0 { Say::Close } else { Say::Status(200) });
