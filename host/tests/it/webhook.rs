@@ -335,6 +335,11 @@ fn the_example_of_the_manual_works_as_it_is_written() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::new(|_, _| Say::Status(204));
     let hook = Hook::add(&world, "shop", &receiver, &[]);
+    // Who speaks in the example is whom the manual links.
+    world.ctl(&["person", "unlink", "shop:ann"]).ok();
+    world.ctl(&["person", "add", "Alice", "--role", "member"]).ok();
+    let link = section.lines().find_map(|line| line.strip_prefix("ironctl person link ")).expect("the line that links");
+    world.ctl(&[&["person", "link"], link.split(' ').collect::<Vec<_>>().as_slice()].concat()).ok();
     let script = example.replace("http://127.0.0.1:8788/hooks/shop", &hook.hook);
     assert_ne!(script, example, "the example names the port of the settings' example");
     let script = format!("SECRET='{}'\n{script}", hook.secret);
