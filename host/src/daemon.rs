@@ -88,6 +88,9 @@ pub enum Error {
         /// The cause.
         source: std::io::Error,
     },
+    /// What sends deliveries came to its end; nothing would go out any more.
+    #[error("what sends deliveries came to its end by itself")]
+    DispatchEnded,
     /// The launcher died; nothing can be launched any more.
     #[error("the launcher (process {0}) died")]
     LauncherDied(u32),
@@ -208,12 +211,14 @@ pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
     // What comes upon damage stops at once: nothing is built on it, and nothing that is whole is lost.
     let run_file = home.run_file();
     let ran = tokio::select! {
-        ran = serve(&state, home, &config, &master, launcher) => ran,
+        // Whoever works on the record ends with it, and says less of why.
+        biased;
         error = state.damaged() => {
             tracing::error!(%error, "stopping");
             let _ = std::fs::remove_file(run_file);
             Err(error.into())
         }
+        ran = serve(&state, home, &config, &master, launcher) => ran,
     };
     state.close().await;
     ran
@@ -253,7 +258,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     pipeline.resume().await?;
     tokio::spawn(pipeline.clone().retain());
     let (stop, mut stopped) = watch::channel(false);
-    let sending = tokio::spawn(pipeline.clone().dispatch(stop.subscribe()));
+    let mut sending = tokio::spawn(pipeline.clone().dispatch(stop.subscribe()));
     let stopping = Arc::new(AtomicBool::new(false));
     let about = api::About {
         hooks: hooks_port.as_ref().map(Port::address),
@@ -279,10 +284,13 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     let mut terminate = signal(SignalKind::terminate()).map_err(io("listen for SIGTERM"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(io("listen for SIGINT"))?;
     let died = tokio::select! {
+        // A stop ends whoever sends as well.
+        biased;
         _ = terminate.recv() => false,
         _ = interrupt.recv() => false,
         _ = stopped.wait_for(|stop| *stop) => false,
         () = launcher.died() => true,
+        _ = &mut sending => return Err(Error::DispatchEnded),
     };
     stopping.store(true, Ordering::SeqCst);
     // Nobody new is let in; what is open ends; then the record is closed.

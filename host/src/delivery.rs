@@ -34,6 +34,8 @@ pub struct Delivery {
     pub row_id: Option<MessageId>,
     /// Where to.
     pub channel: String,
+    /// Which channel of that name.
+    pub generation: Option<i64>,
     /// `intent sending received unknown dead dropped`.
     pub state: String,
     /// Milliseconds since the epoch.
@@ -48,6 +50,7 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
         item: stored(row, "item")?,
         row_id: stored_option(row, "row_id")?,
         channel: row.get("channel")?,
+        generation: row.get("generation")?,
         state: row.get("state")?,
         created_at: row.get("created_at")?,
     })
@@ -63,12 +66,12 @@ pub fn intend(
 ) -> Result<Delivery, state::Error> {
     let id = DeliveryId::new();
     let now = tx.now();
-    tx.db()
+    let generation = tx.db()
         .prepare_cached(
-            "INSERT INTO deliveries (id, session_id, turn_id, item, row_id, channel, platform_id, thread_id, state, attempts, created_at) \
-             VALUES (?1,?2,?3,?4,?5,?6,?7,?8,'intent',0,?9)",
+            "INSERT INTO deliveries (id, session_id, turn_id, item, row_id, channel, generation, platform_id, thread_id, state, attempts, created_at) \
+             VALUES (?1,?2,?3,?4,?5,?6,(SELECT generation FROM channels WHERE name = ?6),?7,?8,'intent',0,?9) RETURNING generation",
         )?
-        .execute(params![
+        .query_row(params![
             id.to_string(),
             session.id.to_string(),
             turn.map(|id| id.to_string()),
@@ -78,7 +81,7 @@ pub fn intend(
             session.origin.platform_id,
             session.origin.thread_id,
             now
-        ])?;
+        ], |row| row.get(0))?;
     let entry = Entry::verify("delivery.intended")
         .session(session.id)
         .with("delivery", id.to_string())
@@ -94,6 +97,7 @@ pub fn intend(
         item,
         row_id: row,
         channel: session.origin.channel.clone(),
+        generation,
         state: "intent".to_owned(),
         created_at: now,
     })

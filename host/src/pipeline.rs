@@ -25,7 +25,7 @@ mod work;
 pub use actor::{Command, Phase, Shown};
 pub use actors::Actors;
 pub use cancel::Cancelled;
-pub use dispatch::Dispatch;
+pub use dispatch::{Dispatch, give_up};
 pub use drafts::Drafts;
 pub use places::{Limits, Places, Room};
 pub use stops::{Latch, Stopped, find as stopped};

@@ -488,10 +488,16 @@ fn look_through(db: &Connection, path: &Path) -> Result<(), Error> {
 #[derive(Clone)]
 struct Clock(Arc<AtomicI64>);
 
+/// The machine's clock as it stands, milliseconds since the epoch, for what other machines compare with theirs. Unlike the record's
+/// time it goes back when somebody sets it back.
+pub fn wall_clock() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
+    now + failpoint::clock_shift_ms()
+}
+
 impl Clock {
     fn now(&self) -> i64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
-        let now = now + failpoint::clock_shift_ms();
+        let now = wall_clock();
         self.0.fetch_max(now, Ordering::Relaxed).max(now)
     }
 }

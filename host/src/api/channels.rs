@@ -8,6 +8,7 @@ use crate::channel::webhook::outgoing::Outcome;
 use crate::channel::webhook::signature::Secret;
 use crate::custody::SecretText;
 use crate::ledger;
+use crate::pipeline::{self, give_up};
 use crate::refusal::Refusal;
 use crate::registry::channels::{self, Channel, Draft, Error, WEBHOOK};
 use crate::registry::{self, Person};
@@ -73,16 +74,18 @@ pub async fn remove(
     Path(channel): Path<String>,
 ) -> Reply<operator::Channel> {
     let hooks = api.about.hooks;
-    let removed = change(&api, move |tx| {
+    let core = api.pipeline.clone();
+    let removed = api.state().write(move |tx| {
         let found = match channels::known(tx, &channel)? {
             Ok(found) => found,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let view = view(tx, &found, hooks)?;
         channels::remove(tx, &found.name, person.id)?;
-        Ok(Ok(view))
-    })
-    .await?;
+        give_up(tx, core.core(), &found.name)?;
+        Ok::<_, pipeline::Error>(Ok(view))
+    });
+    let removed = removed.await??;
     api.pipeline.core().dispatch.wake();
     Ok(Json(removed))
 }
@@ -93,7 +96,11 @@ pub async fn test(State(api): State<Api>, Path(channel): Path<String>) -> Reply<
     let found = core.state.read(move |tx| channels::known(tx, &channel)).await??;
     let secret = Secret::read(&found.secret(&core.wrapping)?).map_err(|why| Refusal::host("channel_secret", why))?;
     let url = check_url(&found.url).map_err(|why| Refusal::host("channel_url", why))?;
-    let outcome = core.dispatch.test(&url, &secret, core.state.now()).await;
+    if core.latch.is_shut() {
+        let refusal = Refusal::operator("stopped", "everything is stopped, and nothing is sent");
+        return Err(refusal.hint("`ironctl resume` lets everything go on").into());
+    }
+    let outcome = core.dispatch.test(&url, &secret, state::wall_clock()).await;
     let (received, words) = match outcome {
         Outcome::Received => (true, "it took it".to_owned()),
         Outcome::Later(words, _) | Outcome::Unknown(words) | Outcome::Refused(words) => (false, words),

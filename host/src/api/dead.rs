@@ -9,7 +9,6 @@ use crate::ledger;
 use crate::refusal::Refusal;
 use crate::registry::{Person, Role};
 use crate::state::{self, Tx};
-use crate::turn;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{DeliveryId, MessageId, PersonId};
@@ -78,8 +77,7 @@ fn may(tx: &Tx<'_>, person: &Person, delivery: &Delivery) -> Result<bool, state:
     if person.role.covers(Role::Admin) {
         return Ok(true);
     }
-    let turn = delivery.turn.map(|turn| turn::find(tx, turn)).transpose()?.flatten();
-    Ok(turn.is_some_and(|turn| turn.principal == person.id.to_string()))
+    Ok(journal::person_of(tx, delivery.id)? == Some(person.id))
 }
 
 fn view(lost: Lost) -> DeadLetter {

@@ -1,7 +1,7 @@
 //! Where webhooks come in: a port of its own with one kind of path, `POST /hooks/NAME`.
 //!
 //! Never answers that a message was taken before it stands in the record, and never tells whoever has no secret which channels there
-//! are. The order: size, signature, limit, age, whether it came before, shape, sender, agent, record. Next: `channel::webhook`, `inbox`.
+//! are. The order: size, signature, age, whether it came before, limit, agent, shape, sender, record. Next: `channel::webhook`, `inbox`.
 
 use super::Answer;
 use super::port::Port;
@@ -9,6 +9,7 @@ use super::refusals::Refusals;
 use crate::channel::webhook::incoming::{self, REQUEST_BYTES_MAX};
 use crate::channel::webhook::signature::{self, Claimed, Secret};
 use crate::channel::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
+use crate::inbox::events::Event;
 use crate::pipeline::{Error, Pipeline};
 use crate::refusal::{Fault, Refusal};
 use crate::registry::channels::{self, Channel};
@@ -20,6 +21,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::Taken;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -141,11 +143,16 @@ async fn take(
     let (Some(channel), Some(claimed)) = (channel, claimed) else {
         return Err(crate::state::Error::Stored("a signature without a channel was taken".to_owned()).into());
     };
+    if let Err(refusal) = signature::check_time(&claimed, crate::state::wall_clock()) {
+        return Ok(Err(refusal));
+    }
+    // Before the limit and before anybody has to hear it: whoever overheard it uses up nothing, and what is kept is said to be.
+    let event = Event::new(channel.name.clone(), claimed.id.to_owned(), Digest::of(&body));
+    if let Some(seen) = core.state.read(move |tx| event.seen(tx)).await? {
+        return Ok(seen.map(|recorded| Taken { message_id: recorded.message.to_string() }));
+    }
     if hooks.signed.check_key(&channel.name).is_err() {
         return Ok(Err(slow_down("too_many_requests", "this channel makes more requests in a minute than it may")));
-    }
-    if let Err(refusal) = signature::check_time(&claimed, core.state.now()) {
-        return Ok(Err(refusal));
     }
     let Channel { name, agent: Some(agent), .. } = channel else {
         let refusal = Refusal::host("channel_unheard", "no agent hears this channel");

@@ -23,6 +23,28 @@ const BACKOFF_MS_MAX: u64 = 6 * 60 * 60 * 1000;
 /// Undelivered ones in one list.
 const LOST_MAX: i64 = 500;
 
+/// The state stands there twice: what SQLite reads an index of open ones for has to say that it is one.
+const SENDING: &str = "SELECT count(*) FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' \
+                       AND state IN ('intent','sending') AND state = 'sending'";
+const READY: &str = "SELECT id, min(rowid) AS place FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' \
+                     AND state IN ('intent','sending') AND state = 'intent' \
+                     AND (coalesce(next_at, 0) <= ?2 OR ?4) AND session_id NOT IN \
+                     (SELECT session_id FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' \
+                     AND state IN ('intent','sending') AND state = 'sending') \
+                     GROUP BY session_id ORDER BY place LIMIT ?3";
+const NEXT_AT: &str = "SELECT min(next_at) FROM deliveries WHERE state IN ('intent','sending') AND state = 'intent' \
+                       AND channel <> 'loopback' AND next_at > ?1";
+const CUT_SHORT: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND state = 'sending' \
+                         AND channel <> 'loopback' ORDER BY rowid";
+
+/// Of those that are lost one soon after the other, a person is told of the first; this long after the last they are told anew.
+const TOLD_AGAIN_MS: i64 = 60 * 60 * 1000;
+
+/// Whose a delivery is: of the person for whom the turn worked; without one, of whoever is linked to where it goes.
+const WHOSE: &str = "coalesce((SELECT principal FROM turns WHERE turns.id = deliveries.turn_id), \
+                     (SELECT person_id FROM identities WHERE identities.channel = deliveries.channel \
+                     AND identities.sender = deliveries.platform_id))";
+
 /// What is to be done now, and when there will be more.
 #[derive(Debug, Default)]
 pub struct Due {
@@ -58,8 +80,6 @@ pub struct Lost {
     pub attempts: u32,
     /// Why it did not arrive.
     pub reason: String,
-    /// The person on whose behalf the turn worked.
-    pub principal: Option<String>,
     /// Milliseconds since the epoch.
     pub settled_at: i64,
 }
@@ -67,24 +87,16 @@ pub struct Lost {
 /// What is due on every channel: of each session the oldest that waits for nothing, and nothing of one that is being sent to. So
 /// answers arrive in their order, and one that waits for its next attempt holds up none behind it.
 pub fn due(tx: &Tx<'_>) -> Result<Due, state::Error> {
-    let (db, now) = (tx.db(), tx.now());
+    // A wait is by the machine's clock: the record's stands still for as long as that one was ahead.
+    let (db, now) = (tx.db(), state::wall_clock());
     let mut due = Due::default();
     let mut channels = db.prepare_cached(
         "SELECT DISTINCT channel FROM deliveries WHERE state IN ('intent','sending') AND channel <> 'loopback'",
     )?;
     let channels: Vec<String> = channels.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     for channel in channels {
-        let sending: i64 = db
-            .prepare_cached(
-                "SELECT count(*) FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' AND state = 'sending'",
-            )?
-            .query_row([&channel], |row| row.get(0))?;
-        let mut ready = db.prepare_cached(
-            "SELECT id, min(rowid) AS place FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' AND state = 'intent' \
-               AND (coalesce(next_at, 0) <= ?2 OR ?4) AND session_id NOT IN \
-               (SELECT session_id FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' AND state = 'sending') \
-             GROUP BY session_id ORDER BY place LIMIT ?3",
-        )?;
+        let sending: i64 = db.prepare_cached(SENDING)?.query_row([&channel], |row| row.get(0))?;
+        let mut ready = db.prepare_cached(READY)?;
         let room = (SENDS_AT_ONCE_MAX - sending).max(0);
         // What has nowhere to go waits for nothing.
         let gone = channels::find(tx, &channel)?.is_none();
@@ -93,11 +105,7 @@ pub fn due(tx: &Tx<'_>) -> Result<Due, state::Error> {
             due.now.push(id?);
         }
     }
-    due.next_at = db
-        .prepare_cached(
-            "SELECT min(next_at) FROM deliveries WHERE state = 'intent' AND channel <> 'loopback' AND next_at > ?1",
-        )?
-        .query_row([now], |row| row.get(0))?;
+    due.next_at = db.prepare_cached(NEXT_AT)?.query_row([now], |row| row.get(0))?;
     Ok(due)
 }
 
@@ -119,7 +127,9 @@ pub fn settle(tx: &mut Tx<'_>, delivery: &Delivery, ended: &Ended) -> Result<boo
     let now = tx.now();
     let (state, next_at, reason) = match ended {
         Ended::Received => unreachable!("noted above"),
-        Ended::Later(reason, wait) => ("intent", Some(now + i64::try_from(wait.as_millis()).unwrap_or(0)), reason),
+        Ended::Later(reason, wait) => {
+            ("intent", Some(state::wall_clock() + i64::try_from(wait.as_millis()).unwrap_or(0)), reason)
+        }
         Ended::Unknown(reason) => ("unknown", None, reason),
         Ended::Dead(reason) => ("dead", None, reason),
     };
@@ -141,10 +151,17 @@ pub fn settle(tx: &mut Tx<'_>, delivery: &Delivery, ended: &Ended) -> Result<boo
 
 /// What was being sent when the host last ended: whether it arrived, nobody here knows.
 pub fn cut_short(tx: &Tx<'_>) -> Result<Vec<Delivery>, state::Error> {
-    let mut statement = tx
-        .db()
-        .prepare_cached("SELECT * FROM deliveries WHERE state = 'sending' AND channel <> 'loopback' ORDER BY rowid")?;
+    let mut statement = tx.db().prepare_cached(CUT_SHORT)?;
     let found = statement.query_map([], delivery)?.collect::<rusqlite::Result<_>>()?;
+    Ok(found)
+}
+
+/// What is still to be sent on a channel, and is not being sent.
+pub fn intended_on(tx: &Tx<'_>, channel: &str) -> Result<Vec<Delivery>, state::Error> {
+    let sql = "SELECT * FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' AND state IN ('intent','sending') \
+               AND state = 'intent' ORDER BY rowid";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let found = statement.query_map([channel], delivery)?.collect::<rusqlite::Result<_>>()?;
     Ok(found)
 }
 
@@ -170,10 +187,11 @@ pub fn lost_count(tx: &Tx<'_>) -> Result<u64, state::Error> {
 
 /// The newest undelivered ones, newest first: one person's, or everybody's.
 pub fn lost(tx: &Tx<'_>, of: Option<PersonId>) -> Result<Vec<Lost>, state::Error> {
-    let sql = "SELECT deliveries.*, principal FROM deliveries LEFT JOIN turns ON turns.id = turn_id \
-               WHERE deliveries.state IN ('unknown','dead') AND (?1 IS NULL OR principal = ?1) \
-               ORDER BY deliveries.created_at DESC, deliveries.rowid DESC LIMIT ?2";
-    let mut statement = tx.db().prepare_cached(sql)?;
+    let sql = format!(
+        "SELECT * FROM deliveries WHERE state IN ('unknown','dead') AND (?1 IS NULL OR {WHOSE} = ?1) \
+         ORDER BY created_at DESC, rowid DESC LIMIT ?2"
+    );
+    let mut statement = tx.db().prepare_cached(&sql)?;
     let read = |row: &rusqlite::Row<'_>| {
         Ok(Lost {
             delivery: delivery(row)?,
@@ -181,13 +199,31 @@ pub fn lost(tx: &Tx<'_>, of: Option<PersonId>) -> Result<Vec<Lost>, state::Error
             thread: row.get("thread_id")?,
             attempts: row.get("attempts")?,
             reason: row.get::<_, Option<String>>("reason")?.unwrap_or_default(),
-            principal: row.get("principal")?,
             settled_at: row.get::<_, Option<i64>>("settled_at")?.unwrap_or_default(),
         })
     };
     let of = of.map(|person| person.to_string());
     let found = statement.query_map(params![of, LOST_MAX], read)?.collect::<rusqlite::Result<_>>()?;
     Ok(found)
+}
+
+/// Whose a delivery is, by the one rule of [`WHOSE`].
+pub fn person_of(tx: &Tx<'_>, id: DeliveryId) -> Result<Option<PersonId>, state::Error> {
+    let sql = format!("SELECT {WHOSE} AS person FROM deliveries WHERE id = ?1");
+    let read = |row: &rusqlite::Row<'_>| row.get::<_, Option<String>>("person");
+    let found = tx.db().prepare_cached(&sql)?.query_row([id.to_string()], read).optional()?.flatten();
+    Ok(found.and_then(|person| person.parse().ok()))
+}
+
+/// Whether another of this person's on this channel was lost a short time ago: then they were told.
+pub fn was_told(tx: &Tx<'_>, lost: &Delivery, person: PersonId) -> Result<bool, state::Error> {
+    let sql = format!(
+        "SELECT EXISTS (SELECT 1 FROM deliveries WHERE state IN ('unknown','dead') AND channel = ?1 AND id <> ?2 \
+         AND settled_at > ?3 AND {WHOSE} = ?4)"
+    );
+    let since = tx.now() - TOLD_AGAIN_MS;
+    let asked = params![lost.channel, lost.id.to_string(), since, person.to_string()];
+    Ok(tx.db().prepare_cached(&sql)?.query_row(asked, |row| row.get(0))?)
 }
 
 /// Sends an undelivered one again because a person says so, with all its attempts. False when it is not undelivered.
@@ -226,6 +262,23 @@ fn of(entry: Entry, delivery: &Delivery) -> Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_due_is_found_without_reading_what_was_settled() {
+        let db = rusqlite::Connection::open_in_memory().expect("made");
+        for version in state::migrations::VERSIONS {
+            db.execute_batch(version).expect("a version of the schema");
+        }
+        for sql in [SENDING, READY, NEXT_AT, CUT_SHORT] {
+            let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("it is SQL");
+            let nothing = vec![rusqlite::types::Null; statement.parameter_count()];
+            let plan = statement.query_map(rusqlite::params_from_iter(nothing), |row| row.get::<_, String>("detail"));
+            let plan: Vec<String> = plan.expect("a plan").collect::<Result<_, _>>().expect("its steps");
+            let tables: Vec<&String> = plan.iter().filter(|step| step.contains(" deliveries")).collect();
+            let by_index = |step: &&String| step.contains("INDEX deliveries_o");
+            assert!(!tables.is_empty() && tables.iter().all(by_index), "{sql}: {plan:?}");
+        }
+    }
 
     #[test]
     fn waits_grow_up_to_a_bound_and_never_lie_more_than_a_quarter_aside() {

@@ -12,12 +12,13 @@ use crate::delivery::journal::{self, Ended};
 use crate::delivery::{self, Delivery};
 use crate::failpoint;
 use crate::items;
-use crate::registry::{self, Identity, channels};
-use crate::session::store::{self, Origin, Session};
+use crate::registry::channels::{self, Channel};
+use crate::registry::{self, Identity};
+use crate::session::store::{self, Origin};
 use crate::state::{self, Tx};
-use crate::turn;
-use ironclaw_contract::ids::{DeliveryId, PersonId, TurnId};
+use ironclaw_contract::ids::{DeliveryId, TurnId};
 use ironclaw_contract::seam::seal::ItemKind;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -26,6 +27,12 @@ use url::Url;
 
 /// After an error of the host, such as a full disk, the next try waits so long.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// One whose sending broke off in the host is sent again after this, where it is at all.
+const BROKEN_WAIT: Duration = Duration::from_secs(60);
+
+/// Why nothing is sent on a channel that was removed.
+const GONE: &str = "there is no such channel any more";
 
 /// Sends that have left may come to their end for so long when the host stops.
 const STOP_TIME_MAX: Duration = Duration::from_secs(5);
@@ -55,6 +62,43 @@ impl Dispatch {
     }
 }
 
+/// Sends that have left, each with its delivery and whether it may be sent again.
+#[derive(Default)]
+struct Flights {
+    tasks: JoinSet<()>,
+    of: HashMap<tokio::task::Id, (Delivery, bool)>,
+}
+
+impl Flights {
+    fn start(&mut self, core: Arc<Core>, parcel: Parcel) {
+        let about = (parcel.delivery.clone(), parcel.idempotent);
+        let id = self.tasks.spawn(fly(core, parcel)).id();
+        self.of.insert(id, about);
+    }
+
+    /// Waits for the end of one; `None` when none is under way. One that broke off may have left: that is noted in its place.
+    async fn land(&mut self, core: &Arc<Core>) -> Option<()> {
+        match self.tasks.join_next_with_id().await? {
+            Ok((id, ())) => {
+                self.of.remove(&id);
+            }
+            Err(error) => {
+                if let Some((delivery, idempotent)) = self.of.remove(&error.id()) {
+                    tracing::error!(delivery = %delivery.id, "the sending of a delivery broke off");
+                    let words = "the host failed while it was being sent".to_owned();
+                    self.tasks.spawn(note(Arc::clone(core), delivery, cut(words, idempotent, BROKEN_WAIT)));
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+/// What has not come to its end is sent again only where that shows once.
+fn cut(words: String, idempotent: bool, wait: Duration) -> Ended {
+    if idempotent { Ended::Later(words, wait) } else { Ended::Unknown(words) }
+}
+
 /// One delivery, ready to be sent.
 struct Parcel {
     delivery: Delivery,
@@ -72,7 +116,7 @@ struct Parcel {
 impl Pipeline {
     /// Sends what is due until `stop` says so; then waits a moment for what has left.
     pub async fn dispatch(self, mut stop: watch::Receiver<bool>) {
-        let mut flights = JoinSet::new();
+        let mut flights = Flights::default();
         let mut swept = false;
         loop {
             let wait = match self.send_due(&mut flights, &mut swept).await {
@@ -93,11 +137,11 @@ impl Pipeline {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
                 () = self.core.dispatch.bell.notified() => {}
-                Some(_) = flights.join_next() => {}
+                Some(()) = flights.land(&self.core) => {}
                 () = due => {}
             }
         }
-        let landed = async { while flights.join_next().await.is_some() {} };
+        let landed = async { while flights.land(&self.core).await.is_some() {} };
         if tokio::time::timeout(STOP_TIME_MAX, landed).await.is_err() {
             tracing::warn!(
                 "the host stops while deliveries are being sent; the next start says that their outcome is unknown"
@@ -106,29 +150,40 @@ impl Pipeline {
     }
 
     /// Takes up what is due; gives the wait until more is.
-    async fn send_due(&self, flights: &mut JoinSet<()>, swept: &mut bool) -> Result<Option<Duration>, Error> {
+    async fn send_due(&self, flights: &mut Flights, swept: &mut bool) -> Result<Option<Duration>, Error> {
         if !*swept {
             let core = Arc::clone(&self.core);
             self.core.state.write(move |tx| sweep(tx, &core)).await?;
             *swept = true;
         }
-        if self.core.latch.is_shut() {
-            // What waits stands in the record, and is found there when everything goes on.
-            return Ok(None);
-        }
         loop {
+            if self.core.latch.is_shut() {
+                // What waits stands in the record, and is found there when everything goes on.
+                return Ok(None);
+            }
             let due = self.core.state.read(|tx| Ok::<_, Error>(journal::due(tx)?)).await?;
             if due.now.is_empty() {
-                let now = self.core.state.now();
+                let now = state::wall_clock();
                 return Ok(due.next_at.map(|at| Duration::from_millis(u64::try_from(at - now).unwrap_or(0))));
             }
-            let core = Arc::clone(&self.core);
-            let take = self.core.state.write(move |tx| {
-                let parcels = due.now.into_iter().map(|id| take_up(tx, &core, id));
-                parcels.filter_map(Result::transpose).collect::<Result<Vec<_>, Error>>()
-            });
-            for parcel in take.await? {
-                flights.spawn(fly(Arc::clone(&self.core), parcel));
+            let mut failed = false;
+            // Each by itself: what is wrong with one holds up no other.
+            for id in due.now {
+                let core = Arc::clone(&self.core);
+                match self.core.state.write(move |tx| take_up(tx, &core, id)).await {
+                    Ok(Some(parcel)) => {
+                        flights.start(Arc::clone(&self.core), parcel);
+                    }
+                    Ok(None) => {}
+                    Err(Error::State(state::Error::Closed)) => return Err(state::Error::Closed.into()),
+                    Err(error) => {
+                        tracing::error!(delivery = %id, %error, "a delivery could not be taken up");
+                        failed = true;
+                    }
+                }
+            }
+            if failed {
+                return Ok(Some(RETRY_AFTER));
             }
         }
     }
@@ -138,9 +193,21 @@ impl Pipeline {
 fn sweep(tx: &mut Tx<'_>, core: &Core) -> Result<(), Error> {
     for delivery in journal::cut_short(tx)? {
         let words = "the host ended while it was being sent".to_owned();
-        let idempotent = channels::find(tx, &delivery.channel)?.is_some_and(|channel| channel.idempotent);
-        let ended = if idempotent { Ended::Later(words, Duration::ZERO) } else { Ended::Unknown(words) };
-        settle(tx, core, &delivery, &ended)?;
+        let idempotent = channel_of(tx, &delivery)?.is_some_and(|channel| channel.idempotent);
+        settle(tx, core, &delivery, &cut(words, idempotent, Duration::ZERO))?;
+    }
+    Ok(())
+}
+
+/// The channel that a delivery is for; one that was made later under the same name is another.
+fn channel_of(tx: &Tx<'_>, delivery: &Delivery) -> Result<Option<Channel>, state::Error> {
+    Ok(channels::find(tx, &delivery.channel)?.filter(|channel| delivery.generation == Some(channel.generation)))
+}
+
+/// Gives up what is still to be sent on a channel that is being removed.
+pub fn give_up(tx: &mut Tx<'_>, core: &Core, channel: &str) -> Result<(), Error> {
+    for delivery in journal::intended_on(tx, channel)? {
+        settle(tx, core, &delivery, &Ended::Dead(GONE.to_owned()))?;
     }
     Ok(())
 }
@@ -148,19 +215,28 @@ fn sweep(tx: &mut Tx<'_>, core: &Core) -> Result<(), Error> {
 /// Takes a delivery up, with all that its send needs; one that cannot be sent at all is dead.
 fn take_up(tx: &mut Tx<'_>, core: &Core, id: DeliveryId) -> Result<Option<Parcel>, Error> {
     let Some(delivery) = journal::find(tx, id)? else { return Ok(None) };
-    let Some(session) = store::find(tx, delivery.session)? else { return Ok(None) };
     let dead =
         |tx: &mut Tx<'_>, words: &str| settle(tx, core, &delivery, &Ended::Dead(words.to_owned())).map(|()| None);
-    let Some(channel) = channels::find(tx, &delivery.channel)? else {
-        return dead(tx, "there is no such channel any more");
+    let Some(session) = store::find(tx, delivery.session)? else {
+        return dead(tx, "its session is no longer there");
+    };
+    let Some(channel) = channel_of(tx, &delivery)? else {
+        return dead(tx, GONE);
     };
     let secret = channel.secret(&core.wrapping).ok().and_then(|secret| Secret::read(&secret).ok());
     let (Some(secret), Ok(url)) = (secret, check_url(&channel.url)) else {
         return dead(tx, "the channel's secret does not open, or its address is none");
     };
     let Some(item) = items::find(tx, delivery.item)? else { return dead(tx, "what was to be said is no longer kept") };
-    let key = session.content_key(&core.wrapping).map_err(items::BodyError::from)?;
-    let text = delivery::text_of(tx, &item, &key)?;
+    let Ok(key) = session.content_key(&core.wrapping) else { return dead(tx, "the session's key does not open") };
+    let text = match delivery::text_of(tx, &item, &key) {
+        Ok(text) => text,
+        // No later attempt reads it better.
+        Err(items::BodyError::Key(_) | items::BodyError::State(state::Error::Stored(_))) => {
+            return dead(tx, "what was to be said cannot be read");
+        }
+        Err(error) => return Err(error.into()),
+    };
     let message_ids = delivery.turn.map(|turn| answered(tx, turn)).transpose()?.unwrap_or_default();
     let Some((delivery, attempt)) = journal::take_up(tx, id)? else { return Ok(None) };
     Ok(Some(Parcel {
@@ -197,14 +273,24 @@ async fn fly(core: Arc<Core>, parcel: Parcel) {
         message_ids: &parcel.message_ids,
         text: &parcel.text,
     };
-    let now = core.state.now();
-    let outcome = core.dispatch.sender.send(&parcel.url, &parcel.secret, &id, now, &body).await;
-    failpoint::reach("parcel_sent");
-    // Without random bytes all come back at once, which is no reason to lose one.
-    let chance = custody::random().map_or(0, u32::from_le_bytes);
-    let ended = judge(outcome, parcel.attempt, parcel.idempotent, &core.config.webhook, chance);
+    let ended = if core.latch.is_shut() {
+        Ended::Later("everything was stopped before it was sent".to_owned(), Duration::ZERO)
+    } else {
+        let now = state::wall_clock();
+        let outcome = core.dispatch.sender.send(&parcel.url, &parcel.secret, &id, now, &body).await;
+        failpoint::reach("parcel_sent");
+        // Without random bytes all come back at once, which is no reason to lose one.
+        let chance = custody::random().map_or(0, u32::from_le_bytes);
+        judge(outcome, parcel.attempt, parcel.idempotent, &core.config.webhook, chance)
+    };
+    note(core, parcel.delivery, ended).await;
+}
+
+/// Notes how one ended, however long the record cannot take it.
+async fn note(core: Arc<Core>, noted: Delivery, ended: Ended) {
+    let id = noted.id;
     loop {
-        let (own, delivery, note) = (Arc::clone(&core), parcel.delivery.clone(), ended.clone());
+        let (own, delivery, note) = (Arc::clone(&core), noted.clone(), ended.clone());
         match core.state.write(move |tx| settle(tx, &own, &delivery, &note)).await {
             Ok(()) => break,
             // The next start finds it as one whose outcome is unknown.
@@ -242,7 +328,7 @@ fn settle(tx: &mut Tx<'_>, core: &Core, delivery: &Delivery, ended: &Ended) -> R
         Ended::Dead(why) => format!("did not arrive there ({why})"),
     };
     let text = format!(
-        "What I had to say on {} {words}. `ironctl message dead list` shows it as {}; from there it can be sent again or dropped.",
+        "What I had to say on {} {words}. `ironctl message dead list` shows it as {}, and with it what is lost soon after; from there it can be sent again or dropped.",
         delivery.channel, delivery.id
     );
     if let Err(error) = tell(tx, core, delivery, &text) {
@@ -255,24 +341,19 @@ fn settle(tx: &mut Tx<'_>, core: &Core, delivery: &Delivery, ended: &Ended) -> R
 /// Puts a notice into the person's own conversation with the agent on this host, which needs no network.
 fn tell(tx: &mut Tx<'_>, core: &Core, delivery: &Delivery, text: &str) -> Result<(), Error> {
     let Some(session) = store::find(tx, delivery.session)? else { return Ok(()) };
-    let Some(person) = person_of(tx, delivery, &session)? else { return Ok(()) };
+    let Some(person) = journal::person_of(tx, delivery.id)? else { return Ok(()) };
+    if journal::was_told(tx, delivery, person)? {
+        return Ok(());
+    }
     let Some(agent) = registry::find_agent(tx, &session.agent.to_string())? else { return Ok(()) };
     let own = Identity::own(person);
     let origin = Origin { channel: own.channel, platform_id: own.sender, thread_id: String::new() };
     let session = store::of_origin_or_new(tx, &agent, &origin, &core.wrapping)?;
     let key = session.content_key(&core.wrapping).map_err(items::BodyError::from)?;
     let notice = delivery::notify(tx, &session, None, text, &key, &core.sealer)?;
-    Ok(delivery::receive(tx, &notice)?)
-}
-
-/// For whom the turn worked; of what was said outside of a turn, whom the conversation is with.
-fn person_of(tx: &Tx<'_>, delivery: &Delivery, session: &Session) -> Result<Option<PersonId>, state::Error> {
-    let turn = delivery.turn.map(|turn| turn::find(tx, turn)).transpose()?.flatten();
-    if let Some(person) = turn.and_then(|turn| turn.principal.parse().ok()) {
-        return Ok(Some(person));
-    }
-    let found = registry::person_of(tx, &session.origin.channel, &session.origin.platform_id)?;
-    Ok(found.map(|person| person.id))
+    delivery::receive(tx, &notice)?;
+    items::keep_within(tx, session.id, &core.config.items)?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ pub const WEBHOOK: &str = "webhook";
 pub struct Channel {
     /// Its name, the first part of every identity on it.
     pub name: String,
+    /// Which of all channels that ever had its name.
+    pub generation: i64,
     /// Where replies go.
     pub url: String,
     /// Whether it shows a delivery once that is sent to it twice.
@@ -94,6 +96,7 @@ const ALL: &str = "SELECT channels.*, agent_id FROM channels LEFT JOIN wirings O
 fn channel(row: &Row<'_>) -> rusqlite::Result<Channel> {
     Ok(Channel {
         name: row.get("name")?,
+        generation: row.get("generation")?,
         url: row.get("url")?,
         idempotent: row.get("idempotent")?,
         agent: stored_option(row, "agent_id")?,
@@ -182,7 +185,7 @@ fn check_name(name: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Removes a channel with its secret. What is still to be sent on it is found to be undeliverable by whoever sends it.
+/// Removes a channel with its secret. What is still to be sent on it is for its caller to settle.
 pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<(), state::Error> {
     tx.db().execute("DELETE FROM channels WHERE name = ?1", [name])?;
     Entry::meta("channel.removed").with("channel", name.to_owned()).with("by", by.to_string()).append(tx)?;

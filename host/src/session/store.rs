@@ -285,8 +285,10 @@ pub fn erase(tx: &mut Tx<'_>, id: SessionId, by: PersonId) -> Result<(), state::
     let text = id.to_string();
     let db = tx.db();
     db.execute("UPDATE sessions SET queue_key = NULL, content_key = NULL WHERE id = ?1", [&text])?;
-    for table in ["items", "summaries", "messages", "turns", "calls", "outbound_rows", "deliveries", "events"] {
+    for table in ["items", "summaries", "messages", "turns", "calls", "outbound_rows", "deliveries"] {
         db.execute(&format!("DELETE FROM {table} WHERE session_id = ?1"), [&text])?;
     }
+    // That an event came stays known, so that nobody repeats it into a new session; what it said does not.
+    db.execute("UPDATE events SET digest = '' WHERE session_id = ?1", [&text])?;
     Ok(())
 }

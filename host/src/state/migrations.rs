@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// One script a version; the file's `user_version` says how many have run.
-const VERSIONS: &[&str] = &[
+pub(crate) const VERSIONS: &[&str] = &[
     include_str!("v1.sql"),
     include_str!("v2.sql"),
     include_str!("v3.sql"),
@@ -109,6 +109,24 @@ pub fn check(db: &Connection, path: &Path, key: &SessionKey) -> Result<i64, Erro
 mod tests {
     use super::*;
     use crate::state::{connect, open_to_look};
+
+    #[test]
+    fn the_rebuilt_journal_has_every_index_of_the_table_before() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
+        let db = connect(&path, &key).expect("made");
+        let indexes = |db: &Connection| -> Vec<String> {
+            let sql =
+                "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = 'deliveries' AND sql IS NOT NULL";
+            let mut statement = db.prepare(sql).expect("it is SQL");
+            statement.query_map([], |row| row.get(0)).expect("read").collect::<Result<_, _>>().expect("names")
+        };
+        run_these(&VERSIONS[..7], &db, &path, &key).expect("version 7");
+        let before = indexes(&db);
+        run_these(&VERSIONS[..8], &db, &path, &key).expect("version 8");
+        let after = indexes(&db);
+        assert!(!before.is_empty() && before.iter().all(|name| after.contains(name)), "{before:?} {after:?}");
+    }
 
     #[test]
     fn a_change_that_fails_half_way_leaves_the_file_as_it_was_with_a_copy_beside_it() {

@@ -1,6 +1,7 @@
 -- Channels beside the loopback: where messages come from and replies go.
 CREATE TABLE channels (
-  name TEXT PRIMARY KEY NOT NULL,
+  generation INTEGER PRIMARY KEY AUTOINCREMENT, -- never used again, unlike a name
+  name TEXT NOT NULL UNIQUE,
   kind TEXT NOT NULL CHECK (kind IN ('webhook')),
   url TEXT NOT NULL,           -- where replies go
   idempotent INTEGER NOT NULL, -- whether it shows a delivery once that is sent to it twice
@@ -35,6 +36,7 @@ CREATE TABLE journal (
   item TEXT NOT NULL,
   row_id TEXT,
   channel TEXT NOT NULL,
+  generation INTEGER,          -- of the channel that it is for: another one of its name is not meant
   platform_id TEXT NOT NULL,
   thread_id TEXT NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('intent','sending','received','unknown','dead','dropped')),
@@ -50,6 +52,7 @@ INSERT INTO journal (id, session_id, turn_id, item, row_id, channel, platform_id
 DROP TABLE deliveries;
 ALTER TABLE journal RENAME TO deliveries;
 CREATE INDEX deliveries_open ON deliveries (created_at) WHERE state IN ('intent','sending');
+CREATE INDEX deliveries_open_by_session ON deliveries (session_id, created_at) WHERE state IN ('intent','sending');
 CREATE INDEX deliveries_by_turn ON deliveries (turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX deliveries_out ON deliveries (channel, state, session_id) WHERE state IN ('intent','sending') AND channel <> 'loopback';
 CREATE INDEX deliveries_lost ON deliveries (created_at) WHERE state IN ('unknown','dead');

@@ -156,6 +156,16 @@ fn a_channel_that_shows_it_once_is_sent_to_again_after_a_crash_under_the_same_id
 }
 
 #[test]
+fn of_many_that_are_lost_one_after_the_other_a_person_is_told_once() {
+    let world = world(Build::Plain, SOON);
+    let hook = Hook::add(&world, "shop", &Receiver::new(|_, _| Say::Status(410)), &[]);
+    for event in ["e1", "e2", "e3"] {
+        receipt(&world, &hook.say(event, "hello"), "dead");
+    }
+    assert_eq!((dead(&world).len(), notices(&world).len()), (3, 1));
+}
+
+#[test]
 fn a_connection_that_breaks_after_the_request_leaves_an_unknown_receipt_or_one_that_is_tried_again() {
     let world = world(Build::Plain, SOON);
     let receiver = Receiver::new(|_, before| if before == 0 { Say::Close } else { Say::Status(200) });
@@ -210,6 +220,13 @@ fn what_is_to_be_sent_on_a_removed_channel_is_dead_and_never_delivered() {
     assert!(dead(&world)[0]["reason"].as_str().is_some_and(|why| why.contains("no such channel")), "{why}");
     world.ctl(&["message", "dead", "retry", &message]).ok();
     receipt(&world, &message, "dead");
+    // Another channel of the same name is not the one that it was meant for.
+    let other = Receiver::glad();
+    let hook = Hook::add(&world, "shop", &other, &[]);
+    world.ctl(&["message", "dead", "retry", &message]).ok();
+    receipt(&world, &message, "dead");
+    assert!(other.replies().is_empty());
+    drop(hook);
     assert_eq!(receiver.replies().len(), 1);
     assert!(world.entries("delivery.received").iter().all(|entry| entry["data"]["turn"].is_null()), "notices alone");
 }

@@ -280,6 +280,51 @@ fn a_channel_is_an_operators_and_its_secret_is_said_once() {
     }
 }
 
+#[test]
+fn an_event_of_an_erased_session_stays_known_and_makes_no_new_one() {
+    let world = world(Build::Plain, "");
+    let hook = Hook::add(&world, "shop", &Receiver::glad(), &[]);
+    let message = hook.say("e1", "hello");
+    let why = receipt(&world, &message, "received");
+    let session = why["message"]["session_id"].as_str().expect("a session");
+    world.ctl(&["session", "remove", session, "--yes"]).ok();
+    let again = hook.send("e1", &Hook::words("hello"));
+    assert_eq!((again.0, again.1["message_id"].as_str()), (200, Some(message.as_str())), "{again:?}");
+    assert_eq!(messages(&world), 1);
+}
+
+#[test]
+fn what_came_before_is_answered_without_being_counted_and_without_an_agent() {
+    let world = world(Build::Plain, "requests_per_minute = 2\n");
+    let hook = Hook::add(&world, "shop", &Receiver::glad(), &[]);
+    let first = hook.say("e1", "hello");
+    let again = || hook.send("e1", &Hook::words("hello"));
+    for _ in 0..5 {
+        assert_eq!(again().1["message_id"].as_str(), Some(first.as_str()));
+    }
+    hook.say("e2", "hello");
+    world.ctl(&["agent", "disconnect", "a", "shop"]).ok();
+    assert_eq!(again().1["message_id"].as_str(), Some(first.as_str()));
+}
+
+#[test]
+fn a_clock_that_was_ahead_once_stops_neither_what_comes_in_nor_what_goes_out() {
+    let mut world = world(Build::Failpoints, "backoff_ms = 20\n");
+    let receiver = Receiver::new(|_, before| Say::Status(if before == 0 { 500 } else { 200 }));
+    let mut hook = Hook::add(&world, "shop", &receiver, &[]);
+    world.down();
+    let shift = world.home.with_file_name("shift");
+    std::fs::write(&shift, "3600000").expect("written");
+    world.set_env("IRONCLAW_CLOCK_SHIFT_FILE", Some(&shift.display().to_string()));
+    world.up();
+    world.say("a", "hello");
+    std::fs::write(&shift, "0").expect("written");
+    hook.again(&world);
+    let message = hook.say("e1", "hello");
+    receipt(&world, &message, "received");
+    assert_eq!(receiver.replies().len(), 2, "the second attempt waits for no hour");
+}
+
 /// The example in `docs/operating.md`, as it stands there, with the secret and the port of this host. It needs `curl` and `openssl`.
 #[test]
 fn the_example_of_the_manual_works_as_it_is_written() {
@@ -290,6 +335,11 @@ fn the_example_of_the_manual_works_as_it_is_written() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::new(|_, _| Say::Status(204));
     let hook = Hook::add(&world, "shop", &receiver, &[]);
+    // Who speaks in the example is whom the manual links.
+    world.ctl(&["person", "unlink", "shop:ann"]).ok();
+    world.ctl(&["person", "add", "Alice", "--role", "member"]).ok();
+    let link = section.lines().find_map(|line| line.strip_prefix("ironctl person link ")).expect("the line that links");
+    world.ctl(&[&["person", "link"], link.split(' ').collect::<Vec<_>>().as_slice()].concat()).ok();
     let script = example.replace("http://127.0.0.1:8788/hooks/shop", &hook.hook);
     assert_ne!(script, example, "the example names the port of the settings' example");
     let script = format!("SECRET='{}'\n{script}", hook.secret);

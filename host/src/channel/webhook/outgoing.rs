@@ -130,7 +130,9 @@ fn judge(status: StatusCode, after: Option<Duration>) -> Outcome {
     match status.as_u16() {
         200..=299 => Outcome::Received,
         // Not there yet, busy, too early, too much: such things pass.
-        404 | 408 | 409 | 421 | 423 | 425 | 429 | 500..=599 => Outcome::Later(words, after),
+        404 | 409 | 421 | 423 | 425 | 429 | 500 | 501 | 503 | 505..=519 | 528..=599 => Outcome::Later(words, after),
+        // What stands in front of the other side says that it gave up waiting, or lost it: the other side may have it all the same.
+        408 | 502 | 504 | 520..=527 => Outcome::Unknown(words),
         300..=399 => Outcome::Refused(format!("{words}: redirects are not followed")),
         _ => Outcome::Refused(words),
     }
@@ -157,13 +159,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_means_received_later_or_never() {
+    fn a_status_means_received_later_never_or_that_nobody_knows() {
         let judged = |status: u16| judge(StatusCode::from_u16(status).expect("a status"), None);
         for status in [200, 201, 202, 204] {
             assert_eq!(judged(status), Outcome::Received, "{status}");
         }
-        for status in [404, 408, 409, 425, 429, 500, 502, 503, 504] {
+        for status in [404, 409, 425, 429, 500, 501, 503, 505, 519, 528] {
             assert!(matches!(judged(status), Outcome::Later(..)), "{status}");
+        }
+        for status in [408, 502, 504, 520, 524, 527] {
+            assert!(
+                matches!(judged(status), Outcome::Unknown(_)),
+                "{status} of a gateway leaves open whether it arrived"
+            );
         }
         for status in [301, 302, 307, 400, 401, 403, 405, 410, 413, 422, 451] {
             assert!(matches!(judged(status), Outcome::Refused(_)), "{status}");
