@@ -4,7 +4,7 @@
 //! are. The order: size, signature, age, whether it came before, limit, agent, shape, sender, record. Next: `channel::webhook`, `inbox`.
 
 use super::Answer;
-use super::port::Port;
+use super::port::{Admission, Port};
 use super::refusals::Refusals;
 use crate::channel::webhook::incoming::{self, REQUEST_BYTES_MAX};
 use crate::channel::webhook::signature::{self, Claimed, Secret};
@@ -14,8 +14,8 @@ use crate::pipeline::{Error, Pipeline};
 use crate::refusal::{Fault, Refusal};
 use crate::registry::channels::{self, Channel};
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, FromRequest, Path, Request, State};
-use axum::http::header::{CONTENT_LENGTH, RETRY_AFTER};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, Path, Request, State};
+use axum::http::header::{CONNECTION, CONTENT_LENGTH, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -57,7 +57,8 @@ impl Hooks {
     }
 
     /// Serves the port until `stopped` says so; open requests are answered first. A connection has the bounds of [`Port`]: it lasts
-    /// ten seconds, and makes room for the next when all places are taken.
+    /// ten seconds, and makes room for the next when all places are taken, until a signed request came on it; the answer to that is
+    /// the last on it.
     ///
     /// # Errors
     /// When the socket breaks.
@@ -72,7 +73,9 @@ impl Hooks {
             .fallback(|| async { Answer::from(Refusal::operator("not_found", "there is nothing here")) })
             .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
             .with_state(self);
-        let served = axum::serve(port, app).with_graceful_shutdown(ended).await;
+        let served = axum::serve(port, app.into_make_service_with_connect_info::<Admission>())
+            .with_graceful_shutdown(ended)
+            .await;
         refusals.flush().await;
         served
     }
@@ -80,11 +83,17 @@ impl Hooks {
 
 /// `POST /hooks/{name}`. Handled by itself: what has to follow a message that is recorded follows it, whether or not anybody waits
 /// for the answer.
-async fn receive(State(hooks): State<Hooks>, Path(name): Path<String>, request: Request) -> Response {
+async fn receive(
+    State(hooks): State<Hooks>,
+    ConnectInfo(admission): ConnectInfo<Admission>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response {
     let headers = request.headers().clone();
     let body = body(request).await;
     let handled = tokio::spawn(async move {
-        match take(&hooks, &name, &headers, body).await {
+        let mut signed = false;
+        let mut answer = match take(&hooks, &name, &headers, body, || signed = admission.answer()).await {
             Ok(Ok(taken)) => Json(taken).into_response(),
             Ok(Err(refusal)) => {
                 hooks.refusals.note((refusal.code, VIA)).await;
@@ -96,7 +105,12 @@ async fn receive(State(hooks): State<Hooks>, Path(name): Path<String>, request: 
                 let refusal = Refusal::host("not_taken", "the host could not take it; nothing of it is kept");
                 refused(refusal.hint("send it again under the same id"))
             }
+        };
+        if signed {
+            // Its place is kept for this answer alone.
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
+        answer
     });
     handled.await.unwrap_or_else(|_| refused(Refusal::host("not_taken", "the host is stopping")))
 }
@@ -123,6 +137,7 @@ async fn take(
     name: &str,
     headers: &HeaderMap,
     body: Result<Bytes, Refusal>,
+    is_signed: impl FnOnce(),
 ) -> Result<Result<Taken, Refusal>, Error> {
     let body = match body {
         Ok(body) => body,
@@ -140,6 +155,7 @@ async fn take(
             Err(_) => slow_down("too_many_failures", "too many requests here have no valid signature"),
         }));
     }
+    is_signed();
     let (Some(channel), Some(claimed)) = (channel, claimed) else {
         return Err(crate::state::Error::Stored("a signature without a channel was taken".to_owned()).into());
     };

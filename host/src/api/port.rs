@@ -4,7 +4,8 @@
 //! off after a moment, and at once when its place is needed: strangers cannot hold it shut. Next: `api::auth`.
 
 use crate::registry::TokenId;
-use axum::serve::Listener;
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -21,6 +22,9 @@ const CONNECTIONS_MAX: usize = 64;
 
 /// A connection on which no valid token came within this is cut off.
 const ADMITTED_WITHIN: Duration = Duration::from_secs(10);
+
+/// So long the answer to a signed request may take.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Reads the setting of this name: empty for no port, else a loopback address with a port.
 ///
@@ -95,6 +99,8 @@ enum Standing {
     Stranger,
     /// Its last request carried this valid token.
     Admitted(TokenId),
+    /// A signed request of its is being answered.
+    Answered,
     /// Its place was needed.
     CutOff,
 }
@@ -119,6 +125,7 @@ async fn end(mut standing: watch::Receiver<Standing>) {
         let changed = standing.changed();
         let goes_on = match stands {
             Standing::Stranger => matches!(timeout(ADMITTED_WITHIN, changed).await, Ok(Ok(()))),
+            Standing::Answered => matches!(timeout(ANSWERED_WITHIN, changed).await, Ok(Ok(()))),
             Standing::Admitted(_) => changed.await.is_ok(),
             Standing::CutOff => false,
         };
@@ -195,15 +202,27 @@ impl Admission {
         let other = |standing: &Standing| match standing {
             Standing::Stranger => true,
             Standing::Admitted(admitted) => admitted != token,
-            Standing::CutOff => false,
+            Standing::Answered | Standing::CutOff => false,
         };
         Standing::change(&self.standing, other, Standing::Admitted(token.clone()));
+    }
+
+    /// Its request is signed, and is answered before its place is anybody's; the answer is the last on this connection. False when its
+    /// place was needed already.
+    pub fn answer(&self) -> bool {
+        Standing::change(&self.standing, |standing| *standing == Standing::Stranger, Standing::Answered)
     }
 
     /// Its last request had none.
     pub fn withdraw(&self) {
         let admitted = |standing: &Standing| matches!(standing, Standing::Admitted(_));
         Standing::change(&self.standing, admitted, Standing::Stranger);
+    }
+}
+
+impl Connected<IncomingStream<'_, Port>> for Admission {
+    fn connect_info(stream: IncomingStream<'_, Port>) -> Self {
+        stream.io().admission()
     }
 }
 
@@ -281,6 +300,17 @@ mod tests {
         places.withdraw_unless(|_| false);
         places.try_take().expect("those whose token ended make room");
         assert_eq!(stands(&held[0]), Standing::CutOff);
+    }
+
+    #[test]
+    fn whoever_is_being_answered_makes_room_for_nobody() {
+        let places = Places::default();
+        let held: Vec<Held> = (0..CONNECTIONS_MAX).map(|_| places.try_take().expect("free")).collect();
+        let admission = |held: &Held| Admission { port: 0, standing: Arc::clone(held) };
+        assert!(admission(&held[0]).answer());
+        places.try_take().expect("the second makes room");
+        assert_eq!((*held[0].borrow() == Standing::Answered, *held[1].borrow() == Standing::CutOff), (true, true));
+        assert!(!admission(&held[1]).answer(), "it is too late for that");
     }
 
     #[test]
