@@ -98,21 +98,17 @@ pub fn all(path: &Path) -> Vec<Snapshot> {
 /// that is gone.
 ///
 /// # Errors
-/// With the first that stays.
+/// With the first that stays; the others are gone all the same.
 pub fn remove_all(path: &Path) -> Result<Vec<PathBuf>, Error> {
-    let found = all(path);
-    discard_unfinished(path).map_err(|error| Error::Snapshot {
-        path: path.display().to_string(),
-        why: format!("was not finished and cannot be removed: {error}"),
-    })?;
-    for Snapshot { path, .. } in &found {
-        let remove = || fs::remove_file(path).and_then(|()| sync_directory(path));
-        remove().map_err(|error| Error::Snapshot {
-            path: path.display().to_string(),
-            why: format!("cannot be removed: {error}"),
-        })?;
-    }
-    Ok(found.into_iter().map(|snapshot| snapshot.path).collect())
+    let fault = |path: &Path, why: String| Error::Snapshot { path: path.display().to_string(), why };
+    let unfinished = discard_unfinished(path)
+        .map_err(|error| fault(path, format!("was not finished and cannot be removed: {error}")));
+    let remove = |Snapshot { path, .. }: Snapshot| match fs::remove_file(&path).and_then(|()| sync_directory(&path)) {
+        Ok(()) => Ok(path),
+        Err(error) => Err(fault(&path, format!("cannot be removed: {error}"))),
+    };
+    let removed: Vec<Result<PathBuf, Error>> = all(path).into_iter().map(remove).collect();
+    unfinished.and_then(|()| removed.into_iter().collect())
 }
 
 /// What to type to go back to the newest snapshot that a version which knows `known` can open under `key`, or why there is no way
@@ -279,6 +275,10 @@ mod tests {
         assert_eq!(remove_all(&path).expect("removed"), [name(&path, 9)]);
         assert_eq!(all(&path), []);
         assert!(!unfinished(&name(&path, 10)).exists(), "what was erased stands in half a copy as well");
+        fs::create_dir(name(&path, 3)).expect("made");
+        take(&db, &path, &key(), 9).expect("taken");
+        assert!(remove_all(&path).is_err_and(|error| error.to_string().contains("before-v3 cannot be removed")));
+        assert!(!name(&path, 9).exists(), "the others are gone all the same");
     }
 
     #[test]
