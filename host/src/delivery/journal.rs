@@ -35,7 +35,7 @@ const READY: &str = "SELECT id, min(rowid) AS place FROM deliveries WHERE channe
 const NEXT_AT: &str = "SELECT min(next_at) FROM deliveries WHERE state IN ('intent','sending') AND state = 'intent' \
                        AND channel <> 'loopback' AND next_at > ?1";
 const CUT_SHORT: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND state = 'sending' \
-                         AND channel <> 'loopback' ORDER BY rowid";
+                         AND channel <> 'loopback' ORDER BY created_at, id";
 
 /// Of those that are lost one soon after the other, a person is told of the first; this long after the last they are told anew.
 const TOLD_AGAIN_MS: i64 = 60 * 60 * 1000;
