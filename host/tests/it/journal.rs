@@ -158,7 +158,8 @@ fn a_channel_that_shows_it_once_is_sent_to_again_after_a_crash_under_the_same_id
 #[test]
 fn of_many_that_are_lost_one_after_the_other_a_person_is_told_once() {
     let world = world(Build::Plain, SOON);
-    let hook = Hook::add(&world, "shop", &Receiver::new(|_, _| Say::Status(410)), &[]);
+    let gone = Receiver::new(|_, _| Say::Status(410));
+    let hook = Hook::add(&world, "shop", &gone, &[]);
     for event in ["e1", "e2", "e3"] {
         receipt(&world, &hook.say(event, "hello"), "dead");
     }
