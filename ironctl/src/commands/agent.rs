@@ -147,6 +147,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 async fn set(out: Output, client: &Client, agent: &str, changes: Changes) -> Result<(), Error> {
     let mut told = Map::new();
     let mut tell = |set: serde_json::Value| told.extend(set.as_object().cloned().into_iter().flatten());
+    let concerns_costs = changes.model.is_some() || changes.cost_per_day.is_some();
     if let Some(model) = changes.model {
         let model = client.set_model(agent, &model).await?;
         out.line(format!("agent {agent} uses model endpoint {} now", model.model))?;
@@ -168,7 +169,9 @@ async fn set(out: Output, client: &Client, agent: &str, changes: Changes) -> Res
         let cost = budget.cost_per_day_micros.map_or_else(|| "none".to_owned(), usage::money);
         out.line(format!("set the ceilings of agent {agent}: tokens a day {tokens}, cost a day {cost}"))?;
     }
-    usage::remark_unpriced(out, &usage::unpriced(client, agent).await?)?;
+    if concerns_costs {
+        usage::remark_unpriced(out, &usage::unpriced(client, agent).await?)?;
+    }
     out.json(&told)
 }
 
