@@ -290,7 +290,13 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         _ = interrupt.recv() => false,
         _ = stopped.wait_for(|stop| *stop) => false,
         () = launcher.died() => true,
-        _ = &mut sending => return Err(Error::DispatchEnded),
+        // A stop that comes in this very moment ends it too, and is no failure.
+        _ = &mut sending => {
+            if !*stop.borrow() {
+                return Err(Error::DispatchEnded);
+            }
+            false
+        }
     };
     stopping.store(true, Ordering::SeqCst);
     // Nobody new is let in; what is open ends; then the record is closed.
@@ -310,7 +316,9 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     })
     .await;
     // Bounded by itself.
-    let _ = sending.await;
+    if !sending.is_finished() {
+        let _ = sending.await;
+    }
     let _ = std::fs::remove_file(&socket);
     let _ = std::fs::remove_dir(&runtime);
     state
