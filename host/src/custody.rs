@@ -166,6 +166,11 @@ impl MasterKey {
         SessionKey::new(*self.derive("state.db", 0))
     }
 
+    /// What the keys of approvals come from.
+    pub fn approval_root(&self) -> ApprovalRoot {
+        ApprovalRoot(*self.derive("approval", 0))
+    }
+
     /// What wraps the keys of sessions.
     pub fn wrapping_key(&self) -> WrappingKey {
         WrappingKey(*self.derive("wrap", 0))
@@ -218,6 +223,27 @@ fn credential() -> Option<PathBuf> {
 /// Where systemd puts the credentials of this service, if it gives it any.
 pub fn credentials_directory() -> Option<PathBuf> {
     std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from)
+}
+
+/// What the keys of approvals come from: each thing that can be approved has a key of its own, the same after a restart.
+#[derive(ZeroizeOnDrop)]
+pub struct ApprovalRoot([u8; KEY_BYTES]);
+
+impl ApprovalRoot {
+    /// The key of one change or call, in one generation of the record.
+    pub fn key(&self, subject: &str, generation: u64) -> Zeroizing<[u8; KEY_BYTES]> {
+        let mut key = Zeroizing::new([0; KEY_BYTES]);
+        Hkdf::<Sha256>::new(Some(b"ironclaw/approval"), &self.0)
+            .expand(format!("{generation}/{subject}").as_bytes(), key.as_mut_slice())
+            .expect("32 bytes are within what HKDF gives");
+        key
+    }
+
+    /// One of known bytes.
+    #[cfg(test)]
+    pub(crate) fn of_test(bytes: [u8; KEY_BYTES]) -> Self {
+        Self(bytes)
+    }
 }
 
 /// Wraps and unwraps the keys of sessions.

@@ -3,6 +3,8 @@
 //! Nothing here is meant for another crate. Next: `daemon` for the order in which it all starts, `pipeline` for what happens to a message.
 
 pub mod api;
+pub mod apply;
+pub mod approval;
 pub mod audit;
 pub mod budget;
 pub mod calls;
@@ -14,6 +16,7 @@ pub mod custody;
 pub mod daemon;
 pub mod delivery;
 pub mod failpoint;
+pub mod gateway;
 pub mod home;
 pub mod identity;
 pub mod inbox;
@@ -26,6 +29,7 @@ pub mod memories;
 pub mod metrics;
 pub mod model;
 pub mod observe;
+pub mod packages;
 pub mod pipeline;
 pub mod preflight;
 pub mod reader;

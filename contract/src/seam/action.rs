@@ -2,7 +2,7 @@
 //!
 //! An unknown name is refused and never remapped; which of these need a person is the host's to say. Next: `socket`.
 
-use super::change::{ChangeKind, Payload};
+use super::change::{self, Change, ChangeKind, Payload};
 use super::limits::{NAME_BYTES_MAX, OPTIONS_MAX, REASON_BYTES_MAX, ROW_BYTES_MAX};
 use crate::canonical;
 use serde::{Deserialize, Serialize};
@@ -16,10 +16,8 @@ pub enum Action {
     AskUserQuestion(AskUserQuestion),
     /// Change what the agent is or may do.
     Change {
-        /// What would change.
-        kind: ChangeKind,
-        /// To what.
-        payload: Payload,
+        /// What would change, and to what.
+        change: Change,
         /// Why, in the agent's words.
         reason: String,
     },
@@ -86,6 +84,9 @@ pub enum Error {
     /// Not strict JSON, or a field is missing, unknown or of the wrong type.
     #[error("malformed action: {0}")]
     Malformed(#[from] canonical::Error),
+    /// A change whose payload is not of its kind.
+    #[error(transparent)]
+    Change(#[from] change::Error),
     /// A name that is not on the list.
     #[error("unknown action {0:?}")]
     Unknown(String),
@@ -114,7 +115,7 @@ impl Action {
         match self {
             Self::ScheduleTask(_) => "schedule_task",
             Self::AskUserQuestion(_) => "ask_user_question",
-            Self::Change { kind, .. } => kind.name(),
+            Self::Change { change, .. } => change.kind().name(),
             Self::SkillInstall { .. } => "skill_install",
         }
     }
@@ -144,7 +145,7 @@ impl Action {
                     return Err(Error::Unknown(shown));
                 };
                 let envelope: Envelope<Payload> = serde_json::from_value(value).map_err(shape)?;
-                Self::Change { kind, payload: envelope.payload, reason: envelope.reason }
+                Self::Change { change: Change::parse(kind, &envelope.payload)?, reason: envelope.reason }
             }
         };
         action.check_bounds()?;
@@ -164,8 +165,8 @@ impl Action {
             Self::SkillInstall { skill, reason } => {
                 with_name(serde_json::json!({ "payload": skill, "reason": reason }))
             }
-            Self::Change { payload, reason, .. } => {
-                with_name(serde_json::json!({ "payload": payload, "reason": reason }))
+            Self::Change { change, reason } => {
+                with_name(serde_json::json!({ "payload": change.payload(), "reason": reason }))
             }
         }
     }
@@ -213,7 +214,9 @@ mod tests {
             r#"{"action":"schedule_task","prompt":"x","action":"persona"}"#,
             r#"{"action":"ask_user_question","question":"q","options":[1]}"#,
             r#"{"action":"persona","payload":"text","reason":""}"#,
-            r#"{"action":"persona","payload":{},"approved":true}"#,
+            r#"{"action":"persona","payload":{"instructions":"x"},"approved":true}"#,
+            r#"{"action":"persona","payload":{"instructions":"x","enabled_tools":["run_command"]},"reason":""}"#,
+            r#"{"action":"mounts","payload":{"source":"/"},"reason":""}"#,
             r#"{"action":"skill_install","payload":{"skill":"a","version":"1","persona":"evil"}}"#,
         ] {
             assert!(Action::parse(text).is_err(), "{text}");
@@ -225,7 +228,16 @@ mod tests {
 
     #[test]
     fn every_named_action_reads_back() {
-        let payload = Payload(serde_json::Map::new());
+        let payload = |kind| match kind {
+            ChangeKind::Persona => serde_json::json!({"instructions": "i"}),
+            ChangeKind::EnabledTools | ChangeKind::Mounts => serde_json::json!([]),
+            ChangeKind::Packages => serde_json::json!({"npm": ["n"]}),
+            ChangeKind::Wiring => serde_json::json!({"channel": "c", "engage": "none"}),
+            ChangeKind::Permissions => serde_json::json!({"access": "members"}),
+            ChangeKind::CreateAgent => serde_json::json!({"name": "n"}),
+            ChangeKind::McpAccess => serde_json::json!({"server": "s"}),
+            ChangeKind::McpRegister => serde_json::json!({"name": "n", "url": "https://u", "tools": []}),
+        };
         let mut actions = vec![
             Action::ScheduleTask(ScheduleTask { prompt: "p".into(), run_at: None, recurrence: Some("daily".into()) }),
             Action::AskUserQuestion(AskUserQuestion {
@@ -238,10 +250,9 @@ mod tests {
                 reason: "r".into(),
             },
         ];
-        actions.extend(ChangeKind::ALL.iter().map(|&kind| Action::Change {
-            kind,
-            payload: payload.clone(),
-            reason: "r".into(),
+        actions.extend(ChangeKind::ALL.iter().map(|&kind| {
+            let payload = Payload::try_from(payload(kind)).expect("an object or a list");
+            Action::Change { change: Change::parse(kind, &payload).expect("of its kind"), reason: "r".into() }
         }));
         assert_eq!(actions.iter().map(Action::name).collect::<Vec<_>>(), Action::names().collect::<Vec<_>>());
         for action in actions {

@@ -1,9 +1,13 @@
-//! The nine kinds of capability change that an agent may propose.
+//! The nine kinds of capability change that an agent may propose, and the one shape that each has.
 //!
-//! The payload of a kind is an opaque bounded object here, until it is frozen together with what applies it. Next: `action`.
+//! Never says which of them may be had: that is the host's and a person's. No kind takes a field of another. Next: `action`.
 
+use super::limits::{
+    ENTRIES_MAX, IDENTITY_BYTES_MAX, INSTRUCTIONS_BYTES_MAX, MOUNTS_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX, REASON_BYTES_MAX,
+};
 use super::message::word;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::fmt;
 use std::str::FromStr;
 
@@ -29,7 +33,522 @@ ChangeKind {
     McpRegister = "mcp_register",
 });
 
-/// A payload that nobody has looked into yet: a JSON object, strict and bounded.
+/// A payload that nobody has looked into yet: a JSON object or list, strict and bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Payload(pub serde_json::Map<String, serde_json::Value>);
+#[serde(try_from = "Value", into = "Value")]
+pub struct Payload(Value);
+
+impl TryFrom<Value> for Payload {
+    type Error = &'static str;
+
+    fn try_from(value: Value) -> Result<Self, &'static str> {
+        if value.is_object() || value.is_array() { Ok(Self(value)) } else { Err("a payload is an object or a list") }
+    }
+}
+
+impl From<Payload> for Value {
+    fn from(payload: Payload) -> Self {
+        payload.0
+    }
+}
+
+impl Payload {
+    /// As JSON.
+    pub const fn value(&self) -> &Value {
+        &self.0
+    }
+}
+
+/// A change with what it would set, read from a [`Payload`] by [`Change::parse`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// `{"instructions": "…"}`
+    Persona(Persona),
+    /// `["tool", …]`: all that the agent may call from then on.
+    EnabledTools(Vec<String>),
+    /// `{"apt": […], "npm": […]}`, or a list of names for apt: all that the agent has from then on.
+    Packages(Packages),
+    /// `{"channel", "engage", "pattern"?}`
+    Wiring(Wiring),
+    /// `{"access"?, "grant"?, "revoke"?}`
+    Permissions(Permissions),
+    /// `[{"source", "target"?, "read_only"?}, …]`: all that the agent has from then on.
+    Mounts(Vec<Mount>),
+    /// `{"name", "persona"?, "enabled_tools"?, "members"?, "wirings"?}`
+    CreateAgent(CreateAgent),
+    /// `{"server", "tools"?}`
+    McpAccess(McpAccess),
+    /// `{"name", "url", "tools", "headers"?}`
+    McpRegister(McpRegister),
+}
+
+/// What an agent is told about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Persona {
+    /// The whole text, at most [`INSTRUCTIONS_BYTES_MAX`] bytes; empty takes it away.
+    pub instructions: String,
+}
+
+/// Software in an agent's jail, by name: the package managers choose the versions, and what came is pinned.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Packages {
+    /// Names for apt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apt: Vec<String>,
+    /// Names for npm, with their scope if they have one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub npm: Vec<String>,
+}
+
+word!(/// Which messages of a channel open a turn.
+Engage {
+    /// Each of them.
+    All = "all",
+    /// Those that fit the pattern; the others are context.
+    Pattern = "pattern",
+    /// None: the agent does not hear the channel.
+    None = "none",
+});
+
+/// Whether and when an agent hears a channel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wiring {
+    /// Name of the channel.
+    pub channel: String,
+    /// Which of its messages open a turn.
+    pub engage: Engage,
+    /// With `pattern` and only then: a regular expression over the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+}
+
+word!(/// Who may talk to an agent.
+Access {
+    /// Everybody whom the host knows.
+    Everyone = "everyone",
+    /// Owners, and those with a role of this agent.
+    Members = "members",
+});
+
+word!(/// What a person may do with one agent.
+AgentRole {
+    /// Decide what concerns this agent alone, and talk to it.
+    Admin = "admin",
+    /// Talk to it.
+    Member = "member",
+});
+
+/// A role of one agent for whoever is linked to an identity.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grant {
+    /// `channel:id`, whole.
+    pub identity: String,
+    /// Which role.
+    pub role: AgentRole,
+}
+
+/// Who may talk to an agent, and who decides about it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Permissions {
+    /// Who may talk to it; absent leaves it as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
+    /// Roles that are given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grant: Vec<Grant>,
+    /// Identities whose persons lose their role.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revoke: Vec<String>,
+}
+
+/// A directory of the host in an agent's jail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mount {
+    /// Absolute path on the host.
+    pub source: String,
+    /// `/` and one name; absent: the last part of the source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Whether the agent can only read it; absent: it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+}
+
+/// A new agent, which has nothing that is not named here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateAgent {
+    /// Its name.
+    pub name: String,
+    /// What it is told about itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persona: Option<Persona>,
+    /// The tools that it may call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub enabled_tools: Vec<String>,
+    /// Identities whose persons may talk to it; owners may anyway.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<String>,
+    /// The channels that it hears.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wirings: Vec<Wiring>,
+}
+
+/// Tools of a known MCP server for one agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpAccess {
+    /// Name of the server.
+    pub server: String,
+    /// Which of its tools, all that the agent has of it from then on; absent: those that it declares when this is proposed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+}
+
+/// An MCP server for the catalogue. Whoever uses it needs an `mcp_access` as well.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpRegister {
+    /// Its name.
+    pub name: String,
+    /// Where it answers: https, or http on the loopback.
+    pub url: String,
+    /// The tools that it declares.
+    pub tools: Vec<McpTool>,
+    /// Headers of each request; a value is always a secret's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<McpHeader>,
+}
+
+/// A tool of an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpTool {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+}
+
+/// A header whose value is a secret of the operator's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpHeader {
+    /// Name of the header, e.g. `Authorization`.
+    pub name: String,
+    /// Name of the secret; never its value.
+    pub secret: String,
+    /// A word before the value, e.g. `Bearer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheme: Option<String>,
+}
+
+/// Why a payload is not of its kind.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A field is missing, unknown, another kind's, or of the wrong type.
+    #[error("the payload is no {kind}: {source}")]
+    Shape {
+        /// The kind that was named.
+        kind: ChangeKind,
+        /// Which field.
+        source: serde_json::Error,
+    },
+    /// A field that is longer than allowed, empty, or there when it must not be.
+    #[error("the payload is no {kind}: {what}")]
+    Bounds {
+        /// The kind that was named.
+        kind: ChangeKind,
+        /// Which field, and its bound.
+        what: String,
+    },
+}
+
+impl Change {
+    /// Reads a payload as what its kind says; nothing is filled in but what the document of the contract says.
+    ///
+    /// # Errors
+    /// [`Error`], for a payload of another kind too.
+    pub fn parse(kind: ChangeKind, payload: &Payload) -> Result<Self, Error> {
+        let change = match kind {
+            ChangeKind::Persona => Self::Persona(read(kind, payload)?),
+            ChangeKind::EnabledTools => Self::EnabledTools(read(kind, payload)?),
+            ChangeKind::Packages => match payload.0.is_array() {
+                true => Self::Packages(Packages { apt: read(kind, payload)?, npm: Vec::new() }),
+                false => Self::Packages(read(kind, payload)?),
+            },
+            ChangeKind::Wiring => Self::Wiring(read(kind, payload)?),
+            ChangeKind::Permissions => Self::Permissions(read(kind, payload)?),
+            ChangeKind::Mounts => Self::Mounts(read(kind, payload)?),
+            ChangeKind::CreateAgent => Self::CreateAgent(read(kind, payload)?),
+            ChangeKind::McpAccess => Self::McpAccess(read(kind, payload)?),
+            ChangeKind::McpRegister => Self::McpRegister(read(kind, payload)?),
+        };
+        let bounds = |what| Error::Bounds { kind, what };
+        let is_flat = matches!(change, Self::Packages(_)) && payload.0.is_array();
+        if !is_flat && !is_of_form(&payload.0, &change.payload().0) {
+            return Err(bounds("a list stands where an object belongs".to_owned()));
+        }
+        change.within_bounds().map_err(bounds)?;
+        Ok(change)
+    }
+
+    /// Its kind.
+    pub const fn kind(&self) -> ChangeKind {
+        match self {
+            Self::Persona(_) => ChangeKind::Persona,
+            Self::EnabledTools(_) => ChangeKind::EnabledTools,
+            Self::Packages(_) => ChangeKind::Packages,
+            Self::Wiring(_) => ChangeKind::Wiring,
+            Self::Permissions(_) => ChangeKind::Permissions,
+            Self::Mounts(_) => ChangeKind::Mounts,
+            Self::CreateAgent(_) => ChangeKind::CreateAgent,
+            Self::McpAccess(_) => ChangeKind::McpAccess,
+            Self::McpRegister(_) => ChangeKind::McpRegister,
+        }
+    }
+
+    /// The one payload that stands for it, which [`Change::parse`] reads back.
+    pub fn payload(&self) -> Payload {
+        let value = match self {
+            Self::Persona(persona) => serde_json::json!(persona),
+            Self::EnabledTools(tools) => serde_json::json!(tools),
+            Self::Packages(packages) => serde_json::json!(packages),
+            Self::Wiring(wiring) => serde_json::json!(wiring),
+            Self::Permissions(permissions) => serde_json::json!(permissions),
+            Self::Mounts(mounts) => serde_json::json!(mounts),
+            Self::CreateAgent(agent) => serde_json::json!(agent),
+            Self::McpAccess(access) => serde_json::json!(access),
+            Self::McpRegister(server) => serde_json::json!(server),
+        };
+        Payload(value)
+    }
+
+    fn within_bounds(&self) -> Result<(), String> {
+        match self {
+            Self::Persona(persona) => instructions(persona),
+            Self::EnabledTools(tools) => names("a tool", tools),
+            Self::Packages(packages) => {
+                names("a package", &packages.apt)?;
+                names("a package", &packages.npm)
+            }
+            Self::Wiring(wiring) => engagement(wiring),
+            Self::Permissions(permissions) => {
+                let Permissions { access, grant, revoke } = permissions;
+                if access.is_none() && grant.is_empty() && revoke.is_empty() {
+                    return Err("it says nothing: access, grant or revoke".to_owned());
+                }
+                let granted: Vec<_> = grant.iter().map(|grant| grant.identity.clone()).collect();
+                identities(&granted)?;
+                identities(revoke)?;
+                match granted.iter().find(|identity| revoke.contains(identity)) {
+                    Some(identity) => Err(format!("{identity:?} is both given and taken")),
+                    None => Ok(()),
+                }
+            }
+            Self::Mounts(mounts) => {
+                if mounts.len() > MOUNTS_MAX {
+                    return Err(format!("at most {MOUNTS_MAX} mounts"));
+                }
+                for mount in mounts {
+                    text("source", &mount.source, PATH_BYTES_MAX)?;
+                    text("target", mount.target.as_deref().unwrap_or("/"), NAME_BYTES_MAX)?;
+                }
+                Ok(())
+            }
+            Self::CreateAgent(agent) => {
+                text("name", &agent.name, NAME_BYTES_MAX)?;
+                agent.persona.as_ref().map_or(Ok(()), instructions)?;
+                names("a tool", &agent.enabled_tools)?;
+                identities(&agent.members)?;
+                if agent.wirings.len() > ENTRIES_MAX {
+                    return Err(format!("at most {ENTRIES_MAX} wirings"));
+                }
+                agent.wirings.iter().try_for_each(engagement)
+            }
+            Self::McpAccess(access) => {
+                text("server", &access.server, NAME_BYTES_MAX)?;
+                names("a tool", access.tools.as_deref().unwrap_or_default())
+            }
+            Self::McpRegister(server) => {
+                text("name", &server.name, NAME_BYTES_MAX)?;
+                text("url", &server.url, PATH_BYTES_MAX)?;
+                let tools: Vec<_> = server.tools.iter().map(|tool| tool.name.clone()).collect();
+                names("a tool", &tools)?;
+                if server.tools.iter().any(|tool| tool.description.len() > REASON_BYTES_MAX) {
+                    return Err(format!("description has at most {REASON_BYTES_MAX} bytes"));
+                }
+                let headers: Vec<_> = server.headers.iter().map(|header| header.name.to_lowercase()).collect();
+                names("a header", &headers)?;
+                server.headers.iter().try_for_each(|header| {
+                    text("secret", &header.secret, NAME_BYTES_MAX)?;
+                    text("scheme", header.scheme.as_deref().unwrap_or("-"), NAME_BYTES_MAX)
+                })
+            }
+        }
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(kind: ChangeKind, payload: &Payload) -> Result<T, Error> {
+    T::deserialize(payload.0.clone()).map_err(|source| Error::Shape { kind, source })
+}
+
+/// Whether lists and objects stand where they stand in what was read: serde takes a list of its fields for a struct.
+fn is_of_form(given: &Value, read: &Value) -> bool {
+    match (given, read) {
+        (Value::Object(given), Value::Object(read)) => {
+            given.iter().all(|(name, given)| read.get(name).is_none_or(|read| is_of_form(given, read)))
+        }
+        (Value::Array(given), Value::Array(read)) => given.iter().zip(read).all(|(given, read)| is_of_form(given, read)),
+        (Value::Object(_) | Value::Array(_), _) | (_, Value::Object(_) | Value::Array(_)) => false,
+        _ => true,
+    }
+}
+
+fn text(field: &str, value: &str, max: usize) -> Result<(), String> {
+    if (1..=max).contains(&value.len()) { Ok(()) } else { Err(format!("{field} must be 1 to {max} bytes")) }
+}
+
+fn instructions(persona: &Persona) -> Result<(), String> {
+    match persona.instructions.len() {
+        0..=INSTRUCTIONS_BYTES_MAX => Ok(()),
+        _ => Err(format!("instructions has at most {INSTRUCTIONS_BYTES_MAX} bytes")),
+    }
+}
+
+/// A list of names, each once.
+fn names(what: &str, list: &[String]) -> Result<(), String> {
+    if list.len() > ENTRIES_MAX {
+        return Err(format!("at most {ENTRIES_MAX} entries in a list"));
+    }
+    for (at, name) in list.iter().enumerate() {
+        text("the name of ", name, NAME_BYTES_MAX).map_err(|_| format!("{what} has a name of 1 to {NAME_BYTES_MAX} bytes"))?;
+        if list[..at].contains(name) {
+            return Err(format!("{what} stands there twice"));
+        }
+    }
+    Ok(())
+}
+
+fn identities(list: &[String]) -> Result<(), String> {
+    if list.len() > ENTRIES_MAX {
+        return Err(format!("at most {ENTRIES_MAX} identities"));
+    }
+    for (at, identity) in list.iter().enumerate() {
+        text("an identity", identity, IDENTITY_BYTES_MAX)?;
+        if list[..at].contains(identity) {
+            return Err("an identity stands there twice".to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn engagement(wiring: &Wiring) -> Result<(), String> {
+    text("channel", &wiring.channel, NAME_BYTES_MAX)?;
+    match (wiring.engage, &wiring.pattern) {
+        (Engage::Pattern, Some(pattern)) => text("pattern", pattern, NAME_BYTES_MAX),
+        (Engage::Pattern, None) => Err("engage is `pattern`, and there is no pattern".to_owned()),
+        (Engage::All | Engage::None, None) => Ok(()),
+        (Engage::All | Engage::None, Some(_)) => Err("a pattern goes with engage `pattern` only".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn parse(kind: ChangeKind, payload: Value) -> Result<Change, Error> {
+        Change::parse(kind, &Payload::try_from(payload).expect("an object or a list"))
+    }
+
+    /// One good payload of each kind.
+    fn samples() -> Vec<(ChangeKind, Value)> {
+        vec![
+            (ChangeKind::Persona, json!({"instructions": "be brief"})),
+            (ChangeKind::EnabledTools, json!(["read_file"])),
+            (ChangeKind::Packages, json!({"apt": ["jq"], "npm": ["left-pad"]})),
+            (ChangeKind::Wiring, json!({"channel": "hook", "engage": "pattern", "pattern": "^!bot"})),
+            (ChangeKind::Permissions, json!({"grant": [{"identity": "chat:alice", "role": "admin"}]})),
+            (ChangeKind::Mounts, json!([{"source": "/srv/data", "target": "/data", "read_only": false}])),
+            (ChangeKind::CreateAgent, json!({"name": "helper", "members": ["chat:alice"]})),
+            (ChangeKind::McpAccess, json!({"server": "files", "tools": ["read"]})),
+            (
+                ChangeKind::McpRegister,
+                json!({"name": "files", "url": "https://mcp.example", "tools": [{"name": "read"}]}),
+            ),
+        ]
+    }
+
+    #[test]
+    fn a_payload_of_another_kind_and_one_with_a_field_of_another_kind_are_refused() {
+        for (kind, payload) in samples() {
+            assert_eq!(parse(kind, payload.clone()).expect("its own").kind(), kind);
+            for (other, foreign) in samples() {
+                // A flat list of names is what two kinds are made of; which is meant, the kind says.
+                let lists = [ChangeKind::EnabledTools, ChangeKind::Packages];
+                if other != kind && !(lists.contains(&other) && lists.contains(&kind)) {
+                    assert!(parse(kind, foreign.clone()).is_err(), "{kind} takes the payload of {other}");
+                }
+                let (Some(own), Some(foreign)) = (payload.as_object(), foreign.as_object()) else { continue };
+                for (field, value) in foreign.iter().filter(|(field, _)| !own.contains_key(*field)) {
+                    let takes = match kind {
+                        ChangeKind::Permissions => ["access", "revoke"].contains(&field.as_str()),
+                        ChangeKind::CreateAgent => ["persona", "enabled_tools", "wirings"].contains(&field.as_str()),
+                        ChangeKind::McpRegister => field == "headers",
+                        _ => false,
+                    };
+                    let mut both = own.clone();
+                    both.insert(field.clone(), value.clone());
+                    assert!(takes || parse(kind, both.into()).is_err(), "{kind} takes {field} of {other}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_or_says_two_things_is_refused() {
+        let long = "x".repeat(100_000);
+        for (kind, payload) in [
+            (ChangeKind::Persona, json!({ "instructions": long })),
+            (ChangeKind::EnabledTools, json!(["a", "a"])),
+            (ChangeKind::EnabledTools, json!([""])),
+            (ChangeKind::EnabledTools, json!(vec!["t"; 100])),
+            (ChangeKind::Packages, json!([long])),
+            (ChangeKind::Wiring, json!({"channel": "c", "engage": "pattern"})),
+            (ChangeKind::Wiring, json!({"channel": "c", "engage": "all", "pattern": "x"})),
+            (ChangeKind::Wiring, json!({"channel": "c", "engage": "ALL"})),
+            (ChangeKind::Permissions, json!({})),
+            (
+                ChangeKind::Permissions,
+                json!({"grant": [{"identity": "a:b", "role": "member"}], "revoke": ["a:b"]}),
+            ),
+            (ChangeKind::Permissions, json!({"grant": [{"identity": "a:b", "role": "owner"}]})),
+            (ChangeKind::Persona, json!(["be brief"])),
+            (ChangeKind::Mounts, json!([["/srv/data"]])),
+            (ChangeKind::CreateAgent, json!({"name": "n", "persona": ["be brief"]})),
+            (ChangeKind::Mounts, json!([{"source": ""}])),
+            (ChangeKind::McpRegister, json!({"name": "n", "url": "https://x", "tools": [], "token": "plain"})),
+        ] {
+            assert!(parse(kind, payload.clone()).is_err(), "{kind} {payload}");
+        }
+        assert!(Payload::try_from(json!("text")).is_err());
+    }
+
+    #[test]
+    fn a_payload_reads_back_and_a_flat_list_of_packages_has_one_form() {
+        for (kind, payload) in samples() {
+            let change = parse(kind, payload).expect("good");
+            assert_eq!(Change::parse(kind, &change.payload()).expect("reads back"), change);
+        }
+        let flat = parse(ChangeKind::Packages, json!(["jq"])).expect("good");
+        assert_eq!(flat.payload().value(), &json!({"apt": ["jq"]}));
+    }
+}

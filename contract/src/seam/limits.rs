@@ -26,6 +26,16 @@ pub const ARGUMENTS_BYTES_MAX: usize = 128 * 1024;
 pub const REASON_BYTES_MAX: usize = 2 * 1024;
 /// Bytes of an identifier that a platform or an operator chose.
 pub const NAME_BYTES_MAX: usize = 256;
+/// Bytes of a path or of an address.
+pub const PATH_BYTES_MAX: usize = 4 * 1024;
+/// Bytes of an identity: its channel, a colon, the sender.
+pub const IDENTITY_BYTES_MAX: usize = 320;
+/// Bytes of what an agent is told about itself.
+pub const INSTRUCTIONS_BYTES_MAX: usize = 32 * 1024;
+/// Entries of a list in the payload of a change.
+pub const ENTRIES_MAX: usize = 64;
+/// Directories of the host in one jail.
+pub const MOUNTS_MAX: usize = 8;
 /// Options of a question.
 pub const OPTIONS_MAX: usize = 16;
 /// The hello must come this soon after the launch.

@@ -189,7 +189,7 @@ mod tests {
             arguments: arguments.into(),
         };
         assert!(action_of(&call("schedule_task", r#"{"prompt":"p"}"#)).is_ok());
-        let change = r#"{"kind":"persona","payload":{},"reason":"r"}"#;
+        let change = r#"{"kind":"persona","payload":{"instructions":"i"},"reason":"r"}"#;
         assert_eq!(action_of(&call("request_capability_change", change)).expect("an action").name(), "persona");
         assert!(action_of(&call("request_capability_change", r#"{"payload":{}}"#)).is_err());
         assert!(

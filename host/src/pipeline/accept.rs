@@ -73,6 +73,7 @@ fn parse(row: RawRow) -> Result<Outbound, &'static str> {
             Ok(action) => Says::Action { call: row.call_id, action },
             Err(action::Error::Unknown(_)) => Says::Nothing("it names an unknown action"),
             Err(action::Error::Malformed(_)) => Says::Nothing("it holds no action of the contract"),
+            Err(action::Error::Change(_)) => Says::Nothing("its payload is not of its kind of change"),
             Err(action::Error::Bounds { .. }) => Says::Nothing("a field of its action is empty or too long"),
         },
         Ok(Kind::Task | Kind::Webhook) => Says::Nothing("rows of its kind come from the host only"),

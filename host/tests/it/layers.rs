@@ -11,12 +11,12 @@ use std::collections::BTreeSet;
 /// The modules of the host, lowest layer first. A module imports from the layers below its own.
 const LAYERS: &[&[&str]] = &[
     &["refusal", "home", "observe", "metrics", "sys", "failpoint"],
-    &["custody", "integrity", "tools"],
+    &["custody", "integrity", "tools", "approval"],
     &["state"],
     &["ledger", "model"],
     &["secrets", "registry"],
-    &["items", "memories", "session", "turn", "launcher", "jail", "reader", "preflight"],
-    &["channel", "identity", "routing", "inbox", "context", "calls", "delivery", "budget"],
+    &["items", "memories", "session", "turn", "launcher", "jail", "reader", "preflight", "packages"],
+    &["channel", "identity", "routing", "inbox", "context", "calls", "delivery", "budget", "gateway", "apply"],
     &["pipeline"],
     &["api", "rotation"],
     &["config", "audit", "daemon", "command", "main", "lib"],
@@ -26,6 +26,8 @@ const LAYERS: &[&[&str]] = &[
 const BESIDE: &[(&str, &str, &str)] = &[
     ("observe", "home", "the log lies in the home"),
     ("integrity", "custody", "a sealer's keys are derived where all keys are"),
+    ("approval", "custody", "the keys of approvals are derived where all keys are"),
+    ("apply", "gateway", "only what was approved is applied"),
     ("registry", "secrets", "a model endpoint names the secret that holds its key"),
     ("session", "items", "the projection into the inbound queue is made of recorded items"),
     (

@@ -113,7 +113,8 @@ mod tests {
             ("request_capability_change", r#"{"kind":"skill_install","payload":{},"reason":""}"#),
             ("request_capability_change", r#"{"kind":"schedule_task","payload":{},"reason":""}"#),
             ("request_capability_change", r#"{"kind":"persona","payload":"text","reason":""}"#),
-            ("request_capability_change", r#"{"kind":"persona","payload":{},"reason":"","approved":true}"#),
+            ("request_capability_change", r#"{"kind":"persona","payload":{"instructions":""},"reason":"","approved":true}"#),
+            ("request_capability_change", r#"{"kind":"persona","payload":{"instructions":"","mounts":[]},"reason":""}"#),
             ("send_message", r#"{"to":"","text":"t"}"#),
             ("send_message", r#"{"to":"x","text":"t","turn":"other"}"#),
             ("send_message", r#"{"to":"x"}"#),
@@ -137,10 +138,10 @@ mod tests {
             text("skill_install", r#"{"payload":{"skill":"s","version":"1.0.0"}}"#).1,
             r#"{"action":"skill_install","payload":{"skill":"s","version":"1.0.0"},"reason":""}"#
         );
-        for kind in ChangeKind::ALL {
-            let arguments = format!(r#"{{"kind":"{kind}","payload":{{"a":1}},"reason":"r"}}"#);
+        for (kind, payload) in [("persona", r#"{"instructions":"i"}"#), ("mounts", "[]"), ("packages", r#"["jq"]"#)] {
+            let arguments = format!(r#"{{"kind":"{kind}","payload":{payload},"reason":"r"}}"#);
             let (_, content) = text("request_capability_change", &arguments);
-            assert_eq!(Action::parse(&content).expect("reads back").name(), kind.name());
+            assert_eq!(Action::parse(&content).expect("reads back").name(), kind);
         }
     }
 }

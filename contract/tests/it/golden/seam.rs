@@ -4,7 +4,7 @@ use super::{Shape, every, rewritten, shape, shape_by_bytes};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, BootId, CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::action::{Action, AskUserQuestion, ScheduleTask, SkillInstall};
-use ironclaw_contract::seam::change::{ChangeKind, Payload};
+use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use ironclaw_contract::seam::link::{Fatal, FromSandbox, Hello, TurnLimits, Welcome};
 use ironclaw_contract::seam::message::{Author, Kind, Span, Status};
 use ironclaw_contract::seam::outbound::{Chat, EndReason, Progress, RawRow};
@@ -341,17 +341,18 @@ fn changes() -> Vec<Shape> {
     let change = |kind: &ChangeKind| {
         let payload = match kind {
             ChangeKind::Persona => r#"{"instructions":"Answer briefly."}"#,
-            ChangeKind::EnabledTools => r#"{"tools":["read_file","search_files"]}"#,
-            ChangeKind::Packages => r#"{"apt":["ripgrep"],"npm":[]}"#,
-            ChangeKind::Wiring => r#"{"engage":"mention"}"#,
-            ChangeKind::Permissions => r#"{"members":["loopback:alice"]}"#,
-            ChangeKind::Mounts => r#"{"mounts":[{"source":"/srv/papers"}]}"#,
-            ChangeKind::CreateAgent => r#"{"enabled_tools":["read_file"],"name":"researcher"}"#,
+            ChangeKind::EnabledTools => r#"["read_file","search_files"]"#,
+            ChangeKind::Packages => r#"{"apt":["ripgrep"],"npm":["prettier"]}"#,
+            ChangeKind::Wiring => r#"{"channel":"desk","engage":"pattern","pattern":"^!bot"}"#,
+            ChangeKind::Permissions => r#"{"access":"members","grant":[{"identity":"telegram:4711","role":"member"}],"revoke":["telegram:4712"]}"#,
+            ChangeKind::Mounts => r#"[{"read_only":true,"source":"/srv/papers","target":"/papers"}]"#,
+            ChangeKind::CreateAgent => r#"{"enabled_tools":["read_file"],"members":["telegram:4711"],"name":"researcher","persona":{"instructions":"Find sources."},"wirings":[{"channel":"desk","engage":"all"}]}"#,
             ChangeKind::McpAccess => r#"{"server":"calendar","tools":["list_events"]}"#,
-            ChangeKind::McpRegister => r#"{"name":"calendar","url":"https://calendar.example"}"#,
+            ChangeKind::McpRegister => r#"{"headers":[{"name":"Authorization","scheme":"Bearer","secret":"calendar"}],"name":"calendar","tools":[{"description":"What is on","name":"list_events"}],"url":"https://calendar.example"}"#,
         };
-        let payload = Payload(serde_json::from_str(payload).expect("an object"));
-        let sample = Action::Change { kind: *kind, payload, reason: "it was asked for".to_owned() };
+        let payload: Payload = serde_json::from_str(payload).expect("an object or a list");
+        let change = Change::parse(*kind, &payload).expect("of its kind");
+        let sample = Action::Change { change, reason: "it was asked for".to_owned() };
         action(&format!("action.{kind}"), sample)
     };
     ChangeKind::ALL.iter().map(change).collect()

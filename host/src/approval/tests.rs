@@ -1,0 +1,141 @@
+//! Every field of an approval, changed alone; and what an encoding that is not injective would let through.
+
+use super::*;
+
+const HOUR: i64 = 3_600_000;
+
+fn root(byte: u8) -> ApprovalRoot {
+    ApprovalRoot::of_test([byte; 32])
+}
+
+fn thing() -> Thing {
+    Thing {
+        domain: Domain::Change,
+        id: "chg_1".into(),
+        session: Some("ses_1".into()),
+        agent: Some("agt_1".into()),
+        name: "persona".into(),
+        schema: Digest::of(b"schema"),
+        server: None,
+        arguments: Digest::of(b"arguments"),
+        principal: "per_1".into(),
+        labels: Digest::of(b"labels"),
+        policy: Digest::of(b"policy"),
+        shown: Digest::of(b"shown"),
+        generation: 0,
+    }
+}
+
+fn alice() -> Approver {
+    Approver { person: "per_alice".into(), proof: "tok_1".into() }
+}
+
+fn token() -> Token {
+    mint(&root(1), thing(), alice(), 1000, 1000 + HOUR).expect("random bytes")
+}
+
+#[test]
+fn an_approval_for_one_thing_is_refused_for_any_other_by_name() {
+    let other = || Digest::of(b"other");
+    type Spoil = Box<dyn Fn(&mut Thing)>;
+    let spoilt: Vec<(&str, Spoil)> = vec![
+        ("domain", Box::new(|t| t.domain = Domain::Call)),
+        ("id", Box::new(|t| t.id = "chg_2".into())),
+        ("session", Box::new(|t| t.session = Some("ses_2".into()))),
+        ("session", Box::new(|t| t.session = None)),
+        ("agent", Box::new(|t| t.agent = Some("agt_2".into()))),
+        ("agent", Box::new(|t| t.agent = None)),
+        ("kind", Box::new(|t| t.name = "mounts".into())),
+        ("schema", Box::new(move |t| t.schema = other())),
+        ("server", Box::new(|t| t.server = Some(String::new()))),
+        ("body", Box::new(move |t| t.arguments = other())),
+        ("principal", Box::new(|t| t.principal = "per_2".into())),
+        ("provenance", Box::new(move |t| t.labels = other())),
+        ("policy", Box::new(move |t| t.policy = other())),
+        ("generation", Box::new(|t| t.generation = 1)),
+        ("text", Box::new(move |t| t.shown = other())),
+    ];
+    let token = token();
+    assert_eq!(verify(&root(1), &token, &thing(), 2000).expect("good").approver(), &alice());
+    for (what, spoil) in spoilt {
+        let mut other = thing();
+        spoil(&mut other);
+        assert_eq!(verify(&root(1), &token, &other, 2000).unwrap_err(), Fault::Other(what));
+    }
+}
+
+#[test]
+fn what_was_changed_after_it_was_made_is_forged() {
+    let token = token();
+    let text = token.to_json();
+    let mut refused = 0;
+    for at in 0..text.len() {
+        let mut bytes = text.clone().into_bytes();
+        bytes[at] ^= 1;
+        let Ok(flipped) = String::from_utf8(bytes) else { continue };
+        let Ok(read) = Token::from_json(&flipped) else {
+            refused += 1;
+            continue;
+        };
+        // For whatever it now says that it is good for.
+        let good_for = read.thing.clone();
+        assert_eq!(verify(&root(1), &read, &good_for, 2000).unwrap_err(), Fault::Forged, "byte {at}: {flipped}");
+        refused += 1;
+    }
+    assert_eq!(refused, text.len());
+    assert_eq!(verify(&root(2), &token, &thing(), 2000).unwrap_err(), Fault::Forged, "another master key");
+}
+
+#[test]
+fn a_token_that_is_spelt_otherwise_is_forged() {
+    let text = token().to_json();
+    for other in [
+        text.replacen('{', "{ ", 1),
+        text.replacen("\"issued\":1000", "\"issued\":1000,\"issued\":1000", 1),
+        text.replacen("\"issued\":1000", "\"issued\":1000.0", 1),
+        text.replacen("\"issued\":1000", "\"issued\":9007199254740993", 1),
+        text.replacen("\"issued\":1000", "\"issued\":1000,\"approved\":true", 1),
+    ] {
+        assert_ne!(other, text);
+        assert_eq!(Token::from_json(&other).unwrap_err(), Fault::Forged, "{other}");
+    }
+}
+
+#[test]
+fn it_is_good_for_its_time_only() {
+    let token = token();
+    let at = |now| verify(&root(1), &token, &thing(), now).map(drop);
+    assert_eq!(at(999), Err(Fault::Expired), "before it was given");
+    assert_eq!(at(1000), Ok(()));
+    assert_eq!(at(999 + HOUR), Ok(()));
+    assert_eq!(at(1000 + HOUR), Err(Fault::Expired));
+}
+
+#[test]
+fn what_is_moved_from_one_field_into_the_next_is_another_thing() {
+    let encoded = |session: Option<&str>, agent: Option<&str>, person: &str, proof: &str| {
+        let thing = Thing { session: session.map(Into::into), agent: agent.map(Into::into), ..thing() };
+        let approver = Approver { person: person.into(), proof: proof.into() };
+        encode(&thing, &approver, 1, 2, &Digest::of(b""))
+    };
+    let all = [
+        encoded(Some("ab"), Some("c"), "u|5", "9"),
+        encoded(Some("a"), Some("bc"), "u|5", "9"),
+        encoded(Some("ab"), Some("c"), "u", "5|9"),
+        encoded(None, Some("c"), "u|5", "9"),
+        encoded(Some(""), Some("c"), "u|5", "9"),
+        encoded(Some("c"), None, "u|5", "9"),
+    ];
+    for (at, one) in all.iter().enumerate() {
+        assert!(!all[at + 1..].contains(one), "{at}");
+    }
+}
+
+#[test]
+fn no_two_approvals_are_equal_and_a_fresh_master_key_takes_them_along() {
+    assert_ne!(token(), token());
+    let passed = token().pass(&root(1), &root(2)).expect("ours");
+    assert_eq!(verify(&root(1), &passed, &thing(), 2000).unwrap_err(), Fault::Forged);
+    verify(&root(2), &passed, &thing(), 2000).expect("good under the fresh key");
+    assert_eq!(token().pass(&root(3), &root(2)).unwrap_err(), Fault::Forged);
+}

@@ -1,0 +1,132 @@
+//! The approval gateway: nothing of what an agent is or may do changes without a person who was shown exactly that.
+//!
+//! Checks here can only refuse; none of them ever approves, and no setting takes the person away. Next: `gateway::checks`,
+//! `gateway::policy`, `gateway::decide`, and `apply` for what an approved change does.
+//!
+//! ```text
+//! Proposed ──checks──▶ Checked ──store──▶ Pending ──people──▶ Approved ──apply──▶ Applied
+//! ```
+
+pub mod before;
+pub mod checks;
+pub mod policy;
+pub mod shown;
+
+use crate::refusal::Refusal;
+use crate::registry::Agent;
+use ironclaw_contract::ids::{CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
+use ironclaw_contract::seam::change::Change;
+use ironclaw_contract::seam::seal::Label;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// What somebody asks for, before anybody looked at it.
+#[derive(Debug, Clone)]
+pub struct Proposed {
+    /// To what.
+    pub change: Change,
+    /// Whom it concerns: the agent that asks, or the one that a person named. `create_agent` and `mcp_register` concern nobody;
+    /// there it is the agent whose wish it is, if it is one's.
+    pub agent: Option<Agent>,
+    /// Who asks.
+    pub requester: Requester,
+    /// Why, in the words of whoever asks.
+    pub reason: String,
+    /// Of the output that asked; empty for a person.
+    pub labels: Vec<Label>,
+}
+
+/// Who asks for a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Requester {
+    /// An agent, in a turn on behalf of a person.
+    Agent {
+        /// The person.
+        principal: PersonId,
+        /// Where it asked.
+        origin: Origin,
+    },
+    /// A person with a role.
+    Person(PersonId),
+}
+
+/// Where an agent asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The conversation.
+    pub session: SessionId,
+    /// The turn.
+    pub turn: TurnId,
+    /// The first message that the turn answers.
+    pub message: Option<MessageId>,
+    /// The recorded call.
+    pub call: CallId,
+}
+
+/// What a proposal is looked at beside: what the operator set, and what of the host no agent is ever given.
+#[derive(Debug, Clone)]
+pub struct Grounds {
+    /// Directories below which something may be mounted, canonical.
+    pub mounts: Vec<PathBuf>,
+    /// The host's own: the home, sockets, settings, keys, heads. Nothing of it and nothing above it is mounted.
+    pub private: Vec<PathBuf>,
+    /// How packages are fetched.
+    pub packages: crate::packages::Config,
+}
+
+/// How things stand that a change would alter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// The present setting, in the shape of the payload.
+    pub before: Value,
+    /// What the names in the payload mean now, e.g. which person an identity is: if that changes, it is another change.
+    pub facts: Value,
+}
+
+/// A proposal that passed every check. Made by [`checks::check`] alone.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    proposed: Proposed,
+    standing: Standing,
+}
+
+/// A change that enough people approved and whose approvals are used up in this very transaction. Made by
+/// `gateway::decide` alone.
+#[derive(Debug)]
+pub struct Approved {
+    id: ChangeId,
+    agent: Option<Agent>,
+    change: Change,
+    facts: Value,
+    by: Vec<PersonId>,
+}
+
+impl Approved {
+    /// Its id.
+    pub const fn id(&self) -> ChangeId {
+        self.id
+    }
+
+    /// Whom it concerns.
+    pub const fn agent(&self) -> Option<&Agent> {
+        self.agent.as_ref()
+    }
+
+    /// What is set.
+    pub const fn change(&self) -> &Change {
+        &self.change
+    }
+
+    /// What the names in it mean.
+    pub const fn facts(&self) -> &Value {
+        &self.facts
+    }
+
+    /// Who approved it; never nobody.
+    pub fn by(&self) -> &[PersonId] {
+        &self.by
+    }
+}
+
+/// A yes or a no on purpose.
+pub type Judged<T> = Result<T, Refusal>;

@@ -1,0 +1,247 @@
+//! Who may decide what: a file of the operator's, read strictly.
+//!
+//! Can ask for more people and for fewer roles; can never ask for nobody. Next: `gateway::decide`.
+
+use crate::registry::Role;
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::seam::change::ChangeKind;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Name of the file in the home.
+pub const FILE: &str = "policy.toml";
+
+/// The most people that a rule may ask for.
+const APPROVALS_MAX: u32 = 8;
+
+/// The longest that a change may wait: 90 days.
+const EXPIRES_HOURS_MAX: u32 = 90 * 24;
+
+/// What a new home's policy says.
+pub const TEMPLATE: &str = "\
+# Who may decide about changes of agents. Every line shows its default; remove the # to change it.
+# The host reads this file at its start, and does not start with a wrong one.
+
+[default]
+# roles = [\"owner\", \"admin\"]   # who may decide; owner and admin are the only ones that can
+# approvals = 1                # so many different people have to say yes; never 0
+# requester_may_approve = true # false: whoever asked, or on whose behalf an agent asked, does not count
+# expires_hours = 168          # an undecided change is over after this long
+
+# For one kind of change: persona enabled_tools packages wiring permissions mounts create_agent mcp_access mcp_register
+# [kind.create_agent]
+# approvals = 2
+";
+
+/// The rule for one kind of change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Roles of which one is needed.
+    pub roles: Vec<Role>,
+    /// So many different people.
+    pub approvals: u32,
+    /// Whether whoever asked counts as one of them.
+    pub requester_may_approve: bool,
+    /// Hours after which an undecided change is over.
+    pub expires_hours: u32,
+}
+
+impl Rule {
+    /// Whether this role decides.
+    pub fn admits(&self, role: Role) -> bool {
+        self.roles.contains(&role)
+    }
+
+    /// Names the rule; a changed one has another.
+    pub fn digest(&self, kind: ChangeKind) -> Digest {
+        let roles: Vec<&str> = self.roles.iter().map(|role| role.name()).collect();
+        Digest::of(&canonical::to_vec(&serde_json::json!({
+            "kind": kind,
+            "roles": roles,
+            "approvals": self.approvals,
+            "requester_may_approve": self.requester_may_approve,
+            "expires_hours": self.expires_hours,
+        })))
+    }
+}
+
+/// Whether a role of one agent is enough for a change of this kind, or it takes one of the whole host.
+///
+/// What concerns the agent alone is its admins' to decide; what concerns the machine, or other agents, is not.
+pub const fn is_of_agent(kind: ChangeKind) -> bool {
+    match kind {
+        ChangeKind::Persona | ChangeKind::EnabledTools | ChangeKind::Permissions | ChangeKind::McpAccess => true,
+        ChangeKind::Wiring
+        | ChangeKind::Packages
+        | ChangeKind::Mounts
+        | ChangeKind::CreateAgent
+        | ChangeKind::McpRegister => false,
+    }
+}
+
+/// A rule for each kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    rules: BTreeMap<&'static str, Rule>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        parse("").expect("an empty policy is one")
+    }
+}
+
+impl Policy {
+    /// The rule for this kind.
+    pub fn rule(&self, kind: ChangeKind) -> &Rule {
+        &self.rules[kind.name()]
+    }
+}
+
+/// Why a policy is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// It says something that is no rule.
+    #[error("{path}: {what}")]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what would be right.
+        what: String,
+    },
+}
+
+/// Reads the policy of a home; without a file, every default.
+///
+/// # Errors
+/// [`Error`]; a host does not start then.
+pub fn load(path: &Path) -> Result<Policy, Error> {
+    let text = match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        read => read.map_err(|source| Error::Read { path: path.to_owned(), source })?,
+    };
+    parse(&text).map_err(|what| Error::Refused { path: path.to_owned(), what })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    default: WrittenRule,
+    #[serde(default)]
+    kind: BTreeMap<String, WrittenRule>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenRule {
+    roles: Option<Vec<String>>,
+    approvals: Option<u32>,
+    requester_may_approve: Option<bool>,
+    expires_hours: Option<u32>,
+}
+
+fn parse(text: &str) -> Result<Policy, String> {
+    let written: Written = toml::from_str(text).map_err(|error| error.to_string())?;
+    let usual =
+        Rule { roles: vec![Role::Owner, Role::Admin], approvals: 1, requester_may_approve: true, expires_hours: 168 };
+    let default = rule("default", &written.default, &usual)?;
+    if let Some(unknown) = written.kind.keys().find(|name| name.parse::<ChangeKind>().is_err()) {
+        let known: Vec<&str> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
+        return Err(format!("there is no kind of change {unknown:?}: it is one of {}", known.join(", ")));
+    }
+    let rules = ChangeKind::ALL.iter().map(|kind| {
+        let own = written.kind.get(kind.name());
+        Ok((kind.name(), own.map_or_else(|| Ok(default.clone()), |own| rule(kind.name(), own, &default))?))
+    });
+    Ok(Policy { rules: rules.collect::<Result<_, String>>()? })
+}
+
+fn rule(of: &str, written: &WrittenRule, otherwise: &Rule) -> Result<Rule, String> {
+    let roles = match &written.roles {
+        None => otherwise.roles.clone(),
+        Some(names) => {
+            let mut roles = Vec::new();
+            for name in names {
+                match name.parse::<Role>() {
+                    Ok(role @ (Role::Owner | Role::Admin)) if !roles.contains(&role) => roles.push(role),
+                    Ok(Role::Owner | Role::Admin) => return Err(format!("{of}.roles: {name} stands there twice")),
+                    Ok(Role::Member) => return Err(format!("{of}.roles: a member decides nothing")),
+                    Err(why) => return Err(format!("{of}.roles: {why}")),
+                }
+            }
+            roles
+        }
+    };
+    if roles.is_empty() {
+        return Err(format!("{of}.roles: somebody has to decide: name owner, admin or both"));
+    }
+    let approvals = written.approvals.unwrap_or(otherwise.approvals);
+    if !(1..=APPROVALS_MAX).contains(&approvals) {
+        return Err(format!("{of}.approvals must be 1 to {APPROVALS_MAX}: a person always decides"));
+    }
+    let expires_hours = written.expires_hours.unwrap_or(otherwise.expires_hours);
+    if !(1..=EXPIRES_HOURS_MAX).contains(&expires_hours) {
+        return Err(format!("{of}.expires_hours must be 1 to {EXPIRES_HOURS_MAX}"));
+    }
+    let requester_may_approve = written.requester_may_approve.unwrap_or(otherwise.requester_may_approve);
+    Ok(Rule { roles, approvals, requester_may_approve, expires_hours })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_that_takes_the_person_away_or_says_what_is_no_rule_is_refused() {
+        for (text, why) in [
+            ("[default]\napprovals = 0", "a person always decides"),
+            ("[kind.persona]\napprovals = 0", "a person always decides"),
+            ("[default]\napprovals = 9", "1 to 8"),
+            ("[default]\nroles = []", "somebody has to decide"),
+            ("[default]\nroles = [\"member\"]", "a member decides nothing"),
+            ("[default]\nroles = [\"owner\", \"owner\"]", "twice"),
+            ("[default]\nroles = [\"everyone\"]", "unknown role"),
+            ("[default]\nauto_approve = true", "auto_approve"),
+            ("[kind.exec]\napprovals = 1", "no kind of change"),
+            ("[kind.skill_install]\napprovals = 1", "no kind of change"),
+            ("[default]\nexpires_hours = 0", "expires_hours"),
+            ("approve = true", "approve"),
+        ] {
+            let error = parse(text).expect_err(text);
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_rule_of_a_kind_stands_on_the_default_and_a_changed_one_has_another_name() {
+        let policy = parse("[default]\napprovals = 2\n[kind.persona]\nroles = [\"owner\"]").expect("a policy");
+        assert_eq!(policy.rule(ChangeKind::Persona).approvals, 2);
+        assert!(!policy.rule(ChangeKind::Persona).admits(Role::Admin));
+        assert!(policy.rule(ChangeKind::Mounts).admits(Role::Admin));
+        let usual = Policy::default();
+        let of = |policy: &Policy, kind| policy.rule(kind).digest(kind);
+        assert_ne!(of(&policy, ChangeKind::Persona), of(&usual, ChangeKind::Persona));
+        assert_ne!(of(&usual, ChangeKind::Persona), of(&usual, ChangeKind::Mounts));
+    }
+
+    #[test]
+    fn the_template_is_the_default_with_and_without_its_comments() {
+        assert_eq!(parse(TEMPLATE).expect("reads"), Policy::default());
+        let open: String = TEMPLATE
+            .lines()
+            .take_while(|line| !line.contains("For one kind"))
+            .map(|line| line.strip_prefix("# ").filter(|rest| rest.contains(" = ")).unwrap_or(line).to_owned() + "\n")
+            .collect();
+        assert_eq!(parse(&open).expect("reads"), Policy::default());
+    }
+}

@@ -1,0 +1,93 @@
+-- Changes of what an agent is or may do: proposed, decided by people, applied once.
+CREATE TABLE changes (
+  ordinal INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+  id TEXT NOT NULL UNIQUE,
+  kind TEXT NOT NULL,
+  agent_id TEXT,               -- whom it concerns, or whose wish it is; none where a person asked and nobody is concerned
+  requester TEXT NOT NULL,     -- agt_… or per_…
+  principal TEXT NOT NULL,     -- per_…: on whose behalf
+  session_id TEXT,             -- where it was asked for, by an agent
+  turn_id TEXT,
+  message_id TEXT,
+  call_id TEXT UNIQUE,
+  payload TEXT NOT NULL,       -- canonical, completed by the checks
+  before TEXT NOT NULL,        -- the same setting as it stood then, canonical
+  facts TEXT NOT NULL,         -- what the names in it meant then, canonical
+  digest TEXT NOT NULL,        -- of kind, agent and payload: two requests for the same are one
+  labels TEXT NOT NULL,        -- of the output that asked
+  reason TEXT NOT NULL,
+  generation INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('pending','approved','applied','rejected','expired','withdrawn','failed','unknown')),
+  shown TEXT,                  -- digest of what whoever decided it was shown
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  decided_by TEXT,             -- per_…
+  decided_at INTEGER,
+  applied_at INTEGER,
+  outcome TEXT                 -- in the host's words, or why a person said no
+) STRICT;
+CREATE INDEX changes_open ON changes (status, ordinal) WHERE status IN ('pending','approved','unknown');
+CREATE UNIQUE INDEX changes_asked ON changes (digest) WHERE status = 'pending';
+CREATE INDEX changes_pending ON changes (requester) WHERE status = 'pending';
+CREATE INDEX changes_ending ON changes (expires_at) WHERE status = 'pending';
+CREATE INDEX changes_by_agent ON changes (agent_id, ordinal);
+CREATE INDEX changes_by_session ON changes (session_id) WHERE session_id IS NOT NULL;
+
+-- What people said about a change; each is good for it once.
+CREATE TABLE approvals (
+  id TEXT PRIMARY KEY NOT NULL,
+  change_id TEXT NOT NULL REFERENCES changes (id),
+  person_id TEXT NOT NULL,
+  token TEXT NOT NULL,         -- canonical; see `approval`
+  state TEXT NOT NULL CHECK (state IN ('live','used','void')),
+  given_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  CHECK ((state = 'live') = (ended_at IS NULL))
+) STRICT;
+CREATE UNIQUE INDEX approvals_once ON approvals (change_id, person_id) WHERE state = 'live';
+CREATE INDEX approvals_by_change ON approvals (change_id);
+
+-- Who may talk to an agent, and who decides what concerns it alone.
+ALTER TABLE agents ADD COLUMN access TEXT NOT NULL DEFAULT 'everyone' CHECK (access IN ('everyone','members'));
+CREATE TABLE agent_roles (
+  agent_id TEXT NOT NULL REFERENCES agents (id) ON DELETE CASCADE,
+  person_id TEXT NOT NULL REFERENCES people (id),
+  role TEXT NOT NULL CHECK (role IN ('admin','member')),
+  PRIMARY KEY (agent_id, person_id)
+) STRICT, WITHOUT ROWID;
+
+-- Directories of the host in an agent's jail.
+CREATE TABLE agent_mounts (
+  agent_id TEXT NOT NULL REFERENCES agents (id) ON DELETE CASCADE,
+  target TEXT NOT NULL,
+  source TEXT NOT NULL,
+  read_only INTEGER NOT NULL,
+  PRIMARY KEY (agent_id, target)
+) STRICT, WITHOUT ROWID;
+
+-- Software in an agent's jail: what was asked for, and the layer that came of it.
+CREATE TABLE agent_packages (
+  agent_id TEXT PRIMARY KEY NOT NULL REFERENCES agents (id) ON DELETE CASCADE,
+  packages TEXT NOT NULL,      -- canonical, the payload of its change
+  layer TEXT NOT NULL,         -- digest of everything in it, and the name of its directory
+  made_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Which messages of a channel open a turn.
+ALTER TABLE wirings ADD COLUMN engage TEXT NOT NULL DEFAULT 'all' CHECK (engage IN ('all','pattern'));
+ALTER TABLE wirings ADD COLUMN pattern TEXT;
+
+-- MCP servers that a person confirmed, and which of their tools an agent has.
+CREATE TABLE mcp_servers (
+  name TEXT PRIMARY KEY NOT NULL,
+  url TEXT NOT NULL,
+  tools TEXT NOT NULL,         -- canonical
+  headers TEXT NOT NULL,       -- canonical; names of secrets, never values
+  made_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE mcp_grants (
+  agent_id TEXT NOT NULL REFERENCES agents (id) ON DELETE CASCADE,
+  server TEXT NOT NULL REFERENCES mcp_servers (name) ON DELETE CASCADE,
+  tools TEXT NOT NULL,         -- canonical list of names
+  PRIMARY KEY (agent_id, server)
+) STRICT, WITHOUT ROWID;
