@@ -6,6 +6,15 @@ use crate::gateway::Approved;
 use crate::refusal::Refusal;
 use crate::state::{self, Tx};
 
+/// What was prepared outside of the transaction.
+#[derive(Debug)]
+pub enum Prepared {
+    /// Nothing.
+    Nothing,
+    /// A layer.
+    Layer(crate::packages::Layer),
+}
+
 /// That a change was applied.
 #[derive(Debug)]
 pub struct Applied {
@@ -17,6 +26,10 @@ pub struct Applied {
 ///
 /// # Errors
 /// The inner error refuses what cannot be done any more; then nothing was changed.
-pub fn apply(_tx: &mut Tx<'_>, _approved: &Approved) -> Result<Result<Applied, Refusal>, state::Error> {
+pub fn apply(
+    _tx: &mut Tx<'_>,
+    _approved: &Approved,
+    _prepared: &Prepared,
+) -> Result<Result<Applied, Refusal>, state::Error> {
     todo!("apply")
 }

@@ -29,6 +29,10 @@ pub struct Config {
     pub api: crate::api::Config,
     /// `[webhook]`
     pub webhook: crate::channel::webhook::Config,
+    /// `[mounts]`
+    pub mounts: crate::gateway::MountsConfig,
+    /// `[packages]`
+    pub packages: crate::packages::Config,
     /// `[keys]`
     pub keys: crate::custody::Config,
     /// `[ledger]`
@@ -112,6 +116,9 @@ pub const TEMPLATE: &str = "\
 # requests_per_minute = 1200      # signed requests of one channel
 # attempts_max = 10         # attempts of one delivery, then it is dead
 # backoff_ms = 1000         # wait before the second attempt; four times as long before each further one, up to six hours
+
+[mounts]
+# allow = []                # directories of the host that may be put into an agent's jail, with what is below them
 
 [ledger]
 # rotate_entries = 10000    # a chain of so many entries is put into a file of ledger/, and the next one begins
@@ -207,6 +214,9 @@ pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
     }
     if let Err(what) = config.webhook.check() {
         return refuse(&what);
+    }
+    if let Some(relative) = config.mounts.allow.iter().find(|path| !path.is_absolute()) {
+        return refuse(&format!("mounts.allow: {} is not absolute", relative.display()));
     }
     Ok(config)
 }

@@ -7,6 +7,7 @@ use crate::api::port::{self, Port};
 use crate::api::{self, Api};
 use crate::config::{self, Config};
 use crate::custody::{self, MasterKey, Source};
+use crate::gateway::{self, Grounds, policy};
 use crate::home::{self, Home};
 use crate::integrity::seal::{self, Sealer};
 use crate::launcher::{Handle, Launcher};
@@ -63,6 +64,9 @@ pub enum Error {
     /// A rotation beside no host.
     #[error(transparent)]
     Rotate(#[from] archive::Error),
+    /// The policy.
+    #[error(transparent)]
+    Policy(#[from] policy::Error),
     /// The master key does not open the record.
     #[error(transparent)]
     Rotation(#[from] rotation::Error),
@@ -164,6 +168,9 @@ async fn set_up(state: &State, home: &Home, wrapping: custody::WrappingKey) -> R
     if !home.config().exists() {
         home::write_private(&home.config(), config::TEMPLATE.as_bytes())?;
     }
+    if !home.policy().exists() {
+        home::write_private(&home.policy(), policy::TEMPLATE.as_bytes())?;
+    }
     Ok(made)
 }
 
@@ -244,6 +251,10 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         actors: pipeline::Actors::default(),
         drafts: pipeline::Drafts::default(),
         dispatch: pipeline::Dispatch::default(),
+        policy: Arc::new(policy::load(&home.policy())?),
+        grounds: grounds(config, &home, &runtime, &socket),
+        approvals: master.approval_root(),
+        changes: pipeline::Changes::default(),
         home: home.clone(),
     };
     let listener = listen(&socket)?;
@@ -253,9 +264,22 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     let warnings = begin(state, &home, boot).await?;
     let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
     let keeper = Keeper::start(state, &home, &config.ledger, sink, master.wrapping_key()).await?;
+    let mut warnings = warnings;
+    if let Some(other_history) = keeper.other_history().await? {
+        let begun = state.write(move |tx| gateway::store::begin_generation(tx, &other_history)).await?;
+        if let Some(unknown) = begun {
+            let warning = format!(
+                "this home was put back to an earlier state: approvals from before are worth nothing, and {unknown} changes wait for \
+                 somebody to look at them (`ironctl inbox`)"
+            );
+            tracing::warn!("{warning}");
+            warnings.push(warning);
+        }
+    }
     let launcher = core.launcher.clone();
     let pipeline = Pipeline::new(core);
     pipeline.resume().await?;
+    tokio::spawn(pipeline.clone().apply_changes());
     tokio::spawn(pipeline.clone().retain());
     let (stop, mut stopped) = watch::channel(false);
     let mut sending = tokio::spawn(pipeline.clone().dispatch(stop.subscribe()));
@@ -332,6 +356,21 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     state.checkpoint().await?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// What changes are looked at beside. A directory that is not there allows nothing.
+fn grounds(config: &Config, home: &Home, runtime: &Path, socket: &Path) -> Grounds {
+    let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let heads = Sink::choose(&config.ledger, home).ok().and_then(|sink| sink.directory().map(Path::to_owned));
+    let settings = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().to_owned());
+    let sockets = socket.parent().map(Path::to_owned);
+    let private = [Some(home.path().to_owned()), Some(runtime.to_owned()), sockets, heads, settings];
+    let credentials = [config.keys.master_key_file.clone(), custody::credentials_directory()];
+    Grounds {
+        mounts: config.mounts.allow.iter().filter_map(|path| path.canonicalize().ok()).collect(),
+        private: private.into_iter().chain(credentials).flatten().map(|path| resolved(&path)).collect(),
+        packages: config.packages.clone(),
+    }
 }
 
 fn pipeline_config(config: &Config, runtime: PathBuf) -> Result<pipeline::Config, Error> {

@@ -9,14 +9,17 @@
 
 pub mod before;
 pub mod checks;
+pub mod decide;
 pub mod policy;
 pub mod shown;
+pub mod store;
 
 use crate::refusal::Refusal;
 use crate::registry::Agent;
 use ironclaw_contract::ids::{CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::change::Change;
 use ironclaw_contract::seam::seal::Label;
+use serde::Deserialize;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -72,6 +75,14 @@ pub struct Grounds {
     pub private: Vec<PathBuf>,
     /// How packages are fetched.
     pub packages: crate::packages::Config,
+}
+
+/// `[mounts]`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MountsConfig {
+    /// Directories below which something may be mounted into a jail; empty: nothing.
+    pub allow: Vec<PathBuf>,
 }
 
 /// How things stand that a change would alter.

@@ -83,6 +83,11 @@ impl Home {
         &self.0
     }
 
+    /// Who may decide about changes of agents.
+    pub fn policy(&self) -> PathBuf {
+        self.0.join("policy.toml")
+    }
+
     /// The operator's settings.
     pub fn config(&self) -> PathBuf {
         self.0.join("config.toml")

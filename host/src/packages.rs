@@ -8,3 +8,22 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {}
+
+/// A layer.
+#[derive(Debug)]
+pub struct Layer {
+    /// digest
+    pub digest: ironclaw_contract::canonical::Digest,
+}
+/// make
+pub async fn make(
+    _launcher: &crate::launcher::Launcher,
+    _home: &crate::home::Home,
+    _config: &Config,
+    _uids: Option<(u32, u32)>,
+    _agent: ironclaw_contract::ids::AgentId,
+    _change: ironclaw_contract::ids::ChangeId,
+    _wanted: &ironclaw_contract::seam::change::Packages,
+) -> Result<Layer, std::io::Error> {
+    todo!("packages")
+}

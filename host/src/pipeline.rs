@@ -6,6 +6,7 @@ mod accept;
 mod actor;
 mod actors;
 mod cancel;
+mod changes;
 mod dispatch;
 mod drafts;
 pub mod endpoints;
@@ -25,13 +26,16 @@ mod work;
 pub use actor::{Command, Phase, Shown};
 pub use actors::Actors;
 pub use cancel::Cancelled;
+pub use changes::{Changes, Shown as ShownChange};
 pub use dispatch::{Dispatch, give_up};
 pub use drafts::Drafts;
 pub use places::{Limits, Places, Room};
 pub use stops::{Latch, Stopped, find as stopped};
 
 use crate::channel::{Received, webhook};
-use crate::custody::WrappingKey;
+use crate::custody::{ApprovalRoot, WrappingKey};
+use crate::gateway::Grounds;
+use crate::gateway::policy::Policy;
 use crate::home::Home;
 use crate::inbox::{self, Recorded, events};
 use crate::integrity::seal::Sealer;
@@ -104,6 +108,14 @@ pub struct Core {
     pub drafts: Drafts,
     /// Sends what goes out by a network.
     pub dispatch: Dispatch,
+    /// Who may decide what.
+    pub policy: Arc<Policy>,
+    /// What changes are looked at beside.
+    pub grounds: Grounds,
+    /// Where the keys of approvals come from.
+    pub approvals: ApprovalRoot,
+    /// Applies what is approved.
+    pub changes: Changes,
 }
 
 impl Core {

@@ -6,6 +6,7 @@ pub mod channels;
 pub mod marks;
 pub mod models;
 pub mod people;
+pub mod roles;
 pub mod tokens;
 
 pub use people::{

@@ -5,6 +5,7 @@
 
 use crate::custody::{self, MasterKey, Source};
 use crate::failpoint;
+use crate::gateway::store as changes;
 use crate::home::{self, Home};
 use crate::ledger::{self, Entry, head};
 use crate::registry::channels;
@@ -227,6 +228,7 @@ fn under_fresh(home: &Home, old: &MasterKey, key_file: &Path) -> Result<MasterKe
         head::rewrap(tx, &from, &to)?;
         secrets::rewrap(tx, &from, &to)?;
         channels::rewrap(tx, &from, &to)?;
+        changes::rewrap(tx, &old.approval_root(), &fresh.approval_root())?;
         Entry::meta("key.rotated")
             .with("key", "master")
             .with("fingerprint", fresh.fingerprint())

@@ -3,7 +3,8 @@
 //! Never says which of them may be had: that is the host's and a person's. No kind takes a field of another. Next: `action`.
 
 use super::limits::{
-    ENTRIES_MAX, IDENTITY_BYTES_MAX, INSTRUCTIONS_BYTES_MAX, MOUNTS_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX, REASON_BYTES_MAX,
+    ENTRIES_MAX, IDENTITY_BYTES_MAX, INSTRUCTIONS_BYTES_MAX, MOUNTS_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX,
+    REASON_BYTES_MAX,
 };
 use super::message::word;
 use serde::{Deserialize, Serialize};
@@ -406,7 +407,9 @@ fn is_of_form(given: &Value, read: &Value) -> bool {
         (Value::Object(given), Value::Object(read)) => {
             given.iter().all(|(name, given)| read.get(name).is_none_or(|read| is_of_form(given, read)))
         }
-        (Value::Array(given), Value::Array(read)) => given.iter().zip(read).all(|(given, read)| is_of_form(given, read)),
+        (Value::Array(given), Value::Array(read)) => {
+            given.iter().zip(read).all(|(given, read)| is_of_form(given, read))
+        }
         (Value::Object(_) | Value::Array(_), _) | (_, Value::Object(_) | Value::Array(_)) => false,
         _ => true,
     }
@@ -429,7 +432,8 @@ fn names(what: &str, list: &[String]) -> Result<(), String> {
         return Err(format!("at most {ENTRIES_MAX} entries in a list"));
     }
     for (at, name) in list.iter().enumerate() {
-        text("the name of ", name, NAME_BYTES_MAX).map_err(|_| format!("{what} has a name of 1 to {NAME_BYTES_MAX} bytes"))?;
+        text("the name of ", name, NAME_BYTES_MAX)
+            .map_err(|_| format!("{what} has a name of 1 to {NAME_BYTES_MAX} bytes"))?;
         if list[..at].contains(name) {
             return Err(format!("{what} stands there twice"));
         }
@@ -526,10 +530,7 @@ mod tests {
             (ChangeKind::Wiring, json!({"channel": "c", "engage": "all", "pattern": "x"})),
             (ChangeKind::Wiring, json!({"channel": "c", "engage": "ALL"})),
             (ChangeKind::Permissions, json!({})),
-            (
-                ChangeKind::Permissions,
-                json!({"grant": [{"identity": "a:b", "role": "member"}], "revoke": ["a:b"]}),
-            ),
+            (ChangeKind::Permissions, json!({"grant": [{"identity": "a:b", "role": "member"}], "revoke": ["a:b"]})),
             (ChangeKind::Permissions, json!({"grant": [{"identity": "a:b", "role": "owner"}]})),
             (ChangeKind::Persona, json!(["be brief"])),
             (ChangeKind::Mounts, json!([["/srv/data"]])),

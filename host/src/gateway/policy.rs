@@ -9,9 +9,6 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Name of the file in the home.
-pub const FILE: &str = "policy.toml";
-
 /// The most people that a rule may ask for.
 const APPROVALS_MAX: u32 = 8;
 

@@ -10,6 +10,7 @@ use crate::custody::WrappingKey;
 use crate::failpoint;
 use crate::home::Home;
 use crate::state::{self, State, Tx};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{LedgerHead, Rotated, SignedHead};
 use rusqlite::OptionalExtension;
 use std::io;
@@ -62,6 +63,14 @@ struct Trouble {
     reading: Option<String>,
     /// What heads outside know that this ledger does not.
     behind: Option<String>,
+}
+
+/// Another history than this ledger's, which heads outside know.
+struct Other {
+    /// From which entry on.
+    from: u64,
+    /// Of the names of those heads.
+    name: Digest,
 }
 
 impl Keeper {
@@ -119,6 +128,15 @@ impl Keeper {
     pub fn head_age_seconds(&self) -> Option<u64> {
         let kept_at = self.shared.kept_at.lock().expect("no holder panics");
         kept_at.map(|at| at.elapsed().as_secs())
+    }
+
+    /// Names what heads outside know that this ledger does not, if they do: as a home does that was put back to an earlier state.
+    /// Another one that is put back later has another name.
+    ///
+    /// # Errors
+    /// Those of the record.
+    pub async fn other_history(&self) -> Result<Option<Digest>, state::Error> {
+        Ok(self.shared.other_history().await?.map(|other| other.name))
     }
 
     /// Ends, with a last head. Whatever is written to the ledger afterwards is in no head.
@@ -222,32 +240,7 @@ impl Shared {
 
     /// At a start: whether heads outside know more than this ledger, as they do when a home was put back to what it was.
     async fn look_back(&self) -> Result<(), state::Error> {
-        let Some(directory) = self.sink.directory().map(Path::to_owned) else { return Ok(()) };
-        // A directory that does not answer is told when the next head is due.
-        let read = tokio::task::spawn_blocking(move || head::all(&directory)).await;
-        let kept = match read {
-            Ok(Ok(kept)) => kept,
-            // One that is not there yet is made with the first head.
-            Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "the heads outside were not read");
-                let sentence = format!("the heads outside were not read: {error}");
-                self.trouble.lock().expect("no holder panics").behind = Some(sentence);
-                return Ok(());
-            }
-            Err(_) => return Ok(()),
-        };
-        let compare = move |tx: &mut Tx<'_>| {
-            let position = Position::read(tx.db())?;
-            let mut keys = tx.db().prepare_cached("SELECT public FROM ledger_keys")?;
-            let keys: Vec<String> = keys.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-            // Anybody may sign anything with a key of their own.
-            let kept: Vec<Kept> = kept.into_iter().filter(|kept| kept.is_signed_by(&keys)).collect();
-            let mut find = tx.db().prepare_cached("SELECT hash FROM ledger WHERE seq = ?1")?;
-            let hash_at = |seq: u64| Ok::<_, state::Error>(find.query_row([seq as i64], |row| row.get(0)).optional()?);
-            head::contradiction(&kept, &position.ledger, (position.first, position.seq), hash_at)
-        };
-        let Some(from) = self.state.read(compare).await? else { return Ok(()) };
+        let Some(Other { from, .. }) = self.other_history().await? else { return Ok(()) };
         let sentence = format!(
             "heads that were kept outside know another history from entry {from} on: this home was put back to an earlier state, \
              or its ledger was rewritten; `ironctl audit verify` says more"
@@ -257,6 +250,47 @@ impl Shared {
         let note = Entry::retract("ledger.behind_heads").with("from", from);
         self.state.write(move |tx| note.append(tx)).await?;
         Ok(())
+    }
+
+    /// What heads outside know that this ledger does not.
+    async fn other_history(&self) -> Result<Option<Other>, state::Error> {
+        let Some(directory) = self.sink.directory().map(Path::to_owned) else { return Ok(None) };
+        // A directory that does not answer is told when the next head is due.
+        let read = tokio::task::spawn_blocking(move || head::all(&directory)).await;
+        let kept = match read {
+            Ok(Ok(kept)) => kept,
+            // One that is not there yet is made with the first head.
+            Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the heads outside were not read");
+                let sentence = format!("the heads outside were not read: {error}");
+                self.trouble.lock().expect("no holder panics").behind = Some(sentence);
+                return Ok(None);
+            }
+            Err(_) => return Ok(None),
+        };
+        let compare = move |tx: &mut Tx<'_>| {
+            let position = Position::read(tx.db())?;
+            let mut keys = tx.db().prepare_cached("SELECT public FROM ledger_keys")?;
+            let keys: Vec<String> = keys.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+            // Anybody may sign anything with a key of their own.
+            let kept: Vec<Kept> = kept.into_iter().filter(|kept| kept.is_signed_by(&keys)).collect();
+            let mut find = tx.db().prepare_cached("SELECT hash FROM ledger WHERE seq = ?1")?;
+            let mut hash_at =
+                |seq: u64| Ok::<_, state::Error>(find.query_row([seq as i64], |row| row.get(0)).optional()?);
+            let range = (position.first, position.seq);
+            let Some(from) = head::contradiction(&kept, &position.ledger, range, &mut hash_at)? else {
+                return Ok(None);
+            };
+            let mut foreign = Vec::new();
+            for one in kept {
+                if head::contradiction(std::slice::from_ref(&one), &position.ledger, range, &mut hash_at)?.is_some() {
+                    foreign.push(one.name);
+                }
+            }
+            Ok::<_, state::Error>(Some(Other { from, name: Digest::of(foreign.join("\n").as_bytes()) }))
+        };
+        self.state.read(compare).await
     }
 
     async fn sign(&self) -> Result<SignedHead, state::Error> {

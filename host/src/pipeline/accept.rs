@@ -2,15 +2,19 @@
 //!
 //! A row asserts; the record decides. What is refused is told to the session and kept in the ledger. Next: `delivery`, `calls`.
 
-use super::Core;
+use super::{Core, changes};
 use crate::calls::{self, CallState, Place, ResultBody};
 use crate::context::OutputBody;
 use crate::custody::ContentKey;
 use crate::delivery::{self, Delivery};
+use crate::gateway::store::Submitted;
+use crate::gateway::{Judged, Origin, Proposed, Requester};
 use crate::inbox;
+use crate::integrity::lookalike;
 use crate::items;
 use crate::ledger::Entry;
 use crate::refusal::Fault;
+use crate::registry;
 use crate::session::store::{self, Session};
 use crate::state::{self, Tx};
 use crate::tools::Runs;
@@ -302,20 +306,68 @@ fn called(
     if !same {
         return refuse(tx, core, session, row, Some(open), "it asks for something else than its recorded call");
     }
-    // No action has a handler in this version: each is refused, and the model is told as the call's result.
     let place = Place { session: session.id, turn: open.id, key, sealer: &core.sealer };
-    let result =
-        ResultBody { ok: false, text: format!("refused: {} is not available on this host yet", recorded.tool) };
+    let (result, refused) = match action {
+        Some(Action::Change { change, reason }) => {
+            let agent = registry::find_agent(tx, &session.agent.to_string())?
+                .ok_or_else(|| state::Error::Stored(format!("{} has no agent", session.id)))?;
+            let principal =
+                open.principal.parse().map_err(|_| state::Error::Stored(format!("{}: its person", open.id)))?;
+            let message = turn::messages_of(tx, open.id)?.first().copied();
+            let origin = Origin { session: session.id, turn: open.id, message, call: recorded.id };
+            let proposed = Proposed {
+                change: change.clone(),
+                agent: Some(agent),
+                requester: Requester::Agent { principal, origin },
+                reason: reason.clone(),
+                labels: output.tuple.labels.clone(),
+            };
+            // What is refused stands in the ledger by then.
+            asked(changes::submit(tx, core, proposed)?)
+        }
+        Some(Action::SkillInstall { .. }) => refused("no skills are configured on this host"),
+        Some(Action::ScheduleTask(_) | Action::AskUserQuestion(_)) | None => {
+            refused("it is not available on this host yet")
+        }
+    };
     let item = calls::record_result(tx, &place, recorded.id, &recorded.tool, Author::Host, &result)?;
     calls::settle(tx, recorded.id, item.tuple.item)?;
-    Entry::retract("action.refused")
-        .session(session.id)
-        .turn(open.id)
-        .with("call", recorded.id.to_string())
-        .with("tool", recorded.tool)
-        .reason("it is not available on this host yet")
-        .append(tx)?;
+    if let Some(why) = refused {
+        Entry::retract("action.refused")
+            .session(session.id)
+            .turn(open.id)
+            .with("call", recorded.id.to_string())
+            .with("tool", recorded.tool)
+            .reason(why)
+            .append(tx)?;
+    }
     Ok(Accepted::Called)
+}
+
+/// What a model is told of its request for a change.
+fn asked(submitted: Judged<Submitted>) -> (ResultBody, Option<&'static str>) {
+    let body = match submitted {
+        Ok(Submitted { id, again: false }) => ResultBody {
+            ok: true,
+            text: format!(
+                "pending as {id}: nothing is changed yet. A person decides, and you will be told what came of it."
+            ),
+        },
+        Ok(Submitted { id, again: true }) => ResultBody {
+            ok: true,
+            text: format!("pending already as {id}: the same was asked for before, and a person decides."),
+        },
+        Err(refusal) => {
+            // The sentence may quote what the model wrote, and goes back to it as any other text would.
+            let text = format!("refused: {} ({})", refusal.message, refusal.code);
+            ResultBody { ok: false, text: lookalike::neutralise(&text).into_owned() }
+        }
+    };
+    (body, None)
+}
+
+fn refused(why: &'static str) -> (ResultBody, Option<&'static str>) {
+    (ResultBody { ok: false, text: format!("refused: {why}") }, Some(why))
 }
 
 fn refuse(

@@ -54,6 +54,8 @@ pub enum Command {
     Shutdown(oneshot::Sender<()>),
     /// Leave the parked or quarantined state.
     Release(PersonId, oneshot::Sender<Result<(), String>>),
+    /// Begin anew once no turn is open: the agent has changed, and only a fresh process sees it.
+    Respawn,
     /// Erase the session.
     Remove(PersonId, oneshot::Sender<Result<(), String>>),
     /// Launch the probe under this session's walls.
@@ -223,6 +225,7 @@ impl Actor {
                     held = false;
                     self.deliver().await?;
                 }
+                Command::Respawn => {}
                 Command::Stop(by, done) => {
                     self.note_stop(by).await?;
                     (held, place) = (true, None);
@@ -258,6 +261,8 @@ impl Actor {
                 biased;
                 command = self.mailbox.recv() => match command {
                     Some(Command::Wake) => self.deliver().await?,
+                    // What is launched later is launched as the agent is then.
+                    Some(Command::Respawn) => {}
                     Some(command) => return Ok(Waited::Asked(command)),
                     None => return Ok(Waited::Gone),
                 },
@@ -388,6 +393,7 @@ impl Actor {
         loop {
             match tokio::time::timeout_at(until, self.mailbox.recv()).await {
                 Ok(Some(Command::Wake)) => self.deliver().await?,
+                Ok(Some(Command::Respawn)) => {}
                 Ok(command) => return Ok(command),
                 Err(_) => return Ok(None),
             }

@@ -7,6 +7,7 @@ use super::actor::Actor;
 use super::{Error, launch};
 use crate::delivery;
 use crate::failpoint;
+use crate::gateway::store as changes;
 use crate::memories;
 use crate::session::store::{self, Session, Standing, Why};
 use crate::turn;
@@ -87,6 +88,7 @@ impl Actor {
         let id = self.id;
         let erase = self.core.state.write(move |tx| {
             memories::erase_of_session(tx, id)?;
+            changes::erase_of_session(tx, id)?;
             Ok::<_, Error>(store::erase(tx, id, by)?)
         });
         erase.await.map_err(|error| error.to_string())?;

@@ -83,13 +83,14 @@ impl Actor {
         let mut idle_until = Instant::now() + idle;
         let mut stopping: Option<(oneshot::Sender<()>, Instant)> = None;
         let mut more = false;
+        let mut anew = false;
         let mut closing: Option<Closing> = None;
         loop {
             if open.is_none() {
                 if let Some((done, _)) = stopping.take() {
                     return Ok(Slept::Ended(Some(done)));
                 }
-                if place.is_asked_back() {
+                if anew || place.is_asked_back() {
                     return Ok(Slept::Yielded);
                 }
                 open = match self.open_turn(awake).await? {
@@ -114,6 +115,7 @@ impl Actor {
                 Next::Halted => return Ok(Slept::Halted),
                 Next::AskedBack => return Ok(Slept::Yielded),
                 Next::Asked(Some(Command::Wake)) => self.deliver().await?,
+                Next::Asked(Some(Command::Respawn)) => anew = true,
                 Next::Asked(Some(Command::Cancel(by, done))) => {
                     let cancelled = self.cancel(by).await?;
                     let running = cancelled.as_ref().is_ok_and(|cancelled| cancelled.running);

@@ -26,11 +26,11 @@ CREATE TABLE changes (
   applied_at INTEGER,
   outcome TEXT                 -- in the host's words, or why a person said no
 ) STRICT;
-CREATE INDEX changes_open ON changes (status, ordinal) WHERE status IN ('pending','approved','unknown');
+CREATE INDEX changes_by_status ON changes (status, ordinal);
 CREATE UNIQUE INDEX changes_asked ON changes (digest) WHERE status = 'pending';
 CREATE INDEX changes_pending ON changes (requester) WHERE status = 'pending';
 CREATE INDEX changes_ending ON changes (expires_at) WHERE status = 'pending';
-CREATE INDEX changes_by_agent ON changes (agent_id, ordinal);
+CREATE INDEX changes_by_agent ON changes (agent_id, status, ordinal);
 CREATE INDEX changes_by_session ON changes (session_id) WHERE session_id IS NOT NULL;
 
 -- What people said about a change; each is good for it once.

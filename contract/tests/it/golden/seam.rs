@@ -344,11 +344,17 @@ fn changes() -> Vec<Shape> {
             ChangeKind::EnabledTools => r#"["read_file","search_files"]"#,
             ChangeKind::Packages => r#"{"apt":["ripgrep"],"npm":["prettier"]}"#,
             ChangeKind::Wiring => r#"{"channel":"desk","engage":"pattern","pattern":"^!bot"}"#,
-            ChangeKind::Permissions => r#"{"access":"members","grant":[{"identity":"telegram:4711","role":"member"}],"revoke":["telegram:4712"]}"#,
+            ChangeKind::Permissions => {
+                r#"{"access":"members","grant":[{"identity":"telegram:4711","role":"member"}],"revoke":["telegram:4712"]}"#
+            }
             ChangeKind::Mounts => r#"[{"read_only":true,"source":"/srv/papers","target":"/papers"}]"#,
-            ChangeKind::CreateAgent => r#"{"enabled_tools":["read_file"],"members":["telegram:4711"],"name":"researcher","persona":{"instructions":"Find sources."},"wirings":[{"channel":"desk","engage":"all"}]}"#,
+            ChangeKind::CreateAgent => {
+                r#"{"enabled_tools":["read_file"],"members":["telegram:4711"],"name":"researcher","persona":{"instructions":"Find sources."},"wirings":[{"channel":"desk","engage":"all"}]}"#
+            }
             ChangeKind::McpAccess => r#"{"server":"calendar","tools":["list_events"]}"#,
-            ChangeKind::McpRegister => r#"{"headers":[{"name":"Authorization","scheme":"Bearer","secret":"calendar"}],"name":"calendar","tools":[{"description":"What is on","name":"list_events"}],"url":"https://calendar.example"}"#,
+            ChangeKind::McpRegister => {
+                r#"{"headers":[{"name":"Authorization","scheme":"Bearer","secret":"calendar"}],"name":"calendar","tools":[{"description":"What is on","name":"list_events"}],"url":"https://calendar.example"}"#
+            }
         };
         let payload: Payload = serde_json::from_str(payload).expect("an object or a list");
         let change = Change::parse(*kind, &payload).expect("of its kind");

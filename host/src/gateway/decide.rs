@@ -1,0 +1,370 @@
+//! People decide, and what they decided is used: once, for exactly what they were shown, while everything is as it was.
+//!
+//! Never takes a flag for an approval: what counts is found out anew from the record each time, in the transaction that acts.
+//! Next: `approval` for what one is good for, `apply` for what it does.
+
+use super::before;
+use super::policy::{Policy, Rule, is_of_agent};
+use super::shown::{self, Asker, View};
+use super::store::{self, Given, Row, Status};
+use super::{Approved, Grounds, Judged, Requester};
+use crate::approval::{self, Approver, Domain, Thing, Token};
+use crate::custody::{self, ApprovalRoot};
+use crate::ledger::{self, Entry};
+use crate::refusal::Refusal;
+use crate::registry::{self, Agent, Person, Role, roles};
+use crate::state::{self, Tx};
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
+use ironclaw_contract::seam::change::ChangeKind;
+
+/// Bytes of a reason for a no.
+const REASON_BYTES_MAX: usize = 2 * 1024;
+
+/// What is decided beside.
+pub struct Bench<'a> {
+    /// Who may decide.
+    pub policy: &'a Policy,
+    /// What the operator set.
+    pub grounds: &'a Grounds,
+    /// Where the keys of approvals come from.
+    pub root: &'a ApprovalRoot,
+}
+
+/// Why nothing could be decided.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The record.
+    #[error(transparent)]
+    State(#[from] state::Error),
+    /// A key, or chance.
+    #[error(transparent)]
+    Key(#[from] custody::Error),
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::State(error.into())
+    }
+}
+
+/// What a yes came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// More people have to say yes; so many have by now.
+    Counted(u32),
+    /// Enough did: it is about to be applied.
+    Approved,
+}
+
+/// What a person may have who decides about a kind of change of an agent: their role on this host, or their role of that agent
+/// where it is enough. An identity that is linked to nobody has none.
+pub fn standing(tx: &Tx<'_>, person: &Person, kind: ChangeKind, agent: Option<AgentId>) -> Result<Role, state::Error> {
+    match agent {
+        Some(agent) if person.role == Role::Member && is_of_agent(kind) && roles::is_admin(tx, agent, person.id)? => {
+            Ok(Role::Admin)
+        }
+        _ => Ok(person.role),
+    }
+}
+
+/// Whether this person decides about this change.
+pub fn may_decide(tx: &Tx<'_>, policy: &Policy, by: &Person, row: &Row) -> Result<bool, state::Error> {
+    Ok(policy.rule(row.kind).admits(standing(tx, by, row.kind, row.agent)?))
+}
+
+/// What a person is shown of a change, and its digest.
+pub fn show(tx: &Tx<'_>, policy: &Policy, row: &Row) -> Result<(String, Digest), state::Error> {
+    let name = |person: PersonId| -> Result<String, state::Error> {
+        let found = registry::find_person(tx, &person.to_string())?;
+        Ok(found.map_or_else(|| "(removed)".to_owned(), |person| person.name))
+    };
+    let agent = store::agent_of(tx, row)?;
+    let agent_name = agent.as_ref().map_or("(removed)", |agent| agent.name.as_str());
+    let principal = name(row.principal())?;
+    let requester = match &row.requester {
+        Requester::Person(person) => Asker::Person(person.to_string(), &principal),
+        Requester::Agent { principal: person, origin } => Asker::Agent {
+            agent: (row.agent.map_or_else(String::new, |agent| agent.to_string()), agent_name),
+            principal: (person.to_string(), &principal),
+            session: origin.session.to_string(),
+            turn: origin.turn.to_string(),
+            message: origin.message.map(|message| message.to_string()),
+            call: origin.call.to_string(),
+        },
+    };
+    let concerns = match row.kind {
+        ChangeKind::CreateAgent | ChangeKind::McpRegister => None,
+        ChangeKind::Persona
+        | ChangeKind::EnabledTools
+        | ChangeKind::Packages
+        | ChangeKind::Wiring
+        | ChangeKind::Permissions
+        | ChangeKind::Mounts
+        | ChangeKind::McpAccess => row.agent.map(|id| (id.to_string(), agent_name)),
+    };
+    let view = View {
+        id: row.id,
+        change: &row.change,
+        agent: concerns,
+        requester,
+        reason: &row.reason,
+        before: &row.before,
+        facts: &row.facts,
+        rule: policy.rule(row.kind),
+        created_at: ledger::rfc3339(row.created_at),
+        expires_at: ledger::rfc3339(row.expires_at),
+        generation: row.generation,
+    };
+    let text = shown::render(&view);
+    let digest = Digest::of(text.as_bytes());
+    Ok((text, digest))
+}
+
+/// What an approval of this change has to be good for, as everything stands now.
+fn thing(row: &Row, rule: &Rule, shown: Digest) -> Thing {
+    let arguments =
+        canonical::to_vec(&serde_json::json!([canonical::RECIPE, row.change.payload(), row.before, row.facts]));
+    Thing {
+        domain: Domain::Change,
+        id: row.id.to_string(),
+        session: row.session().map(|session| session.to_string()),
+        agent: row.agent.map(|agent| agent.to_string()),
+        name: row.kind.name().to_owned(),
+        schema: Digest::of(ironclaw_contract::seam::fingerprint().as_bytes()),
+        server: None,
+        arguments: Digest::of(&arguments),
+        principal: row.principal().to_string(),
+        labels: Digest::of(&canonical::to_vec(&row.labels)),
+        policy: rule.digest(row.kind),
+        shown,
+        generation: row.generation,
+    }
+}
+
+/// Whether everything that a change would alter is as it was when it was asked for.
+fn is_as_it_was(tx: &Tx<'_>, grounds: &Grounds, row: &Row, agent: Option<&Agent>) -> Result<bool, state::Error> {
+    if row.agent.is_some() && agent.is_none() {
+        return Ok(false);
+    }
+    let now = before::look(tx, grounds, &row.proposed(agent.cloned()))?;
+    Ok(now.before == row.before && now.facts == row.facts)
+}
+
+fn decided(row: &Row) -> Refusal {
+    let id = row.id;
+    match row.status {
+        Status::Expired => Refusal::operator("change_expired", format!("{id} has expired: nobody decided in time"))
+            .hint("whoever wants it asks again"),
+        Status::Withdrawn => {
+            let why = row.outcome.as_deref().unwrap_or("it cannot be decided any more");
+            Refusal::operator("change_stale", format!("{id} is withdrawn: {why}")).hint("whoever wants it asks again")
+        }
+        Status::Pending | Status::Unknown | Status::Approved | Status::Applied | Status::Rejected | Status::Failed => {
+            Refusal::operator("change_decided", format!("{id} is {} already", row.status.name()))
+        }
+    }
+}
+
+/// The row that this person may decide about, if it is open; else why not, and the row if it ended just now.
+type Opened = Result<(Row, Person), (Refusal, Option<Row>)>;
+
+fn open(tx: &mut Tx<'_>, bench: &Bench<'_>, by: &Person, id: ChangeId) -> Result<Opened, Error> {
+    let row = match store::known(tx, id)? {
+        Ok(row) => row,
+        Err(refusal) => return Ok(Err((refusal, None))),
+    };
+    // As they stand now: a role may have been taken while the request was on its way.
+    let Some(by) = registry::find_person(tx, &by.id.to_string())? else {
+        return Ok(Err((Refusal::operator("person_unknown", "whoever decides is nobody here any more"), None)));
+    };
+    if !may_decide(tx, bench.policy, &by, &row)? {
+        Entry::retract("change.decision_refused")
+            .with("change", id.to_string())
+            .with("by", by.id.to_string())
+            .reason("whoever decided has no role that may")
+            .append(tx)?;
+        let roles: Vec<&str> = bench.policy.rule(row.kind).roles.iter().map(|role| role.name()).collect();
+        let message =
+            format!("{id} is not {}'s to decide: a change of kind {} takes {}", by.name, row.kind, roles.join(" or "));
+        return Ok(Err((Refusal::operator("not_yours_to_decide", message), None)));
+    }
+    if !row.status.is_open() {
+        return Ok(Err((decided(&row), None)));
+    }
+    if row.status == Status::Pending && row.expires_at <= tx.now() {
+        store::end(tx, &row, Status::Expired, None, "nobody decided in time")?;
+        let row = Row { status: Status::Expired, ..row };
+        return Ok(Err((decided(&row), Some(row))));
+    }
+    Ok(Ok((row, by)))
+}
+
+/// A person says yes to exactly what has the digest `shown`.
+///
+/// # Errors
+/// The inner error refuses whoever may not decide, a change that is decided, over or not as it was, and another text than the one
+/// that stands there now. The second of it all says whether the change ended by that, so that whoever asked is told.
+pub fn approve(
+    tx: &mut Tx<'_>,
+    bench: &Bench<'_>,
+    by: &Person,
+    proof: &str,
+    id: ChangeId,
+    shown: &Digest,
+) -> Result<(Judged<Said>, Option<Row>), Error> {
+    let (row, by) = match open(tx, bench, by, id)? {
+        Ok(open) => open,
+        Err((refusal, ended)) => return Ok((Err(refusal), ended)),
+    };
+    let rule = bench.policy.rule(row.kind);
+    if !rule.requester_may_approve && by.id == row.principal() {
+        let message = format!("{id} was asked for by {} or on their behalf: somebody else has to approve it", by.name);
+        return Ok((Err(Refusal::operator("not_yours_to_decide", message)), None));
+    }
+    if store::approvals(tx, id)?.iter().any(|given| given.person == by.id && given.state == "live") {
+        let message = format!("{} approved {id} already: {} different people have to", by.name, rule.approvals);
+        return Ok((Err(Refusal::operator("change_decided", message)), None));
+    }
+    let agent = store::agent_of(tx, &row)?;
+    if !is_as_it_was(tx, bench.grounds, &row, agent.as_ref())? {
+        let outcome = "what it would alter is not as it was when this was asked for";
+        store::end(tx, &row, Status::Withdrawn, None, outcome)?;
+        let row = Row { status: Status::Withdrawn, outcome: Some(outcome.to_owned()), ..row };
+        return Ok((Err(decided(&row)), Some(row)));
+    }
+    let (_, digest) = show(tx, bench.policy, &row)?;
+    if digest != *shown {
+        let refusal = Refusal::operator("shown_differs", format!("{id} is not what was shown any more"));
+        return Ok((Err(refusal.hint(format!("look at it again: `ironctl change show {id}`"))), None));
+    }
+    let now = tx.now();
+    let expires = now + i64::from(rule.expires_hours) * 3_600_000;
+    let approver = Approver { person: by.id.to_string(), proof: proof.to_owned() };
+    let token = approval::mint(bench.root, thing(&row, rule, digest), approver, now, expires)?;
+    let given = store::give(tx, id, by.id, &token)?;
+    Entry::meta("change.approved_by")
+        .with("change", id.to_string())
+        .with("approval", given.to_string())
+        .with("by", by.id.to_string())
+        .with("shown", digest.to_string())
+        .append(tx)?;
+    let good = count(tx, bench, &row, digest)?;
+    let so_far = u32::try_from(good.len()).unwrap_or(u32::MAX);
+    if so_far < rule.approvals {
+        return Ok((Ok(Said::Counted(so_far)), None));
+    }
+    store::set_approved(tx, &row, by.id, &digest)?;
+    Ok((Ok(Said::Approved), None))
+}
+
+/// The approvals that are good for this change now, by different people; the others are taken back, each by name.
+fn count(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row, shown: Digest) -> Result<Vec<Given>, Error> {
+    let rule = bench.policy.rule(row.kind);
+    let thing = thing(row, rule, shown);
+    let now = tx.now();
+    let mut good: Vec<Given> = Vec::new();
+    for given in store::approvals(tx, row.id)? {
+        if given.state != "live" {
+            continue;
+        }
+        let found = Token::from_json(&given.token).and_then(|token| approval::verify(bench.root, &token, &thing, now));
+        let why = match found {
+            Err(fault) => Some((fault.code(), fault.to_string())),
+            Ok(verified) if verified.approver().person != given.person.to_string() => {
+                Some(("approval_forged", "the approval stands under another person".to_owned()))
+            }
+            Ok(_) => match registry::find_person(tx, &given.person.to_string())? {
+                Some(person) if may_decide(tx, bench.policy, &person, row)? => {
+                    let again = good.iter().any(|other| other.person == given.person);
+                    let own = !rule.requester_may_approve && given.person == row.principal();
+                    match (again, own) {
+                        (false, false) => None,
+                        (true, _) => Some(("approval_twice", "the same person approved twice".to_owned())),
+                        (_, true) => Some(("approval_of_requester", "whoever asked does not count".to_owned())),
+                    }
+                }
+                Some(_) => Some(("approver_role_lost", "whoever approved has no role that may any more".to_owned())),
+                None => Some(("approver_role_lost", "whoever approved is nobody here any more".to_owned())),
+            },
+        };
+        match why {
+            None => good.push(given),
+            Some((code, words)) => {
+                store::void_one(tx, given.id)?;
+                Entry::retract("approval.refused")
+                    .with("change", row.id.to_string())
+                    .with("approval", given.id.to_string())
+                    .with("code", code)
+                    .reason(&words)
+                    .append(tx)?;
+            }
+        }
+    }
+    Ok(good)
+}
+
+/// A person says no.
+///
+/// # Errors
+/// The inner error refuses whoever may not decide, unless it is their own request, and a change that is decided or over.
+pub fn reject(
+    tx: &mut Tx<'_>,
+    bench: &Bench<'_>,
+    by: &Person,
+    id: ChangeId,
+    reason: &str,
+) -> Result<(Judged<Row>, Option<Row>), Error> {
+    if reason.len() > REASON_BYTES_MAX {
+        let message = format!("a reason has at most {REASON_BYTES_MAX} bytes");
+        return Ok((Err(Refusal::operator("reason_too_long", message)), None));
+    }
+    let own = store::find(tx, id)?.filter(|row| row.requester == Requester::Person(by.id) && row.status.is_open());
+    let (row, by, status) = match own {
+        Some(row) if !may_decide(tx, bench.policy, by, &row)? => (row, by.clone(), Status::Withdrawn),
+        _ => match open(tx, bench, by, id)? {
+            Ok((row, by)) => (row, by, Status::Rejected),
+            Err((refusal, ended)) => return Ok((Err(refusal), ended)),
+        },
+    };
+    store::end(tx, &row, status, Some(by.id), reason)?;
+    let row =
+        Row { status, decided_by: Some(by.id), decided_at: Some(tx.now()), outcome: Some(reason.to_owned()), ..row };
+    Ok((Ok(row.clone()), Some(row)))
+}
+
+/// Uses up the approvals of an approved change, in the transaction that applies it.
+///
+/// # Errors
+/// The inner error says by name what is not as it was when people approved; nothing is applied then.
+pub fn approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Judged<Approved>, Error> {
+    let refuse = |code, words: String| Ok(Err(Refusal::host(code, words)));
+    let Some(row) = store::find(tx, row.id)?.filter(|row| row.status == Status::Approved) else {
+        return refuse("change_decided", format!("{} is not approved, or applied already", row.id));
+    };
+    if row.generation != store::generation(tx)? {
+        return refuse("approval_for_another", format!("{} was approved in another generation of the record", row.id));
+    }
+    let agent = store::agent_of(tx, &row)?;
+    if !is_as_it_was(tx, bench.grounds, &row, agent.as_ref())? {
+        return refuse("change_stale", "what it would alter is not as it was when this was approved".to_owned());
+    }
+    let (_, shown) = show(tx, bench.policy, &row)?;
+    let before = store::approvals(tx, row.id)?.iter().filter(|given| given.state == "live").count();
+    let good = count(tx, bench, &row, shown)?;
+    let needed = bench.policy.rule(row.kind).approvals;
+    if good.len() < needed as usize {
+        let words = format!(
+            "of {before} approvals {} are still good, and {needed} are needed: a role was lost, or the policy, the text or the time is another",
+            good.len()
+        );
+        return refuse("approval_lost", words);
+    }
+    for given in &good {
+        if !store::consume(tx, given.id)? {
+            return refuse("approval_used", format!("an approval of {} was used already", row.id));
+        }
+    }
+    let by = good.iter().map(|given| given.person).collect();
+    Ok(Ok(Approved { id: row.id, agent, change: row.change, facts: row.facts, by }))
+}

@@ -1,0 +1,598 @@
+//! The rows of changes and of what people said about them. A row first, then the asking, the deciding and the doing.
+//!
+//! Never decides anything and never applies anything. Next: `gateway::decide`.
+
+use super::policy::Policy;
+use super::{Checked, Judged, Origin, Proposed, Requester};
+use crate::approval::Token;
+use crate::custody::ApprovalRoot;
+use crate::ledger::Entry;
+use crate::refusal::{Fault, Refusal};
+use crate::registry::{self, Agent};
+use crate::state::{self, Tx, stored, stored_json, stored_option};
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::{AgentId, ApprovalId, ChangeId, PersonId, SessionId};
+use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
+use ironclaw_contract::seam::seal::Label;
+use rusqlite::{OptionalExtension, Row as SqlRow, params};
+use serde_json::Value;
+
+/// Undecided changes of one agent.
+pub const PENDING_OF_AGENT_MAX: i64 = 16;
+
+/// Undecided changes of one person.
+pub const PENDING_OF_PERSON_MAX: i64 = 64;
+
+/// Undecided changes of one host.
+pub const PENDING_MAX: i64 = 1024;
+
+/// Where the record keeps its generation.
+const GENERATION: &str = "generation";
+
+/// Where the record keeps which other history it has seen.
+const OTHER_HISTORY: &str = "other_history";
+
+/// Where a change stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// It waits for people.
+    Pending,
+    /// Enough people approved; it is about to be applied.
+    Approved,
+    /// It is done.
+    Applied,
+    /// A person said no.
+    Rejected,
+    /// Nobody decided in time.
+    Expired,
+    /// It cannot be decided any more: what it would alter is not as it was, or whoever asked is gone.
+    Withdrawn,
+    /// It was approved and could not be done; nothing was changed.
+    Failed,
+    /// It was open in a record that was put back: a person has to look.
+    Unknown,
+}
+
+impl Status {
+    /// Every one of them.
+    pub const ALL: [Self; 8] = [
+        Self::Pending,
+        Self::Approved,
+        Self::Applied,
+        Self::Rejected,
+        Self::Expired,
+        Self::Withdrawn,
+        Self::Failed,
+        Self::Unknown,
+    ];
+
+    /// As stored and shown.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Applied => "applied",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+            Self::Withdrawn => "withdrawn",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Whether a person can still say something about it.
+    pub const fn is_open(self) -> bool {
+        match self {
+            Self::Pending | Self::Unknown => true,
+            Self::Approved | Self::Applied | Self::Rejected | Self::Expired | Self::Withdrawn | Self::Failed => false,
+        }
+    }
+}
+
+impl std::str::FromStr for Status {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|status| status.name() == text).ok_or_else(|| {
+            let shown: String = text.chars().take(32).collect();
+            let known: Vec<&str> = Self::ALL.iter().map(|status| status.name()).collect();
+            format!("unknown status {shown:?}: expected one of {}", known.join(", "))
+        })
+    }
+}
+
+/// A change's row.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Its id.
+    pub id: ChangeId,
+    /// What would change.
+    pub kind: ChangeKind,
+    /// Whom it concerns.
+    pub agent: Option<AgentId>,
+    /// Who asked.
+    pub requester: Requester,
+    /// To what.
+    pub change: Change,
+    /// The same setting as it stood then.
+    pub before: Value,
+    /// What the names in it meant then.
+    pub facts: Value,
+    /// Why, in the words of whoever asked.
+    pub reason: String,
+    /// Of the output that asked.
+    pub labels: Vec<Label>,
+    /// The generation of the record that it belongs to.
+    pub generation: u64,
+    /// Where it stands.
+    pub status: Status,
+    /// Digest of what whoever decided it was shown.
+    pub shown: Option<Digest>,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+    /// Milliseconds since the epoch.
+    pub expires_at: i64,
+    /// The last who decided.
+    pub decided_by: Option<PersonId>,
+    /// Milliseconds since the epoch.
+    pub decided_at: Option<i64>,
+    /// Milliseconds since the epoch.
+    pub applied_at: Option<i64>,
+    /// What came of it.
+    pub outcome: Option<String>,
+}
+
+impl Row {
+    /// On whose behalf it was asked for.
+    pub const fn principal(&self) -> PersonId {
+        match &self.requester {
+            Requester::Agent { principal, .. } => *principal,
+            Requester::Person(person) => *person,
+        }
+    }
+
+    /// The conversation in which it was asked for.
+    pub const fn session(&self) -> Option<SessionId> {
+        match &self.requester {
+            Requester::Agent { origin, .. } => Some(origin.session),
+            Requester::Person(_) => None,
+        }
+    }
+
+    /// What was asked for, as it was when it was asked; `agent` is the agent's row as it is now.
+    pub fn proposed(&self, agent: Option<Agent>) -> Proposed {
+        Proposed {
+            change: self.change.clone(),
+            agent,
+            requester: self.requester.clone(),
+            reason: self.reason.clone(),
+            labels: self.labels.clone(),
+        }
+    }
+}
+
+fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
+    let bad = |what: &'static str| {
+        let what = format!("column {what} holds what this version does not write");
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, what.into())
+    };
+    let kind: ChangeKind = stored(row, "kind")?;
+    let payload: Payload = stored_json(row, "payload")?;
+    let principal: PersonId = stored(row, "principal")?;
+    let session: Option<SessionId> = stored_option(row, "session_id")?;
+    let requester = match session {
+        None => Requester::Person(principal),
+        Some(session) => {
+            let origin = Origin {
+                session,
+                turn: stored(row, "turn_id")?,
+                message: stored_option(row, "message_id")?,
+                call: stored(row, "call_id")?,
+            };
+            Requester::Agent { principal, origin }
+        }
+    };
+    Ok(Row {
+        id: stored(row, "id")?,
+        kind,
+        agent: stored_option(row, "agent_id")?,
+        requester,
+        change: Change::parse(kind, &payload).map_err(|_| bad("payload"))?,
+        before: stored_json(row, "before")?,
+        facts: stored_json(row, "facts")?,
+        reason: row.get("reason")?,
+        labels: stored_json(row, "labels")?,
+        generation: row.get::<_, i64>("generation")? as u64,
+        status: stored(row, "status")?,
+        shown: stored_option(row, "shown")?,
+        created_at: row.get("created_at")?,
+        expires_at: row.get("expires_at")?,
+        decided_by: stored_option(row, "decided_by")?,
+        decided_at: row.get("decided_at")?,
+        applied_at: row.get("applied_at")?,
+        outcome: row.get("outcome")?,
+    })
+}
+
+/// The change of this id.
+pub fn find(tx: &Tx<'_>, id: ChangeId) -> Result<Option<Row>, state::Error> {
+    let sql = "SELECT * FROM changes WHERE id = ?1";
+    Ok(tx.db().prepare_cached(sql)?.query_row([id.to_string()], row).optional()?)
+}
+
+/// The change of this id, or the refusal that there is none.
+pub fn known(tx: &Tx<'_>, id: ChangeId) -> Result<Judged<Row>, state::Error> {
+    Ok(find(tx, id)?.ok_or_else(|| {
+        let refusal = Refusal::operator("change_unknown", format!("there is no change {id}"));
+        refusal.hint("`ironctl change list` shows what waits")
+    }))
+}
+
+/// Which changes are wanted.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    /// Those that stand so.
+    pub statuses: Vec<Status>,
+    /// Of this agent.
+    pub agent: Option<AgentId>,
+    /// So many at most.
+    pub limit: usize,
+}
+
+/// Changes, newest first.
+pub fn list(tx: &Tx<'_>, filter: &Filter) -> Result<Vec<Row>, state::Error> {
+    let mut found = Vec::new();
+    let limit = filter.limit as i64;
+    for status in &filter.statuses {
+        let mut rows = match filter.agent {
+            Some(agent) => {
+                let sql = "SELECT * FROM changes WHERE status = ?1 AND agent_id = ?2 ORDER BY ordinal DESC LIMIT ?3";
+                let mut statement = tx.db().prepare_cached(sql)?;
+                let rows = statement.query_map(params![status.name(), agent.to_string(), limit], numbered)?;
+                rows.collect::<rusqlite::Result<Vec<_>>>()?
+            }
+            None => {
+                let sql = "SELECT * FROM changes WHERE status = ?1 ORDER BY ordinal DESC LIMIT ?2";
+                let mut statement = tx.db().prepare_cached(sql)?;
+                let rows = statement.query_map(params![status.name(), limit], numbered)?;
+                rows.collect::<rusqlite::Result<Vec<_>>>()?
+            }
+        };
+        found.append(&mut rows);
+    }
+    found.sort_by_key(|(ordinal, _)| std::cmp::Reverse(*ordinal));
+    found.truncate(filter.limit);
+    Ok(found.into_iter().map(|(_, row)| row).collect())
+}
+
+fn numbered(found: &SqlRow<'_>) -> rusqlite::Result<(i64, Row)> {
+    Ok((found.get("ordinal")?, row(found)?))
+}
+
+/// How many changes wait for a person.
+pub fn waiting(tx: &Tx<'_>) -> Result<u64, state::Error> {
+    let sql = "SELECT count(*) FROM changes WHERE status IN ('pending','unknown')";
+    Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
+}
+
+/// Approved changes that are not applied, oldest first.
+pub fn approved(tx: &Tx<'_>) -> Result<Vec<Row>, state::Error> {
+    let sql = "SELECT * FROM changes WHERE status = 'approved' ORDER BY ordinal LIMIT 64";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let rows = statement.query_map([], row)?.collect::<rusqlite::Result<_>>()?;
+    Ok(rows)
+}
+
+/// What was submitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Submitted {
+    /// The change.
+    pub id: ChangeId,
+    /// Whether the same was asked for before and still waits.
+    pub again: bool,
+}
+
+/// Names what would be set for whom: two requests for the same are one.
+fn digest_of(kind: ChangeKind, agent: Option<AgentId>, change: &Change) -> Digest {
+    let agent = agent.map_or_else(String::new, |agent| agent.to_string());
+    Digest::of(&canonical::to_vec(&serde_json::json!([canonical::RECIPE, kind, agent, change.payload()])))
+}
+
+/// Writes a checked proposal down; from then on it waits for people.
+///
+/// # Errors
+/// The inner error refuses one more from somebody of whom too many wait already.
+pub fn propose(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Judged<Submitted>, state::Error> {
+    let Checked { proposed, standing } = checked;
+    let kind = proposed.change.kind();
+    let agent = proposed.agent.as_ref().map(|agent| agent.id);
+    let digest = digest_of(kind, agent, &proposed.change);
+    let same = "SELECT id FROM changes WHERE digest = ?1 AND status = 'pending'";
+    let same: Option<ChangeId> =
+        tx.db().prepare_cached(same)?.query_row([digest.to_string()], |row| stored(row, "id")).optional()?;
+    if let Some(id) = same {
+        return Ok(Ok(Submitted { id, again: true }));
+    }
+    let (requester, principal, origin, max) = match &proposed.requester {
+        Requester::Agent { principal, origin } => {
+            let agent = agent.ok_or_else(|| state::Error::Stored("an agent asked that is none".to_owned()))?;
+            (agent.to_string(), *principal, Some(origin), PENDING_OF_AGENT_MAX)
+        }
+        Requester::Person(person) => (person.to_string(), *person, None, PENDING_OF_PERSON_MAX),
+    };
+    let count = |sql: &str, by: &[&str]| -> rusqlite::Result<i64> {
+        tx.db().prepare_cached(sql)?.query_row(rusqlite::params_from_iter(by), |row| row.get(0))
+    };
+    let of_requester =
+        count("SELECT count(*) FROM changes WHERE status = 'pending' AND requester = ?1", &[&requester])?;
+    let of_all = count("SELECT count(*) FROM changes WHERE status = 'pending'", &[])?;
+    if of_requester >= max || of_all >= PENDING_MAX {
+        let fault = if origin.is_some() { Fault::Sandbox } else { Fault::Operator };
+        let refusal =
+            Refusal::new(fault, "changes_too_many", format!("{of_requester} requests wait for a decision already"));
+        return Ok(Err(refusal.hint("decide about those first: `ironctl inbox`")));
+    }
+    let (id, now, generation) = (ChangeId::new(), tx.now(), generation(tx)?);
+    let expires_at = now + i64::from(policy.rule(kind).expires_hours) * 3_600_000;
+    tx.db()
+        .prepare_cached(
+            "INSERT INTO changes (id, kind, agent_id, requester, principal, session_id, turn_id, message_id, call_id, payload, before, \
+             facts, digest, labels, reason, generation, status, created_at, expires_at) \
+             VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,'pending',?17,?18)",
+        )?
+        .execute(params![
+            id.to_string(),
+            kind.name(),
+            agent.map(|agent| agent.to_string()),
+            requester,
+            principal.to_string(),
+            origin.map(|origin| origin.session.to_string()),
+            origin.map(|origin| origin.turn.to_string()),
+            origin.and_then(|origin| origin.message).map(|message| message.to_string()),
+            origin.map(|origin| origin.call.to_string()),
+            canonical::to_string(&proposed.change.payload()),
+            canonical::to_string(&standing.before),
+            canonical::to_string(&standing.facts),
+            digest.to_string(),
+            canonical::to_string(&proposed.labels),
+            proposed.reason,
+            generation as i64,
+            now,
+            expires_at
+        ])?;
+    let mut entry = Entry::claim("change.proposed")
+        .with("change", id.to_string())
+        .with("kind", kind.name())
+        .with("digest", digest.to_string())
+        .with("before_digest", Digest::of(&canonical::to_vec(&standing.before)).to_string())
+        .with("requester", requester)
+        .with("principal", principal.to_string());
+    if let Some(agent) = agent {
+        entry = entry.with("agent", agent.to_string());
+    }
+    if let Some(origin) = origin {
+        entry = entry.session(origin.session).turn(origin.turn).with("call", origin.call.to_string());
+    }
+    entry.append(tx)?;
+    Ok(Ok(Submitted { id, again: false }))
+}
+
+/// Moves a change that waits, is approved or is unknown to its end; its approvals are worth nothing then, unless they are used.
+///
+/// Returns false when it is at an end already: then nothing changed.
+pub fn end(
+    tx: &mut Tx<'_>,
+    row: &Row,
+    status: Status,
+    by: Option<PersonId>,
+    outcome: &str,
+) -> Result<bool, state::Error> {
+    let now = tx.now();
+    let (decided, applied) = (by.map(|_| now), (status == Status::Applied).then_some(now));
+    let sql = "UPDATE changes SET status = ?2, decided_by = coalesce(?3, decided_by), decided_at = coalesce(?4, decided_at), \
+               applied_at = ?5, outcome = ?6 WHERE id = ?1 AND status IN ('pending','approved','unknown')";
+    let ended = tx.db().prepare_cached(sql)?.execute(params![
+        row.id.to_string(),
+        status.name(),
+        by.map(|by| by.to_string()),
+        decided,
+        applied,
+        outcome
+    ])?;
+    if ended == 0 {
+        return Ok(false);
+    }
+    void(tx, row.id)?;
+    let (entry, word) = match status {
+        Status::Applied => (Entry::verify("change.applied"), ""),
+        Status::Rejected => (Entry::retract("change.rejected"), "a person said no"),
+        Status::Expired => (Entry::retract("change.expired"), "nobody decided in time"),
+        Status::Withdrawn => (Entry::retract("change.withdrawn"), "it cannot be decided any more"),
+        Status::Failed => (Entry::retract("change.failed"), "it could not be done"),
+        Status::Pending | Status::Approved | Status::Unknown => {
+            return Err(state::Error::Stored(format!("{}: {} is no end of a change", row.id, status.name())));
+        }
+    };
+    let mut entry = entry.with("change", row.id.to_string()).with("kind", row.kind.name());
+    if let Requester::Agent { origin, .. } = &row.requester {
+        entry = entry.session(origin.session).turn(origin.turn);
+    }
+    if let Some(by) = by {
+        entry = entry.with("by", by.to_string());
+    }
+    if !word.is_empty() {
+        entry = entry.reason(word);
+    }
+    entry.append(tx)?;
+    Ok(true)
+}
+
+/// Takes back every approval of a change that is not used.
+pub fn void(tx: &Tx<'_>, change: ChangeId) -> Result<usize, state::Error> {
+    let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE change_id = ?1 AND state = 'live'";
+    Ok(tx.db().prepare_cached(sql)?.execute(params![change.to_string(), tx.now()])?)
+}
+
+/// Takes back one approval.
+pub fn void_one(tx: &Tx<'_>, approval: ApprovalId) -> Result<(), state::Error> {
+    let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE id = ?1 AND state = 'live'";
+    tx.db().prepare_cached(sql)?.execute(params![approval.to_string(), tx.now()])?;
+    Ok(())
+}
+
+/// Uses one approval up. False when somebody else did: then it is good for nothing.
+pub fn consume(tx: &Tx<'_>, approval: ApprovalId) -> Result<bool, state::Error> {
+    let sql = "UPDATE approvals SET state = 'used', ended_at = ?2 WHERE id = ?1 AND state = 'live'";
+    Ok(tx.db().prepare_cached(sql)?.execute(params![approval.to_string(), tx.now()])? == 1)
+}
+
+/// What somebody said about a change.
+#[derive(Debug, Clone)]
+pub struct Given {
+    /// The approval.
+    pub id: ApprovalId,
+    /// Who.
+    pub person: PersonId,
+    /// As it is stored; not believed yet.
+    pub token: String,
+    /// `live used void`.
+    pub state: String,
+    /// Milliseconds since the epoch.
+    pub at: i64,
+}
+
+/// Every approval of a change, oldest first.
+pub fn approvals(tx: &Tx<'_>, change: ChangeId) -> Result<Vec<Given>, state::Error> {
+    let sql = "SELECT * FROM approvals WHERE change_id = ?1 ORDER BY given_at, id";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let given = statement.query_map([change.to_string()], |row| {
+        Ok(Given {
+            id: stored(row, "id")?,
+            person: stored(row, "person_id")?,
+            token: row.get("token")?,
+            state: row.get("state")?,
+            at: row.get("given_at")?,
+        })
+    })?;
+    Ok(given.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Keeps an approval.
+pub fn give(tx: &Tx<'_>, change: ChangeId, person: PersonId, token: &Token) -> Result<ApprovalId, state::Error> {
+    let id = ApprovalId::new();
+    tx.db()
+        .prepare_cached(
+            "INSERT INTO approvals (id, change_id, person_id, token, state, given_at) VALUES (?1,?2,?3,?4,'live',?5)",
+        )?
+        .execute(params![id.to_string(), change.to_string(), person.to_string(), token.to_json(), tx.now()])?;
+    Ok(id)
+}
+
+/// Notes that enough people approved.
+pub fn set_approved(tx: &mut Tx<'_>, row: &Row, by: PersonId, shown: &Digest) -> Result<(), state::Error> {
+    let sql = "UPDATE changes SET status = 'approved', shown = ?2, decided_by = ?3, decided_at = ?4 WHERE id = ?1";
+    tx.db().prepare_cached(sql)?.execute(params![row.id.to_string(), shown.to_string(), by.to_string(), tx.now()])?;
+    Entry::verify("change.approved")
+        .with("change", row.id.to_string())
+        .with("kind", row.kind.name())
+        .with("shown", shown.to_string())
+        .append(tx)?;
+    Ok(())
+}
+
+/// Undecided changes whose time is over.
+pub fn overdue(tx: &Tx<'_>) -> Result<Vec<Row>, state::Error> {
+    let sql = "SELECT * FROM changes WHERE status = 'pending' AND expires_at <= ?1 ORDER BY expires_at LIMIT 64";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let rows = statement.query_map([tx.now()], row)?.collect::<rusqlite::Result<_>>()?;
+    Ok(rows)
+}
+
+/// When the next undecided change is over, milliseconds since the epoch.
+pub fn next_end(tx: &Tx<'_>) -> Result<Option<i64>, state::Error> {
+    let sql = "SELECT min(expires_at) FROM changes WHERE status = 'pending'";
+    Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}
+
+/// Undecided changes that concern an agent or that it asked for.
+pub fn open_of_agent(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Row>, state::Error> {
+    let sql =
+        "SELECT * FROM changes WHERE agent_id = ?1 AND status IN ('pending','approved','unknown') ORDER BY ordinal";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let rows = statement.query_map([agent.to_string()], row)?.collect::<rusqlite::Result<_>>()?;
+    Ok(rows)
+}
+
+/// Erases what a conversation asked for and was never done, and the words with which it asked for the rest.
+pub fn erase_of_session(tx: &mut Tx<'_>, session: SessionId) -> Result<(), state::Error> {
+    let text = session.to_string();
+    let open = "SELECT * FROM changes WHERE session_id = ?1 AND status IN ('pending','approved','unknown')";
+    let mut statement = tx.db().prepare_cached(open)?;
+    let rows: Vec<Row> = statement.query_map([&text], row)?.collect::<rusqlite::Result<_>>()?;
+    drop(statement);
+    for row in rows {
+        end(tx, &row, Status::Withdrawn, None, "the conversation was removed")?;
+    }
+    let db = tx.db();
+    db.execute(
+        "DELETE FROM approvals WHERE change_id IN (SELECT id FROM changes WHERE session_id = ?1 AND status <> 'applied')",
+        [&text],
+    )?;
+    db.execute("DELETE FROM changes WHERE session_id = ?1 AND status <> 'applied'", [&text])?;
+    db.execute("UPDATE changes SET reason = '' WHERE session_id = ?1", [&text])?;
+    Ok(())
+}
+
+/// The generation of the record: a record that was put back begins another one.
+pub fn generation(tx: &Tx<'_>) -> Result<u64, state::Error> {
+    let sql = "SELECT value FROM meta WHERE key = ?1";
+    let found: Option<String> = tx.db().prepare_cached(sql)?.query_row([GENERATION], |row| row.get(0)).optional()?;
+    found.map_or(Ok(0), |text| text.parse().map_err(|_| state::Error::Stored("meta: generation".to_owned())))
+}
+
+/// Begins another generation, unless this other history is known already: what is open may have been decided or done in it, so a
+/// person has to look at it, and no approval from before is good any more. Returns how many changes that concerns.
+pub fn begin_generation(tx: &mut Tx<'_>, other_history: &Digest) -> Result<Option<usize>, state::Error> {
+    let known = "SELECT value FROM meta WHERE key = ?1";
+    let known: Option<String> =
+        tx.db().prepare_cached(known)?.query_row([OTHER_HISTORY], |row| row.get(0)).optional()?;
+    if known.as_deref() == Some(other_history.to_string().as_str()) {
+        return Ok(None);
+    }
+    // A number that the other history, which counted from the same one, cannot have come to.
+    let next = (generation(tx)? + 1).max(u64::try_from(tx.now()).unwrap_or(0));
+    let db = tx.db();
+    for (key, value) in [(GENERATION, next.to_string()), (OTHER_HISTORY, other_history.to_string())] {
+        db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [key, &value])?;
+    }
+    db.execute("UPDATE approvals SET state = 'void', ended_at = ?1 WHERE state = 'live'", [tx.now()])?;
+    let unknown = db.execute(
+        "UPDATE changes SET status = 'unknown', generation = ?1, outcome = ?2 WHERE status IN ('pending','approved')",
+        params![next as i64, "the record was put back to an earlier state: this may have been decided or done since"],
+    )?;
+    Entry::meta("state.generation").with("generation", next).with("changes_unknown", unknown).append(tx)?;
+    Ok(Some(unknown))
+}
+
+/// Brings every approval that is not used under the key of a fresh master key; returns how many there are.
+pub fn rewrap(tx: &Tx<'_>, old: &ApprovalRoot, new: &ApprovalRoot) -> Result<u64, state::Error> {
+    let mut statement = tx.db().prepare_cached("SELECT id, token FROM approvals WHERE state = 'live'")?;
+    let found: Vec<(String, String)> =
+        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
+    drop(statement);
+    let mut count = 0;
+    for (id, token) in found {
+        // One that does not verify now would not under the fresh key either, and stays what it is: refused when it is used.
+        let Ok(passed) = Token::from_json(&token).and_then(|token| token.pass(old, new)) else { continue };
+        tx.db().execute("UPDATE approvals SET token = ?2 WHERE id = ?1", [&id, &passed.to_json()])?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// The agent that a change concerns, as it is now.
+pub fn agent_of(tx: &Tx<'_>, row: &Row) -> Result<Option<Agent>, state::Error> {
+    match row.agent {
+        Some(agent) => registry::find_agent(tx, &agent.to_string()),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,480 @@
+//! Changes from the asking to the telling: what a sandbox or a person asks for is checked and written down, people decide, what is
+//! approved is applied, the sessions that it concerns begin anew, and whoever asked hears of it.
+//!
+//! Holds no rule of its own; a restart finds everything in the record. Next: `gateway`, `apply`.
+
+use super::actor::Command;
+use super::{Core, Error, Pipeline};
+use crate::apply::{self, Applied, Prepared};
+use crate::failpoint;
+use crate::gateway::decide::{self, Bench, Said};
+use crate::gateway::store::{self, Filter, Row, Status, Submitted};
+use crate::gateway::{Judged, Proposed, Requester, checks};
+use crate::inbox;
+use crate::integrity::lookalike;
+use crate::ledger::Entry;
+use crate::packages;
+use crate::refusal::Refusal;
+use crate::registry::{self, Person};
+use crate::session::store as sessions;
+use crate::state::{self, Tx};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::{AgentId, ChangeId};
+use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// Whoever waits for the next end of a change looks again after this long at the latest.
+const LOOK_AGAIN: Duration = Duration::from_secs(3600);
+
+/// After an error of the host itself, what is approved is tried again after this long.
+const RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// Applies what is approved.
+#[derive(Default)]
+pub struct Changes {
+    bell: Notify,
+    /// Those that are being applied now.
+    busy: Mutex<HashSet<ChangeId>>,
+}
+
+impl Changes {
+    /// Has the record looked at.
+    pub fn ring(&self) {
+        self.bell.notify_one();
+    }
+
+    fn take(&self, id: ChangeId) -> bool {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(id)
+    }
+
+    fn give_back(&self, id: ChangeId) {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+}
+
+/// A change as a person is shown it.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    /// The change.
+    pub row: Row,
+    /// The exact text.
+    pub text: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// Who approved so far.
+    pub given: Vec<store::Given>,
+    /// So many have to.
+    pub needed: u32,
+    /// Whether whoever looks may decide.
+    pub yours: bool,
+}
+
+impl Core {
+    fn bench(&self) -> Bench<'_> {
+        Bench { policy: &self.policy, grounds: &self.grounds, root: &self.approvals }
+    }
+}
+
+/// Checks a proposal and writes it down; what is refused stands in the ledger.
+pub(super) fn submit(tx: &mut Tx<'_>, core: &Core, proposed: Proposed) -> Result<Judged<Submitted>, state::Error> {
+    let (kind, requester) = (proposed.change.kind(), proposed.requester.clone());
+    let judged = match checks::check(tx, &core.grounds, proposed)? {
+        Ok(checked) => store::propose(tx, &core.policy, checked)?,
+        Err(refusal) => Err(refusal),
+    };
+    if let Err(refusal) = &judged {
+        let entry = Entry::retract("change.refused").with("kind", kind.name()).with("code", refusal.code);
+        match requester {
+            Requester::Agent { origin, .. } => entry.session(origin.session).turn(origin.turn).append(tx)?,
+            Requester::Person(person) => entry.with("by", person.to_string()).append(tx)?,
+        };
+    }
+    Ok(judged)
+}
+
+/// Tells the conversation that asked what came of it: as the host's word, which opens no turn.
+pub(super) fn tell(tx: &mut Tx<'_>, core: &Core, row: &Row) -> Result<(), Error> {
+    let Some(session) = row.session() else { return Ok(()) };
+    let Some(session) = sessions::find(tx, session)?.filter(|session| session.wrapped.is_some()) else { return Ok(()) };
+    let by = match row.decided_by {
+        Some(person) => registry::find_person(tx, &person.to_string())?
+            .map_or_else(String::new, |person| format!(" by {}", person.name)),
+        None => String::new(),
+    };
+    let said = row.outcome.as_deref().unwrap_or_default();
+    let what = match row.status {
+        Status::Applied => format!("was approved{by} and is applied: {said}"),
+        Status::Rejected if said.is_empty() => format!("was rejected{by}; nothing was changed"),
+        Status::Rejected => format!("was rejected{by}; nothing was changed. The reason that was given: {said:?}"),
+        Status::Expired => "has expired: nobody decided in time; nothing was changed".to_owned(),
+        Status::Withdrawn => format!("is withdrawn: {said}; nothing was changed"),
+        Status::Failed => format!("was approved{by}, and could not be done: {said}; nothing was changed"),
+        Status::Unknown => format!("is unknown: {said}"),
+        Status::Pending | Status::Approved => return Ok(()),
+    };
+    let text = format!("The change {} ({}) that you asked for {what}.", row.id, row.kind);
+    let text = lookalike::neutralise(&text);
+    inbox::tell(tx, &session, &text, &core.wrapping, &core.sealer)?;
+    Ok(())
+}
+
+impl Pipeline {
+    /// A person asks for a change.
+    ///
+    /// # Errors
+    /// The inner error refuses who has no role for it, a payload that is not of its kind, and whatever a check does not pass.
+    pub async fn submit(
+        &self,
+        by: &Person,
+        kind: ChangeKind,
+        agent: Option<String>,
+        payload: Payload,
+        reason: String,
+    ) -> Result<Judged<Submitted>, Error> {
+        use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
+        if reason.len() > REASON_BYTES_MAX {
+            let message = format!("a reason has at most {REASON_BYTES_MAX} bytes");
+            return Ok(Err(Refusal::operator("reason_too_long", message)));
+        }
+        let change = match Change::parse(kind, &payload) {
+            Ok(change) => change,
+            Err(error) => return Ok(Err(Refusal::operator("payload_malformed", error.to_string()))),
+        };
+        let (core, by) = (std::sync::Arc::clone(&self.core), by.clone());
+        self.core
+            .state
+            .write(move |tx| {
+                let agent = match concerned(tx, kind, agent.as_deref())? {
+                    Ok(agent) => agent,
+                    Err(refusal) => return Ok::<_, Error>(Err(refusal)),
+                };
+                let role = decide::standing(tx, &by, kind, agent.as_ref().map(|agent| agent.id))?;
+                if !role.covers(registry::Role::Admin) {
+                    let message = format!("a change of kind {kind} is not {}'s to ask for", by.name);
+                    let refusal = Refusal::operator("role_too_low", message);
+                    return Ok(Err(refusal.hint("ask the agent for it, or an admin")));
+                }
+                let requester = Requester::Person(by.id);
+                submit(tx, &core, Proposed { change, agent, requester, reason, labels: Vec::new() })
+                    .map_err(Error::from)
+            })
+            .await
+    }
+
+    /// A change as this person is shown it.
+    ///
+    /// # Errors
+    /// The inner error: there is none, or it is not theirs to see.
+    pub async fn show_change(&self, by: &Person, id: ChangeId) -> Result<Judged<Shown>, Error> {
+        let (core, by) = (std::sync::Arc::clone(&self.core), by.clone());
+        self.core
+            .state
+            .read(move |tx| {
+                let row = match store::known(tx, id)? {
+                    Ok(row) => row,
+                    Err(refusal) => return Ok::<_, Error>(Err(refusal)),
+                };
+                let yours = decide::may_decide(tx, &core.policy, &by, &row)?;
+                if !yours && !sees(&by, &row) {
+                    return Ok(Err(Refusal::operator(
+                        "not_yours_to_decide",
+                        format!("{id} is not {}'s to see", by.name),
+                    )));
+                }
+                let (text, digest) = decide::show(tx, &core.policy, &row)?;
+                let given = store::approvals(tx, id)?;
+                let needed = core.policy.rule(row.kind).approvals;
+                Ok(Ok(Shown { row, text, digest, given, needed, yours }))
+            })
+            .await
+    }
+
+    /// Changes that this person may see, newest first.
+    pub async fn list_changes(&self, by: &Person, filter: Filter) -> Result<Vec<Row>, Error> {
+        let (core, by) = (std::sync::Arc::clone(&self.core), by.clone());
+        self.core
+            .state
+            .read(move |tx| {
+                let mut rows = Vec::new();
+                for row in store::list(tx, &filter)? {
+                    if sees(&by, &row) || decide::may_decide(tx, &core.policy, &by, &row)? {
+                        rows.push(row);
+                    }
+                }
+                Ok::<_, Error>(rows)
+            })
+            .await
+    }
+
+    /// A person says yes to the text of this digest. `proof` names the token that they came with.
+    ///
+    /// # Errors
+    /// The inner error, see [`decide::approve`].
+    pub async fn approve(&self, by: &Person, proof: String, id: ChangeId, shown: Digest) -> Result<Judged<Row>, Error> {
+        let (core, by) = (std::sync::Arc::clone(&self.core), by.clone());
+        let approved = self
+            .core
+            .state
+            .write(move |tx| {
+                let (said, ended) = decide::approve(tx, &core.bench(), &by, &proof, id, &shown)?;
+                if let Some(row) = ended {
+                    tell(tx, &core, &row)?;
+                }
+                Ok::<_, Error>(match said {
+                    Ok(said) => Ok((said, found(tx, id)?)),
+                    Err(refusal) => Err(refusal),
+                })
+            })
+            .await?;
+        Ok(match approved {
+            Ok((Said::Approved, row)) => {
+                failpoint::reach("change_approved");
+                self.core.changes.ring();
+                Ok(row)
+            }
+            Ok((Said::Counted(_), row)) => Ok(row),
+            Err(refusal) => Err(refusal),
+        })
+    }
+
+    /// A person says no.
+    ///
+    /// # Errors
+    /// The inner error, see [`decide::reject`].
+    pub async fn reject(&self, by: &Person, id: ChangeId, reason: String) -> Result<Judged<Row>, Error> {
+        let (core, by) = (std::sync::Arc::clone(&self.core), by.clone());
+        let rejected = self
+            .core
+            .state
+            .write(move |tx| {
+                let (rejected, ended) = decide::reject(tx, &core.bench(), &by, id, &reason)?;
+                if let Some(row) = ended {
+                    tell(tx, &core, &row)?;
+                }
+                Ok::<_, Error>(rejected)
+            })
+            .await?;
+        failpoint::reach("change_rejected");
+        Ok(rejected)
+    }
+
+    /// Applies what is approved and ends what is overdue, until the daemon ends.
+    pub async fn apply_changes(self) {
+        loop {
+            let wait = match self.look_at_changes().await {
+                Ok(wait) => wait,
+                Err(Error::State(state::Error::Closed)) => return,
+                Err(error) => {
+                    tracing::error!(%error, "approved changes wait a moment after an error of the host");
+                    RETRY_AFTER
+                }
+            };
+            // A bell that rang meanwhile is heard at once.
+            let _ = tokio::time::timeout(wait, self.core.changes.bell.notified()).await;
+        }
+    }
+
+    async fn look_at_changes(&self) -> Result<Duration, Error> {
+        let core = std::sync::Arc::clone(&self.core);
+        let (approved, next) = self
+            .core
+            .state
+            .write(move |tx| {
+                for row in store::overdue(tx)? {
+                    if store::end(tx, &row, Status::Expired, None, "nobody decided in time")? {
+                        tell(tx, &core, &Row { status: Status::Expired, ..row })?;
+                    }
+                }
+                let next = store::next_end(tx)?.map(|at| at - tx.now());
+                Ok::<_, Error>((store::approved(tx)?, next))
+            })
+            .await?;
+        if !self.core.latch.is_shut() {
+            for row in approved {
+                if self.core.changes.take(row.id) {
+                    let pipeline = self.clone();
+                    tokio::spawn(async move { pipeline.carry_out(row).await });
+                }
+            }
+        }
+        let next = next.map_or(LOOK_AGAIN, |ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0) + 1));
+        Ok(next.min(LOOK_AGAIN))
+    }
+
+    /// Applies one approved change; what fails on our side is tried again later.
+    async fn carry_out(&self, row: Row) {
+        let id = row.id;
+        if let Err(error) = self.apply_change(row).await {
+            if !matches!(error, Error::State(state::Error::Closed)) {
+                tracing::error!(change = %id, %error, "an approved change was not applied; it is tried again");
+                tokio::time::sleep(RETRY_AFTER).await;
+            }
+            self.core.changes.give_back(id);
+            self.core.changes.ring();
+            return;
+        }
+        self.core.changes.give_back(id);
+    }
+
+    async fn apply_change(&self, row: Row) -> Result<(), Error> {
+        let prepared = match self.prepare(&row).await? {
+            Ok(prepared) => prepared,
+            Err(refusal) => return self.fail(&row, &refusal).await,
+        };
+        failpoint::reach("change_prepared");
+        let (core, of) = (std::sync::Arc::clone(&self.core), row.clone());
+        let applied = self
+            .core
+            .state
+            .write(move |tx| {
+                let approved = match decide::approved(tx, &core.bench(), &of)? {
+                    Ok(approved) => approved,
+                    // What was found out about its approvals stands in the ledger.
+                    Err(refusal) => return Ok::<_, Attempt>(Err(refusal)),
+                };
+                let Applied { outcome } = match apply::apply(tx, &approved, &prepared)? {
+                    Ok(applied) => applied,
+                    // Nothing of it stays, and its approvals are not used.
+                    Err(refusal) => return Err(Attempt::Refused(refusal)),
+                };
+                let mut entry = Entry::verify("change.outcome").with("change", of.id.to_string());
+                let by: Vec<String> = approved.by().iter().map(ToString::to_string).collect();
+                entry = entry.with("approved_by", by);
+                entry.append(tx)?;
+                store::end(tx, &of, Status::Applied, None, &outcome)?;
+                let row = found(tx, of.id)?;
+                tell(tx, &core, &row)?;
+                Ok(Ok(()))
+            })
+            .await;
+        match applied {
+            Ok(Ok(())) => {}
+            Ok(Err(refusal)) | Err(Attempt::Refused(refusal)) => return self.fail(&row, &refusal).await,
+            Err(Attempt::Broken(error)) => return Err(error),
+        }
+        failpoint::reach("change_applied");
+        tracing::info!(change = %row.id, kind = %row.kind, "applied");
+        if let Some(agent) = row.agent {
+            self.respawn(agent).await?;
+        }
+        Ok(())
+    }
+
+    /// What has to be there before the transaction: software, which takes a network and time, and changes nothing yet.
+    async fn prepare(&self, row: &Row) -> Result<Judged<Prepared>, Error> {
+        let (Change::Packages(wanted), Some(agent)) = (&row.change, row.agent) else {
+            return Ok(Ok(Prepared::Nothing));
+        };
+        if wanted.apt.is_empty() && wanted.npm.is_empty() {
+            return Ok(Ok(Prepared::Nothing));
+        }
+        let core = &self.core;
+        let made =
+            packages::make(&core.launcher, &core.home, &core.grounds.packages, core.config.uids, agent, row.id, wanted);
+        Ok(match made.await {
+            Ok(layer) => Ok(Prepared::Layer(layer)),
+            Err(error) => Err(Refusal::host("packages_failed", error.to_string())),
+        })
+    }
+
+    async fn fail(&self, row: &Row, refusal: &Refusal) -> Result<(), Error> {
+        tracing::warn!(change = %row.id, code = refusal.code, "an approved change was not applied");
+        let (core, of, outcome) = (std::sync::Arc::clone(&self.core), row.clone(), refusal.message.clone());
+        let fail = self.core.state.write(move |tx| {
+            if store::end(tx, &of, Status::Failed, None, &outcome)? {
+                let row = found(tx, of.id)?;
+                tell(tx, &core, &row)?;
+            }
+            Ok::<_, Error>(())
+        });
+        fail.await?;
+        failpoint::reach("change_failed");
+        Ok(())
+    }
+
+    /// Has the awake sessions of an agent begin anew, each once its open turn is over: only then do they see what they have.
+    pub async fn respawn(&self, agent: AgentId) -> Result<(), Error> {
+        let of_agent = self.core.state.read(move |tx| {
+            let all = sessions::all(tx)?.into_iter();
+            Ok::<_, Error>(all.filter(|session| session.agent == agent).map(|session| session.id).collect::<Vec<_>>())
+        });
+        for session in of_agent.await? {
+            if self.core.actors.shown(session).is_some() {
+                // One whose mailbox is full or that stops begins anew by itself, or hears of it with its next launch.
+                let _ = self.send(session, Command::Respawn);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why an attempt to apply came to nothing.
+enum Attempt {
+    /// It cannot be done; what was begun is taken back with the transaction.
+    Refused(Refusal),
+    /// Something broke on our side.
+    Broken(Error),
+}
+
+impl<E: Into<Error>> From<E> for Attempt {
+    fn from(error: E) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
+impl From<decide::Error> for Error {
+    fn from(error: decide::Error) -> Self {
+        match error {
+            decide::Error::State(error) => Self::State(error),
+            decide::Error::Key(error) => Self::Record(inbox::Error::Key(error)),
+        }
+    }
+}
+
+fn found(tx: &Tx<'_>, id: ChangeId) -> Result<Row, state::Error> {
+    store::find(tx, id)?.ok_or_else(|| state::Error::Stored(format!("{id} vanished while it was decided")))
+}
+
+/// Whether somebody sees a change without deciding about it: what was asked for by them or on their behalf, and operators all.
+fn sees(by: &Person, row: &Row) -> bool {
+    by.role.covers(registry::Role::Admin) || row.principal() == by.id
+}
+
+/// The agent that a person's request is about.
+fn concerned(
+    tx: &Tx<'_>,
+    kind: ChangeKind,
+    agent: Option<&str>,
+) -> Result<Judged<Option<registry::Agent>>, state::Error> {
+    match (kind, agent) {
+        (ChangeKind::CreateAgent | ChangeKind::McpRegister, None) => Ok(Ok(None)),
+        (ChangeKind::CreateAgent | ChangeKind::McpRegister, Some(_)) => {
+            let message = format!("a change of kind {kind} concerns no agent that there is");
+            Ok(Err(Refusal::operator("agent_superfluous", message).hint("leave out --agent")))
+        }
+        (
+            ChangeKind::Persona
+            | ChangeKind::EnabledTools
+            | ChangeKind::Packages
+            | ChangeKind::Wiring
+            | ChangeKind::Permissions
+            | ChangeKind::Mounts
+            | ChangeKind::McpAccess,
+            None,
+        ) => {
+            let message = format!("a change of kind {kind} concerns an agent");
+            Ok(Err(Refusal::operator("agent_missing", message).hint("name it with --agent")))
+        }
+        (_, Some(name)) => Ok(match registry::find_agent(tx, name)? {
+            Some(agent) => Ok(Some(agent)),
+            None => {
+                let shown: String = name.chars().take(64).collect();
+                let refusal = Refusal::operator("agent_unknown", format!("there is no agent {shown:?}"));
+                Err(refusal.hint("`ironctl agent list` shows who there is"))
+            }
+        }),
+    }
+}
