@@ -4,7 +4,7 @@ use super::{Shape, every, rewritten, shape, shape_by_bytes};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, BootId, CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::action::{Action, AskUserQuestion, ScheduleTask, SkillInstall};
-use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
+use ironclaw_contract::seam::change::{Access, AgentRole, Change, ChangeKind, Engage, Payload};
 use ironclaw_contract::seam::link::{Fatal, FromSandbox, Hello, TurnLimits, Welcome};
 use ironclaw_contract::seam::message::{Author, Kind, Span, Status};
 use ironclaw_contract::seam::outbound::{Chat, EndReason, Progress, RawRow};
@@ -64,6 +64,9 @@ fn words() -> Vec<Shape> {
         word("words.purpose", Purpose::ALL),
         word("words.refusal_code", RefusalCode::ALL),
         word("words.change_kind", ChangeKind::ALL),
+        word("words.engage", Engage::ALL),
+        word("words.access", Access::ALL),
+        word("words.agent_role", AgentRole::ALL),
     ]
 }
 
