@@ -4,16 +4,15 @@
 
 use crate::gateway::Approved;
 use crate::refusal::Refusal;
+use crate::registry::channels::Channel;
+use crate::registry::mounts::{self, Mount};
+use crate::registry::{self, Agent, AgentDraft, Identity, Person, Warrant, altered, channels, mcp, roles, software};
 use crate::state::{self, Tx};
-
-/// What was prepared outside of the transaction.
-#[derive(Debug)]
-pub enum Prepared {
-    /// Nothing.
-    Nothing,
-    /// A layer.
-    Layer(crate::packages::Layer),
-}
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::{ChangeId, PersonId};
+use ironclaw_contract::seam::change::{
+    Access, AgentRole, Change, CreateAgent, Engage, Grant, McpAccess, Packages, Permissions, Wiring,
+};
 
 /// That a change was applied.
 #[derive(Debug)]
@@ -22,14 +21,229 @@ pub struct Applied {
     pub outcome: String,
 }
 
+/// What was made for a change before it is applied, because it takes longer than a transaction may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Prepared {
+    /// It takes nothing.
+    Nothing,
+    /// A layer with the software that the change names.
+    Layer {
+        /// Digest of everything in it, and the name of its directory.
+        digest: Digest,
+    },
+}
+
+impl Warrant for Approved {
+    fn change_id(&self) -> ChangeId {
+        self.id()
+    }
+
+    fn approvers(&self) -> &[PersonId] {
+        self.by()
+    }
+}
+
 /// Applies it.
 ///
 /// # Errors
-/// The inner error refuses what cannot be done any more; then nothing was changed.
+/// The inner error refuses what cannot be done any more; whoever drives this then leaves nothing of the transaction.
 pub fn apply(
-    _tx: &mut Tx<'_>,
-    _approved: &Approved,
-    _prepared: &Prepared,
+    tx: &mut Tx<'_>,
+    approved: &Approved,
+    prepared: &Prepared,
 ) -> Result<Result<Applied, Refusal>, state::Error> {
-    todo!("apply")
+    match do_it(tx, approved, prepared) {
+        Ok(outcome) => Ok(Ok(Applied { outcome })),
+        Err(No::Refused(refusal)) => Ok(Err(refusal)),
+        Err(No::Broken(error)) => Err(error),
+    }
 }
+
+/// Why it is not done.
+enum No {
+    Refused(Refusal),
+    Broken(state::Error),
+}
+
+impl From<Refusal> for No {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<state::Error> for No {
+    fn from(error: state::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+fn do_it(tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<String, No> {
+    match approved.change() {
+        Change::Persona(persona) => {
+            let agent = concerned(tx, approved)?;
+            registry::set_persona(tx, approved, &agent, &persona.instructions)?;
+            Ok(format!("agent {} is told something else about itself", agent.name))
+        }
+        Change::EnabledTools(tools) => {
+            let agent = concerned(tx, approved)?;
+            registry::set_tools(tx, approved, &agent, tools)?;
+            Ok(format!("agent {} may call {}", agent.name, listed(tools, "no tool")))
+        }
+        Change::Packages(packages) => {
+            let agent = concerned(tx, approved)?;
+            install(tx, approved, &agent, packages, prepared)
+        }
+        Change::Wiring(wiring) => {
+            let agent = concerned(tx, approved)?;
+            wire(tx, approved, &agent, wiring)
+        }
+        Change::Permissions(permissions) => {
+            let agent = concerned(tx, approved)?;
+            permit(tx, approved, &agent, permissions)
+        }
+        Change::Mounts(wanted) => {
+            let agent = concerned(tx, approved)?;
+            let mounts = wanted.iter().map(mount).collect::<Result<Vec<_>, No>>()?;
+            let before = canonical::to_string(&mounts_as_text(&mounts::of(tx, agent.id)?));
+            mounts::set(tx, agent.id, &mounts)?;
+            let after = canonical::to_string(&mounts_as_text(&mounts));
+            altered("agent.mounts", approved, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
+            let targets: Vec<String> = mounts.into_iter().map(|mount| mount.target).collect();
+            Ok(format!("agent {} has {} in its jail", agent.name, listed(&targets, "no directory of the host")))
+        }
+        Change::CreateAgent(wanted) => create(tx, approved, wanted),
+        Change::McpAccess(McpAccess { server, tools }) => {
+            let agent = concerned(tx, approved)?;
+            let tools = tools.as_ref().ok_or_else(incomplete)?;
+            if mcp::find(tx, server)?.is_none() {
+                return Err(gone(format!("MCP server {server}")).into());
+            }
+            mcp::grant(tx, approved, agent.id, server, tools)?;
+            Ok(format!("agent {} has {} of MCP server {server}", agent.name, listed(tools, "no tool")))
+        }
+        Change::McpRegister(server) => {
+            let losing = mcp::register(tx, approved, server)??;
+            let lost = match losing {
+                0 => String::new(),
+                1 => "; one agent lost tools of it".to_owned(),
+                count => format!("; {count} agents lost tools of it"),
+            };
+            Ok(format!("MCP server {} is in the catalogue{lost}", server.name))
+        }
+    }
+}
+
+/// The agent that it concerns, as it stands now.
+fn concerned(tx: &Tx<'_>, approved: &Approved) -> Result<Agent, No> {
+    let agent = approved.agent().ok_or_else(incomplete)?;
+    let found = registry::find_agent(tx, &agent.id.to_string())?;
+    found.ok_or_else(|| gone(format!("agent {}", agent.name)).into())
+}
+
+fn install(
+    tx: &mut Tx<'_>,
+    approved: &Approved,
+    agent: &Agent,
+    packages: &Packages,
+    prepared: &Prepared,
+) -> Result<String, No> {
+    let names: Vec<String> = packages.apt.iter().chain(&packages.npm).cloned().collect();
+    match (names.is_empty(), prepared) {
+        (true, Prepared::Nothing | Prepared::Layer { .. }) => software::set(tx, approved, agent.id, None)?,
+        (false, Prepared::Layer { digest }) => software::set(tx, approved, agent.id, Some((packages, digest)))?,
+        (false, Prepared::Nothing) => {
+            let message = format!("the software of agent {} was not fetched", agent.name);
+            return Err(Refusal::host("packages_not_fetched", message).into());
+        }
+    }
+    Ok(format!("agent {} has {} in its jail", agent.name, listed(&names, "no software of its own")))
+}
+
+fn wire(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent, wiring: &Wiring) -> Result<String, No> {
+    let channel = channel(tx, &wiring.channel)?;
+    channels::wire(tx, approved, &channel, agent.id, wiring)?;
+    Ok(match wiring.engage {
+        Engage::All => format!("agent {} hears {} and answers each message", agent.name, channel.name),
+        Engage::Pattern => format!("agent {} hears {} and answers what fits its pattern", agent.name, channel.name),
+        Engage::None => format!("agent {} hears {} no more", agent.name, channel.name),
+    })
+}
+
+fn permit(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent, permissions: &Permissions) -> Result<String, No> {
+    let Permissions { access, grant, revoke } = permissions;
+    if let Some(access) = access.filter(|access| *access != agent.access) {
+        roles::set_access(tx, approved, agent, access)?;
+    }
+    let given = grant.iter().map(|Grant { identity, role }| (identity, Some(*role)));
+    for (identity, role) in given.chain(revoke.iter().map(|identity| (identity, None))) {
+        let person = person(tx, identity)?;
+        if roles::role_of(tx, agent.id, person.id)? != role {
+            roles::set(tx, approved, agent.id, person.id, role)?;
+        }
+    }
+    let access = match access.unwrap_or(agent.access) {
+        Access::Everyone => "everybody whom the host knows",
+        Access::Members => "its members",
+    };
+    let (given, taken) = (grant.len(), revoke.len());
+    Ok(format!("agent {} is for {access}; roles given: {given}, taken: {taken}", agent.name))
+}
+
+fn create(tx: &mut Tx<'_>, approved: &Approved, wanted: &CreateAgent) -> Result<String, No> {
+    let CreateAgent { name, persona, enabled_tools, members, wirings } = wanted;
+    let draft = AgentDraft {
+        name: name.clone(),
+        model: None,
+        persona: persona.as_ref().map(|persona| persona.instructions.clone()).unwrap_or_default(),
+        enabled_tools: enabled_tools.clone(),
+        access: Access::Members,
+    };
+    let agent = registry::create_agent_as_approved(tx, approved, draft)??;
+    for identity in members {
+        let person = person(tx, identity)?;
+        roles::set(tx, approved, agent.id, person.id, Some(AgentRole::Member))?;
+    }
+    for wiring in wirings {
+        wire(tx, approved, &agent, wiring)?;
+    }
+    Ok(format!("there is an agent {} ({}) now", agent.name, agent.id))
+}
+
+fn channel(tx: &Tx<'_>, name: &str) -> Result<Channel, No> {
+    channels::find(tx, name)?.ok_or_else(|| gone(format!("channel {name}")).into())
+}
+
+fn person(tx: &Tx<'_>, identity: &str) -> Result<Person, No> {
+    let Identity { channel, sender } = identity.parse()?;
+    let found = registry::person_of(tx, &channel, &sender)?;
+    found.ok_or_else(|| gone("a person that it names".to_owned()).into())
+}
+
+/// A completed change names both; one that does not was never checked.
+fn mount(wanted: &ironclaw_contract::seam::change::Mount) -> Result<Mount, No> {
+    let (Some(target), Some(read_only)) = (wanted.target.clone(), wanted.read_only) else {
+        return Err(incomplete().into());
+    };
+    Ok(Mount { source: wanted.source.clone(), target, read_only })
+}
+
+fn mounts_as_text(mounts: &[Mount]) -> Vec<[String; 3]> {
+    let text = |mount: &Mount| [mount.source.clone(), mount.target.clone(), mount.read_only.to_string()];
+    mounts.iter().map(text).collect()
+}
+
+fn gone(what: String) -> Refusal {
+    Refusal::operator("change_outdated", format!("{what} is there no more"))
+}
+
+fn incomplete() -> Refusal {
+    Refusal::host("change_incomplete", "the change is not what the checks made of it")
+}
+
+/// Names in a row: every one of them passed a check for what a name looks like.
+fn listed(names: &[String], none: &str) -> String {
+    if names.is_empty() { none.to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests;

@@ -105,7 +105,7 @@ pub fn record(
     tx.db()
         .prepare_cached(
             "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, event_id, received_at, attempts) \
-             VALUES (?1,?2,?3,'chat','queued',1,?4,?5,?6,?7,?8,0)",
+             VALUES (?1,?2,?3,'chat','queued',?9,?4,?5,?6,?7,?8,0)",
         )?
         .execute(params![
             id.to_string(),
@@ -115,7 +115,8 @@ pub fn record(
             message.person().id.to_string(),
             received.channel,
             received.event_id,
-            now
+            now,
+            routed.asks()
         ])?;
     store::touch(tx, session.id)?;
     Entry::claim("message.recorded")
@@ -124,6 +125,7 @@ pub fn record(
         .with("person", message.person().id.to_string())
         .with("channel", received.channel.clone())
         .with("digest", digest.to_string())
+        .with("asks", routed.asks())
         .append(tx)?;
     Ok(Ok(Recorded { message: id, session: session.id, again: false }))
 }

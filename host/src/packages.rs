@@ -2,6 +2,8 @@
 //!
 //! Never runs a script of a package, and never keeps a file that could reach out of the layer. Next: `packages::layer`.
 
+use crate::refusal::Refusal;
+use ironclaw_contract::seam::change::Packages;
 use serde::Deserialize;
 
 /// `[packages]`
@@ -9,13 +11,19 @@ use serde::Deserialize;
 #[serde(default, deny_unknown_fields)]
 pub struct Config {}
 
+/// Why software of these names is not fetched, if it is not.
+pub fn refused(_config: &Config, _wanted: &Packages) -> Option<Refusal> {
+    None
+}
+
 /// A layer.
 #[derive(Debug)]
 pub struct Layer {
-    /// digest
+    /// Its digest.
     pub digest: ironclaw_contract::canonical::Digest,
 }
-/// make
+
+/// Fetches it.
 pub async fn make(
     _launcher: &crate::launcher::Launcher,
     _home: &crate::home::Home,
@@ -23,7 +31,7 @@ pub async fn make(
     _uids: Option<(u32, u32)>,
     _agent: ironclaw_contract::ids::AgentId,
     _change: ironclaw_contract::ids::ChangeId,
-    _wanted: &ironclaw_contract::seam::change::Packages,
+    _wanted: &Packages,
 ) -> Result<Layer, std::io::Error> {
     todo!("packages")
 }

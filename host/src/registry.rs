@@ -1,12 +1,15 @@
 //! Agents, people, identities and tokens, and the model endpoints of the agents: who and what there is.
 //!
-//! Never says what anybody may do with a message; an identity is a whole, opaque pair. Next: `identity`, `routing`.
+//! Never says what anybody may do with a message, and changes what an agent may do for a [`Warrant`] only. Next: `identity`, `routing`.
 
 pub mod channels;
 pub mod marks;
+pub mod mcp;
 pub mod models;
+pub mod mounts;
 pub mod people;
 pub mod roles;
+pub mod software;
 pub mod tokens;
 
 pub use people::{
@@ -17,8 +20,9 @@ pub use tokens::{Fresh, Token, TokenId, TokenState, tokens};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::state::{self, Tx, stored, stored_json};
-use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
+use ironclaw_contract::seam::change::Access;
 use rusqlite::{OptionalExtension, Row, params};
 use std::fmt;
 use std::str::FromStr;
@@ -47,6 +51,8 @@ pub struct Agent {
     pub persona: String,
     /// Names of the tools that it may call.
     pub enabled_tools: Vec<String>,
+    /// Who may talk to it.
+    pub access: Access,
     /// How strictly its context and calls are judged.
     pub mode: Mode,
     /// Milliseconds since the epoch.
@@ -99,6 +105,7 @@ fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
         follows_default: row.get("follows_default")?,
         persona: row.get("persona")?,
         enabled_tools: stored_json(row, "enabled_tools")?,
+        access: stored(row, "access")?,
         mode: stored(row, "mode")?,
         created_at: row.get("created_at")?,
     })
@@ -128,13 +135,74 @@ pub struct AgentDraft {
     pub persona: String,
     /// The tools that it may call.
     pub enabled_tools: Vec<String>,
+    /// Who may talk to it.
+    pub access: Access,
 }
 
-/// Makes an agent.
+/// What lets somebody change what an agent is or may do: a change that people approved. `gateway::Approved` is one, and nothing
+/// else is.
+pub trait Warrant {
+    /// Which change.
+    fn change_id(&self) -> ChangeId;
+    /// Who approved it; never nobody.
+    fn approvers(&self) -> &[PersonId];
+}
+
+/// The entry about what became of a change.
+fn warranted(what: &'static str, warrant: &dyn Warrant) -> Entry {
+    let by: Vec<String> = warrant.approvers().iter().map(ToString::to_string).collect();
+    Entry::meta(what).with("change", warrant.change_id().to_string()).with("by", by)
+}
+
+/// The entry about an agent's setting that is now another; of both there are the digests alone.
+pub(crate) fn altered(what: &'static str, warrant: &dyn Warrant, agent: AgentId, before: &[u8], after: &[u8]) -> Entry {
+    warranted(what, warrant)
+        .with("agent", agent.to_string())
+        .with("before", Digest::of(before).to_string())
+        .with("after", Digest::of(after).to_string())
+}
+
+/// Makes an agent, as an operator asked.
 ///
 /// # Errors
 /// The inner error is a refusal: a bad name, one that is taken, an unknown tool or model endpoint, a persona that is too long.
 pub fn create_agent(tx: &mut Tx<'_>, draft: AgentDraft, by: PersonId) -> Result<Result<Agent, Refusal>, state::Error> {
+    let agent = match insert_agent(tx, draft)? {
+        Ok(agent) => agent,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    created(Entry::meta("agent.created").with("by", by.to_string()), &agent).append(tx)?;
+    Ok(Ok(agent))
+}
+
+/// Makes an agent, as a change says.
+///
+/// # Errors
+/// As [`create_agent`].
+pub fn create_agent_as_approved(
+    tx: &mut Tx<'_>,
+    warrant: &dyn Warrant,
+    draft: AgentDraft,
+) -> Result<Result<Agent, Refusal>, state::Error> {
+    let agent = match insert_agent(tx, draft)? {
+        Ok(agent) => agent,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    created(warranted("agent.created", warrant), &agent).append(tx)?;
+    Ok(Ok(agent))
+}
+
+fn created(entry: Entry, agent: &Agent) -> Entry {
+    entry
+        .with("agent", agent.id.to_string())
+        .with("name", agent.name.clone())
+        .with("model", agent.model.clone())
+        .with("access", agent.access.name())
+        .with("persona_digest", Digest::of(agent.persona.as_bytes()).to_string())
+        .with("enabled_tools", agent.enabled_tools.clone())
+}
+
+fn insert_agent(tx: &mut Tx<'_>, draft: AgentDraft) -> Result<Result<Agent, Refusal>, state::Error> {
     if let Err(refusal) = check_draft(&draft) {
         return Ok(Err(refusal));
     }
@@ -153,44 +221,61 @@ pub fn create_agent(tx: &mut Tx<'_>, draft: AgentDraft, by: PersonId) -> Result<
         follows_default,
         persona: draft.persona,
         enabled_tools: draft.enabled_tools,
+        access: draft.access,
         mode: Mode::Enforce,
         created_at: tx.now(),
     };
     tx.db().execute(
-        "INSERT INTO agents (id, name, model, follows_default, persona, enabled_tools, mode, created_at) \
-         VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
+        "INSERT INTO agents (id, name, model, follows_default, persona, enabled_tools, access, mode, created_at) \
+         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
         params![
             agent.id.to_string(),
             agent.name,
             agent.model,
             agent.follows_default,
             agent.persona,
-            ironclaw_contract::canonical::to_string(&agent.enabled_tools),
+            canonical::to_string(&agent.enabled_tools),
+            agent.access.name(),
             agent.mode.name(),
             agent.created_at
         ],
     )?;
-    Entry::meta("agent.created")
-        .with("agent", agent.id.to_string())
-        .with("name", agent.name.clone())
-        .with("model", agent.model.clone())
-        .with("persona_digest", Digest::of(agent.persona.as_bytes()).to_string())
-        .with("enabled_tools", agent.enabled_tools.clone())
-        .with("by", by.to_string())
-        .append(tx)?;
     Ok(Ok(agent))
 }
 
-fn check_draft(draft: &AgentDraft) -> Result<(), Refusal> {
-    let name = &draft.name;
+/// Tells an agent something else about itself.
+pub fn set_persona(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, persona: &str) -> Result<(), state::Error> {
+    tx.db().execute("UPDATE agents SET persona = ?2 WHERE id = ?1", params![agent.id.to_string(), persona])?;
+    altered("agent.persona", warrant, agent.id, agent.persona.as_bytes(), persona.as_bytes()).append(tx)?;
+    Ok(())
+}
+
+/// Says which tools an agent may call from now on.
+pub fn set_tools(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, tools: &[String]) -> Result<(), state::Error> {
+    let (before, after) = (canonical::to_string(&agent.enabled_tools), canonical::to_string(&tools));
+    tx.db().execute("UPDATE agents SET enabled_tools = ?2 WHERE id = ?1", params![agent.id.to_string(), after])?;
+    altered("agent.tools", warrant, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
+    Ok(())
+}
+
+/// Refuses what is no agent's name.
+///
+/// # Errors
+/// Says what one looks like.
+pub fn check_agent_name(name: &str) -> Result<(), Refusal> {
     let clean = name.len() <= AGENT_NAME_MAX
         && name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-    if !clean {
-        let shown: String = name.chars().take(AGENT_NAME_MAX).collect();
-        let refusal = Refusal::operator("agent_name", format!("{shown:?} is no agent's name"));
-        return Err(refusal.hint("use 1 to 32 characters of a-z, 0-9 and -, starting with a letter"));
+    if clean {
+        return Ok(());
     }
+    let shown: String = name.chars().take(AGENT_NAME_MAX).collect();
+    let refusal = Refusal::operator("agent_name", format!("{shown:?} is no agent's name"));
+    Err(refusal.hint("use 1 to 32 characters of a-z, 0-9 and -, starting with a letter"))
+}
+
+fn check_draft(draft: &AgentDraft) -> Result<(), Refusal> {
+    check_agent_name(&draft.name)?;
     if draft.persona.len() > PERSONA_BYTES_MAX {
         return Err(Refusal::operator("persona_too_long", format!("the persona is over {PERSONA_BYTES_MAX} bytes")));
     }

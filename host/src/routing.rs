@@ -1,11 +1,13 @@
-//! Says which agent's which session a message goes to.
+//! Says which agent's which session a message goes to, whether its sender may talk to that agent, and whether it asks for an answer.
 //!
 //! Never touches a queue or a process. Next: `inbox`.
+
+pub mod engage;
 
 use crate::custody::WrappingKey;
 use crate::identity::Authenticated;
 use crate::refusal::{Fault, Refusal};
-use crate::registry;
+use crate::registry::{self, channels};
 use crate::session::store::{self, NewError, Origin, Session};
 use crate::state::Tx;
 
@@ -14,6 +16,7 @@ use crate::state::Tx;
 pub struct Routed {
     message: Authenticated,
     session: Session,
+    asks: bool,
 }
 
 impl Routed {
@@ -26,12 +29,18 @@ impl Routed {
     pub const fn session(&self) -> &Session {
         &self.session
     }
+
+    /// Whether it opens a turn; one that does not is context of the next.
+    pub const fn asks(&self) -> bool {
+        self.asks
+    }
 }
 
 /// Finds the agent, and the session of this origin, made on the first message.
 ///
 /// # Errors
-/// The inner error refuses a message to an agent that does not exist.
+/// The inner error refuses a message to an agent that does not exist, one of somebody who may not talk to it, and one on a channel
+/// that it does not hear.
 pub fn route(
     tx: &mut Tx<'_>,
     message: Authenticated,
@@ -43,11 +52,34 @@ pub fn route(
         let refusal = Refusal::new(Fault::Sender, "agent_unknown", format!("there is no agent {shown:?}"));
         return Ok(Err(refusal.hint("`ironctl agent list` shows who there is; `ironctl agent create NAME` makes one")));
     };
+    if !registry::roles::role_for(tx, message.person(), &agent)?.may_talk() {
+        return Ok(Err(not_yours(&agent)));
+    }
+    let asks = if received.channel == registry::LOOPBACK {
+        true
+    } else {
+        // Whoever brought it looked at the channel some time ago.
+        match channels::find(tx, &received.channel)? {
+            Some(channel) if channel.agent == Some(agent.id) => engage::opens_a_turn(&channel, &received.text),
+            Some(_) | None => {
+                let refusal = Refusal::host("channel_unheard", "no agent hears this channel");
+                return Ok(Err(refusal.hint("an operator connects one: `ironctl agent connect AGENT CHANNEL`")));
+            }
+        }
+    };
     let origin = Origin {
         channel: received.channel.clone(),
         platform_id: received.platform_id.clone(),
         thread_id: received.thread_id.clone(),
     };
     let session = store::of_origin_or_new(tx, &agent, &origin, wrapping)?;
-    Ok(Ok(Routed { message, session }))
+    Ok(Ok(Routed { message, session, asks }))
+}
+
+/// Who has no role of an agent that is for its members does not talk to it.
+pub fn not_yours(agent: &registry::Agent) -> Refusal {
+    let words = format!("agent {} is for its members, and you are none", agent.name);
+    let hint =
+        format!("an admin of it makes you one: `ironctl change submit --kind permissions --agent {}`", agent.name);
+    Refusal::new(Fault::Sender, "agent_not_yours", words).hint(hint)
 }

@@ -15,6 +15,7 @@ use crate::tools;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::{Agent, AgentMode, AgentModel, NewAgent};
+use ironclaw_contract::seam::change::Access;
 
 /// `GET /v1/agents`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<Agent>> {
@@ -41,6 +42,7 @@ pub async fn create(
         model: new.model,
         persona: new.persona.unwrap_or_default(),
         enabled_tools: new.enabled_tools.unwrap_or_else(|| tools::usual().map(str::to_owned).collect()),
+        access: Access::Everyone,
     };
     let made = core
         .state

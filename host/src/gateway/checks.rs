@@ -1,15 +1,238 @@
 //! What no change may be, whoever approves it: deterministic, and able to refuse only.
 //!
-//! Completes what the contract leaves open (targets of mounts, tools of a server), so that a person sees all of it. Next: `apply`.
+//! Completes what the contract leaves open (targets of mounts, tools of a server), so that a person sees all of it; what it
+//! completed once it leaves as it is. Next: `checks::mounts`, `checks::servers`, `apply`.
 
-use super::{Checked, Grounds, Judged, Proposed, before};
+mod mounts;
+mod newcomers;
+mod servers;
+
+use super::policy::Rule;
+use super::{Checked, Grounds, Judged, Proposed, Requester, before};
+use crate::packages;
+use crate::refusal::Refusal;
+use crate::registry::channels::Channel;
+use crate::registry::{self, Agent, Identity, LOOPBACK, Person, Role, channels};
+use crate::routing::engage;
+use crate::session::store;
 use crate::state::{self, Tx};
+use crate::tools::{self, Runs};
+use ironclaw_contract::seam::change::{Change, ChangeKind, Grant, Packages, Permissions, Wiring};
+use serde_json::Value;
 
 /// Looks at a proposal.
 ///
 /// # Errors
 /// The inner error is the first check that it did not pass.
 pub fn check(tx: &Tx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Judged<Checked>, state::Error> {
-    let standing = before::look(tx, grounds, &proposed)?;
-    Ok(Ok(Checked { proposed, standing }))
+    match judge(tx, grounds, proposed) {
+        Ok(checked) => Ok(Ok(checked)),
+        Err(No::Refused(refusal)) => Ok(Err(refusal)),
+        Err(No::Broken(error)) => Err(error),
+    }
 }
+
+/// Whether a person may do at once, by a command of their own, what a change of this kind does: where one yes of theirs would be
+/// enough for it.
+///
+/// # Errors
+/// Refuses what takes more than that.
+pub fn direct(rule: &Rule, kind: ChangeKind, role: Role) -> Judged<()> {
+    if rule.approvals == 1 && rule.requester_may_approve && rule.admits(role) {
+        return Ok(());
+    }
+    let message = format!("the policy of this host asks for more than a command of one {role} here");
+    let refusal = Refusal::operator("policy_asks_for_more", message);
+    Err(refusal.hint(format!("propose it, and let others decide: `ironctl change submit --kind {kind}`")))
+}
+
+/// Why a check does not go on.
+enum No {
+    Refused(Refusal),
+    Broken(state::Error),
+}
+
+impl From<Refusal> for No {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<state::Error> for No {
+    fn from(error: state::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+fn judge(tx: &Tx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Checked, No> {
+    let agent = of_whom(tx, &proposed)?;
+    let change = complete(tx, grounds, &proposed, agent.as_ref())?;
+    let proposed = Proposed { change, agent, ..proposed };
+    let standing = before::look(tx, grounds, &proposed)?;
+    if after(&proposed).is_some_and(|after| after == standing.before) {
+        let refusal = Refusal::operator("change_empty", "it is so already: this changes nothing");
+        return Err(refusal.into());
+    }
+    Ok(Checked { proposed, standing })
+}
+
+/// What stands in the place of `before` once the change is applied, where there is something to compare.
+fn after(proposed: &Proposed) -> Option<Value> {
+    let payload = || Some(proposed.change.payload().into());
+    match (&proposed.change, &proposed.agent) {
+        (Change::CreateAgent(_), _) => None,
+        (Change::Permissions(wanted), Some(agent)) => Some(before::permissions_after(wanted, agent.access)),
+        (Change::Permissions(_), None) => None,
+        (
+            Change::Persona(_)
+            | Change::EnabledTools(_)
+            | Change::Packages(_)
+            | Change::Wiring(_)
+            | Change::Mounts(_)
+            | Change::McpAccess(_)
+            | Change::McpRegister(_),
+            _,
+        ) => payload(),
+    }
+}
+
+/// The agent that it concerns, or whose wish it is, as it stands in the record now.
+fn of_whom(tx: &Tx<'_>, proposed: &Proposed) -> Result<Option<Agent>, No> {
+    let kind = proposed.change.kind();
+    let agent = match &proposed.agent {
+        None => None,
+        Some(agent) => Some(
+            registry::find_agent(tx, &agent.id.to_string())?
+                .ok_or_else(|| Refusal::operator("agent_gone", format!("agent {} is there no more", agent.name)))?,
+        ),
+    };
+    match &proposed.requester {
+        Requester::Agent { principal: _, origin } => {
+            let own = store::find(tx, origin.session)?.map(|session| session.agent);
+            if own.is_none() || own != agent.as_ref().map(|agent| agent.id) {
+                let refusal = Refusal::operator("change_of_another", "an agent asks for itself and for nobody else");
+                return Err(refusal.into());
+            }
+        }
+        Requester::Person(_) if concerns_nobody(kind) && agent.is_some() => {
+            let refusal = Refusal::operator("change_of_nobody", format!("{kind} concerns no agent that there is"));
+            return Err(refusal.hint("leave the agent out").into());
+        }
+        Requester::Person(_) => {}
+    }
+    if !concerns_nobody(kind) && agent.is_none() {
+        let refusal = Refusal::operator("change_of_whom", format!("{kind} is of an agent, and none is named"));
+        return Err(refusal.hint("`ironctl agent list` shows who there is").into());
+    }
+    Ok(agent)
+}
+
+const fn concerns_nobody(kind: ChangeKind) -> bool {
+    match kind {
+        ChangeKind::CreateAgent | ChangeKind::McpRegister => true,
+        ChangeKind::Persona
+        | ChangeKind::EnabledTools
+        | ChangeKind::Packages
+        | ChangeKind::Wiring
+        | ChangeKind::Permissions
+        | ChangeKind::Mounts
+        | ChangeKind::McpAccess => false,
+    }
+}
+
+/// The change with nothing left open, in the one order that its lists have.
+fn complete(tx: &Tx<'_>, grounds: &Grounds, proposed: &Proposed, agent: Option<&Agent>) -> Result<Change, No> {
+    Ok(match proposed.change.clone() {
+        Change::Persona(persona) => Change::Persona(persona),
+        Change::EnabledTools(wanted) => Change::EnabledTools(enabled(wanted)?),
+        Change::Packages(Packages { mut apt, mut npm }) => {
+            apt.sort();
+            npm.sort();
+            let wanted = Packages { apt, npm };
+            if let Some(refusal) = packages::refused(&grounds.packages, &wanted) {
+                return Err(refusal.into());
+            }
+            Change::Packages(wanted)
+        }
+        Change::Wiring(wiring) => {
+            known(tx, &wiring)?;
+            Change::Wiring(wiring)
+        }
+        Change::Permissions(Permissions { access, mut grant, mut revoke }) => {
+            grant.sort_by(|one, other| one.identity.cmp(&other.identity));
+            revoke.sort();
+            let named = grant.iter().map(|Grant { identity, .. }| identity);
+            each_once(tx, named.chain(&revoke))?;
+            Change::Permissions(Permissions { access, grant, revoke })
+        }
+        Change::Mounts(wanted) => Change::Mounts(mounts::complete(wanted, grounds)?),
+        Change::CreateAgent(wanted) => Change::CreateAgent(newcomers::complete(tx, proposed, agent, wanted)?),
+        Change::McpAccess(wanted) => Change::McpAccess(servers::complete_access(tx, wanted)?),
+        Change::McpRegister(wanted) => Change::McpRegister(servers::complete_server(tx, wanted)?),
+    })
+}
+
+/// Tools that an agent has only where they are enabled.
+fn enabled(mut wanted: Vec<String>) -> Result<Vec<String>, Refusal> {
+    for name in &wanted {
+        match tools::find(name).map(|tool| tool.runs) {
+            Some(Runs::Local | Runs::Host) => {}
+            Some(Runs::Row) => {
+                let message = format!("{name} is a request to the host, which every agent may make: it is not enabled");
+                return Err(Refusal::operator("tool_not_enabled_so", message).hint("leave it out"));
+            }
+            None => {
+                let shown: String = name.chars().take(64).collect();
+                let may = tools::builtin().iter().filter(|tool| tool.runs != Runs::Row).map(|tool| tool.name);
+                let hint = format!("tools that can be enabled: {}", may.collect::<Vec<_>>().join(", "));
+                return Err(Refusal::operator("tool_unknown", format!("there is no tool {shown:?}")).hint(hint));
+            }
+        }
+    }
+    wanted.sort();
+    Ok(wanted)
+}
+
+/// The channel that a wiring names.
+fn known(tx: &Tx<'_>, wiring: &Wiring) -> Result<Channel, No> {
+    if wiring.channel == LOOPBACK {
+        let refusal = Refusal::operator("channel_own", "the loopback is how people talk to every agent of theirs");
+        return Err(refusal.hint("who may talk to an agent is a change of kind permissions").into());
+    }
+    let channel = channels::known(tx, &wiring.channel)??;
+    if let Some(pattern) = &wiring.pattern
+        && let Err(error) = engage::compile(pattern)
+    {
+        // Its own words are many lines, with the pattern among them.
+        let why = match error {
+            regex::Error::CompiledTooBig(_) => "it would take too much memory",
+            _ => "it is no regular expression",
+        };
+        let refusal = Refusal::operator("pattern_malformed", format!("the pattern cannot be used: {why}"));
+        return Err(refusal
+            .hint("without look-around and back-references; (?i) at its beginning is for any case")
+            .into());
+    }
+    Ok(channel)
+}
+
+/// Whoever is linked to each of these; two names of one person would say two things about them.
+fn each_once<'a>(tx: &Tx<'_>, identities: impl Iterator<Item = &'a String>) -> Result<Vec<Person>, No> {
+    let mut people: Vec<Person> = Vec::new();
+    for identity in identities {
+        let parsed: Identity = identity.parse()?;
+        let Some(person) = registry::person_of(tx, &parsed.channel, &parsed.sender)? else {
+            let refusal = Refusal::operator("identity_unlinked", format!("{parsed} is linked to no person"));
+            return Err(refusal.hint("an owner links it first: `ironctl person link`").into());
+        };
+        if people.iter().any(|other| other.id == person.id) {
+            let message = format!("{parsed} is {} once more", person.name);
+            return Err(Refusal::operator("person_twice", message).hint("name each person once").into());
+        }
+        people.push(person);
+    }
+    Ok(people)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -16,7 +16,7 @@ use crate::registry::{self, Agent, Person, Role, roles};
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
-use ironclaw_contract::seam::change::ChangeKind;
+use ironclaw_contract::seam::change::{AgentRole, ChangeKind};
 
 /// Bytes of a reason for a no.
 const REASON_BYTES_MAX: usize = 2 * 1024;
@@ -61,7 +61,11 @@ pub enum Said {
 /// where it is enough. An identity that is linked to nobody has none.
 pub fn standing(tx: &Tx<'_>, person: &Person, kind: ChangeKind, agent: Option<AgentId>) -> Result<Role, state::Error> {
     match agent {
-        Some(agent) if person.role == Role::Member && is_of_agent(kind) && roles::is_admin(tx, agent, person.id)? => {
+        Some(agent)
+            if person.role == Role::Member
+                && is_of_agent(kind)
+                && (roles::role_of(tx, agent, person.id)? == Some(AgentRole::Admin)) =>
+        {
             Ok(Role::Admin)
         }
         _ => Ok(person.role),

@@ -375,7 +375,7 @@ impl Pipeline {
         let made =
             packages::make(&core.launcher, &core.home, &core.grounds.packages, core.config.uids, agent, row.id, wanted);
         Ok(match made.await {
-            Ok(layer) => Ok(Prepared::Layer(layer)),
+            Ok(layer) => Ok(Prepared::Layer { digest: layer.digest }),
             Err(error) => Err(Refusal::host("packages_failed", error.to_string())),
         })
     }

@@ -2,13 +2,14 @@
 //!
 //! Never gives a channel a name that is the host's own, and never stores a secret but under the master key. Next: `channel::webhook`.
 
-use super::{LOOPBACK, Person, Role, identities};
+use super::{LOOPBACK, Person, Role, Warrant, identities, warranted};
 use crate::custody::{self, SecretText, WrappingKey};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::state::{self, Tx, stored_option};
-use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::seam::change::{Engage, Wiring};
 use rusqlite::{OptionalExtension, Row, params};
 
 /// Channels of one host.
@@ -23,6 +24,33 @@ const RESERVED: [&str; 2] = [LOOPBACK, "host"];
 /// The one kind that there is beside the loopback.
 pub const WEBHOOK: &str = "webhook";
 
+/// Which messages of a channel open a turn of the agent that hears it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hears {
+    /// Each of them.
+    All,
+    /// Those that fit this regular expression; the others are context.
+    Pattern(String),
+}
+
+impl Hears {
+    /// The word for it.
+    pub const fn engage(&self) -> Engage {
+        match self {
+            Self::All => Engage::All,
+            Self::Pattern(_) => Engage::Pattern,
+        }
+    }
+
+    /// The pattern, if it goes by one.
+    pub fn pattern(&self) -> Option<&str> {
+        match self {
+            Self::All => None,
+            Self::Pattern(pattern) => Some(pattern),
+        }
+    }
+}
+
 /// A channel's row.
 #[derive(Debug, Clone)]
 pub struct Channel {
@@ -36,6 +64,8 @@ pub struct Channel {
     pub idempotent: bool,
     /// Which agent hears it.
     pub agent: Option<AgentId>,
+    /// Which of its messages that agent is asked to answer.
+    pub hears: Hears,
     /// Milliseconds since the epoch.
     pub created_at: i64,
     wrapped: Vec<u8>,
@@ -50,9 +80,18 @@ impl Channel {
         wrapping.secret(&secret_name(&self.name), &self.wrapped)
     }
 
-    /// The same, heard by this agent.
+    /// The same, heard by this agent, which answers each message.
     pub fn heard_by(self, agent: Option<AgentId>) -> Self {
-        Self { agent, ..self }
+        Self { agent, hears: Hears::All, ..self }
+    }
+
+    /// How this agent hears it, as the change that would make it so.
+    pub fn wiring(&self, agent: AgentId) -> Wiring {
+        let channel = self.name.clone();
+        if self.agent != Some(agent) {
+            return Wiring { channel, engage: Engage::None, pattern: None };
+        }
+        Wiring { channel, engage: self.hears.engage(), pattern: self.hears.pattern().map(str::to_owned) }
     }
 }
 
@@ -91,7 +130,7 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
-const ALL: &str = "SELECT channels.*, agent_id FROM channels LEFT JOIN wirings ON channel = name";
+const ALL: &str = "SELECT channels.*, agent_id, engage, pattern FROM channels LEFT JOIN wirings ON channel = name";
 
 fn channel(row: &Row<'_>) -> rusqlite::Result<Channel> {
     Ok(Channel {
@@ -100,9 +139,20 @@ fn channel(row: &Row<'_>) -> rusqlite::Result<Channel> {
         url: row.get("url")?,
         idempotent: row.get("idempotent")?,
         agent: stored_option(row, "agent_id")?,
+        hears: hears(row)?,
         created_at: row.get("created_at")?,
         wrapped: row.get("wrapped")?,
     })
+}
+
+/// One that says `pattern` and has none is a row that nobody wrote: it is an error, and never all messages.
+fn hears(row: &Row<'_>) -> rusqlite::Result<Hears> {
+    let engage: Option<Engage> = stored_option(row, "engage")?;
+    match engage {
+        None | Some(Engage::All) => Ok(Hears::All),
+        Some(Engage::Pattern) => Ok(Hears::Pattern(row.get("pattern")?)),
+        Some(Engage::None) => Err(rusqlite::Error::InvalidColumnName("engage".to_owned())),
+    }
 }
 
 /// Every channel, by name.
@@ -192,34 +242,73 @@ pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<(), state::Er
     Ok(())
 }
 
-/// Lets an agent hear a channel; only one does.
+/// Lets an agent hear a channel, and answer each of its messages; only one agent does.
 pub fn connect(tx: &mut Tx<'_>, name: &str, agent: AgentId, by: PersonId) -> Result<(), state::Error> {
-    tx.db().execute(
-        "INSERT INTO wirings (channel, agent_id) VALUES (?1,?2) ON CONFLICT (channel) DO UPDATE SET agent_id = excluded.agent_id",
-        params![name, agent.to_string()],
-    )?;
-    Entry::meta("channel.connected")
-        .with("channel", name.to_owned())
-        .with("agent", agent.to_string())
-        .with("by", by.to_string())
-        .append(tx)?;
+    put(tx, name, agent, &Hears::All)?;
+    wired(Entry::meta("channel.connected").with("by", by.to_string()), name, agent).append(tx)?;
     Ok(())
 }
 
 /// Lets an agent hear a channel no more. False when it did not.
 pub fn disconnect(tx: &mut Tx<'_>, name: &str, agent: AgentId, by: PersonId) -> Result<bool, state::Error> {
-    let gone = tx
-        .db()
-        .execute("DELETE FROM wirings WHERE channel = ?1 AND agent_id = ?2", params![name, agent.to_string()])?;
-    if gone == 0 {
-        return Ok(false);
+    let gone = take(tx, name, agent)?;
+    if gone {
+        wired(Entry::meta("channel.disconnected").with("by", by.to_string()), name, agent).append(tx)?;
     }
-    Entry::meta("channel.disconnected")
-        .with("channel", name.to_owned())
-        .with("agent", agent.to_string())
-        .with("by", by.to_string())
+    Ok(gone)
+}
+
+/// Says whether and when an agent hears a channel, as a change says.
+pub fn wire(
+    tx: &mut Tx<'_>,
+    warrant: &dyn Warrant,
+    channel: &Channel,
+    agent: AgentId,
+    wiring: &Wiring,
+) -> Result<(), state::Error> {
+    let hears = match (wiring.engage, &wiring.pattern) {
+        (Engage::All, None) => Some(Hears::All),
+        (Engage::Pattern, Some(pattern)) => Some(Hears::Pattern(pattern.clone())),
+        (Engage::None, None) => None,
+        (Engage::All | Engage::None, Some(_)) | (Engage::Pattern, None) => {
+            return Err(state::Error::Stored(format!("a wiring of {} that no contract lets through", channel.name)));
+        }
+    };
+    let what = match &hears {
+        Some(hears) => {
+            put(tx, &channel.name, agent, hears)?;
+            "channel.connected"
+        }
+        None => {
+            take(tx, &channel.name, agent)?;
+            "channel.disconnected"
+        }
+    };
+    let digest = |wiring: &Wiring| Digest::of(&canonical::to_vec(wiring)).to_string();
+    wired(warranted(what, warrant), &channel.name, agent)
+        .with("generation", channel.generation)
+        .with("before", digest(&channel.wiring(agent)))
+        .with("after", digest(wiring))
         .append(tx)?;
-    Ok(true)
+    Ok(())
+}
+
+fn put(tx: &Tx<'_>, name: &str, agent: AgentId, hears: &Hears) -> Result<(), state::Error> {
+    tx.db().execute(
+        "INSERT INTO wirings (channel, agent_id, engage, pattern) VALUES (?1,?2,?3,?4) ON CONFLICT (channel) \
+         DO UPDATE SET agent_id = excluded.agent_id, engage = excluded.engage, pattern = excluded.pattern",
+        params![name, agent.to_string(), hears.engage().name(), hears.pattern()],
+    )?;
+    Ok(())
+}
+
+fn take(tx: &Tx<'_>, name: &str, agent: AgentId) -> Result<bool, state::Error> {
+    let sql = "DELETE FROM wirings WHERE channel = ?1 AND agent_id = ?2";
+    Ok(tx.db().execute(sql, params![name, agent.to_string()])? > 0)
+}
+
+fn wired(entry: Entry, name: &str, agent: AgentId) -> Entry {
+    entry.with("channel", name.to_owned()).with("agent", agent.to_string())
 }
 
 /// Wraps every secret under another key instead; returns how many there are.

@@ -1,8 +1,126 @@
-//! placeholder until the merge
-use crate::state::{self, Tx};
+//! Who may talk to an agent, and who decides what concerns it alone.
+//!
+//! Never takes anything from whoever runs the host: owners and admins of the host may talk to every agent. Next: `routing`, `gateway`.
+
+use super::people::{Person, Role, person};
+use super::{Agent, Warrant, altered, warranted};
+use crate::state::{self, Tx, stored};
 use ironclaw_contract::ids::{AgentId, PersonId};
-/// Whether a person is an admin of an agent.
-pub fn is_admin(tx: &Tx<'_>, agent: AgentId, person: PersonId) -> Result<bool, state::Error> {
-    let sql = "SELECT count(*) FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2 AND role = 'admin'";
-    Ok(tx.db().prepare_cached(sql)?.query_row([agent.to_string(), person.to_string()], |row| row.get::<_, i64>(0))? > 0)
+use ironclaw_contract::seam::change::{Access, AgentRole};
+use rusqlite::{OptionalExtension, Row, params};
+
+/// How a person stands with one agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentStanding {
+    /// What they may do on the whole host.
+    pub host: Role,
+    /// What they may do with this agent, where somebody gave them a role of it.
+    pub own: Option<AgentRole>,
+    /// Who may talk to this agent.
+    pub access: Access,
+}
+
+impl AgentStanding {
+    /// Whether they may talk to it.
+    pub const fn may_talk(self) -> bool {
+        match (self.host, self.access, self.own) {
+            (Role::Owner | Role::Admin, _, _) => true,
+            (Role::Member, Access::Everyone, _) => true,
+            (Role::Member, Access::Members, Some(AgentRole::Admin | AgentRole::Member)) => true,
+            (Role::Member, Access::Members, None) => false,
+        }
+    }
+
+    /// What they are where it concerns this agent alone: the larger of their role on the host and that of its admin.
+    pub const fn role(self) -> Role {
+        match (self.host, self.own) {
+            (Role::Owner, _) => Role::Owner,
+            (Role::Admin, _) => Role::Admin,
+            (Role::Member, Some(AgentRole::Admin)) => Role::Admin,
+            (Role::Member, Some(AgentRole::Member) | None) => Role::Member,
+        }
+    }
+}
+
+/// How a person stands with an agent.
+pub fn role_for(tx: &Tx<'_>, person: &Person, agent: &Agent) -> Result<AgentStanding, state::Error> {
+    Ok(AgentStanding { host: person.role, own: role_of(tx, agent.id, person.id)?, access: agent.access })
+}
+
+/// The role of an agent that a person was given.
+pub fn role_of(tx: &Tx<'_>, agent: AgentId, person: PersonId) -> Result<Option<AgentRole>, state::Error> {
+    let sql = "SELECT role FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
+    let read = |row: &Row<'_>| stored(row, "role");
+    Ok(tx.db().prepare_cached(sql)?.query_row([agent.to_string(), person.to_string()], read).optional()?)
+}
+
+/// Everybody with a role of this agent, oldest person first.
+pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<(Person, AgentRole)>, state::Error> {
+    let sql = "SELECT people.*, agent_roles.role AS own FROM agent_roles JOIN people ON person_id = id \
+               WHERE agent_id = ?1 ORDER BY created_at, id";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let roles = statement.query_map([agent.to_string()], |row| Ok((person(row)?, stored(row, "own")?)))?;
+    Ok(roles.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Gives a person a role of an agent, or takes theirs away.
+pub fn set(
+    tx: &mut Tx<'_>,
+    warrant: &dyn Warrant,
+    agent: AgentId,
+    person: PersonId,
+    role: Option<AgentRole>,
+) -> Result<(), state::Error> {
+    let before = role_of(tx, agent, person)?;
+    let (agent_id, person_id) = (agent.to_string(), person.to_string());
+    match role {
+        Some(role) => tx.db().execute(
+            "INSERT INTO agent_roles (agent_id, person_id, role) VALUES (?1,?2,?3) \
+             ON CONFLICT (agent_id, person_id) DO UPDATE SET role = excluded.role",
+            params![agent_id, person_id, role.name()],
+        )?,
+        None => tx
+            .db()
+            .execute("DELETE FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2", [&agent_id, &person_id])?,
+    };
+    warranted("agent.roles", warrant)
+        .with("agent", agent_id)
+        .with("person", person_id)
+        .with("before", before.map(AgentRole::name))
+        .with("after", role.map(AgentRole::name))
+        .append(tx)?;
+    Ok(())
+}
+
+/// Says who may talk to an agent.
+pub fn set_access(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, access: Access) -> Result<(), state::Error> {
+    tx.db().execute("UPDATE agents SET access = ?2 WHERE id = ?1", params![agent.id.to_string(), access.name()])?;
+    let (before, after) = (agent.access.name(), access.name());
+    altered("agent.access", warrant, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_no_role_of_an_agent_for_members_does_not_talk_to_it_and_who_runs_the_host_does() {
+        let talks = |host, access, own| AgentStanding { host, own, access }.may_talk();
+        assert!(!talks(Role::Member, Access::Members, None));
+        assert!(talks(Role::Member, Access::Members, Some(AgentRole::Member)));
+        assert!(talks(Role::Member, Access::Everyone, None));
+        for host in [Role::Owner, Role::Admin] {
+            assert!(talks(host, Access::Members, None), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_role_of_an_agent_never_makes_an_owner_and_never_takes_a_role_of_the_host() {
+        let role = |host, own| AgentStanding { host, own, access: Access::Members }.role();
+        assert_eq!(role(Role::Member, Some(AgentRole::Member)), Role::Member);
+        assert_eq!(role(Role::Member, Some(AgentRole::Admin)), Role::Admin);
+        assert_eq!(role(Role::Owner, Some(AgentRole::Member)), Role::Owner);
+        assert_eq!(role(Role::Admin, None), Role::Admin);
+    }
 }

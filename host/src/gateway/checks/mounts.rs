@@ -1,0 +1,244 @@
+//! Which directories of the host no jail is given, and where in a jail none may be.
+//!
+//! Never follows a link: a path that means another one is refused, whatever that is. Next: `registry::mounts`.
+
+use crate::gateway::Grounds;
+use crate::refusal::Refusal;
+use ironclaw_contract::seam::change::Mount;
+use std::path::{Path, PathBuf};
+
+/// What the system makes of itself, and where other services are reached: nothing at or below one of these.
+const OF_THE_SYSTEM: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/etc"];
+
+/// What a jail has there itself.
+const RESERVED: [&str; 17] = [
+    "in",
+    "out",
+    "run",
+    "workspace",
+    "usr",
+    "bin",
+    "sbin",
+    "lib",
+    "lib32",
+    "lib64",
+    "libx32",
+    "etc",
+    "dev",
+    "tmp",
+    "proc",
+    "sys",
+    "packages",
+];
+
+/// Characters of a target's name.
+const TARGET_CHARACTERS_MAX: usize = 64;
+
+/// Fills in targets and who may write, and puts the mounts in the order of their targets.
+///
+/// # Errors
+/// The first that may not be.
+pub(super) fn complete(mounts: Vec<Mount>, grounds: &Grounds) -> Result<Vec<Mount>, Refusal> {
+    if !mounts.is_empty() && grounds.mounts.is_empty() {
+        let refusal = Refusal::operator("mounts_off", "no directory of this host may be mounted");
+        return Err(refusal.hint("`[mounts] allow` in config.toml names the directories below which one may be"));
+    }
+    let mut completed: Vec<Mount> = Vec::with_capacity(mounts.len());
+    for mount in mounts {
+        let source = source(&mount.source, grounds)?;
+        let target = match mount.target {
+            Some(target) => target,
+            None => format!("/{}", source.file_name().and_then(|name| name.to_str()).unwrap_or_default()),
+        };
+        check_target(&target)?;
+        if completed.iter().any(|other| other.source == mount.source) {
+            return Err(Refusal::operator("mount_twice", format!("{:?} is mounted twice", short(&mount.source))));
+        }
+        if completed.iter().any(|other| other.target.as_deref() == Some(target.as_str())) {
+            return Err(
+                Refusal::operator("mount_twice", format!("two mounts are at {target}")).hint("name their targets")
+            );
+        }
+        let read_only = Some(mount.read_only.unwrap_or(true));
+        completed.push(Mount { source: mount.source, target: Some(target), read_only });
+    }
+    completed.sort_by(|one, other| one.target.cmp(&other.target));
+    Ok(completed)
+}
+
+fn source(text: &str, grounds: &Grounds) -> Result<PathBuf, Refusal> {
+    let refuse = |code, why: &str| Err(Refusal::operator(code, format!("{:?} cannot be mounted: {why}", short(text))));
+    let Some(parts) = text.strip_prefix('/') else {
+        return refuse("mount_source", "its path does not begin with a slash");
+    };
+    if parts.is_empty() {
+        return refuse("mount_system", "it is all there is");
+    }
+    if parts.split('/').any(|part| matches!(part, "" | "." | "..")) || text.chars().any(char::is_control) {
+        return refuse("mount_source", "its path holds . or .. or an empty part, or what is not seen");
+    }
+    let path = PathBuf::from(text);
+    if OF_THE_SYSTEM.iter().any(|system| path.starts_with(system)) {
+        return refuse("mount_system", "it is the system's own");
+    }
+    let allowed = |path: &Path| grounds.mounts.iter().any(|allowed| path.starts_with(allowed));
+    // Before anybody is told what there is elsewhere.
+    if !allowed(&path) {
+        let refused = refuse("mount_not_allowed", "it is below no directory that may be mounted");
+        return refused.map_err(|refusal| refusal.hint("`[mounts] allow` in config.toml names those that may be"));
+    }
+    if grounds.private.iter().any(|private| touches(&path, private)) {
+        return refuse("mount_private", "the host keeps what is its own there");
+    }
+    let Ok(found) = path.symlink_metadata() else { return refuse("mount_source", "it is not there") };
+    match path.canonicalize() {
+        // Also one further up: whoever owns that link could turn it to another place later.
+        Ok(canonical) if canonical.as_os_str() != path.as_os_str() => {
+            return refuse("mount_link", "its path goes by a link");
+        }
+        Ok(_) => {}
+        Err(_) => return refuse("mount_source", "it cannot be reached"),
+    }
+    if !found.is_dir() {
+        return refuse("mount_source", "it is no directory");
+    }
+    Ok(path)
+}
+
+/// Whether one of them lies in the other. What is the host's own may be named by a link.
+fn touches(path: &Path, private: &Path) -> bool {
+    let overlap = |private: &Path| path.starts_with(private) || private.starts_with(path);
+    overlap(private) || private.canonicalize().is_ok_and(|private| overlap(&private))
+}
+
+fn check_target(target: &str) -> Result<(), Refusal> {
+    let name = target.strip_prefix('/').unwrap_or_default();
+    let clean = (1..=TARGET_CHARACTERS_MAX).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && !name.starts_with('.');
+    if !clean {
+        let refusal = Refusal::operator("mount_target", format!("{:?} is no target of a mount", short(target)));
+        return Err(refusal.hint("a target is / and one name of a-z, A-Z, 0-9, -, _ and ., such as /data"));
+    }
+    if RESERVED.contains(&name) {
+        let refusal = Refusal::operator("mount_target", format!("{target} is the jail's own"));
+        return Err(refusal.hint("name another target, such as /data"));
+    }
+    Ok(())
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(128).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    struct Scene {
+        _directory: tempfile::TempDir,
+        root: PathBuf,
+        grounds: Grounds,
+    }
+
+    fn scene() -> Scene {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path().canonicalize().expect("there");
+        for made in ["allowed/data/deep", "allowed/home/sessions", "allowedly"] {
+            fs::create_dir_all(root.join(made)).expect("made");
+        }
+        fs::write(root.join("allowed/file"), "x").expect("written");
+        symlink(root.join("allowed/data"), root.join("allowed/link")).expect("linked");
+        let private = vec![root.join("allowed/home")];
+        let grounds =
+            Grounds { mounts: vec![root.join("allowed")], private, packages: crate::packages::Config::default() };
+        Scene { _directory: directory, root, grounds }
+    }
+
+    fn mount(source: &str, target: Option<&str>) -> Mount {
+        Mount { source: source.to_owned(), target: target.map(str::to_owned), read_only: None }
+    }
+
+    #[test]
+    fn what_is_not_below_an_allowed_directory_or_is_the_hosts_or_the_systems_own_is_refused() {
+        let Scene { root, grounds, .. } = &scene();
+        let at = |rest: &str| format!("{}{rest}", root.display());
+        for (source, code) in [
+            ("/".to_owned(), "mount_system"),
+            ("/proc".to_owned(), "mount_system"),
+            ("/proc/self".to_owned(), "mount_system"),
+            ("/etc/ssh".to_owned(), "mount_system"),
+            ("/home".to_owned(), "mount_not_allowed"),
+            (at(""), "mount_not_allowed"),
+            (at("/allowedly"), "mount_not_allowed"),
+            (at("/allowed"), "mount_private"),
+            (at("/allowed/home"), "mount_private"),
+            (at("/allowed/home/sessions"), "mount_private"),
+            (at("/allowed/link"), "mount_link"),
+            (at("/allowed/link/deep"), "mount_link"),
+            (at("/allowed/file"), "mount_source"),
+            (at("/allowed/nothing"), "mount_source"),
+            (at("/allowed/data/../home"), "mount_source"),
+            (at("/allowed/./data"), "mount_source"),
+            (at("//allowed/data"), "mount_source"),
+            (at("/allowed/data/"), "mount_source"),
+            (at("/allowed/da\nta"), "mount_source"),
+            ("allowed/data".to_owned(), "mount_source"),
+        ] {
+            let refused = complete(vec![mount(&source, Some("/x"))], grounds).expect_err(&source);
+            assert_eq!(refused.code, code, "{source}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_link_to_what_is_the_hosts_own_keeps_it_from_being_mounted() {
+        let Scene { root, mut grounds, .. } = scene();
+        symlink(root.join("allowed/home"), root.join("named")).expect("linked");
+        grounds.private = vec![root.join("named")];
+        let source = root.join("allowed/home/sessions").display().to_string();
+        assert_eq!(complete(vec![mount(&source, None)], &grounds).expect_err("private").code, "mount_private");
+    }
+
+    #[test]
+    fn without_a_setting_nothing_is_mounted_and_it_says_which_setting() {
+        let Scene { root, mut grounds, .. } = scene();
+        grounds.mounts = Vec::new();
+        let source = root.join("allowed/data").display().to_string();
+        let refused = complete(vec![mount(&source, None)], &grounds).expect_err("off");
+        assert_eq!(refused.code, "mounts_off");
+        assert!(refused.hint.contains("[mounts] allow"), "{}", refused.hint);
+        assert_eq!(complete(Vec::new(), &grounds), Ok(Vec::new()), "to take all away is always possible");
+    }
+
+    #[test]
+    fn a_target_that_is_the_jails_own_or_no_plain_name_is_refused() {
+        let Scene { root, grounds, .. } = &scene();
+        let source = root.join("allowed/data").display().to_string();
+        for target in ["/", "data", "/a/b", "/..", "/.ssh", "/usr", "/workspace", "/lib64", "/a b", "/\u{e9}", "//x"] {
+            let refused = complete(vec![mount(&source, Some(target))], grounds).expect_err(target);
+            assert_eq!(refused.code, "mount_target", "{target}");
+        }
+    }
+
+    #[test]
+    fn a_source_or_a_target_that_stands_there_twice_is_refused() {
+        let Scene { root, grounds, .. } = &scene();
+        let source = |rest: &str| root.join("allowed").join(rest).display().to_string();
+        let same = vec![mount(&source("data"), Some("/a")), mount(&source("data"), Some("/b"))];
+        assert_eq!(complete(same, grounds).expect_err("twice").code, "mount_twice");
+        let same = vec![mount(&source("data"), Some("/a")), mount(&source("data/deep"), Some("/a"))];
+        assert_eq!(complete(same, grounds).expect_err("twice").code, "mount_twice");
+    }
+
+    #[test]
+    fn what_is_left_open_is_the_last_name_and_only_read() {
+        let Scene { root, grounds, .. } = &scene();
+        let source = root.join("allowed/data").display().to_string();
+        let completed = complete(vec![mount(&source, None)], grounds).expect("it may be");
+        assert_eq!(completed[0].target.as_deref(), Some("/data"));
+        assert_eq!(completed[0].read_only, Some(true));
+        assert_eq!(complete(completed.clone(), grounds), Ok(completed));
+    }
+}

@@ -1,0 +1,83 @@
+//! What a new agent may be: nothing that whoever wants it could not do themselves.
+//!
+//! Never gives it anything that is not named. Next: `apply`.
+
+use super::{No, each_once, enabled, known};
+use crate::gateway::{Proposed, Requester};
+use crate::refusal::Refusal;
+use crate::registry::{self, Agent, Person, Role, channels, roles};
+use crate::state::Tx;
+use ironclaw_contract::seam::change::{CreateAgent, Engage};
+
+/// Looks at a new agent; its lists have one order.
+pub(super) fn complete(
+    tx: &Tx<'_>,
+    proposed: &Proposed,
+    creator: Option<&Agent>,
+    wanted: CreateAgent,
+) -> Result<CreateAgent, No> {
+    let CreateAgent { name, persona, enabled_tools, mut members, mut wirings } = wanted;
+    registry::check_agent_name(&name)?;
+    if registry::find_agent(tx, &name)?.is_some() {
+        let refusal = Refusal::operator("agent_exists", format!("there is an agent `{name}` already"));
+        return Err(refusal.hint("choose another name").into());
+    }
+    let enabled_tools = enabled(enabled_tools)?;
+    members.sort();
+    let people = each_once(tx, members.iter())?;
+    wirings.sort_by(|one, other| one.channel.cmp(&other.channel));
+    for (at, wiring) in wirings.iter().enumerate() {
+        known(tx, wiring)?;
+        if wiring.engage == Engage::None {
+            let message = format!("a new agent does not hear {} anyway", wiring.channel);
+            return Err(Refusal::operator("wiring_none", message).hint("leave it out").into());
+        }
+        if wirings[..at].iter().any(|other| other.channel == wiring.channel) {
+            return Err(Refusal::operator("wiring_twice", format!("{} stands there twice", wiring.channel)).into());
+        }
+    }
+    let wanted = CreateAgent { name, persona, enabled_tools, members, wirings };
+    match &proposed.requester {
+        Requester::Agent { .. } => no_more_than(tx, creator, &wanted, &people)?,
+        Requester::Person(person) => {
+            let role = registry::find_person(tx, &person.to_string())?.map(|person| person.role);
+            match role {
+                Some(Role::Owner | Role::Admin) => {}
+                // Who runs nothing of the host has nothing to hand on.
+                Some(Role::Member) | None => no_more_than(tx, None, &wanted, &people)?,
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+/// A new agent has no tool, hears no channel and answers nobody that its creator has not.
+fn no_more_than(tx: &Tx<'_>, creator: Option<&Agent>, wanted: &CreateAgent, people: &[Person]) -> Result<(), No> {
+    let refuse = |what: String| {
+        let refusal = Refusal::operator(
+            "create_agent_grants",
+            format!("a new agent gets nothing that its creator has not: {what}"),
+        );
+        Err(refusal.hint("an owner or admin of the host can ask for it, or change the new agent later").into())
+    };
+    let has = |tool: &&String| creator.is_some_and(|creator| creator.enabled_tools.contains(tool));
+    if let Some(tool) = wanted.enabled_tools.iter().find(|tool| !has(tool)) {
+        return refuse(format!("the tool {tool}"));
+    }
+    for wiring in &wanted.wirings {
+        let heard = channels::find(tx, &wiring.channel)?.and_then(|channel| channel.agent);
+        if heard.is_none() || heard != creator.map(|creator| creator.id) {
+            return refuse(format!("the channel {}", wiring.channel));
+        }
+    }
+    for person in people {
+        let talks = match creator {
+            Some(creator) => roles::role_for(tx, person, creator)?.may_talk(),
+            None => false,
+        };
+        if !talks {
+            return refuse(format!("{} as a member", person.name));
+        }
+    }
+    Ok(())
+}

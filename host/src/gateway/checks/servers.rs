@@ -1,0 +1,115 @@
+//! Which MCP servers there may be in the catalogue, and what an agent may have of them.
+//!
+//! Never talks to a server, and never looks at a secret beyond whether it is there. Next: `registry::mcp`.
+
+use super::No;
+use crate::refusal::Refusal;
+use crate::registry::mcp;
+use crate::secrets::{self, SecretName};
+use crate::state::Tx;
+use axum::http::HeaderName;
+use ironclaw_contract::seam::change::{McpAccess, McpHeader, McpRegister};
+use url::{Host, Url};
+
+/// Characters of the name of a tool.
+const TOOL_CHARACTERS_MAX: usize = 64;
+
+/// Headers that say how a request is carried; whoever sends one decides about them, and nobody else.
+const OF_THE_CARRIER: [&str; 9] =
+    ["connection", "content-length", "content-type", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"];
+
+/// Access with its tools spelt out: those that the server declares now, where none are named. An empty list takes it away.
+pub(super) fn complete_access(tx: &Tx<'_>, wanted: McpAccess) -> Result<McpAccess, No> {
+    let McpAccess { server, tools } = wanted;
+    let Some(found) = mcp::find(tx, &server)? else {
+        let shown: String = server.chars().take(64).collect();
+        let refusal = Refusal::operator("mcp_server_unknown", format!("there is no MCP server {shown:?}"));
+        return Err(refusal
+            .hint("`ironctl mcp list` shows which there are; a change of kind mcp_register adds one")
+            .into());
+    };
+    let declared: Vec<String> = found.tools.into_iter().map(|tool| tool.name).collect();
+    let mut tools = tools.unwrap_or_else(|| declared.clone());
+    if let Some(unknown) = tools.iter().find(|tool| !declared.contains(tool)) {
+        let shown: String = unknown.chars().take(64).collect();
+        let refusal = Refusal::operator("mcp_tool_unknown", format!("MCP server {server} declares no tool {shown:?}"));
+        return Err(refusal.hint(format!("it declares {}", declared.join(", "))).into());
+    }
+    tools.sort();
+    Ok(McpAccess { server, tools: Some(tools) })
+}
+
+/// A server for the catalogue: its address as a program reads it, its lists in one order.
+pub(super) fn complete_server(tx: &Tx<'_>, wanted: McpRegister) -> Result<McpRegister, No> {
+    let McpRegister { name, url, mut tools, headers } = wanted;
+    if !secrets::is_name(&name) {
+        let shown: String = name.chars().take(64).collect();
+        let refusal = Refusal::operator("mcp_name", format!("{shown:?} is no name of an MCP server"));
+        return Err(refusal
+            .hint("use 1 to 64 characters of a-z, 0-9, - and _, starting with a letter or a digit")
+            .into());
+    }
+    let url = check_url(&url).map_err(|why| {
+        // Not said again: somebody may have put a password into it.
+        let refusal = Refusal::operator("mcp_url", format!("the address of MCP server {name} cannot be used: {why}"));
+        refusal.hint("https anywhere, http on this machine; a password belongs into a secret, named by a header")
+    })?;
+    if tools.is_empty() {
+        let refusal = Refusal::operator("mcp_tools_none", format!("MCP server {name} declares no tool"));
+        return Err(refusal.into());
+    }
+    let is_clean = |tool: &str| {
+        (1..=TOOL_CHARACTERS_MAX).contains(&tool.len())
+            && tool.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+    };
+    if let Some(bad) = tools.iter().find(|tool| !is_clean(&tool.name)) {
+        let shown: String = bad.name.chars().take(64).collect();
+        let refusal = Refusal::operator("mcp_tool_name", format!("{shown:?} is no tool's name"));
+        return Err(refusal.hint("use 1 to 64 characters of a-z, A-Z, 0-9, -, _ and .").into());
+    }
+    tools.sort_by(|one, other| one.name.cmp(&other.name));
+    let mut headers = headers.into_iter().map(|header| complete_header(tx, header)).collect::<Result<Vec<_>, No>>()?;
+    headers.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(McpRegister { name, url: url.into(), tools, headers })
+}
+
+fn check_url(text: &str) -> Result<Url, &'static str> {
+    let url: Url = text.parse().map_err(|_| "it is none")?;
+    if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
+        return Err("there is a name, a password or a # in it");
+    }
+    let near = match url.host() {
+        None => return Err("it names no machine"),
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+    };
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if near => Ok(url),
+        "http" => Err("plain http would carry what is said over strangers' wires"),
+        _ => Err("it is neither http nor https"),
+    }
+}
+
+fn complete_header(tx: &Tx<'_>, header: McpHeader) -> Result<McpHeader, No> {
+    let McpHeader { name, secret, scheme } = header;
+    let shown: String = name.chars().take(64).collect();
+    let Ok(parsed) = HeaderName::from_bytes(name.as_bytes()) else {
+        return Err(Refusal::operator("mcp_header", format!("{shown:?} is no name of a header")).into());
+    };
+    if OF_THE_CARRIER.contains(&parsed.as_str()) {
+        return Err(Refusal::operator("mcp_header", format!("{shown:?} is not a server's to ask for")).into());
+    }
+    let is_token = |scheme: &String| scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    if scheme.as_ref().is_some_and(|scheme| !is_token(scheme)) {
+        let refusal = Refusal::operator("mcp_header", format!("what stands before the value of {shown:?} is no word"));
+        return Err(refusal.hint("a scheme is one word such as Bearer").into());
+    }
+    let secret: SecretName = secret.parse()?;
+    if secrets::find(tx, &secret)?.is_none() {
+        let refusal = Refusal::operator("secret_unknown", format!("there is no {secret}"));
+        return Err(refusal.hint(format!("an owner stores it first: `ironctl secret set {}`", secret.as_str())).into());
+    }
+    Ok(McpHeader { name: parsed.as_str().to_owned(), secret: secret.as_str().to_owned(), scheme })
+}
