@@ -141,3 +141,6 @@ impl Approved {
 
 /// A yes or a no on purpose.
 pub type Judged<T> = Result<T, Refusal>;
+
+#[cfg(test)]
+mod tests;

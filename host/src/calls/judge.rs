@@ -138,6 +138,7 @@ mod tests {
             persona: String::new(),
             enabled_tools: tools.iter().map(|&tool| tool.to_owned()).collect(),
             mode: Mode::Enforce,
+            access: ironclaw_contract::seam::change::Access::Everyone,
             created_at: 0,
         }
     }

@@ -1,0 +1,536 @@
+//! Decisions under attack: each thing that an approval is bound to, changed after it was given, is refused by name and applies
+//! nothing; of two at once one wins; and a restart forgets nothing.
+
+use super::decide::{self, Bench, Said};
+use super::policy::{self, Policy};
+use super::store::{self, Row, Status};
+use super::{Grounds, Judged, Proposed, Requester, checks};
+use crate::apply::{self, Prepared};
+use crate::approval::{self, Token};
+use crate::custody::ApprovalRoot;
+use crate::ledger::Entry;
+use crate::refusal::Refusal;
+use crate::registry::{self, AgentDraft, Person, Role};
+use crate::state::{self, State, Tx};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::ChangeId;
+use ironclaw_contract::seam::change::{Access, Change, ChangeKind, Payload};
+use ironclaw_contract::seam::crypt::SessionKey;
+use rusqlite::params;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A record with an owner, two admins, a member and an agent; and everything that decides.
+struct Desk {
+    directory: tempfile::TempDir,
+    state: Option<State>,
+    policy: Arc<Policy>,
+    root: u8,
+}
+
+const AGENT: &str = "helper";
+
+impl Desk {
+    fn new() -> Self {
+        Self::under("")
+    }
+
+    fn under(policy: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut desk = Self { directory, state: None, policy: Arc::new(Policy::default()), root: 1 };
+        desk.set_policy(policy);
+        desk.open();
+        desk.write(|tx| {
+            Entry::genesis("ledger.opened").append(tx)?;
+            let owner = registry::create_owner(tx, "olga")?;
+            for (name, role) in [("adam", Role::Admin), ("anna", Role::Admin), ("mara", Role::Member)] {
+                registry::add_person(tx, name, role, owner)?.expect("a good name");
+            }
+            for name in [AGENT, "other"] {
+                let draft = AgentDraft {
+                    name: name.into(),
+                    model: None,
+                    persona: "old".into(),
+                    enabled_tools: Vec::new(),
+                    access: Access::Everyone,
+                };
+                registry::create_agent(tx, draft, owner)?.expect("a good name");
+            }
+            Ok(())
+        });
+        desk
+    }
+
+    fn set_policy(&mut self, text: &str) {
+        let path = self.directory.path().join("policy.toml");
+        std::fs::write(&path, text).expect("written");
+        self.policy = Arc::new(policy::load(&path).expect("a policy"));
+    }
+
+    fn open(&mut self) {
+        let path = self.directory.path().join("state.db");
+        self.state = Some(State::open(&path, &SessionKey::new([7; 32])).expect("it opens"));
+    }
+
+    fn restart(&mut self) {
+        block_on(self.state.take().expect("open").close());
+        self.open();
+    }
+
+    fn state(&self) -> &State {
+        self.state.as_ref().expect("open")
+    }
+
+    fn write<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut Tx<'_>) -> Result<T, decide::Error> + Send + 'static,
+    ) -> T {
+        block_on(self.state().write(change)).expect("written")
+    }
+
+    fn person(&self, name: &'static str) -> Person {
+        self.write(move |tx| Ok(registry::find_person(tx, name)?.expect("somebody")))
+    }
+
+    /// Somebody asks for something.
+    fn submit(&self, by: &'static str, kind: ChangeKind, payload: Value) -> Judged<ChangeId> {
+        let policy = Arc::clone(&self.policy);
+        self.write(move |tx| {
+            let payload = Payload::try_from(payload).expect("an object or a list");
+            let change = Change::parse(kind, &payload).expect("of its kind");
+            let agent = match kind {
+                ChangeKind::CreateAgent | ChangeKind::McpRegister => None,
+                _ => registry::find_agent(tx, AGENT)?,
+            };
+            let requester = Requester::Person(registry::find_person(tx, by)?.expect("somebody").id);
+            let reason = "because".to_owned();
+            let proposed = Proposed { change, agent, requester, reason, labels: Vec::new() };
+            match checks::check(tx, &grounds(), proposed)? {
+                Ok(checked) => Ok(store::propose(tx, &policy, checked)?.map(|submitted| submitted.id)),
+                Err(refusal) => Ok(Err(refusal)),
+            }
+        })
+    }
+
+    /// A new persona, asked for by the owner.
+    fn persona(&self, text: &str) -> ChangeId {
+        self.submit("olga", ChangeKind::Persona, json!({ "instructions": text })).expect("it is held")
+    }
+
+    fn shown(&self, id: ChangeId) -> Digest {
+        let policy = Arc::clone(&self.policy);
+        self.write(move |tx| Ok(decide::show(tx, &policy, &store::known(tx, id)?.expect("it is there"))?.1))
+    }
+
+    fn approve_shown(&self, by: &'static str, id: ChangeId, shown: Digest) -> Judged<Said> {
+        let (policy, root) = (Arc::clone(&self.policy), self.root);
+        self.write(move |tx| {
+            let by = registry::find_person(tx, by)?.expect("somebody");
+            decide::approve(tx, &bench(&policy, root, &grounds()), &by, "tok_1", id, &shown).map(|(said, _)| said)
+        })
+    }
+
+    fn approve(&self, by: &'static str, id: ChangeId) -> Judged<Said> {
+        self.approve_shown(by, id, self.shown(id))
+    }
+
+    fn reject(&self, by: &'static str, id: ChangeId) -> Judged<Row> {
+        let (policy, root) = (Arc::clone(&self.policy), self.root);
+        self.write(move |tx| {
+            let by = registry::find_person(tx, by)?.expect("somebody");
+            decide::reject(tx, &bench(&policy, root, &grounds()), &by, id, "no").map(|(said, _)| said)
+        })
+    }
+
+    /// Applies it as the pipeline does: all in one transaction, or nothing but what was found out.
+    fn apply(&self, id: ChangeId) -> Judged<()> {
+        let (policy, root) = (Arc::clone(&self.policy), self.root);
+        self.write(move |tx| {
+            let row = store::known(tx, id)?.expect("it is there");
+            let refuse = |tx: &mut Tx<'_>, refusal: Refusal| {
+                store::end(tx, &row, Status::Failed, None, &refusal.message)?;
+                Ok(Err(refusal))
+            };
+            match decide::approved(tx, &bench(&policy, root, &grounds()), &row)? {
+                Ok(approved) => match apply::apply(tx, &approved, &Prepared::Nothing)? {
+                    Ok(applied) => {
+                        store::end(tx, &row, Status::Applied, None, &applied.outcome)?;
+                        Ok(Ok(()))
+                    }
+                    Err(refusal) => refuse(tx, refusal),
+                },
+                Err(refusal) => refuse(tx, refusal),
+            }
+        })
+    }
+
+    fn sql(&self, sql: &'static str, id: ChangeId) {
+        let changed = self.write(move |tx| Ok(tx.db().execute(sql, params![id.to_string()])?));
+        assert_eq!(changed, 1, "{sql}");
+    }
+
+    fn status(&self, id: ChangeId) -> Status {
+        self.write(move |tx| Ok(store::known(tx, id)?.expect("it is there").status))
+    }
+
+    fn told(&self) -> String {
+        self.write(|tx| Ok(registry::find_agent(tx, AGENT)?.expect("an agent").persona))
+    }
+
+    /// Codes of the approvals that were found bad, as the ledger has them.
+    fn found_bad(&self) -> Vec<String> {
+        self.write(|tx| {
+            let sql = "SELECT data ->> 'code' FROM ledger WHERE data ->> 'what' = 'approval.refused' ORDER BY seq";
+            let mut statement = tx.db().prepare(sql)?;
+            let found = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+            Ok(found)
+        })
+    }
+}
+
+fn grounds() -> Grounds {
+    Grounds { mounts: Vec::new(), private: Vec::new(), packages: crate::packages::Config::default() }
+}
+
+fn bench<'a>(policy: &'a Policy, root: u8, grounds: &'a Grounds) -> Bench<'a> {
+    static ROOTS: Mutex<Vec<&'static ApprovalRoot>> = Mutex::new(Vec::new());
+    let mut roots = ROOTS.lock().unwrap_or_else(PoisonError::into_inner);
+    while roots.len() <= usize::from(root) {
+        let next = u8::try_from(roots.len()).expect("a few");
+        roots.push(Box::leak(Box::new(ApprovalRoot::of_test([next; 32]))));
+    }
+    Bench { policy, grounds, root: roots[usize::from(root)] }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
+}
+
+#[track_caller]
+fn refused<T: std::fmt::Debug>(judged: Judged<T>, code: &str) {
+    assert_eq!(judged.expect_err("it must be refused").code, code);
+}
+
+#[test]
+fn what_was_approved_is_applied_once_and_not_again() {
+    let desk = Desk::new();
+    let id = desk.persona("new");
+    refused(desk.apply(id), "change_decided");
+    assert_eq!((desk.told(), desk.status(id)), ("old".to_owned(), Status::Failed), "nobody approved it");
+    let id = desk.persona("new");
+    assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
+    assert_eq!(desk.told(), "old", "approving does nothing by itself");
+    desk.apply(id).expect("it is approved");
+    assert_eq!((desk.told(), desk.status(id)), ("new".to_owned(), Status::Applied));
+    refused(desk.apply(id), "change_decided");
+    refused(desk.approve("adam", id), "change_decided");
+    refused(desk.reject("adam", id), "change_decided");
+    // Whoever could set the state back still has no approval that is not used.
+    desk.sql("UPDATE changes SET status = 'approved' WHERE id = ?1", id);
+    refused(desk.apply(id), "change_stale");
+    desk.sql("UPDATE agents SET persona = 'old' WHERE name = 'helper' AND ?1 <> ''", id);
+    desk.sql("UPDATE changes SET status = 'approved' WHERE id = ?1", id);
+    refused(desk.apply(id), "approval_lost");
+    assert_eq!(desk.told(), "old");
+}
+
+#[test]
+fn an_approval_is_good_for_nothing_else_than_what_was_shown() {
+    for (sql, code) in [
+        ("UPDATE changes SET payload = '{\"instructions\":\"EVIL\"}' WHERE id = ?1", "approval_for_another"),
+        (
+            "UPDATE changes SET kind = 'enabled_tools', payload = '[\"read_file\"]', before = '[]' WHERE id = ?1",
+            "approval_for_another",
+        ),
+        (
+            "UPDATE changes SET principal = (SELECT id FROM people WHERE name = 'mara') WHERE id = ?1",
+            "approval_for_another",
+        ),
+        ("UPDATE changes SET reason = 'another' WHERE id = ?1", "approval_for_another"),
+        ("UPDATE changes SET labels = '[\"External\"]' WHERE id = ?1", "approval_for_another"),
+        (
+            "UPDATE changes SET agent_id = (SELECT id FROM agents WHERE name = 'other') WHERE id = ?1",
+            "approval_for_another",
+        ),
+        (
+            "UPDATE approvals SET token = replace(token, '\"proof\":\"tok_1\"', '\"proof\":\"tok_2\"') WHERE change_id = ?1",
+            "approval_forged",
+        ),
+        ("UPDATE approvals SET token = token || ' ' WHERE change_id = ?1", "approval_forged"),
+        (
+            "UPDATE approvals SET token = replace(token, '{\"approver\"', '{\"approver\":1,\"approver\"') WHERE change_id = ?1",
+            "approval_forged",
+        ),
+        ("UPDATE approvals SET token = '{\"approved\":true}' WHERE change_id = ?1", "approval_forged"),
+        (
+            "UPDATE approvals SET person_id = (SELECT id FROM people WHERE name = 'adam') WHERE change_id = ?1",
+            "approval_forged",
+        ),
+    ] {
+        let desk = Desk::new();
+        let id = desk.persona("new");
+        assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
+        desk.sql(sql, id);
+        refused(desk.apply(id), "approval_lost");
+        assert_eq!((desk.told().as_str(), desk.status(id)), ("old", Status::Failed), "{sql}");
+        assert_eq!(desk.found_bad(), [code], "{sql}");
+    }
+}
+
+#[test]
+fn an_approval_of_another_change_key_generation_or_time_is_refused() {
+    let desk = Desk::new();
+    let (one, two) = (desk.persona("one"), desk.persona("two"));
+    assert_eq!(desk.approve("olga", one), Ok(Said::Approved));
+    assert_eq!(desk.approve("olga", two), Ok(Said::Approved));
+    // Moved from one change to the other.
+    desk.sql("UPDATE approvals SET state = 'void', ended_at = 1 WHERE change_id = ?1", two);
+    desk.write(move |tx| {
+        let sql = "UPDATE approvals SET change_id = ?2 WHERE change_id = ?1";
+        Ok(tx.db().execute(sql, params![one.to_string(), two.to_string()])?)
+    });
+    refused(desk.apply(two), "approval_lost");
+    refused(desk.apply(one), "approval_lost");
+    assert_eq!((desk.told().as_str(), desk.found_bad()), ("old", vec!["approval_for_another".to_owned()]));
+
+    let mut desk = Desk::new();
+    let id = desk.persona("new");
+    assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
+    desk.root = 2;
+    refused(desk.apply(id), "approval_lost");
+    assert_eq!(desk.found_bad(), ["approval_forged"], "under another master key");
+
+    let desk = Desk::new();
+    let id = desk.persona("new");
+    assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
+    desk.sql("UPDATE changes SET generation = 9 WHERE id = ?1", id);
+    refused(desk.apply(id), "approval_for_another");
+
+    // One that is over, made with the right key.
+    let desk = Desk::new();
+    let id = desk.persona("new");
+    assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
+    desk.write(move |tx| {
+        let given = store::approvals(tx, id)?.remove(0);
+        let token: Value = serde_json::from_str(&given.token).expect("JSON");
+        let (thing, approver) = (token["thing"].clone(), token["approver"].clone());
+        let thing = serde_json::from_value(thing).expect("a thing");
+        let approver = serde_json::from_value(approver).expect("an approver");
+        let grounds = grounds();
+        let policy = Policy::default();
+        let root = bench(&policy, 1, &grounds).root;
+        let over: Token = approval::mint(root, thing, approver, 1, 2)?;
+        tx.db().execute("UPDATE approvals SET token = ?2 WHERE id = ?1", [given.id.to_string(), over.to_json()])?;
+        Ok(())
+    });
+    refused(desk.apply(id), "approval_lost");
+    assert_eq!((desk.told().as_str(), desk.found_bad()), ("old", vec!["approval_expired".to_owned()]));
+}
+
+#[test]
+fn what_is_not_as_it_was_when_it_was_shown_cannot_be_approved_or_applied() {
+    // The text.
+    let desk = Desk::new();
+    let id = desk.persona("new");
+    let shown = desk.shown(id);
+    desk.sql("UPDATE changes SET payload = '{\"instructions\":\"EVIL\"}' WHERE id = ?1", id);
+    refused(desk.approve_shown("olga", id, shown), "shown_differs");
+    refused(desk.approve_shown("olga", id, Digest::of(b"something else")), "shown_differs");
+    assert_eq!(desk.status(id), Status::Pending);
+    // What it would alter.
+    let (first, second) = (desk.persona("first"), desk.persona("second"));
+    assert_eq!(desk.approve("olga", first), Ok(Said::Approved));
+    desk.apply(first).expect("applied");
+    refused(desk.approve("olga", second), "change_stale");
+    assert_eq!((desk.told().as_str(), desk.status(second)), ("first", Status::Withdrawn));
+    // The same after it was approved.
+    let third = desk.persona("third");
+    assert_eq!(desk.approve("olga", third), Ok(Said::Approved));
+    desk.sql("UPDATE agents SET persona = 'another' WHERE name = 'helper' AND ?1 <> ''", third);
+    refused(desk.apply(third), "change_stale");
+    assert_eq!(desk.told(), "another");
+    // The policy between showing and approving, and between approving and applying.
+    let mut desk = Desk::new();
+    let id = desk.persona("new");
+    let shown = desk.shown(id);
+    desk.set_policy("[default]\nexpires_hours = 12");
+    refused(desk.approve_shown("olga", id, shown), "shown_differs");
+    assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
+    desk.set_policy("[default]\nexpires_hours = 13");
+    refused(desk.apply(id), "approval_lost");
+    assert_eq!((desk.told().as_str(), desk.found_bad()), ("old", vec!["approval_for_another".to_owned()]));
+}
+
+#[test]
+fn who_has_no_role_that_may_decides_nothing_and_who_lost_it_counts_no_more() {
+    let desk = Desk::under("[default]\napprovals = 2\n");
+    let id = desk.persona("new");
+    refused(desk.approve("mara", id), "not_yours_to_decide");
+    refused(desk.reject("mara", id), "not_yours_to_decide");
+    assert_eq!(desk.approve("adam", id), Ok(Said::Counted(1)));
+    refused(desk.approve("adam", id), "change_decided");
+    let (adam, olga) = (desk.person("adam"), desk.person("olga"));
+    desk.write(move |tx| Ok(registry::people::set_role(tx, &adam, Role::Member, olga.id)?.map(drop)))
+        .expect("not the last owner");
+    assert_eq!(desk.approve("anna", id), Ok(Said::Counted(1)), "of two yeses one is worth nothing any more");
+    assert_eq!(desk.found_bad(), ["approver_role_lost"]);
+    assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
+    // Lost after enough had approved, before it is applied.
+    let (anna, olga) = (desk.person("anna"), desk.person("olga"));
+    desk.write(move |tx| Ok(registry::people::set_role(tx, &anna, Role::Member, olga.id)?.map(drop)))
+        .expect("not the last owner");
+    refused(desk.apply(id), "approval_lost");
+    assert_eq!((desk.told().as_str(), desk.status(id)), ("old", Status::Failed));
+}
+
+#[test]
+fn one_person_with_two_identities_is_one_person() {
+    let desk = Desk::under("[default]\napprovals = 2\nrequester_may_approve = false\n");
+    let adam = desk.person("adam");
+    desk.write(move |tx| {
+        let identity = "telegram:4711".parse().expect("an identity");
+        Ok(registry::people::link(tx, &adam, &identity, adam.id)?)
+    })
+    .expect("linked");
+    let id = desk.persona("new");
+    refused(desk.approve("olga", id), "not_yours_to_decide");
+    assert_eq!(desk.approve("adam", id), Ok(Said::Counted(1)));
+    refused(desk.approve("adam", id), "change_decided");
+    assert_eq!(desk.approve("anna", id), Ok(Said::Approved));
+    desk.apply(id).expect("two people approved it");
+}
+
+#[test]
+fn an_admin_of_one_agent_decides_about_that_one_and_only_what_concerns_it_alone() {
+    let desk = Desk::new();
+    let give = |agent: &'static str| {
+        desk.write(move |tx| {
+            let agent = registry::find_agent(tx, agent)?.expect("an agent");
+            let mara = registry::find_person(tx, "mara")?.expect("somebody");
+            let sql = "INSERT INTO agent_roles (agent_id, person_id, role) VALUES (?1,?2,'admin')";
+            Ok(tx.db().execute(sql, [agent.id.to_string(), mara.id.to_string()])?)
+        });
+    };
+    give("other");
+    let id = desk.persona("new");
+    refused(desk.approve("mara", id), "not_yours_to_decide");
+    give(AGENT);
+    let made = desk.submit("olga", ChangeKind::CreateAgent, json!({ "name": "newcomer" })).expect("held");
+    refused(desk.approve("mara", made), "not_yours_to_decide");
+    assert_eq!(desk.approve("mara", id), Ok(Said::Approved));
+}
+
+#[test]
+fn of_two_who_decide_at_once_one_wins_and_the_other_is_told() {
+    let desk = Desk::new();
+    let id = desk.persona("new");
+    let shown = desk.shown(id);
+    let said: Vec<Judged<Said>> = std::thread::scope(|scope| {
+        let both = ["adam", "anna"].map(|by| {
+            let desk = &desk;
+            scope.spawn(move || desk.approve_shown(by, id, shown))
+        });
+        both.into_iter().map(|one| one.join().expect("it ends")).collect()
+    });
+    assert_eq!(said.iter().filter(|said| said.is_ok()).count(), 1, "{said:?}");
+    refused(said.into_iter().find(|said| said.is_err()).expect("the other"), "change_decided");
+    // And of two who use the approval.
+    let applied: Vec<Judged<()>> = std::thread::scope(|scope| {
+        let both = [(); 2].map(|()| scope.spawn(|| desk.apply(id)));
+        both.into_iter().map(|one| one.join().expect("it ends")).collect()
+    });
+    assert_eq!(applied.iter().filter(|applied| applied.is_ok()).count(), 1, "{applied:?}");
+    assert_eq!((desk.told().as_str(), desk.status(id)), ("new", Status::Applied));
+}
+
+#[test]
+fn a_restart_forgets_no_question_and_no_answer() {
+    let mut desk = Desk::under("[default]\napprovals = 2\n");
+    let id = desk.persona("new");
+    desk.restart();
+    assert_eq!(desk.approve("adam", id), Ok(Said::Counted(1)));
+    desk.restart();
+    assert_eq!(desk.approve("anna", id), Ok(Said::Approved));
+    desk.restart();
+    desk.apply(id).expect("approved before the restart");
+    desk.restart();
+    refused(desk.apply(id), "change_decided");
+    let other = desk.persona("other");
+    assert_ne!(other, id, "no id is given twice");
+}
+
+#[test]
+fn the_same_wish_is_one_question_another_body_is_another_and_too_many_are_refused() {
+    let desk = Desk::new();
+    let id = desk.persona("new");
+    assert_eq!(desk.persona("new"), id);
+    assert_ne!(desk.persona("newer"), id);
+    desk.reject("adam", id).expect("a no");
+    assert_eq!(desk.told(), "old");
+    assert_ne!(desk.persona("new"), id, "after a no it may be asked again, under another id");
+    for number in 0..store::PENDING_OF_PERSON_MAX - 2 {
+        desk.persona(&format!("number {number}"));
+    }
+    let more = desk.submit("olga", ChangeKind::Persona, json!({ "instructions": "one more" }));
+    refused(more, "changes_too_many");
+}
+
+#[test]
+fn what_nobody_decided_in_time_is_over_and_stays_over() {
+    let desk = Desk::new();
+    let id = desk.persona("new");
+    desk.sql("UPDATE changes SET expires_at = created_at WHERE id = ?1", id);
+    refused(desk.approve("olga", id), "change_expired");
+    desk.sql("UPDATE changes SET expires_at = created_at + 3600000 WHERE id = ?1", id);
+    refused(desk.approve("olga", id), "change_expired");
+    refused(desk.approve_shown("olga", ChangeId::new(), Digest::of(b"")), "change_unknown");
+    assert_eq!((desk.told().as_str(), desk.status(id)), ("old", Status::Expired));
+}
+
+#[test]
+fn a_record_that_was_put_back_believes_no_approval_and_asks_a_person() {
+    let desk = Desk::under("[kind.enabled_tools]\napprovals = 2\n");
+    let (approved, pending) = (desk.persona("new"), desk.persona("newer"));
+    let half = desk.submit("olga", ChangeKind::EnabledTools, json!(["read_file"])).expect("held");
+    assert_eq!(desk.approve("olga", approved), Ok(Said::Approved));
+    assert_eq!(desk.approve("olga", half), Ok(Said::Counted(1)));
+    let begin = |name: &'static [u8]| desk.write(move |tx| Ok(store::begin_generation(tx, &Digest::of(name))?));
+    assert_eq!(begin(b"one"), Some(3));
+    assert_eq!(begin(b"one"), None, "the same other history is no news");
+    for id in [approved, pending, half] {
+        assert_eq!(desk.status(id), Status::Unknown);
+        refused(desk.apply(id), "change_decided");
+    }
+    assert_eq!(desk.told(), "old");
+    let half = desk.submit("olga", ChangeKind::EnabledTools, json!(["read_file"])).expect("held");
+    assert_eq!(desk.approve("adam", half), Ok(Said::Counted(1)), "a yes from before counts no more");
+}
+
+#[test]
+fn a_person_can_decide_what_was_open_in_a_record_that_was_put_back() {
+    let desk = Desk::new();
+    let id = desk.persona("new");
+    assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
+    desk.write(|tx| Ok(store::begin_generation(tx, &Digest::of(b"one"))?));
+    assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
+    desk.apply(id).expect("approved in this generation");
+    assert_eq!(desk.told(), "new");
+}
+
+#[test]
+fn an_error_of_the_record_while_it_is_applied_leaves_the_approval_unused() {
+    let desk = Desk::new();
+    let id = desk.persona("new");
+    assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
+    let policy = Arc::clone(&desk.policy);
+    let failed = block_on(desk.state().write(move |tx| {
+        let row = store::known(tx, id)?.expect("it is there");
+        let approved = decide::approved(tx, &bench(&policy, 1, &grounds()), &row)?.expect("approved");
+        apply::apply(tx, &approved, &Prepared::Nothing)?.expect("applied");
+        Err::<(), _>(decide::Error::State(state::Error::Stored("a full disk".to_owned())))
+    }));
+    failed.expect_err("the transaction was taken back");
+    assert_eq!((desk.told().as_str(), desk.status(id)), ("old", Status::Approved));
+    desk.apply(id).expect("nothing was used");
+    assert_eq!(desk.told(), "new");
+}
