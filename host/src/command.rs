@@ -349,6 +349,7 @@ fn rotate_master(at: &At, to: Option<PathBuf>, keep_old: Option<PathBuf>) -> Don
 fn check_config(at: &At) -> Done {
     let home = home::Home::open(&at.home)?;
     let (_, file) = config::load(&home)?;
+    crate::gateway::policy::load(&home.policy())?;
     let file = file.map_or_else(|| "no file: every default".to_owned(), |file| file.display().to_string());
     match at.json {
         true => say(&serde_json::json!({ "ok": true, "file": file }).to_string()),

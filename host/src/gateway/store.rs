@@ -21,7 +21,7 @@ use serde_json::Value;
 pub const PENDING_OF_AGENT_MAX: i64 = 16;
 
 /// Undecided changes of one person.
-pub const PENDING_OF_PERSON_MAX: i64 = 64;
+pub const PENDING_OF_PERSON_MAX: i64 = 256;
 
 /// Undecided changes of one host.
 pub const PENDING_MAX: i64 = 1024;

@@ -25,9 +25,13 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::sync::broadcast::error::RecvError;
 
 /// Whoever waits for the next end of a change looks again after this long at the latest.
 const LOOK_AGAIN: Duration = Duration::from_secs(3600);
+
+/// The longest that somebody waits for a change to be applied.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// After an error of the host itself, what is approved is tried again after this long.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
@@ -190,6 +194,28 @@ impl Pipeline {
                 Ok(Ok(Shown { row, text, digest, given, needed, yours }))
             })
             .await
+    }
+
+    /// The same once it is no more about to be applied, or where it stands when `wait` is over.
+    ///
+    /// # Errors
+    /// As [`Pipeline::show_change`].
+    pub async fn await_change(&self, by: &Person, id: ChangeId, wait: Duration) -> Result<Judged<Shown>, Error> {
+        let mut events = self.core.state.events();
+        let until = tokio::time::Instant::now() + wait.min(WAIT_MAX);
+        loop {
+            let shown = self.show_change(by, id).await?;
+            if !shown.as_ref().is_ok_and(|shown| shown.row.status == Status::Approved) {
+                return Ok(shown);
+            }
+            loop {
+                match tokio::time::timeout_at(until, events.recv()).await {
+                    Ok(Ok(event)) if !event.what.starts_with("change.") => {}
+                    Ok(Ok(_) | Err(RecvError::Lagged(_))) => break,
+                    Ok(Err(RecvError::Closed)) | Err(_) => return self.show_change(by, id).await,
+                }
+            }
+        }
     }
 
     /// Changes that this person may see, newest first.

@@ -96,7 +96,8 @@ impl Pipeline {
         if lifted {
             tracing::warn!("resumed");
             // Whoever saw the latch shut left its work in the record, where this finds it.
-            self.wake_all().await?;
+            self.core.changes.ring();
+        self.wake_all().await?;
         }
         Ok(lifted)
     }

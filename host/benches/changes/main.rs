@@ -1,0 +1,102 @@
+//! What a change takes, from the asking until it is held and from the yes until it is applied, with few and with many decided
+//! changes in the record.
+//!
+//! Asserts no time: a noisy machine fails nothing, and only the ratios of one run mean anything. Next: `docs/performance.md`.
+#![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
+
+#[path = "../round/client.rs"]
+mod client;
+#[path = "../round/figures.rs"]
+#[allow(dead_code)]
+mod figures;
+#[path = "../../tests/it/stage.rs"]
+#[allow(dead_code)]
+mod stage;
+#[path = "../../tests/it/world.rs"]
+#[allow(dead_code)]
+mod world;
+
+use client::Client;
+use figures::{Report, Samples};
+use serde_json::json;
+use std::time::Instant;
+use world::World;
+
+/// Changes that wait while it is measured.
+const PENDING: usize = 100;
+/// Decided changes in the record, one measurement after the other.
+const DECIDED: [usize; 2] = [0, 10_000];
+/// Measured changes of each sort.
+const TIMES: usize = 300;
+
+fn main() {
+    let mut report = Report::default();
+    let who = if nix::unistd::geteuid().is_root() { stage::Who::Root } else { stage::Who::Ordinary };
+    let world = World::with(who, world::Build::Plain, None);
+    world.up();
+    world.agent("waiting");
+    world.agent("measured");
+    let mut desk = Desk { client: Client::connect(&world), said: 0 };
+    for _ in 0..PENDING {
+        desk.submit("waiting");
+    }
+    let mut decided = 0;
+    for many in DECIDED {
+        while decided < many {
+            let id = desk.submit("measured");
+            desk.client.post(&format!("/v1/changes/{id}/reject"), r#"{"reason":""}"#);
+            decided += 1;
+        }
+        let (mut held, mut bare, mut applied) = (Samples::default(), Samples::default(), Samples::default());
+        for _ in 0..TIMES {
+            let begun = Instant::now();
+            let id = desk.submit("measured");
+            held.push(begun.elapsed().as_secs_f64());
+            // Beside it: a request that writes one row and its entry, and nothing else.
+            let begun = Instant::now();
+            desk.client.post("/v1/agents/measured/mode", r#"{"mode":"enforce"}"#);
+            bare.push(begun.elapsed().as_secs_f64());
+            let shown = desk.client.get(&format!("/v1/changes/{id}"));
+            let body = json!({ "shown": shown["shown_digest"] }).to_string();
+            let begun = Instant::now();
+            desk.client.post(&format!("/v1/changes/{id}/approve"), &body);
+            let done = desk.client.get(&format!("/v1/changes/{id}?wait_ms=60000"));
+            applied.push(begun.elapsed().as_secs_f64());
+            assert_eq!(done["status"], "applied", "{done}");
+            decided += 1;
+        }
+        let name = format!("{many} decided, {PENDING} pending");
+        report.times(&format!("held_{many}"), &format!("{name}: submit → held"), &held);
+        report.times(&format!("applied_{many}"), "  approve → applied (persona)", &applied);
+        report.times(&format!("bare_{many}"), "  a request that writes one row", &bare);
+        report.ratio(&format!("held_ratio_{many}"), "  held / one row", held.p50() / bare.p50());
+        report.ratio(&format!("applied_ratio_{many}"), "  applied / one row", applied.p50() / bare.p50());
+    }
+    let of = |report: &Report, what: &str, many: usize| {
+        let [time, bare] = [what, "bare"].map(|key| report.p50(&format!("{key}_{many}")).expect("measured"));
+        time / bare
+    };
+    for what in ["held", "applied"] {
+        let grown = of(&report, what, DECIDED[1]) / of(&report, what, DECIDED[0]);
+        report.ratio(&format!("{what}_grown"), &format!("{what}: with {} decided / with none", DECIDED[1]), grown);
+    }
+    report.print();
+    world.down();
+    world.ctl(&["audit", "verify"]).ok();
+}
+
+/// Asks for one change after the other.
+struct Desk {
+    client: Client,
+    said: usize,
+}
+
+impl Desk {
+    fn submit(&mut self, agent: &str) -> String {
+        self.said += 1;
+        let payload = json!({ "instructions": format!("text {}", self.said) });
+        let body = json!({ "kind": "persona", "agent": agent, "payload": payload, "reason": "measured" }).to_string();
+        let submitted = self.client.post("/v1/changes", &body);
+        submitted["id"].as_str().expect("an id").to_owned()
+    }
+}
