@@ -16,7 +16,7 @@ use crate::ledger::{Entry, archive, head};
 use crate::pipeline::{self, Core, Limits, Pipeline, Places};
 use crate::registry::{self, Fresh};
 use crate::state::{self, State};
-use crate::{model, observe, rotation};
+use crate::{gateway, model, observe, rotation};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::ledger_entry::Kind;
@@ -244,6 +244,15 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         actors: pipeline::Actors::default(),
         drafts: pipeline::Drafts::default(),
         dispatch: pipeline::Dispatch::default(),
+        policy: Arc::new(
+            gateway::policy::load(&home.path().join(gateway::policy::FILE))
+                .map_err(|error| Error::Io { what: "read the policy", source: std::io::Error::other(error) })?,
+        ),
+        grounds: gateway::Grounds {
+            mounts: Vec::new(),
+            private: Vec::new(),
+            packages: crate::packages::Config::default(),
+        },
         home: home.clone(),
     };
     let listener = listen(&socket)?;

@@ -40,7 +40,7 @@ use crate::ledger::Entry;
 use crate::model::endpoint::Endpoints;
 use crate::refusal::Refusal;
 use crate::state::State;
-use crate::{budget, identity, items, model, routing, session, turn};
+use crate::{budget, gateway, identity, items, model, routing, session, turn};
 use actors::Unsent;
 use ironclaw_contract::ids::SessionId;
 use std::path::PathBuf;
@@ -104,6 +104,10 @@ pub struct Core {
     pub drafts: Drafts,
     /// Sends what goes out by a network.
     pub dispatch: Dispatch,
+    /// Who may decide what.
+    pub policy: Arc<gateway::policy::Policy>,
+    /// What a change is looked at beside.
+    pub grounds: gateway::Grounds,
 }
 
 impl Core {
