@@ -3,6 +3,7 @@
 //! Plain data without behaviour: nothing here decides anything, and nothing here reaches a sandbox.
 //! Next: `host/src/api.rs` serves them, `ironctl/src/client.rs` asks for them.
 
+mod agents;
 mod audit;
 mod channels;
 mod memory;
@@ -16,6 +17,7 @@ mod transcript;
 mod usage;
 mod watching;
 
+pub use agents::*;
 pub use audit::*;
 pub use channels::*;
 pub use memory::*;
@@ -286,6 +288,29 @@ pub struct Agent {
     pub created_at: String,
     /// How many sessions it has.
     pub sessions: u64,
+    /// `everyone members`: who may talk to it.
+    #[serde(default = "everyone")]
+    pub access: String,
+    /// Who has a role of it. This and what follows is told to whoever decides about the agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<AgentMember>,
+    /// Directories of the host in its jail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<AgentMount>,
+    /// Software in its jail, if it has any of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packages: Option<AgentPackages>,
+    /// The channels that it hears.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wirings: Vec<AgentWiring>,
+    /// Tools of MCP servers that it has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mcp: Vec<AgentMcp>,
+}
+
+/// A host of before there was a choice.
+fn everyone() -> String {
+    "everyone".to_owned()
 }
 
 /// `POST /v1/agents/{agent}/mode`, and its answer.

@@ -10,6 +10,7 @@ mod chat;
 mod dead;
 mod draft;
 pub mod hooks;
+mod mcp;
 mod memory;
 mod models;
 mod openapi;
@@ -116,6 +117,7 @@ fn routes() -> Vec<Route> {
         post("/v1/channels/{channel}/test", Admin, "Send a signed test to a channel", channels::test),
         post("/v1/channels/{channel}/agents", Admin, "Let an agent hear a channel", channels::connect),
         delete("/v1/channels/{channel}/agents/{agent}", Admin, "Let an agent hear it no more", channels::disconnect),
+        get("/v1/mcp", Admin, "Every MCP server of the catalogue, and who has tools of it", mcp::list),
         get("/v1/dead", Member, "Answers that did not arrive; a member only their own", dead::list),
         post("/v1/dead/{delivery}/retry", Member, "Send such an answer again", dead::retry),
         delete("/v1/dead/{delivery}", Member, "Let such an answer go", dead::let_go),

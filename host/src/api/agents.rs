@@ -4,30 +4,42 @@
 
 use super::{Answer, Api, Body, Reply};
 use crate::budget;
+use crate::gateway::store::Status;
+use crate::gateway::{self, checks};
 use crate::ledger;
 use crate::memories;
-use crate::pipeline::{Command, Error};
+use crate::pipeline::{Command, Core, Error};
 use crate::refusal::Refusal;
-use crate::registry::{self, AgentDraft, Mode, Person};
+use crate::registry::channels::{self, Channel};
+use crate::registry::mounts::{self, Mount};
+use crate::registry::software::{self, Software};
+use crate::registry::{self, AgentDraft, Mode, Person, Role, mcp, roles};
 use crate::session::store;
 use crate::state::Tx;
 use crate::tools;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use ironclaw_contract::operator::{Agent, AgentMode, AgentModel, NewAgent};
-use ironclaw_contract::seam::change::Access;
+use ironclaw_contract::operator::{
+    Agent, AgentMcp, AgentMember, AgentMode, AgentModel, AgentMount, AgentPackages, AgentWiring, NewAgent,
+};
+use ironclaw_contract::seam::change::{Access, AgentRole, ChangeKind, Packages};
 
 /// `GET /v1/agents`
-pub async fn list(State(api): State<Api>) -> Reply<Vec<Agent>> {
-    let list =
-        |tx: &mut Tx<'_>| registry::agents(tx)?.iter().map(|agent| view(tx, agent)).collect::<Result<_, Error>>();
+pub async fn list(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<Agent>> {
+    let list = move |tx: &mut Tx<'_>| {
+        registry::agents(tx)?.iter().map(|agent| view(tx, agent, &person)).collect::<Result<_, Error>>()
+    };
     Ok(Json(api.pipeline.core().state.read(list).await?))
 }
 
 /// `GET /v1/agents/{agent}`
-pub async fn show(State(api): State<Api>, Path(agent): Path<String>) -> Reply<Agent> {
+pub async fn show(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(agent): Path<String>,
+) -> Reply<Agent> {
     let found = find(&api, agent).await?;
-    Ok(Json(api.pipeline.core().state.read(move |tx| view(tx, &found)).await?))
+    Ok(Json(api.pipeline.core().state.read(move |tx| view(tx, &found, &person)).await?))
 }
 
 /// `POST /v1/agents`
@@ -37,6 +49,7 @@ pub async fn create(
     Body(new): Body<NewAgent>,
 ) -> Reply<Agent> {
     let core = api.pipeline.core();
+    direct(core, ChangeKind::CreateAgent, &person)?;
     let draft = AgentDraft {
         name: new.name,
         model: new.model,
@@ -47,7 +60,7 @@ pub async fn create(
     let made = core
         .state
         .write(move |tx| match registry::create_agent(tx, draft, person.id)? {
-            Ok(agent) => Ok::<_, Error>(Ok(view(tx, &agent)?)),
+            Ok(agent) => Ok::<_, Error>(Ok(view(tx, &agent, &person)?)),
             Err(refusal) => Ok(Err(refusal)),
         })
         .await?;
@@ -61,13 +74,13 @@ pub async fn remove(
     Path(agent): Path<String>,
 ) -> Reply<Agent> {
     let found = find(&api, agent).await?;
-    let (of_agent, shown) = (found.id, found.clone());
+    let (of_agent, shown, by) = (found.id, found.clone(), person.clone());
     let core = api.pipeline.core();
     let (view, sessions) = core
         .state
         .read(move |tx| {
             let sessions: Vec<_> = store::all(tx)?.into_iter().filter(|session| session.agent == of_agent).collect();
-            Ok::<_, Error>((view(tx, &shown)?, sessions))
+            Ok::<_, Error>((view(tx, &shown, &by)?, sessions))
         })
         .await?;
     for session in sessions {
@@ -84,6 +97,9 @@ pub async fn remove(
                 return Ok::<_, Error>(false);
             }
             memories::erase_of_agent(tx, found.id)?;
+            for change in gateway::store::open_of_agent(tx, found.id)? {
+                gateway::store::end(tx, &change, Status::Withdrawn, Some(person.id), "the agent was removed")?;
+            }
             budget::book::forget(tx, found.id)?;
             registry::remove_agent(tx, &found, person.id)?;
             Ok(true)
@@ -132,9 +148,55 @@ pub async fn find(api: &Api, agent: String) -> Result<registry::Agent, Answer> {
     })
 }
 
-fn view(tx: &Tx<'_>, agent: &registry::Agent) -> Result<Agent, Error> {
+/// Whether the policy lets this person do by a command what a change of this kind does.
+pub fn direct(core: &Core, kind: ChangeKind, person: &Person) -> Result<(), Refusal> {
+    checks::direct(core.policy.rule(kind), kind, person.role)
+}
+
+/// What this person is shown of an agent: how its jail is made and who else has to do with it is for whoever decides about it.
+fn view(tx: &Tx<'_>, agent: &registry::Agent, to: &Person) -> Result<Agent, Error> {
     let sessions = store::all(tx)?.iter().filter(|session| session.agent == agent.id).count() as u64;
+    let shown = plain(agent, sessions);
+    match roles::role_for(tx, to, agent)?.role() {
+        Role::Member => Ok(shown),
+        Role::Owner | Role::Admin => whole(tx, agent, shown),
+    }
+}
+
+fn whole(tx: &Tx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent, Error> {
+    let member = |(person, role): (Person, AgentRole)| AgentMember {
+        person: person.id.to_string(),
+        name: person.name,
+        role: role.name().to_owned(),
+    };
+    let mount = |Mount { source, target, read_only }| AgentMount { source, target, read_only };
+    let packages = |Software { packages: Packages { apt, npm }, layer, made_at }| AgentPackages {
+        apt,
+        npm,
+        layer: layer.to_string(),
+        made_at: ledger::rfc3339(made_at),
+    };
+    let wiring = |channel: Channel| AgentWiring {
+        engage: channel.hears.engage().name().to_owned(),
+        pattern: channel.hears.pattern().map(str::to_owned),
+        channel: channel.name,
+    };
+    let heard = channels::all(tx)?.into_iter().filter(|channel| channel.agent == Some(agent.id));
     Ok(Agent {
+        roles: roles::of(tx, agent.id)?.into_iter().map(member).collect(),
+        mounts: mounts::of(tx, agent.id)?.into_iter().map(mount).collect(),
+        packages: software::of(tx, agent.id)?.map(packages),
+        wirings: heard.map(wiring).collect(),
+        mcp: mcp::grants_of(tx, agent.id)?
+            .into_iter()
+            .map(|grant| AgentMcp { server: grant.server, tools: grant.tools })
+            .collect(),
+        ..shown
+    })
+}
+
+fn plain(agent: &registry::Agent, sessions: u64) -> Agent {
+    Agent {
         id: agent.id.to_string(),
         name: agent.name.clone(),
         model: agent.model.clone(),
@@ -143,5 +205,11 @@ fn view(tx: &Tx<'_>, agent: &registry::Agent) -> Result<Agent, Error> {
         enabled_tools: agent.enabled_tools.clone(),
         created_at: ledger::rfc3339(agent.created_at),
         sessions,
-    })
+        access: agent.access.name().to_owned(),
+        roles: Vec::new(),
+        mounts: Vec::new(),
+        packages: None,
+        wirings: Vec::new(),
+        mcp: Vec::new(),
+    }
 }

@@ -16,6 +16,7 @@ use crate::state::{self, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::{self, ChannelTest, NewChannel, NewChannelMade, NewWiring};
+use ironclaw_contract::seam::change::ChangeKind;
 
 /// `GET /v1/channels`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<operator::Channel>> {
@@ -30,6 +31,7 @@ pub async fn add(
     Extension(person): Extension<Person>,
     Body(new): Body<NewChannel>,
 ) -> Reply<NewChannelMade> {
+    agents::direct(api.pipeline.core(), ChangeKind::Wiring, &person)?;
     if new.kind != WEBHOOK {
         let refusal = Refusal::operator("channel_kind", format!("there is no kind of channel {:?}", short(&new.kind)));
         return Err(refusal.hint("there is one: webhook").into());
@@ -115,6 +117,7 @@ pub async fn connect(
     Path(channel): Path<String>,
     Body(new): Body<NewWiring>,
 ) -> Reply<operator::Channel> {
+    agents::direct(api.pipeline.core(), ChangeKind::Wiring, &person)?;
     let (agent, hooks) = (agents::find(&api, new.agent).await?, api.about.hooks);
     let connected = change(&api, move |tx| {
         let found = match channels::known(tx, &channel)? {
@@ -133,6 +136,7 @@ pub async fn disconnect(
     Extension(person): Extension<Person>,
     Path((channel, agent)): Path<(String, String)>,
 ) -> Reply<operator::Channel> {
+    agents::direct(api.pipeline.core(), ChangeKind::Wiring, &person)?;
     let (agent, hooks) = (agents::find(&api, agent).await?, api.about.hooks);
     let disconnected = change(&api, move |tx| {
         let found = match channels::known(tx, &channel)? {

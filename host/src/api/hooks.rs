@@ -200,7 +200,7 @@ fn slow_down(code: &'static str, words: &str) -> Refusal {
 fn refused(refusal: Refusal) -> Response {
     let status = match (refusal.fault, refusal.code) {
         (_, "signature_invalid" | "timestamp_outside" | "timestamp_malformed") => StatusCode::UNAUTHORIZED,
-        (_, "sender_unknown") => StatusCode::FORBIDDEN,
+        (_, "sender_unknown" | "agent_not_yours") => StatusCode::FORBIDDEN,
         (_, "event_reused") => StatusCode::CONFLICT,
         (_, "request_too_large" | "message_too_long") => StatusCode::PAYLOAD_TOO_LARGE,
         (_, "too_many_failures" | "too_many_requests") => StatusCode::TOO_MANY_REQUESTS,

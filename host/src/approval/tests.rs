@@ -139,3 +139,34 @@ fn no_two_approvals_are_equal_and_a_fresh_master_key_takes_them_along() {
     verify(&root(2), &passed, &thing(), 2000).expect("good under the fresh key");
     assert_eq!(token().pass(&root(3), &root(2)).unwrap_err(), Fault::Forged);
 }
+
+/// The attacks on approvals of tool calls that are known from the field: a flag that is flipped, a replay, arguments that drift,
+/// another principal, a forged tag. And what those tokens lacked themselves: the tool, and whoever approved.
+#[test]
+fn an_approved_call_is_that_call_and_no_other() {
+    let arguments = |text: &str| Digest::of(&canonical::to_vec(&[canonical::RECIPE, text]));
+    let pay = Thing {
+        domain: Domain::Call,
+        id: "call_1".into(),
+        name: "pay".into(),
+        server: Some("bank".into()),
+        arguments: arguments(r#"{"amount":10,"to":"alice"}"#),
+        ..thing()
+    };
+    let token = mint(&root(1), pay.clone(), alice(), 1000, 1000 + HOUR).expect("random bytes");
+    let good = |thing: &Thing| verify(&root(1), &token, thing, 2000).map(drop);
+    assert_eq!(good(&pay), Ok(()));
+    assert_eq!(good(&Thing { id: "call_2".into(), ..pay.clone() }), Err(Fault::Other("id")), "replayed");
+    let drifted = Thing { arguments: arguments(r#"{"amount":10000,"to":"alice"}"#), ..pay.clone() };
+    assert_eq!(good(&drifted), Err(Fault::Other("body")), "its arguments drifted");
+    assert_eq!(good(&Thing { principal: "per_9".into(), ..pay.clone() }), Err(Fault::Other("principal")));
+    assert_eq!(good(&Thing { name: "delete".into(), ..pay.clone() }), Err(Fault::Other("kind")), "another tool");
+    assert_eq!(good(&Thing { server: Some("other".into()), ..pay.clone() }), Err(Fault::Other("server")));
+    let forged = Token { mac: Digest::from_bytes([0; 32]), ..token.clone() };
+    assert_eq!(verify(&root(1), &forged, &pay, 2000).unwrap_err(), Fault::Forged);
+    let swapped = Token { approver: Approver { person: "per_mallory".into(), ..alice() }, ..token.clone() };
+    assert_eq!(verify(&root(1), &swapped, &pay, 2000).unwrap_err(), Fault::Forged, "another approver");
+    for flag in ["true", r#"{"approved":true}"#, "1", ""] {
+        assert_eq!(Token::from_json(flag).unwrap_err(), Fault::Forged, "{flag}");
+    }
+}

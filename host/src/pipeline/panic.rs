@@ -97,7 +97,7 @@ impl Pipeline {
             tracing::warn!("resumed");
             // Whoever saw the latch shut left its work in the record, where this finds it.
             self.core.changes.ring();
-        self.wake_all().await?;
+            self.wake_all().await?;
         }
         Ok(lifted)
     }

@@ -7,9 +7,9 @@ use super::{Error, Pipeline};
 use crate::inbox::{self, Message, Recorded};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
-use crate::registry::Person;
+use crate::registry::{self, Person};
 use crate::state::{self, Tx};
-use crate::{delivery, items};
+use crate::{delivery, items, routing, session};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::seam::seal::ItemKind;
 
@@ -32,6 +32,9 @@ fn queue_again(tx: &mut Tx<'_>, id: MessageId, by: &Person) -> Result<Result<Rec
     let Some(message) = inbox::find(tx, id)?.filter(|message| message.trigger) else {
         return Ok(Err(Refusal::operator("message_unknown", format!("there is no message {id}"))));
     };
+    if let Some(refusal) = shut_out(tx, &message)? {
+        return Ok(Err(refusal));
+    }
     if !matches!(message.status.as_str(), "completed" | "delivered") {
         return refuse("message_waits", "has no answer yet, and waits for one");
     }
@@ -49,6 +52,16 @@ fn queue_again(tx: &mut Tx<'_>, id: MessageId, by: &Person) -> Result<Result<Rec
     let entry = Entry::meta("message.retried").session(message.session).message(id);
     entry.with("by", by.id.to_string()).append(tx)?;
     Ok(Ok(Recorded { message: id, session: message.session, again: true }))
+}
+
+/// Whoever may not talk to the agent any more has nothing answered after all, whoever asks for it.
+fn shut_out(tx: &Tx<'_>, message: &Message) -> Result<Option<Refusal>, state::Error> {
+    let session = session::store::find(tx, message.session)?;
+    let agent = session.map(|session| registry::find_agent(tx, &session.agent.to_string())).transpose()?.flatten();
+    let person = registry::find_person(tx, &message.principal)?;
+    let (Some(agent), Some(person)) = (agent, person) else { return Ok(None) };
+    let talks = registry::roles::role_for(tx, &person, &agent)?.may_talk();
+    Ok((!talks).then(|| routing::not_yours(&agent)))
 }
 
 /// Whether what was delivered for it, or is about to be, is an agent's answer.

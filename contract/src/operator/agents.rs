@@ -1,0 +1,119 @@
+//! What an agent has beyond its persona and its tools, and the catalogue of MCP servers: parts of `/v1/agents`, and `/v1/mcp`.
+//!
+//! Never holds a value of a secret. Next: `host/src/api/agents.rs`, `host/src/api/mcp.rs`.
+
+use serde::{Deserialize, Serialize};
+
+/// A person with a role of one agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AgentMember {
+    /// `per_…`.
+    pub person: String,
+    /// Their name.
+    pub name: String,
+    /// `admin member`.
+    pub role: String,
+}
+
+/// A directory of the host in an agent's jail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AgentMount {
+    /// Absolute path on the host.
+    pub source: String,
+    /// Where it is in the jail.
+    pub target: String,
+    /// Whether the agent can only read it.
+    pub read_only: bool,
+}
+
+/// Software in an agent's jail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AgentPackages {
+    /// Names for apt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apt: Vec<String>,
+    /// Names for npm.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub npm: Vec<String>,
+    /// Digest of the layer in which they are.
+    pub layer: String,
+    /// When it was made, RFC 3339.
+    pub made_at: String,
+}
+
+/// A channel that an agent hears.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AgentWiring {
+    /// Name of the channel.
+    pub channel: String,
+    /// `all pattern`: which of its messages the agent answers.
+    pub engage: String,
+    /// The regular expression, with `pattern`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+}
+
+/// Tools of an MCP server that an agent has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AgentMcp {
+    /// Name of the server.
+    pub server: String,
+    /// Names of its tools.
+    pub tools: Vec<String>,
+}
+
+/// `GET /v1/mcp`: one server of the catalogue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct McpServer {
+    /// Its name.
+    pub name: String,
+    /// Where it answers.
+    pub url: String,
+    /// The tools that it declares.
+    pub tools: Vec<McpServerTool>,
+    /// Headers of each request to it.
+    pub headers: Vec<McpServerHeader>,
+    /// Which agents have which of its tools.
+    pub agents: Vec<McpHolder>,
+    /// When it was registered last, RFC 3339.
+    pub made_at: String,
+}
+
+/// A tool that an MCP server declares.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct McpServerTool {
+    /// Its name.
+    pub name: String,
+    /// What it does, as whoever registered the server says.
+    pub description: String,
+}
+
+/// A header whose value is a secret's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct McpServerHeader {
+    /// Name of the header.
+    pub name: String,
+    /// Name of the secret; never its value.
+    pub secret: String,
+    /// The word before the value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheme: Option<String>,
+}
+
+/// An agent that has tools of an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct McpHolder {
+    /// Name of the agent.
+    pub agent: String,
+    /// Names of the tools.
+    pub tools: Vec<String>,
+}

@@ -1,0 +1,458 @@
+//! Each kind of change from the wish in a conversation to its effect, by `ironctl` alone, through the real daemon and the real
+//! sandbox; over a kill of the host between each two steps; and what of it nobody but a person with the role can do.
+//!
+//! Software (`packages`) has a file of its own, because it needs package managers. Next: `changes_random`, `packages`.
+
+use crate::client::{self, Raw};
+use crate::world::{Build, World, alive, wait_for};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// A person who asks for each kind of change in a conversation, and others who decide.
+pub(crate) struct Desk {
+    pub(crate) world: World,
+    directory: tempfile::TempDir,
+}
+
+/// What each kind asks for in these tests: the word to say, the kind, and the payload as TOML.
+const WISHES: [(&str, &str, &str); 9] = [
+    ("persona", "persona", r#"{ instructions = "Answer briefly." }"#),
+    ("tools", "enabled_tools", r#"["list_dir"]"#),
+    ("wiring", "wiring", r#"{ channel = "desk", engage = "pattern", pattern = "^!a" }"#),
+    ("permissions", "permissions", r#"{ access = "members", grant = [{ identity = "loopback:bob", role = "member" }] }"#),
+    ("mounts", "mounts", r#"[{ source = "SHARED/papers" }]"#),
+    ("create", "create_agent", r#"{ name = "newcomer", persona = { instructions = "Find sources." }, enabled_tools = ["read_file"] }"#),
+    ("register", "mcp_register", r#"{ name = "calendar", url = "https://calendar.example/mcp", tools = [{ name = "list_events", description = "What is on" }, { name = "add_event" }], headers = [{ name = "Authorization", secret = "calendar", scheme = "Bearer" }] }"#),
+    ("access", "mcp_access", r#"{ server = "calendar" }"#),
+    ("foreign", "persona", r#"{ instructions = "x", enabled_tools = ["run_command"] }"#),
+];
+
+impl Desk {
+    pub(crate) fn new(build: Build) -> Self {
+        let world = World::with(client::own(), build, None);
+        let directory = tempfile::Builder::new().prefix("shared").tempdir().expect("a directory");
+        std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
+        let shared = directory.path().canonicalize().expect("it is there");
+        std::fs::create_dir(shared.join("papers")).expect("made");
+        std::fs::write(shared.join("papers/plan.txt"), "the plan\n").expect("written");
+        for (path, mode) in [("papers", 0o755), ("papers/plan.txt", 0o644)] {
+            std::fs::set_permissions(shared.join(path), std::os::unix::fs::PermissionsExt::from_mode(mode)).expect("set");
+        }
+        let shared = shared.display().to_string();
+        let rules: String = WISHES
+            .iter()
+            .map(|(word, kind, payload)| {
+                let payload = payload.replace("SHARED", &shared);
+                format!(
+                    "[[rule]]\nwhen = '^want {word}$'\ncalls = [{{ tool = \"request_capability_change\", arguments = \
+                     {{ kind = \"{kind}\", payload = {payload}, reason = \"it was asked for\" }} }}]\nreply = \"{{result}}\"\n\
+                     reply_error = \"{{error}}\"\n"
+                )
+            })
+            .collect();
+        let script = world.home.join("script.toml");
+        std::fs::write(&script, rules).expect("written");
+        world.configure(&format!(
+            "[model]\nscript = {:?}\n[mounts]\nallow = [{shared:?}]\n[session]\nidle_seconds = 600\n",
+            script.display().to_string()
+        ));
+        world.up();
+        world.agent("a");
+        world.ctl_given("s3cret\n", &["secret", "set", "calendar"]).ok();
+        world.ctl(&["person", "add", "bob"]).ok();
+        world.ctl(&["person", "link", "bob", "loopback:bob"]).ok();
+        world.ctl(&["channel", "add", "webhook", "desk", "--url", "http://127.0.0.1:9/in"]).ok();
+        Self { world, directory }
+    }
+
+    /// Says that something is wanted; gives the change that is held.
+    pub(crate) fn want(&self, word: &str) -> String {
+        let reply = self.world.say("a", &format!("want {word}"));
+        let id = reply.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').find(|part| part.starts_with("chg_"));
+        id.unwrap_or_else(|| panic!("{word}: {reply}")).to_owned()
+    }
+
+    pub(crate) fn show(&self, id: &str) -> Value {
+        self.world.ctl(&["--json", "change", "show", id]).ok().json()
+    }
+
+    pub(crate) fn waiting(&self) -> Vec<String> {
+        let list = self.world.ctl(&["--json", "change", "list"]).ok().json();
+        let list = list["changes"].as_array().expect("a list").clone();
+        list.iter().map(|change| change["id"].as_str().expect("an id").to_owned()).collect()
+    }
+
+    /// Waits until it is what it will be.
+    pub(crate) fn settled(&self, id: &str) -> Value {
+        wait_for("the change to be settled", || self.show(id)["status"] != "approved");
+        self.show(id)
+    }
+
+    /// What the conversation was told, in order.
+    fn told(&self) -> Vec<String> {
+        let list = self.world.ctl(&["--json", "session", "list"]).ok().json();
+        let sessions = list.as_array().expect("a list").clone();
+        let mut told = Vec::new();
+        for session in sessions {
+            let text = self.world.ctl(&["session", "export", session["id"].as_str().expect("an id")]).ok().stdout;
+            for line in text.lines() {
+                let item: Value = serde_json::from_str(line).expect("a line of JSON");
+                let by_host = item["spans"].as_array().is_some_and(|spans| spans.iter().all(|span| span["author"]["by"] == "host" || span["by"] == "host" || span["author"] == "host"));
+                if item["kind"] == "message" && by_host {
+                    told.push(item["text"].as_str().expect("words").to_owned());
+                }
+            }
+        }
+        told
+    }
+
+    fn agent(&self) -> Value {
+        self.world.ctl(&["--json", "agent", "show", "a"]).ok().json()
+    }
+
+    /// Everything that any of the kinds would alter.
+    fn everything(&self) -> Value {
+        json!({
+            "agent": { "persona": self.agent()["persona"], "tools": self.agent()["enabled_tools"], "access": self.agent()["access"],
+                "roles": self.agent()["roles"], "mounts": self.agent()["mounts"], "wirings": self.agent()["wirings"], "mcp": self.agent()["mcp"] },
+            "agents": self.world.ctl(&["--json", "agent", "list"]).ok().json().as_array().expect("a list").len(),
+            "mcp": self.world.ctl(&["--json", "mcp", "list"]).ok().json(),
+        })
+    }
+}
+
+/// Whether what a kind does is to be seen.
+fn is_there(desk: &Desk, word: &str) -> bool {
+    let agent = desk.agent();
+    match word {
+        "persona" => agent["persona"] == "Answer briefly.",
+        "tools" => {
+            let refused = desk.world.say("a", "read plan.txt").contains("not enabled");
+            agent["enabled_tools"] == json!(["list_dir"]) && refused
+        }
+        "wiring" => agent["wirings"].to_string().contains("^!a"),
+        "permissions" => agent["access"] == "members" && agent["roles"].to_string().contains("bob"),
+        "mounts" => desk.world.say("a", "read /papers/plan.txt").contains("the plan"),
+        "create" => {
+            let made = desk.world.ctl(&["--json", "agent", "show", "newcomer"]);
+            made.code == 0 && made.json()["persona"] == "Find sources." && made.json()["enabled_tools"] == json!(["read_file"])
+        }
+        "register" => desk.world.ctl(&["mcp", "list"]).ok().stdout.contains("list_events"),
+        "access" => agent["mcp"].to_string().contains("add_event"),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn each_kind_is_asked_for_held_shown_approved_applied_seen_and_told() {
+    let desk = Desk::new(Build::Plain);
+    let before = desk.told().len();
+    let mut told = before;
+    // The tools last: without reading there is nothing more to see by reading.
+    for word in ["persona", "wiring", "mounts", "create", "register", "access", "permissions", "tools"] {
+        assert!(!is_there(&desk, word), "{word}: before");
+        let id = desk.want(word);
+        assert_eq!(desk.waiting(), [id.as_str()], "{word}");
+        let held = desk.show(&id);
+        assert_eq!((&held["status"], &held["requested_by"]["kind"]), (&json!("pending"), &json!("agent")), "{held}");
+        assert_eq!(held["reason"], "it was asked for", "{held}");
+        assert!(held["origin"]["session"].is_string() && held["origin"]["message"].is_string(), "{held}");
+        assert!(!is_there(&desk, word), "{word}: held");
+        let approved = desk.world.ctl(&["approve", &id]).ok();
+        assert!(approved.stdout.contains(&id), "it shows what is approved: {}", approved.stdout);
+        let done = desk.settled(&id);
+        assert_eq!(done["status"], "applied", "{word}: {done}");
+        assert!(done["applied_at"].is_string() && done["decided_by"].is_object() | done["decided_by"].is_string(), "{done}");
+        assert!(desk.waiting().is_empty(), "{word}");
+        wait_for(&format!("{word} to be seen"), || is_there(&desk, word));
+        let now = desk.told();
+        let heard = now.iter().filter(|text| text.contains(&id) && text.contains("is applied")).count();
+        assert_eq!(heard, 1, "{word}: {now:?}");
+        assert!(now.len() > told, "{word}");
+        told = now.len();
+    }
+    desk.world.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn each_kind_that_is_rejected_changes_nothing_and_the_conversation_hears_why() {
+    let desk = Desk::new(Build::Plain);
+    desk.want("register");
+    let id = desk.waiting().remove(0);
+    desk.world.ctl(&["approve", &id]).ok();
+    desk.settled(&id);
+    let before = desk.everything();
+    for word in ["persona", "wiring", "mounts", "create", "access", "permissions", "tools"] {
+        let id = desk.want(word);
+        desk.world.ctl(&["reject", &id, "--reason", &format!("not {word} today")]).ok();
+        let done = desk.settled(&id);
+        assert_eq!((&done["status"], &done["applied_at"]), (&json!("rejected"), &Value::Null), "{word}: {done}");
+        assert_eq!(desk.everything(), before, "{word}");
+        let told = desk.told();
+        let heard = told.iter().any(|text| text.contains(&id) && text.contains(&format!("not {word} today")));
+        assert!(heard, "{word}: {told:?}");
+        desk.world.ctl(&["approve", &id]).refused("rejected already");
+    }
+    assert_eq!(desk.everything(), before);
+}
+
+#[test]
+fn a_payload_with_another_kinds_field_and_an_unknown_kind_are_refused_in_the_ledger_and_told() {
+    let desk = Desk::new(Build::Plain);
+    let reply = desk.world.say("a", "want foreign");
+    assert!(reply.contains("enabled_tools"), "{reply}");
+    assert!(desk.waiting().is_empty());
+    let refused = desk.world.entries("call.refused");
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    // By a person as well.
+    let submit = |kind: &str, payload: &str| {
+        desk.world.ctl(&["change", "submit", "--kind", kind, "--agent", "a", "--payload", payload, "--reason", "r"])
+    };
+    submit("persona", r#"{"instructions":"x","enabled_tools":["run_command"]}"#).refused("enabled_tools");
+    submit("persona", r#"{"instructions":"x","instructions":"y"}"#).refused("");
+    let unknown = submit("exec", "{}");
+    assert!([1, 2].contains(&unknown.code) && unknown.stderr.contains("exec"), "{}", unknown.stderr);
+    submit("persona", r#""text""#).refused("");
+    assert!(desk.waiting().is_empty());
+}
+
+/// The host dies at every moment of a change, and each time it is finished as it was decided, once.
+#[test]
+fn a_host_that_is_killed_between_any_two_steps_loses_nothing_and_applies_nothing_twice_or_unapproved() {
+    for point in ["change_approved", "change_prepared", "change_applied"] {
+        let mut desk = Desk::new(Build::Failpoints);
+        let id = desk.want("persona");
+        // Asked for: a kill leaves it waiting.
+        desk.world.kill_host();
+        desk.world.set_env("IRONCLAW_FAILPOINT", Some(point));
+        desk.world.up();
+        desk.world.set_env("IRONCLAW_FAILPOINT", None);
+        assert_eq!(desk.waiting(), [id.as_str()], "{point}");
+        assert_eq!(desk.agent()["persona"], "", "{point}: nobody has decided");
+        let host = desk.world.pid().expect("it runs");
+        // Whether the answer arrives before the host dies is chance.
+        drop(desk.world.ctl(&["approve", &id]));
+        wait_for(&format!("the host to die at {point}"), || !alive(host));
+        desk.world.up();
+        let done = desk.settled(&id);
+        assert_eq!(done["status"], "applied", "{point}: {done}");
+        assert_eq!(desk.agent()["persona"], "Answer briefly.", "{point}");
+        let of = |what: &str| desk.world.entries(what).iter().filter(|entry| entry["data"]["change"] == json!(id)).count();
+        assert_eq!((of("change.approved"), of("change.applied")), (1, 1), "{point}");
+        assert_eq!(desk.told().iter().filter(|text| text.contains("is applied")).count(), 1, "{point}");
+        desk.world.kill_host();
+        desk.world.up();
+        assert_eq!(desk.show(&id)["status"], "applied", "{point}");
+        desk.world.ctl(&["approve", &id]).refused("already");
+    }
+    for (point, word) in [("change_rejected", "persona"), ("change_failed", "mounts")] {
+        let mut desk = Desk::new(Build::Failpoints);
+        let id = desk.want(word);
+        desk.world.down();
+        desk.world.set_env("IRONCLAW_FAILPOINT", Some(point));
+        desk.world.up();
+        desk.world.set_env("IRONCLAW_FAILPOINT", None);
+        let host = desk.world.pid().expect("it runs");
+        if word == "persona" {
+            drop(desk.world.ctl(&["reject", &id]));
+        } else {
+            // Approved, and gone before it is applied is more than a test can time; a crash at the failure is what counts here.
+            let approve = desk.show(&id)["shown_digest"].as_str().expect("a digest").to_owned();
+            std::fs::rename(desk.directory.path().join("papers"), desk.directory.path().join("gone")).expect("moved");
+            desk.world.ctl(&["approve", &id, "--shown", &approve]).refused("");
+            desk.world.kill_host();
+        }
+        wait_for(&format!("the host to die at {point}"), || !alive(host));
+        desk.world.up();
+        let status = desk.settled(&id)["status"].clone();
+        assert_eq!(status, if word == "persona" { "rejected" } else { "withdrawn" }, "{point}");
+        assert_eq!(desk.agent()["persona"], "");
+        assert!(desk.told().iter().any(|text| text.contains(&id)), "{point}");
+    }
+}
+
+#[test]
+fn a_member_an_admin_of_another_agent_and_an_agent_decide_nothing() {
+    let desk = Desk::new(Build::Plain);
+    desk.world.agent("b");
+    let token = |person: &str| {
+        let issued = desk.world.ctl(&["--json", "token", "create", "--person", person]).ok().json();
+        Raw::of(&desk.world).with_token(issued["text"].as_str().expect("a token"))
+    };
+    let bob = token("bob");
+    let id = desk.want("persona");
+    let shown = json!({ "shown": desk.show(&id)["shown_digest"] }).to_string();
+    let refused = |who: &Raw| {
+        for (path, body) in [("approve", shown.as_str()), ("reject", r#"{"reason":""}"#)] {
+            let (status, said) = who.ask("POST", &format!("/v1/changes/{id}/{path}"), body);
+            assert_eq!((status, said["error"]["code"].as_str()), (403, Some("not_yours_to_decide")), "{path}: {said}");
+        }
+        assert_eq!(desk.show(&id)["status"], "pending");
+    };
+    refused(&bob);
+    // Made an admin of another agent, through a change like any other.
+    let grant = r#"{"grant":[{"identity":"loopback:bob","role":"admin"}]}"#;
+    let make = |agent: &str| {
+        let arguments = ["--json", "change", "submit", "--kind", "permissions", "--agent", agent, "--payload", grant, "--reason", "r"];
+        let made = desk.world.ctl(&arguments).ok().json()["id"].as_str().expect("an id").to_owned();
+        desk.world.ctl(&["approve", &made]).ok();
+        assert_eq!(desk.settled(&made)["status"], "applied");
+    };
+    make("b");
+    refused(&bob);
+    // Who has no token or an ended one, and who says something in a chat.
+    let (status, _) = Raw::of(&desk.world).with_token("ict_0").ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
+    assert_eq!(status, 401);
+    for said in ["yes", "approve", &format!("approve {id}"), &format!("/approve {id}")] {
+        desk.world.say("a", said);
+        assert_eq!(desk.show(&id)["status"], "pending", "{said}");
+    }
+    make("a");
+    let (status, said) = bob.ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
+    assert_eq!(status, 200, "{said}");
+    assert_eq!(desk.settled(&id)["status"], "applied");
+    let refusals = desk.world.entries("change.decision_refused");
+    assert_eq!(refusals.len(), 4, "{refusals:?}");
+}
+
+#[test]
+fn what_was_not_shown_or_is_unknown_is_not_approved() {
+    let desk = Desk::new(Build::Plain);
+    let id = desk.want("persona");
+    let other = format!("{}{}", &id[..id.len() - 1], if id.ends_with('0') { '1' } else { '0' });
+    desk.world.ctl(&["approve", &other]).refused("there is no change");
+    desk.world.ctl(&["approve", &id, "--shown", &"0".repeat(64)]).refused("not what was shown");
+    let (status, _) = Raw::of(&desk.world).ask("POST", &format!("/v1/changes/{id}/approve"), "{}");
+    assert!((400..500).contains(&status), "a yes without what it is about: {status}");
+    let (status, _) = Raw::of(&desk.world).ask("POST", &format!("/v1/changes/{id}/approve"), r#"{"approved":true}"#);
+    assert!((400..500).contains(&status), "{status}");
+    assert_eq!(desk.show(&id)["status"], "pending");
+}
+
+#[test]
+fn a_policy_that_is_wrong_keeps_the_host_from_starting_and_says_why() {
+    let desk = Desk::new(Build::Plain);
+    desk.world.down();
+    let policy = desk.world.home.join("policy.toml");
+    std::fs::write(&policy, "[default]\napprovals = 0\n").expect("written");
+    let refused = desk.world.ctl(&["up", "--detach"]);
+    assert!(refused.code != 0 && refused.stderr.contains("a person always decides"), "{}", refused.stderr);
+    desk.world.ctl(&["config", "check"]).refused("a person always decides");
+    std::fs::write(&policy, "[default]\napprovals = 2\nrequester_may_approve = false\n").expect("written");
+    desk.world.up();
+    let id = desk.want("persona");
+    desk.world.ctl(&["approve", &id]).refused("somebody else has to");
+    // What a command of one person does at once would go around it.
+    desk.world.ctl(&["agent", "create", "another"]).refused("policy");
+}
+
+#[test]
+fn a_mount_that_was_swapped_for_a_link_is_not_mounted_and_what_is_outside_is_not_proposed() {
+    let desk = Desk::new(Build::Plain);
+    let shared: &Path = desk.directory.path();
+    let submit = |payload: &Value| {
+        let payload = payload.to_string();
+        desk.world.ctl(&["change", "submit", "--kind", "mounts", "--agent", "a", "--payload", &payload, "--reason", "r"])
+    };
+    std::os::unix::fs::symlink("/", shared.join("link")).expect("linked");
+    let home = desk.world.home.display().to_string();
+    for source in ["/", "/etc", &home, &format!("{}/../", shared.display()), &format!("{}/link", shared.display()), &format!("{}/link/etc", shared.display()), &format!("{}/none", shared.display())] {
+        submit(&json!([{ "source": source }])).refused("");
+    }
+    assert!(desk.waiting().is_empty());
+    let id = desk.want("mounts");
+    desk.world.ctl(&["approve", &id]).ok();
+    assert_eq!(desk.settled(&id)["status"], "applied");
+    wait_for("the mount", || desk.world.say("a", "read /papers/plan.txt").contains("the plan"));
+    assert!(!desk.world.say("a", "write /papers/new.txt: x").contains("Wrote"), "it is read-only");
+    assert!(!shared.join("papers/new.txt").exists());
+    desk.world.ctl(&["session", "list"]).ok();
+    desk.world.down();
+    std::fs::rename(shared.join("papers"), shared.join("moved")).expect("moved");
+    std::os::unix::fs::symlink("/etc", shared.join("papers")).expect("linked");
+    desk.world.up();
+    let said = desk.world.ctl(&["chat", "a", "read /papers/passwd"]);
+    assert!(!said.stdout.contains("root:"), "{}", said.stdout);
+}
+
+#[test]
+fn a_skill_is_not_installed_by_its_name_or_by_way_of_permissions() {
+    let desk = Desk::new(Build::Plain);
+    let before = desk.everything();
+    for version in ["1.0.0", "../../../etc"] {
+        let reply = desk.world.say("a", &format!("install skill weather {version}"));
+        assert!(reply.contains("no skills are configured"), "{reply}");
+    }
+    let refused = desk.world.entries("action.refused");
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    for payload in [r#"{"skill":"weather","version":"1.0.0"}"#, r#"{"access":"everyone","skill":"weather"}"#] {
+        desk.world
+            .ctl(&["change", "submit", "--kind", "permissions", "--agent", "a", "--payload", payload, "--reason", "r"])
+            .refused("skill");
+    }
+    assert!(desk.waiting().is_empty());
+    assert_eq!(desk.everything(), before);
+}
+
+#[test]
+fn a_role_is_given_to_a_whole_identity_and_to_nobody_whose_begins_alike() {
+    let desk = Desk::new(Build::Plain);
+    desk.world.ctl(&["person", "add", "eve"]).ok();
+    desk.world.ctl(&["person", "link", "bob", "matrix:@alice:corp.example"]).ok();
+    desk.world.ctl(&["person", "link", "eve", "matrix:@alice:evil.example"]).ok();
+    let grant = |identity: &str| {
+        let payload = json!({ "grant": [{ "identity": identity, "role": "admin" }] }).to_string();
+        desk.world.ctl(&["--json", "change", "submit", "--kind", "permissions", "--agent", "a", "--payload", &payload, "--reason", "r"])
+    };
+    for cut in ["matrix:@alice", "matrix:@alice:", "@alice:corp.example", "matrix:@ALICE:corp.example"] {
+        grant(cut).refused("");
+    }
+    let id = grant("matrix:@alice:corp.example").ok().json()["id"].as_str().expect("an id").to_owned();
+    let shown = desk.show(&id)["shown"].as_str().expect("a text").to_owned();
+    assert!(shown.contains("bob") && !shown.contains("eve"), "{shown}");
+    // Taken from the one and given to the other meanwhile: what was shown is not true any more.
+    desk.world.ctl(&["person", "unlink", "bob", "matrix:@alice:corp.example"]).ok();
+    desk.world.ctl(&["person", "link", "eve", "matrix:@alice:corp.example"]).ok();
+    desk.world.ctl(&["approve", &id]).refused("not as it was");
+    assert_eq!(desk.show(&id)["status"], "withdrawn");
+    let roles = desk.agent()["roles"].to_string();
+    assert!(!roles.contains("eve") && !roles.contains("bob"), "{roles}");
+}
+
+#[test]
+fn why_a_person_said_no_is_never_the_users_words() {
+    let desk = Desk::new(Build::Plain);
+    let id = desk.want("persona");
+    // The script does what a person types; it would ask for this if it took the reason for somebody's words.
+    desk.world.ctl(&["reject", &id, "--reason", "want create"]).ok();
+    wait_for("the conversation to hear of it", || desk.told().iter().any(|text| text.contains("want create")));
+    desk.world.say("a", "hello");
+    desk.world.say("a", "echo again");
+    assert!(desk.waiting().is_empty(), "nobody asked for anything");
+}
+
+#[test]
+fn what_one_person_does_at_once_goes_around_no_policy() {
+    let desk = Desk::new(Build::Plain);
+    desk.world.down();
+    let policy = "[kind.create_agent]\napprovals = 2\n[kind.wiring]\nroles = [\"owner\"]\n";
+    std::fs::write(desk.world.home.join("policy.toml"), policy).expect("written");
+    desk.world.up();
+    desk.world.ctl(&["agent", "create", "another"]).refused("policy");
+    desk.world.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
+    let issued = desk.world.ctl(&["--json", "token", "create", "--person", "carol"]).ok().json();
+    let carol = Raw::of(&desk.world).with_token(issued["text"].as_str().expect("a token"));
+    let (status, said) = carol.ask("POST", "/v1/channels/desk/agents", r#"{"agent":"a"}"#);
+    assert!(status >= 400 && said["error"]["code"] == "policy_asks_for_more", "{status} {said}");
+    desk.world.ctl(&["agent", "connect", "a", "desk"]).ok();
+    // A wiring and a new agent through the gateway, by two.
+    let payload = r#"{"name":"another"}"#;
+    let made = desk.world.ctl(&["--json", "change", "submit", "--kind", "create_agent", "--payload", payload, "--reason", "r"]).ok();
+    let id = made.json()["id"].as_str().expect("an id").to_owned();
+    desk.world.ctl(&["approve", &id]).ok();
+    assert_eq!(desk.show(&id)["status"], "pending", "one of two");
+    let shown = json!({ "shown": desk.show(&id)["shown_digest"] }).to_string();
+    let (status, said) = carol.ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
+    assert_eq!(status, 200, "{said}");
+    assert_eq!(desk.settled(&id)["status"], "applied");
+}
