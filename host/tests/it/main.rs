@@ -1,6 +1,8 @@
 //! The host's tests, as one program.
 
 mod budget;
+mod changes;
+mod changes_random;
 mod client;
 mod crash;
 mod crowd;
