@@ -6,9 +6,7 @@ use crate::gateway::Approved;
 use crate::refusal::Refusal;
 use crate::registry::channels::Channel;
 use crate::registry::mounts::{self, Mount};
-use crate::registry::{
-    self, Agent, AgentDraft, Identity, Person, Warrant, altered, channels, mcp, roles, software,
-};
+use crate::registry::{self, Agent, AgentDraft, Identity, Person, Warrant, altered, channels, mcp, roles, software};
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{ChangeId, PersonId};

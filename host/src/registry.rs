@@ -244,24 +244,14 @@ fn insert_agent(tx: &mut Tx<'_>, draft: AgentDraft) -> Result<Result<Agent, Refu
 }
 
 /// Tells an agent something else about itself.
-pub fn set_persona(
-    tx: &mut Tx<'_>,
-    warrant: &dyn Warrant,
-    agent: &Agent,
-    persona: &str,
-) -> Result<(), state::Error> {
+pub fn set_persona(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, persona: &str) -> Result<(), state::Error> {
     tx.db().execute("UPDATE agents SET persona = ?2 WHERE id = ?1", params![agent.id.to_string(), persona])?;
     altered("agent.persona", warrant, agent.id, agent.persona.as_bytes(), persona.as_bytes()).append(tx)?;
     Ok(())
 }
 
 /// Says which tools an agent may call from now on.
-pub fn set_tools(
-    tx: &mut Tx<'_>,
-    warrant: &dyn Warrant,
-    agent: &Agent,
-    tools: &[String],
-) -> Result<(), state::Error> {
+pub fn set_tools(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, tools: &[String]) -> Result<(), state::Error> {
     let (before, after) = (canonical::to_string(&agent.enabled_tools), canonical::to_string(&tools));
     tx.db().execute("UPDATE agents SET enabled_tools = ?2 WHERE id = ?1", params![agent.id.to_string(), after])?;
     altered("agent.tools", warrant, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;

@@ -79,6 +79,7 @@ pub fn route(
 /// Who has no role of an agent that is for its members does not talk to it.
 pub fn not_yours(agent: &registry::Agent) -> Refusal {
     let words = format!("agent {} is for its members, and you are none", agent.name);
-    let hint = format!("an admin of it makes you one: `ironctl change submit --kind permissions --agent {}`", agent.name);
+    let hint =
+        format!("an admin of it makes you one: `ironctl change submit --kind permissions --agent {}`", agent.name);
     Refusal::new(Fault::Sender, "agent_not_yours", words).hint(hint)
 }

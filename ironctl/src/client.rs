@@ -16,10 +16,10 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::operator::{
     API_VERSION, Agent, AgentBudget, AgentMode, AgentModel, Cancelled, Channel, ChannelTest, DeadLetter,
-    DeadLetterDone, Failure, HistoryLine, IssuedToken, KeptModel, LedgerHead, McpServer, MessageView, Model, ModelPreset,
-    NewAgent, NewChannel, NewChannelMade, NewIdentity, NewMessage, NewModel, NewNote, NewPerson, NewRole, NewSecret,
-    NewSecretValue, NewToken, NewWiring, Note, Panicked, Person, Proof, Recorded, Resumed, Rotated, Secret, Session,
-    Status, TestedModel, Token, Transcript, Usage, Why,
+    DeadLetterDone, Failure, HistoryLine, IssuedToken, KeptModel, LedgerHead, McpServer, MessageView, Model,
+    ModelPreset, NewAgent, NewChannel, NewChannelMade, NewIdentity, NewMessage, NewModel, NewNote, NewPerson, NewRole,
+    NewSecret, NewSecretValue, NewToken, NewWiring, Note, Panicked, Person, Proof, Recorded, Resumed, Rotated, Secret,
+    Session, Status, TestedModel, Token, Transcript, Usage, Why,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;

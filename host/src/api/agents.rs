@@ -4,9 +4,9 @@
 
 use super::{Answer, Api, Body, Reply};
 use crate::budget;
+use crate::gateway::checks;
 use crate::ledger;
 use crate::memories;
-use crate::gateway::checks;
 use crate::pipeline::{Command, Core, Error};
 use crate::refusal::Refusal;
 use crate::registry::channels::{self, Channel};

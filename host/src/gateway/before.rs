@@ -189,7 +189,11 @@ fn clients(packages: &Packages) -> Map<String, Value> {
     let find = |program: &str| {
         PROGRAMS.iter().map(|directory| format!("{directory}/{program}")).find(|path| Path::new(path).is_file())
     };
-    asked.into_iter().filter(|(_, _, asked)| *asked).map(|(of, program, _)| (of.to_owned(), json!(find(program)))).collect()
+    asked
+        .into_iter()
+        .filter(|(_, _, asked)| *asked)
+        .map(|(of, program, _)| (of.to_owned(), json!(find(program))))
+        .collect()
 }
 
 /// Where a server answers, what it declares, and which secrets it is sent.

@@ -101,9 +101,10 @@ fn of_whom(tx: &Tx<'_>, proposed: &Proposed) -> Result<Option<Agent>, No> {
     let kind = proposed.change.kind();
     let agent = match &proposed.agent {
         None => None,
-        Some(agent) => Some(registry::find_agent(tx, &agent.id.to_string())?.ok_or_else(|| {
-            Refusal::operator("agent_gone", format!("agent {} is there no more", agent.name))
-        })?),
+        Some(agent) => Some(
+            registry::find_agent(tx, &agent.id.to_string())?
+                .ok_or_else(|| Refusal::operator("agent_gone", format!("agent {} is there no more", agent.name)))?,
+        ),
     };
     match &proposed.requester {
         Requester::Agent { principal: _, origin } => {
@@ -208,7 +209,9 @@ fn known(tx: &Tx<'_>, wiring: &Wiring) -> Result<Channel, No> {
             _ => "it is no regular expression",
         };
         let refusal = Refusal::operator("pattern_malformed", format!("the pattern cannot be used: {why}"));
-        return Err(refusal.hint("without look-around and back-references; (?i) at its beginning is for any case").into());
+        return Err(refusal
+            .hint("without look-around and back-references; (?i) at its beginning is for any case")
+            .into());
     }
     Ok(channel)
 }

@@ -79,9 +79,9 @@ pub fn set(
              ON CONFLICT (agent_id, person_id) DO UPDATE SET role = excluded.role",
             params![agent_id, person_id, role.name()],
         )?,
-        None => {
-            tx.db().execute("DELETE FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2", [&agent_id, &person_id])?
-        }
+        None => tx
+            .db()
+            .execute("DELETE FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2", [&agent_id, &person_id])?,
     };
     warranted("agent.roles", warrant)
         .with("agent", agent_id)
@@ -93,12 +93,7 @@ pub fn set(
 }
 
 /// Says who may talk to an agent.
-pub fn set_access(
-    tx: &mut Tx<'_>,
-    warrant: &dyn Warrant,
-    agent: &Agent,
-    access: Access,
-) -> Result<(), state::Error> {
+pub fn set_access(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, access: Access) -> Result<(), state::Error> {
     tx.db().execute("UPDATE agents SET access = ?2 WHERE id = ?1", params![agent.id.to_string(), access.name()])?;
     let (before, after) = (agent.access.name(), access.name());
     altered("agent.access", warrant, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;

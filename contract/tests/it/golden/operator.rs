@@ -5,10 +5,11 @@ use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::ids::{AgentId, CallId, ItemId, MemoryId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{
-    Agent, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentWiring, Attempt, Cancelled, Check, Control, Failure, HEAD_DOMAIN, HeadsKept, HistoryLine, HostStatus,
-    JailReport, LedgerBad, LedgerHead, LedgerLine, LedgerVerdict, LedgerWhole, McpHolder, McpServer, McpServerHeader, McpServerTool, MessageFile, MessageView, NewAgent,
-    NewMessage, NewNote, Note, Panicked, Places, Preflight, Proof, ReaderStatus, Recorded, Resumed, Rotated, Run,
-    Session, SessionStatus, SignedHead, Stage, Status, Stopped, Transcript, TranscriptCall, TranscriptItem,
+    Agent, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentWiring, Attempt, Cancelled, Check,
+    Control, Failure, HEAD_DOMAIN, HeadsKept, HistoryLine, HostStatus, JailReport, LedgerBad, LedgerHead, LedgerLine,
+    LedgerVerdict, LedgerWhole, McpHolder, McpServer, McpServerHeader, McpServerTool, MessageFile, MessageView,
+    NewAgent, NewMessage, NewNote, Note, Panicked, Places, Preflight, Proof, ReaderStatus, Recorded, Resumed, Rotated,
+    Run, Session, SessionStatus, SignedHead, Stage, Status, Stopped, Transcript, TranscriptCall, TranscriptItem,
     TranscriptSpan, Why,
 };
 use std::collections::BTreeMap;

@@ -12,7 +12,22 @@ const OF_THE_SYSTEM: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/etc"];
 
 /// What a jail has there itself.
 const RESERVED: [&str; 17] = [
-    "in", "out", "run", "workspace", "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "dev", "tmp", "proc", "sys",
+    "in",
+    "out",
+    "run",
+    "workspace",
+    "usr",
+    "bin",
+    "sbin",
+    "lib",
+    "lib32",
+    "lib64",
+    "libx32",
+    "etc",
+    "dev",
+    "tmp",
+    "proc",
+    "sys",
     "packages",
 ];
 
@@ -40,7 +55,9 @@ pub(super) fn complete(mounts: Vec<Mount>, grounds: &Grounds) -> Result<Vec<Moun
             return Err(Refusal::operator("mount_twice", format!("{:?} is mounted twice", short(&mount.source))));
         }
         if completed.iter().any(|other| other.target.as_deref() == Some(target.as_str())) {
-            return Err(Refusal::operator("mount_twice", format!("two mounts are at {target}")).hint("name their targets"));
+            return Err(
+                Refusal::operator("mount_twice", format!("two mounts are at {target}")).hint("name their targets")
+            );
         }
         let read_only = Some(mount.read_only.unwrap_or(true));
         completed.push(Mount { source: mount.source, target: Some(target), read_only });

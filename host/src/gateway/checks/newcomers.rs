@@ -54,7 +54,10 @@ pub(super) fn complete(
 /// A new agent has no tool, hears no channel and answers nobody that its creator has not.
 fn no_more_than(tx: &Tx<'_>, creator: Option<&Agent>, wanted: &CreateAgent, people: &[Person]) -> Result<(), No> {
     let refuse = |what: String| {
-        let refusal = Refusal::operator("create_agent_grants", format!("a new agent gets nothing that its creator has not: {what}"));
+        let refusal = Refusal::operator(
+            "create_agent_grants",
+            format!("a new agent gets nothing that its creator has not: {what}"),
+        );
         Err(refusal.hint("an owner or admin of the host can ask for it, or change the new agent later").into())
     };
     let has = |tool: &&String| creator.is_some_and(|creator| creator.enabled_tools.contains(tool));

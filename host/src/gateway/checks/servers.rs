@@ -15,17 +15,8 @@ use url::{Host, Url};
 const TOOL_CHARACTERS_MAX: usize = 64;
 
 /// Headers that say how a request is carried; whoever sends one decides about them, and nobody else.
-const OF_THE_CARRIER: [&str; 9] = [
-    "connection",
-    "content-length",
-    "content-type",
-    "expect",
-    "host",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
+const OF_THE_CARRIER: [&str; 9] =
+    ["connection", "content-length", "content-type", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"];
 
 /// Access with its tools spelt out: those that the server declares now, where none are named. An empty list takes it away.
 pub(super) fn complete_access(tx: &Tx<'_>, wanted: McpAccess) -> Result<McpAccess, No> {
@@ -33,7 +24,9 @@ pub(super) fn complete_access(tx: &Tx<'_>, wanted: McpAccess) -> Result<McpAcces
     let Some(found) = mcp::find(tx, &server)? else {
         let shown: String = server.chars().take(64).collect();
         let refusal = Refusal::operator("mcp_server_unknown", format!("there is no MCP server {shown:?}"));
-        return Err(refusal.hint("`ironctl mcp list` shows which there are; a change of kind mcp_register adds one").into());
+        return Err(refusal
+            .hint("`ironctl mcp list` shows which there are; a change of kind mcp_register adds one")
+            .into());
     };
     let declared: Vec<String> = found.tools.into_iter().map(|tool| tool.name).collect();
     let mut tools = tools.unwrap_or_else(|| declared.clone());
@@ -52,7 +45,9 @@ pub(super) fn complete_server(tx: &Tx<'_>, wanted: McpRegister) -> Result<McpReg
     if !secrets::is_name(&name) {
         let shown: String = name.chars().take(64).collect();
         let refusal = Refusal::operator("mcp_name", format!("{shown:?} is no name of an MCP server"));
-        return Err(refusal.hint("use 1 to 64 characters of a-z, 0-9, - and _, starting with a letter or a digit").into());
+        return Err(refusal
+            .hint("use 1 to 64 characters of a-z, 0-9, - and _, starting with a letter or a digit")
+            .into());
     }
     let url = check_url(&url).map_err(|why| {
         // Not said again: somebody may have put a password into it.

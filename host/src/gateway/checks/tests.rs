@@ -65,18 +65,14 @@ fn set_scene(tx: &mut Tx<'_>, key: &MasterKey) -> Scene {
     let wrapping = key.wrapping_key();
     for name in ["shop", "desk"] {
         let secret = SecretText::new("secret".to_owned());
-        let draft =
-            Draft { name: name.to_owned(), url: "https://example.org/".to_owned(), idempotent: false, secret };
+        let draft = Draft { name: name.to_owned(), url: "https://example.org/".to_owned(), idempotent: false, secret };
         channels::add(tx, &draft, &wrapping, &by).expect("made").expect("a name");
     }
     channels::connect(tx, "shop", clerk.id, owner).expect("connected");
     let value = secrets::value("v".to_owned()).expect("a value");
     secrets::set(tx, &wrapping, &"token".parse().expect("a name"), &value, owner).expect("set").expect("free");
-    let origin = store::Origin {
-        channel: LOOPBACK.to_owned(),
-        platform_id: owner.to_string(),
-        thread_id: String::new(),
-    };
+    let origin =
+        store::Origin { channel: LOOPBACK.to_owned(), platform_id: owner.to_string(), thread_id: String::new() };
     let session = store::of_origin_or_new(tx, &clerk, &origin, &wrapping).expect("made").id;
     let grounds = Grounds { mounts: Vec::new(), private: Vec::new(), packages: packages::Config::default() };
     Scene { owner, member: member.id, clerk, other, session, grounds }
@@ -201,10 +197,7 @@ fn a_tool_that_is_none_or_that_nobody_enables_is_refused() {
 fn a_wiring_of_no_channel_of_the_hosts_own_or_by_a_bad_pattern_is_refused() {
     on_record(|tx, scene| {
         let wiring = |channel: &str, pattern: &str| {
-            scene.by_owner(
-                ChangeKind::Wiring,
-                json!({ "channel": channel, "engage": "pattern", "pattern": pattern }),
-            )
+            scene.by_owner(ChangeKind::Wiring, json!({ "channel": channel, "engage": "pattern", "pattern": pattern }))
         };
         scene.refused(tx, wiring("nothing", "x"), "channel_unknown");
         scene.refused(tx, wiring("loopback", "x"), "channel_own");
@@ -296,7 +289,8 @@ fn a_server_that_would_carry_secrets_elsewhere_or_is_none_is_refused() {
         scene.refused(tx, server("Files", good, tools(), json!([])), "mcp_name");
         scene.refused(tx, server("files", good, json!([]), json!([])), "mcp_tools_none");
         scene.refused(tx, server("files", good, json!([{ "name": "a b" }]), json!([])), "mcp_tool_name");
-        let header = |name: &str, secret: &str, scheme: &str| json!([{ "name": name, "secret": secret, "scheme": scheme }]);
+        let header =
+            |name: &str, secret: &str, scheme: &str| json!([{ "name": name, "secret": secret, "scheme": scheme }]);
         let with = |headers| server("files", good, tools(), headers);
         scene.refused(tx, with(header("a b", "token", "Bearer")), "mcp_header");
         scene.refused(tx, with(header("Host", "token", "Bearer")), "mcp_header");
@@ -353,10 +347,8 @@ fn what_was_completed_once_stays_as_it_is() {
 #[test]
 fn another_meaning_of_a_name_makes_another_standing() {
     on_record(|tx, scene| {
-        let proposed = scene.by_owner(
-            ChangeKind::Permissions,
-            json!({ "grant": [{ "identity": "chat:mia", "role": "member" }] }),
-        );
+        let proposed =
+            scene.by_owner(ChangeKind::Permissions, json!({ "grant": [{ "identity": "chat:mia", "role": "member" }] }));
         let first = scene.looked(tx, proposed.clone()).expect("good").standing;
         let mia = registry::find_person(tx, "Mia").expect("read").expect("there");
         let olga = registry::find_person(tx, "Olga").expect("read").expect("there");

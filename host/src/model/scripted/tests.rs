@@ -403,7 +403,9 @@ proptest! {
 #[test]
 fn what_is_said_to_be_json_is_read_strictly_and_stays_a_text_where_it_is_none() {
     let rule = |arguments: &str| {
-        format!("builtin = false\n[[rule]]\nwhen = '^call (?P<it>.*)$'\nreply = \"x\"\ncalls = [{{ tool = \"t\", arguments = {arguments} }}]")
+        format!(
+            "builtin = false\n[[rule]]\nwhen = '^call (?P<it>.*)$'\nreply = \"x\"\ncalls = [{{ tool = \"t\", arguments = {arguments} }}]"
+        )
     };
     let script = Scripted::parse(&rule(r#"{ it = { "@json" = "$it" } }"#)).expect("a script");
     for (asked, value) in [
