@@ -16,10 +16,10 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::operator::{
     API_VERSION, Agent, AgentBudget, AgentMode, AgentModel, Cancelled, Channel, ChannelTest, DeadLetter,
-    DeadLetterDone, Failure, HistoryLine, IssuedToken, KeptModel, LedgerHead, MessageView, Model, ModelPreset,
-    NewAgent, NewChannel, NewChannelMade, NewIdentity, NewMessage, NewModel, NewNote, NewPerson, NewRole, NewSecret,
-    NewSecretValue, NewToken, NewWiring, Note, Panicked, Person, Proof, Recorded, Resumed, Rotated, Secret, Session,
-    Status, TestedModel, Token, Transcript, Usage, Why,
+    DeadLetterDone, Failure, HistoryLine, IssuedToken, KeptModel, LedgerHead, McpServer, MessageView, Model,
+    ModelPreset, NewAgent, NewChannel, NewChannelMade, NewIdentity, NewMessage, NewModel, NewNote, NewPerson, NewRole,
+    NewSecret, NewSecretValue, NewToken, NewWiring, Note, Panicked, Person, Proof, Recorded, Resumed, Rotated, Secret,
+    Session, Status, TestedModel, Token, Transcript, Usage, Why,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -253,6 +253,11 @@ impl Client {
     /// Every channel beside the loopback.
     pub async fn channels(&self) -> Result<Vec<Channel>, Error> {
         self.get("channels").await
+    }
+
+    /// Every MCP server of the catalogue.
+    pub async fn mcp_servers(&self) -> Result<Vec<McpServer>, Error> {
+        self.get("mcp").await
     }
 
     /// Makes a channel.

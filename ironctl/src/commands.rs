@@ -14,6 +14,7 @@ mod down;
 mod init;
 mod key;
 mod logs;
+mod mcp;
 mod memory;
 mod message;
 mod model;
@@ -80,6 +81,9 @@ pub enum Command {
     /// Make, list, try and remove channels beside this command line
     #[command(subcommand, after_help = "Example:\n  ironctl channel list")]
     Channel(channel::Action),
+    /// List the MCP servers that agents may have tools of
+    #[command(subcommand, after_help = "Example:\n  ironctl mcp list")]
+    Mcp(mcp::Action),
     /// Add, list, test and remove model endpoints
     #[command(subcommand, after_help = "Example:\n  ironctl model add openai --default")]
     Model(model::Action),
@@ -142,6 +146,7 @@ impl Command {
             Self::Agent(action) => agent::run(at, action).await,
             Self::Chat(args) => chat::run(at, args).await,
             Self::Channel(action) => channel::run(at, action).await,
+            Self::Mcp(action) => mcp::run(at, action).await,
             Self::Model(action) => model::run(at, action).await,
             Self::Secret(action) => secret::run(at, action).await,
             Self::Memory(action) => memory::run(at, action).await,

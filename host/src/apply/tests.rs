@@ -1,1 +1,183 @@
+//! What each kind leaves in the record, and what is not done any more. Next: `gateway::checks`.
 
+use super::*;
+use crate::gateway::Proposed;
+use crate::gateway::checks::tests::{Scene, on_record};
+use ironclaw_contract::seam::change::ChangeKind;
+use serde_json::{Value, json};
+
+#[track_caller]
+fn done(tx: &mut Tx<'_>, scene: &Scene, kind: ChangeKind, payload: Value, prepared: &Prepared) -> String {
+    let proposed: Proposed = scene.by_owner(kind, payload);
+    let approved = scene.approved(tx, proposed);
+    apply(tx, &approved, prepared).expect("the record is whole").expect("it can be done").outcome
+}
+
+fn noted(tx: &Tx<'_>, what: &str) -> Vec<Value> {
+    let mut found = tx.db().prepare("SELECT data FROM ledger ORDER BY seq").expect("a statement");
+    let lines = found.query_map([], |row| row.get::<_, String>(0)).expect("read");
+    let lines = lines.map(|line| serde_json::from_str::<Value>(&line.expect("text")).expect("JSON"));
+    lines.filter(|line| line["what"] == what).collect()
+}
+
+fn clerk(tx: &Tx<'_>) -> Agent {
+    registry::find_agent(tx, "clerk").expect("read").expect("there")
+}
+
+#[test]
+fn software_that_was_not_fetched_is_not_set() {
+    on_record(|tx, scene| {
+        let approved = scene.approved(tx, scene.by_owner(ChangeKind::Packages, json!(["jq"])));
+        let refused = apply(tx, &approved, &Prepared::Nothing).expect("whole").expect_err("nothing was fetched");
+        assert_eq!(refused.code, "packages_not_fetched");
+        assert_eq!(software::of(tx, scene.clerk.id).expect("read"), None);
+        let digest = Digest::of(b"layer");
+        done(tx, &scene, ChangeKind::Packages, json!(["jq"]), &Prepared::Layer { digest });
+        let software = software::of(tx, scene.clerk.id).expect("read").expect("there");
+        assert_eq!((software.layer, software.packages.apt), (digest, vec!["jq".to_owned()]));
+        done(tx, &scene, ChangeKind::Packages, json!([]), &Prepared::Nothing);
+        assert_eq!(software::of(tx, scene.clerk.id).expect("read"), None);
+    });
+}
+
+#[test]
+fn what_is_gone_since_is_not_changed() {
+    on_record(|tx, scene| {
+        let wiring = json!({ "channel": "desk", "engage": "all" });
+        let approved = scene.approved(tx, scene.by_owner(ChangeKind::Wiring, wiring));
+        channels::remove(tx, "desk", scene.owner).expect("removed");
+        assert_eq!(apply(tx, &approved, &Prepared::Nothing).expect("whole").expect_err("gone").code, "change_outdated");
+        let approved = scene.approved(tx, scene.by_owner(ChangeKind::EnabledTools, json!([])));
+        registry::remove_agent(tx, &scene.clerk, scene.owner).expect("removed");
+        assert_eq!(apply(tx, &approved, &Prepared::Nothing).expect("whole").expect_err("gone").code, "change_outdated");
+    });
+}
+
+#[test]
+fn an_agent_is_told_something_else_and_may_call_other_tools_and_the_ledger_has_digests_alone() {
+    on_record(|tx, scene| {
+        done(tx, &scene, ChangeKind::Persona, json!({ "instructions": "be very brief" }), &Prepared::Nothing);
+        done(tx, &scene, ChangeKind::EnabledTools, json!(["list_dir"]), &Prepared::Nothing);
+        assert_eq!(clerk(tx).persona, "be very brief");
+        assert_eq!(clerk(tx).enabled_tools, ["list_dir"]);
+        let [entry] = &noted(tx, "agent.persona")[..] else { panic!("one entry") };
+        assert_eq!(entry["before"], Digest::of(b"old").to_string());
+        assert_eq!(entry["after"], Digest::of(b"be very brief").to_string());
+        assert_eq!(entry["by"], json!([scene.owner.to_string()]));
+        assert!(entry["change"].as_str().is_some_and(|id| id.starts_with("chg_")), "{entry}");
+        assert!(!entry.to_string().contains("brief"), "{entry}");
+        assert_eq!(noted(tx, "agent.tools").len(), 1);
+    });
+}
+
+#[test]
+fn a_channel_is_heard_by_one_agent_and_by_its_pattern() {
+    on_record(|tx, scene| {
+        let find = |tx: &Tx<'_>| channels::find(tx, "shop").expect("read").expect("there");
+        let pattern = json!({ "channel": "shop", "engage": "pattern", "pattern": "^!clerk" });
+        done(tx, &scene, ChangeKind::Wiring, pattern, &Prepared::Nothing);
+        assert_eq!((find(tx).agent, find(tx).hears.pattern()), (Some(scene.clerk.id), Some("^!clerk")));
+        let mut to_other = scene.by_owner(ChangeKind::Wiring, json!({ "channel": "shop", "engage": "all" }));
+        to_other.agent = Some(scene.other.clone());
+        let approved = scene.approved(tx, to_other);
+        apply(tx, &approved, &Prepared::Nothing).expect("whole").expect("done");
+        assert_eq!((find(tx).agent, find(tx).hears.pattern()), (Some(scene.other.id), None));
+    });
+}
+
+#[test]
+fn access_and_roles_are_what_the_change_says() {
+    on_record(|tx, scene| {
+        let given = json!({ "access": "members", "grant": [{ "identity": "chat:mia", "role": "member" }] });
+        done(tx, &scene, ChangeKind::Permissions, given, &Prepared::Nothing);
+        assert_eq!(clerk(tx).access, Access::Members);
+        let role = |tx: &Tx<'_>| roles::role_of(tx, scene.clerk.id, scene.member).expect("read");
+        assert_eq!(role(tx), Some(AgentRole::Member));
+        done(tx, &scene, ChangeKind::Permissions, json!({ "revoke": ["mail:mia"] }), &Prepared::Nothing);
+        assert_eq!(role(tx), None);
+        let mia = registry::find_person(tx, "Mia").expect("read").expect("there");
+        assert!(!roles::role_for(tx, &mia, &clerk(tx)).expect("read").may_talk());
+        assert_eq!((noted(tx, "agent.access").len(), noted(tx, "agent.roles").len()), (1, 2));
+    });
+}
+
+#[test]
+fn mounts_are_replaced_as_a_whole() {
+    on_record(|tx, mut scene| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path().canonicalize().expect("there");
+        std::fs::create_dir(root.join("data")).expect("made");
+        scene.grounds.mounts = vec![root.clone()];
+        let source = root.join("data").display().to_string();
+        done(tx, &scene, ChangeKind::Mounts, json!([{ "source": source }]), &Prepared::Nothing);
+        let expected = Mount { source, target: "/data".to_owned(), read_only: true };
+        assert_eq!(mounts::of(tx, scene.clerk.id).expect("read"), [expected]);
+        done(tx, &scene, ChangeKind::Mounts, json!([]), &Prepared::Nothing);
+        assert_eq!(mounts::of(tx, scene.clerk.id).expect("read"), []);
+        assert_eq!(noted(tx, "agent.mounts").len(), 2);
+    });
+}
+
+#[test]
+fn a_new_agent_has_what_is_named_and_is_for_its_members() {
+    on_record(|tx, scene| {
+        let payload = json!({ "name": "helper", "persona": { "instructions": "help" }, "enabled_tools": ["read_file"],
+            "members": ["chat:mia"], "wirings": [{ "channel": "desk", "engage": "all" }] });
+        done(tx, &scene, ChangeKind::CreateAgent, payload, &Prepared::Nothing);
+        done(tx, &scene, ChangeKind::CreateAgent, json!({ "name": "bare" }), &Prepared::Nothing);
+        let find = |name: &str| registry::find_agent(tx, name).expect("read").expect("there");
+        let (helper, bare) = (find("helper"), find("bare"));
+        assert_eq!((helper.access, helper.persona.as_str()), (Access::Members, "help"));
+        assert_eq!(helper.enabled_tools, ["read_file"]);
+        assert_eq!(roles::role_of(tx, helper.id, scene.member).expect("read"), Some(AgentRole::Member));
+        assert_eq!(channels::find(tx, "desk").expect("read").expect("there").agent, Some(helper.id));
+        assert_eq!((bare.access, bare.persona.as_str(), bare.enabled_tools.len()), (Access::Members, "", 0));
+        assert!(noted(tx, "agent.created").iter().any(|entry| entry["change"].is_string()));
+    });
+}
+
+#[test]
+fn what_agents_have_of_a_server_ends_with_what_it_was_given_for() {
+    on_record(|tx, scene| {
+        let server = |url: &str, tools: &[&str]| {
+            let tools: Vec<_> = tools.iter().map(|name| json!({ "name": name })).collect();
+            json!({ "name": "files", "url": url, "tools": tools })
+        };
+        let held = |tx: &Tx<'_>| mcp::grants_of(tx, scene.clerk.id).expect("read");
+        let register = ChangeKind::McpRegister;
+        done(tx, &scene, register, server("https://one.example/", &["read", "write"]), &Prepared::Nothing);
+        done(tx, &scene, ChangeKind::McpAccess, json!({ "server": "files" }), &Prepared::Nothing);
+        assert_eq!(held(tx)[0].tools, ["read", "write"]);
+        let fewer = scene.by_owner(register, server("https://one.example/", &["read", "erase"]));
+        let approved = scene.approved(tx, fewer);
+        assert_eq!(approved.facts()["grants"]["clerk"]["keeps"], json!(["read"]), "it is shown");
+        let outcome = apply(tx, &approved, &Prepared::Nothing).expect("whole").expect("done").outcome;
+        assert!(outcome.contains("one agent lost tools"), "{outcome}");
+        assert_eq!(held(tx)[0].tools, ["read"]);
+        done(tx, &scene, register, server("https://two.example/", &["read"]), &Prepared::Nothing);
+        assert_eq!(held(tx), [], "people said yes to another place");
+        done(tx, &scene, ChangeKind::McpAccess, json!({ "server": "files" }), &Prepared::Nothing);
+        done(tx, &scene, ChangeKind::McpAccess, json!({ "server": "files", "tools": [] }), &Prepared::Nothing);
+        assert_eq!(held(tx), []);
+    });
+}
+
+#[test]
+fn nothing_but_what_was_approved_is_a_warrant() {
+    let mut found = Vec::new();
+    let mut directories = vec![std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).expect("readable") {
+            let path = entry.expect("readable").path();
+            let is_test = path.file_name().is_some_and(|name| name == "tests.rs");
+            if path.is_dir() {
+                directories.push(path);
+            } else if !is_test {
+                let text = std::fs::read_to_string(&path).expect("text");
+                let lines = text.lines().filter(|line| line.starts_with("impl Warrant for "));
+                found.extend(lines.map(str::to_owned));
+            }
+        }
+    }
+    assert_eq!(found, ["impl Warrant for Approved {"]);
+}

@@ -14,6 +14,7 @@ const USED: &str = "its call is used, refused, or not one that goes out as a row
 const NO_CALL: &str = "it names no recorded call of the open turn";
 const ANOTHER: &str = "it asks for something else than its recorded call";
 const NO_ACTION: &str = "it holds no action of the contract";
+const NOT_OF_ITS_KIND: &str = "its payload is not of its kind of change";
 const DAILY: &str = "schedule daily: water the plants";
 
 fn output() -> Value {
@@ -40,10 +41,10 @@ fn instead(name: &'static str, content: impl Into<Value>, why: &'static str) -> 
     attempt(name, script).asks(DAILY).answered("It was not scheduled").rows(&[why])
 }
 
-/// The same for a call that has a number in it.
-fn limit(name: &'static str, content: &'static str, why: &'static str) -> Attempt {
+/// The same for a call that asks for a change.
+fn change(name: &'static str, content: &'static str, why: &'static str) -> Attempt {
     let script = move |_: &_| vec![output(), system(LOCAL, content), ring()];
-    attempt(name, script).asks("limit it").answered("That did not work").rows(&[why])
+    attempt(name, script).asks("enable it").answered("That did not work").rows(&[why])
 }
 
 pub(crate) fn attempts() -> Vec<Attempt> {
@@ -172,7 +173,11 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             json!({ "action": "schedule_task", "prompt": "water the plants" }),
             ANOTHER,
         ),
-        instead("another_action_under_a_call_is_refused", json!({ "action": "persona", "payload": {} }), ANOTHER),
+        instead(
+            "another_action_under_a_call_is_refused",
+            json!({ "action": "persona", "payload": { "instructions": "obey" }, "reason": "asked" }),
+            ANOTHER,
+        ),
         instead(
             "a_key_that_stands_twice_is_refused",
             r#"{"action":"schedule_task","prompt":"water the plants","recurrence":"daily","prompt":"obey"}"#,
@@ -209,35 +214,55 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             format!(r#"{{"action":"persona","payload":{}1{}}}"#, "[".repeat(2000), "]".repeat(2000)),
             NO_ACTION,
         ),
-        limit(
-            "another_number_is_refused",
-            r#"{"action":"permissions","payload":{"limit":11,"name":"a"},"reason":"asked"}"#,
+        change(
+            "another_tool_than_was_asked_for_is_refused",
+            r#"{"action":"enabled_tools","payload":["read_file","send_message"],"reason":"asked"}"#,
             ANOTHER,
         ),
-        limit(
-            "text_in_a_numbers_place_is_refused",
-            r#"{"action":"permissions","payload":{"limit":"10","name":"a"},"reason":"asked"}"#,
+        change(
+            "one_tool_more_than_was_asked_for_is_refused",
+            r#"{"action":"enabled_tools","payload":["read_file","write_file","list_dir"],"reason":"asked"}"#,
             ANOTHER,
         ),
-        limit(
+        change(
+            "another_reason_than_was_given_is_refused",
+            r#"{"action":"enabled_tools","payload":["read_file","write_file"],"reason":"the owner said yes"}"#,
+            ANOTHER,
+        ),
+        change(
+            "text_in_the_place_of_a_flag_is_refused",
+            r#"{"action":"mounts","payload":[{"source":"/srv","read_only":"true"}],"reason":"asked"}"#,
+            NOT_OF_ITS_KIND,
+        ),
+        change(
             "a_number_beyond_what_readers_agree_on_is_refused",
-            r#"{"action":"permissions","payload":{"limit":9007199254740993,"name":"a"},"reason":"asked"}"#,
+            r#"{"action":"enabled_tools","payload":["read_file",9007199254740993],"reason":"asked"}"#,
             NO_ACTION,
         ),
-        limit(
+        change(
             "a_number_that_is_none_is_refused",
-            r#"{"action":"permissions","payload":{"limit":1e999,"name":"a"},"reason":"asked"}"#,
+            r#"{"action":"enabled_tools","payload":["read_file",1e999],"reason":"asked"}"#,
             NO_ACTION,
         ),
-        limit(
+        change(
             "a_key_that_stands_twice_in_a_payload_is_refused",
-            r#"{"action":"permissions","payload":{"limit":10,"limit":10,"name":"a"},"reason":"asked"}"#,
+            r#"{"action":"permissions","payload":{"access":"members","access":"members"},"reason":"asked"}"#,
             NO_ACTION,
         ),
-        limit(
+        change(
             "another_kind_of_change_is_refused",
-            r#"{"action":"mounts","payload":{"limit":10,"name":"a"},"reason":"asked"}"#,
+            r#"{"action":"packages","payload":["read_file","write_file"],"reason":"asked"}"#,
             ANOTHER,
+        ),
+        change(
+            "a_payload_of_another_kind_is_refused",
+            r#"{"action":"enabled_tools","payload":{"instructions":"obey"},"reason":"asked"}"#,
+            NOT_OF_ITS_KIND,
+        ),
+        change(
+            "a_field_of_another_kind_is_refused",
+            r#"{"action":"persona","payload":{"instructions":"obey","access":"everyone"},"reason":"asked"}"#,
+            NOT_OF_ITS_KIND,
         ),
         attempt("words_for_somebody_under_another_call_are_refused", |_| {
             vec![output(), row(json!({ "content": { "send": { "to": "bob", "text": "x" } }, "call": LOCAL })), ring()]

@@ -41,6 +41,7 @@ const BESIDE: &[(&str, &str, &str)] = &[
     ("preflight", "jail", "it tries a whole jail, so it needs a spec and the inspection of the result"),
     ("preflight", "launcher", "it tries the jail through a real launcher"),
     ("identity", "channel", "what a channel received is what is authenticated"),
+    ("gateway", "routing", "a pattern is compiled as it will be when a message comes"),
     ("routing", "identity", "only what is authenticated is routed"),
     ("inbox", "routing", "only what is routed is recorded"),
     ("inbox", "channel", "what was received is bounded before anything is made for it"),

@@ -14,6 +14,7 @@ mod hooks;
 mod jail;
 mod journal;
 mod keys;
+mod kinds;
 mod layers;
 mod memory;
 mod metrics;

@@ -8,7 +8,9 @@ use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{Agent, AgentBudget, NewAgent};
+use ironclaw_contract::operator::{
+    Agent, AgentBudget, AgentMcp, AgentMember, AgentMount, AgentPackages, AgentWiring, NewAgent,
+};
 use serde_json::{Map, json};
 
 /// What to do with agents.
@@ -190,7 +192,7 @@ fn table(out: Output, agents: Vec<Agent>) -> Result<(), Error> {
 }
 
 fn show(out: Output, agent: Agent) -> Result<(), Error> {
-    let rows = [
+    let mut rows = vec![
         ["id".to_owned(), agent.id],
         [
             "model".to_owned(),
@@ -200,6 +202,28 @@ fn show(out: Output, agent: Agent) -> Result<(), Error> {
         ["sessions".to_owned(), agent.sessions.to_string()],
         ["made".to_owned(), clock::date_and_time(&agent.created_at)],
         ["persona".to_owned(), agent.persona],
+        ["access".to_owned(), agent.access],
     ];
+    let mut add = |what: &str, text: String| rows.push([what.to_owned(), text]);
+    for AgentMember { person, name, role } in agent.roles {
+        add("role", format!("{name} ({person}): {role}"));
+    }
+    for AgentMount { source, target, read_only } in agent.mounts {
+        add("mount", format!("{source} at {target}, {}", if read_only { "read only" } else { "writable" }));
+    }
+    if let Some(AgentPackages { apt, npm, layer, made_at }) = agent.packages {
+        for (of, names) in [("apt", apt), ("npm", npm)] {
+            if !names.is_empty() {
+                add("packages", format!("{of}: {}", names.join(" ")));
+            }
+        }
+        add("layer", format!("{layer}, made {}", clock::date_and_time(&made_at)));
+    }
+    for AgentWiring { channel, engage, pattern } in agent.wirings {
+        add("hears", format!("{channel}: {}", pattern.map_or(engage, |pattern| format!("what fits {pattern}"))));
+    }
+    for AgentMcp { server, tools } in agent.mcp {
+        add("mcp", format!("{server}: {}", tools.join(" ")));
+    }
     out.table(["AGENT", agent.name.as_str()], rows)
 }

@@ -5,10 +5,11 @@ use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::ids::{AgentId, CallId, ItemId, MemoryId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{
-    Agent, AgentMode, Attempt, Cancelled, Check, Control, Failure, HEAD_DOMAIN, HeadsKept, HistoryLine, HostStatus,
-    JailReport, LedgerBad, LedgerHead, LedgerLine, LedgerVerdict, LedgerWhole, MessageFile, MessageView, NewAgent,
-    NewMessage, NewNote, Note, Panicked, Places, Preflight, Proof, ReaderStatus, Recorded, Resumed, Rotated, Run,
-    Session, SessionStatus, SignedHead, Stage, Status, Stopped, Transcript, TranscriptCall, TranscriptItem,
+    Agent, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentWiring, Attempt, Cancelled, Check,
+    Control, Failure, HEAD_DOMAIN, HeadsKept, HistoryLine, HostStatus, JailReport, LedgerBad, LedgerHead, LedgerLine,
+    LedgerVerdict, LedgerWhole, McpHolder, McpServer, McpServerHeader, McpServerTool, MessageFile, MessageView,
+    NewAgent, NewMessage, NewNote, Note, Panicked, Places, Preflight, Proof, ReaderStatus, Recorded, Resumed, Rotated,
+    Run, Session, SessionStatus, SignedHead, Stage, Status, Stopped, Transcript, TranscriptCall, TranscriptItem,
     TranscriptSpan, Why,
 };
 use std::collections::BTreeMap;
@@ -199,8 +200,40 @@ fn agents() -> Vec<Shape> {
         enabled_tools: vec!["read_file".to_owned()],
         created_at: AT.to_owned(),
         sessions: 1,
+        access: "members".to_owned(),
+        roles: vec![AgentMember {
+            person: id::<PersonId>("per", 1).to_string(),
+            name: "Alice".to_owned(),
+            role: "admin".to_owned(),
+        }],
+        mounts: vec![AgentMount { source: "/srv/data".to_owned(), target: "/data".to_owned(), read_only: true }],
+        packages: Some(AgentPackages {
+            apt: vec!["jq".to_owned()],
+            npm: vec!["left-pad".to_owned()],
+            layer: digest(1).to_string(),
+            made_at: AT.to_owned(),
+        }),
+        wirings: vec![AgentWiring {
+            channel: "shop".to_owned(),
+            engage: "pattern".to_owned(),
+            pattern: Some("^!clerk".to_owned()),
+        }],
+        mcp: vec![AgentMcp { server: "files".to_owned(), tools: vec!["read".to_owned()] }],
+    };
+    let server = McpServer {
+        name: "files".to_owned(),
+        url: "https://mcp.example/".to_owned(),
+        tools: vec![McpServerTool { name: "read".to_owned(), description: "Reads a file.".to_owned() }],
+        headers: vec![McpServerHeader {
+            name: "authorization".to_owned(),
+            secret: "files".to_owned(),
+            scheme: Some("Bearer".to_owned()),
+        }],
+        agents: vec![McpHolder { agent: "clerk".to_owned(), tools: vec!["read".to_owned()] }],
+        made_at: AT.to_owned(),
     };
     vec![
+        shape_by_bytes("operator.mcp_server", &server),
         shape_by_bytes(
             "operator.new_agent.bare",
             &NewAgent { model: None, persona: None, enabled_tools: None, ..new.clone() },

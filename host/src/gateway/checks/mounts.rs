@@ -194,22 +194,24 @@ mod tests {
 
     #[test]
     fn a_link_to_what_is_the_hosts_own_keeps_it_from_being_mounted() {
-        let Scene { root, mut grounds, .. } = scene();
+        let mut scene = scene();
+        let Scene { root, grounds, .. } = &mut scene;
         symlink(root.join("allowed/home"), root.join("named")).expect("linked");
         grounds.private = vec![root.join("named")];
         let source = root.join("allowed/home/sessions").display().to_string();
-        assert_eq!(complete(vec![mount(&source, None)], &grounds).expect_err("private").code, "mount_private");
+        assert_eq!(complete(vec![mount(&source, None)], grounds).expect_err("private").code, "mount_private");
     }
 
     #[test]
     fn without_a_setting_nothing_is_mounted_and_it_says_which_setting() {
-        let Scene { root, mut grounds, .. } = scene();
+        let mut scene = scene();
+        let Scene { root, grounds, .. } = &mut scene;
         grounds.mounts = Vec::new();
         let source = root.join("allowed/data").display().to_string();
-        let refused = complete(vec![mount(&source, None)], &grounds).expect_err("off");
+        let refused = complete(vec![mount(&source, None)], grounds).expect_err("off");
         assert_eq!(refused.code, "mounts_off");
         assert!(refused.hint.contains("[mounts] allow"), "{}", refused.hint);
-        assert_eq!(complete(Vec::new(), &grounds), Ok(Vec::new()), "to take all away is always possible");
+        assert_eq!(complete(Vec::new(), grounds), Ok(Vec::new()), "to take all away is always possible");
     }
 
     #[test]

@@ -1,1 +1,396 @@
+//! What is refused of each kind, and what a change is completed to. Next: `apply::tests`.
 
+use super::*;
+use crate::custody::{MasterKey, SecretText};
+use crate::gateway::{Approved, Origin};
+use crate::ledger::Entry;
+use crate::registry::channels::Draft;
+use crate::registry::{AgentDraft, Warrant, create_owner};
+use crate::secrets;
+use crate::state::State;
+use ironclaw_contract::ids::{CallId, ChangeId, PersonId, TurnId};
+use ironclaw_contract::seam::change::{Access, AgentRole, Payload};
+use serde_json::json;
+
+/// A record with people, agents and channels in it.
+pub(crate) struct Scene {
+    pub(crate) owner: PersonId,
+    pub(crate) member: PersonId,
+    pub(crate) clerk: Agent,
+    pub(crate) other: Agent,
+    session: ironclaw_contract::ids::SessionId,
+    pub(crate) grounds: Grounds,
+}
+
+/// Somebody's yes, for what sets a scene.
+pub(crate) struct Yes(ChangeId, Vec<PersonId>);
+
+impl Yes {
+    pub(crate) fn of(person: PersonId) -> Self {
+        Self(ChangeId::new(), vec![person])
+    }
+}
+
+impl Warrant for Yes {
+    fn change_id(&self) -> ChangeId {
+        self.0
+    }
+
+    fn approvers(&self) -> &[PersonId] {
+        &self.1
+    }
+}
+
+fn draft(name: &str) -> AgentDraft {
+    AgentDraft {
+        name: name.to_owned(),
+        model: None,
+        persona: "old".to_owned(),
+        enabled_tools: vec!["write_file".to_owned(), "read_file".to_owned()],
+        access: Access::Everyone,
+    }
+}
+
+fn set_scene(tx: &mut Tx<'_>, key: &MasterKey) -> Scene {
+    Entry::genesis("ledger.opened").append(tx).expect("appended");
+    let owner = create_owner(tx, "Olga").expect("made");
+    let by = registry::find_person(tx, "Olga").expect("read").expect("there");
+    let member = registry::add_person(tx, "Mia", Role::Member, owner).expect("made").expect("a name");
+    for name in ["chat:mia", "mail:mia"] {
+        let identity = name.parse().expect("an identity");
+        registry::people::link(tx, &member, &identity, owner).expect("linked").expect("free");
+    }
+    let clerk = registry::create_agent(tx, draft("clerk"), owner).expect("made").expect("a name");
+    let other = registry::create_agent(tx, draft("other"), owner).expect("made").expect("a name");
+    let wrapping = key.wrapping_key();
+    for name in ["shop", "desk"] {
+        let secret = SecretText::new("secret".to_owned());
+        let draft = Draft { name: name.to_owned(), url: "https://example.org/".to_owned(), idempotent: false, secret };
+        channels::add(tx, &draft, &wrapping, &by).expect("made").expect("a name");
+    }
+    channels::connect(tx, "shop", clerk.id, owner).expect("connected");
+    let value = secrets::value("v".to_owned()).expect("a value");
+    secrets::set(tx, &wrapping, &"token".parse().expect("a name"), &value, owner).expect("set").expect("free");
+    let origin =
+        store::Origin { channel: LOOPBACK.to_owned(), platform_id: owner.to_string(), thread_id: String::new() };
+    let session = store::of_origin_or_new(tx, &clerk, &origin, &wrapping).expect("made").id;
+    let grounds = Grounds { mounts: Vec::new(), private: Vec::new(), packages: packages::Config::default() };
+    Scene { owner, member: member.id, clerk, other, session, grounds }
+}
+
+/// Runs a test on a record of its own.
+pub(crate) fn on_record(test: impl FnOnce(&mut Tx<'_>, Scene) + Send + 'static) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let key = MasterKey::fresh().expect("random bytes");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let state = State::open(&directory.path().join("state.db"), &key.state_key()).expect("it opens");
+        let run = move |tx: &mut Tx<'_>| {
+            let scene = set_scene(tx, &key);
+            test(tx, scene);
+            Ok::<_, state::Error>(())
+        };
+        state.write(run).await.expect("the test held");
+        state.close().await;
+    });
+}
+
+pub(crate) fn change(kind: ChangeKind, payload: Value) -> Change {
+    Change::parse(kind, &Payload::try_from(payload).expect("an object or a list")).expect("of its kind")
+}
+
+impl Scene {
+    /// Proposed by the owner, about the clerk where the kind is about anybody.
+    pub(crate) fn by_owner(&self, kind: ChangeKind, payload: Value) -> Proposed {
+        Proposed {
+            change: change(kind, payload),
+            agent: (!concerns_nobody(kind)).then(|| self.clerk.clone()),
+            requester: Requester::Person(self.owner),
+            reason: "because".to_owned(),
+            labels: Vec::new(),
+        }
+    }
+
+    /// Proposed by the clerk itself.
+    fn by_clerk(&self, kind: ChangeKind, payload: Value) -> Proposed {
+        let origin = Origin { session: self.session, turn: TurnId::new(), message: None, call: CallId::new() };
+        let requester = Requester::Agent { principal: self.owner, origin };
+        Proposed { agent: Some(self.clerk.clone()), requester, ..self.by_owner(kind, payload) }
+    }
+
+    fn looked(&self, tx: &Tx<'_>, proposed: Proposed) -> Judged<Checked> {
+        check(tx, &self.grounds, proposed).expect("the record is whole")
+    }
+
+    #[track_caller]
+    fn refused(&self, tx: &Tx<'_>, proposed: Proposed, code: &str) {
+        let payload = proposed.change.payload();
+        match self.looked(tx, proposed) {
+            Ok(_) => panic!("{payload:?} is let through"),
+            Err(refusal) => assert_eq!(refusal.code, code, "{payload:?}: {refusal}"),
+        }
+    }
+
+    /// What passes, as if the owner had approved it.
+    #[track_caller]
+    pub(crate) fn approved(&self, tx: &Tx<'_>, proposed: Proposed) -> Approved {
+        let Checked { proposed, standing } = self.looked(tx, proposed).expect("it passes");
+        let Proposed { change, agent, .. } = proposed;
+        Approved { id: ChangeId::new(), agent, change, facts: standing.facts, by: vec![self.owner] }
+    }
+}
+
+#[test]
+fn what_changes_nothing_is_refused() {
+    on_record(|tx, scene| {
+        for (kind, payload) in [
+            (ChangeKind::Persona, json!({ "instructions": "old" })),
+            (ChangeKind::EnabledTools, json!(["write_file", "read_file"])),
+            (ChangeKind::Packages, json!([])),
+            (ChangeKind::Wiring, json!({ "channel": "shop", "engage": "all" })),
+            (ChangeKind::Wiring, json!({ "channel": "desk", "engage": "none" })),
+            (ChangeKind::Permissions, json!({ "access": "everyone" })),
+            (ChangeKind::Permissions, json!({ "revoke": ["chat:mia"] })),
+            (ChangeKind::Mounts, json!([])),
+        ] {
+            scene.refused(tx, scene.by_owner(kind, payload), "change_empty");
+        }
+    });
+}
+
+#[test]
+fn an_agent_asks_for_itself_alone() {
+    on_record(|tx, scene| {
+        let persona = || json!({ "instructions": "new" });
+        let mut foreign = scene.by_clerk(ChangeKind::Persona, persona());
+        foreign.agent = Some(scene.other.clone());
+        scene.refused(tx, foreign, "change_of_another");
+        let mut nobodys = scene.by_clerk(ChangeKind::CreateAgent, json!({ "name": "helper" }));
+        nobodys.agent = None;
+        scene.refused(tx, nobodys, "change_of_another");
+        let mut of_whom = scene.by_owner(ChangeKind::Persona, persona());
+        of_whom.agent = None;
+        scene.refused(tx, of_whom, "change_of_whom");
+        let mut of_nobody = scene.by_owner(ChangeKind::CreateAgent, json!({ "name": "helper" }));
+        of_nobody.agent = Some(scene.clerk.clone());
+        scene.refused(tx, of_nobody, "change_of_nobody");
+        registry::remove_agent(tx, &scene.other, scene.owner).expect("removed");
+        let mut gone = scene.by_owner(ChangeKind::Persona, persona());
+        gone.agent = Some(scene.other.clone());
+        scene.refused(tx, gone, "agent_gone");
+        assert!(scene.looked(tx, scene.by_clerk(ChangeKind::Persona, persona())).is_ok());
+    });
+}
+
+#[test]
+fn a_tool_that_is_none_or_that_nobody_enables_is_refused() {
+    on_record(|tx, scene| {
+        let tools = |payload| scene.by_owner(ChangeKind::EnabledTools, payload);
+        scene.refused(tx, tools(json!(["read_file", "exec"])), "tool_unknown");
+        scene.refused(tx, tools(json!(["Read_File"])), "tool_unknown");
+        scene.refused(tx, tools(json!(["schedule_task"])), "tool_not_enabled_so");
+        scene.refused(tx, tools(json!(["send_message"])), "tool_not_enabled_so");
+    });
+}
+
+#[test]
+fn a_wiring_of_no_channel_of_the_hosts_own_or_by_a_bad_pattern_is_refused() {
+    on_record(|tx, scene| {
+        let wiring = |channel: &str, pattern: &str| {
+            scene.by_owner(ChangeKind::Wiring, json!({ "channel": channel, "engage": "pattern", "pattern": pattern }))
+        };
+        scene.refused(tx, wiring("nothing", "x"), "channel_unknown");
+        scene.refused(tx, wiring("loopback", "x"), "channel_own");
+        for bad in ["(", "a{1000}{1000}{10}", "(?=x)", "[z-a]"] {
+            scene.refused(tx, wiring("shop", bad), "pattern_malformed");
+        }
+        let checked = scene.looked(tx, wiring("shop", "^!clerk")).expect("a pattern");
+        assert_eq!(checked.standing.before, json!({ "channel": "shop", "engage": "all" }));
+        let facts = &checked.standing.facts["channels"]["shop"];
+        assert_eq!(facts["heard_by"]["name"], "clerk", "{facts}");
+    });
+}
+
+#[test]
+fn permissions_for_whom_nobody_knows_or_twice_for_one_person_are_refused() {
+    on_record(|tx, scene| {
+        let grant = |identities: &[&str]| {
+            let grant: Vec<_> =
+                identities.iter().map(|identity| json!({ "identity": identity, "role": "admin" })).collect();
+            scene.by_owner(ChangeKind::Permissions, json!({ "grant": grant }))
+        };
+        scene.refused(tx, grant(&["mia"]), "identity_malformed");
+        scene.refused(tx, grant(&["chat:Mia"]), "identity_unlinked");
+        scene.refused(tx, grant(&["chat:mi"]), "identity_unlinked");
+        scene.refused(tx, grant(&["chat:mia", "mail:mia"]), "person_twice");
+        let both = json!({ "grant": [{ "identity": "chat:mia", "role": "admin" }], "revoke": ["mail:mia"] });
+        scene.refused(tx, scene.by_owner(ChangeKind::Permissions, both), "person_twice");
+        let checked = scene.looked(tx, grant(&["chat:mia"])).expect("linked");
+        assert_eq!(checked.standing.before, json!({ "access": "everyone", "revoke": ["chat:mia"] }));
+        let fact = &checked.standing.facts["identities"]["chat:mia"];
+        assert_eq!(*fact, json!({ "person": scene.member.to_string(), "name": "Mia" }));
+    });
+}
+
+#[test]
+fn a_new_agent_gets_nothing_that_its_creator_has_not() {
+    on_record(|tx, scene| {
+        let by_clerk = |payload| scene.by_clerk(ChangeKind::CreateAgent, payload);
+        let by_owner = |payload| scene.by_owner(ChangeKind::CreateAgent, payload);
+        for bad in ["Helper", "1st", "a b", "ag\u{e9}nt"] {
+            scene.refused(tx, by_owner(json!({ "name": bad })), "agent_name");
+        }
+        scene.refused(tx, by_owner(json!({ "name": "clerk" })), "agent_exists");
+        scene.refused(tx, by_owner(json!({ "name": "h", "members": ["chat:nobody"] })), "identity_unlinked");
+        let none = json!({ "name": "h", "wirings": [{ "channel": "shop", "engage": "none" }] });
+        scene.refused(tx, by_owner(none), "wiring_none");
+        let all = json!({ "channel": "shop", "engage": "all" });
+        scene.refused(tx, by_owner(json!({ "name": "h", "wirings": [all, all] })), "wiring_twice");
+
+        let tool = json!({ "name": "h", "enabled_tools": ["remember"] });
+        scene.refused(tx, by_clerk(tool.clone()), "create_agent_grants");
+        let channel = json!({ "name": "h", "wirings": [{ "channel": "desk", "engage": "all" }] });
+        scene.refused(tx, by_clerk(channel.clone()), "create_agent_grants");
+        let member = json!({ "name": "h", "members": ["chat:mia"] });
+        assert!(scene.looked(tx, by_clerk(member.clone())).is_ok(), "the clerk is for everyone");
+        registry::roles::set_access(tx, &Yes::of(scene.owner), &scene.clerk, Access::Members).expect("set");
+        scene.refused(tx, by_clerk(member.clone()), "create_agent_grants");
+        let own = json!({ "name": "h", "enabled_tools": ["read_file"], "wirings": [all] });
+        assert!(scene.looked(tx, by_clerk(own)).is_ok());
+        for payload in [tool, channel, member] {
+            assert!(scene.looked(tx, by_owner(payload.clone())).is_ok(), "{payload}");
+            let mut by_member = by_owner(payload);
+            by_member.requester = Requester::Person(scene.member);
+            scene.refused(tx, by_member, "create_agent_grants");
+        }
+    });
+}
+
+#[test]
+fn a_server_that_would_carry_secrets_elsewhere_or_is_none_is_refused() {
+    on_record(|tx, scene| {
+        let server = |name: &str, url: &str, tools: Value, headers: Value| {
+            let payload = json!({ "name": name, "url": url, "tools": tools, "headers": headers });
+            scene.by_owner(ChangeKind::McpRegister, payload)
+        };
+        let tools = || json!([{ "name": "read" }]);
+        for bad in [
+            "http://mcp.example/",
+            "http://10.0.0.1/",
+            "http://localhost.example/",
+            "ftp://mcp.example/",
+            "https://user:word@mcp.example/",
+            "https://mcp.example/#x",
+            "mcp.example",
+        ] {
+            scene.refused(tx, server("files", bad, tools(), json!([])), "mcp_url");
+        }
+        let good = "https://mcp.example";
+        scene.refused(tx, server("Files", good, tools(), json!([])), "mcp_name");
+        scene.refused(tx, server("files", good, json!([]), json!([])), "mcp_tools_none");
+        scene.refused(tx, server("files", good, json!([{ "name": "a b" }]), json!([])), "mcp_tool_name");
+        let header =
+            |name: &str, secret: &str, scheme: &str| json!([{ "name": name, "secret": secret, "scheme": scheme }]);
+        let with = |headers| server("files", good, tools(), headers);
+        scene.refused(tx, with(header("a b", "token", "Bearer")), "mcp_header");
+        scene.refused(tx, with(header("Host", "token", "Bearer")), "mcp_header");
+        scene.refused(tx, with(header("Authorization", "token", "Bearer x")), "mcp_header");
+        scene.refused(tx, with(header("Authorization", "nothing", "Bearer")), "secret_unknown");
+        scene.refused(tx, with(header("Authorization", "A Value!", "Bearer")), "secret_name");
+        assert!(scene.looked(tx, server("files", "http://127.0.0.1:9/mcp", tools(), json!([]))).is_ok());
+        let checked = scene.looked(tx, with(header("Authorization", "secret:token", "Bearer"))).expect("good");
+        let payload: Value = checked.proposed.change.payload().into();
+        assert_eq!(payload["url"], "https://mcp.example/");
+        assert_eq!(payload["headers"], header("authorization", "token", "Bearer"));
+    });
+}
+
+#[test]
+fn access_to_a_server_that_is_unknown_or_to_what_it_does_not_declare_is_refused() {
+    on_record(|tx, scene| {
+        let access = |payload| scene.by_owner(ChangeKind::McpAccess, payload);
+        scene.refused(tx, access(json!({ "server": "files" })), "mcp_server_unknown");
+        let Change::McpRegister(server) = change(
+            ChangeKind::McpRegister,
+            json!({ "name": "files", "url": "https://mcp.example/", "tools": [{ "name": "write" }, { "name": "read" }] }),
+        ) else {
+            panic!("another kind")
+        };
+        registry::mcp::register(tx, &Yes::of(scene.owner), &server).expect("written").expect("room");
+        scene.refused(tx, access(json!({ "server": "files", "tools": ["erase"] })), "mcp_tool_unknown");
+        scene.refused(tx, access(json!({ "server": "files", "tools": [] })), "change_empty");
+        let checked = scene.looked(tx, access(json!({ "server": "files" }))).expect("known");
+        let payload: Value = checked.proposed.change.payload().into();
+        assert_eq!(payload, json!({ "server": "files", "tools": ["read", "write"] }), "spelt out, in one order");
+        assert_eq!(checked.standing.before, json!({ "server": "files", "tools": [] }));
+        assert_eq!(checked.standing.facts["servers"]["files"]["url"], "https://mcp.example/");
+    });
+}
+
+#[test]
+fn what_was_completed_once_stays_as_it_is() {
+    on_record(|tx, scene| {
+        for (kind, payload) in [
+            (ChangeKind::EnabledTools, json!(["write_file", "list_dir", "read_file"])),
+            (ChangeKind::Packages, json!({ "npm": ["b", "a"], "apt": ["jq"] })),
+            (ChangeKind::CreateAgent, json!({ "name": "h", "enabled_tools": ["write_file", "read_file"] })),
+            (ChangeKind::McpRegister, json!({ "name": "s", "url": "HTTPS://X.example", "tools": [{ "name": "a" }] })),
+        ] {
+            let first = scene.looked(tx, scene.by_owner(kind, payload)).expect("good");
+            let again = scene.looked(tx, first.proposed.clone()).expect("still good");
+            assert_eq!(again.proposed.change, first.proposed.change);
+            assert_eq!(again.standing, first.standing);
+        }
+    });
+}
+
+#[test]
+fn another_meaning_of_a_name_makes_another_standing() {
+    on_record(|tx, scene| {
+        let proposed =
+            scene.by_owner(ChangeKind::Permissions, json!({ "grant": [{ "identity": "chat:mia", "role": "member" }] }));
+        let first = scene.looked(tx, proposed.clone()).expect("good").standing;
+        let mia = registry::find_person(tx, "Mia").expect("read").expect("there");
+        let olga = registry::find_person(tx, "Olga").expect("read").expect("there");
+        let identity = "chat:mia".parse().expect("an identity");
+        registry::people::unlink(tx, &mia, &identity, scene.owner).expect("written").expect("hers");
+        registry::people::link(tx, &olga, &identity, scene.owner).expect("written").expect("free");
+        assert_ne!(before::look(tx, &scene.grounds, &proposed).expect("read"), first);
+
+        let wiring = scene.by_owner(ChangeKind::Wiring, json!({ "channel": "desk", "engage": "all" }));
+        let first = scene.looked(tx, wiring.clone()).expect("good").standing;
+        channels::connect(tx, "desk", scene.other.id, scene.owner).expect("connected");
+        assert_ne!(before::look(tx, &scene.grounds, &wiring).expect("read"), first);
+    });
+}
+
+#[test]
+fn a_command_does_not_go_around_a_policy_that_asks_for_more() {
+    let rule = |approvals, requester_may_approve, roles: &[Role]| Rule {
+        roles: roles.to_vec(),
+        approvals,
+        requester_may_approve,
+        expires_hours: 1,
+    };
+    let both = [Role::Owner, Role::Admin];
+    let code = |rule: Rule, role| direct(&rule, ChangeKind::Wiring, role).map_err(|refusal| refusal.code);
+    assert_eq!(code(rule(2, true, &both), Role::Owner), Err("policy_asks_for_more"));
+    assert_eq!(code(rule(1, false, &both), Role::Owner), Err("policy_asks_for_more"));
+    assert_eq!(code(rule(1, true, &[Role::Owner]), Role::Admin), Err("policy_asks_for_more"));
+    assert_eq!(code(rule(1, true, &both), Role::Member), Err("policy_asks_for_more"));
+    assert_eq!(code(rule(1, true, &both), Role::Admin), Ok(()));
+    let refused = direct(&rule(2, true, &both), ChangeKind::Wiring, Role::Owner).expect_err("two are asked for");
+    assert!(refused.hint.contains("ironctl change submit --kind wiring"), "{}", refused.hint);
+}
+
+#[test]
+fn a_role_that_was_given_stands_in_what_is_compared() {
+    on_record(|tx, scene| {
+        registry::roles::set(tx, &Yes::of(scene.owner), scene.clerk.id, scene.member, Some(AgentRole::Member))
+            .expect("set");
+        let same = json!({ "grant": [{ "identity": "mail:mia", "role": "member" }] });
+        scene.refused(tx, scene.by_owner(ChangeKind::Permissions, same), "change_empty");
+        let more = json!({ "access": "members", "grant": [{ "identity": "mail:mia", "role": "member" }] });
+        assert!(scene.looked(tx, scene.by_owner(ChangeKind::Permissions, more)).is_ok());
+    });
+}

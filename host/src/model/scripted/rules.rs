@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// The placeholders that the results of calls fill.
 const OF_RESULTS: [&str; 3] = ["result", "ok", "error"];
+/// The only key of a table that stands for the JSON in its text.
+const JSON: &str = "@json";
 /// Rules in one file.
 const RULES_MAX: usize = 1024;
 /// The longest that an output may be made to take.
@@ -280,6 +282,12 @@ impl Check {
             toml::Value::Array(entries) => {
                 Argument::List(entries.into_iter().map(|entry| self.argument(entry, known)).collect::<Result<_, _>>()?)
             }
+            toml::Value::Table(entries) if entries.contains_key(JSON) => match entries.get(JSON) {
+                Some(toml::Value::String(text)) if entries.len() == 1 => {
+                    Argument::Json(self.template("arguments", text, known)?)
+                }
+                _ => return self.refuse("@json stands alone, before a text"),
+            },
             toml::Value::Table(entries) => Argument::Object(
                 entries
                     .into_iter()

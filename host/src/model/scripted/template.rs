@@ -1,8 +1,11 @@
 //! Texts with placeholders, and the values that fill them.
 //!
-//! Never reads what it has filled in: a value is put into a string as it is, and is no template, JSON or pattern there.
+//! Never reads what it has filled in: a value is put into a string as it is, and is no template, JSON or pattern there, unless the
+//! rule itself says that it is JSON.
 //! Next: `rules`.
 
+use ironclaw_contract::canonical::{self, Limits};
+use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use regex::{Captures, Regex};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -94,6 +97,8 @@ fn name_length(text: &str) -> usize {
 pub(super) enum Argument {
     Fixed(Value),
     Text(Template),
+    /// What the template gives is read as JSON; where it is none, it stays the text that it is.
+    Json(Template),
     List(Vec<Argument>),
     Object(Vec<(String, Argument)>),
 }
@@ -105,12 +110,19 @@ impl Argument {
             Self::Fixed(value) => value.clone(),
             Self::Text(template) if template.is_absent(values) => return None,
             Self::Text(template) => Value::String(template.render(values)),
+            Self::Json(template) if template.is_absent(values) => return None,
+            Self::Json(template) => read(template.render(values)),
             Self::List(entries) => entries.iter().filter_map(|entry| entry.render(values)).collect(),
             Self::Object(entries) => {
                 entries.iter().filter_map(|(key, entry)| Some((key.clone(), entry.render(values)?))).collect()
             }
         })
     }
+}
+
+/// The strict reader's value of a text. A text that it refuses is asked for as a text: whoever judges the call says what is wrong.
+fn read(text: String) -> Value {
+    canonical::parse(text.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX)).unwrap_or(Value::String(text))
 }
 
 /// What fills the placeholders.

@@ -274,6 +274,18 @@ fn every_built_in_rule_calls_what_it_says() {
             "Proposed: the result",
         ),
         (
+            r#"change persona {"instructions":"be {brief}"} because I said so"#,
+            json!([["request_capability_change",
+            { "kind": "persona", "payload": { "instructions": "be {brief}" }, "reason": "I said so" }]]),
+            "Proposed: the result",
+        ),
+        (
+            r#"change mounts [{"source":"/srv/a","read_only":false}] because of work"#,
+            json!([["request_capability_change",
+            { "kind": "mounts", "payload": [{ "source": "/srv/a", "read_only": false }], "reason": "of work" }]]),
+            "Proposed: the result",
+        ),
+        (
             "install skill a 1.0",
             json!([["skill_install", { "payload": { "skill": "a", "version": "1.0" } }]]),
             "Proposed: the result",
@@ -385,5 +397,29 @@ proptest! {
         let parts = vec![person(&earlier), said("x"), person(&asked)];
         let first = Scripted::builtin().generate(&prompt(parts.clone())).expect("an output");
         prop_assert_eq!(Scripted::builtin().generate(&prompt(parts)).expect("an output"), first);
+    }
+}
+
+#[test]
+fn what_is_said_to_be_json_is_read_strictly_and_stays_a_text_where_it_is_none() {
+    let rule = |arguments: &str| {
+        format!(
+            "builtin = false\n[[rule]]\nwhen = '^call (?P<it>.*)$'\nreply = \"x\"\ncalls = [{{ tool = \"t\", arguments = {arguments} }}]"
+        )
+    };
+    let script = Scripted::parse(&rule(r#"{ it = { "@json" = "$it" } }"#)).expect("a script");
+    for (asked, value) in [
+        (r#"call {"a":[1,true]}"#, json!({ "a": [1, true] })),
+        ("call 7", json!(7)),
+        (r#"call {"a":1,"a":2}"#, json!(r#"{"a":1,"a":2}"#)),
+        ("call {", json!("{")),
+        ("call 1e999", json!("1e999")),
+    ] {
+        let made = output(&script, vec![person(asked)]).calls;
+        let arguments: Value = serde_json::from_str(&made[0].arguments).expect("JSON");
+        assert_eq!(arguments["it"], value, "{asked}");
+    }
+    for bad in [r#"{ it = { "@json" = 7 } }"#, r#"{ it = { "@json" = "$it", b = 1 } }"#] {
+        assert!(matches!(Scripted::parse(&rule(bad)), Err(Error::Shape { .. })), "{bad}");
     }
 }

@@ -1,0 +1,134 @@
+//! What holds around the changes of agents without anybody's approval: who is heard, what is answered, and no way around the policy.
+//!
+//! Sets in the record of a stopped host what an approved change would. Next: `operators`, `webhook`.
+
+use crate::client::Raw;
+use crate::hooks::{Hook, Receiver, receipt, world};
+use crate::record;
+use crate::world::{Build, World};
+use serde_json::{Value, json};
+
+/// Changes the record while no host runs.
+fn set(world: &World, sql: &str) {
+    world.down();
+    let changed = record::open_to_change(&world.home).execute(sql, []).expect("written");
+    assert_eq!(changed, 1, "{sql}");
+    world.up();
+}
+
+/// A member of this name, and a token for them.
+fn member(world: &World, name: &str) -> String {
+    world.ctl(&["person", "add", name, "--role", "member"]).ok();
+    let made = world.ctl(&["--json", "token", "create", "--person", name]).ok().json();
+    made["text"].as_str().expect("a token").to_owned()
+}
+
+fn code(answer: &(u16, Value)) -> (u16, &str) {
+    (answer.0, answer.1["error"]["code"].as_str().unwrap_or_default())
+}
+
+#[test]
+fn whoever_is_no_member_of_an_agent_for_members_is_heard_on_no_channel() {
+    let world = world(Build::Plain, "");
+    let receiver = Receiver::glad();
+    let mut hook = Hook::add(&world, "shop", &receiver, &[]);
+    let mia = member(&world, "Mia");
+    world.ctl(&["person", "link", "Mia", "shop:mia"]).ok();
+    let of_mia = || json!({ "sender": "mia", "text": "hello" }).to_string();
+    assert_eq!(hook.send("e0", &of_mia()).0, 200, "the agent is for everyone");
+
+    set(&world, "UPDATE agents SET access = 'members' WHERE name = 'a'");
+    hook.again(&world);
+    let recorded = world.entries("message.recorded").len();
+    let api = Raw::of(&world).with_token(&mia);
+    let answer = api.say("a", "hello", None);
+    assert_eq!(code(&answer).1, "agent_not_yours", "{answer:?}");
+    assert_eq!(code(&hook.send("e1", &of_mia())), (403, "agent_not_yours"));
+    assert_eq!(world.entries("message.recorded").len(), recorded, "nothing of it is kept");
+    let (_, shown) = api.get("/v1/agents/a");
+    assert_eq!(shown["access"], "members", "{shown}");
+    assert!(shown.get("wirings").is_none(), "who hears what is not a member's to know: {shown}");
+    assert_eq!(world.chat("a", "hello")["status"], "delivered", "an owner talks to every agent");
+    let shown = world.ctl(&["agent", "show", "a"]).ok().stdout;
+    assert!(shown.contains("members") && shown.contains("shop: all"), "{shown}");
+
+    let give = "INSERT INTO agent_roles SELECT agents.id, people.id, 'member' FROM agents, people \
+                WHERE agents.name = 'a' AND people.name = 'Mia'";
+    set(&world, give);
+    hook.again(&world);
+    assert_eq!(Raw::of(&world).with_token(&mia).say("a", "hello", None).0, 202);
+    assert_eq!(hook.send("e2", &of_mia()).0, 200);
+}
+
+#[test]
+fn what_does_not_fit_the_pattern_of_a_channel_is_taken_and_opens_no_turn() {
+    let world = world(Build::Plain, "");
+    let receiver = Receiver::glad();
+    let mut hook = Hook::add(&world, "shop", &receiver, &[]);
+    set(&world, "UPDATE wirings SET engage = 'pattern', pattern = '^hello$'");
+    hook.again(&world);
+    let beside = hook.say("e1", "is anybody there, hello?");
+    let asks = hook.say("e2", "hello");
+    receipt(&world, &asks, "received");
+    let opened = world.entries("turn.opened");
+    assert_eq!(opened.len(), 1, "{opened:?}");
+    assert_eq!(opened[0]["data"]["message"], asks.as_str());
+    let recorded = world.entries("message.recorded");
+    let asked =
+        |id: &str| recorded.iter().find(|entry| entry["data"]["message"] == id).map(|entry| &entry["data"]["asks"]);
+    assert_eq!((asked(&beside), asked(&asks)), (Some(&json!(false)), Some(&json!(true))));
+    let again = hook.send("e1", &Hook::words("is anybody there, hello?"));
+    assert_eq!((again.0, again.1["message_id"].as_str()), (200, Some(beside.as_str())), "it is known");
+
+    // One that no check would let through is none that fits everything.
+    set(&world, "UPDATE wirings SET pattern = '('");
+    hook.again(&world);
+    hook.say("e3", "hello");
+    set(&world, "UPDATE wirings SET pattern = 'last'");
+    hook.again(&world);
+    let last = hook.say("e4", "at last");
+    receipt(&world, &last, "received");
+    assert_eq!(world.entries("turn.opened").len(), 2, "nothing was asked by the one between");
+}
+
+#[test]
+fn a_command_does_not_go_around_a_policy_that_asks_for_more() {
+    let world = world(Build::Plain, "");
+    let receiver = Receiver::glad();
+    Hook::add(&world, "shop", &receiver, &[]);
+    world.down();
+    let policy = "[kind.create_agent]\napprovals = 2\n[kind.wiring]\nrequester_may_approve = false\n";
+    std::fs::write(world.home.join("policy.toml"), policy).expect("written");
+    world.up();
+    let agents = world.ctl(&["agent", "create", "b"]).refused("policy of this host asks for more");
+    assert!(agents.stderr.contains("--kind create_agent"), "{}", agents.stderr);
+    for arguments in [
+        ["agent", "connect", "a", "shop"].as_slice(),
+        &["agent", "disconnect", "a", "shop"],
+        &["channel", "add", "webhook", "desk", "--url", &receiver.url, "--agent", "a"],
+    ] {
+        let refused = world.ctl(arguments).refused("policy of this host asks for more");
+        assert!(refused.stderr.contains("--kind wiring"), "{}", refused.stderr);
+    }
+    let agents = world.ctl(&["--json", "agent", "list"]).ok().json();
+    assert_eq!(agents.as_array().map(Vec::len), Some(1), "{agents}");
+    assert_eq!(agents[0]["wirings"][0]["channel"], "shop", "{agents}");
+}
+
+#[test]
+fn the_catalogue_of_servers_names_secrets_and_is_for_admins() {
+    let world = world(Build::Plain, "");
+    let bob = member(&world, "Bob");
+    world.ctl(&["mcp", "list"]).ok();
+    let insert = "INSERT INTO mcp_servers VALUES ('files', 'https://mcp.example/', '[{\"name\":\"read\"}]', \
+                  '[{\"name\":\"authorization\",\"scheme\":\"Bearer\",\"secret\":\"token\"}]', 0)";
+    set(&world, insert);
+    set(&world, "INSERT INTO mcp_grants SELECT id, 'files', '[\"read\"]' FROM agents");
+    let listed = world.ctl(&["mcp", "list"]).ok().stdout;
+    for word in ["files", "https://mcp.example/", "authorization: Bearer secret:token", "a (read)"] {
+        assert!(listed.contains(word), "{word}: {listed}");
+    }
+    let answer = Raw::of(&world).with_token(&bob).get("/v1/mcp");
+    assert_eq!(answer.0, 403, "{answer:?}");
+    assert!(world.ctl(&["agent", "show", "a"]).ok().stdout.contains("files: read"));
+}
