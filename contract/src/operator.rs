@@ -4,6 +4,7 @@
 //! Next: `host/src/api.rs` serves them, `ironctl/src/client.rs` asks for them.
 
 mod audit;
+mod changes;
 mod channels;
 mod memory;
 mod model;
@@ -17,6 +18,7 @@ mod usage;
 mod watching;
 
 pub use audit::*;
+pub use changes::*;
 pub use channels::*;
 pub use memory::*;
 pub use model::*;
@@ -113,6 +115,9 @@ pub struct Status {
     /// How full it is.
     #[serde(default)]
     pub places: Places,
+    /// Changes that wait for a person.
+    #[serde(default)]
+    pub changes_waiting: u64,
 }
 
 /// The daemon as it sees itself.

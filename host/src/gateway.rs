@@ -11,6 +11,7 @@ pub mod before;
 pub mod checks;
 pub mod policy;
 pub mod shown;
+pub mod store;
 
 use crate::refusal::Refusal;
 use crate::registry::Agent;

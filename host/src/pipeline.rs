@@ -6,6 +6,7 @@ mod accept;
 mod actor;
 mod actors;
 mod cancel;
+pub mod changes;
 mod dispatch;
 mod drafts;
 pub mod endpoints;
