@@ -99,7 +99,7 @@ pub fn render(view: &View<'_>) -> String {
     for (field, value) in [
         ("id", view.id.to_string()),
         ("kind", view.change.kind().name().to_owned()),
-        ("agent", view.agent.as_ref().map_or_else(|| "none".to_owned(), |(id, _)| plain(id))),
+        ("agent", view.agent.as_ref().map_or_else(|| "none".to_owned(), |(id, name)| named(id, name, &names))),
         ("asked at", plain(&view.created_at)),
         ("generation of the record", view.generation.to_string()),
         ("digest of what would be set", digest(payload.value())),

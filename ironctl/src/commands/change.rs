@@ -128,9 +128,10 @@ pub fn outcome(out: Output, change: &Change) -> Result<(), Error> {
 
 fn standing(out: Output, change: &Change) -> Result<(), Error> {
     let (id, approvals) = (&change.id, &change.approvals);
-    let outcome = change.outcome.as_ref().map(|outcome| format!(": {outcome}")).unwrap_or_default();
+    // On one line: a reason of several could look like the next question.
+    let words = |outcome: &String| outcome.split_whitespace().collect::<Vec<_>>().join(" ");
+    let outcome = change.outcome.as_ref().map(|outcome| format!(": {}", words(outcome))).unwrap_or_default();
     match change.status.as_str() {
-        "pending" if approvals.by.is_empty() => out.line(format!("{id} waits: {} have to say yes", approvals.needed)),
         "pending" => out.line(format!("{id} waits: {} of {} said yes", approvals.by.len(), approvals.needed)),
         "approved" => out.line(format!("{id} is approved and being applied: ironctl change show {id}")),
         status => out.line(format!("{id} is {status}{outcome}")),

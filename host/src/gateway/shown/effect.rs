@@ -42,6 +42,14 @@ pub fn sentences(view: &View<'_>, names: &Names<'_>) -> Vec<Sentence> {
     said.sentences
 }
 
+/// `1 line`, `2 lines`.
+fn lines_of(text: &str) -> String {
+    match text.split('\n').count() {
+        1 => "1 line".to_owned(),
+        many => format!("{many} lines"),
+    }
+}
+
 struct Said<'a> {
     sentences: Vec<Sentence>,
     names: &'a Names<'a>,
@@ -65,11 +73,11 @@ impl Said<'_> {
         let text = &persona.instructions;
         let now = before.get("instructions").and_then(Value::as_str).map_or(0, str::len);
         if text.is_empty() {
-            return self.say(format!("{agent} would be told nothing about itself any more ({now} bytes now)."));
+            return self.say(format!("{agent} would be told nothing about itself any more (now: {now} bytes)."));
         }
-        let lines = text.split('\n').count();
+        let lines = lines_of(text);
         self.say(format!(
-            "{agent} would be told another text about itself: {lines} lines, {} bytes ({now} bytes now). It would act by it in \
+            "{agent} would be told another text about itself, of {lines} and {} bytes (now: {now} bytes). It would act by it in \
              every conversation.",
             text.len()
         ));
@@ -161,7 +169,10 @@ impl Said<'_> {
         if mounts.is_empty() {
             return self.say(format!("{agent} would have no directory of this machine in its jail."));
         }
-        self.say(format!("{agent} would have exactly {} of this machine's directories in its jail:", mounts.len()));
+        self.say(format!(
+            "{agent} would have these of this machine's directories in its jail, and no others: {}.",
+            mounts.len()
+        ));
         for Mount { source, target, read_only } in mounts {
             let source = self.names.show(source);
             let target = match target {
@@ -186,8 +197,8 @@ impl Said<'_> {
         self.say(format!("A new agent {} would be made.", self.names.show(name)));
         match persona.as_ref().filter(|persona| !persona.instructions.is_empty()) {
             Some(persona) => self.say(format!(
-                "It would be told about itself what stands below: {} lines, {} bytes.",
-                persona.instructions.split('\n').count(),
+                "It would be told about itself what stands below, {} and {} bytes.",
+                lines_of(&persona.instructions),
                 persona.instructions.len()
             )),
             None => self.say("It would be told nothing about itself.".to_owned()),

@@ -191,7 +191,8 @@ fn reads_as(character: char) -> Option<String> {
     if character.is_ascii() {
         return None;
     }
-    let read = |text: &str| Some(skeleton(text).collect::<String>()).filter(|read| read.is_ascii() && !read.is_empty());
+    let read =
+        |text: &str| Some(skeleton(text).collect::<String>()).filter(|read| read.is_ascii() && !read.trim().is_empty());
     let own = character.to_string();
     read(&own).or_else(|| read(&own.to_lowercase()))
 }
@@ -314,7 +315,7 @@ mod tests {
         assert_eq!(name("heIper"), "\"heIper\" ⟦the I is a capital i⟧");
         assert_eq!(name("paypa1"), "\"paypa1\" ⟦the 1 is a digit⟧");
         assert_eq!(name("/srv\u{2215}data"), "\"/srv⟦U+2215⟧data\" ⟦U+2215 reads as \"/\"⟧");
-        assert_eq!(name("\u{212a}elvin"), "\"⟦U+212A⟧elvin\" ⟦U+212A reads as \"k\"⟧");
+        assert_eq!(name("\u{212a}elvin"), "\"⟦U+212A⟧elvin\" ⟦U+212A reads as \"K\"⟧");
     }
 
     #[test]
