@@ -81,13 +81,14 @@ pub enum Asker<'a> {
 
 /// The exact text that a person is shown: lines of printable characters, at most [`WIDTH`] columns each, each ended by a line feed.
 pub fn render(view: &View<'_>) -> String {
-    let names = Names::of(view);
+    let payload = view.change.payload();
+    let names = Names::of(view, payload.value());
     let mut page = Page::default();
     page.heading("WHAT WOULD HAPPEN");
     for sentence in effect::sentences(view, &names) {
         page.put(if sentence.can_harm { "  !! " } else { "  " }, &sentence.words);
     }
-    settings(&mut page, view, &names);
+    settings(&mut page, view, payload.value(), &names);
     page.heading("WHAT THE NAMES IN IT MEAN NOW");
     for line in tree::lines("known", view.facts, &names) {
         page.put(&format!("  {}", line.prefix), &line.body);
@@ -95,7 +96,6 @@ pub fn render(view: &View<'_>) -> String {
     asker(&mut page, view, &names);
     deciders(&mut page, view);
     page.heading("WHICH CHANGE");
-    let payload = view.change.payload();
     for (field, value) in [
         ("id", view.id.to_string()),
         ("kind", view.change.kind().name().to_owned()),
@@ -112,10 +112,10 @@ pub fn render(view: &View<'_>) -> String {
 }
 
 /// The present setting and the new one, as one list of lines.
-fn settings(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
+fn settings(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>) {
     page.heading("WHAT IS SET NOW (-), WHAT WOULD BE SET (+), WHAT STAYS");
-    let (label, payload) = (view.change.kind().name(), view.change.payload());
-    let (now, then) = (tree::lines(label, view.before, names), tree::lines(label, payload.value(), names));
+    let label = view.change.kind().name();
+    let (now, then) = (tree::lines(label, view.before, names), tree::lines(label, payload, names));
     for (fate, line) in difference::of(&now, &then) {
         let sign = match fate {
             Fate::Goes => '-',
@@ -217,7 +217,7 @@ struct Known<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn of(view: &View<'a>) -> Self {
+    fn of(view: &View<'a>, payload: &'a Value) -> Self {
         let mut names = Self { known: Vec::new() };
         let owned = view.agent.as_ref().map(|(id, name)| (id.as_str(), *name));
         let askers = match &view.requester {
@@ -231,6 +231,7 @@ impl<'a> Names<'a> {
         }
         names.add_leaves(view.facts);
         names.add_leaves(view.before);
+        names.add_leaves(payload);
         names
     }
 

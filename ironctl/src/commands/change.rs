@@ -49,7 +49,7 @@ pub enum Action {
     },
     /// Ask for a change; it waits for a person, as one that an agent asked for does
     #[command(
-        after_help = "Example:\n  ironctl change submit --kind persona --agent assistant --payload @persona.json --reason \"it is too curt\""
+        after_help = "Example:\n  ironctl change submit --kind persona --agent assistant --payload @persona.json --reason unfriendly"
     )]
     Submit {
         /// persona, enabled_tools, packages, wiring, permissions, mounts, create_agent, mcp_access or mcp_register

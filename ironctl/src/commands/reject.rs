@@ -7,7 +7,7 @@ use crate::failure::Error;
 
 /// Options of `ironctl reject`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  ironctl reject chg_01j9zq4w0v2m6n8p0r2t4v6x8z --reason \"not on this machine\"")]
+#[command(after_help = "Example:\n  ironctl reject chg_01j9zq4w0v2m6n8p0r2t4v6x8z --reason unwanted")]
 pub struct Args {
     /// Id of the change
     id: String,

@@ -262,6 +262,8 @@ fn a_name_that_looks_like_another_says_so() {
     let mut asked = Asked::of(ChangeKind::EnabledTools, json!(["read_fi1e"]));
     asked.before = json!(["read_file"]);
     assert!(asked.shown().contains("⟦looks like another one that is shown here⟧"));
+    let twins = Asked::of(ChangeKind::EnabledTools, json!(["recall", "recaII"]));
+    assert!(twins.shown().contains("⟦looks like another one that is shown here⟧"));
 }
 
 #[test]
