@@ -292,3 +292,18 @@ fn asker(tx: &Tx<'_>, row: &Row) -> Result<Asker, state::Error> {
         (Requester::Agent { principal, origin: _ }, None) => by_person(*principal),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_status_what_waits_is_meant_and_an_unknown_one_is_refused() {
+        assert_eq!(statuses(None).ok(), Some(vec![Status::Pending]));
+        assert_eq!(statuses(Some("failed,unknown")).ok(), Some(vec![Status::Failed, Status::Unknown]));
+        assert_eq!(statuses(Some(EVERY)).ok().map(|all| all.len()), Some(8));
+        for named in ["", "Pending", "pending, applied", "pending,", "all,pending"] {
+            assert!(statuses(Some(named)).is_err(), "{named:?}");
+        }
+    }
+}

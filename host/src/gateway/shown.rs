@@ -102,11 +102,15 @@ pub fn render(view: &View<'_>) -> String {
         ("agent", view.agent.as_ref().map_or_else(|| "none".to_owned(), |(id, name)| named(id, name, &names))),
         ("asked at", plain(&view.created_at)),
         ("generation of the record", view.generation.to_string()),
-        ("digest of what would be set", digest(payload.value())),
-        ("digest of what is set now", digest(view.before)),
-        ("digest of what the names mean", digest(view.facts)),
     ] {
         page.put("  ", &format!("{field}: {value}"));
+    }
+    for (field, value) in
+        [("what would be set", payload.value()), ("what is set now", view.before), ("what the names mean", view.facts)]
+    {
+        page.put("  ", &format!("digest of {field}:"));
+        // Alone on its line, so that it can be copied whole.
+        page.put("    ", &Digest::of(&canonical::to_vec(value)).to_string());
     }
     page.finish()
 }
@@ -134,9 +138,11 @@ fn asker(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
         Asker::Agent { agent, principal, session, turn, message, call } => {
             page.put("  ", &format!("agent {}", named(&agent.0, agent.1, names)));
             page.put("  ", &format!("on behalf of person {}", named(&principal.0, principal.1, names)));
-            page.put("  ", &format!("in conversation {}, turn {}", plain(session), plain(turn)));
             let message = message.as_deref().map_or_else(|| "none".to_owned(), plain);
-            page.put("  ", &format!("answering message {message}, by call {}", plain(call)));
+            page.put("  ", &format!("in conversation {}", plain(session)));
+            page.put("  ", &format!("in turn {}", plain(turn)));
+            page.put("  ", &format!("answering message {message}"));
+            page.put("  ", &format!("by call {}", plain(call)));
         }
     }
     let whose = match view.requester {
@@ -180,10 +186,6 @@ fn deciders(page: &mut Page, view: &View<'_>) {
         },
     );
     page.put("  ", &format!("until {} ({expires_hours} hours); then it is over", plain(&view.expires_at)));
-}
-
-fn digest(value: &Value) -> String {
-    Digest::of(&canonical::to_vec(value)).to_string()
 }
 
 /// A name and the id behind it.

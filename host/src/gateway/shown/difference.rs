@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn side<'a>(all: &[(Fate, &'a u8)], without: Fate) -> Vec<u8> {
+    fn side(all: &[(Fate, &u8)], without: Fate) -> Vec<u8> {
         all.iter().filter(|(fate, _)| *fate != without).map(|(_, line)| **line).collect()
     }
 

@@ -169,10 +169,11 @@ impl Said<'_> {
         if mounts.is_empty() {
             return self.say(format!("{agent} would have no directory of this machine in its jail."));
         }
-        self.say(format!(
-            "{agent} would have these of this machine's directories in its jail, and no others: {}.",
-            mounts.len()
-        ));
+        let many = match mounts.len() {
+            1 => "1 directory of this machine in its jail, and no other".to_owned(),
+            many => format!("{many} directories of this machine in its jail, and no others"),
+        };
+        self.say(format!("{agent} would have {many}:"));
         for Mount { source, target, read_only } in mounts {
             let source = self.names.show(source);
             let target = match target {

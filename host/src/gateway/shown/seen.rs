@@ -25,6 +25,9 @@ const COMBINING_MAX: usize = 2;
 /// Look-alikes that are explained behind one string; each of them is written out in any case.
 const EXPLAINED_MAX: usize = 6;
 
+/// Characters of an id behind its prefix.
+const ID_CHARACTERS: usize = 26;
+
 /// Characters of typography that nobody takes for those of a keyboard; shown in prose only.
 const TYPOGRAPHIC: &str = "…–—‘’“”„‚«»‹›•·、。「」（），：；？！";
 
@@ -215,6 +218,16 @@ fn is_rightward(text: &str) -> bool {
     text.chars().any(reads_rightward) && text.chars().all(plain)
 }
 
+/// Whether it is of the form of the host's ids, whose digits nobody reads as letters.
+fn is_id(characters: &[char]) -> bool {
+    let end = characters.iter().position(|character| *character == '_').unwrap_or(0);
+    let (prefix, rest) = characters.split_at(end);
+    (3..=4).contains(&prefix.len())
+        && prefix.iter().all(char::is_ascii_lowercase)
+        && rest.len() == ID_CHARACTERS + 1
+        && rest[1..].iter().all(|character| character.is_ascii_lowercase() || character.is_ascii_digit())
+}
+
 /// What is said behind a string.
 fn notes(characters: &[char], look_alikes: &[Option<String>], manner: Manner) -> String {
     let mut explained: Vec<String> = Vec::new();
@@ -228,7 +241,8 @@ fn notes(characters: &[char], look_alikes: &[Option<String>], manner: Manner) ->
             note(format!("{OPEN}U+{:04X} reads as \"{reads_as}\"{CLOSE}", u32::from(*character)));
         }
     }
-    for (at, character) in characters.iter().enumerate().filter(|_| manner == Manner::Name) {
+    let digits_count = manner == Manner::Name && !is_id(characters);
+    for (at, character) in characters.iter().enumerate().filter(|_| digits_count) {
         let is_letter = |at: usize| characters.get(at).is_some_and(char::is_ascii_alphabetic);
         let is_small = |at: usize| characters.get(at).is_some_and(char::is_ascii_lowercase);
         let beside = |is: &dyn Fn(usize) -> bool| is(at + 1) || at.checked_sub(1).is_some_and(is);
