@@ -5,6 +5,7 @@
 
 mod agents;
 mod audit;
+mod changes;
 mod channels;
 mod memory;
 mod model;
@@ -19,6 +20,7 @@ mod watching;
 
 pub use agents::*;
 pub use audit::*;
+pub use changes::*;
 pub use channels::*;
 pub use memory::*;
 pub use model::*;
@@ -115,6 +117,9 @@ pub struct Status {
     /// How full it is.
     #[serde(default)]
     pub places: Places,
+    /// Changes that wait for a person.
+    #[serde(default)]
+    pub changes_waiting: u64,
 }
 
 /// The daemon as it sees itself.

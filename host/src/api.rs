@@ -5,6 +5,7 @@
 mod agents;
 mod audit;
 mod auth;
+mod changes;
 mod channels;
 mod chat;
 mod dead;
@@ -111,6 +112,11 @@ fn routes() -> Vec<Route> {
         get("/v1/agents/{agent}/memory", Admin, "What an agent keeps for later", memory::list),
         post("/v1/agents/{agent}/memory", Admin, "Give an agent something to keep", memory::add),
         delete("/v1/agents/{agent}/memory/{note}", Admin, "Erase one thing that an agent keeps", memory::forget),
+        get("/v1/changes", Member, "Changes that wait; a member only those that concern them", changes::list),
+        post("/v1/changes", Member, "Ask for a change of an agent", changes::submit),
+        get("/v1/changes/{id}", Member, "One change, with the text that a person decides about", changes::show),
+        post("/v1/changes/{id}/approve", Member, "Say yes to exactly what was shown", changes::approve),
+        post("/v1/changes/{id}/reject", Member, "Say no to a change", changes::reject),
         get("/v1/channels", Admin, "Every channel beside the loopback", channels::list),
         post("/v1/channels", Admin, "Make a channel; its secret is given this once", channels::add),
         delete("/v1/channels/{channel}", Admin, "Remove a channel with its secret", channels::remove),
@@ -288,6 +294,8 @@ impl From<Refusal> for Answer {
             }
             (_, "peer_user" | "peer_namespace" | "host_foreign" | "origin_foreign") => StatusCode::FORBIDDEN,
             (_, "forbidden" | "role_too_low" | "identity_not_yours" | "token_not_yours") => StatusCode::FORBIDDEN,
+            (_, "not_yours_to_decide") => StatusCode::FORBIDDEN,
+            (_, "change_decided" | "change_expired" | "change_stale" | "shown_differs") => StatusCode::CONFLICT,
             (_, "too_many_failures") => StatusCode::TOO_MANY_REQUESTS,
             (_, "method_not_allowed") => StatusCode::METHOD_NOT_ALLOWED,
             (_, code) if code.ends_with("_unknown") || code == "not_found" => StatusCode::NOT_FOUND,

@@ -2,6 +2,7 @@
 //! Never asks another machine, and never believes an answer longer than a bound or later than a deadline.
 //! Next: `contract::operator` for what the answers mean, `client::events` for the stream of stages.
 
+mod changes;
 mod events;
 
 pub use events::Heard;

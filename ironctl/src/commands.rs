@@ -3,7 +3,9 @@
 //! Next: the file of the command that you are looking for.
 
 mod agent;
+mod approve;
 mod audit;
+mod change;
 mod channel;
 mod chat;
 mod completions;
@@ -11,6 +13,7 @@ mod config;
 mod contract;
 mod doctor;
 mod down;
+mod inbox;
 mod init;
 mod key;
 mod logs;
@@ -21,6 +24,7 @@ mod model;
 mod panic;
 mod person;
 mod quickstart;
+mod reject;
 mod resume;
 mod secret;
 mod session;
@@ -78,6 +82,16 @@ pub enum Command {
     Agent(agent::Action),
     /// Talk to an agent
     Chat(chat::Args),
+    /// Decide about what agents ask for, one change at a time
+    #[command(after_help = "Example:\n  ironctl inbox")]
+    Inbox,
+    /// List and show changes of agents, and ask for one
+    #[command(subcommand, after_help = "Example:\n  ironctl change list")]
+    Change(change::Action),
+    /// Say yes to a change
+    Approve(approve::Args),
+    /// Say no to a change
+    Reject(reject::Args),
     /// Make, list, try and remove channels beside this command line
     #[command(subcommand, after_help = "Example:\n  ironctl channel list")]
     Channel(channel::Action),
@@ -145,6 +159,10 @@ impl Command {
             Self::Doctor(args) => doctor::run(at, &args).await,
             Self::Agent(action) => agent::run(at, action).await,
             Self::Chat(args) => chat::run(at, args).await,
+            Self::Inbox => inbox::run(at).await,
+            Self::Change(action) => change::run(at, action).await,
+            Self::Approve(args) => approve::run(at, args).await,
+            Self::Reject(args) => reject::run(at, args).await,
             Self::Channel(action) => channel::run(at, action).await,
             Self::Mcp(action) => mcp::run(at, action).await,
             Self::Model(action) => model::run(at, action).await,

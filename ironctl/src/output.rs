@@ -34,6 +34,19 @@ impl Output {
         write_out(&format!("{}\n", safe(text.as_ref())))
     }
 
+    /// Text for people on stdout exactly as the host wrote it; one that would have to be altered to be safe is refused.
+    pub fn exact(self, text: &str) -> Result<(), Error> {
+        if text.chars().any(|character| character == '\t' || is_unsafe(character)) {
+            let message =
+                "the host sent a text that would steer the terminal; it is not shown, and nothing was decided";
+            return Err(Error::failed("text_unsafe", message));
+        }
+        if self.json {
+            return Ok(());
+        }
+        write_out(text)
+    }
+
     /// Words of a line for people on stdout that is not at its end, made safe; scripts do not get them.
     pub fn words(self, text: &str) -> Result<(), Error> {
         if self.json {

@@ -4,6 +4,7 @@
 //! side of the seam: read `docs/contract.md` first, then rewrite the files with `IRONCLAW_GOLDEN=write cargo test -p
 //! ironclaw-contract --features queues golden` and look at `git diff`. Next: `golden/seam.rs` for the samples.
 
+mod changes;
 mod channels;
 mod models;
 mod operator;
@@ -106,6 +107,7 @@ fn all() -> Vec<Shape> {
         .chain(rows::shapes())
         .chain(usage::shapes())
         .chain(channels::shapes())
+        .chain(changes::shapes())
         .collect()
 }
 

@@ -4,6 +4,7 @@
 
 use super::{Api, Reply, models, stops, usage};
 use crate::delivery::journal;
+use crate::gateway::store as store_of_changes;
 use crate::inbox;
 use crate::items;
 use crate::launcher::Process;
@@ -51,6 +52,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
         1 => warnings.push("1 answer did not arrive, or may not have: `ironctl message dead list`".to_owned()),
         lost => warnings.push(format!("{lost} answers did not arrive, or may not have: `ironctl message dead list`")),
     }
+    let changes_waiting = core.state.read(|tx| store_of_changes::waiting(tx)).await?;
     let stopped = stops::stopped(&api).await?;
     let room = core.places.room();
     Ok(Json(Status {
@@ -67,6 +69,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
         sessions: sessions.into_iter().map(|session| session.status).collect(),
         stopped,
         places: Places { awake: room.awake as u64, awake_max: room.awake_max as u64, waiting: room.waiting as u64 },
+        changes_waiting,
     }))
 }
 

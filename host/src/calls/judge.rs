@@ -139,7 +139,6 @@ mod tests {
             enabled_tools: tools.iter().map(|&tool| tool.to_owned()).collect(),
             access: ironclaw_contract::seam::change::Access::Everyone,
             mode: Mode::Enforce,
-            access: ironclaw_contract::seam::change::Access::Everyone,
             created_at: 0,
         }
     }

@@ -1,10 +1,33 @@
 //! What a person is shown who decides: everything that would happen, each string made safe to look at, nothing left out.
 //!
-//! Injective: two changes that differ in anything are never shown alike. Next: `gateway::decide`, which binds its digest.
+//! Injective: two changes that differ in anything are never shown alike. Next: `gateway::decide`, which binds its digest;
+//! `shown::effect` for what is said about each kind, `shown::seen` for how a stranger's string is made safe.
+//!
+//! ```text
+//! HEADINGS                 alone at the edge: the host's
+//!   sentences, fields      the host's words, with what others wrote in quotes
+//!   !! sentences           the same, about what can do harm
+//!   - + and blank          what goes, what comes, what stays
+//!     | text               others' words, line by line
+//! ⟦…⟧                      the host's marks; nobody else can write one
+//! ```
 
-use super::policy::Rule;
+mod difference;
+mod effect;
+mod page;
+mod seen;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use page::WIDTH;
+
+use super::policy::{self, Rule};
+use difference::Fate;
+use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::seam::change::Change;
+use page::Page;
 use serde_json::Value;
 
 /// Everything that is shown.
@@ -56,7 +79,197 @@ pub enum Asker<'a> {
     },
 }
 
-/// The exact text that a person is shown: lines of printable characters, each ended by a line feed.
-pub fn render(_view: &View<'_>) -> String {
-    todo!("shown")
+/// The exact text that a person is shown: lines of printable characters, at most [`WIDTH`] columns each, each ended by a line feed.
+pub fn render(view: &View<'_>) -> String {
+    let payload = view.change.payload();
+    let names = Names::of(view, payload.value());
+    let mut page = Page::default();
+    page.heading("WHAT WOULD HAPPEN");
+    for sentence in effect::sentences(view, &names) {
+        page.put(if sentence.can_harm { "  !! " } else { "  " }, &sentence.words);
+    }
+    settings(&mut page, view, payload.value(), &names);
+    page.heading("WHAT THE NAMES IN IT MEAN NOW");
+    for line in tree::lines("known", view.facts, &names) {
+        page.put(&format!("  {}", line.prefix), &line.body);
+    }
+    asker(&mut page, view, &names);
+    deciders(&mut page, view);
+    page.heading("WHICH CHANGE");
+    for (field, value) in [
+        ("id", view.id.to_string()),
+        ("kind", view.change.kind().name().to_owned()),
+        ("agent", view.agent.as_ref().map_or_else(|| "none".to_owned(), |(id, name)| named(id, name, &names))),
+        ("asked at", plain(&view.created_at)),
+        ("generation of the record", view.generation.to_string()),
+    ] {
+        page.put("  ", &format!("{field}: {value}"));
+    }
+    for (field, value) in
+        [("what would be set", payload.value()), ("what is set now", view.before), ("what the names mean", view.facts)]
+    {
+        page.put("  ", &format!("digest of {field}:"));
+        // Alone on its line, so that it can be copied whole.
+        page.put("    ", &Digest::of(&canonical::to_vec(value)).to_string());
+    }
+    page.finish()
+}
+
+/// The present setting and the new one, as one list of lines.
+fn settings(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>) {
+    page.heading("WHAT IS SET NOW (-), WHAT WOULD BE SET (+), WHAT STAYS");
+    let label = view.change.kind().name();
+    let (now, then) = (tree::lines(label, view.before, names), tree::lines(label, payload, names));
+    for (fate, line) in difference::of(&now, &then) {
+        let sign = match fate {
+            Fate::Goes => '-',
+            Fate::Comes => '+',
+            Fate::Stays => ' ',
+        };
+        page.put(&format!("  {sign} {}", line.prefix), &line.body);
+    }
+}
+
+/// Who asks, from where, and why in their own words.
+fn asker(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
+    page.heading("WHO ASKS");
+    match &view.requester {
+        Asker::Person(id, name) => page.put("  ", &format!("person {}", named(id, name, names))),
+        Asker::Agent { agent, principal, session, turn, message, call } => {
+            page.put("  ", &format!("agent {}", named(&agent.0, agent.1, names)));
+            page.put("  ", &format!("on behalf of person {}", named(&principal.0, principal.1, names)));
+            let message = message.as_deref().map_or_else(|| "none".to_owned(), plain);
+            page.put("  ", &format!("in conversation {}", plain(session)));
+            page.put("  ", &format!("in turn {}", plain(turn)));
+            page.put("  ", &format!("answering message {message}"));
+            page.put("  ", &format!("by call {}", plain(call)));
+        }
+    }
+    let whose = match view.requester {
+        Asker::Person(..) => "THE PERSON",
+        Asker::Agent { .. } => "THE AGENT",
+    };
+    page.heading(&format!("WHY, IN THE WORDS OF {whose} WHO ASKS AND NOT OF THIS HOST"));
+    if view.reason.is_empty() {
+        page.put("  ", "(no reason is given)");
+        return;
+    }
+    for line in tree::text(4, view.reason) {
+        page.put(&line.prefix, &line.body);
+    }
+}
+
+/// Who decides, and until when.
+fn deciders(page: &mut Page, view: &View<'_>) {
+    let Rule { roles, approvals, requester_may_approve, expires_hours } = view.rule;
+    page.heading("WHO DECIDES");
+    let roles: Vec<&str> = roles.iter().map(|role| role.name()).collect();
+    let of_agent = match policy::is_of_agent(view.change.kind()) {
+        true => ", or admin of this agent",
+        false => "",
+    };
+    page.put("  ", &format!("those with a role of this host: {}{of_agent}", roles.join(", ")));
+    page.put(
+        "  ",
+        &match approvals {
+            1 => "one person has to say yes".to_owned(),
+            many => format!("{many} different people have to say yes"),
+        },
+    );
+    page.put(
+        "  ",
+        match (requester_may_approve, &view.requester) {
+            (true, Asker::Person(..)) => "whoever asks may be one of them",
+            (true, Asker::Agent { .. }) => "the person on whose behalf the agent asks may be one of them",
+            (false, Asker::Person(..)) => "whoever asks does not count",
+            (false, Asker::Agent { .. }) => "the person on whose behalf the agent asks does not count",
+        },
+    );
+    page.put("  ", &format!("until {} ({expires_hours} hours); then it is over", plain(&view.expires_at)));
+}
+
+/// A name and the id behind it.
+fn named(id: &str, name: &str, names: &Names<'_>) -> String {
+    format!("{} ({})", names.show(name), plain(id))
+}
+
+/// An id or a time of the host's: as it is; should it be anything else, in quotes.
+fn plain(text: &str) -> String {
+    let is_plain = !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b':' | b'.'));
+    if is_plain { text.to_owned() } else { seen::name(text) }
+}
+
+/// Names that are compared with each other; more would be none that a person can compare either.
+const NAMES_MAX: usize = 1024;
+
+/// Characters of a name; what is longer is a text.
+const NAME_CHARACTERS_MAX: usize = 64;
+
+/// Every name that is shown, so that one that looks like another says so.
+struct Names<'a> {
+    known: Vec<Known<'a>>,
+}
+
+struct Known<'a> {
+    text: &'a str,
+    looks: [String; 2],
+    /// Whose it is: an id of the host's, if it is one's.
+    of: Option<String>,
+}
+
+impl<'a> Names<'a> {
+    fn of(view: &View<'a>, payload: &'a Value) -> Self {
+        let mut names = Self { known: Vec::new() };
+        let owned = view.agent.as_ref().map(|(id, name)| (id.as_str(), *name));
+        let askers = match &view.requester {
+            Asker::Person(id, name) => vec![(id.as_str(), *name)],
+            Asker::Agent { agent, principal, .. } => {
+                vec![(agent.0.as_str(), agent.1), (principal.0.as_str(), principal.1)]
+            }
+        };
+        for (id, name) in owned.into_iter().chain(askers) {
+            names.add(name, Some(plain(id)));
+        }
+        names.add_leaves(view.facts);
+        names.add_leaves(view.before);
+        names.add_leaves(payload);
+        names
+    }
+
+    fn add(&mut self, text: &'a str, of: Option<String>) {
+        let is_known = self.known.iter().any(|known| known.text == text);
+        if !is_known && self.known.len() < NAMES_MAX && text.chars().count() <= NAME_CHARACTERS_MAX {
+            self.known.push(Known { text, looks: seen::looks(text), of });
+        }
+    }
+
+    fn add_leaves(&mut self, value: &'a Value) {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::String(text) => self.add(text, None),
+            Value::Array(entries) => entries.iter().for_each(|entry| self.add_leaves(entry)),
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    self.add(key, None);
+                    self.add_leaves(value);
+                }
+            }
+        }
+    }
+
+    /// A name as it is shown: safe, in quotes, and with a mark if it looks like another one.
+    fn show(&self, text: &str) -> String {
+        let mut shown = seen::name(text);
+        let looks = seen::looks(text);
+        let alike = |known: &&Known<'_>| known.text != text && (0..2).any(|at| known.looks[at] == looks[at]);
+        if let Some(known) = self.known.iter().find(alike) {
+            let other = known
+                .of
+                .as_deref()
+                .map_or("another one that is shown here".to_owned(), |of| format!("the name of {of}"));
+            shown.push_str(&format!(" {}looks like {other}{}", seen::OPEN, seen::CLOSE));
+        }
+        shown
+    }
 }

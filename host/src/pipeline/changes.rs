@@ -8,7 +8,7 @@ use super::{Core, Error, Pipeline};
 use crate::apply::{self, Applied, Prepared};
 use crate::failpoint;
 use crate::gateway::decide::{self, Bench, Said};
-use crate::gateway::store::{self, Filter, Row, Status, Submitted};
+use crate::gateway::store::{self, Row, Status, Submitted};
 use crate::gateway::{Judged, Proposed, Requester, checks};
 use crate::inbox;
 use crate::integrity::lookalike;
@@ -25,13 +25,9 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::sync::broadcast::error::RecvError;
 
 /// Whoever waits for the next end of a change looks again after this long at the latest.
 const LOOK_AGAIN: Duration = Duration::from_secs(3600);
-
-/// The longest that somebody waits for a change to be applied.
-const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// After an error of the host itself, what is approved is tried again after this long.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
@@ -68,12 +64,6 @@ pub struct Shown {
     pub text: String,
     /// Its digest.
     pub digest: Digest,
-    /// Who approved so far.
-    pub given: Vec<store::Given>,
-    /// So many have to.
-    pub needed: u32,
-    /// Whether whoever looks may decide.
-    pub yours: bool,
 }
 
 impl Core {
@@ -126,6 +116,11 @@ pub(super) fn tell(tx: &mut Tx<'_>, core: &Core, row: &Row) -> Result<(), Error>
 }
 
 impl Pipeline {
+    /// So many people have to say yes to a change of this kind.
+    pub fn approvals_needed(&self, kind: ChangeKind) -> u32 {
+        self.core.policy.rule(kind).approvals
+    }
+
     /// A person asks for a change.
     ///
     /// # Errors
@@ -172,7 +167,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// The inner error: there is none, or it is not theirs to see.
-    pub async fn show_change(&self, by: &Person, id: ChangeId) -> Result<Judged<Shown>, Error> {
+    pub async fn show(&self, by: &Person, id: ChangeId) -> Result<Judged<Shown>, Error> {
         let (core, by) = (std::sync::Arc::clone(&self.core), by.clone());
         self.core
             .state
@@ -181,56 +176,14 @@ impl Pipeline {
                     Ok(row) => row,
                     Err(refusal) => return Ok::<_, Error>(Err(refusal)),
                 };
-                let yours = decide::may_decide(tx, &core.policy, &by, &row)?;
-                if !yours && !sees(&by, &row) {
+                if !sees(tx, &core, &by, &row)? {
                     return Ok(Err(Refusal::operator(
                         "not_yours_to_decide",
                         format!("{id} is not {}'s to see", by.name),
                     )));
                 }
                 let (text, digest) = decide::show(tx, &core.policy, &row)?;
-                let given = store::approvals(tx, id)?;
-                let needed = core.policy.rule(row.kind).approvals;
-                Ok(Ok(Shown { row, text, digest, given, needed, yours }))
-            })
-            .await
-    }
-
-    /// The same once it is no more about to be applied, or where it stands when `wait` is over.
-    ///
-    /// # Errors
-    /// As [`Pipeline::show_change`].
-    pub async fn await_change(&self, by: &Person, id: ChangeId, wait: Duration) -> Result<Judged<Shown>, Error> {
-        let mut events = self.core.state.events();
-        let until = tokio::time::Instant::now() + wait.min(WAIT_MAX);
-        loop {
-            let shown = self.show_change(by, id).await?;
-            if !shown.as_ref().is_ok_and(|shown| shown.row.status == Status::Approved) {
-                return Ok(shown);
-            }
-            loop {
-                match tokio::time::timeout_at(until, events.recv()).await {
-                    Ok(Ok(event)) if !event.what.starts_with("change.") => {}
-                    Ok(Ok(_) | Err(RecvError::Lagged(_))) => break,
-                    Ok(Err(RecvError::Closed)) | Err(_) => return self.show_change(by, id).await,
-                }
-            }
-        }
-    }
-
-    /// Changes that this person may see, newest first.
-    pub async fn list_changes(&self, by: &Person, filter: Filter) -> Result<Vec<Row>, Error> {
-        let (core, by) = (std::sync::Arc::clone(&self.core), by.clone());
-        self.core
-            .state
-            .read(move |tx| {
-                let mut rows = Vec::new();
-                for row in store::list(tx, &filter)? {
-                    if sees(&by, &row) || decide::may_decide(tx, &core.policy, &by, &row)? {
-                        rows.push(row);
-                    }
-                }
-                Ok::<_, Error>(rows)
+                Ok(Ok(Shown { row, text, digest }))
             })
             .await
     }
@@ -464,9 +417,10 @@ fn found(tx: &Tx<'_>, id: ChangeId) -> Result<Row, state::Error> {
     store::find(tx, id)?.ok_or_else(|| state::Error::Stored(format!("{id} vanished while it was decided")))
 }
 
-/// Whether somebody sees a change without deciding about it: what was asked for by them or on their behalf, and operators all.
-fn sees(by: &Person, row: &Row) -> bool {
-    by.role.covers(registry::Role::Admin) || row.principal() == by.id
+/// Whether somebody may see a change: what was asked for by them or on their behalf, what they decide, and operators all.
+pub fn sees(tx: &Tx<'_>, core: &Core, by: &Person, row: &Row) -> Result<bool, state::Error> {
+    let own = by.role.covers(registry::Role::Admin) || row.principal() == by.id;
+    Ok(own || decide::may_decide(tx, &core.policy, by, row)?)
 }
 
 /// The agent that a person's request is about.

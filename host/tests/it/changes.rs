@@ -19,10 +19,22 @@ const WISHES: [(&str, &str, &str); 9] = [
     ("persona", "persona", r#"{ instructions = "Answer briefly." }"#),
     ("tools", "enabled_tools", r#"["list_dir"]"#),
     ("wiring", "wiring", r#"{ channel = "desk", engage = "pattern", pattern = "^!a" }"#),
-    ("permissions", "permissions", r#"{ access = "members", grant = [{ identity = "loopback:bob", role = "member" }] }"#),
+    (
+        "permissions",
+        "permissions",
+        r#"{ access = "members", grant = [{ identity = "loopback:bob", role = "member" }] }"#,
+    ),
     ("mounts", "mounts", r#"[{ source = "SHARED/papers" }]"#),
-    ("create", "create_agent", r#"{ name = "newcomer", persona = { instructions = "Find sources." }, enabled_tools = ["read_file"] }"#),
-    ("register", "mcp_register", r#"{ name = "calendar", url = "https://calendar.example/mcp", tools = [{ name = "list_events", description = "What is on" }, { name = "add_event" }], headers = [{ name = "Authorization", secret = "calendar", scheme = "Bearer" }] }"#),
+    (
+        "create",
+        "create_agent",
+        r#"{ name = "newcomer", persona = { instructions = "Find sources." }, enabled_tools = ["read_file"] }"#,
+    ),
+    (
+        "register",
+        "mcp_register",
+        r#"{ name = "calendar", url = "https://calendar.example/mcp", tools = [{ name = "list_events", description = "What is on" }, { name = "add_event" }], headers = [{ name = "Authorization", secret = "calendar", scheme = "Bearer" }] }"#,
+    ),
     ("access", "mcp_access", r#"{ server = "calendar" }"#),
     ("foreign", "persona", r#"{ instructions = "x", enabled_tools = ["run_command"] }"#),
 ];
@@ -36,7 +48,8 @@ impl Desk {
         std::fs::create_dir(shared.join("papers")).expect("made");
         std::fs::write(shared.join("papers/plan.txt"), "the plan\n").expect("written");
         for (path, mode) in [("papers", 0o755), ("papers/plan.txt", 0o644)] {
-            std::fs::set_permissions(shared.join(path), std::os::unix::fs::PermissionsExt::from_mode(mode)).expect("set");
+            std::fs::set_permissions(shared.join(path), std::os::unix::fs::PermissionsExt::from_mode(mode))
+                .expect("set");
         }
         let shared = shared.display().to_string();
         let rules: String = WISHES
@@ -97,7 +110,11 @@ impl Desk {
             let text = self.world.ctl(&["session", "export", session["id"].as_str().expect("an id")]).ok().stdout;
             for line in text.lines() {
                 let item: Value = serde_json::from_str(line).expect("a line of JSON");
-                let by_host = item["spans"].as_array().is_some_and(|spans| spans.iter().all(|span| span["author"]["by"] == "host" || span["by"] == "host" || span["author"] == "host"));
+                let by_host = item["spans"].as_array().is_some_and(|spans| {
+                    spans
+                        .iter()
+                        .all(|span| span["author"]["by"] == "host" || span["by"] == "host" || span["author"] == "host")
+                });
                 if item["kind"] == "message" && by_host {
                     told.push(item["text"].as_str().expect("words").to_owned());
                 }
@@ -135,7 +152,9 @@ fn is_there(desk: &Desk, word: &str) -> bool {
         "mounts" => desk.world.say("a", "read /papers/plan.txt").contains("the plan"),
         "create" => {
             let made = desk.world.ctl(&["--json", "agent", "show", "newcomer"]);
-            made.code == 0 && made.json()["persona"] == "Find sources." && made.json()["enabled_tools"] == json!(["read_file"])
+            made.code == 0
+                && made.json()["persona"] == "Find sources."
+                && made.json()["enabled_tools"] == json!(["read_file"])
         }
         "register" => desk.world.ctl(&["mcp", "list"]).ok().stdout.contains("list_events"),
         "access" => agent["mcp"].to_string().contains("add_event"),
@@ -162,7 +181,10 @@ fn each_kind_is_asked_for_held_shown_approved_applied_seen_and_told() {
         assert!(approved.stdout.contains(&id), "it shows what is approved: {}", approved.stdout);
         let done = desk.settled(&id);
         assert_eq!(done["status"], "applied", "{word}: {done}");
-        assert!(done["applied_at"].is_string() && done["decided_by"].is_object() | done["decided_by"].is_string(), "{done}");
+        assert!(
+            done["applied_at"].is_string() && done["decided_by"].is_object() | done["decided_by"].is_string(),
+            "{done}"
+        );
         assert!(desk.waiting().is_empty(), "{word}");
         wait_for(&format!("{word} to be seen"), || is_there(&desk, word));
         let now = desk.told();
@@ -237,7 +259,8 @@ fn a_host_that_is_killed_between_any_two_steps_loses_nothing_and_applies_nothing
         let done = desk.settled(&id);
         assert_eq!(done["status"], "applied", "{point}: {done}");
         assert_eq!(desk.agent()["persona"], "Answer briefly.", "{point}");
-        let of = |what: &str| desk.world.entries(what).iter().filter(|entry| entry["data"]["change"] == json!(id)).count();
+        let of =
+            |what: &str| desk.world.entries(what).iter().filter(|entry| entry["data"]["change"] == json!(id)).count();
         assert_eq!((of("change.approved"), of("change.applied")), (1, 1), "{point}");
         assert_eq!(desk.told().iter().filter(|text| text.contains("is applied")).count(), 1, "{point}");
         desk.world.kill_host();
@@ -293,7 +316,19 @@ fn a_member_an_admin_of_another_agent_and_an_agent_decide_nothing() {
     // Made an admin of another agent, through a change like any other.
     let grant = r#"{"grant":[{"identity":"loopback:bob","role":"admin"}]}"#;
     let make = |agent: &str| {
-        let arguments = ["--json", "change", "submit", "--kind", "permissions", "--agent", agent, "--payload", grant, "--reason", "r"];
+        let arguments = [
+            "--json",
+            "change",
+            "submit",
+            "--kind",
+            "permissions",
+            "--agent",
+            agent,
+            "--payload",
+            grant,
+            "--reason",
+            "r",
+        ];
         let made = desk.world.ctl(&arguments).ok().json()["id"].as_str().expect("an id").to_owned();
         desk.world.ctl(&["approve", &made]).ok();
         assert_eq!(desk.settled(&made)["status"], "applied");
@@ -301,7 +336,8 @@ fn a_member_an_admin_of_another_agent_and_an_agent_decide_nothing() {
     make("b");
     refused(&bob);
     // Who has no token or an ended one, and who says something in a chat.
-    let (status, _) = Raw::of(&desk.world).with_token("ict_0").ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
+    let (status, _) =
+        Raw::of(&desk.world).with_token("ict_0").ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
     assert_eq!(status, 401);
     for said in ["yes", "approve", &format!("approve {id}"), &format!("/approve {id}")] {
         desk.world.say("a", said);
@@ -352,11 +388,30 @@ fn a_mount_that_was_swapped_for_a_link_is_not_mounted_and_what_is_outside_is_not
     let shared: &Path = desk.directory.path();
     let submit = |payload: &Value| {
         let payload = payload.to_string();
-        desk.world.ctl(&["change", "submit", "--kind", "mounts", "--agent", "a", "--payload", &payload, "--reason", "r"])
+        desk.world.ctl(&[
+            "change",
+            "submit",
+            "--kind",
+            "mounts",
+            "--agent",
+            "a",
+            "--payload",
+            &payload,
+            "--reason",
+            "r",
+        ])
     };
     std::os::unix::fs::symlink("/", shared.join("link")).expect("linked");
     let home = desk.world.home.display().to_string();
-    for source in ["/", "/etc", &home, &format!("{}/../", shared.display()), &format!("{}/link", shared.display()), &format!("{}/link/etc", shared.display()), &format!("{}/none", shared.display())] {
+    for source in [
+        "/",
+        "/etc",
+        &home,
+        &format!("{}/../", shared.display()),
+        &format!("{}/link", shared.display()),
+        &format!("{}/link/etc", shared.display()),
+        &format!("{}/none", shared.display()),
+    ] {
         submit(&json!([{ "source": source }])).refused("");
     }
     assert!(desk.waiting().is_empty());
@@ -402,7 +457,19 @@ fn a_role_is_given_to_a_whole_identity_and_to_nobody_whose_begins_alike() {
     desk.world.ctl(&["person", "link", "eve", "matrix:@alice:evil.example"]).ok();
     let grant = |identity: &str| {
         let payload = json!({ "grant": [{ "identity": identity, "role": "admin" }] }).to_string();
-        desk.world.ctl(&["--json", "change", "submit", "--kind", "permissions", "--agent", "a", "--payload", &payload, "--reason", "r"])
+        desk.world.ctl(&[
+            "--json",
+            "change",
+            "submit",
+            "--kind",
+            "permissions",
+            "--agent",
+            "a",
+            "--payload",
+            &payload,
+            "--reason",
+            "r",
+        ])
     };
     for cut in ["matrix:@alice", "matrix:@alice:", "@alice:corp.example", "matrix:@ALICE:corp.example"] {
         grant(cut).refused("");
@@ -447,7 +514,10 @@ fn what_one_person_does_at_once_goes_around_no_policy() {
     desk.world.ctl(&["agent", "connect", "a", "desk"]).ok();
     // A wiring and a new agent through the gateway, by two.
     let payload = r#"{"name":"another"}"#;
-    let made = desk.world.ctl(&["--json", "change", "submit", "--kind", "create_agent", "--payload", payload, "--reason", "r"]).ok();
+    let made = desk
+        .world
+        .ctl(&["--json", "change", "submit", "--kind", "create_agent", "--payload", payload, "--reason", "r"])
+        .ok();
     let id = made.json()["id"].as_str().expect("an id").to_owned();
     desk.world.ctl(&["approve", &id]).ok();
     assert_eq!(desk.show(&id)["status"], "pending", "one of two");

@@ -233,7 +233,8 @@ impl Random {
             let words = of(id);
             assert_eq!(count(&words, "change.proposed"), 1, "{id}: {words:?}");
             let ends = ["applied", "rejected", "expired", "withdrawn", "failed"];
-            let of_ends: Vec<&str> = ends.into_iter().filter(|end| words.contains(&format!("change.{end}").as_str())).collect();
+            let of_ends: Vec<&str> =
+                ends.into_iter().filter(|end| words.contains(&format!("change.{end}").as_str())).collect();
             match status {
                 "pending" | "unknown" => assert!(of_ends.is_empty(), "{id} is {status}: {words:?}"),
                 end => {
@@ -249,9 +250,14 @@ impl Random {
             }
             match self.known.get(id) {
                 Some(Known::Approved) => {
-                    assert!(["applied", "failed", "withdrawn", "unknown"].contains(&status), "{id} was approved and is {status}")
+                    assert!(
+                        ["applied", "failed", "withdrawn", "unknown"].contains(&status),
+                        "{id} was approved and is {status}"
+                    )
                 }
-                Some(Known::Rejected) => assert!(["rejected", "unknown"].contains(&status), "{id} was rejected and is {status}"),
+                Some(Known::Rejected) => {
+                    assert!(["rejected", "unknown"].contains(&status), "{id} was rejected and is {status}")
+                }
                 Some(Known::Asked) | None => {}
             }
         }
@@ -261,11 +267,14 @@ impl Random {
             let last = ledger
                 .iter()
                 .filter(|entry| entry["data"]["what"] == "change.applied")
-                .filter_map(|entry| changes.iter().filter(of_agent).find(|change| change["id"] == entry["data"]["change"]))
+                .filter_map(|entry| {
+                    changes.iter().filter(of_agent).find(|change| change["id"] == entry["data"]["change"])
+                })
                 .next_back();
             let expected = match last {
                 Some(change) => {
-                    self.get(&format!("/v1/changes/{}", change["id"].as_str().expect("an id")))["after"]["instructions"].clone()
+                    self.get(&format!("/v1/changes/{}", change["id"].as_str().expect("an id")))["after"]["instructions"]
+                        .clone()
                 }
                 None => json!(""),
             };

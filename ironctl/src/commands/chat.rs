@@ -5,7 +5,7 @@
 pub mod conversation;
 mod words;
 
-use super::At;
+use super::{At, change, inbox};
 use crate::client::{Client, Heard, POLL_MAX};
 use crate::failure::Error;
 use crate::output::Output;
@@ -67,7 +67,21 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let client = at.client()?;
     let message = NewMessage { text, files, event_id: None, speak_as: args.speak_as, thread: args.thread };
     let recorded = client.send(&args.agent, &message).await?;
-    show_answer(at.out, &client, &recorded, args.wait).await
+    show_answer(at.out, &client, &recorded, args.wait).await?;
+    remind(at.out, &client, &args.agent).await
+}
+
+/// Says that something waits for a person, if the agent asked for a change. That nobody can be asked is no failure of the answer.
+async fn remind(out: Output, client: &Client, agent: &str) -> Result<(), Error> {
+    if out.is_json() {
+        return Ok(());
+    }
+    match client.changes(None, Some(agent), change::LIST_MAX).await {
+        Ok(found) if !found.changes.is_empty() => {
+            out.remark(format!("{}: ironctl inbox", inbox::wait(found.changes.len() as u64)))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// Waits for the answer to a recorded message and shows it; on a terminal its words as they come.

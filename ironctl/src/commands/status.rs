@@ -2,7 +2,7 @@
 //! Never hides a warning: they come first.
 //! Next: `jail` for the words about a process, `commands::session` for one session.
 
-use super::At;
+use super::{At, inbox};
 use crate::failure::Error;
 use crate::output::Output;
 use crate::{clock, jail};
@@ -19,6 +19,9 @@ pub async fn run(at: &At) -> Result<(), Error> {
     }
     for warning in &status.host.warnings {
         at.out.line(format!("warning: {warning}"))?;
+    }
+    if status.changes_waiting > 0 {
+        at.out.line(format!("{}: ironctl inbox", inbox::wait(status.changes_waiting)))?;
     }
     host(at.out, &status)?;
     if status.sessions.is_empty() {

@@ -58,6 +58,11 @@ impl Answer {
         Self { status: 409, kind: "application/json", body: body.to_string(), hangs: false }
     }
 
+    /// That there is no such thing, in the host's words.
+    pub fn missing(code: &str, message: &str) -> Self {
+        Self { status: 404, ..Self::refusal(code, message, "") }
+    }
+
     /// A breakdown, in the host's words.
     pub fn breakdown(message: &str) -> Self {
         Self { status: 500, ..Self::refusal("internal", message, "`ironctl logs` has more") }

@@ -6,6 +6,7 @@ mod chat;
 mod command_line;
 mod fake_host;
 mod host;
+mod inbox;
 mod offline;
 mod questions;
 mod stops;

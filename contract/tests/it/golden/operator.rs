@@ -166,7 +166,7 @@ fn host() -> Vec<Shape> {
         shape("operator.failure.bare", Failure::new("agent_unknown", "there is no agent `clerk`", "")),
         shape_by_bytes(
             "operator.status",
-            &Status { host, sessions: vec![awake(), parked()], stopped: None, places: places() },
+            &Status { host, sessions: vec![awake(), parked()], stopped: None, places: places(), changes_waiting: 2 },
         ),
         shape_by_bytes("operator.session_status.awake", &awake()),
         shape_by_bytes("operator.session_status.parked", &parked()),

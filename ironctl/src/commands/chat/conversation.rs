@@ -2,8 +2,8 @@
 //! Never keeps a history file: the host remembers the conversation.
 //! Next: `client::Client::follow` for the progress line.
 
-use super::no_answer;
 use super::words::Words;
+use super::{no_answer, remind};
 use crate::client::{Client, Heard};
 use crate::commands::why;
 use crate::failure::Error;
@@ -72,6 +72,7 @@ pub async fn hold(
         let answered = follow(out, client, &recorded, wait, &mut words).await;
         last = Some(recorded.message_id);
         carry_on(out, answered.and_then(|view| tell(words, &view, wait)))?;
+        remind(out, client, &agent.id).await?;
     }
 }
 

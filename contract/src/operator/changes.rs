@@ -1,0 +1,186 @@
+//! Changes of what an agent is or may do, as whoever decides about them sees them: `/v1/changes`.
+//!
+//! Never a way to decide without naming what was shown. Next: `host/src/api/changes.rs`.
+
+use crate::canonical::Digest;
+use crate::seam::change::{ChangeKind, Payload};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One change, whole: `GET /v1/changes/{id}`, and what each decision answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Change {
+    /// `chg_…`.
+    pub id: String,
+    /// `persona enabled_tools packages wiring permissions mounts create_agent mcp_access mcp_register`.
+    pub kind: String,
+    /// Whom it concerns; null where it is nobody.
+    pub agent: Option<ChangedAgent>,
+    /// `pending approved applied rejected expired withdrawn failed unknown`.
+    pub status: String,
+    /// How it stood when it was asked for, in the shape of `after`.
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
+    pub before: Value,
+    /// What would be set: the payload of its kind, completed by the host.
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
+    pub after: Value,
+    /// Who asks.
+    pub requested_by: Requester,
+    /// Where an agent asked; null where a person did.
+    pub origin: Option<ChangeOrigin>,
+    /// Why, in the words of whoever asks.
+    pub reason: String,
+    /// SHA-256 of `shown`, 64 hex characters; once it is decided, of what whoever decided was shown.
+    pub shown_digest: String,
+    /// `per_…` of who decided it last; null while nobody did.
+    pub decided_by: Option<String>,
+    /// RFC 3339.
+    pub decided_at: Option<String>,
+    /// RFC 3339.
+    pub applied_at: Option<String>,
+    /// What came of it, in the host's words, or why a person said no.
+    pub outcome: Option<String>,
+    /// What a person is shown who decides: lines of printable characters, each ended by a line feed.
+    #[serde(default)]
+    pub shown: String,
+    /// Who said yes so far, and how many it takes.
+    #[serde(default)]
+    pub approvals: Approvals,
+    /// RFC 3339.
+    #[serde(default)]
+    pub created_at: String,
+    /// RFC 3339; undecided until then, it is over.
+    #[serde(default)]
+    pub expires_at: String,
+}
+
+/// An agent that a change concerns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ChangedAgent {
+    /// `agt_…`.
+    pub id: String,
+    /// Its name, or its id once it is removed.
+    pub name: String,
+}
+
+/// Who asks for a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Requester {
+    /// `agent person`.
+    pub kind: String,
+    /// `agt_…` or `per_…`.
+    pub id: String,
+    /// Its name, or theirs.
+    pub name: String,
+    /// `per_…`: on whose behalf an agent asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_behalf_of: Option<String>,
+}
+
+/// Where an agent asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ChangeOrigin {
+    /// `ses_…`.
+    pub session: String,
+    /// `trn_…`.
+    pub turn: String,
+    /// `msg_…`: the first message that the turn answers.
+    pub message: Option<String>,
+    /// `call_…`.
+    pub call: String,
+}
+
+/// Who said yes to a change so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Approvals {
+    /// `per_…` of each.
+    pub by: Vec<String>,
+    /// So many different people have to.
+    pub needed: u32,
+}
+
+/// `GET /v1/changes?status=S&agent=A&limit=N`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Changes {
+    /// What waits, the longest first; of what is decided, the newest first.
+    pub changes: Vec<ChangeSummary>,
+    /// Whether there are more than the limit.
+    #[serde(default)]
+    pub more: bool,
+}
+
+/// One change in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ChangeSummary {
+    /// `chg_…`.
+    pub id: String,
+    /// Its kind.
+    pub kind: String,
+    /// Whom it concerns.
+    pub agent: Option<ChangedAgent>,
+    /// Where it stands.
+    pub status: String,
+    /// Who asks.
+    pub requested_by: Requester,
+    /// RFC 3339.
+    pub created_at: String,
+    /// RFC 3339.
+    pub expires_at: String,
+    /// Who said yes so far, and how many it takes.
+    pub approvals: Approvals,
+}
+
+/// `POST /v1/changes`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct NewChange {
+    /// To what.
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
+    pub kind: ChangeKind,
+    /// Name or id of the agent; none for `create_agent` and `mcp_register`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// What would be set, in the shape of the kind.
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
+    pub payload: Payload,
+    /// Why.
+    pub reason: String,
+}
+
+/// What `POST /v1/changes` answers: it waits for people now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct SubmittedChange {
+    /// `chg_…`; the same for the same change while it waits.
+    pub id: String,
+    /// `pending`.
+    pub status: String,
+}
+
+/// `POST /v1/changes/{id}/approve`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Decision {
+    /// SHA-256 of the text that the person was shown; another one is refused.
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
+    pub shown: Digest,
+}
+
+/// `POST /v1/changes/{id}/reject`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Rejection {
+    /// Why, for whoever asked; may be empty.
+    #[serde(default)]
+    pub reason: String,
+}

@@ -1,0 +1,101 @@
+//! One sample of every shape about changes and who decides. Every value is fixed. Next: `operator`.
+
+use super::seam::id;
+use super::{Shape, shape};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
+use ironclaw_contract::operator::{
+    Approvals, Change, ChangeOrigin, ChangeSummary, ChangedAgent, Changes, Decision, NewChange, Rejection, Requester,
+    SubmittedChange,
+};
+use ironclaw_contract::seam::change::{ChangeKind, Payload};
+use serde_json::{Value, json};
+
+pub(super) fn shapes() -> Vec<Shape> {
+    let (change, person) = (id::<ChangeId>("chg", 1).to_string(), id::<PersonId>("per", 1).to_string());
+    let agent = ChangedAgent { id: id::<AgentId>("agt", 1).to_string(), name: "clerk".to_owned() };
+    let by_agent = Requester {
+        kind: "agent".to_owned(),
+        id: agent.id.clone(),
+        name: agent.name.clone(),
+        on_behalf_of: Some(person.clone()),
+    };
+    let by_person =
+        Requester { kind: "person".to_owned(), id: person.clone(), name: "Olga".to_owned(), on_behalf_of: None };
+    let origin = ChangeOrigin {
+        session: id::<SessionId>("ses", 1).to_string(),
+        turn: id::<TurnId>("trn", 1).to_string(),
+        message: Some(id::<MessageId>("msg", 1).to_string()),
+        call: id::<CallId>("call", 1).to_string(),
+    };
+    let waits = Approvals { by: Vec::new(), needed: 1 };
+    let (created, expires) = ("2026-11-18T08:00:00.000Z".to_owned(), "2026-11-25T08:00:00.000Z".to_owned());
+    let shown = "WHAT WOULD HAPPEN\n".to_owned();
+    let waiting = Change {
+        id: change.clone(),
+        kind: "persona".to_owned(),
+        agent: Some(agent.clone()),
+        status: "pending".to_owned(),
+        before: json!({"instructions": "Be brief."}),
+        after: json!({"instructions": "Be kind."}),
+        requested_by: by_agent.clone(),
+        origin: Some(origin.clone()),
+        reason: "you asked me to be kinder".to_owned(),
+        shown_digest: Digest::of(shown.as_bytes()).to_string(),
+        decided_by: None,
+        decided_at: None,
+        applied_at: None,
+        outcome: None,
+        shown: shown.clone(),
+        approvals: waits.clone(),
+        created_at: created.clone(),
+        expires_at: expires.clone(),
+    };
+    let applied = Change {
+        kind: "create_agent".to_owned(),
+        agent: None,
+        status: "applied".to_owned(),
+        before: Value::Null,
+        after: json!({"name": "scribe"}),
+        requested_by: by_person,
+        origin: None,
+        decided_by: Some(person.clone()),
+        decided_at: Some("2026-11-18T08:05:00.000Z".to_owned()),
+        applied_at: Some("2026-11-18T08:05:00.000Z".to_owned()),
+        outcome: Some("agent scribe was made".to_owned()),
+        approvals: Approvals { by: vec![person], needed: 1 },
+        ..waiting.clone()
+    };
+    let summary = ChangeSummary {
+        id: change.clone(),
+        kind: "persona".to_owned(),
+        agent: Some(agent.clone()),
+        status: "pending".to_owned(),
+        requested_by: by_agent.clone(),
+        created_at: created,
+        expires_at: expires,
+        approvals: waits.clone(),
+    };
+    let payload = Payload::try_from(json!({"instructions": "Be kind."})).expect("an object");
+    let new = NewChange {
+        kind: ChangeKind::Persona,
+        agent: Some("clerk".to_owned()),
+        payload,
+        reason: "it is too curt".to_owned(),
+    };
+    vec![
+        shape("operator.change", waiting),
+        shape("operator.change.applied", applied),
+        shape("operator.changed_agent", agent),
+        shape("operator.requester", by_agent),
+        shape("operator.change_origin", origin),
+        shape("operator.approvals", waits),
+        shape("operator.changes", Changes { changes: vec![summary.clone()], more: true }),
+        shape("operator.change_summary", summary),
+        shape("operator.new_change", new.clone()),
+        shape("operator.new_change.bare", NewChange { agent: None, ..new }),
+        shape("operator.submitted_change", SubmittedChange { id: change, status: "pending".to_owned() }),
+        shape("operator.decision", Decision { shown: Digest::of(shown.as_bytes()) }),
+        shape("operator.rejection", Rejection { reason: "not now".to_owned() }),
+    ]
+}

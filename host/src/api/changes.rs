@@ -1,0 +1,284 @@
+//! Changes of agents over the API: what waits for a person, the text that a person is shown, and what that person says.
+//!
+//! Decides nothing: a yes goes to the gateway with the digest of what was shown, and a no with its reason. Next: `gateway::decide`.
+
+use super::auth::{Current, still_stands};
+use super::{Answer, Api, Body, Reply, agents, id};
+use crate::gateway::Requester;
+use crate::gateway::store::{self, Filter, Row, Status};
+use crate::ledger;
+use crate::pipeline::Error;
+use crate::pipeline::changes::{self, Shown};
+use crate::refusal::Refusal;
+use crate::registry::{self, Person, Role};
+use crate::state::{self, Tx};
+use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
+use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
+use ironclaw_contract::operator::{
+    Approvals, Change, ChangeOrigin, ChangeSummary, ChangedAgent, Changes, Decision, NewChange, Rejection,
+    Requester as Asker, SubmittedChange,
+};
+use serde::Deserialize;
+use std::time::Duration;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+
+/// Changes in one answer.
+const CHANGES_AT_ONCE: usize = 200;
+
+/// Changes that are looked through for a member, who sees few of them.
+const LOOKED_THROUGH_MAX: usize = 10_000;
+
+/// Longest wait for what comes of a change.
+const WAIT_MS_MAX: u64 = 60_000;
+
+/// The word for changes of every status.
+const EVERY: &str = "all";
+
+/// Query of `GET /v1/changes`.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+pub struct Which {
+    /// `pending approved applied rejected expired withdrawn failed unknown`, several with commas between, or `all`; without it, what
+    /// waits for a person.
+    #[serde(default)]
+    status: Option<String>,
+    /// Of this agent only, by name or id.
+    #[serde(default)]
+    agent: Option<String>,
+    /// So many at most; at most 200.
+    #[serde(default = "usual_limit")]
+    #[schema(required = false)]
+    limit: usize,
+}
+
+const fn usual_limit() -> usize {
+    CHANGES_AT_ONCE
+}
+
+/// `GET /v1/changes?status=S&agent=A&limit=N`: an operator sees all; a member those that they asked for or may decide.
+pub async fn list(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Query(which): Query<Which>,
+) -> Reply<Changes> {
+    let statuses = statuses(which.status.as_deref())?;
+    let agent = match which.agent {
+        // What concerned a removed agent is found by its id.
+        Some(agent) => Some(match agent.parse::<AgentId>() {
+            Ok(id) => id,
+            Err(_) => agents::find(&api, agent).await?.id,
+        }),
+        None => None,
+    };
+    let limit = which.limit.clamp(1, CHANGES_AT_ONCE);
+    let pipeline = api.pipeline.clone();
+    let found = api.state().read(move |tx| {
+        let sees_all = person.role.covers(Role::Admin);
+        let looked_at = if sees_all { limit + 1 } else { LOOKED_THROUGH_MAX };
+        let mut rows = Vec::new();
+        for row in store::list(tx, &Filter { statuses, agent, limit: looked_at })? {
+            if sees_all || changes::sees(tx, pipeline.core(), &person, &row)? {
+                rows.push(row);
+            }
+        }
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        let changes = rows.iter().map(|row| summary(tx, row, pipeline.approvals_needed(row.kind)));
+        Ok::<_, state::Error>(Changes { changes: changes.collect::<Result<_, _>>()?, more })
+    });
+    Ok(Json(found.await?))
+}
+
+/// `POST /v1/changes`
+pub async fn submit(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Body(new): Body<NewChange>,
+) -> Reply<SubmittedChange> {
+    let NewChange { kind, agent, payload, reason } = new;
+    let submitted = api.pipeline.submit(&person, kind, agent, payload, reason).await??;
+    Ok(Json(SubmittedChange { id: submitted.id.to_string(), status: Status::Pending.name().to_owned() }))
+}
+
+/// Query of `GET /v1/changes/{id}`.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+pub struct Wait {
+    /// How long to wait until an approved change is applied, in milliseconds; at most 60000.
+    #[serde(default)]
+    wait_ms: u64,
+}
+
+/// `GET /v1/changes/{id}?wait_ms=N`: at once, unless it is approved and what comes of it is still open.
+pub async fn show(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Extension(current): Extension<Current>,
+    Path(named): Path<String>,
+    Query(wait): Query<Wait>,
+) -> Reply<Change> {
+    let change = known(&named)?;
+    let mut events = api.state().events();
+    let until = Instant::now() + Duration::from_millis(wait.wait_ms.min(WAIT_MS_MAX));
+    loop {
+        let found = whole(&api, &person, change).await?;
+        // The token may have ended during the wait.
+        still_stands(&api, &current).await?;
+        if found.status != Status::Approved.name() || until <= Instant::now() {
+            return Ok(Json(found));
+        }
+        loop {
+            match tokio::time::timeout_at(until, events.recv()).await {
+                Ok(Ok(event)) if !event.what.starts_with("change.") => {}
+                Ok(Ok(_) | Err(RecvError::Lagged(_))) => break,
+                Err(_) => break,
+                // The host is stopping: nothing more will come.
+                Ok(Err(RecvError::Closed)) => return Ok(Json(found)),
+            }
+        }
+    }
+}
+
+/// `POST /v1/changes/{id}/approve`: yes to exactly what was shown.
+pub async fn approve(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Extension(Current(token)): Extension<Current>,
+    Path(named): Path<String>,
+    Body(decision): Body<Decision>,
+) -> Reply<Change> {
+    let change = known(&named)?;
+    let decided = api.pipeline.approve(&person, token.to_string(), change, decision.shown).await?;
+    decided.map_err(Answer::noted)?;
+    Ok(Json(whole(&api, &person, change).await?))
+}
+
+/// `POST /v1/changes/{id}/reject`
+pub async fn reject(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+    Body(rejection): Body<Rejection>,
+) -> Reply<Change> {
+    let change = known(&named)?;
+    api.pipeline.reject(&person, change, rejection.reason).await?.map_err(Answer::noted)?;
+    Ok(Json(whole(&api, &person, change).await?))
+}
+
+fn known(named: &str) -> Result<ChangeId, Answer> {
+    id(named, "change_unknown", "change")
+}
+
+fn statuses(named: Option<&str>) -> Result<Vec<Status>, Answer> {
+    match named {
+        None => Ok(vec![Status::Pending, Status::Unknown]),
+        Some(EVERY) => Ok(Status::ALL.to_vec()),
+        Some(named) => {
+            let read = named.split(',').map(|word| {
+                word.parse::<Status>().map_err(|_| {
+                    let shown: String = word.chars().take(32).collect();
+                    let known: Vec<&str> = Status::ALL.iter().map(|status| status.name()).collect();
+                    Refusal::operator("status_malformed", format!("{shown:?} is no status of a change"))
+                        .hint(format!("one is {} or {EVERY}", known.join(", ")))
+                })
+            });
+            Ok(read.collect::<Result<_, _>>()?)
+        }
+    }
+}
+
+/// A change with what a person is shown.
+async fn whole(api: &Api, person: &Person, change: ChangeId) -> Result<Change, Answer> {
+    let shown = api.pipeline.show(person, change).await??;
+    let needed = api.pipeline.approvals_needed(shown.row.kind);
+    Ok(api.state().read(move |tx| view(tx, shown, needed)).await?)
+}
+
+fn view(tx: &Tx<'_>, shown: Shown, needed: u32) -> Result<Change, Error> {
+    let Shown { row, text, digest, .. } = shown;
+    let ChangeSummary { id, kind, agent, status, requested_by, created_at, expires_at, approvals } =
+        summary(tx, &row, needed)?;
+    let origin = match &row.requester {
+        Requester::Agent { principal: _, origin } => Some(ChangeOrigin {
+            session: origin.session.to_string(),
+            turn: origin.turn.to_string(),
+            message: origin.message.map(|message| message.to_string()),
+            call: origin.call.to_string(),
+        }),
+        Requester::Person(_) => None,
+    };
+    Ok(Change {
+        id,
+        kind,
+        agent,
+        status,
+        before: row.before,
+        after: row.change.payload().into(),
+        requested_by,
+        origin,
+        reason: row.reason,
+        shown_digest: row.shown.unwrap_or(digest).to_string(),
+        decided_by: row.decided_by.map(|person| person.to_string()),
+        decided_at: row.decided_at.map(ledger::rfc3339),
+        applied_at: row.applied_at.map(ledger::rfc3339),
+        outcome: row.outcome,
+        shown: text,
+        approvals,
+        created_at,
+        expires_at,
+    })
+}
+
+fn summary(tx: &Tx<'_>, row: &Row, needed: u32) -> Result<ChangeSummary, state::Error> {
+    let given = store::approvals(tx, row.id)?;
+    let by = given.into_iter().filter(|given| given.state != "void").map(|given| given.person.to_string());
+    Ok(ChangeSummary {
+        id: row.id.to_string(),
+        kind: row.kind.name().to_owned(),
+        agent: row.agent.map(|agent| changed_agent(tx, agent)).transpose()?,
+        status: row.status.name().to_owned(),
+        requested_by: asker(tx, row)?,
+        created_at: ledger::rfc3339(row.created_at),
+        expires_at: ledger::rfc3339(row.expires_at),
+        approvals: Approvals { by: by.collect(), needed },
+    })
+}
+
+fn changed_agent(tx: &Tx<'_>, agent: AgentId) -> Result<ChangedAgent, state::Error> {
+    let id = agent.to_string();
+    let name = registry::find_agent(tx, &id)?.map_or_else(|| id.clone(), |agent| agent.name);
+    Ok(ChangedAgent { id, name })
+}
+
+fn asker(tx: &Tx<'_>, row: &Row) -> Result<Asker, state::Error> {
+    let by_person = |person: PersonId| {
+        let id = person.to_string();
+        let name = registry::find_person(tx, &id)?.map_or_else(|| id.clone(), |person| person.name);
+        Ok::<_, state::Error>(Asker { kind: "person".to_owned(), id, name, on_behalf_of: None })
+    };
+    match (&row.requester, row.agent) {
+        (Requester::Person(person), _) => by_person(*person),
+        (Requester::Agent { principal, origin: _ }, Some(agent)) => {
+            let ChangedAgent { id, name } = changed_agent(tx, agent)?;
+            let on_behalf_of = Some(principal.to_string());
+            Ok(Asker { kind: "agent".to_owned(), id, name, on_behalf_of })
+        }
+        // Who asked is gone with its agent; on whose behalf, is known.
+        (Requester::Agent { principal, origin: _ }, None) => by_person(*principal),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_status_what_waits_is_meant_and_an_unknown_one_is_refused() {
+        assert_eq!(statuses(None).ok(), Some(vec![Status::Pending, Status::Unknown]));
+        assert_eq!(statuses(Some("failed,unknown")).ok(), Some(vec![Status::Failed, Status::Unknown]));
+        assert_eq!(statuses(Some(EVERY)).ok().map(|all| all.len()), Some(8));
+        for named in ["", "Pending", "pending, applied", "pending,", "all,pending"] {
+            assert!(statuses(Some(named)).is_err(), "{named:?}");
+        }
+    }
+}

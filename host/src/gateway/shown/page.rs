@@ -1,0 +1,120 @@
+//! Lines of one width: what is longer is broken here, with a mark, so that no terminal has to break it.
+//!
+//! Never cuts anything off, and never breaks a mark. Next: `shown::seen`, which makes what stands in the lines.
+
+use super::seen::{CLOSE, OPEN, columns, is_combining};
+
+/// Columns of a line at most.
+pub const WIDTH: usize = 78;
+
+/// Ends a line that goes on in the next; nobody else can write it.
+pub const GOES_ON: &str = "⟦+⟧";
+
+/// Columns of [`GOES_ON`].
+const GOES_ON_COLUMNS: usize = 3;
+
+/// A line is broken behind a space if one is among its last columns.
+const SPACE_WITHIN: usize = 20;
+
+/// The text as far as it is written.
+#[derive(Debug, Default)]
+pub struct Page {
+    text: String,
+}
+
+impl Page {
+    /// A heading: alone at the edge, behind an empty line unless it is the first.
+    pub fn heading(&mut self, words: &str) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.put("", words);
+    }
+
+    /// A line of safe text, on as many lines as it takes; each begins with `prefix`.
+    pub fn put(&mut self, prefix: &str, body: &str) {
+        let room = WIDTH.saturating_sub(prefix.chars().map(columns).sum());
+        for piece in broken(body, room) {
+            let line = format!("{prefix}{piece}");
+            self.text.push_str(line.trim_end());
+            self.text.push('\n');
+        }
+    }
+
+    /// All of it.
+    pub fn finish(self) -> String {
+        self.text
+    }
+}
+
+/// The pieces that a line is broken into.
+fn broken(body: &str, room: usize) -> Vec<String> {
+    let atoms: Vec<(&str, usize)> =
+        atoms(body).into_iter().map(|atom| (atom, atom.chars().map(columns).sum())).collect();
+    let mut left: usize = atoms.iter().map(|(_, wide)| wide).sum();
+    let mut rest = &atoms[..];
+    let mut pieces = Vec::new();
+    while left > room {
+        let (mut taken, mut used) = (0, 0);
+        while taken < rest.len() && used + rest[taken].1 + GOES_ON_COLUMNS <= room {
+            used += rest[taken].1;
+            taken += 1;
+        }
+        // An atom that is wider than a line cannot be; should one be, it is better shown than waited for.
+        let taken = taken.max(1);
+        let space = rest[..taken].iter().rposition(|(atom, _)| *atom == " ").filter(|at| taken - at <= SPACE_WITHIN);
+        let (piece, others) = rest.split_at(space.map_or(taken, |at| at + 1));
+        left -= piece.iter().map(|(_, wide)| wide).sum::<usize>();
+        pieces.push(piece.iter().map(|(atom, _)| *atom).collect::<String>() + GOES_ON);
+        rest = others;
+    }
+    pieces.push(rest.iter().map(|(atom, _)| *atom).collect());
+    pieces
+}
+
+/// What is not broken: a mark, or a character with what sits on it.
+fn atoms(body: &str) -> Vec<&str> {
+    let mut atoms = Vec::new();
+    let mut rest = body;
+    while let Some(first) = rest.chars().next() {
+        let end = match first {
+            OPEN => rest.find(CLOSE).map_or(rest.len(), |at| at + CLOSE.len_utf8()),
+            _ => rest.char_indices().skip(1).find(|(_, next)| !is_combining(*next)).map_or(rest.len(), |(at, _)| at),
+        };
+        atoms.push(&rest[..end]);
+        rest = &rest[end..];
+    }
+    atoms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_broken_with_a_mark_and_can_be_put_together_again() {
+        for body in ["x".repeat(500), "one two three ".repeat(40), "⟦U+202E⟧".repeat(60), "語".repeat(200)] {
+            let mut page = Page::default();
+            page.put("    | ", &body);
+            let text = page.finish();
+            let lines: Vec<&str> = text.lines().collect();
+            assert!(lines.len() > 1);
+            let again: String = lines
+                .iter()
+                .map(|line| {
+                    assert!(line.chars().map(columns).sum::<usize>() <= WIDTH, "{line}");
+                    let line = line.strip_prefix("    |").expect("each has the prefix");
+                    let line = line.strip_prefix(' ').unwrap_or(line);
+                    line.strip_suffix(GOES_ON).unwrap_or(line).to_owned()
+                })
+                .collect();
+            assert_eq!(again.trim_end(), body.trim_end());
+        }
+    }
+
+    #[test]
+    fn a_line_that_just_fits_is_not_broken() {
+        assert_eq!(broken(&"x".repeat(10), 10), ["x".repeat(10)]);
+        assert_eq!(broken(&"x".repeat(11), 10), ["x".repeat(7) + GOES_ON, "x".repeat(4)]);
+    }
+}

@@ -1,0 +1,380 @@
+//! Promises about what a person is shown: nothing is left out, nothing is faked, and no two changes look the same.
+
+use super::page::GOES_ON;
+use super::seen::{columns, name};
+use super::*;
+use crate::registry::Role;
+use ironclaw_contract::seam::change::{ChangeKind, Payload};
+use proptest::prelude::*;
+use serde_json::json;
+
+const AGENT: &str = "agt_01j9zq4w0v2m6n8p0r2t4v6x8z";
+const ALICE: &str = "per_01j9zq4w0v2m6n8p0r2t4v6x8z";
+
+/// What a view is made of, owned.
+#[derive(Debug, Clone, PartialEq)]
+struct Asked {
+    kind: ChangeKind,
+    payload: Value,
+    agent: String,
+    principal: String,
+    is_person: bool,
+    message: Option<String>,
+    reason: String,
+    before: Value,
+    facts: Value,
+    approvals: u32,
+    requester_may_approve: bool,
+    expires_at: String,
+    generation: u64,
+}
+
+impl Asked {
+    fn of(kind: ChangeKind, payload: Value) -> Self {
+        Self {
+            kind,
+            payload,
+            agent: "helper".to_owned(),
+            principal: "Alice".to_owned(),
+            is_person: false,
+            message: Some("msg_01j9zq4w0v2m6n8p0r2t4v6x8z".to_owned()),
+            reason: "the user asked for it".to_owned(),
+            before: Value::Null,
+            facts: json!({}),
+            approvals: 1,
+            requester_may_approve: true,
+            expires_at: "2026-11-29T08:00:00.000Z".to_owned(),
+            generation: 1,
+        }
+    }
+
+    /// As it is shown, without the bounds of the contract: what is shown does not rely on them.
+    fn shown(&self) -> String {
+        let read = |value: &Value| serde_json::from_value(value.clone());
+        let read = match self.kind {
+            ChangeKind::Persona => read(&self.payload).map(Change::Persona),
+            _ => {
+                let payload = Payload::try_from(self.payload.clone()).expect("an object or a list");
+                Ok(Change::parse(self.kind, &payload).expect("a payload of its kind"))
+            }
+        };
+        let change = read.expect("a payload of its kind");
+        let rule = Rule {
+            roles: vec![Role::Owner, Role::Admin],
+            approvals: self.approvals,
+            requester_may_approve: self.requester_may_approve,
+            expires_hours: 168,
+        };
+        let requester = match self.is_person {
+            true => Asker::Person(ALICE.to_owned(), &self.principal),
+            false => Asker::Agent {
+                agent: (AGENT.to_owned(), &self.agent),
+                principal: (ALICE.to_owned(), &self.principal),
+                session: "ses_01j9zq4w0v2m6n8p0r2t4v6x8z".to_owned(),
+                turn: "trn_01j9zq4w0v2m6n8p0r2t4v6x8z".to_owned(),
+                message: self.message.clone(),
+                call: "call_01j9zq4w0v2m6n8p0r2t4v6x8z".to_owned(),
+            },
+        };
+        render(&View {
+            id: "chg_01j9zq4w0v2m6n8p0r2t4v6x8z".parse().expect("an id"),
+            change: &change,
+            agent: Some((AGENT.to_owned(), &self.agent)),
+            requester,
+            reason: &self.reason,
+            before: &self.before,
+            facts: &self.facts,
+            rule: &rule,
+            created_at: "2026-11-22T08:00:00.000Z".to_owned(),
+            expires_at: self.expires_at.clone(),
+            generation: self.generation,
+        })
+    }
+}
+
+fn persona(instructions: &str) -> Asked {
+    Asked::of(ChangeKind::Persona, json!({ "instructions": instructions }))
+}
+
+/// The text without what breaking lines and marking them adds.
+fn plain(text: &str) -> String {
+    let text = text.replace(GOES_ON, "").replace("⟦right to left⟧", "");
+    text.chars().filter(|character| !" |+-!\n".contains(*character)).collect()
+}
+
+fn leaves(value: &Value) -> Vec<&str> {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+        Value::String(text) => vec![text],
+        Value::Array(entries) => entries.iter().flat_map(leaves).collect(),
+        Value::Object(fields) => fields.values().flat_map(leaves).collect(),
+    }
+}
+
+/// What every text promises, whatever it is about.
+fn look_over(text: &str) {
+    let mut headings = 0;
+    for line in text.lines() {
+        assert!(line.chars().map(columns).sum::<usize>() <= WIDTH, "{line:?} is too wide");
+        assert!(!line.ends_with(' '), "{line:?} ends with a space");
+        assert!(!line.chars().any(char::is_control), "{line:?}");
+        headings += usize::from(!line.starts_with(' ') && !line.is_empty());
+    }
+    assert_eq!(headings, 7, "a stranger's line begins at the edge:\n{text}");
+    assert!(text.ends_with('\n'));
+}
+
+/// One of each kind, with every field.
+fn samples() -> Vec<Asked> {
+    let mut samples = vec![
+        persona("Be brief.\nBe kind."),
+        Asked::of(ChangeKind::EnabledTools, json!(["read_file", "run_command"])),
+        Asked::of(ChangeKind::Packages, json!({"apt": ["jq"], "npm": ["left-pad"]})),
+        Asked::of(ChangeKind::Wiring, json!({"channel": "hook", "engage": "pattern", "pattern": "^!bot"})),
+        Asked::of(
+            ChangeKind::Permissions,
+            json!({"access": "members", "grant": [{"identity": "chat:bob", "role": "admin"}], "revoke": ["chat:carol"]}),
+        ),
+        Asked::of(ChangeKind::Mounts, json!([{"source": "/srv/data", "target": "/data", "read_only": false}])),
+        Asked::of(
+            ChangeKind::CreateAgent,
+            json!({"name": "scribe", "persona": {"instructions": "Write."}, "enabled_tools": ["write_file"],
+                   "members": ["chat:bob"], "wirings": [{"channel": "hook", "engage": "all"}]}),
+        ),
+        Asked::of(ChangeKind::McpAccess, json!({"server": "files", "tools": ["read"]})),
+        Asked::of(
+            ChangeKind::McpRegister,
+            json!({"name": "files", "url": "https://mcp.example", "tools": [{"name": "read", "description": "Reads."}],
+                   "headers": [{"name": "Authorization", "secret": "files-key", "scheme": "Bearer"}]}),
+        ),
+    ];
+    samples[0].before = json!({"instructions": "Be brief.\nBe rude."});
+    samples[1].before = json!(["read_file", "write_file"]);
+    samples[4].facts = json!({"identities": {"chat:bob": {"person": ALICE, "name": "Bob"}}});
+    samples
+}
+
+#[test]
+fn what_can_do_harm_is_said_clearly() {
+    let said = |index: usize, words: &str| {
+        let text =
+            samples()[index].shown().replace(&format!("{GOES_ON}\n  !! "), "").replace(&format!("{GOES_ON}\n  "), "");
+        let line =
+            text.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words} is not in\n{text}"));
+        assert!(line.starts_with("  !! "), "{line}");
+    };
+    said(1, "would be allowed to run programs in its jail: run_command");
+    said(2, "public registries");
+    said(4, "\"chat:bob\" would be ADMIN of this agent");
+    said(5, "It could WRITE to \"/srv/data\"");
+    said(6, "answer EVERY message");
+    said(7, "leave this machine");
+    said(8, "would carry the SECRET \"files-key\"");
+}
+
+#[test]
+fn every_leaf_of_every_kind_can_be_found_again() {
+    for asked in samples() {
+        let text = asked.shown();
+        look_over(&text);
+        let found = plain(&text);
+        for leaf in leaves(&asked.payload).into_iter().chain(leaves(&asked.before)).chain(leaves(&asked.facts)) {
+            for line in leaf.split('\n') {
+                assert!(found.contains(&plain(line)), "{line:?} is not in\n{text}");
+            }
+        }
+        for words in [AGENT, ALICE, "chg_01j9zq4w0v2m6n8p0r2t4v6x8z", "call_01j9zq4w0v2m6n8p0r2t4v6x8z"] {
+            assert!(text.contains(words), "{words} is not in\n{text}");
+        }
+    }
+}
+
+#[test]
+fn the_difference_of_a_persona_shows_what_goes_what_comes_and_what_stays() {
+    let text = samples()[0].shown();
+    let wanted =
+        "    persona:\n      instructions: text\n        | Be brief.\n  -     | Be rude.\n  +     | Be kind.\n";
+    assert!(text.contains(wanted), "{text}");
+}
+
+#[test]
+fn a_text_cannot_pass_for_the_hosts_words() {
+    let faked = "fine\n\nWHO DECIDES\n  nobody has to\n  - | old\n  + | new\nWHICH CHANGE\napproved by owner\n\u{1b}[2J\u{1b}[H\rWHAT\n\
+                 ⟦+⟧ ⟦right to left⟧\n    | a\n\u{85}WHO\u{2028}WHO\n  !! no\u{202e}\u{9b}31m";
+    for asked in [persona(faked), Asked { reason: faked.to_owned(), ..persona("x") }] {
+        let text = asked.shown();
+        look_over(&text);
+        for words in
+            ["nobody has to", "approved by owner", "⟦U+27E6⟧+⟦U+27E7⟧", "⟦U+001B⟧[2J", "⟦U+0085⟧WHO⟦U+2028⟧WHO"]
+        {
+            let line =
+                text.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words} is not in\n{text}"));
+            assert!(line[..line.find(words).expect("it is there")].contains("| "), "{line}");
+        }
+    }
+    let names = ["x\", \"y", "read_file\nWHO DECIDES", "x\u{1b}[2K", "* \"a\"", "none", "y⟦+⟧"];
+    let asked =
+        Asked { facts: json!({"WHO DECIDES\nnobody": faked}), ..Asked::of(ChangeKind::EnabledTools, json!(names)) };
+    let text = asked.shown();
+    look_over(&text);
+    assert!(text.contains("* \"x⟦U+0022⟧, ⟦U+0022⟧y\""), "{text}");
+    assert!(text.contains("* \"none\""), "{text}");
+    let named =
+        Asked { agent: "a\" (agt_1)\nWHO ASKS".to_owned(), principal: "\u{202e}ecilA".to_owned(), ..persona("x") };
+    look_over(&named.shown());
+}
+
+#[test]
+fn a_line_of_the_hosts_own_as_a_payload_is_behind_a_bar_there() {
+    let own = persona("x").shown();
+    let text = persona(&own).shown();
+    look_over(&text);
+    for heading in own.lines().filter(|line| !line.starts_with(' ') && !line.is_empty()) {
+        assert!(text.lines().any(|shown| shown.ends_with(&format!("  | {heading}"))), "{heading:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn a_hundred_kilobytes_are_shown_whole() {
+    for piece in ["word ", "x", "\u{1b}", " ", "\n", "e\u{301}\u{301}", "語", "\u{202e}", "\u{430}"] {
+        let long = piece.repeat(100_000 / piece.len());
+        let text = persona(&format!("BEGIN{long}END")).shown();
+        look_over(&text);
+        let found = plain(&text);
+        assert!(found.contains("BEGIN") && found.contains("END"), "{piece:?}");
+        if piece == "x" {
+            let shown =
+                text.lines().filter_map(|line| line.split_once("| ")).map(|(_, line)| line.matches('x').count());
+            assert_eq!(shown.sum::<usize>(), long.len());
+        }
+    }
+}
+
+#[test]
+fn a_name_that_looks_like_another_says_so() {
+    let new = |name: &str| Asked::of(ChangeKind::CreateAgent, json!({ "name": name })).shown();
+    for twin in ["heIper", "he1per", "HELPER", "h\u{435}lper", "hel\u{200b}per"] {
+        let text = new(twin);
+        assert!(text.replace(&format!("{GOES_ON}\n  "), "").contains("⟦looks like the name of agt_"), "{twin}\n{text}");
+    }
+    assert!(!new("helper").contains("looks like"));
+    assert!(!new("scribe").contains("looks like"));
+    assert!(!new(ALICE).contains("is a digit"), "an id is read as a whole");
+    let mut asked = Asked::of(ChangeKind::EnabledTools, json!(["read_fi1e"]));
+    asked.before = json!(["read_file"]);
+    assert!(asked.shown().contains("⟦looks like another one that is shown here⟧"));
+    let twins = Asked::of(ChangeKind::EnabledTools, json!(["recall", "recaII"]));
+    assert!(twins.shown().contains("⟦looks like another one that is shown here⟧"));
+}
+
+#[test]
+fn who_decides_and_who_asks_is_said() {
+    let strict = Asked { approvals: 2, requester_may_approve: false, ..persona("x") };
+    let text = strict.shown();
+    assert!(text.contains("  2 different people have to say yes\n"), "{text}");
+    assert!(text.contains("the person on whose behalf the agent asks does not count"), "{text}");
+    assert!(text.contains("owner, admin, or admin of this agent"), "{text}");
+    let person = Asked { is_person: true, ..Asked::of(ChangeKind::Mounts, json!([])) };
+    let text = person.shown();
+    assert!(text.contains(&format!("  person \"Alice\" ({ALICE})\n")), "{text}");
+    assert!(!text.contains("admin of this agent"), "{text}");
+    assert!(text.contains("until 2026-11-29T08:00:00.000Z (168 hours)"), "{text}");
+}
+
+fn words() -> impl Strategy<Value = String> {
+    let odd = prop::sample::select(vec![
+        "⟦", "⟧", "\"", " ", "\n", "\u{1b}", "\u{202e}", "\u{430}", "a", "b", "|", "- ", "+ ", "WHO ASKS", "none",
+        ": text", ", ", "\u{301}", "é", "ש", "1 space",
+    ]);
+    prop::collection::vec(
+        prop_oneof![4 => odd.prop_map(str::to_owned), 1 => any::<char>().prop_map(String::from)],
+        1..8,
+    )
+    .prop_map(|pieces| pieces.concat())
+}
+
+fn list() -> impl Strategy<Value = Vec<String>> {
+    prop::collection::btree_set(words(), 0..4).prop_map(|set| set.into_iter().collect())
+}
+
+fn asked() -> impl Strategy<Value = Asked> {
+    let mount =
+        (words(), words(), any::<bool>()).prop_map(|(s, t, r)| json!({"source": s, "target": t, "read_only": r}));
+    let change = prop_oneof![
+        words().prop_map(|text| (ChangeKind::Persona, json!({ "instructions": text }))),
+        list().prop_map(|tools| (ChangeKind::EnabledTools, json!(tools))),
+        (list(), list()).prop_map(|(apt, npm)| (ChangeKind::Packages, json!({"apt": apt, "npm": npm}))),
+        (words(), words())
+            .prop_map(|(c, p)| (ChangeKind::Wiring, json!({"channel": c, "engage": "pattern", "pattern": p}))),
+        prop::collection::vec(mount, 0..3).prop_map(|mounts| (ChangeKind::Mounts, json!(mounts))),
+        (words(), words(), list()).prop_map(|(name, text, tools)| {
+            (ChangeKind::CreateAgent, json!({"name": name, "persona": {"instructions": text}, "enabled_tools": tools}))
+        }),
+        (words(), list())
+            .prop_map(|(server, tools)| (ChangeKind::McpAccess, json!({"server": server, "tools": tools}))),
+    ];
+    (change, words(), words(), words(), any::<bool>(), words(), words()).prop_map(
+        |((kind, payload), reason, agent, principal, is_person, before, fact)| {
+            let before = match kind {
+                ChangeKind::Persona => json!({ "instructions": before }),
+                _ => json!([before]),
+            };
+            let facts = json!({ fact: [reason.clone()] });
+            Asked { reason, agent, principal, is_person, before, facts, ..Asked::of(kind, payload) }
+        },
+    )
+}
+
+/// The same with one thing taken from another.
+fn with_one_of(asked: &Asked, other: &Asked, which: usize) -> Asked {
+    let mut asked = asked.clone();
+    match which {
+        0 => (asked.kind, asked.payload) = (other.kind, other.payload.clone()),
+        1 => asked.agent.clone_from(&other.agent),
+        2 => asked.principal.clone_from(&other.principal),
+        3 => asked.is_person = other.is_person,
+        4 => asked.message = None,
+        5 => asked.reason.clone_from(&other.reason),
+        6 => asked.before = other.before.clone(),
+        7 => asked.facts = other.facts.clone(),
+        8 => asked.approvals = 2,
+        9 => asked.requester_may_approve = false,
+        10 => asked.generation = 2,
+        _ => asked.expires_at = "2026-11-30T08:00:00.000Z".to_owned(),
+    }
+    asked
+}
+
+/// What of a change is shown where: a person who asks has no message.
+fn means(asked: &Asked) -> Asked {
+    let message = asked.message.clone().filter(|_| !asked.is_person);
+    let change = Payload::try_from(asked.payload.clone()).expect("an object or a list");
+    let payload = Change::parse(asked.kind, &change).expect("a payload").payload().value().clone();
+    Asked { message, payload, ..asked.clone() }
+}
+
+/// The text without digests, which would tell any two apart.
+fn without_digests(text: &str) -> String {
+    text.split("  digest of").next().expect("split gives at least one part").to_owned()
+}
+
+proptest! {
+    #[test]
+    fn two_changes_that_differ_in_one_thing_are_never_shown_alike(one in asked(), other in asked(), which in 0_usize..12) {
+        let two = with_one_of(&one, &other, which);
+        prop_assume!(means(&one) != means(&two));
+        prop_assert_ne!(without_digests(&one.shown()), without_digests(&two.shown()));
+    }
+
+    #[test]
+    fn every_text_keeps_its_promises(asked in asked()) {
+        let text = asked.shown();
+        look_over(&text);
+        let found = plain(&text);
+        for leaf in leaves(&asked.payload).into_iter().filter(|leaf| !leaf.contains('\n') && leaf.is_ascii()) {
+            let quoted = name(leaf);
+            let shown = &quoted[1..quoted.rfind('"').expect("quotes")];
+            prop_assert!(found.contains(&plain(shown)) || found.contains(&plain(&seen::line(leaf).text)), "{:?}\n{}", leaf, text);
+        }
+    }
+}

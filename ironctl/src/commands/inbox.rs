@@ -1,0 +1,158 @@
+//! `ironctl inbox`: one change at a time, exactly as the host shows it, and the word of a person about it.
+//! Never takes anything but a whole word for an answer, and never one that was typed before the question.
+//! Next: `commands::change` for scripts.
+
+use super::{At, change};
+use crate::client::Client;
+use crate::failure::Error;
+use crate::output::Output;
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::operator::ChangeSummary;
+use nix::sys::termios::{FlushArg, tcflush};
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, IsTerminal};
+use std::time::Duration;
+
+/// What a person says about a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Approve,
+    Reject,
+    Skip,
+    Quit,
+}
+
+impl Answer {
+    /// The whole word and nothing else: no letter of it, no space around it, nothing on Enter.
+    fn read(line: &str) -> Option<Self> {
+        match line {
+            "approve" => Some(Self::Approve),
+            "reject" => Some(Self::Reject),
+            "skip" => Some(Self::Skip),
+            "quit" => Some(Self::Quit),
+            _ => None,
+        }
+    }
+}
+
+/// Goes through everything that waits.
+pub async fn run(at: &At) -> Result<(), Error> {
+    if at.out.is_json() || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        return Err(Error::usage(
+            "the inbox is for a person on a terminal",
+            "scripts use: ironctl change list, change show ID, approve ID, reject ID",
+        ));
+    }
+    let client = at.client()?;
+    let mut seen = BTreeSet::new();
+    while let Some((next, waiting)) = next(&client, &seen).await? {
+        seen.insert(next.id.clone());
+        at.out.line(format!("{waiting} to look at\n"))?;
+        match decide(at.out, &client, &next.id).await {
+            Ok(Go::On) => {}
+            Ok(Go::Home) => return Ok(()),
+            // Somebody else was first, its time is over, or it is not this person's: the next one may be.
+            Err(Error::Refused(failure)) => {
+                at.out.failure(&Error::Refused(failure));
+                at.out.line("")?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match client.changes(None, None, change::LIST_MAX).await?.changes.len() {
+        0 => at.out.line("nothing waits"),
+        left => at.out.line(format!("{} shown already", wait(left as u64))),
+    }
+}
+
+/// `1 change waits`, `2 changes wait`.
+pub fn wait(changes: u64) -> String {
+    if changes == 1 { "1 change waits".to_owned() } else { format!("{changes} changes wait") }
+}
+
+enum Go {
+    On,
+    Home,
+}
+
+/// The change that waits longest of those that were not shown yet, and how many there are.
+async fn next(client: &Client, seen: &BTreeSet<String>) -> Result<Option<(ChangeSummary, String)>, Error> {
+    let found = client.changes(None, None, change::LIST_MAX).await?;
+    let new: Vec<ChangeSummary> = found.changes.into_iter().filter(|change| !seen.contains(&change.id)).collect();
+    let waiting = format!("{}{}", if found.more { "more than " } else { "" }, new.len());
+    Ok(new.into_iter().next().map(|next| (next, waiting)))
+}
+
+/// Shows one change and does what the person says.
+async fn decide(out: Output, client: &Client, id: &str) -> Result<Go, Error> {
+    let waiting = client.change(id, Duration::ZERO).await?;
+    let shown: Digest = change::verified(&waiting)?;
+    out.exact(&waiting.shown)?;
+    loop {
+        let Some(line) = asked(out, "\napprove, reject, skip, quit? ")? else { return Ok(Go::Home) };
+        let decided = match Answer::read(&line) {
+            None => {
+                out.line("nothing was decided: type the whole word")?;
+                continue;
+            }
+            Some(Answer::Quit) => return Ok(Go::Home),
+            Some(Answer::Skip) => {
+                out.line("")?;
+                return Ok(Go::On);
+            }
+            Some(Answer::Approve) => client.approve(id, shown).await?,
+            Some(Answer::Reject) => {
+                let Some(reason) = asked(out, "why? (may be empty) ")? else { return Ok(Go::Home) };
+                client.reject(id, reason).await?
+            }
+        };
+        let decided = change::settled(client, decided).await?;
+        match change::outcome(out, &decided) {
+            Err(error @ Error::Failed { .. }) => out.failure(&error),
+            told => told?,
+        }
+        out.line("")?;
+        return Ok(Go::On);
+    }
+}
+
+/// A line that is typed after the question; `None` when the terminal is gone or at its end (Ctrl-D).
+fn asked(out: Output, question: &str) -> Result<Option<String>, Error> {
+    // What was typed before was an answer to something else.
+    tcflush(io::stdin(), FlushArg::TCIFLUSH)
+        .map_err(|cause| Error::failed("no_prompt", "cannot ask on this terminal").because(cause))?;
+    out.words(question)?;
+    let mut line = String::new();
+    if io::stdin().lock().read_line(&mut line)? == 0 {
+        out.line("")?;
+        return Ok(None);
+    }
+    Ok(Some(line.strip_suffix('\n').unwrap_or(&line).to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_whole_word_decides() {
+        for line in [
+            "",
+            "y",
+            "yes",
+            "a",
+            "Approve",
+            "APPROVE",
+            "approve ",
+            " approve",
+            "approve.",
+            "approve reject",
+            "r",
+            "rejec",
+        ] {
+            assert_eq!(Answer::read(line), None, "{line:?}");
+        }
+        assert_eq!(Answer::read("approve"), Some(Answer::Approve));
+        assert_eq!(Answer::read("reject"), Some(Answer::Reject));
+    }
+}

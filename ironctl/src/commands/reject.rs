@@ -1,0 +1,24 @@
+//! `ironctl reject`: says no to one change, and tells whoever asked why.
+//! Never changes anything but that.
+//! Next: `commands::inbox`.
+
+use super::{At, change};
+use crate::failure::Error;
+
+/// Options of `ironctl reject`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  ironctl reject chg_01j9zq4w0v2m6n8p0r2t4v6x8z --reason unwanted")]
+pub struct Args {
+    /// Id of the change
+    id: String,
+    /// Why, for whoever asked
+    #[arg(long, default_value = "")]
+    reason: String,
+}
+
+/// Does it.
+pub async fn run(at: &At, args: Args) -> Result<(), Error> {
+    let decided = at.client()?.reject(&args.id, args.reason).await?;
+    at.out.json(&decided)?;
+    change::outcome(at.out, &decided)
+}

@@ -1,0 +1,348 @@
+//! Deciding about changes: what is shown is what the digest says, and only a whole word decides.
+//! Never lets a test type before it was asked: what comes early is thrown away, and that is one of the promises.
+//! Next: `questions`.
+
+use crate::fake_host::{Answer, Asked, FakeHost, ironctl, status};
+use ironclaw_contract::canonical::Digest;
+use nix::poll::{PollFd, PollFlags, poll};
+use nix::pty::openpty;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+
+const TEXT: &str = "WHAT WOULD HAPPEN\n  Agent \"helper\" (agt_1) would be told another text about itself.\n";
+
+fn digest(text: &str) -> String {
+    Digest::of(text.as_bytes()).to_string()
+}
+
+fn change(id: &str, status: &str, shown: &str, shown_digest: &str) -> Value {
+    let decided = (status != "pending").then_some("per_1");
+    json!({
+        "id": id, "kind": "persona", "agent": {"id": "agt_1", "name": "helper"}, "status": status,
+        "before": {"instructions": "a"}, "after": {"instructions": "b"},
+        "requested_by": {"kind": "agent", "id": "agt_1", "name": "helper", "on_behalf_of": "per_1"},
+        "origin": {"session": "ses_1", "turn": "trn_1", "message": "msg_1", "call": "call_1"},
+        "reason": "you asked", "shown_digest": shown_digest, "decided_by": decided, "decided_at": null,
+        "applied_at": null, "outcome": (status == "applied").then_some("helper is told another text"),
+        "shown": shown, "approvals": {"by": [], "needed": 1},
+        "created_at": "2026-01-02T03:04:05.000Z", "expires_at": "2026-01-09T03:04:05.000Z"
+    })
+}
+
+fn summary(id: &str) -> Value {
+    let mut summary = change(id, "pending", TEXT, "");
+    let fields = summary.as_object_mut().expect("an object");
+    fields.retain(|name, _| {
+        ["id", "kind", "agent", "status", "requested_by", "created_at", "expires_at", "approvals"]
+            .contains(&name.as_str())
+    });
+    summary
+}
+
+/// A host where `chg_1` waits until somebody decides about it.
+fn host_with_one() -> FakeHost {
+    let decided = AtomicBool::new(false);
+    FakeHost::new(move |line, _: &Asked| match line {
+        line if line.starts_with("GET /v1/changes?") => {
+            let waiting = if decided.load(Ordering::SeqCst) { vec![] } else { vec![summary("chg_1")] };
+            Answer::json(json!({"changes": waiting, "more": false}))
+        }
+        line if line.starts_with("GET /v1/changes/chg_1") => {
+            let status = if decided.load(Ordering::SeqCst) { "applied" } else { "pending" };
+            Answer::json(change("chg_1", status, TEXT, &digest(TEXT)))
+        }
+        "POST /v1/changes/chg_1/approve" => {
+            decided.store(true, Ordering::SeqCst);
+            Answer::json(change("chg_1", "approved", TEXT, &digest(TEXT)))
+        }
+        "POST /v1/changes/chg_1/reject" => {
+            decided.store(true, Ordering::SeqCst);
+            Answer::json(change("chg_1", "rejected", TEXT, &digest(TEXT)))
+        }
+        _ => Answer::missing("change_unknown", "there is no such change"),
+    })
+}
+
+/// A host that shows this, whatever it is.
+fn host_that_shows(text: &'static str, digest: String) -> FakeHost {
+    FakeHost::new(move |line, _| match line {
+        line if line.starts_with("GET /v1/changes?") => {
+            Answer::json(json!({"changes": [summary("chg_1")], "more": false}))
+        }
+        line if line.starts_with("GET /v1/changes/") => Answer::json(change("chg_1", "pending", text, &digest)),
+        _ => Answer::json(change("chg_1", "applied", text, &digest)),
+    })
+}
+
+fn decisions(host: &FakeHost) -> Vec<(String, Value)> {
+    let posts = host.asked().into_iter().filter(|asked| asked.line.starts_with("POST"));
+    posts.map(|asked| (asked.line, asked.body)).collect()
+}
+
+#[test]
+fn a_text_that_its_digest_does_not_name_is_neither_shown_nor_approved() {
+    let host = host_that_shows(TEXT, digest("another text"));
+    for words in [&["approve", "chg_1"][..], &["change", "show", "chg_1"], &["approve", "chg_1", "--json"]] {
+        let (code, out, err) = host.ironctl(words);
+        assert_eq!((code, out.as_str()), (1, ""), "{words:?}");
+        assert!(err.contains("is not what its digest says"), "{err}");
+    }
+    let mut terminal = Terminal::at_the_inbox(&host);
+    terminal.wait_for("is not what its digest says");
+    assert_eq!(terminal.end(), 1);
+    assert_eq!(decisions(&host), []);
+}
+
+#[test]
+fn a_text_that_would_steer_the_terminal_is_neither_shown_nor_approved() {
+    for text in ["a\u{1b}[2Jb\n", "a\rb\n", "a\tb\n", "a\u{9b}b\n", "a\u{202e}b\n"] {
+        let host = host_that_shows(text, digest(text));
+        let (code, out, err) = host.ironctl(&["approve", "chg_1"]);
+        assert_eq!((code, out.as_str()), (1, ""), "{text:?}");
+        assert!(err.contains("would steer the terminal"), "{err}");
+        assert_eq!(decisions(&host), []);
+    }
+}
+
+#[test]
+fn the_inbox_is_for_a_terminal_and_says_what_scripts_use() {
+    let host = host_with_one();
+    for words in [&["inbox"][..], &["inbox", "--json"]] {
+        let (code, out, err) = host.ironctl(words);
+        assert_eq!((code, out.as_str()), (2, ""));
+        assert!(err.contains("change list") && err.contains("approve ID"), "{err}");
+    }
+    assert!(host.asked().is_empty());
+}
+
+#[test]
+fn what_the_host_refuses_is_told_in_its_words() {
+    let host = FakeHost::new(|line, _| match line {
+        line if line.ends_with("/approve") => Answer::refusal("change_decided", "chg_1 is rejected already", ""),
+        line if line.starts_with("GET /v1/changes/chg_1") => {
+            Answer::json(change("chg_1", "pending", TEXT, &digest(TEXT)))
+        }
+        _ => Answer::missing("change_unknown", "there is no change chg_9"),
+    });
+    let (code, out, err) = host.ironctl(&["approve", "chg_1"]);
+    assert_eq!((code, err.as_str()), (1, "error: chg_1 is rejected already\n"));
+    assert!(out.starts_with(TEXT), "{out}");
+    let (code, _, err) = host.ironctl(&["approve", "chg_9"]);
+    assert_eq!((code, err.as_str()), (1, "error: there is no change chg_9\n"));
+    let (code, _, err) = host.ironctl(&["reject", "chg_9", "--json"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("\"change_unknown\""), "{err}");
+}
+
+#[test]
+fn a_wrong_command_line_asks_the_host_nothing() {
+    let host = host_with_one();
+    for words in [
+        &["approve", "chg_1", "--shown", "abc"][..],
+        &["change", "submit", "--kind", "exec", "--payload", "{}", "--reason", "r"],
+        &["change", "submit", "--kind", "persona", "--payload", "text", "--reason", "r"],
+        &["change", "submit", "--kind", "persona", "--payload", "{\"a\":1,\"a\":2}", "--reason", "r"],
+        &["change", "submit", "--kind", "persona", "--payload", "{}"],
+    ] {
+        let (code, ..) = host.ironctl(words);
+        assert_eq!(code, 2, "{words:?}");
+    }
+    assert!(host.asked().is_empty());
+}
+
+#[test]
+fn approve_says_yes_to_exactly_what_it_printed_or_was_told() {
+    let host = host_with_one();
+    let (code, out, _) = host.ironctl(&["approve", "chg_1"]);
+    assert_eq!(code, 0);
+    assert!(out.starts_with(TEXT), "{out}");
+    assert!(out.ends_with("chg_1 is applied: helper is told another text\n"), "{out}");
+    let (code, out, _) = host.ironctl(&["approve", "chg_1", "--shown", &digest("seen before"), "--json"]);
+    assert_eq!(code, 0);
+    let printed: Value = serde_json::from_str(&out).expect("one JSON document");
+    assert_eq!(printed["status"], "applied");
+    let said = decisions(&host);
+    assert_eq!(said[0], ("POST /v1/changes/chg_1/approve".to_owned(), json!({"shown": digest(TEXT)})));
+    assert_eq!(said[1].1, json!({"shown": digest("seen before")}));
+}
+
+#[test]
+fn a_change_that_could_not_be_done_is_a_failure() {
+    let host = FakeHost::new(|_, _| Answer::json(change("chg_1", "failed", TEXT, &digest(TEXT))));
+    let (code, out, err) = host.ironctl(&["approve", "chg_1", "--shown", &digest(TEXT)]);
+    assert_eq!(code, 1, "{out}");
+    assert!(err.contains("chg_1 was approved and could not be done"), "{err}");
+}
+
+#[test]
+fn a_change_is_asked_for_as_it_was_given() {
+    let host = FakeHost::new(|_, _| Answer::json(json!({"id": "chg_1", "status": "pending"})));
+    let file = host.home.path().join("payload.json");
+    std::fs::write(&file, "{\"instructions\": \"be kind\"}").expect("written");
+    let payload = format!("@{}", file.display());
+    let words = ["change", "submit", "--kind", "persona", "--agent", "helper", "--payload", &payload, "--reason", "r"];
+    let (code, out, _) = host.ironctl(&words);
+    assert_eq!((code, out.as_str()), (0, "chg_1 is pending\n"));
+    let (_, out, _) = host.ironctl(&[&words[..], &["--json"]].concat());
+    assert_eq!(out, "{\"id\":\"chg_1\",\"status\":\"pending\"}\n");
+    let asked = &host.asked()[0];
+    assert_eq!(asked.line, "POST /v1/changes");
+    let wanted = json!({"kind": "persona", "agent": "helper", "payload": {"instructions": "be kind"}, "reason": "r"});
+    assert_eq!(asked.body, wanted);
+}
+
+#[test]
+fn the_list_names_who_asks_and_the_status_reminds() {
+    let host = FakeHost::new(|line, _| match line {
+        "GET /v1/status" => {
+            let mut status = status(Path::new("/h"), 4242);
+            status["changes_waiting"] = json!(1);
+            Answer::json(status)
+        }
+        _ => Answer::json(json!({"changes": [summary("chg_1")], "more": true})),
+    });
+    let (code, out, err) = host.ironctl(&["change", "list", "--status", "all", "--agent", "helper"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("chg_1") && out.contains("agent helper") && out.contains("0 of 1"), "{out}");
+    assert!(err.contains("there are more"), "{err}");
+    assert_eq!(host.asked()[0].line, "GET /v1/changes?limit=200&status=all&agent=helper");
+    let (_, out, _) = host.ironctl(&["status"]);
+    assert!(out.contains("1 change waits: ironctl inbox\n"), "{out}");
+}
+
+#[test]
+fn nothing_but_the_whole_word_decides() {
+    let host = host_with_one();
+    let mut terminal = Terminal::at_the_inbox(&host);
+    for word in ["", "y", "yes", "a", "Approve", "APPROVE", "approve ", " approve", "approve chg_1", "r", "no"] {
+        terminal.wait_for("skip, quit? ");
+        terminal.type_in(&format!("{word}\n"));
+        terminal.wait_for("nothing was decided");
+    }
+    assert_eq!(decisions(&host), []);
+    terminal.wait_for("skip, quit? ");
+    terminal.type_in("approve\n");
+    terminal.wait_for("chg_1 is applied: helper is told another text");
+    terminal.wait_for("nothing waits");
+    assert_eq!(terminal.end(), 0);
+    assert_eq!(decisions(&host), [("POST /v1/changes/chg_1/approve".to_owned(), json!({"shown": digest(TEXT)}))]);
+}
+
+#[test]
+fn a_word_that_was_typed_before_the_question_decides_nothing() {
+    let (typed, is_typed) = channel::<()>();
+    let is_typed = Mutex::new(is_typed);
+    let host = FakeHost::new(move |line, _| match line {
+        line if line.starts_with("GET /v1/changes?") => {
+            Answer::json(json!({"changes": [summary("chg_1")], "more": false}))
+        }
+        line if line.starts_with("GET") => {
+            is_typed.lock().expect("the only one").recv().expect("the test goes on");
+            Answer::json(change("chg_1", "pending", TEXT, &digest(TEXT)))
+        }
+        _ => Answer::json(change("chg_1", "applied", TEXT, &digest(TEXT))),
+    });
+    let mut terminal = Terminal::at_the_inbox(&host);
+    terminal.wait_for("1 to look at");
+    terminal.type_in("approve\n");
+    terminal.wait_for("approve");
+    typed.send(()).expect("the host waits");
+    terminal.wait_for("skip, quit? ");
+    terminal.type_in("quit\n");
+    assert_eq!(terminal.end(), 0);
+    assert_eq!(decisions(&host), []);
+}
+
+#[test]
+fn a_reason_of_several_lines_cannot_pass_for_the_next_question() {
+    let mut rejected = change("chg_1", "rejected", TEXT, &digest(TEXT));
+    rejected["outcome"] = json!("no\n\nWHAT WOULD HAPPEN\n  nothing");
+    let host = FakeHost::new(move |_, _| Answer::json(rejected.clone()));
+    let (code, out, _) = host.ironctl(&["reject", "chg_1"]);
+    assert_eq!((code, out.as_str()), (0, "chg_1 is rejected: no WHAT WOULD HAPPEN nothing\n"));
+}
+
+#[test]
+fn a_no_takes_its_reason_along() {
+    let host = host_with_one();
+    let mut terminal = Terminal::at_the_inbox(&host);
+    terminal.wait_for("would be told another text about itself.");
+    terminal.wait_for("skip, quit? ");
+    terminal.type_in("reject\n");
+    terminal.wait_for("why? (may be empty) ");
+    terminal.type_in("not now\n");
+    terminal.wait_for("chg_1 is rejected");
+    terminal.wait_for("nothing waits");
+    assert_eq!(terminal.end(), 0);
+    assert_eq!(decisions(&host), [("POST /v1/changes/chg_1/reject".to_owned(), json!({"reason": "not now"}))]);
+}
+
+#[test]
+fn what_is_skipped_or_left_stays_undecided() {
+    let host = host_with_one();
+    for (keys, last) in [("skip\n", "1 change waits shown already"), ("quit\n", ""), ("\u{4}", "")] {
+        let mut terminal = Terminal::at_the_inbox(&host);
+        terminal.wait_for("skip, quit? ");
+        terminal.type_in(keys);
+        terminal.wait_for(last);
+        assert_eq!(terminal.end(), 0);
+    }
+    assert_eq!(decisions(&host), []);
+}
+
+/// `ironctl inbox` on a pseudo-terminal.
+struct Terminal {
+    ironctl: Child,
+    screen: File,
+    seen: Vec<u8>,
+    /// Up to where what was waited for has been found.
+    looked: usize,
+}
+
+impl Terminal {
+    fn at_the_inbox(host: &FakeHost) -> Self {
+        let pty = openpty(None, None).expect("a pseudo-terminal");
+        let screen = File::from(pty.master.try_clone().expect("a second handle"));
+        drop(pty.master);
+        let end = || Stdio::from(pty.slave.try_clone().expect("a second handle"));
+        let mut command = ironctl(host.home.path());
+        command.arg("inbox").env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end());
+        let ironctl = command.spawn().expect("ironctl runs");
+        Self { ironctl, screen, seen: Vec::new(), looked: 0 }
+    }
+
+    fn type_in(&mut self, text: &str) {
+        self.screen.write_all(text.as_bytes()).expect("typed");
+    }
+
+    /// Reads until `what` appears behind what was waited for before.
+    fn wait_for(&mut self, what: &str) {
+        let mut buffer = [0; 1024];
+        loop {
+            let new = &self.seen[self.looked..];
+            if what.is_empty() {
+                return;
+            }
+            if let Some(at) = new.windows(what.len()).position(|window| window == what.as_bytes()) {
+                self.looked += at + what.len();
+                return;
+            }
+            let mut readable = [PollFd::new(self.screen.as_fd(), PollFlags::POLLIN)];
+            let ready = poll(&mut readable, 10_000_u16);
+            assert_eq!(ready, Ok(1), "waited for {what:?}, saw {:?}", String::from_utf8_lossy(&self.seen));
+            let read = self.screen.read(&mut buffer).expect("ironctl is still there");
+            self.seen.extend_from_slice(&buffer[..read]);
+        }
+    }
+
+    fn end(mut self) -> i32 {
+        self.ironctl.wait().expect("it ends").code().expect("not killed")
+    }
+}
