@@ -13,6 +13,7 @@ use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::seam::change::{
     Access, AgentRole, Change, CreateAgent, Engage, Grant, McpAccess, Packages, Permissions, Wiring,
 };
+use std::path::PathBuf;
 
 /// That a change was applied.
 #[derive(Debug)]
@@ -224,11 +225,11 @@ fn mount(wanted: &ironclaw_contract::seam::change::Mount) -> Result<Mount, No> {
     let (Some(target), Some(read_only)) = (wanted.target.clone(), wanted.read_only) else {
         return Err(incomplete().into());
     };
-    Ok(Mount { source: wanted.source.clone(), target, read_only })
+    Ok(Mount { source: PathBuf::from(&wanted.source), target, read_only })
 }
 
 fn mounts_as_text(mounts: &[Mount]) -> Vec<[String; 3]> {
-    let text = |mount: &Mount| [mount.source.clone(), mount.target.clone(), mount.read_only.to_string()];
+    let text = |mount: &Mount| [mount.source.display().to_string(), mount.target.clone(), mount.read_only.to_string()];
     mounts.iter().map(text).collect()
 }
 

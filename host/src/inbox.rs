@@ -14,6 +14,7 @@ use crate::refusal::{Fault, Refusal};
 use crate::routing::Routed;
 use crate::session::store::{self, NewError, Session};
 use crate::state::{self, Tx, stored};
+use crate::turn::CONTEXT_MESSAGES_MAX;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{MessageId, PersonId, SessionId};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
@@ -118,6 +119,9 @@ pub fn record(
             now,
             routed.asks()
         ])?;
+    if !routed.asks() {
+        bound_context(tx, session.id)?;
+    }
     store::touch(tx, session.id)?;
     Entry::claim("message.recorded")
         .session(session.id)
@@ -128,6 +132,19 @@ pub fn record(
         .with("asks", routed.asks())
         .append(tx)?;
     Ok(Ok(Recorded { message: id, session: session.id, again: false }))
+}
+
+/// No turn is handed more context than its bound; what is older waits for none, and must not keep its item from being dropped. It
+/// stands in the conversation all the same.
+fn bound_context(tx: &Tx<'_>, session: SessionId) -> Result<(), state::Error> {
+    // `status IN …` says nothing new: it is the condition of the index, without which all messages would be read.
+    let waiting = "session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 0";
+    let sql = format!(
+        "UPDATE messages SET status = 'completed' WHERE {waiting} AND seq <= \
+         (SELECT seq FROM messages WHERE {waiting} ORDER BY seq DESC LIMIT 1 OFFSET ?2)"
+    );
+    tx.db().prepare_cached(&sql)?.execute(params![session.to_string(), CONTEXT_MESSAGES_MAX as i64])?;
+    Ok(())
 }
 
 /// A file's name as a model is told it: one line, and nothing that looks like a wrapper.

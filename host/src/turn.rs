@@ -13,7 +13,7 @@ use serde::Deserialize;
 const TURN_MESSAGES_MAX: usize = 16;
 
 /// Messages that only inform and are shown to a turn; older ones are not.
-const CONTEXT_MESSAGES_MAX: usize = 32;
+pub const CONTEXT_MESSAGES_MAX: usize = 32;
 
 /// A message is given up after it was in so many turns that came to no end.
 pub const MESSAGE_ATTEMPTS_MAX: u32 = 3;

@@ -169,7 +169,10 @@ fn whole(tx: &Tx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent, Er
         name: person.name,
         role: role.name().to_owned(),
     };
-    let mount = |Mount { source, target, read_only }| AgentMount { source, target, read_only };
+    let mount = |Mount { source, target, read_only }| {
+        let source = source.display().to_string();
+        AgentMount { source, target, read_only }
+    };
     let packages = |Software { packages: Packages { apt, npm }, layer, made_at }| AgentPackages {
         apt,
         npm,

@@ -118,7 +118,7 @@ pub(super) fn permissions_after(wanted: &Permissions, now: Access) -> Value {
 fn mounts_of(tx: &Tx<'_>, agent: &Agent) -> Result<Vec<Mount>, state::Error> {
     let mounts = mounts::of(tx, agent.id)?.into_iter();
     let shown = mounts.map(|mount| Mount {
-        source: mount.source,
+        source: mount.source.display().to_string(),
         target: Some(mount.target),
         read_only: Some(mount.read_only),
     });

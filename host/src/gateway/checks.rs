@@ -226,7 +226,8 @@ fn each_once<'a>(tx: &Tx<'_>, identities: impl Iterator<Item = &'a String>) -> R
             return Err(refusal.hint("an owner links it first: `ironctl person link`").into());
         };
         if people.iter().any(|other| other.id == person.id) {
-            let message = format!("{parsed} is {} once more", person.name);
+            // Not who: an agent that asks need not know.
+            let message = format!("{parsed} is somebody whom it names already");
             return Err(Refusal::operator("person_twice", message).hint("name each person once").into());
         }
         people.push(person);

@@ -74,7 +74,7 @@ impl Desk {
         world.ctl_given("s3cret\n", &["secret", "set", "calendar"]).ok();
         world.ctl(&["person", "add", "bob"]).ok();
         world.ctl(&["person", "link", "bob", "loopback:bob"]).ok();
-        world.ctl(&["channel", "add", "webhook", "desk", "--url", "http://127.0.0.1:9/in"]).ok();
+        world.ctl(&["channel", "add", "webhook", "desk", "--agent", "a", "--url", "http://127.0.0.1:9/in"]).ok();
         Self { world, directory }
     }
 

@@ -92,6 +92,22 @@ fn what_does_not_fit_the_pattern_of_a_channel_is_taken_and_opens_no_turn() {
 }
 
 #[test]
+fn what_is_only_context_waits_for_a_turn_up_to_a_bound() {
+    let world = world(Build::Plain, "");
+    let receiver = Receiver::glad();
+    let mut hook = Hook::add(&world, "shop", &receiver, &[]);
+    set(&world, "UPDATE wirings SET engage = 'pattern', pattern = '^hello$'");
+    hook.again(&world);
+    for number in 0..40 {
+        hook.say(&format!("e{number}"), "by the way");
+    }
+    world.down();
+    let count = "SELECT count(*) FROM messages WHERE trigger = 0 AND status = 'queued' AND kind = 'chat'";
+    let queued: i64 = record::open(&world.home).query_row(count, [], |row| row.get(0)).expect("read");
+    assert_eq!(queued, 32);
+}
+
+#[test]
 fn a_command_does_not_go_around_a_policy_that_asks_for_more() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::glad();

@@ -98,7 +98,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 
 /// Whether it can still be decided.
 fn is_open(change: &Change) -> bool {
-    change.status == "pending"
+    matches!(change.status.as_str(), "pending" | "unknown")
 }
 
 /// The digest of the text that is shown with a change, if it is the one that the host names and nothing in it steers a terminal.

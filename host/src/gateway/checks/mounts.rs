@@ -10,26 +10,9 @@ use std::path::{Path, PathBuf};
 /// What the system makes of itself, and where other services are reached: nothing at or below one of these.
 const OF_THE_SYSTEM: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/etc"];
 
-/// What a jail has there itself.
-const RESERVED: [&str; 17] = [
-    "in",
-    "out",
-    "run",
-    "workspace",
-    "usr",
-    "bin",
-    "sbin",
-    "lib",
-    "lib32",
-    "lib64",
-    "libx32",
-    "etc",
-    "dev",
-    "tmp",
-    "proc",
-    "sys",
-    "packages",
-];
+/// What a jail has there itself; so is everything that begins with `lib`.
+const RESERVED: [&str; 12] =
+    ["in", "out", "run", "workspace", "usr", "bin", "sbin", "etc", "dev", "tmp", "proc", "sys"];
 
 /// Characters of a target's name.
 const TARGET_CHARACTERS_MAX: usize = 64;
@@ -120,7 +103,7 @@ fn check_target(target: &str) -> Result<(), Refusal> {
         let refusal = Refusal::operator("mount_target", format!("{:?} is no target of a mount", short(target)));
         return Err(refusal.hint("a target is / and one name of a-z, A-Z, 0-9, -, _ and ., such as /data"));
     }
-    if RESERVED.contains(&name) {
+    if name.starts_with("lib") || RESERVED.contains(&name) {
         let refusal = Refusal::operator("mount_target", format!("{target} is the jail's own"));
         return Err(refusal.hint("name another target, such as /data"));
     }
@@ -218,7 +201,9 @@ mod tests {
     fn a_target_that_is_the_jails_own_or_no_plain_name_is_refused() {
         let Scene { root, grounds, .. } = &scene();
         let source = root.join("allowed/data").display().to_string();
-        for target in ["/", "data", "/a/b", "/..", "/.ssh", "/usr", "/workspace", "/lib64", "/a b", "/\u{e9}", "//x"] {
+        for target in
+            ["/", "data", "/a/b", "/..", "/.ssh", "/usr", "/workspace", "/lib64", "/libexec", "/a b", "/\u{e9}", "//x"]
+        {
             let refused = complete(vec![mount(&source, Some(target))], grounds).expect_err(target);
             assert_eq!(refused.code, "mount_target", "{target}");
         }

@@ -76,7 +76,7 @@ fn no_more_than(tx: &Tx<'_>, creator: Option<&Agent>, wanted: &CreateAgent, peop
             None => false,
         };
         if !talks {
-            return refuse(format!("{} as a member", person.name));
+            return refuse("a member who may not talk to it".to_owned());
         }
     }
     Ok(())
