@@ -231,10 +231,14 @@ fn a_payload_with_another_kinds_field_and_an_unknown_kind_are_refused_in_the_led
         desk.world.ctl(&["change", "submit", "--kind", kind, "--agent", "a", "--payload", payload, "--reason", "r"])
     };
     submit("persona", r#"{"instructions":"x","enabled_tools":["run_command"]}"#).refused("enabled_tools");
-    submit("persona", r#"{"instructions":"x","instructions":"y"}"#).refused("");
-    let unknown = submit("exec", "{}");
-    assert!([1, 2].contains(&unknown.code) && unknown.stderr.contains("exec"), "{}", unknown.stderr);
-    submit("persona", r#""text""#).refused("");
+    for (kind, payload, word) in [
+        ("persona", r#"{"instructions":"x","instructions":"y"}"#, "twice"),
+        ("exec", "{}", "exec"),
+        ("persona", r#""text""#, "object or list"),
+    ] {
+        let answer = submit(kind, payload);
+        assert!([1, 2].contains(&answer.code) && answer.stderr.contains(word), "{}: {}", answer.code, answer.stderr);
+    }
     assert!(desk.waiting().is_empty());
 }
 
@@ -452,9 +456,9 @@ fn a_skill_is_not_installed_by_its_name_or_by_way_of_permissions() {
 #[test]
 fn a_role_is_given_to_a_whole_identity_and_to_nobody_whose_begins_alike() {
     let desk = Desk::new(Build::Plain);
-    desk.world.ctl(&["person", "add", "eve"]).ok();
+    desk.world.ctl(&["person", "add", "mallory"]).ok();
     desk.world.ctl(&["person", "link", "bob", "matrix:@alice:corp.example"]).ok();
-    desk.world.ctl(&["person", "link", "eve", "matrix:@alice:evil.example"]).ok();
+    desk.world.ctl(&["person", "link", "mallory", "matrix:@alice:evil.example"]).ok();
     let grant = |identity: &str| {
         let payload = json!({ "grant": [{ "identity": identity, "role": "admin" }] }).to_string();
         desk.world.ctl(&[
@@ -476,14 +480,14 @@ fn a_role_is_given_to_a_whole_identity_and_to_nobody_whose_begins_alike() {
     }
     let id = grant("matrix:@alice:corp.example").ok().json()["id"].as_str().expect("an id").to_owned();
     let shown = desk.show(&id)["shown"].as_str().expect("a text").to_owned();
-    assert!(shown.contains("bob") && !shown.contains("eve"), "{shown}");
+    assert!(shown.contains("bob") && !shown.contains("mallory"), "{shown}");
     // Taken from the one and given to the other meanwhile: what was shown is not true any more.
     desk.world.ctl(&["person", "unlink", "bob", "matrix:@alice:corp.example"]).ok();
-    desk.world.ctl(&["person", "link", "eve", "matrix:@alice:corp.example"]).ok();
+    desk.world.ctl(&["person", "link", "mallory", "matrix:@alice:corp.example"]).ok();
     desk.world.ctl(&["approve", &id]).refused("not as it was");
     assert_eq!(desk.show(&id)["status"], "withdrawn");
     let roles = desk.agent()["roles"].to_string();
-    assert!(!roles.contains("eve") && !roles.contains("bob"), "{roles}");
+    assert!(!roles.contains("mallory") && !roles.contains("bob"), "{roles}");
 }
 
 #[test]
