@@ -2,6 +2,7 @@
 
 mod budget;
 mod client;
+mod commands;
 mod crash;
 mod crowd;
 mod erase;
