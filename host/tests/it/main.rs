@@ -23,6 +23,7 @@ mod model_cli;
 mod model_server;
 mod models;
 mod moments;
+mod mounts;
 mod operators;
 mod port;
 mod preflight;
