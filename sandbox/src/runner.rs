@@ -118,12 +118,14 @@ const LOST: &str =
 fn say(report: Report, seconds: u32) -> tools::Outcome {
     let Report { end, mut output, bytes } = report;
     let fits = tools::that_fits(&output).min(OUTPUT_BYTES_MAX);
+    let cut = fits < output.len() || bytes > OUTPUT_BYTES_MAX as u64;
     output.truncate(output.floor_char_boundary(fits));
+    let shown = output.len();
     if !output.is_empty() && !output.ends_with('\n') {
         output.push('\n');
     }
-    if bytes > OUTPUT_BYTES_MAX as u64 {
-        let _ = writeln!(output, "[{bytes} bytes of output, of which the first {OUTPUT_BYTES_MAX} are shown]");
+    if cut {
+        let _ = writeln!(output, "[{bytes} bytes of output, of which the first {shown} are shown]");
     }
     let _ = match &end {
         End::Code(code) => write!(output, "[exit code {code}]"),
@@ -162,6 +164,9 @@ mod tests {
         let outcome = report(End::Code(0), &"x".repeat(OUTPUT_BYTES_MAX), 1_000_000);
         assert!(outcome.body.contains("[1000000 bytes of output, of which the first 65536 are shown]"));
         assert!(!report(End::Code(0), "x", 1).body.contains("are shown"));
+        // What is no UTF-8 takes three bytes for each.
+        let outcome = report(End::Code(0), &"\u{fffd}".repeat(OUTPUT_BYTES_MAX), OUTPUT_BYTES_MAX as u64);
+        assert!(outcome.body.contains("[65536 bytes of output, of which the first 65535 are shown]"));
     }
 
     #[test]
