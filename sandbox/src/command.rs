@@ -56,7 +56,7 @@ fn attend(granted: &[String]) -> ExitCode {
     let Some((link, gate)) = kernel::inherit(LINK_FD).zip(kernel::inherit(GATE_FD)) else {
         return usage();
     };
-    match launch::start(link, gate, &Places::jail(granted)) {
+    match launch::start(link, gate, || Places::jail(granted)) {
         Ok(()) => ExitCode::SUCCESS,
         // The sentence went to the host as the last frame, or nobody is there to read it.
         Err(_) => ExitCode::FAILURE,

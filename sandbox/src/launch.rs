@@ -45,20 +45,22 @@ pub enum Error {
     Workspace(#[source] io::Error),
 }
 
-/// Runs the session from the gate to its end.
+/// Runs the session from the gate to its end; `look` says where things lie, once the root is in place.
 ///
 /// # Errors
 /// [`Error`], whose sentence went to the host as a `Fatal` frame if the first bell had not rung yet.
-pub fn start(link: OwnedFd, gate: OwnedFd, places: &Places) -> Result<(), Error> {
+pub fn start(link: OwnedFd, gate: OwnedFd, look: impl FnOnce() -> Places) -> Result<(), Error> {
     let mut link = Link::new(link);
     let locked = pass(gate).map_err(Error::Gate).and_then(|()| {
-        // Behind the gate there is the jail's root, and before the lockdown there can still be another process.
-        let runner = Runner::start(places).map_err(Error::Runner)?;
-        lockdown::enter(places)?;
-        Ok(runner)
+        // Before the gate these names are the host's, so nobody looks earlier.
+        let places = look();
+        // Before the lockdown there can still be another process, and before the handshake it has nothing to inherit.
+        let runner = Runner::start(&places).map_err(Error::Runner)?;
+        lockdown::enter(&places)?;
+        Ok((places, runner))
     });
     match locked {
-        Ok(runner) => serve_with(link, places, runner),
+        Ok((places, runner)) => serve_with(link, &places, runner),
         Err(error) => Err(last_words(&mut link, error)),
     }
 }

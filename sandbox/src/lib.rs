@@ -58,7 +58,7 @@ pub struct Programs {
 }
 
 impl Places {
-    /// The places of the jail, below its root; `granted` are names of mounts in it.
+    /// The places of the jail, below its root, as they stand now; `granted` are names of mounts in it.
     pub fn jail(granted: &[String]) -> Self {
         let is_writable = |name: &str| statvfs(name).is_ok_and(|found| !found.flags().contains(FsFlags::ST_RDONLY));
         let programs = Programs {
