@@ -117,9 +117,12 @@ const LOST: &str =
 
 fn say(report: Report, seconds: u32) -> tools::Outcome {
     let Report { end, mut output, bytes } = report;
-    let fits = tools::that_fits(&output).min(OUTPUT_BYTES_MAX);
+    let mut fits = tools::that_fits(&output).min(OUTPUT_BYTES_MAX);
+    while !output.is_char_boundary(fits) {
+        fits -= 1;
+    }
     let cut = fits < output.len() || bytes > OUTPUT_BYTES_MAX as u64;
-    output.truncate(output.floor_char_boundary(fits));
+    output.truncate(fits);
     let shown = output.len();
     if !output.is_empty() && !output.ends_with('\n') {
         output.push('\n');
