@@ -144,7 +144,7 @@ impl Below {
         }
         // The root itself is none of the agent's places, and has a name that none of them has.
         let root = match text.starts_with('/') {
-            true if names.is_empty() => Some("/".to_owned()),
+            true if names.is_empty() || text.starts_with("//") => Some("/".to_owned()),
             true => Some(format!("/{}", names.remove(0))).filter(|root| root != ROOT),
             false => None,
         };
