@@ -6,6 +6,10 @@ use crate::record;
 use crate::stage::{Who, everybody};
 use crate::world::{Build, World};
 use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_host::registry::mounts::{self, Mount};
+use ironclaw_host::state::{self, State, Tx};
 use rusqlite::params;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -138,4 +142,31 @@ fn own_all(who: Who, path: &Path) {
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         own_all(who, &entry.path());
     }
+}
+
+#[test]
+fn the_mounts_of_an_agent_are_replaced_as_a_whole_and_are_nobody_elses() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let mount = |target: &str, read_only| Mount { source: "/srv/x".into(), target: target.to_owned(), read_only };
+    let (two, one) = ([mount("/a", true), mount("/b", false)], [mount("/c", true)]);
+    let (first, other) = (AgentId::new(), AgentId::new());
+    let found = runtime.block_on(async {
+        let state = State::open(&directory.path().join("state.db"), &SessionKey::new([7; 32])).expect("it opens");
+        let work = move |tx: &mut Tx<'_>| {
+            for agent in [first, other] {
+                let sql = "INSERT INTO agents (id, name, model, persona, enabled_tools, mode, created_at) \
+                           VALUES (?1, ?1, 'scripted', '', '[]', 'enforce', 0)";
+                tx.db().execute(sql, [agent.to_string()])?;
+            }
+            mounts::set(tx, first, &two)?;
+            let both = mounts::of(tx, first)?;
+            mounts::set(tx, first, &one)?;
+            Ok::<_, state::Error>((both, mounts::of(tx, first)?, mounts::of(tx, other)?))
+        };
+        let found = state.write(work).await.expect("written");
+        state.close().await;
+        found
+    });
+    assert_eq!(found, (vec![mount("/a", true), mount("/b", false)], vec![mount("/c", true)], Vec::new()));
 }
