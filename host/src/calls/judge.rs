@@ -96,9 +96,7 @@ fn judge_tool(agent: &Agent, name: &str) -> Judgement {
         // To ask is harmless: a question or a proposal is put to a person by whoever handles its row.
         Class::Read | Class::Write | Class::Ask => Judgement::Permitted { class: tool.class, runs: tool.runs },
         // Enabled for this agent, which a person did: its jail is made for it, and what runs there reaches nothing else.
-        Class::Exec if tool.name == tools::RUN_COMMAND => {
-            Judgement::Permitted { class: tool.class, runs: tool.runs }
-        }
+        Class::Exec if tool.name == tools::RUN_COMMAND => Judgement::Permitted { class: tool.class, runs: tool.runs },
         Class::Send | Class::Exec | Class::Trade => Judgement::Refused {
             reason: "its class is beyond what this version judges: reading and writing what is the agent's own",
             detail: format!("{} is of class {}", tool.name, tool.class),
