@@ -54,7 +54,7 @@ fn trial(machine: &Machine, first_id: u32) -> Vec<Check> {
     let failed = try_launch(machine.root, first_id).err();
     // The pivot comes last, but is a matter of the root.
     let failing = failed.as_ref().map(|failure| match failure.part {
-        Part::Source | Part::Program | Part::Launch => Part::Launch,
+        Part::Source | Part::System | Part::Program | Part::Launch => Part::Launch,
         part => part,
     });
     PARTS
@@ -82,11 +82,12 @@ fn try_launch(root: bool, first_id: u32) -> Result<(), Failure> {
         name: "preflight".into(),
         role: Role::Reader,
         mounts: Vec::new(),
+        system: None,
         identity,
         limits: Limits { launch_ms: TRIAL_MS_MAX, ..Limits::default() },
     };
     let (link, theirs) = UnixStream::pair().map_err(own)?;
-    let request = Request::Launch { id: 1, spec: spec.clone() };
+    let request = Request::Launch { id: 1, spec: Box::new(spec.clone()) };
     wire::send(&handle.control, &request, Some(&OwnedFd::from(theirs))).map_err(own)?;
     // The launcher answers within the time allowed, or ends and closes its socket.
     let answer = wire::receive::<Event>(&handle.control).map_err(own)?;

@@ -13,10 +13,12 @@
 //!    root, so process 2 is moved although its own rules forbid it to do that itself;
 //! 4. process 1 gives up everything too, opens the gate, and from then on only reaps.
 
+mod furniture;
 mod program;
 mod site;
 
 pub(crate) use site::ROOT_ROOM;
+use site::Site;
 
 use super::filter::{self, Program};
 use super::{Role, Spec, Wall, Walls};
@@ -29,6 +31,8 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, chdir, fchdir, pivot_root};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -67,13 +71,19 @@ pub(crate) struct Birth<'a> {
 /// The seccomp programs, compiled once by the launcher.
 pub(crate) struct Filters {
     program: [Program; 2],
+    /// For a jail that has the host's programs.
+    with_system: [Program; 2],
     init: Program,
 }
 
 impl Filters {
     /// Compiles them for this machine.
     pub(crate) fn compile() -> io::Result<Self> {
-        Ok(Self { program: filter::base()?, init: filter::init()? })
+        Ok(Self { program: filter::base(false)?, with_system: filter::base(true)?, init: filter::init()? })
+    }
+
+    fn of(&self, spec: &Spec) -> &[Program; 2] {
+        if spec.system.is_some() { &self.with_system } else { &self.program }
     }
 }
 
@@ -85,7 +95,7 @@ pub(crate) fn init(birth: Birth<'_>) -> ! {
     let lived = site::build(spec, &launcher, walls).and_then(|site| {
         let image = Image { thread, entries, filters, walls };
         let (program, gate) = program::start(spec, link, &launcher, &site, image)?;
-        close(spec, &launcher, &site.root, program, gate, image)
+        close(spec, &launcher, &site, program, gate, image)
     });
     let (last, code) = match lived {
         Ok(exit @ Exit::Code(code)) => (Progress::Ended(exit), code),
@@ -110,12 +120,12 @@ struct Image<'a> {
 fn close(
     spec: &Spec,
     launcher: &OwnedFd,
-    root: &OwnedFd,
+    site: &Site,
     program: Pid,
     gate: OwnedFd,
     image: Image<'_>,
 ) -> Result<Exit, Failure> {
-    let walls = image.walls;
+    let (walls, root) = (image.walls, &site.root);
     let knocked = step(Part::Program, "wait at the gate", nix::unistd::read(&gate, &mut [0]))? == 1;
     if !knocked && !matches!(spec.role, Role::Noop { .. }) {
         let exit = step(Part::Launch, "wait for the program", watch(program))?;
@@ -131,7 +141,7 @@ fn close(
         // The old root now lies on top of the new one; what is under it is the jail.
         step(Part::Root, "let go of the host's root", umount2(".", MntFlags::MNT_DETACH))?;
         step(Part::Root, "enter the new root", chdir("/"))?;
-        step(Part::Root, "look at the root of the jail", inspect_root(spec))?;
+        step(Part::Root, "look at the root of the jail", inspect_root(&site.names))?;
     }
     if walls.stand(Wall::ReadOnlyRoot) {
         step(Part::Root, "make the root read-only", sys::mount_setattr(root.as_fd(), libc::MOUNT_ATTR_RDONLY))?;
@@ -154,14 +164,13 @@ fn close(
     step(Part::Launch, "wait for the program", watch(program))
 }
 
-/// Exactly the names of the spec stand in our root, or this is not the jail that was asked for.
-fn inspect_root(spec: &Spec) -> io::Result<()> {
-    let mut found = Vec::new();
+/// Exactly these names stand in our root, or this is not the jail that was asked for.
+fn inspect_root(names: &BTreeSet<OsString>) -> io::Result<()> {
+    let mut found = BTreeSet::new();
     for entry in std::fs::read_dir("/")? {
-        found.push(entry?.file_name());
+        found.insert(entry?.file_name());
     }
-    let named = |name: &std::ffi::OsString| spec.mounts.iter().any(|m| m.name().is_some_and(|n| name == n));
-    if found.len() == spec.mounts.len() && found.iter().all(named) { Ok(()) } else { Err(Errno::EXDEV.into()) }
+    if found == *names { Ok(()) } else { Err(Errno::EXDEV.into()) }
 }
 
 /// Reaps whatever ends in the jail until `program` does.

@@ -21,7 +21,7 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Make a jail.
-    Launch { id: u64, spec: Spec },
+    Launch { id: u64, spec: Box<Spec> },
     /// End a jail, however far it is.
     Kill { id: u64 },
 }
@@ -73,6 +73,8 @@ pub enum Part {
     Ids,
     /// A directory of the host that the jail should see.
     Source,
+    /// The host's programs in the jail.
+    System,
     /// The jail's root: its mounts, and the pivot into it.
     Root,
     /// Resource limits, capabilities and `no_new_privs`.

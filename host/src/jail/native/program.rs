@@ -91,13 +91,13 @@ fn confine(spec: &Spec, root: &OwnedFd, launcher: &OwnedFd, image: Image<'_>) ->
         step(Part::Privileges, "drop capabilities", sys::drop_capabilities())?;
     }
     let landlock = match walls.stand(Wall::Landlock) {
-        true => step(Part::Landlock, "enter a Landlock domain", landlock::restrict(root, &spec.mounts, true))?,
+        true => step(Part::Landlock, "enter a Landlock domain", landlock::restrict(root, spec, true))?,
         false => false,
     };
     let confined = wire::send(launcher, &Progress::Confined { landlock }, None);
     step(Part::Launch, "tell the launcher", confined)?;
     if walls.stand(Wall::Seccomp) {
-        for filter in &image.filters.program {
+        for filter in image.filters.of(spec) {
             step(Part::Seccomp, "install the seccomp filter", filter::install(filter))?;
         }
     }
@@ -112,12 +112,14 @@ fn confine_without_no_new_privileges(
     launcher: &OwnedFd,
     walls: Walls,
 ) -> Result<(), Failure> {
-    let landlock = landlock::restrict(root, &spec.mounts, false);
+    let landlock = landlock::restrict(root, spec, false);
     let landlock = step(Part::Landlock, "enter a Landlock domain", landlock)?;
     let confined = wire::send(launcher, &Progress::Confined { landlock }, None);
     step(Part::Launch, "tell the launcher", confined)?;
     if walls.stand(Wall::Seccomp) {
-        for filter in step(Part::Seccomp, "compile a seccomp filter", filter::base_before_dropping())? {
+        for filter in
+            step(Part::Seccomp, "compile a seccomp filter", filter::base_before_dropping(spec.system.is_some()))?
+        {
             step(Part::Seccomp, "install the seccomp filter", filter::install_with_capability(&filter))?;
         }
     }
