@@ -2,7 +2,8 @@
 //!
 //! Never follows a home that is a link or that others can write; never makes anything wider than 0700. Next: `custody`.
 
-use ironclaw_contract::ids::SessionId;
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::{AgentId, SessionId};
 use ironclaw_contract::operator;
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::{self, DirBuilder};
@@ -163,6 +164,16 @@ impl Home {
     pub fn free_bytes(&self) -> Option<u64> {
         let found = nix::sys::statvfs::statvfs(&self.0).ok()?;
         Some(found.blocks_available().saturating_mul(found.fragment_size()))
+    }
+
+    /// What an agent has beside its conversations.
+    pub fn agent(&self, id: AgentId) -> PathBuf {
+        self.0.join("agents").join(id.to_string())
+    }
+
+    /// The packages of an agent with this digest; `usr` in it belongs over the machine's `/usr`.
+    pub fn layer(&self, agent: AgentId, digest: &Digest) -> PathBuf {
+        self.agent(agent).join("layers").join(digest.to_string())
     }
 
     /// The directories of a session.

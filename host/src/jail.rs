@@ -3,6 +3,7 @@
 //! Grants nothing by default: what is not in a [`Spec`] is not in the jail, on any backend. Nothing
 //! here starts a process. Next: `native` builds the jail, `inspect` asks the kernel whether it is one.
 
+pub mod client;
 pub mod filter;
 pub mod inspect;
 pub mod landlock;
@@ -13,6 +14,7 @@ mod wall;
 pub(crate) use wall::Walls;
 pub use wall::{CONTROL, Wall};
 
+pub use client::Client;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -68,6 +70,8 @@ pub enum Role {
     Reader,
     /// The probe of `jail::probe`, in the launcher's own image.
     Probe(Probe),
+    /// A program of this machine that fetches or unpacks software; executed behind the gate.
+    Client(Client),
     /// A program that does not know the gate and ends by itself, to measure a launch.
     Noop {
         /// The file on the host, e.g. `/bin/true`.
@@ -212,6 +216,9 @@ impl Spec {
         {
             return unfit(format!("more than {ARGUMENTS_MAX} arguments, or one with a null byte"));
         }
+        if let Role::Client(client) = &self.role {
+            client.check(&self.mounts).map_err(Unfit)?;
+        }
         if let Role::Probe(Probe::Control(_)) = &self.role
             && !self.mounts.is_empty()
         {
@@ -240,11 +247,11 @@ impl Mount {
 }
 
 impl Role {
-    /// The program to execute, or none for a role that runs in the launcher's own image.
+    /// The program to execute before the gate, or none for a role that goes through it in the launcher's own image.
     pub fn program(&self) -> Option<&PathBuf> {
         match self {
             Self::Sandbox { program, .. } | Self::Noop { program } => Some(program),
-            Self::Reader | Self::Probe(_) => None,
+            Self::Reader | Self::Probe(_) | Self::Client(_) => None,
         }
     }
 }

@@ -15,11 +15,12 @@
 
 mod program;
 mod site;
+mod view;
 
 pub(crate) use site::ROOT_ROOM;
 
 use super::filter::{self, Program};
-use super::{Role, Spec, Wall, Walls};
+use super::{Mount, Role, Spec, Wall, Walls};
 use crate::launcher::Entries;
 use crate::launcher::wire::{self, Exit, Failure, Part, Progress, step};
 use crate::sys::{self, OneThread};
@@ -29,6 +30,8 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, chdir, fchdir, pivot_root};
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -67,13 +70,24 @@ pub(crate) struct Birth<'a> {
 /// The seccomp programs, compiled once by the launcher.
 pub(crate) struct Filters {
     program: [Program; 2],
+    /// Without and with a network.
+    client: [[Program; 2]; 2],
     init: Program,
 }
 
 impl Filters {
+    /// Those of the program of a role.
+    fn of(&self, role: &Role) -> &[Program; 2] {
+        match role {
+            Role::Client(client) => &self.client[usize::from(client.network.is_some())],
+            Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => &self.program,
+        }
+    }
+
     /// Compiles them for this machine.
     pub(crate) fn compile() -> io::Result<Self> {
-        Ok(Self { program: filter::base()?, init: filter::init()? })
+        let client = [filter::client(false)?, filter::client(true)?];
+        Ok(Self { program: filter::base()?, client, init: filter::init()? })
     }
 }
 
@@ -160,8 +174,13 @@ fn inspect_root(spec: &Spec) -> io::Result<()> {
     for entry in std::fs::read_dir("/")? {
         found.push(entry?.file_name());
     }
-    let named = |name: &std::ffi::OsString| spec.mounts.iter().any(|m| m.name().is_some_and(|n| name == n));
-    if found.len() == spec.mounts.len() && found.iter().all(named) { Ok(()) } else { Err(Errno::EXDEV.into()) }
+    let mounts = spec.mounts.iter().filter_map(Mount::name);
+    let named: BTreeSet<&OsStr> = match &spec.role {
+        Role::Client(client) => mounts.chain(client.names()).map(OsStr::new).collect(),
+        Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => mounts.map(OsStr::new).collect(),
+    };
+    let found: BTreeSet<&OsStr> = found.iter().map(OsString::as_os_str).collect();
+    if found == named { Ok(()) } else { Err(Errno::EXDEV.into()) }
 }
 
 /// Reaps whatever ends in the jail until `program` does.

@@ -2,8 +2,8 @@
 //!
 //! Uses the host's paths once, at the beginning; later everything goes by descriptor. Next: `program`.
 
-use super::LAUNCHER_IGNORES;
-use crate::jail::{HOSTNAME, INNER_ID, Mount, Spec, Wall, Walls};
+use super::{LAUNCHER_IGNORES, view};
+use crate::jail::{HOSTNAME, INNER_ID, Mount, Role, Spec, Wall, Walls};
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;
 use nix::errno::Errno;
@@ -59,6 +59,10 @@ pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<Sit
             open(&mount.source, flags, Mode::empty()).map_err(|errno| refused_source(&name, &mount.source, errno))?;
         trees.push(step(Part::Source, format!("copy {name}"), sys::open_tree(directory.as_fd()))?);
     }
+    let sights = match &spec.role {
+        Role::Client(client) => view::open(client)?,
+        Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => Vec::new(),
+    };
     let program = match spec.role.program() {
         Some(path) => {
             let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
@@ -91,6 +95,9 @@ pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<Sit
     step(Part::Launch, "look for the launcher", still_there(launcher))?;
     for (mount, tree) in spec.mounts.iter().zip(&trees) {
         attach(&root, mount, tree, walls)?;
+    }
+    if let Role::Client(client) = &spec.role {
+        view::attach(&root, client, &sights)?;
     }
     // Without a namespace of its own this name would be the host's.
     if walls.stand(Wall::UtsNamespace) {
