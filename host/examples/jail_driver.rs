@@ -4,11 +4,12 @@
 //! For tests and benches; never part of an installation. Next: `host/tests/it/jail.rs`.
 #![allow(clippy::print_stdout)]
 
-use ironclaw_host::jail::{Facts, Identity, Limits, Mount, Probe, Role, Spec, inspect, probe};
+use ironclaw_host::jail::{Facts, Identity, Limits, Mount, Probe, Role, Spec, System, inspect, probe};
 use ironclaw_host::launcher::{self, Entries, Launcher};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -75,7 +76,12 @@ fn reader(link: OwnedFd) -> i32 {
 }
 
 fn spec(home: &Path, role: Role) -> Spec {
-    let mount = |name: &str, read_only| Mount { source: home.join(name), target: format!("/{name}"), read_only };
+    let mount = |name: &str, read_only| Mount {
+        source: home.join(name),
+        target: format!("/{name}"),
+        read_only,
+        granted: false,
+    };
     let identity = match nix::unistd::geteuid().is_root() {
         true => Identity::Mapped { uid: 200_001, gid: 200_001 },
         false => Identity::Own,
@@ -84,6 +90,7 @@ fn spec(home: &Path, role: Role) -> Spec {
         name: "ses_test".into(),
         role,
         mounts: vec![mount("in", true), mount("out", false), mount("workspace", false)],
+        system: None,
         identity,
         limits: Limits { launch_ms: 2_000, ..Limits::default() },
     }
@@ -125,6 +132,19 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
                 Err(error) => json!({ "error": error.to_string() }),
             }
         }
+        "programs" | "programs-in-a-layer" => {
+            spec.system = Some(System { layer: (scenario == "programs-in-a-layer").then(|| layer(home)) });
+            spec.mounts.push(granted(home, "data", true));
+            spec.mounts.push(granted(home, "shared", false));
+            let mut reader = self::spec(home, Role::Reader);
+            reader.mounts.retain(|mount| mount.target == "/out");
+            reader.mounts[0].read_only = true;
+            match probe::prove(launcher, &spec, &reader, probe::Surroundings::default()).await {
+                Ok(proof) => json!(proof),
+                Err(error) => json!({ "error": error.to_string(), "cause": format!("{error:?}") }),
+            }
+        }
+        "granted" => granted_refusals(launcher, home, &spec).await,
         "abort" => {
             spec.role = sandbox("abort");
             let jailed = launcher.launch(spec, theirs.into()).await.expect("a jail");
@@ -225,6 +245,54 @@ async fn refusals(launcher: &Launcher, home: &Path, good: &Spec) -> Value {
     let mut told = serde_json::Map::new();
     for (name, spec) in cases {
         told.insert(name.into(), refusal(launcher, spec).await);
+    }
+    Value::Object(told)
+}
+
+/// A directory that a person granted, made if it is not there.
+fn granted(home: &Path, name: &str, read_only: bool) -> Mount {
+    let source = home.join(name);
+    let _ = std::fs::create_dir(&source);
+    // Whoever the jail runs as shall see what is in it.
+    std::fs::set_permissions(&source, PermissionsExt::from_mode(0o777)).expect("it is ours");
+    Mount { source, target: format!("/{name}"), read_only, granted: true }
+}
+
+/// A layer with one file of its own, in a directory whose name would end an option of a mount.
+fn layer(home: &Path) -> PathBuf {
+    let layer = home.join("a:layer,with=signs");
+    let tools = layer.join("usr/share/of-the-layer");
+    std::fs::create_dir_all(&tools).expect("a layer");
+    std::fs::write(tools.join("file"), "x").expect("a file");
+    layer
+}
+
+async fn granted_refusals(launcher: &Launcher, home: &Path, good: &Spec) -> Value {
+    let with = |mount: Mount| Spec { mounts: vec![mount], ..good.clone() };
+    std::fs::create_dir_all(home.join("way/to/here")).expect("directories");
+    let whole = Mount { source: home.join("way/to/here"), ..granted(home, "data", true) };
+    let ours = || Spec { role: Role::Noop { program: "/bin/true".into() }, ..with(whole.clone()) };
+    let before = refusal(launcher, ours()).await;
+    // What was checked is swapped for a link, in the middle of the way.
+    std::fs::rename(home.join("way/to"), home.join("way/aside")).expect("renamed");
+    std::os::unix::fs::symlink("aside", home.join("way/to")).expect("a link");
+    let swapped = refusal(launcher, ours()).await;
+    let layered = |layer: PathBuf| Spec { system: Some(System { layer: Some(layer) }), ..good.clone() };
+    std::fs::create_dir_all(home.join("linked")).expect("a directory");
+    std::os::unix::fs::symlink("/etc", home.join("linked/usr")).expect("a link");
+    let mut told = serde_json::Map::new();
+    for (name, answer) in [
+        ("before", before),
+        ("swapped", swapped),
+        ("gone", refusal(launcher, with(Mount { source: home.join("gone"), ..whole.clone() })).await),
+        ("reserved", refusal(launcher, with(Mount { target: "/usr".into(), ..whole.clone() })).await),
+        ("library", refusal(launcher, with(Mount { target: "/libexec".into(), ..whole.clone() })).await),
+        ("own", refusal(launcher, with(Mount { target: "/workspace".into(), ..whole.clone() })).await),
+        ("no_layer", refusal(launcher, layered(home.join("gone"))).await),
+        ("linked_layer", refusal(launcher, layered(home.join("linked"))).await),
+        ("relative_layer", refusal(launcher, layered("layer".into())).await),
+    ] {
+        told.insert(name.into(), answer);
     }
     Value::Object(told)
 }

@@ -9,8 +9,10 @@ pub mod inspect;
 pub mod landlock;
 pub(crate) mod native;
 pub mod probe;
+pub(crate) mod system;
 mod wall;
 
+pub use system::{RESERVED, System, is_reserved};
 pub(crate) use wall::Walls;
 pub use wall::{CONTROL, Wall};
 
@@ -39,6 +41,9 @@ pub const LINK_DESCRIPTOR: i32 = 3;
 /// loaded, read one byte back, and the host's files are gone.
 pub const GATE_DESCRIPTOR: i32 = 4;
 
+/// The names of the mounts that the host makes for a session.
+const OWN: [&str; 4] = ["in", "out", "run", "workspace"];
+
 /// Everything that a jailed process sees and may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,8 +52,10 @@ pub struct Spec {
     pub name: String,
     /// What runs.
     pub role: Role,
-    /// The directories that it sees, each at the top of its root; there is nothing else.
+    /// The directories that it sees, each at the top of its root; beside them there is only `system`.
     pub mounts: Vec<Mount>,
+    /// The host's programs, if it may execute any; without them it has nothing to execute.
+    pub system: Option<System>,
     /// Whom the host's files take it for.
     pub identity: Identity,
     /// What it may use up.
@@ -128,6 +135,8 @@ pub struct Mount {
     pub target: String,
     /// Whether the jail can only read it.
     pub read_only: bool,
+    /// Whether a person chose it, and not the host: no link is followed on the whole way to it, so that it is what they saw.
+    pub granted: bool,
 }
 
 /// Whom the host's files take a jailed process for. Inside it is [`INNER_ID`] either way.
@@ -207,6 +216,12 @@ impl Spec {
             if !targets.insert(mount.target.as_str()) {
                 return unfit(format!("mount target {} is there twice", mount.target));
             }
+            // The host's own mounts have the first four of these names, and with the host's programs the others are taken.
+            let taken =
+                |name: &str| is_reserved(name) && (mount.granted || self.system.is_some() && !OWN.contains(&name));
+            if mount.name().is_some_and(taken) {
+                return unfit(format!("mount target {} is a name of the jail's own", mount.target));
+            }
             if !mount.source.is_absolute() {
                 return unfit(format!("mount source {} is not absolute", mount.source.display()));
             }
@@ -218,9 +233,17 @@ impl Spec {
         }
         if let Role::Client(client) = &self.role {
             client.check(&self.mounts).map_err(Unfit)?;
+            if self.system.is_some() {
+                return unfit("a client names what it sees of the machine itself".into());
+            }
+        }
+        if let Some(System { layer: Some(layer) }) = &self.system
+            && !layer.is_absolute()
+        {
+            return unfit(format!("layer {} is not absolute", layer.display()));
         }
         if let Role::Probe(Probe::Control(_)) = &self.role
-            && !self.mounts.is_empty()
+            && !(self.mounts.is_empty() && self.system.is_none())
         {
             return unfit("a jail that lacks a wall on purpose is given no directory".into());
         }

@@ -54,7 +54,7 @@ fn trial(machine: &Machine, first_id: u32) -> Vec<Check> {
     let failed = try_launch(machine.root, first_id).err();
     // The pivot comes last, but is a matter of the root.
     let failing = failed.as_ref().map(|failure| match failure.part {
-        Part::Source | Part::Program | Part::Launch => Part::Launch,
+        Part::Source | Part::System | Part::Program | Part::Launch => Part::Launch,
         part => part,
     });
     PARTS
@@ -82,6 +82,7 @@ fn try_launch(root: bool, first_id: u32) -> Result<(), Failure> {
         name: "preflight".into(),
         role: Role::Reader,
         mounts: Vec::new(),
+        system: None,
         identity,
         limits: Limits { launch_ms: TRIAL_MS_MAX, ..Limits::default() },
     };

@@ -182,6 +182,27 @@ pub(crate) fn move_mount(tree: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CS
     Ok(())
 }
 
+/// A file system of its own with these options, attached nowhere yet.
+pub(crate) fn new_file_system(kind: &CStr, options: &[(&CStr, &CStr)]) -> io::Result<OwnedFd> {
+    // linux/mount.h
+    const CLOSE_ON_EXECUTE: c_uint = 1;
+    const SET_STRING: c_uint = 1;
+    const CREATE: c_uint = 6;
+    // SAFETY: a C string that lives through the call.
+    let context = own(checked(unsafe { libc::syscall(libc::SYS_fsopen, kind.as_ptr(), CLOSE_ON_EXECUTE) })? as RawFd);
+    let null = std::ptr::null::<c_void>();
+    for (key, value) in options {
+        let context = context.as_raw_fd();
+        // SAFETY: two C strings that live through the call, on an open descriptor.
+        checked(unsafe { libc::syscall(libc::SYS_fsconfig, context, SET_STRING, key.as_ptr(), value.as_ptr(), 0) })?;
+    }
+    // SAFETY: with this command the kernel reads neither key nor value.
+    checked(unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), CREATE, null, null, 0) })?;
+    // SAFETY: plain integer arguments on an open descriptor.
+    let tree = checked(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), CLOSE_ON_EXECUTE, 0) })?;
+    Ok(own(tree as RawFd))
+}
+
 /// Empties the ambient, bounding, inheritable, permitted and effective sets.
 pub(crate) fn drop_capabilities() -> io::Result<()> {
     #[repr(C)]

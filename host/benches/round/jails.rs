@@ -94,11 +94,17 @@ fn run(mut command: Command) -> f64 {
 }
 
 fn spec(home: &Path) -> Spec {
-    let mount = |name: &str, read_only| Mount { source: home.join(name), target: format!("/{name}"), read_only };
+    let mount = |name: &str, read_only| Mount {
+        source: home.join(name),
+        target: format!("/{name}"),
+        read_only,
+        granted: false,
+    };
     Spec {
         name: "ses_bench".to_owned(),
         role: Role::Noop { program: NOOP.into() },
         mounts: vec![mount("in", true), mount("out", false), mount("workspace", false)],
+        system: None,
         identity: match geteuid().is_root() {
             true => Identity::Mapped { uid: MAPPED, gid: MAPPED },
             false => Identity::Own,

@@ -18,21 +18,29 @@ pub(crate) type Program = BpfProgram;
 /// The filters of a jailed program, in the order in which they are installed.
 ///
 /// Two, because one filter has one answer for what it does not allow; of two that say no, the
-/// kernel takes the answer of the later one.
-pub(crate) fn base() -> io::Result<[Program; 2]> {
-    let allowed = PROGRAM.iter().chain(LEGACY);
+/// kernel takes the answer of the later one. `system` is for a jail that has the host's programs.
+pub(crate) fn base(system: bool) -> io::Result<[Program; 2]> {
     let missing = MISSING.iter().map(|call| (*call, Vec::new())).collect();
     Ok([
-        compile(collect(allowed)?, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)?,
+        compile(allowed(system)?, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)?,
         compile(missing, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32))?,
     ])
 }
 
+/// What a program may do; the rules for programs of the host stand in the place of narrower ones.
+fn allowed(system: bool) -> io::Result<BTreeMap<c_long, Vec<SeccompRule>>> {
+    let mut allowed = collect(PROGRAM.iter().chain(LEGACY))?;
+    if system {
+        allowed.extend(collect(SYSTEM.iter().chain(SYSTEM_LEGACY))?);
+    }
+    Ok(allowed)
+}
+
 /// The filters of a program that gives up its capabilities behind them: so far a test build goes.
 #[cfg(feature = "failpoints")]
-pub(crate) fn base_before_dropping() -> io::Result<[Program; 2]> {
-    let [_, missing] = base()?;
-    let mut allowed = collect(PROGRAM.iter().chain(LEGACY))?;
+pub(crate) fn base_before_dropping(system: bool) -> io::Result<[Program; 2]> {
+    let [_, missing] = base(system)?;
+    let mut allowed = allowed(system)?;
     allowed.insert(libc::SYS_capset, Vec::new());
     allowed.insert(libc::SYS_prctl, Vec::new());
     Ok([compile(allowed, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)?, missing])
@@ -50,7 +58,7 @@ pub(crate) fn install_with_capability(program: &Program) -> io::Result<()> {
 /// The filters of a program of this machine that fetches or unpacks software: it executes others, makes links, and reaches the
 /// network where it is given one. It never listens, and no file that it makes is set-uid either.
 pub(crate) fn client(network: bool) -> io::Result<[Program; 2]> {
-    let [_, missing] = base()?;
+    let [_, missing] = base(false)?;
     let mut allowed = collect(PROGRAM.iter().chain(LEGACY))?;
     // Its own rule takes the place of the narrower one.
     allowed.extend(collect(CLIENT.iter().chain(CLIENT_LEGACY))?);
@@ -243,6 +251,82 @@ const PROGRAM: &[Rule] = &[
     },
 ];
 
+/// What ordinary programs of the host need beside that: a shell, an interpreter, the tools around them. The sandbox's own
+/// process gives all of it up again. Still not here: what is not in [`PROGRAM`] for its own sake.
+#[rustfmt::skip]
+const SYSTEM: &[Rule] = &[
+    // Programs, by path or by descriptor. Which ones, the mounts and Landlock say; none gains a right by it.
+    Rule { calls: &[libc::SYS_execve, libc::SYS_execveat], when: Always },
+    // Process groups and sessions of one's own, and a parent for whoever loses theirs.
+    Rule { calls: &[libc::SYS_setpgid, libc::SYS_setsid], when: Always },
+    Rule {
+        calls: &[libc::SYS_prctl],
+        when: Is(
+            0,
+            &[
+                libc::PR_SET_NAME as u32, libc::PR_GET_NAME as u32, libc::PR_SET_NO_NEW_PRIVS as u32,
+                libc::PR_GET_NO_NEW_PRIVS as u32, libc::PR_SET_SECCOMP as u32, libc::PR_GET_SECCOMP as u32,
+                libc::PR_GET_DUMPABLE as u32, libc::PR_SET_DUMPABLE as u32, libc::PR_CAPBSET_READ as u32,
+                libc::PR_GET_PDEATHSIG as u32, libc::PR_SET_VMA as u32, libc::PR_SET_CHILD_SUBREAPER as u32,
+            ],
+        ),
+    },
+    // Links: they lead nowhere that a path could not, because there is nothing else in the jail.
+    Rule { calls: &[libc::SYS_symlinkat, libc::SYS_linkat], when: Always },
+    // What `ls` and `cp` look at; nothing sets one.
+    Rule {
+        calls: &[
+            libc::SYS_getxattr, libc::SYS_lgetxattr, libc::SYS_fgetxattr, libc::SYS_listxattr, libc::SYS_llistxattr,
+            libc::SYS_flistxattr,
+        ],
+        when: Always,
+    },
+    // Timers and signals of one's own.
+    Rule {
+        calls: &[
+            libc::SYS_setitimer, libc::SYS_getitimer, libc::SYS_timer_create, libc::SYS_timer_settime,
+            libc::SYS_timer_gettime, libc::SYS_timer_delete, libc::SYS_timer_getoverrun, libc::SYS_signalfd4,
+        ],
+        when: Always,
+    },
+    // Asking how one is scheduled, and moving bytes between pipes.
+    Rule {
+        calls: &[
+            libc::SYS_getpriority, libc::SYS_sched_getscheduler, libc::SYS_sched_getparam,
+            libc::SYS_sched_get_priority_max, libc::SYS_sched_get_priority_min, libc::SYS_splice, libc::SYS_tee,
+            libc::SYS_mincore, libc::SYS_sync_file_range,
+        ],
+        when: Always,
+    },
+    // Of a terminal that is not there only the questions; descriptors that the next program keeps.
+    Rule {
+        calls: &[libc::SYS_ioctl],
+        when: Is(
+            1,
+            &[
+                libc::TCGETS as u32, libc::FIONREAD as u32, libc::FIONBIO as u32, libc::FIOCLEX as u32,
+                libc::FIONCLEX as u32, libc::TIOCGWINSZ as u32, libc::TIOCGPGRP as u32,
+            ],
+        ),
+    },
+];
+
+/// Older forms of these that only this architecture still has.
+#[rustfmt::skip]
+#[cfg(target_arch = "x86_64")]
+const SYSTEM_LEGACY: &[Rule] = &[
+    Rule {
+        calls: &[
+            libc::SYS_fork, libc::SYS_vfork, libc::SYS_link, libc::SYS_symlink, libc::SYS_alarm, libc::SYS_pause,
+            libc::SYS_utime, libc::SYS_utimes, libc::SYS_futimesat, libc::SYS_signalfd,
+        ],
+        when: Always,
+    },
+    Rule { calls: &[libc::SYS_creat], when: Without(1, SET_ID) },
+];
+#[cfg(target_arch = "aarch64")]
+const SYSTEM_LEGACY: &[Rule] = &[];
+
 /// Bits of a socket's type that are the type; the others are flags.
 const SOCKET_TYPE_MASK: u32 = 0xf;
 
@@ -412,6 +496,15 @@ mod tests {
             let allowed = rules.iter().flat_map(|rule| rule.calls);
             let out: Vec<_> = allowed.filter(|call| never.contains(call) && !needed.contains(call)).collect();
             assert!(out.is_empty(), "allowed to a client: {out:?}");
+        }
+        let programs = [libc::SYS_execve, libc::SYS_symlinkat, libc::SYS_linkat];
+        for rules in [SYSTEM, SYSTEM_LEGACY] {
+            let allowed = rules.iter().flat_map(|rule| rule.calls);
+            let out: Vec<_> = allowed.filter(|call| never.contains(call) && !programs.contains(call)).collect();
+            assert!(out.is_empty(), "allowed with the host's programs: {out:?}");
+        }
+        for system in [false, true] {
+            base(system).expect("the filters compile");
         }
     }
 }

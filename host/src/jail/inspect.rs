@@ -3,7 +3,8 @@
 //! Reads `/proc` and believes nothing that the process or the launcher says. The host asks here
 //! before it hands out a session's key. Next: `jail::probe`, which tries instead of looking.
 
-use super::{Identity, Spec};
+use super::system::Names;
+use super::{Identity, Mount, Spec};
 use crate::sys;
 use ironclaw_contract::operator::JailReport;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,14 +75,8 @@ pub fn verify(report: &JailReport, spec: &Spec) -> Result<(), Vec<String>> {
     require(report.no_new_privs, "it could gain privileges by executing".into());
     require(report.landlock, "it is in no Landlock domain".into());
     require(report.interfaces == ["lo down"], format!("its network is {:?} and not `lo down`", report.interfaces));
-    let names: BTreeSet<&str> = spec.mounts.iter().filter_map(super::Mount::name).collect();
-    let found: BTreeSet<&str> = report.root.iter().map(String::as_str).collect();
-    require(found == names, format!("its root holds {found:?} and not {names:?}"));
-    let mut expected = vec![String::from("/ ro")];
-    for mount in &spec.mounts {
-        expected.push(format!("{} {}", mount.target, if mount.read_only { "ro" } else { "rw" }));
-    }
-    expected.sort();
+    let View { root, mounts: expected } = View::of(spec);
+    require(report.root == root, format!("its root holds {:?} and not {root:?}", report.root));
     require(report.mounts == expected, format!("its mounts are {:?} and not {expected:?}", report.mounts));
     let (uid, gid) = match spec.identity {
         Identity::Own => (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw()),
@@ -90,6 +85,31 @@ pub fn verify(report: &JailReport, spec: &Spec) -> Result<(), Vec<String>> {
     require(report.uid == uid && uid != 0, format!("its uid is {} and not {uid}", report.uid));
     require(report.gid == gid, format!("its gid is {} and not {gid}", report.gid));
     if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+/// What the jail of a spec looks like from outside, in the words of a report.
+pub(super) struct View {
+    pub(super) root: Vec<String>,
+    pub(super) mounts: Vec<String>,
+}
+
+impl View {
+    /// Where the host has not the names that its programs need there is no such jail, and none looks like this.
+    pub(super) fn of(spec: &Spec) -> Self {
+        let mut root: Vec<String> = spec.mounts.iter().filter_map(Mount::name).map(str::to_owned).collect();
+        let access = |mount: &Mount| format!("{} {}", mount.target, if mount.read_only { "ro" } else { "rw" });
+        let mut mounts: Vec<String> = spec.mounts.iter().map(access).collect();
+        mounts.push("/ ro".to_owned());
+        if spec.system.is_some()
+            && let Ok(names) = Names::of(Path::new("/"))
+        {
+            root.extend(names.in_root().map(str::to_owned));
+            mounts.extend(names.mounts());
+        }
+        root.sort();
+        mounts.sort();
+        Self { root, mounts }
+    }
 }
 
 /// Kind and inode of each namespace of a process.
@@ -176,18 +196,20 @@ fn unreadable(what: String) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jail::{Limits, Mount, Role};
+    use crate::jail::{Limits, Role};
 
     fn spec() -> Spec {
         let mount = |name: &str, read_only| Mount {
             source: format!("/home/{name}").into(),
             target: format!("/{name}"),
             read_only,
+            granted: false,
         };
         Spec {
             name: "ses_test".into(),
             role: Role::Reader,
             mounts: vec![mount("in", true), mount("out", false)],
+            system: None,
             identity: Identity::Mapped { uid: 70_000, gid: 70_001 },
             limits: Limits::default(),
         }

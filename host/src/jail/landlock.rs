@@ -3,8 +3,9 @@
 //! It never grants a right that the mounts do not show, and a program can add to it and not take
 //! from it. Next: `native`, which enters it before the program is executed.
 
-use super::Mount;
 use super::client::{Client, Kind};
+use super::system::DEVICES;
+use super::{Mount, Spec};
 use crate::sys;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, NetPort, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
@@ -24,7 +25,7 @@ const WRITTEN_FOR: ABI = ABI::V9;
 ///
 /// `root` is the jail's root before the pivot, with its mounts. TCP, abstract sockets and signals to
 /// the outside have no rule and so are denied from ABI 4 and 6 on. `no_new_privs` is set with it, except by a test build.
-pub(crate) fn restrict(root: &OwnedFd, mounts: &[Mount], no_new_privs: bool) -> io::Result<bool> {
+pub(crate) fn restrict(root: &OwnedFd, spec: &Spec, no_new_privs: bool) -> io::Result<bool> {
     if sys::landlock_abi() < ABI_MIN {
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
     }
@@ -39,10 +40,23 @@ pub(crate) fn restrict(root: &OwnedFd, mounts: &[Mount], no_new_privs: bool) -> 
         // directory, and nothing in the jail has that above it.
         .and_then(|rules| rules.add_rule(PathBeneath::new(host, AccessFs::from_read(WRITTEN_FOR))))
         .map_err(io::Error::other)?;
-    for mount in mounts {
+    for mount in &spec.mounts {
         let name = mount.target.trim_start_matches('/');
         let directory = openat(root, name, flags, Mode::empty())?;
-        rules = rules.add_rule(PathBeneath::new(directory, rights(mount.read_only))).map_err(io::Error::other)?;
+        rules = rules.add_rule(PathBeneath::new(directory, rights(mount))).map_err(io::Error::other)?;
+    }
+    if spec.system.is_some() {
+        let read = AccessFs::ReadFile | AccessFs::ReadDir;
+        let places = [("usr", read | AccessFs::Execute), ("etc", read), ("tmp", read | write())];
+        for (name, rights) in places {
+            let directory = openat(root, name, flags, Mode::empty())?;
+            rules = rules.add_rule(PathBeneath::new(directory, rights)).map_err(io::Error::other)?;
+        }
+        for name in DEVICES {
+            let device = openat(root, name, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
+            let rights = AccessFs::ReadFile | AccessFs::WriteFile;
+            rules = rules.add_rule(PathBeneath::new(device, rights)).map_err(io::Error::other)?;
+        }
     }
     let status = rules.no_new_privs(no_new_privs).restrict_self().map_err(io::Error::other)?;
     Ok(status.ruleset != RulesetStatus::NotEnforced)
@@ -65,7 +79,7 @@ pub(crate) fn restrict_client(root: &OwnedFd, mounts: &[Mount], client: &Client)
     for mount in mounts {
         let target = mount.target.trim_start_matches('/');
         let directory = openat(root, target, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
-        rules = rules.add_rule(PathBeneath::new(directory, rights(mount.read_only))).map_err(io::Error::other)?;
+        rules = rules.add_rule(PathBeneath::new(directory, rights(mount))).map_err(io::Error::other)?;
     }
     for sight in &client.sights {
         let target = sight.target.trim_start_matches('/');
@@ -84,12 +98,16 @@ pub(crate) fn restrict_client(root: &OwnedFd, mounts: &[Mount], client: &Client)
     Ok(status.ruleset != RulesetStatus::NotEnforced)
 }
 
-/// What a mount of the jail allows. Its sockets can be connected to either way: that is what they are for.
-fn rights(read_only: bool) -> BitFlags<AccessFs> {
-    let read = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::ResolveUnix;
-    if read_only {
-        return read;
+/// What a mount of the jail allows. The host's own sockets can be connected to either way: that is what they are for.
+fn rights(mount: &Mount) -> BitFlags<AccessFs> {
+    let mut rights = AccessFs::ReadFile | AccessFs::ReadDir;
+    if !mount.granted {
+        rights |= AccessFs::ResolveUnix;
     }
-    let never = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
-    read | (AccessFs::from_write(WRITTEN_FOR) & !never)
+    if mount.read_only { rights } else { rights | write() }
+}
+
+fn write() -> BitFlags<AccessFs> {
+    let never = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev | AccessFs::ResolveUnix;
+    AccessFs::from_write(WRITTEN_FOR) & !never
 }

@@ -13,14 +13,16 @@
 //!    root, so process 2 is moved although its own rules forbid it to do that itself;
 //! 4. process 1 gives up everything too, opens the gate, and from then on only reaps.
 
+mod furniture;
 mod program;
 mod site;
 mod view;
 
 pub(crate) use site::ROOT_ROOM;
+use site::Site;
 
 use super::filter::{self, Program};
-use super::{Mount, Role, Spec, Wall, Walls};
+use super::{Role, Spec, Wall, Walls};
 use crate::launcher::Entries;
 use crate::launcher::wire::{self, Exit, Failure, Part, Progress, step};
 use crate::sys::{self, OneThread};
@@ -31,7 +33,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, chdir, fchdir, pivot_root};
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -72,14 +74,19 @@ pub(crate) struct Filters {
     program: [Program; 2],
     /// Without and with a network.
     client: [[Program; 2]; 2],
+    /// For a jail that has the host's programs.
+    with_system: [Program; 2],
     init: Program,
 }
 
 impl Filters {
-    /// Those of the program of a role.
-    fn of(&self, role: &Role) -> &[Program; 2] {
-        match role {
+    /// Those of the program of a jail.
+    fn of(&self, spec: &Spec) -> &[Program; 2] {
+        match &spec.role {
             Role::Client(client) => &self.client[usize::from(client.network.is_some())],
+            Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } if spec.system.is_some() => {
+                &self.with_system
+            }
             Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => &self.program,
         }
     }
@@ -87,7 +94,12 @@ impl Filters {
     /// Compiles them for this machine.
     pub(crate) fn compile() -> io::Result<Self> {
         let client = [filter::client(false)?, filter::client(true)?];
-        Ok(Self { program: filter::base()?, client, init: filter::init()? })
+        Ok(Self {
+            program: filter::base(false)?,
+            with_system: filter::base(true)?,
+            client,
+            init: filter::init()?,
+        })
     }
 }
 
@@ -99,7 +111,7 @@ pub(crate) fn init(birth: Birth<'_>) -> ! {
     let lived = site::build(spec, &launcher, walls).and_then(|site| {
         let image = Image { thread, entries, filters, walls };
         let (program, gate) = program::start(spec, link, &launcher, &site, image)?;
-        close(spec, &launcher, &site.root, program, gate, image)
+        close(spec, &launcher, &site, program, gate, image)
     });
     let (last, code) = match lived {
         Ok(exit @ Exit::Code(code)) => (Progress::Ended(exit), code),
@@ -124,12 +136,12 @@ struct Image<'a> {
 fn close(
     spec: &Spec,
     launcher: &OwnedFd,
-    root: &OwnedFd,
+    site: &Site,
     program: Pid,
     gate: OwnedFd,
     image: Image<'_>,
 ) -> Result<Exit, Failure> {
-    let walls = image.walls;
+    let (walls, root) = (image.walls, &site.root);
     let knocked = step(Part::Program, "wait at the gate", nix::unistd::read(&gate, &mut [0]))? == 1;
     if !knocked && !matches!(spec.role, Role::Noop { .. }) {
         let exit = step(Part::Launch, "wait for the program", watch(program))?;
@@ -145,7 +157,7 @@ fn close(
         // The old root now lies on top of the new one; what is under it is the jail.
         step(Part::Root, "let go of the host's root", umount2(".", MntFlags::MNT_DETACH))?;
         step(Part::Root, "enter the new root", chdir("/"))?;
-        step(Part::Root, "look at the root of the jail", inspect_root(spec))?;
+        step(Part::Root, "look at the root of the jail", inspect_root(&site.names))?;
     }
     if walls.stand(Wall::ReadOnlyRoot) {
         step(Part::Root, "make the root read-only", sys::mount_setattr(root.as_fd(), libc::MOUNT_ATTR_RDONLY))?;
@@ -168,19 +180,13 @@ fn close(
     step(Part::Launch, "wait for the program", watch(program))
 }
 
-/// Exactly the names of the spec stand in our root, or this is not the jail that was asked for.
-fn inspect_root(spec: &Spec) -> io::Result<()> {
-    let mut found = Vec::new();
+/// Exactly these names stand in our root, or this is not the jail that was asked for.
+fn inspect_root(names: &BTreeSet<OsString>) -> io::Result<()> {
+    let mut found = BTreeSet::new();
     for entry in std::fs::read_dir("/")? {
-        found.push(entry?.file_name());
+        found.insert(entry?.file_name());
     }
-    let mounts = spec.mounts.iter().filter_map(Mount::name);
-    let named: BTreeSet<&OsStr> = match &spec.role {
-        Role::Client(client) => mounts.chain(client.names()).map(OsStr::new).collect(),
-        Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => mounts.map(OsStr::new).collect(),
-    };
-    let found: BTreeSet<&OsStr> = found.iter().map(OsString::as_os_str).collect();
-    if found == named { Ok(()) } else { Err(Errno::EXDEV.into()) }
+    if found == *names { Ok(()) } else { Err(Errno::EXDEV.into()) }
 }
 
 /// Reaps whatever ends in the jail until `program` does.

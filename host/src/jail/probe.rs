@@ -3,6 +3,7 @@
 //! It runs under exactly the mounts and filters of a sandbox, in the launcher's own image, and never outside a jail. A new
 //! attempt is one line in the file of its group; a new wall needs one that notices when it is missing. Next: `line`.
 
+mod commands;
 mod files;
 mod life;
 mod limits;
@@ -72,7 +73,7 @@ pub async fn prove(
 ) -> Result<Proof, Error> {
     let targets = Targets::open(&spec.name).map_err(Error::Targets)?;
     targets.answer().map_err(Error::Targets)?;
-    let bare = Spec { mounts: Vec::new(), ..spec.clone() };
+    let bare = Spec { mounts: Vec::new(), system: None, ..spec.clone() };
     // Somebody else's jail, with the same uid outside: nothing but the walls is between the two.
     let neighbour = Run::start(launcher, &bare, Probe::Neighbour).await?;
     let facts = Facts {
@@ -224,6 +225,7 @@ fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
         ("sockets", sockets::lines()),
         ("processes", processes::lines()),
         ("files", files::lines(spec, facts)),
+        ("the host's programs", commands::lines(spec)),
         ("privileges", privileges::own(spec)),
         ("mounts", privileges::mounts()),
         ("namespaces", privileges::namespaces()),
@@ -237,7 +239,7 @@ fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jail::{Identity, Mount};
+    use crate::jail::{Identity, Mount, System};
 
     fn attempt(name: &str, contained: bool) -> Attempt {
         let text = String::new;
@@ -255,11 +257,23 @@ mod tests {
 
     #[test]
     fn no_two_attempts_in_a_jail_have_one_name() {
-        let mount = |name: &str, read_only| Mount { source: "/x".into(), target: format!("/{name}"), read_only };
+        for system in [None, Some(System::default())] {
+            no_two_attempts_have_one_name(system);
+        }
+    }
+
+    fn no_two_attempts_have_one_name(system: Option<System>) {
+        let mount = |name: &str, read_only| Mount {
+            source: "/x".into(),
+            target: format!("/{name}"),
+            read_only,
+            granted: false,
+        };
         let spec = Spec {
             name: "ses_test".into(),
             role: Role::Reader,
             mounts: vec![mount("in", true), mount("out", false), mount("workspace", false)],
+            system,
             identity: Identity::Mapped { uid: 70_000, gid: 70_000 },
             limits: Limits::default(),
         };

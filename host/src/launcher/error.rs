@@ -62,10 +62,21 @@ impl Error {
             (Part::Source, libc::EACCES) => {
                 "each directory above it must be reachable for the user who started the host"
             }
+            (Part::Source, libc::EINVAL) => {
+                "another file system is mounted below it, which would be missing in the jail: grant that one by itself"
+            }
+            (Part::System, 0) => {
+                "run_command needs a host whose /bin, /sbin and /lib* are links into /usr: take it from the agent's tools"
+            }
+            (Part::System, libc::EINVAL | libc::EPERM | libc::ENODEV) => {
+                "packages need overlayfs in a user namespace (Linux 5.11 or newer), and no file system mounted below /usr: \
+                 take run_command from the agent's tools, or its packages"
+            }
+            (Part::System, libc::ENOENT) => "the layer of its packages is gone: install them again",
             (Part::Program, libc::EACCES) => {
                 "the program must be readable and executable for the session's host uid, and so must its libraries"
             }
-            (Part::Launcher | Part::Source | Part::Program | Part::Launch, _) => "",
+            (Part::Launcher | Part::Source | Part::System | Part::Program | Part::Launch, _) => "",
         }
     }
 }

@@ -73,6 +73,8 @@ pub enum Part {
     Ids,
     /// A directory of the host that the jail should see.
     Source,
+    /// The host's programs in the jail.
+    System,
     /// The jail's root: its mounts, and the pivot into it.
     Root,
     /// Resource limits, capabilities and `no_new_privs`.

@@ -17,6 +17,9 @@ const ARCHIVES_MAX: usize = 2_000;
 /// A manifest of a package; npm's own limit is larger than any that is used.
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 
+/// Where machines keep the certificates that they trust.
+const ROOTS: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
+
 /// An archive that apt downloaded.
 #[derive(Debug)]
 pub(super) struct Archive {
@@ -142,10 +145,15 @@ pub(super) async fn npm(means: &Means, bench: &Bench, names: &[String]) -> Resul
     }
     args.push("--".to_owned());
     args.extend(names.iter().cloned());
+    let mut environment = vec![("NODE_OPTIONS", "--max-old-space-size=1024".to_owned())];
+    // It brings roots of its own, and the machine may trust one more.
+    if let Some(roots) = ROOTS.into_iter().find(|file| Path::new(file).is_file()) {
+        environment.push(("NODE_EXTRA_CA_CERTS", roots.to_owned()));
+    }
     let task = Task {
         program: means.config.npm(),
         args,
-        environment: vec![("NODE_OPTIONS", "--max-old-space-size=1024".to_owned())],
+        environment,
         network: true,
         sights: Vec::new(),
         what: "fetch packages of npm",

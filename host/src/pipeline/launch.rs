@@ -189,7 +189,12 @@ pub(super) fn run_directory(core: &Core, session: &Session) -> PathBuf {
 /// What the sandbox of a session sees.
 pub fn sandbox_spec(core: &Core, session: &Session) -> Result<Spec, Error> {
     let place = core.home.session(session.id);
-    let mount = |source: PathBuf, target: &str, read_only| Mount { source, target: target.to_owned(), read_only };
+    let mount = |source: PathBuf, target: &str, read_only| Mount {
+        source,
+        target: target.to_owned(),
+        read_only,
+        granted: false,
+    };
     Ok(Spec {
         name: session.id.to_string(),
         role: Role::Sandbox { program: core.config.sandbox.clone(), args: Vec::new() },
@@ -199,6 +204,7 @@ pub fn sandbox_spec(core: &Core, session: &Session) -> Result<Spec, Error> {
             mount(place.workspace(), path::WORKSPACE, false),
             mount(run_directory(core, session), path::RUN, true),
         ],
+        system: None,
         identity: identity(uid_of(core, session)?),
         limits: Limits::default(),
     })
@@ -209,7 +215,8 @@ pub(super) fn reader_spec(core: &Core, session: &Session) -> Result<Spec, Error>
     Ok(Spec {
         name: session.id.to_string(),
         role: Role::Reader,
-        mounts: vec![Mount { source, target: path::OUT.to_owned(), read_only: true }],
+        mounts: vec![Mount { source, target: path::OUT.to_owned(), read_only: true, granted: false }],
+        system: None,
         identity: identity(uid_of(core, session)?),
         limits: Limits::default(),
     })

@@ -171,6 +171,10 @@ pub(crate) const PRIVILEGES: &[Bare] = &[
     call("keep capabilities over a change of user", libc::SYS_prctl, [8, 1, 0, 0, 0]),
     call("let anybody trace it", libc::SYS_prctl, [0x5961_6d61, -1, 0, 0, 0]),
     call("no longer die with process 1", libc::SYS_prctl, [1, 0, 0, 0, 0]),
+];
+
+/// What a parent of programs needs, and nobody else: a session, a group and orphans of its own.
+pub(crate) const PARENTS: &[Bare] = &[
     call("adopt orphans", libc::SYS_prctl, [36, 1, 0, 0, 0]),
     call("leave its session", libc::SYS_setsid, []),
     call("leave its process group", libc::SYS_setpgid, [0, 0]),
@@ -182,11 +186,13 @@ pub(crate) const CLEAR_NO_NEW_PRIVILEGES: Bare = call("clear no_new_privs", libc
 /// Ways for a file to become more than a file, or to be one elsewhere.
 pub(crate) const FILES: &[Bare] = &[
     call("make a file of memory that can be executed", libc::SYS_memfd_create, [NOWHERE, 0]),
-    call("execute a program by its path", libc::SYS_execve, [NOWHERE, 0, 0]),
     call("give a file away", libc::SYS_fchownat, [NONE, 0, 0, 0, 0]),
     call("set an extended attribute", libc::SYS_setxattr, [NOWHERE, 0, 0, 0, 0]),
     call("put a character into a terminal's input", libc::SYS_ioctl, [0, 0x5412, 0]), // TIOCSTI
 ];
+
+/// Executes a program by its path.
+pub(crate) const EXECUTE: Bare = call("execute a program by its path", libc::SYS_execve, [NOWHERE, 0, 0]);
 
 /// Opens a file with rules for its path, by a call whose flags a filter cannot see and which is therefore missing.
 pub(crate) const OPENAT2: Bare = call("open a file with rules for its path", libc::SYS_openat2, [NONE, 0, 0, 0]);

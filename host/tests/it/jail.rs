@@ -197,3 +197,45 @@ fn a_daemon_that_a_jailed_program_left_behind_does_not_outlive_the_host() {
         wait_until_ended(&[launcher, init, program, daemon]);
     }
 }
+
+#[test]
+fn what_a_person_granted_is_refused_when_it_is_not_what_they_saw_or_takes_a_name_of_the_jail() {
+    each("granted", |who, told| {
+        let error = |case: &str| told[case]["error"].as_str().unwrap_or("it was launched").to_owned();
+        // The program has no gate, and that is all that is wrong with it: its mounts are there.
+        assert_eq!(told["before"], Value::Null, "{who:?}: {told}");
+        for (case, words) in [
+            ("swapped", "/way/to/here for /data, because "),
+            ("swapped", "/way/to is a symbolic link"),
+            ("gone", "/gone for /data: No such file"),
+            ("reserved", "mount target /usr is a name of the jail's own"),
+            ("library", "mount target /libexec is a name of the jail's own"),
+            ("own", "mount target /workspace is a name of the jail's own"),
+            ("no_layer", "/gone over /usr: No such file"),
+            ("linked_layer", "/linked over /usr: Too many symbolic links"),
+            ("relative_layer", "layer layer is not absolute"),
+        ] {
+            assert!(error(case).contains(words), "{who:?} {case}: {}", error(case));
+        }
+    });
+}
+
+#[test]
+fn a_jail_with_the_hosts_programs_and_a_layer_over_them_holds_like_one_without() {
+    for scenario in ["programs", "programs-in-a-layer"] {
+        each(scenario, |who, told| {
+            let attempts = told["attempts"].as_array().unwrap_or_else(|| panic!("{who:?} {scenario}: {told}"));
+            let breached: Vec<_> = attempts.iter().filter(|attempt| attempt["contained"] != true).collect();
+            assert_eq!(breached, Vec::<&Value>::new(), "{who:?} {scenario}");
+            for tried in [
+                "execute a program of the host",
+                "copy a program of the host and execute it",
+                "write a file into /data",
+                "write, read and delete a file in /shared",
+                "write a file into /usr",
+            ] {
+                assert!(attempts.iter().any(|attempt| attempt["name"] == tried), "{who:?} {scenario}: {tried}");
+            }
+        });
+    }
+}

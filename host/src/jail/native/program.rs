@@ -95,7 +95,7 @@ fn confine(spec: &Spec, root: &OwnedFd, launcher: &OwnedFd, image: Image<'_>) ->
             let entered = match &spec.role {
                 Role::Client(client) => landlock::restrict_client(root, &spec.mounts, client),
                 Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => {
-                    landlock::restrict(root, &spec.mounts, true)
+                    landlock::restrict(root, spec, true)
                 }
             };
             step(Part::Landlock, "enter a Landlock domain", entered)?
@@ -105,7 +105,7 @@ fn confine(spec: &Spec, root: &OwnedFd, launcher: &OwnedFd, image: Image<'_>) ->
     let confined = wire::send(launcher, &Progress::Confined { landlock }, None);
     step(Part::Launch, "tell the launcher", confined)?;
     if walls.stand(Wall::Seccomp) {
-        for filter in image.filters.of(&spec.role) {
+        for filter in image.filters.of(spec) {
             step(Part::Seccomp, "install the seccomp filter", filter::install(filter))?;
         }
     }
@@ -120,12 +120,14 @@ fn confine_without_no_new_privileges(
     launcher: &OwnedFd,
     walls: Walls,
 ) -> Result<(), Failure> {
-    let landlock = landlock::restrict(root, &spec.mounts, false);
+    let landlock = landlock::restrict(root, spec, false);
     let landlock = step(Part::Landlock, "enter a Landlock domain", landlock)?;
     let confined = wire::send(launcher, &Progress::Confined { landlock }, None);
     step(Part::Launch, "tell the launcher", confined)?;
     if walls.stand(Wall::Seccomp) {
-        for filter in step(Part::Seccomp, "compile a seccomp filter", filter::base_before_dropping())? {
+        for filter in
+            step(Part::Seccomp, "compile a seccomp filter", filter::base_before_dropping(spec.system.is_some()))?
+        {
             step(Part::Seccomp, "install the seccomp filter", filter::install_with_capability(&filter))?;
         }
     }

@@ -2,19 +2,21 @@
 //!
 //! Uses the host's paths once, at the beginning; later everything goes by descriptor. Next: `program`.
 
+use super::furniture::Furniture;
 use super::{LAUNCHER_IGNORES, view};
 use crate::jail::{HOSTNAME, INNER_ID, Mount, Role, Spec, Wall, Walls};
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, open};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::mount::{MsFlags, mount};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::stat::{Mode, fstatat, mkdirat};
 use nix::unistd::{Gid, Uid, chdir, dup2_stderr, sethostname, setresgid, setresuid};
-use std::ffi::CString;
+use std::collections::BTreeSet;
+use std::ffi::{CString, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -31,6 +33,8 @@ pub(crate) const ROOT_ROOM: (u64, u64) = (64 * 1024, 64);
 pub(super) struct Site {
     pub(super) root: OwnedFd,
     pub(super) program: Option<OwnedFd>,
+    /// Every name that stands in it.
+    pub(super) names: BTreeSet<OsString>,
 }
 
 /// Builds the root, with everything that the jail needs of the host open or attached.
@@ -54,15 +58,14 @@ pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<Sit
     let mut trees = Vec::with_capacity(spec.mounts.len());
     for mount in &spec.mounts {
         let name = format!("mount source {} for {}", mount.source.display(), mount.target);
-        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let directory =
-            open(&mount.source, flags, Mode::empty()).map_err(|errno| refused_source(&name, &mount.source, errno))?;
+        let directory = open_source(mount).map_err(|errno| refused_source(&name, mount, errno))?;
         trees.push(step(Part::Source, format!("copy {name}"), sys::open_tree(directory.as_fd()))?);
     }
     let sights = match &spec.role {
         Role::Client(client) => view::open(client)?,
         Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => Vec::new(),
     };
+    let furniture = spec.system.as_ref().map(Furniture::open).transpose()?;
     let program = match spec.role.program() {
         Some(path) => {
             let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
@@ -70,7 +73,7 @@ pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<Sit
         }
         None => None,
     };
-    let flags = guards(walls).map(|(_, flag)| flag).fold(MsFlags::empty(), |all, flag| all | flag);
+    let flags = guards(walls).fold(MsFlags::empty(), |all, (_, _, flag)| all | flag);
     let options = match walls.stand(Wall::RootSize) {
         true => format!("{ROOT_OPTIONS},size={},nr_inodes={}", ROOT_ROOM.0, ROOT_ROOM.1),
         false => ROOT_OPTIONS.to_owned(),
@@ -96,31 +99,37 @@ pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<Sit
     for (mount, tree) in spec.mounts.iter().zip(&trees) {
         attach(&root, mount, tree, walls)?;
     }
+    let mut names: BTreeSet<OsString> = spec.mounts.iter().filter_map(Mount::name).map(OsString::from).collect();
+    if let Some(furniture) = furniture {
+        let placed = furniture.place(&root, CONSTRUCTION_SITE, walls)?;
+        names.extend(placed.in_root().map(OsString::from));
+    }
     if let Role::Client(client) = &spec.role {
         view::attach(&root, client, &sights)?;
+        names.extend(client.names().map(OsString::from));
     }
     // Without a namespace of its own this name would be the host's.
     if walls.stand(Wall::UtsNamespace) {
         step(Part::Root, "set the host name", sethostname(HOSTNAME))?;
     }
     step(Part::Root, "leave the working directory", chdir("/"))?;
-    Ok(Site { root, program })
+    Ok(Site { root, program, names })
 }
 
 /// What every mount of a jail has, as its attribute and as a flag of `mount`.
-fn guards(walls: Walls) -> impl Iterator<Item = (u64, MsFlags)> {
+pub(super) fn guards(walls: Walls) -> impl Iterator<Item = (Wall, u64, MsFlags)> {
     let all = [
         (Wall::NoSetUid, libc::MOUNT_ATTR_NOSUID, MsFlags::MS_NOSUID),
         (Wall::NoDevices, libc::MOUNT_ATTR_NODEV, MsFlags::MS_NODEV),
         (Wall::NoExecution, libc::MOUNT_ATTR_NOEXEC, MsFlags::MS_NOEXEC),
     ];
-    all.into_iter().filter(move |(wall, ..)| walls.stand(*wall)).map(|(_, attribute, flag)| (attribute, flag))
+    all.into_iter().filter(move |(wall, ..)| walls.stand(*wall))
 }
 
 fn attach(root: &OwnedFd, mount: &Mount, tree: &OwnedFd, walls: Walls) -> Result<(), Failure> {
     let named = mount.name().and_then(|name| CString::new(name).ok());
     let name = step(Part::Root, format!("read the mount target {:?}", mount.target), named.ok_or(Errno::EINVAL))?;
-    let guards = guards(walls).fold(0, |all, (attribute, _)| all | attribute);
+    let guards = guards(walls).fold(0, |all, (_, attribute, _)| all | attribute);
     let read_only = mount.read_only && walls.stand(Wall::ReadOnlyMounts);
     let attributes = guards | if read_only { libc::MOUNT_ATTR_RDONLY } else { 0 };
     step(Part::Root, format!("make {}", mount.target), mkdirat(root, name.as_c_str(), Mode::S_IRWXU))?;
@@ -144,11 +153,32 @@ fn still_there(launcher: &OwnedFd) -> nix::Result<()> {
     }
 }
 
+/// Opens a mount source. What a person granted is reached without a single link: they were shown this path and no other.
+fn open_source(mount: &Mount) -> nix::Result<OwnedFd> {
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    match mount.granted {
+        true => {
+            let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+            openat2(AT_FDCWD, &mount.source, how)
+        }
+        false => open(&mount.source, flags, Mode::empty()),
+    }
+}
+
 /// Says what is wrong with a mount source as far as it can be seen.
-fn refused_source(name: &str, source: &Path, errno: Errno) -> Failure {
-    let link = fstatat(nix::fcntl::AT_FDCWD, source, AtFlags::AT_SYMLINK_NOFOLLOW)
-        .is_ok_and(|found| found.st_mode & libc::S_IFMT == libc::S_IFLNK);
-    let step = if link { format!("open {name}, which is a symbolic link") } else { format!("open {name}") };
+fn refused_source(name: &str, mount: &Mount, errno: Errno) -> Failure {
+    let is_link = |path: &Path| {
+        fstatat(AT_FDCWD, path, AtFlags::AT_SYMLINK_NOFOLLOW)
+            .is_ok_and(|found| found.st_mode & libc::S_IFMT == libc::S_IFLNK)
+    };
+    // The outermost link is the one that was met first.
+    let link =
+        mount.source.ancestors().take(if mount.granted { usize::MAX } else { 1 }).filter(|at| is_link(at)).last();
+    let step = match link {
+        Some(link) if link == mount.source => format!("open {name}, which is a symbolic link"),
+        Some(link) => format!("open {name}, because {} is a symbolic link", link.display()),
+        None => format!("open {name}"),
+    };
     Failure { part: Part::Source, step, errno: errno as i32 }
 }
 

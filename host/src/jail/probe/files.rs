@@ -2,6 +2,7 @@
 //!
 //! Leaves nothing behind in the session's directories. Next: `probe::privileges`.
 
+use super::commands;
 use super::line::{ABSENT, Line, MISSING, Refusals, SECCOMP, Scene, allowed, bare, refused, sight};
 use crate::jail::{Facts, Mount, Spec, Wall};
 use crate::sys::{self, bare};
@@ -17,7 +18,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 /// Name of what the probe writes, where it may.
 const FILE: &str = ".ironclaw-probe";
 /// The directory can be looked at by nobody in the domain.
-const UNLISTED: Refusals = &[(Errno::EACCES, Wall::Landlock)];
+pub(super) const UNLISTED: Refusals = &[(Errno::EACCES, Wall::Landlock)];
 /// Two mounts, although both lie on one disk.
 const OTHER_MOUNT: Refusals = &[(Errno::EXDEV, Wall::Root)];
 /// The kernel executes nothing from such a mount, and maps nothing as code.
@@ -35,14 +36,15 @@ const EVERYWHERE: &[&str] = &[
 ];
 
 pub(super) fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
+    let far = far(spec);
     let mut lines = vec![
         refused("list the root of the jail", UNLISTED, |_| list("/")),
-        refused("climb out over the parent directory", ABSENT, |_| File::open("../../../../../../etc/passwd")),
+        refused("climb out over the parent directory", ABSENT, move |_| File::open(format!("../../../../../../{far}"))),
         refused("make a directory outside every mount", &[(Errno::EROFS, Wall::ReadOnlyRoot)], |_| {
             fs::create_dir("/x")
         }),
-        refused("make a symbolic link", SECCOMP, |_| std::os::unix::fs::symlink("/etc/passwd", format!("/{FILE}"))),
-        refused("make a hard link", SECCOMP, |_| fs::hard_link("/in/inbound.db", format!("/{FILE}"))),
+        refused("make a symbolic link", links(spec), |_| std::os::unix::fs::symlink("/etc/passwd", format!("/{FILE}"))),
+        refused("make a hard link", links(spec), |_| fs::hard_link("/etc/passwd", format!("/{FILE}"))),
         bare(bare::OPENAT2, MISSING),
         sight("see the host name", crate::jail::HOSTNAME, Wall::UtsNamespace, |_| {
             Ok(nix::sys::utsname::uname()?.nodename().to_string_lossy().into_owned())
@@ -55,7 +57,8 @@ pub(super) fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
         sight("find an open descriptor", "0 1 2 3", Wall::Descriptors, open_descriptors).by_itself(),
         sight("see where the standard streams lead", "null null null", Wall::StandardStreams, |_| standard_streams()),
     ];
-    lines.extend(EVERYWHERE.iter().map(|path| refused(format!("open {path}"), ABSENT, move |_| File::open(path))));
+    let hidden = EVERYWHERE.iter().filter(|path| spec.system.is_none() || !commands::SHOWN.contains(path));
+    lines.extend(hidden.map(|path| refused(format!("open {path}"), ABSENT, move |_| File::open(path))));
     lines.extend(["environ", "mem", "root", "cwd", "ns/net"].map(|name| {
         refused(format!("open /proc/HOST/{name}"), ABSENT, move |scene| {
             File::open(format!("/proc/{}/{name}", scene.facts.host_pid))
@@ -65,24 +68,40 @@ pub(super) fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
         let path = path.clone();
         refused(format!("open {what}"), ABSENT, move |_| File::open(&path))
     }));
+    if spec.system.is_none() {
+        lines.push(bare(bare::EXECUTE, SECCOMP));
+    }
     lines.extend(bare::FILES.iter().map(|call| bare(*call, SECCOMP)));
     lines.extend(mount_flags(spec));
     lines.extend(spec.mounts.iter().flat_map(|mount| match mount.read_only {
-        true => read_only(mount),
-        false => writable(mount),
+        true => read_only(mount, far),
+        false => writable(mount, far),
     }));
     lines.extend(across(spec));
     lines
 }
 
+/// A file of the host that no jail of this sort has.
+fn far(spec: &Spec) -> &'static str {
+    if spec.system.is_some() { "etc/shadow" } else { "etc/passwd" }
+}
+
+/// What keeps links from being made in the root: a shell needs the calls.
+fn links(spec: &Spec) -> Refusals {
+    const READ_ONLY: Refusals = &[(Errno::EROFS, Wall::ReadOnlyRoot)];
+    if spec.system.is_some() { READ_ONLY } else { SECCOMP }
+}
+
 /// What every mount, the root included, says of itself.
 fn mount_flags(spec: &Spec) -> [Line; 3] {
-    let all = spec.mounts.len() + 1;
+    let programs = spec.system.as_ref().map_or(&[][..], |_| commands::MOUNTS);
+    let all = spec.mounts.len() + programs.len() + 1;
     let look = |name: &str, wall, flag: FsFlags| {
-        sight(name, format!("{all} of {all} mounts"), wall, move |scene| {
+        let held = all - programs.iter().filter(|(_, lacks)| *lacks == Some(flag)).count();
+        sight(name, format!("{held} of {all} mounts"), wall, move |scene| {
             let points = scene.spec.mounts.iter().map(|mount| mount.target.as_str());
             let mut guarded = 0;
-            for point in std::iter::once("/").chain(points) {
+            for point in std::iter::once("/").chain(points).chain(programs.iter().map(|(point, _)| *point)) {
                 guarded += usize::from(statvfs(point)?.flags().contains(flag));
             }
             Ok(format!("{guarded} of {all} mounts"))
@@ -96,7 +115,7 @@ fn mount_flags(spec: &Spec) -> [Line; 3] {
 }
 
 /// A directory that the jail can only read. The errors are the mount's alone: the domain would say EACCES.
-fn read_only(mount: &Mount) -> Vec<Line> {
+pub(super) fn read_only(mount: &Mount, far: &'static str) -> Vec<Line> {
     const READ_ONLY: Refusals = &[(Errno::EROFS, Wall::ReadOnlyMounts)];
     let at = mount.target.clone();
     let tried = |name: String, act: fn(&str) -> io::Result<()>| {
@@ -106,7 +125,7 @@ fn read_only(mount: &Mount) -> Vec<Line> {
     let mut lines = vec![
         tried(format!("write a file into {at}"), |at| File::create(format!("{at}/{FILE}")).map(drop)),
         tried(format!("make a directory in {at}"), |at| fs::create_dir(format!("{at}/{FILE}"))),
-        climb(mount),
+        climb(mount, far),
     ];
     if at == ironclaw_contract::seam::link::path::IN {
         lines.push(allowed(format!("read the directory {at}"), move |_| list(&at)));
@@ -115,7 +134,7 @@ fn read_only(mount: &Mount) -> Vec<Line> {
 }
 
 /// A directory that the jail can write.
-fn writable(mount: &Mount) -> Vec<Line> {
+pub(super) fn writable(mount: &Mount, far: &'static str) -> Vec<Line> {
     let at = mount.target.clone();
     let file = format!("{at}/{FILE}");
     let with = |name: String, refusals, act: fn(&str) -> io::Result<()>| {
@@ -143,17 +162,22 @@ fn writable(mount: &Mount) -> Vec<Line> {
             })
         }),
         with(format!("map a file in {at} as code"), NOT_MAPPED, |file| with_file(file, bare::map_executable)),
-        climb(mount),
+        climb(mount, far),
     ]
 }
 
 /// Out of a mount with a descriptor that only stands for a path, and `..`.
-fn climb(mount: &Mount) -> Line {
+fn climb(mount: &Mount, far: &'static str) -> Line {
     let at = mount.target.clone();
     refused(format!("climb out of {at} by a descriptor"), ABSENT, move |_| {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let directory = open(at.as_str(), flags, Mode::empty())?;
-        Ok(openat(&directory, "../../../../etc/passwd", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?)
+        Ok(openat(
+            &directory,
+            format!("../../../../{far}").as_str(),
+            OFlag::O_RDONLY | OFlag::O_CLOEXEC,
+            Mode::empty(),
+        )?)
     })
 }
 
@@ -172,7 +196,7 @@ fn across(spec: &Spec) -> Vec<Line> {
         .collect()
 }
 
-fn list(path: &str) -> io::Result<()> {
+pub(super) fn list(path: &str) -> io::Result<()> {
     fs::read_dir(path)?.try_for_each(|entry| entry.map(drop))
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Believes the kernel only. Next: `jail::inspect`, which reads it, and decides before each launch with the same facts.
 
-use crate::jail::{Identity, Spec, Wall, inspect};
+use crate::jail::inspect::{self, View};
+use crate::jail::{Identity, Spec, Wall};
 use crate::launcher::Jailed;
 use ironclaw_contract::operator::{Attempt, JailReport};
 use std::io;
@@ -41,11 +42,7 @@ fn program(report: &JailReport, spec: &Spec) -> Vec<Attempt> {
             line(format!("{kind} namespace of the program"), "its own", observed.to_owned(), wall)
         })
         .collect();
-    let mut mounts = vec!["/ ro".to_owned()];
-    mounts.extend(spec.mounts.iter().map(|m| format!("{} {}", m.target, if m.read_only { "ro" } else { "rw" })));
-    mounts.sort();
-    let mut root: Vec<&str> = spec.mounts.iter().filter_map(crate::jail::Mount::name).collect();
-    root.sort_unstable();
+    let View { root, mounts } = View::of(spec);
     let (uid, gid) = match spec.identity {
         Identity::Own => (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw()),
         Identity::Mapped { uid, gid } => (uid, gid),

@@ -2,7 +2,7 @@
 //!
 //! Nothing that is tried here changes the machine where it is allowed. Next: `probe::limits`.
 
-use super::line::{Line, MISSING, SECCOMP, bare, refused, sight};
+use super::line::{Line, MISSING, SECCOMP, allowed, bare, refused, sight};
 use crate::jail::{INNER_ID, Identity, Spec, Wall};
 use crate::sys::bare;
 use nix::errno::Errno;
@@ -47,6 +47,10 @@ pub(super) fn own(spec: &Spec) -> Vec<Line> {
         }));
     }
     lines.extend(bare::PRIVILEGES.iter().map(|call| bare(*call, SECCOMP)));
+    lines.extend(bare::PARENTS.iter().map(|call| match spec.system {
+        None => bare(*call, SECCOMP),
+        Some(_) => allowed(call.name, |_| call.make()),
+    }));
     lines
 }
 

@@ -1,0 +1,117 @@
+//! How the host's programs come into the root of a jail.
+//!
+//! Everything is open before the host's root is covered, and nothing of it can be written from inside. Next: `site`.
+
+use crate::jail::system::{ALTERNATIVES, DEVICES, GROUP, Names, PASSWD, System, TMP_ROOM};
+use crate::jail::{Wall, Walls};
+use crate::launcher::wire::{Failure, Part, step};
+use crate::sys;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat, openat2};
+use nix::mount::{MsFlags, mount};
+use nix::sys::stat::{Mode, mkdirat};
+use nix::unistd::symlinkat;
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+
+const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+
+/// What of the host is to be mounted, open and attached nowhere yet.
+pub(super) struct Furniture {
+    names: Names,
+    /// Each with its place below the root, and what it may have against the rule.
+    trees: Vec<(&'static str, OwnedFd, Wall)>,
+}
+
+impl Furniture {
+    /// Opens it, while the host can still be seen.
+    pub(super) fn open(system: &System) -> Result<Self, Failure> {
+        let names = Names::of(Path::new("/")).map_err(|why| Failure {
+            part: Part::System,
+            step: format!("give it the programs of this machine, because {why}"),
+            errno: 0,
+        })?;
+        let host = step(Part::System, "open /usr", open("/usr", DIRECTORY, Mode::empty()))?;
+        let usr = match &system.layer {
+            None => step(Part::System, "copy the mount of /usr", sys::open_tree(host.as_fd()))?,
+            Some(layer) => {
+                let name = format!("lay {} over /usr", layer.display());
+                step(Part::System, name, open_layer(layer).and_then(|layer| laid_over(&layer, &host)))?
+            }
+        };
+        let mut trees = vec![("usr", usr, Wall::NoExecution)];
+        for device in DEVICES {
+            let file = open(&Path::new("/").join(device), OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
+            let tree = file.map_err(io::Error::from).and_then(|file| sys::open_tree(file.as_fd()));
+            trees.push((device, step(Part::System, format!("copy the mount of /{device}"), tree)?, Wall::NoDevices));
+        }
+        if names.alternatives {
+            let directory = open(&Path::new("/").join(ALTERNATIVES), DIRECTORY, Mode::empty());
+            let tree = directory.map_err(io::Error::from).and_then(|directory| sys::open_tree(directory.as_fd()));
+            let tree = step(Part::System, format!("copy the mount of /{ALTERNATIVES}"), tree)?;
+            // It lacks nothing.
+            trees.push((ALTERNATIVES, tree, Wall::ReadOnlyMounts));
+        }
+        Ok(Self { names, trees })
+    }
+
+    /// Puts it in place below `root`, which is mounted at `site`.
+    pub(super) fn place(self, root: &OwnedFd, site: &str, walls: Walls) -> Result<Names, Failure> {
+        for directory in ["usr", "dev", "etc", "tmp"] {
+            let mode = Mode::S_IRWXU | Mode::S_IRGRP | Mode::S_IXGRP | Mode::S_IROTH | Mode::S_IXOTH;
+            step(Part::System, format!("make /{directory}"), mkdirat(root, directory, mode))?;
+        }
+        for (name, target) in &self.names.links {
+            step(Part::System, format!("link /{name}"), symlinkat(target, root, name.as_str()))?;
+        }
+        step(Part::System, "write /etc/passwd", write(root, "etc/passwd", PASSWD))?;
+        step(Part::System, "write /etc/group", write(root, "etc/group", GROUP))?;
+        for (place, tree, lacks) in &self.trees {
+            let target = match *place {
+                ALTERNATIVES => mkdirat(root, *place, Mode::S_IRWXU).map_err(io::Error::from),
+                "usr" => Ok(()),
+                device => write(root, device, ""),
+            };
+            step(Part::System, format!("make /{place}"), target)?;
+            let guards = super::site::guards(walls).filter(|(wall, ..)| wall != lacks);
+            let guards = guards.fold(0, |all, (_, attribute, _)| all | attribute);
+            let read_only = if walls.stand(Wall::ReadOnlyMounts) { libc::MOUNT_ATTR_RDONLY } else { 0 };
+            let restricted = sys::mount_setattr(tree.as_fd(), guards | read_only);
+            step(Part::System, format!("restrict /{place}"), restricted)?;
+            let name = CString::new(*place).expect("a constant without a null byte");
+            let moved = sys::move_mount(tree.as_fd(), root.as_fd(), &name);
+            step(Part::System, format!("attach /{place}"), moved)?;
+        }
+        let flags = super::site::guards(walls).fold(MsFlags::empty(), |all, (_, _, flag)| all | flag);
+        let options = format!("mode=0700,uid=1000,gid=1000,size={},nr_inodes={}", TMP_ROOM.0, TMP_ROOM.1);
+        let at = format!("{site}/tmp");
+        let mounted = mount(Some("ironclaw"), at.as_str(), Some("tmpfs"), flags, Some(options.as_str()));
+        step(Part::System, "mount /tmp", mounted)?;
+        Ok(self.names)
+    }
+}
+
+/// The directory that lies over `/usr`: no link in the layer leads to another one.
+fn open_layer(layer: &Path) -> io::Result<OwnedFd> {
+    let layer = open(layer, DIRECTORY, Mode::empty())?;
+    let how = OpenHow::new().flags(DIRECTORY).resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
+    Ok(openat2(&layer, "usr", how)?)
+}
+
+/// Both as one read-only file system. Named by descriptor: the option has no way to write a colon in a path that is safe on
+/// every kernel, and the path of the home stays unknown to whoever sees the mount.
+fn laid_over(layer: &OwnedFd, host: &OwnedFd) -> io::Result<OwnedFd> {
+    let lower = format!("/proc/self/fd/{}:/proc/self/fd/{}", layer.as_raw_fd(), host.as_raw_fd());
+    let lower = CString::new(lower).expect("numbers have no null byte");
+    sys::new_file_system(c"overlay", &[(c"source", c"ironclaw"), (c"lowerdir", &lower)])
+}
+
+fn write(root: &OwnedFd, name: &str, content: &str) -> io::Result<()> {
+    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let mode = Mode::S_IRUSR | Mode::S_IWUSR | Mode::S_IRGRP | Mode::S_IROTH;
+    let file = openat(root, name, flags, mode).map_err(|errno: Errno| io::Error::from(errno))?;
+    File::from(file).write_all(content.as_bytes())
+}

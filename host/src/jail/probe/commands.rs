@@ -1,0 +1,95 @@
+//! Attempts in a jail that has the host's programs: what of them works, and what must not although it is there.
+//!
+//! In any other jail there is not one of these lines. Next: `jail::system`, which says what there is.
+
+use super::files::{UNLISTED, list, read_only, writable};
+use super::line::{Line, Refusals, Scene, allowed, refused, sight};
+use crate::jail::system::{PASSWD, TMP_ROOM};
+use crate::jail::{Mount, Spec, Wall};
+use crate::sys::{self, Side};
+use nix::errno::Errno;
+use nix::sys::statvfs::{FsFlags, statvfs};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+
+/// What is there in such a jail and in no other.
+pub(super) const SHOWN: &[&str] = &["/etc/passwd", "/tmp", "/usr", "/bin/sh", "/dev", "/dev/null"];
+/// Its mounts, each with the guard that it lacks on purpose. Alternatives are not on every machine.
+pub(super) const MOUNTS: &[(&str, Option<FsFlags>)] = &[
+    ("/usr", Some(FsFlags::ST_NOEXEC)),
+    ("/tmp", None),
+    ("/dev/null", Some(FsFlags::ST_NODEV)),
+    ("/dev/zero", Some(FsFlags::ST_NODEV)),
+];
+/// A file of the host's configuration is no more there than before.
+const FAR: &str = "etc/shadow";
+const READ_ONLY: Refusals = &[(Errno::EROFS, Wall::ReadOnlyMounts)];
+
+pub(super) fn lines(spec: &Spec) -> Vec<Line> {
+    if spec.system.is_none() {
+        return Vec::new();
+    }
+    let mount =
+        |target: &str, read_only| Mount { source: target.into(), target: target.to_owned(), read_only, granted: false };
+    let mut lines = vec![
+        allowed("execute a program of the host", |scene| execute(scene, "/usr/bin/true")),
+        allowed("list /usr/bin", |_| list("/usr/bin")),
+        sight("read who there is in /etc/passwd", PASSWD.trim(), Wall::Root, |_| {
+            Ok(fs::read_to_string("/etc/passwd")?.trim().to_owned())
+        }),
+        refused("write /etc/passwd", &[(Errno::EROFS, Wall::ReadOnlyRoot)], |_| {
+            OpenOptions::new().append(true).open("/etc/passwd")
+        }),
+        refused("open /dev", UNLISTED, |_| File::open("/dev")),
+        allowed("write to /dev/null", |_| OpenOptions::new().write(true).open("/dev/null")?.write_all(b"x")),
+        allowed("read from /dev/zero", |_| File::open("/dev/zero")?.read_exact(&mut [0; 16])),
+        refused("make a device in /dev", READ_ONLY_ROOT, |_| File::create("/dev/x")),
+        refused("change a program of the host", READ_ONLY, |_| {
+            fs::set_permissions("/usr/bin/env", PermissionsExt::from_mode(0o777))
+        }),
+        refused("remove a program of the host", READ_ONLY, |_| fs::remove_file("/usr/bin/env")),
+        refused("copy a program of the host and execute it", &[(Errno::EACCES, Wall::NoExecution)], |_| copied()),
+        sight("see the room in /tmp", room(TMP_ROOM.0, TMP_ROOM.1), Wall::RootSize, |_| {
+            let found = statvfs("/tmp")?;
+            Ok(room(found.blocks() * found.fragment_size(), found.files()))
+        }),
+    ];
+    lines.extend(read_only(&mount("/usr", true), FAR));
+    lines.extend(writable(&mount("/tmp", false), FAR));
+    lines
+}
+
+const READ_ONLY_ROOT: Refusals = &[(Errno::EROFS, Wall::ReadOnlyRoot)];
+
+/// In a child, because whoever executes something does not come back.
+fn execute(scene: &Scene<'_>, program: &str) -> io::Result<()> {
+    let program = OwnedFd::from(File::open(program)?);
+    let child = match scene.thread.fork()? {
+        Side::Parent(pid) => Pid::from_raw(pid),
+        Side::Child => {
+            sys::exit(sys::execute(&program, &[c"true".into()]).raw_os_error().unwrap_or(i32::from(u8::MAX)))
+        }
+    };
+    match waitpid(child, None)? {
+        WaitStatus::Exited(_, 0) => Ok(()),
+        WaitStatus::Exited(_, code) => Err(io::Error::from_raw_os_error(code)),
+        other => Err(io::Error::other(format!("{other:?}"))),
+    }
+}
+
+/// What lies on a mount without the right to execute stays data, whatever it is a copy of.
+fn copied() -> io::Result<()> {
+    const COPY: &str = "/tmp/.ironclaw-probe-true";
+    let tried = fs::copy("/usr/bin/true", COPY).and_then(|_| File::open(COPY));
+    let tried = tried.map(|file| sys::execute(&OwnedFd::from(file), &[c"true".into()]));
+    let _ = fs::remove_file(COPY);
+    tried.and_then(Err)
+}
+
+fn room(bytes: u64, files: u64) -> String {
+    format!("{bytes} bytes, {files} files")
+}

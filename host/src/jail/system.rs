@@ -1,0 +1,136 @@
+//! What of the host's own programs a jail may have: `/usr`, read-only, and the few names that a program looks for around it.
+//!
+//! Never shows anything of the host's configuration, and never makes a jail with less than what was asked for. Next:
+//! `native::furniture`, which puts it in place.
+
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// The programs of the host in a jail: `/usr`, which can be read and executed and not written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct System {
+    /// A directory whose `usr` lies over the host's, read-only as well.
+    pub layer: Option<PathBuf>,
+}
+
+/// Names in the root of a jail that are the jail's own: no mount that somebody granted may take one.
+///
+/// Without slash. Everything that begins with `lib` is one as well; see [`is_reserved`].
+pub const RESERVED: &[&str] = &[
+    "in",
+    "out",
+    "run",
+    "workspace",
+    "usr",
+    "bin",
+    "sbin",
+    "lib",
+    "lib32",
+    "lib64",
+    "libx32",
+    "etc",
+    "dev",
+    "tmp",
+    "proc",
+    "sys",
+];
+
+/// Whether a name in the root of a jail is the jail's own.
+pub fn is_reserved(name: &str) -> bool {
+    name.starts_with("lib") || RESERVED.contains(&name)
+}
+
+/// Names that lead into `/usr`, where the host has them.
+const LINKS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
+/// Directories that the jail makes for its programs.
+const DIRECTORIES: [&str; 4] = ["dev", "etc", "tmp", "usr"];
+/// Devices of the host that every program takes for granted.
+pub(crate) const DEVICES: [&str; 2] = ["dev/null", "dev/zero"];
+/// Where a distribution says which of several programs a name means: nothing but links.
+pub(crate) const ALTERNATIVES: &str = "etc/alternatives";
+/// Who there is in the jail.
+pub(crate) const PASSWD: &str = "ironclaw:x:1000:1000::/workspace:/bin/sh\n";
+/// The groups of them.
+pub(crate) const GROUP: &str = "ironclaw:x:1000:\n";
+/// Room in `/tmp`: bytes and files.
+pub(crate) const TMP_ROOM: (u64, u64) = (64 << 20, 4096);
+
+/// How the names around `/usr` look on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Names {
+    /// Links in the root, each with where it leads.
+    pub(crate) links: Vec<(String, PathBuf)>,
+    /// Whether there is a directory of alternatives.
+    pub(crate) alternatives: bool,
+}
+
+impl Names {
+    /// Looks at the root directory `root`; the sentence of an error says which name is not as it has to be.
+    pub(crate) fn of(root: &Path) -> io::Result<Self> {
+        let mut links = Vec::new();
+        for name in LINKS {
+            let target = match std::fs::read_link(root.join(name)) {
+                Ok(target) => target,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                // A directory: programs and libraries beside `/usr` would be missing in the jail.
+                Err(_) => return Err(io::Error::other(format!("/{name} is no link into /usr"))),
+            };
+            let inside = target.strip_prefix("/").unwrap_or(&target).to_owned();
+            let plain = inside.components().all(|part| matches!(part, Component::Normal(_)));
+            if !plain || !inside.starts_with("usr") {
+                return Err(io::Error::other(format!("/{name} leads to {} and not into /usr", target.display())));
+            }
+            links.push((name.to_owned(), inside));
+        }
+        Ok(Self { links, alternatives: root.join(ALTERNATIVES).is_dir() })
+    }
+
+    /// The names in the root of a jail that has the host's programs.
+    pub(crate) fn in_root(&self) -> impl Iterator<Item = &str> {
+        DIRECTORIES.into_iter().chain(self.links.iter().map(|(name, _)| name.as_str()))
+    }
+
+    /// What is mounted there, as `inspect` tells it.
+    pub(crate) fn mounts(&self) -> Vec<String> {
+        let mut mounts = vec!["/usr ro without-noexec".to_owned(), "/tmp rw".to_owned()];
+        mounts.extend(DEVICES.map(|device| format!("/{device} ro without-nodev")));
+        mounts.extend(self.alternatives.then(|| format!("/{ALTERNATIVES} ro")));
+        mounts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_host_whose_programs_are_not_all_below_usr_is_refused_by_name() {
+        let root = tempfile::tempdir().expect("a directory");
+        symlink("usr/lib", root.path().join("lib")).expect("a link");
+        symlink("/usr/lib", root.path().join("lib64")).expect("a link");
+        let names = Names::of(root.path()).expect("links into usr");
+        let lib = |name: &str| (name.to_owned(), PathBuf::from("usr/lib"));
+        assert_eq!(names.links, [lib("lib"), lib("lib64")]);
+        for (name, target) in [("bin", "/opt/bin"), ("bin", "usr/../home"), ("bin", "../usr/bin"), ("bin", "usrx/bin")]
+        {
+            symlink(target, root.path().join(name)).expect("a link");
+            let why = Names::of(root.path()).expect_err(target).to_string();
+            assert!(why.contains("/bin leads to"), "{why}");
+            std::fs::remove_file(root.path().join(name)).expect("removed");
+        }
+        std::fs::create_dir(root.path().join("sbin")).expect("a directory");
+        assert_eq!(Names::of(root.path()).expect_err("a directory").to_string(), "/sbin is no link into /usr");
+    }
+
+    #[test]
+    fn every_name_that_the_jail_uses_itself_is_reserved() {
+        for name in LINKS.iter().chain(&DIRECTORIES).chain(&["in", "out", "run", "workspace", "proc", "sys", "libexec"])
+        {
+            assert!(is_reserved(name), "{name}");
+        }
+        assert!(!is_reserved("data"));
+    }
+}
