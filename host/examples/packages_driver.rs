@@ -17,7 +17,9 @@ use std::path::Path;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [home, order] = arguments.as_slice() else {
-        panic!("usage: packages_driver HOME ORDER, where ORDER is {{\"config\": toml, \"agent\": id, \"apt\": […], \"npm\": […]}}");
+        panic!(
+            "usage: packages_driver HOME ORDER, where ORDER is {{\"config\": toml, \"agent\": id, \"apt\": […], \"npm\": […]}}"
+        );
     };
     let handle = launcher::fork(Entries { reader: |_| 0 }).expect("the launcher is forked before any thread");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts");

@@ -94,12 +94,7 @@ impl Filters {
     /// Compiles them for this machine.
     pub(crate) fn compile() -> io::Result<Self> {
         let client = [filter::client(false)?, filter::client(true)?];
-        Ok(Self {
-            program: filter::base(false)?,
-            with_system: filter::base(true)?,
-            client,
-            init: filter::init()?,
-        })
+        Ok(Self { program: filter::base(false)?, with_system: filter::base(true)?, client, init: filter::init()? })
     }
 }
 

@@ -169,7 +169,9 @@ pub(super) fn size(directory: &Path) -> (u64, u64) {
 /// A client that failed, with the end of what it said; control characters do not leave here.
 pub(super) fn failed(what: &str, exit: Exit, said: &str) -> Error {
     // The lines in which the clients themselves say what went wrong, if there are any.
-    let error = |line: &&str| ["E: ", "npm error ", "npm ERR! ", "dpkg-deb: error"].iter().any(|begins| line.starts_with(begins));
+    let error = |line: &&str| {
+        ["E: ", "npm error ", "npm ERR! ", "dpkg-deb: error"].iter().any(|begins| line.starts_with(begins))
+    };
     let errors: Vec<&str> = said.lines().filter(error).filter(|line| !line.contains("log of this run")).collect();
     let said = if errors.is_empty() { said.to_owned() } else { errors.join(" ") };
     let plain: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -229,7 +231,14 @@ fn spec(means: &Means, bench: &Bench, task: &Task<'_>) -> Result<Spec, Error> {
         file_bytes: room(config),
         ..Limits::default()
     };
-    Ok(Spec { name: "packages".to_owned(), role: Role::Client(client), mounts, system: None, identity: means.identity, limits })
+    Ok(Spec {
+        name: "packages".to_owned(),
+        role: Role::Client(client),
+        mounts,
+        system: None,
+        identity: means.identity,
+        limits,
+    })
 }
 
 /// One of the machine's links into `/usr`.

@@ -23,6 +23,7 @@ mod model_server;
 mod models;
 mod moments;
 mod operators;
+mod packages;
 mod port;
 mod preflight;
 mod processes;
