@@ -362,10 +362,7 @@ mod tests {
             ("schedule_task", json!({ "prompt": "p", "run_at": "2030-01-01T00:00:00Z", "recurrence": "daily" })),
             ("ask_user_question", json!({ "question": "q", "options": ["a"], "allow_freeform": true })),
             ("skill_install", json!({ "payload": { "skill": "s", "version": "1" }, "reason": "r" })),
-            (
-                "request_capability_change",
-                json!({ "kind": "persona", "payload": { "instructions": "i" }, "reason": "r" }),
-            ),
+            ("request_capability_change", json!({ "kind": "persona", "payload": { "instructions": "i" }, "reason": "r" })),
         ] {
             let properties = find(name).expect("built in").parameters["properties"].clone();
             let listed: Vec<_> = properties.as_object().expect("an object").keys().collect();
