@@ -393,3 +393,73 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
 fn unfit(message: String) -> Error {
     Refusal::new(Fault::Operator, "packages_unfit", message).hint("ask for another package").into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(apt: &[&str], npm: &[&str]) -> Packages {
+        let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Packages { apt: own(apt), npm: own(npm) }
+    }
+
+    #[test]
+    fn a_setting_that_cannot_be_meant_is_refused_by_its_name() {
+        let path = |path: &str| Some(PathBuf::from(path));
+        let text = |text: &str| Some(text.to_owned());
+        let default = Config::default;
+        for (config, name) in [
+            (Config { apt: path("/opt/apt"), ..default() }, "packages.apt"),
+            (Config { npm: path("npm"), ..default() }, "packages.npm"),
+            (Config { npm: path("/usr/../home/x/npm"), ..default() }, "packages.npm"),
+            (Config { apt_sources: path("own.list"), ..default() }, "packages.apt_sources"),
+            (Config { apt_sources: path("/etc/passwd"), ..default() }, "packages.apt_sources"),
+            (Config { npm_registry: text("registry"), ..default() }, "packages.npm_registry"),
+            (Config { npm_registry: text("file:///etc"), ..default() }, "packages.npm_registry"),
+            (Config { proxy: text("http://user:word@proxy/"), ..default() }, "packages.proxy"),
+            (Config { ports: vec![0], ..default() }, "packages.ports"),
+            (Config { ports: vec![1; 9], ..default() }, "packages.ports"),
+            (Config { fetch_seconds_max: 0, ..default() }, "packages.fetch_seconds_max"),
+            (Config { layer_bytes_max: 0, ..default() }, "packages.layer_bytes_max"),
+            (Config { layer_files_max: 1, ..default() }, "packages.layer_files_max"),
+        ] {
+            let what = config.check().expect_err(name);
+            assert!(what.contains(name), "{what}");
+        }
+        default().check().expect("the defaults");
+    }
+
+    #[test]
+    fn a_machine_without_the_client_is_refused_with_its_path_and_a_remedy() {
+        let config =
+            Config { apt: Some("/usr/none/apt-get".into()), npm: Some("/usr/none/npm".into()), ..Config::default() };
+        for (wanted, client) in [(wanted(&["jq"], &[]), "/usr/none/apt-get"), (wanted(&[], &["jq"]), "/usr/none/npm")] {
+            let refusal = refused(&config, &wanted).expect("refused");
+            assert_eq!(refusal.code, "packages_client_missing");
+            assert!(refusal.message.contains(client) && refusal.hint.contains("config.toml"), "{refusal:?}");
+        }
+        assert_eq!(refused(&config, &wanted(&["-x"], &[])).expect("refused").code, "packages_name", "names come first");
+        assert_eq!(refused(&config, &wanted(&[], &[])), None, "nothing needs no client");
+    }
+
+    #[test]
+    fn a_machine_whose_programs_are_not_all_below_usr_is_refused() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        std::os::unix::fs::symlink("usr/lib", root.path().join("lib")).expect("linked");
+        assert_eq!(not_merged(root.path()), None);
+        std::fs::create_dir(root.path().join("bin")).expect("made");
+        let refusal = not_merged(root.path()).expect("refused");
+        assert!(refusal.message.contains("/bin of this machine"), "{refusal}");
+    }
+
+    #[test]
+    fn clients_reach_the_ports_of_the_registry_and_the_proxy_and_those_that_are_set() {
+        let config = Config {
+            npm_registry: Some("http://127.0.0.1:4873/npm/".into()),
+            proxy: Some("http://proxy.example:3128".into()),
+            ports: vec![443, 80],
+            ..Config::default()
+        };
+        assert_eq!(config.all_ports(), [80, 443, 3128, 4873]);
+    }
+}

@@ -4,7 +4,8 @@
 
 use super::client::{Task, WORK, make_room, put, run};
 use super::layer::{Place, Source};
-use super::{Bench, Error, Means, STATUS, unfit};
+use super::{Bench, Error, Means, STATUS, set_mode, unfit};
+use crate::home::make_private;
 use crate::jail::client::{Kind, Sight};
 use crate::refusal::Refusal;
 use std::fs;
@@ -91,8 +92,11 @@ fn apt_settings(means: &Means, bench: &Bench) -> Result<Vec<Sight>, Error> {
     let mut sights = vec![sight(STATUS.into(), STATUS)];
     if let Some(file) = &means.config.apt_sources {
         let text = fs::read_to_string(file).map_err(Error::io(file))?;
-        let name = format!("own.{}", file.extension().unwrap_or_default().to_string_lossy());
-        sights.push(sight(put(&etc.join(&name), &text)?, &format!("/etc/apt/own.d/{name}")));
+        let own = etc.join("own.d");
+        make_private(&own)?;
+        set_mode(&own, 0o755)?;
+        put(&own.join(format!("own.{}", file.extension().unwrap_or_default().to_string_lossy())), &text)?;
+        sights.push(sight(own, "/etc/apt/own.d"));
         last.push_str("Dir::Etc::sourcelist \"own.list.none\";\nDir::Etc::sourceparts \"own.d\";\n");
     }
     sights.push(sight(put(&etc.join("first.conf"), first)?, "/etc/apt/first.conf"));

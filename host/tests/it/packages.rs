@@ -347,14 +347,16 @@ fn a_client_sees_the_programs_of_the_machine_and_nothing_else_and_can_harm_neith
         };
         let port = shop.registry.port;
         let ports = || json!([port]);
-        let root = look("for name in /*; do echo -n \"$name \"; done", ports());
-        assert_eq!(root, (Some(0), "/bin /dev /lib /lib64 /usr /work".to_owned()), "{who:?}");
+        // The root itself cannot be listed.
+        assert_eq!(look("echo /*", ports()).1, "/*", "{who:?}");
+        let there = "for name in bin boot dev etc home lib mnt opt proc root run srv sys tmp usr var work; do [ -e /$name ] && echo -n \"$name \"; done; [ -e /dev/tty ] || echo .";
+        assert_eq!(look(there, ports()), (Some(0), "bin dev lib usr work .".to_owned()), "{who:?}");
         let variables = look("env | grep -vE '^(PWD|SHLVL|_|OLDPWD)='", ports());
         assert_eq!(variables, (Some(0), "PATH=/usr/bin".to_owned()), "{who:?}");
         assert_eq!(look("echo $UID $$ $PPID", ports()), (Some(0), "1000 2 1".to_owned()), "{who:?}");
         for (script, words) in [
             ("echo x > /usr/bin/x", "Read-only file system"),
-            ("echo x > /x", "denied"),
+            ("echo x > /x", "Read-only file system"),
             ("cp /usr/bin/true /work/own && /work/own", "denied"),
             (": > /work/x && chmod 4755 /work/x", "not permitted"),
             ("mkfifo /work/pipe", "not permitted"),
@@ -373,6 +375,42 @@ fn a_client_sees_the_programs_of_the_machine_and_nothing_else_and_can_harm_neith
             assert!(code != Some(0) && said.contains("denied"), "{who:?} another port: {said}");
         }
     }
+}
+
+#[test]
+fn an_agent_has_the_packages_that_were_set_last_and_none_once_they_are_cleared() {
+    use ironclaw_contract::canonical::Digest;
+    use ironclaw_contract::ids::AgentId;
+    use ironclaw_contract::seam::change::Packages;
+    use ironclaw_contract::seam::crypt::SessionKey;
+    use ironclaw_host::registry::packages as table;
+    use ironclaw_host::state::State;
+    let directory = stage::directory();
+    let state = State::open(&directory.path().join("state.db"), &SessionKey::new([7; 32])).expect("it opens");
+    let (agent, other) = (AgentId::new(), AgentId::new());
+    let wanted = |name: &str| Packages { apt: vec![name.to_owned()], npm: vec!["@types/node".to_owned()] };
+    let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let written = state.write(move |tx| {
+        for (agent, name) in [(agent, "one"), (other, "two")] {
+            tx.db().execute(
+                "INSERT INTO agents (id, name, model, follows_default, persona, enabled_tools, mode, created_at) \
+                 VALUES (?1, ?2, 'script', 1, '', '[]', 'enforce', 1)",
+                [agent.to_string(), name.to_owned()],
+            )?;
+        }
+        assert_eq!((table::of(tx, agent)?, table::layer_of(tx, agent)?), (None, None));
+        table::set(tx, agent, &wanted("jq"), &one)?;
+        table::set(tx, agent, &wanted("figlet"), &two)?;
+        let found = table::of(tx, agent)?.expect("it was set");
+        assert_eq!((found.packages, found.layer), (wanted("figlet"), two));
+        assert_eq!((table::layer_of(tx, agent)?, table::layer_of(tx, other)?), (Some(two), None));
+        assert_eq!(table::all(tx)?.into_iter().map(|(agent, _)| agent).collect::<Vec<_>>(), [agent]);
+        table::clear(tx, agent)?;
+        assert_eq!(table::all(tx)?, []);
+        Ok::<(), ironclaw_host::state::Error>(())
+    });
+    runtime.block_on(written).expect("written");
 }
 
 fn kernel() -> (u32, u32) {
