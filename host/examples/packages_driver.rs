@@ -48,7 +48,8 @@ async fn make(launcher: Launcher, home: &Path, order: &Value) -> Value {
     let names = |of: &str| serde_json::from_value(order[of].clone()).unwrap_or_default();
     let wanted = Packages { apt: names("apt"), npm: names("npm") };
     let means = Means { launcher, home: home.clone(), config, identity: identity() };
-    match packages::make(&means, agent, ChangeId::new(), &wanted).await {
+    let change = serde_json::from_value(order["change"].clone()).unwrap_or_else(|_| ChangeId::new());
+    match packages::make(&means, agent, change, &wanted).await {
         Ok(layer) => {
             let path = home.layer(agent, &layer.digest);
             packages::verify(&path, &layer.digest).expect("it is what it says");

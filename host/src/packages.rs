@@ -10,6 +10,7 @@ mod unpack;
 
 pub use layer::verify;
 
+use crate::failpoint;
 use crate::home::{self, Home, make_private};
 use crate::jail::Identity;
 use crate::launcher::{self, Launcher};
@@ -297,6 +298,7 @@ async fn build(means: &Means, bench: &Bench, agent: AgentId, wanted: &Packages) 
         sources.push(source);
         installed.extend(names);
     }
+    failpoint::reach("packages.fetched");
     let (home, config, place) = (means.home.clone(), means.config.clone(), bench.path.join("layer"));
     let built = tokio::task::spawn_blocking(move || layer::build(&home, &config, agent, &sources, &place)).await;
     let built = built.map_err(|error| Error::Io { path: bench.path.clone(), source: io::Error::other(error) })??;
@@ -350,6 +352,10 @@ pub fn sweep(home: &Home, live: &[(AgentId, Digest)]) {
             if !live.iter().any(|(owner, digest)| home.layer(*owner, digest) == layer) {
                 remove_left(&layer);
             }
+        }
+        // Only what is empty goes.
+        for directory in [agent.join("fetching"), agent.join("layers"), agent] {
+            let _ = std::fs::remove_dir(directory);
         }
     }
 }

@@ -105,11 +105,7 @@ impl Client {
 
     /// What stands in the root of the jail beside the mounts.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        let first = |target: &'_ str| target.len() - target.trim_start_matches('/').len();
-        let of_sights = self.sights.iter().filter_map(move |sight| {
-            let target = &sight.target[first(&sight.target)..];
-            target.split('/').next()
-        });
+        let of_sights = self.sights.iter().filter_map(|sight| sight.target.trim_start_matches('/').split('/').next());
         of_sights.chain(self.links.iter().map(|(name, _)| name.as_str()))
     }
 }

@@ -380,12 +380,13 @@ const CLIENT: &[Rule] = &[
     },
 ];
 
-/// What they need of the network, as clients: streams, datagrams for names, and the list of addresses that a resolver reads.
+/// What they need of the network, as clients: streams, datagrams for names, and the list of addresses that a resolver reads. No
+/// unix socket: in the host's network namespace are abstract ones of the host's, and older kernels have no other wall there.
 #[rustfmt::skip]
 const CLIENT_NETWORK: &[Rule] = &[
     Rule {
         calls: &[libc::SYS_socket],
-        when: Is(0, &[libc::AF_UNIX as u32, libc::AF_INET as u32, libc::AF_INET6 as u32, libc::AF_NETLINK as u32]),
+        when: Is(0, &[libc::AF_INET as u32, libc::AF_INET6 as u32, libc::AF_NETLINK as u32]),
     },
     Rule { calls: &[libc::SYS_sendmmsg, libc::SYS_recvmmsg], when: Always },
 ];

@@ -77,6 +77,7 @@ pub(super) fn build(
         discard(&target)?;
         fs::rename(place, &target).map_err(Error::io(&target))?;
     }
+    crate::failpoint::reach("packages.placed");
     // Not before: a directory that cannot be written cannot be moved.
     set_mode(&target, 0o555)?;
     File::open(&layers).and_then(|layers| layers.sync_all()).map_err(Error::io(&layers))?;

@@ -36,8 +36,7 @@ pub(super) fn refused(wanted: &Packages) -> Option<Refusal> {
     Some(Refusal::operator("packages_name", format!("{name:?} stands there twice")))
 }
 
-/// Debian policy, section 5.6.1, where a single character is no name; apt reads an ending `+` or `-` as install or remove, so it
-/// asks for names that end in neither or that begin with what such a name would be cut to.
+/// As Debian policy has it, section 5.6.1. A name that ends in `-` would tell apt to remove something.
 fn is_of_apt(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+.-".contains(&b);
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());

@@ -299,8 +299,19 @@ fn packages_of_both_kinds_are_in_one_read_only_layer_and_none_of_their_scripts_r
         }
         assert_eq!(names(&layer.join("usr/lib/node_modules/hello-npm")), ["cli.js", "package.json"], "{who:?}");
         assert_eq!(names(&shop.path("traces")), Vec::<String>::new(), "{who:?}");
-        // Once more, and it is the same layer.
-        assert_eq!(shop.make(&["good"], &["hello-npm"])["digest"], told["digest"], "{who:?}");
+        // Once more, after a call for the same change that was cut short, and it is the same layer.
+        let change = ironclaw_contract::ids::ChangeId::new();
+        let left =
+            layer.ancestors().nth(2).expect("the agent's").join(format!("fetching/{change}/work/unpacked/0/usr"));
+        std::fs::create_dir_all(&left).expect("made");
+        std::fs::write(left.join("left"), "x").expect("written");
+        std::fs::set_permissions(&left, PermissionsExt::from_mode(0o555)).expect("permissions");
+        for path in left.ancestors().take(5) {
+            own(path, if who == Who::Root { 0 } else { NOBODY });
+        }
+        let again = shop.ask("home", json!({ "apt": ["good"], "npm": ["hello-npm"], "change": change }));
+        assert_eq!(again["digest"], told["digest"], "{who:?} {again}");
+        assert_eq!(shop.layers().len(), 1, "{who:?}");
     }
 }
 
@@ -361,6 +372,7 @@ fn a_client_sees_the_programs_of_the_machine_and_nothing_else_and_can_harm_neith
             (": > /work/x && chmod 4755 /work/x", "not permitted"),
             ("mkfifo /work/pipe", "not permitted"),
             ("unshare --user true", "not permitted"),
+            ("exec 3< <(true) && mknod /work/null c 1 3", "not permitted"),
             ("mount -t tmpfs x /work", ""),
         ] {
             let (code, said) = look(script, ports());
