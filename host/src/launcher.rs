@@ -134,7 +134,7 @@ impl Launcher {
         let (name, launch_ms) = (spec.name.clone(), spec.limits.launch_ms);
         spec.check(geteuid().as_raw()).map_err(|why| Error::Unfit { name: name.clone(), why })?;
         let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
-        let request = wire::encode(&Request::Launch { id, spec })
+        let request = wire::encode(&Request::Launch { id, spec: Box::new(spec) })
             .map_err(|source| Error::Request { name: name.clone(), source })?;
         let (sender, answer) = oneshot::channel();
         let mut attempt = Attempt { id, shared: &self.shared, settled: false };

@@ -87,7 +87,7 @@ fn try_launch(root: bool, first_id: u32) -> Result<(), Failure> {
         limits: Limits { launch_ms: TRIAL_MS_MAX, ..Limits::default() },
     };
     let (link, theirs) = UnixStream::pair().map_err(own)?;
-    let request = Request::Launch { id: 1, spec: spec.clone() };
+    let request = Request::Launch { id: 1, spec: Box::new(spec.clone()) };
     wire::send(&handle.control, &request, Some(&OwnedFd::from(theirs))).map_err(own)?;
     // The launcher answers within the time allowed, or ends and closes its socket.
     let answer = wire::receive::<Event>(&handle.control).map_err(own)?;

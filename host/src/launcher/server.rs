@@ -170,7 +170,7 @@ impl Server {
             return Ok(false);
         };
         match (received.message, received.descriptor) {
-            (Request::Launch { id, spec }, Some(link)) => match self.launch(id, spec, link) {
+            (Request::Launch { id, spec }, Some(link)) => match self.launch(id, *spec, link) {
                 Ok(jail) => self.jails.push(jail),
                 Err(failure) => self.events.push(Event::Failed { id, failure }),
             },

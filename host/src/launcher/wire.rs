@@ -21,7 +21,7 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Make a jail.
-    Launch { id: u64, spec: Spec },
+    Launch { id: u64, spec: Box<Spec> },
     /// End a jail, however far it is.
     Kill { id: u64 },
 }

@@ -85,10 +85,10 @@ impl Listed {
         let is_mode = mode.len() == 10 && mode.bytes().all(|b| b"-dlhcbpsStTrwxugC".contains(&b));
         if !is_mode {
             // What the unpacker says for itself stands between the lines.
-            self.complaint.push_str(line);
-            self.complaint.push(' ');
-            let end = self.complaint.floor_char_boundary(COMPLAINT_BYTES_MAX);
-            self.complaint.truncate(end);
+            if self.complaint.len() + line.len() < COMPLAINT_BYTES_MAX {
+                self.complaint.push_str(line);
+                self.complaint.push('\n');
+            }
             return Ok(());
         }
         let path: Vec<&str> = words.skip(2).collect();
@@ -163,6 +163,6 @@ mod tests {
              lrwxrwxrwx root/root 0 2024-01-01 00:00 ./usr/bin/y -> x\ndpkg-deb: error: short read\n",
         );
         let said = said.unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!((said.files, said.bytes, said.complaint.as_str()), (3, 9, "dpkg-deb: error: short read "));
+        assert_eq!((said.files, said.bytes, said.complaint.as_str()), (3, 9, "dpkg-deb: error: short read\n"));
     }
 }

@@ -275,7 +275,8 @@ fn a_layer_in_which_anything_was_changed_is_noticed() {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
         }
     };
-    let changes: [(&str, Box<dyn Fn(&Path)>); 8] = [
+    type Change = Box<dyn Fn(&Path)>;
+    let changes: [(&str, Change); 8] = [
         ("usr/bin/x", Box::new(rewrite("X", 0o555))),
         ("usr/bin/x", Box::new(rewrite("x", 0o444))),
         ("usr/bin/x", Box::new(rewrite("x", 0o755))),
