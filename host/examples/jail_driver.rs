@@ -139,7 +139,8 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
             let mut reader = self::spec(home, Role::Reader);
             reader.mounts.retain(|mount| mount.target == "/out");
             reader.mounts[0].read_only = true;
-            match probe::prove(launcher, &spec, &reader, probe::Surroundings::default()).await {
+            let surroundings = probe::Surroundings { host_socket: home.join("api.sock"), host_files: Vec::new() };
+            match probe::prove(launcher, &spec, &reader, surroundings).await {
                 Ok(proof) => json!(proof),
                 Err(error) => json!({ "error": error.to_string(), "cause": format!("{error:?}") }),
             }

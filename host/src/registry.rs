@@ -5,6 +5,7 @@
 pub mod channels;
 pub mod marks;
 pub mod models;
+pub mod mounts;
 pub mod packages;
 pub mod people;
 pub mod tokens;

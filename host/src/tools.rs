@@ -14,10 +14,19 @@ use std::sync::LazyLock;
 pub const WORKSPACE: [&str; 4] = ["read_file", "write_file", "list_dir", "search_files"];
 /// The tools of an agent's own memory; an agent has them unless its configuration says otherwise.
 pub const MEMORY: [&str; 2] = ["remember", "recall"];
+/// Runs a command with the machine's programs. An agent has it only if its configuration says so: with it goes a jail that has
+/// something to execute.
+pub const RUN_COMMAND: &str = "run_command";
+/// The tools that run programs of somebody else's choice.
+pub const EXEC: [&str; 1] = [RUN_COMMAND];
 /// The tools that ask the host for something. All but `send_message` are actions of the contract under the same name;
 /// `request_capability_change` is the envelope of any kind of change.
 pub const ACTIONS: [&str; 5] =
     ["schedule_task", "ask_user_question", "skill_install", "request_capability_change", "send_message"];
+/// Seconds that a command may take when the call does not say.
+const COMMAND_SECONDS_USUAL: u32 = 30;
+/// Seconds that a command may take.
+const COMMAND_SECONDS_MAX: u32 = 120;
 /// The most that `search_files` gives at once.
 const SEARCH_HITS_MAX: u32 = 200;
 /// Bytes of one note of the memory: a page; what is longer belongs into a file.
@@ -111,10 +120,10 @@ pub fn usual() -> impl Iterator<Item = &'static str> {
     WORKSPACE.into_iter().chain(MEMORY)
 }
 
-/// Every built-in tool: [`WORKSPACE`], [`MEMORY`], then [`ACTIONS`], in that order.
+/// Every built-in tool: [`WORKSPACE`], [`MEMORY`], [`EXEC`], then [`ACTIONS`], in that order.
 pub fn builtin() -> &'static [Tool] {
     static BUILTIN: LazyLock<Vec<Tool>> =
-        LazyLock::new(|| workspace().into_iter().chain(memory()).chain(actions()).collect());
+        LazyLock::new(|| workspace().into_iter().chain(memory()).chain([run_command()]).chain(actions()).collect());
     &BUILTIN
 }
 
@@ -124,7 +133,7 @@ pub fn find(name: &str) -> Option<&'static Tool> {
 }
 
 fn workspace() -> [Tool; WORKSPACE.len()] {
-    let path = || json!({ "type": "string", "minLength": 1, "description": "Path in the workspace, without a leading slash." });
+    let path = || json!({ "type": "string", "minLength": 1, "description": "Path in the workspace without a leading slash, or below a directory that was granted, as /data/x." });
     let local = |name, class, description, required, properties| Tool {
         name,
         description,
@@ -204,6 +213,29 @@ fn memory() -> [Tool; MEMORY.len()] {
             }),
         ),
     ]
+}
+
+fn run_command() -> Tool {
+    Tool {
+        name: RUN_COMMAND,
+        description: "Runs a shell command in the workspace with the programs in /usr, and gives its output and exit code. \
+            There is no network; nothing outlives the call; /tmp is small and nothing in the workspace can be executed \
+            directly, so name the interpreter: sh x.sh, python3 x.py.",
+        class: Class::Exec,
+        runs: Runs::Local,
+        parameters: object(
+            &["command"],
+            json!({
+                "command": { "type": "string", "minLength": 1, "description": "What /bin/sh -c is given." },
+                "timeout_seconds": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": COMMAND_SECONDS_MAX,
+                    "description": format!("After so many seconds it is ended; {COMMAND_SECONDS_USUAL} if absent."),
+                },
+            }),
+        ),
+    }
 }
 
 /// What a model is told of the payload of each kind.
@@ -341,10 +373,10 @@ mod tests {
     #[test]
     fn every_tool_stands_in_exactly_one_of_the_lists() {
         let names: Vec<_> = builtin().iter().map(|tool| tool.name).collect();
-        assert_eq!(names, WORKSPACE.into_iter().chain(MEMORY).chain(ACTIONS).collect::<Vec<_>>());
+        assert_eq!(names, WORKSPACE.into_iter().chain(MEMORY).chain(EXEC).chain(ACTIONS).collect::<Vec<_>>());
         for tool in builtin() {
             let expected = match tool.name {
-                name if WORKSPACE.contains(&name) => Runs::Local,
+                name if WORKSPACE.contains(&name) || EXEC.contains(&name) => Runs::Local,
                 name if MEMORY.contains(&name) => Runs::Host,
                 _ => Runs::Row,
             };
@@ -354,6 +386,13 @@ mod tests {
             assert_eq!(class.name().parse(), Ok(class));
             assert_eq!(json!(class), json!(class.name()));
         }
+    }
+
+    #[test]
+    fn no_agent_runs_commands_unless_its_configuration_says_so() {
+        assert!(usual().all(|name| find(name).is_some_and(|tool| tool.class != Class::Exec)));
+        let exec = builtin().iter().filter(|tool| tool.class == Class::Exec).map(|tool| tool.name);
+        assert_eq!(exec.collect::<Vec<_>>(), EXEC);
     }
 
     #[test]

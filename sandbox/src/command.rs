@@ -1,10 +1,10 @@
-//! The command line of the sandbox: it takes none worth the name.
+//! The command line of the sandbox: names of directories that a person granted, and nothing else worth the name.
 //!
-//! Takes no configuration: no argument, no environment, no file; all it knows comes over descriptor 3. Next: `launch`.
+//! Takes no configuration: no environment, no file; all else it knows comes over descriptor 3. Next: `launch`.
 
 use crate::{Places, kernel, launch};
 use ironclaw_contract::seam;
-use ironclaw_contract::seam::link::{GATE_FD, LINK_FD};
+use ironclaw_contract::seam::link::{GATE_FD, GRANTED_ARGUMENT, LINK_FD};
 use std::process::ExitCode;
 
 /// Exit code of a wrong command line.
@@ -15,7 +15,7 @@ const USAGE_ERROR: u8 = 2;
 pub fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match (arguments.next().as_deref().and_then(|argument| argument.to_str()), arguments.next()) {
-        (None, None) if std::env::args_os().len() <= 1 => attend(),
+        (None, None) if std::env::args_os().len() <= 1 => attend(&[]),
         (Some("--fingerprint"), None) => {
             println!("{}", seam::fingerprint());
             ExitCode::SUCCESS
@@ -24,8 +24,22 @@ pub fn main() -> ExitCode {
             println!("ironclaw-sandbox {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
         }
-        _ => usage(),
+        _ => match granted() {
+            Some(granted) => attend(&granted),
+            None => usage(),
+        },
     }
+}
+
+/// The names of granted directories, if every argument is one.
+#[allow(clippy::disallowed_methods)]
+fn granted() -> Option<Vec<String>> {
+    let name = |argument: std::ffi::OsString| {
+        let name = argument.to_str()?.strip_prefix(GRANTED_ARGUMENT)?;
+        let is_one_name = name.strip_prefix('/').is_some_and(|name| !name.is_empty() && !name.contains('/'));
+        is_one_name.then(|| name.to_owned())
+    };
+    std::env::args_os().skip(1).map(name).collect()
 }
 
 #[allow(clippy::print_stderr)]
@@ -38,11 +52,11 @@ fn usage() -> ExitCode {
 }
 
 /// One session, from the gate to the end of the link.
-fn attend() -> ExitCode {
+fn attend(granted: &[String]) -> ExitCode {
     let Some((link, gate)) = kernel::inherit(LINK_FD).zip(kernel::inherit(GATE_FD)) else {
         return usage();
     };
-    match launch::start(link, gate, &Places::jail()) {
+    match launch::start(link, gate, || Places::jail(granted)) {
         Ok(()) => ExitCode::SUCCESS,
         // The sentence went to the host as the last frame, or nobody is there to read it.
         Err(_) => ExitCode::FAILURE,

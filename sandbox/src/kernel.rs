@@ -4,7 +4,7 @@
 
 use nix::sys::signal::{SigHandler, Signal, signal};
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Descriptors below this number may be inherited; a bit of [`TAKEN`] each.
@@ -53,4 +53,53 @@ pub fn can_make_socket(family: i32) -> bool {
     // SAFETY: just made, and owned only here; dropping it closes it.
     drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
     true
+}
+
+/// Which side of a fork this is.
+pub enum Side {
+    /// The new process.
+    Child,
+    /// The process that forked, with the child's process id.
+    Parent(i32),
+}
+
+/// A copy of this process, which has one thread.
+pub fn fork() -> io::Result<Side> {
+    // SAFETY: this program never starts a thread (clippy.toml), so no lock is held by one that the child does not have.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Side::Child),
+        pid => Ok(Side::Parent(pid)),
+    }
+}
+
+/// Ends this process at once: a forked one must not run what its parent registered for its own end.
+pub fn exit(code: i32) -> ! {
+    // SAFETY: does not return and touches no memory.
+    unsafe { libc::_exit(code) }
+}
+
+/// Closes every descriptor above standard error but this one. For a process that never returns to whoever owned the others.
+pub fn keep_only(kept: OwnedFd) -> io::Result<OwnedFd> {
+    const FIRST: RawFd = 3;
+    // SAFETY: plain integer arguments; what stood at the number belongs to code that this process never returns to.
+    if kept.as_raw_fd() != FIRST && unsafe { libc::dup3(kept.as_raw_fd(), FIRST, libc::O_CLOEXEC) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: as above.
+    if unsafe { libc::syscall(libc::SYS_close_range, FIRST + 1, libc::c_uint::MAX, 0) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let _ = kept.into_raw_fd();
+    // SAFETY: open, and everything else that stood for this number is forgotten.
+    Ok(unsafe { OwnedFd::from_raw_fd(FIRST) })
+}
+
+/// Gives the signals that this program ignores their usual meaning back, for a program that is executed next.
+pub fn usual_signals() -> io::Result<()> {
+    for one in [Signal::SIGPIPE, Signal::SIGXFSZ] {
+        // SAFETY: SIG_DFL installs no handler.
+        unsafe { signal(one, SigHandler::SigDfl) }?;
+    }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The first seconds of the process, in order: gate, lockdown, handshake, queues, first bell.
+//! The first seconds of the process, in order: gate, runner, lockdown, handshake, queues, first bell.
 //!
 //! Says hello only after it has locked itself down, and keeps the key no longer than it takes to open both queues.
 //! Next: `lockdown`, then `agent`.
@@ -7,6 +7,7 @@ use crate::Places;
 use crate::agent::{self, Agent};
 use crate::link::{Gone, Link};
 use crate::lockdown;
+use crate::runner::Runner;
 use crate::tools::Tools;
 use ironclaw_contract::seam;
 use ironclaw_contract::seam::crypt::{self, SessionKey};
@@ -27,6 +28,9 @@ pub enum Error {
     /// Process 1 of the jail went away, or the pipe is no gate.
     #[error("cannot pass the gate of the jail: {0}")]
     Gate(#[source] io::Error),
+    /// There is nobody to run commands.
+    #[error("cannot start the process that runs commands: {0}")]
+    Runner(#[source] io::Error),
     /// A wall that does not stand.
     #[error(transparent)]
     Lockdown(#[from] lockdown::Error),
@@ -41,15 +45,22 @@ pub enum Error {
     Workspace(#[source] io::Error),
 }
 
-/// Runs the session from the gate to its end.
+/// Runs the session from the gate to its end; `look` says where things lie, once the root is in place.
 ///
 /// # Errors
 /// [`Error`], whose sentence went to the host as a `Fatal` frame if the first bell had not rung yet.
-pub fn start(link: OwnedFd, gate: OwnedFd, places: &Places) -> Result<(), Error> {
+pub fn start(link: OwnedFd, gate: OwnedFd, look: impl FnOnce() -> Places) -> Result<(), Error> {
     let mut link = Link::new(link);
-    let locked = pass(gate).map_err(Error::Gate).and_then(|()| Ok(lockdown::enter(places)?));
+    let locked = pass(gate).map_err(Error::Gate).and_then(|()| {
+        // Before the gate these names are the host's, so nobody looks earlier.
+        let places = look();
+        // Before the lockdown there can still be another process, and before the handshake it has nothing to inherit.
+        let runner = Runner::start(&places).map_err(Error::Runner)?;
+        lockdown::enter(&places)?;
+        Ok((places, runner))
+    });
     match locked {
-        Ok(()) => serve(link, places),
+        Ok((places, runner)) => serve_with(link, &places, runner),
         Err(error) => Err(last_words(&mut link, error)),
     }
 }
@@ -58,8 +69,12 @@ pub fn start(link: OwnedFd, gate: OwnedFd, places: &Places) -> Result<(), Error>
 ///
 /// # Errors
 /// As [`start`].
-pub fn serve(mut link: Link, places: &Places) -> Result<(), Error> {
-    match shake_hands(&mut link, places) {
+pub fn serve(link: Link, places: &Places) -> Result<(), Error> {
+    serve_with(link, places, None)
+}
+
+fn serve_with(mut link: Link, places: &Places, runner: Option<Runner>) -> Result<(), Error> {
+    match shake_hands(&mut link, places, runner) {
         Ok(Some(parts)) => agent::serve(Agent::new(link, parts)),
         Ok(None) => Ok(()),
         Err(error) => Err(last_words(&mut link, error)),
@@ -74,9 +89,9 @@ fn pass(gate: OwnedFd) -> io::Result<()> {
 }
 
 /// Hello, welcome, queues, bell; `None` when the host closed the link instead.
-fn shake_hands(link: &mut Link, places: &Places) -> Result<Option<agent::Parts>, Error> {
+fn shake_hands(link: &mut Link, places: &Places, runner: Option<Runner>) -> Result<Option<agent::Parts>, Error> {
     let broken = |error: io::Error| Error::Handshake(error.to_string());
-    let tools = Tools::open(&places.workspace).map_err(Error::Workspace)?;
+    let tools = Tools::open(places, runner).map_err(Error::Workspace)?;
     let hello = Hello { fingerprint: seam::fingerprint(), version: env!("CARGO_PKG_VERSION").to_owned() };
     match link.say(&hello) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(None),

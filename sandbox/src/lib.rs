@@ -9,9 +9,11 @@ pub mod kernel;
 pub mod launch;
 pub mod link;
 pub mod lockdown;
+pub mod runner;
 pub mod tools;
 
 use ironclaw_contract::seam::link::path;
+use nix::sys::statvfs::{FsFlags, statvfs};
 use std::path::{Path, PathBuf};
 
 /// Where things lie. In the jail there is one answer; a test has a directory of its own.
@@ -25,12 +27,52 @@ pub struct Places {
     pub workspace: PathBuf,
     /// Directory of the sockets.
     pub run: PathBuf,
+    /// What a person granted beside that.
+    pub granted: Vec<Granted>,
+    /// The machine's programs, where the agent may run them.
+    pub programs: Option<Programs>,
+}
+
+/// A directory that a person granted.
+#[derive(Debug, Clone)]
+pub struct Granted {
+    /// Its name in a path: `/` and one name.
+    pub name: String,
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Whether it can be written.
+    pub is_writable: bool,
+}
+
+/// Where the machine's programs lie, and what they take for granted.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    /// Programs and libraries.
+    pub usr: PathBuf,
+    /// Who there is.
+    pub etc: PathBuf,
+    /// Room for a while.
+    pub tmp: PathBuf,
+    /// Devices.
+    pub devices: Vec<PathBuf>,
 }
 
 impl Places {
-    /// The places of the jail, below its root.
-    pub fn jail() -> Self {
+    /// The places of the jail, below its root, as they stand now; `granted` are names of mounts in it.
+    pub fn jail(granted: &[String]) -> Self {
+        let is_writable = |name: &str| statvfs(name).is_ok_and(|found| !found.flags().contains(FsFlags::ST_RDONLY));
+        let programs = Programs {
+            usr: "/usr".into(),
+            etc: "/etc".into(),
+            tmp: "/tmp".into(),
+            devices: ["/dev/null", "/dev/zero"].map(PathBuf::from).into(),
+        };
         Self {
+            granted: granted
+                .iter()
+                .map(|name| Granted { name: name.clone(), path: name.into(), is_writable: is_writable(name) })
+                .collect(),
+            programs: programs.usr.is_dir().then_some(programs),
             inbound: path::IN.into(),
             outbound: path::OUT.into(),
             workspace: path::WORKSPACE.into(),
@@ -42,6 +84,8 @@ impl Places {
     pub fn below(root: &Path) -> Self {
         let place = |path: &str| root.join(path.trim_start_matches('/'));
         Self {
+            granted: Vec::new(),
+            programs: None,
             inbound: place(path::IN),
             outbound: place(path::OUT),
             workspace: place(path::WORKSPACE),

@@ -78,7 +78,7 @@ fn limit_resources() -> Result<(), Error> {
     prctl::set_dumpable(false).map_err(|error| system("dumpable")(error.into()))
 }
 
-/// Enters a Landlock domain in which only the four places exist.
+/// Enters a Landlock domain in which only the four places exist, and what a person granted.
 ///
 /// # Errors
 /// [`Error::Landlock`] if the kernel does not enforce what is required, or a place is missing.
@@ -90,12 +90,16 @@ pub fn restrict_files(places: &Places) -> Result<(), Error> {
         let descriptor = PathFd::new(path).map_err(|error| Error::Landlock(error.to_string()))?;
         Ok(PathBeneath::new(descriptor, rights))
     };
-    let rules = [
+    let mut rules = vec![
         rule(&places.inbound, read)?,
         rule(&places.outbound, read | change)?,
         rule(&places.workspace, read | change | AccessFs::MakeDir)?,
         rule(&places.run, read | AccessFs::ResolveUnix)?,
     ];
+    for granted in &places.granted {
+        let rights = if granted.is_writable { read | change | AccessFs::MakeDir } else { read };
+        rules.push(rule(&granted.path, rights)?);
+    }
     let enforce = || -> Result<RulesetStatus, RulesetError> {
         let mut domain = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
@@ -125,6 +129,7 @@ pub fn try_the_walls(places: &Places) -> Result<(), Error> {
     refused("an internet socket can be made", kernel::can_make_socket(libc::AF_INET))?;
     refused("a netlink socket can be made", kernel::can_make_socket(libc::AF_NETLINK))?;
     refused("/ can be read", OpenOptions::new().read(true).open("/").is_ok())?;
+    refused("/usr can be read", OpenOptions::new().read(true).open("/usr").is_ok())?;
     refused("/etc/passwd can be read", OpenOptions::new().read(true).open("/etc/passwd").is_ok())?;
     let make = |directory: &Path| {
         let probe = directory.join(".ironclaw-probe");

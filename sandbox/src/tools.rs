@@ -1,4 +1,4 @@
-//! The tools that run in this process: four, all on the files of the workspace.
+//! The tools that run in this process: four, all on the agent's files; and the way to the runner, for commands.
 //!
 //! None reaches anything else, and what they say carries no authority: the host seals it as a stranger's word.
 //! Next: `tools/workspace` for what a path may be, `tools/requests` for the calls that go out as rows.
@@ -8,11 +8,13 @@ pub mod requests;
 pub mod search;
 pub mod workspace;
 
+use crate::Places;
+use crate::link::{Gone, Link};
+use crate::runner::Runner;
 use ironclaw_contract::canonical;
 use ironclaw_contract::seam::limits::{ARGUMENTS_BYTES_MAX, BODY_BYTES_MAX, FRAME_BYTES_MAX};
 use serde::de::DeserializeOwned;
 use std::io;
-use std::path::Path;
 use workspace::Workspace;
 
 /// Bytes of a result; what the host takes, less a line that says what is missing.
@@ -46,6 +48,9 @@ pub enum Error {
     /// A path that is refused, or a file that cannot be worked on.
     #[error(transparent)]
     Workspace(#[from] workspace::Error),
+    /// A command in a jail without programs.
+    #[error("there are no programs in this jail to run a command with")]
+    NoPrograms,
     /// A pattern that is no regular expression, or too large a one.
     #[error("cannot search: {0}")]
     Pattern(String),
@@ -55,15 +60,29 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Tools {
     workspace: Workspace,
+    runner: Option<Runner>,
 }
 
 impl Tools {
-    /// Opens the workspace; everything afterwards is found from this descriptor and not by its name.
+    /// Opens the agent's directories; everything afterwards is found from these descriptors and not by their names.
     ///
     /// # Errors
     /// Those of opening a directory.
-    pub fn open(workspace: &Path) -> io::Result<Self> {
-        Ok(Self { workspace: Workspace::open(workspace)? })
+    pub fn open(places: &Places, runner: Option<Runner>) -> io::Result<Self> {
+        Ok(Self { workspace: Workspace::open(places)?, runner })
+    }
+
+    /// Runs a command, with the arguments that the host recorded.
+    ///
+    /// # Errors
+    /// [`Gone`] when the host closed the link meanwhile.
+    pub fn command(&self, arguments: &str, link: &Link) -> Result<Outcome, Gone> {
+        let failed = |error: Error| Ok(Outcome { ok: false, body: error.to_string() });
+        match (parse("run_command", arguments), &self.runner) {
+            (Err(error), _) => failed(error),
+            (Ok(_), None) => failed(Error::NoPrograms),
+            (Ok(call), Some(runner)) => runner.run(call, link),
+        }
     }
 
     /// Runs one call with the arguments that the host recorded, as canonical JSON.
@@ -88,7 +107,7 @@ fn parse<T: DeserializeOwned>(tool: &'static str, arguments: &str) -> Result<T, 
 }
 
 /// How much of a text fits into a result: bytes up to a character boundary.
-fn that_fits(text: &str) -> usize {
+pub(crate) fn that_fits(text: &str) -> usize {
     let mut json = 0;
     for (at, character) in text.char_indices() {
         json += match character {

@@ -11,6 +11,10 @@ pub const LINK_FD: i32 = 3;
 /// Descriptor of the gate in a new process: it writes one byte when it is loaded, and reads one when its root has been put in place.
 pub const GATE_FD: i32 = 4;
 
+/// An argument of the program for each directory that a person granted, with its place in the jail behind it: the only ones
+/// that the host ever gives. Whether it can be written, the mount says.
+pub const GRANTED_ARGUMENT: &str = "--granted=";
+
 /// The bell, in both directions: "look at your queue".
 pub const BELL: u8 = b'!';
 

@@ -1,6 +1,6 @@
 //! Judges one tool call that a model wants: permitted, or refused with a reason. Pure.
 //!
-//! Never runs or records a call; a class beyond reading and writing is refused until its judgement lands. Next: `tools`.
+//! Never runs or records a call; a class beyond reading, writing and commands in the agent's own jail is refused until its judgement lands. Next: `tools`.
 
 use super::Call;
 use crate::model::WantedCall;
@@ -95,6 +95,10 @@ fn judge_tool(agent: &Agent, name: &str) -> Judgement {
     match tool.class {
         // To ask is harmless: a question or a proposal is put to a person by whoever handles its row.
         Class::Read | Class::Write | Class::Ask => Judgement::Permitted { class: tool.class, runs: tool.runs },
+        // Enabled for this agent, which a person did: its jail is made for it, and what runs there reaches nothing else.
+        Class::Exec if tool.name == tools::RUN_COMMAND => {
+            Judgement::Permitted { class: tool.class, runs: tool.runs }
+        }
         Class::Send | Class::Exec | Class::Trade => Judgement::Refused {
             reason: "its class is beyond what this version judges: reading and writing what is the agent's own",
             detail: format!("{} is of class {}", tool.name, tool.class),
@@ -153,6 +157,7 @@ mod tests {
             ("rm", "{}", "no such tool"),
             ("write_file", "{}", "not enabled"),
             ("send_message", "{}", "class send"),
+            ("run_command", r#"{"command":"true"}"#, "not enabled"),
             ("read_file", r#"{"path":"a","path":"b"}"#, "stands twice"),
             ("read_file", r#"{"offset":9007199254740993}"#, "2^53"),
             ("read_file", "[]", "no JSON object"),
@@ -169,6 +174,13 @@ mod tests {
             judgement(&agent, "read_file", r#"{"path":"a"}"#),
             Judgement::Permitted { runs: Runs::Local, .. }
         ));
+    }
+
+    #[test]
+    fn commands_run_in_the_sandbox_of_an_agent_for_which_a_person_enabled_them() {
+        let agent = agent(&["run_command"]);
+        let judged = judgement(&agent, "run_command", r#"{"command":"true"}"#);
+        assert_eq!(judged, Judgement::Permitted { class: Class::Exec, runs: Runs::Local });
     }
 
     #[test]

@@ -6,15 +6,17 @@ use super::model_socket::Server;
 use super::{Core, Error as PipelineError};
 use crate::custody::{ContentKey, SessionKeys};
 use crate::home;
-use crate::jail::{Identity, Limits, Mount, Role, Spec, inspect};
+use crate::jail::{Identity, Limits, Mount, Role, Spec, System, inspect};
 use crate::launcher::{self, Jailed};
 use crate::ledger::Entry;
 use crate::reader::{self, Reader};
+use crate::registry::{self, mounts, packages};
 use crate::session::link::{self, Link};
 use crate::session::projection::Inbound;
 use crate::session::store::{Session, Why};
+use crate::tools;
 use ironclaw_contract::seam::crypt::{self, SessionKey};
-use ironclaw_contract::seam::link::path;
+use ironclaw_contract::seam::link::{GRANTED_ARGUMENT, path};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -186,28 +188,64 @@ pub(super) fn run_directory(core: &Core, session: &Session) -> PathBuf {
     core.config.runtime.join(session.uid_offset.to_string())
 }
 
-/// What the sandbox of a session sees.
-pub fn sandbox_spec(core: &Core, session: &Session) -> Result<Spec, Error> {
+/// What the sandbox of a session sees: its own directories, what people granted its agent, and the machine's programs if the
+/// agent may run commands.
+pub async fn sandbox_spec(core: &Core, session: &Session) -> Result<Spec, Error> {
     let place = core.home.session(session.id);
-    let mount = |source: PathBuf, target: &str, read_only| Mount {
+    let own = |source: PathBuf, target: &str, read_only| Mount {
         source,
         target: target.to_owned(),
         read_only,
         granted: false,
     };
+    let mut mounts = vec![
+        own(place.inbound(), path::IN, true),
+        own(place.outbound(), path::OUT, false),
+        own(place.workspace(), path::WORKSPACE, false),
+        own(run_directory(core, session), path::RUN, true),
+    ];
+    let Granted { mounts: granted, system } = granted(core, session).await?;
+    let args = granted.iter().map(|mount| format!("{GRANTED_ARGUMENT}{}", mount.target)).collect();
+    mounts.extend(granted);
     Ok(Spec {
         name: session.id.to_string(),
-        role: Role::Sandbox { program: core.config.sandbox.clone(), args: Vec::new() },
-        mounts: vec![
-            mount(place.inbound(), path::IN, true),
-            mount(place.outbound(), path::OUT, false),
-            mount(place.workspace(), path::WORKSPACE, false),
-            mount(run_directory(core, session), path::RUN, true),
-        ],
-        system: None,
+        role: Role::Sandbox { program: core.config.sandbox.clone(), args },
+        mounts,
+        system,
         identity: identity(uid_of(core, session)?),
         limits: Limits::default(),
     })
+}
+
+/// What the sandbox of an agent has beside what every sandbox has.
+struct Granted {
+    mounts: Vec<Mount>,
+    system: Option<System>,
+}
+
+/// Reads it from the record as it stands now.
+async fn granted(core: &Core, session: &Session) -> Result<Granted, Error> {
+    let (agent, home) = (session.agent, core.home.clone());
+    let read = core.state.read(move |tx| {
+        let granted = mounts::of(tx, agent)?.into_iter();
+        let mounts = granted.map(|mounts::Mount { source, target, read_only }| Mount {
+            source,
+            target,
+            read_only,
+            granted: true,
+        });
+        let agent = registry::find_agent(tx, &agent.to_string())?;
+        let commands = agent.as_ref().filter(|agent| agent.enabled_tools.iter().any(|tool| tool == tools::RUN_COMMAND));
+        let system = match commands {
+            None => None,
+            Some(agent) => {
+                let layer = packages::layer_of(tx, agent.id)?;
+                Some(System { layer: layer.map(|digest| home.layer(agent.id, &digest)) })
+            }
+        };
+        Ok::<_, PipelineError>(Granted { mounts: mounts.collect(), system })
+    });
+    Ok(read.await.map_err(Box::new)?)
 }
 
 pub(super) fn reader_spec(core: &Core, session: &Session) -> Result<Spec, Error> {
@@ -257,7 +295,7 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
     let (listener, socket) = listen(core, session, uid)?;
     let server = Arc::new(Server::new(Arc::clone(core), session.id, Arc::clone(&key), changed, complain));
     let server = Serving(tokio::spawn(server.run(listener, known)));
-    let spec = sandbox_spec(core, session)?;
+    let spec = sandbox_spec(core, session).await?;
     let started = async {
         let (ours, theirs) = pair(session)?;
         let sandbox = core.launcher.launch(spec.clone(), theirs).await?;

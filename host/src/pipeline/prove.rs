@@ -58,7 +58,7 @@ fn fault(proof: &Proof) -> String {
 }
 
 async fn make(core: &Core, session: &Session) -> Result<Proof, String> {
-    let (spec, reader) = prepared(core, session).map_err(|error| error.to_string())?;
+    let (spec, reader) = prepared(core, session).await.map_err(|error| error.to_string())?;
     let surroundings = Surroundings { host_socket: api_socket(core), host_files: host_files(core, session) };
     let mut proof = probe::prove(&core.launcher, &spec, &reader, surroundings).await.map_err(|e| e.to_string())?;
     for after_bell in [false, true] {
@@ -94,11 +94,11 @@ fn api_socket(core: &Core) -> PathBuf {
     run.map_or_else(|| core.config.runtime.join("api.sock"), |run| run.socket.into())
 }
 
-fn prepared(core: &Core, session: &Session) -> Result<(Spec, Spec), launch::Error> {
+async fn prepared(core: &Core, session: &Session) -> Result<(Spec, Spec), launch::Error> {
     let uid = uid_of(core, session)?;
     core.home.session(session.id).prepare(uid)?;
     make_run_directory(core, session, uid)?;
-    Ok((sandbox_spec(core, session)?, reader_spec(core, session)?))
+    Ok((sandbox_spec(core, session).await?, reader_spec(core, session)?))
 }
 
 /// A real handshake with a key that opens nothing, by a probe that asks for it again.

@@ -2,6 +2,7 @@
 
 mod budget;
 mod client;
+mod commands;
 mod crash;
 mod crowd;
 mod erase;
@@ -22,6 +23,7 @@ mod model_cli;
 mod model_server;
 mod models;
 mod moments;
+mod mounts;
 mod operators;
 mod packages;
 mod port;

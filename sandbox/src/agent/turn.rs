@@ -213,7 +213,10 @@ impl Work<'_> {
         match verdict {
             Verdict::Refused { item, bytes } | Verdict::Done { item, bytes } => Ok((item, bytes)),
             Verdict::Local => {
-                let outcome = self.agent.tools.run(&tool, &arguments);
+                let outcome = match tool.as_str() {
+                    "run_command" => self.agent.tools.command(&arguments, &self.agent.link)?,
+                    _ => self.agent.tools.run(&tool, &arguments),
+                };
                 self.report(call_id, outcome.ok, outcome.body)
             }
             Verdict::Row => match requests::row(&tool, &arguments) {

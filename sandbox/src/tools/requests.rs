@@ -113,8 +113,14 @@ mod tests {
             ("request_capability_change", r#"{"kind":"skill_install","payload":{},"reason":""}"#),
             ("request_capability_change", r#"{"kind":"schedule_task","payload":{},"reason":""}"#),
             ("request_capability_change", r#"{"kind":"persona","payload":"text","reason":""}"#),
-            ("request_capability_change", r#"{"kind":"persona","payload":{"instructions":""},"reason":"","approved":true}"#),
-            ("request_capability_change", r#"{"kind":"persona","payload":{"instructions":"","mounts":[]},"reason":""}"#),
+            (
+                "request_capability_change",
+                r#"{"kind":"persona","payload":{"instructions":""},"reason":"","approved":true}"#,
+            ),
+            (
+                "request_capability_change",
+                r#"{"kind":"persona","payload":{"instructions":"","mounts":[]},"reason":""}"#,
+            ),
             ("send_message", r#"{"to":"","text":"t"}"#),
             ("send_message", r#"{"to":"x","text":"t","turn":"other"}"#),
             ("send_message", r#"{"to":"x"}"#),

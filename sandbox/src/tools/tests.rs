@@ -24,7 +24,7 @@ impl Stage {
         fs::create_dir(root.path().join("workspace")).expect("made");
         fs::create_dir(root.path().join("outside")).expect("made");
         fs::write(root.path().join("outside/secret"), "the secret").expect("written");
-        let tools = Tools::open(&root.path().join("workspace")).expect("opened");
+        let tools = Tools::open(&Places::below(root.path()), None).expect("opened");
         Self { root, tools }
     }
 
@@ -109,8 +109,48 @@ fn a_link_is_refused_wherever_it_stands_on_the_path() {
 }
 
 #[test]
+fn a_granted_directory_has_a_name_of_its_own_and_every_guard_of_the_workspace() {
+    let stage = Stage::new();
+    let root = stage.root.path();
+    fs::create_dir(root.join("data")).expect("made");
+    fs::write(root.join("data/file"), "granted").expect("written");
+    symlink("../outside", root.join("data/link")).expect("linked");
+    let granted = crate::Granted { name: "/data".into(), path: root.join("data"), is_writable: true };
+    let tools = Tools::open(&Places { granted: vec![granted], ..Places::below(root) }, None).expect("opened");
+    let run = |tool: &str, arguments: serde_json::Value| tools.run(tool, &arguments.to_string());
+    for (path, why) in [
+        ("/outside/secret", "refused /outside/secret: outside of /workspace and /data"),
+        ("/", "refused /: outside of /workspace and /data"),
+        ("/data/../outside/secret", "is not a way to anywhere here"),
+        ("/../outside/secret", "is not a way to anywhere here"),
+        ("/data/link/secret", "links are not followed"),
+        ("/datafile", "outside of"),
+        ("data/file", "No such file"),
+    ] {
+        let outcome = run("read_file", json!({ "path": path }));
+        assert!(!outcome.ok && outcome.body.contains(why), "{path}: {}", outcome.body);
+    }
+    assert_eq!(run("read_file", json!({ "path": "/data/file" })).body, "granted");
+    let wrote = run("write_file", json!({ "path": "/data/sub/new", "content": "x" }));
+    assert!(wrote.ok && wrote.body.contains("/data/sub/new"), "{}", wrote.body);
+    assert_eq!(fs::read(root.join("data/sub/new")).expect("there"), b"x");
+    let found = run("search_files", json!({ "pattern": "grant", "path": "/data" }));
+    assert!(found.body.contains("/data/file"), "{}", found.body);
+    assert!(run("list_dir", json!({ "path": "/data" })).ok);
+}
+
+#[test]
+fn a_command_in_a_jail_without_programs_is_refused_in_words() {
+    let stage = Stage::new();
+    let (_host, link) = UnixStream::pair().expect("a socketpair");
+    let outcome = stage.tools.command(r#"{"command":"true"}"#, &Link::new(link.into())).expect("the host is there");
+    assert!(!outcome.ok && outcome.body.contains("no programs in this jail"), "{}", outcome.body);
+}
+
+#[test]
 fn a_magic_link_is_a_link() {
-    let tools = Tools::open(Path::new("/proc/self")).expect("opened");
+    let tools =
+        Tools::open(&Places { workspace: "/proc/self".into(), ..Places::below("/".as_ref()) }, None).expect("opened");
     for path in ["root/etc/passwd", "cwd/Cargo.toml", "exe", "fd/0"] {
         let outcome = tools.run("read_file", &json!({ "path": path }).to_string());
         assert!(!outcome.ok && outcome.body.contains("links are not followed"), "{path}: {}", outcome.body);

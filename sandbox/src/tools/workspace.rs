@@ -3,6 +3,7 @@
 //! A link is never followed, `..` is never a step, and only plain files and directories are opened. Whoever swaps a
 //! directory for a link between two steps is refused at the next. Next: `files`.
 
+use crate::Places;
 use nix::dir::{Dir, Type};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
@@ -25,9 +26,14 @@ const ROOT: &str = "/workspace";
 /// Why a path is not worked on. Each is a sentence that names it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Absolute, and not below `/workspace`.
-    #[error("refused {0}: outside of /workspace")]
-    Outside(Shown),
+    /// Absolute, and not below anything that there is.
+    #[error("refused {path}: outside of {there}")]
+    Outside {
+        /// Which.
+        path: Shown,
+        /// What there is.
+        there: String,
+    },
     /// Holds `..`.
     #[error("refused {0}: `..` is not a way to anywhere here")]
     Parent(Shown),
@@ -107,55 +113,69 @@ pub(super) fn on_one_line(name: &str) -> String {
     if name.contains(char::is_control) { name.escape_debug().collect() } else { name.to_owned() }
 }
 
-/// A path below the workspace: names without a slash, none of them `.` or `..`. No name at all is the workspace itself.
+/// A path below the workspace or another root: names without a slash, none of them `.` or `..`. No name at all is the root
+/// itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Below {
+    /// Name of a root that a person granted, with its slash; the workspace if there is none.
+    root: Option<String>,
     names: Vec<String>,
 }
 
 impl Below {
     /// The workspace itself.
-    pub const ROOT: Self = Self { names: Vec::new() };
+    pub const ROOT: Self = Self { root: None, names: Vec::new() };
 
-    /// Reads a path that is relative, or absolute below `/workspace`.
+    /// Reads a path that is relative, or absolute below a root, which need not be there.
     ///
     /// # Errors
-    /// [`Error::Outside`], [`Error::Parent`] or [`Error::Malformed`].
+    /// [`Error::Parent`] or [`Error::Malformed`].
     pub fn parse(text: &str) -> Result<Self, Error> {
         if text.is_empty() || text.len() > PATH_BYTES_MAX || text.contains('\0') {
             return Err(Error::Malformed(shown(text)));
         }
-        let relative = match text.strip_prefix(ROOT) {
-            Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
-            _ if text.starts_with('/') => return Err(Error::Outside(shown(text))),
-            _ => text,
-        };
-        let names: Vec<String> =
-            relative.split('/').filter(|name| !matches!(*name, "" | ".")).map(str::to_owned).collect();
+        let mut names: Vec<String> =
+            text.split('/').filter(|name| !matches!(*name, "" | ".")).map(str::to_owned).collect();
         if names.iter().any(|name| name == "..") {
             return Err(Error::Parent(shown(text)));
         }
         if names.len() > PATH_NAMES_MAX || names.iter().any(|name| name.len() > NAME_BYTES_MAX) {
             return Err(Error::Malformed(shown(text)));
         }
-        Ok(Self { names })
+        // The root itself is none of the agent's places, and has a name that none of them has.
+        let root = match text.starts_with('/') {
+            true if names.is_empty() => Some("/".to_owned()),
+            true => Some(format!("/{}", names.remove(0))).filter(|root| root != ROOT),
+            false => None,
+        };
+        Ok(Self { root, names })
     }
 
     /// The path one name further down; `None` past the bounds of a path.
     pub fn join(&self, name: &str) -> Option<Self> {
         let mut names = self.names.clone();
         names.push(name.to_owned());
-        Self::parse(&names.join("/")).ok().filter(|below| below.names == names)
+        let below = Self::parse(&names.join("/")).ok().filter(|below| below.root.is_none() && below.names == names)?;
+        Some(Self { root: self.root.clone(), ..below })
     }
 
     /// It, for a sentence.
     pub fn shown(&self) -> Shown {
-        if self.names.is_empty() { shown(".") } else { shown(&self.names.join("/")) }
+        shown(&self.whole())
     }
 
     /// All of it, for a result.
     pub fn text(&self) -> String {
-        on_one_line(&self.names.join("/"))
+        on_one_line(&if self.root.is_none() && self.names.is_empty() { String::new() } else { self.whole() })
+    }
+
+    fn whole(&self) -> String {
+        match (&self.root, self.names.as_slice()) {
+            (None, []) => ".".to_owned(),
+            (None, names) => names.join("/"),
+            (Some(root), []) => root.clone(),
+            (Some(root), names) => format!("{root}/{}", names.join("/")),
+        }
     }
 
     /// The names of the directories above, and the last name; `None` for the workspace itself.
@@ -186,10 +206,12 @@ pub enum EntryKind {
     Special,
 }
 
-/// The directory that the local tools work in.
+/// The directories that the local tools work in.
 #[derive(Debug)]
 pub struct Workspace {
     root: OwnedFd,
+    /// Each with its name.
+    granted: Vec<(String, OwnedFd)>,
 }
 
 /// How a directory is opened on the way: not its links, and nothing but directories.
@@ -198,13 +220,15 @@ const STEP: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOL
 const FILE: OFlag = OFlag::O_NONBLOCK.union(OFlag::O_NOCTTY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 
 impl Workspace {
-    /// Opens the directory once.
+    /// Opens each directory once.
     ///
     /// # Errors
     /// Those of `open(2)`.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub fn open(places: &Places) -> io::Result<Self> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        Ok(Self { root: openat(AT_FDCWD, path, flags, Mode::empty())? })
+        let open = |path: &Path| openat(AT_FDCWD, path, flags, Mode::empty());
+        let granted = places.granted.iter().map(|granted| Ok((granted.name.clone(), open(&granted.path)?)));
+        Ok(Self { root: open(&places.workspace)?, granted: granted.collect::<io::Result<_>>()? })
     }
 
     /// Opens a regular file for reading.
@@ -224,7 +248,7 @@ impl Workspace {
     }
 
     fn file(&self, path: &Below, access: OFlag, what: &'static str) -> Result<(File, FileStat), Error> {
-        let Some((above, name)) = path.split() else { return Err(Error::IsDirectory(path.shown())) };
+        let Some((above, name)) = path.split() else { return Err(self.refuse_root(path)) };
         let directory = self.walk(above, path, what)?;
         let file = openat(&directory, name, access | FILE, Mode::empty()).map_err(|e| refusal(e, what, path))?;
         let stat = fstat(&file).map_err(|e| refusal(e, what, path))?;
@@ -240,8 +264,8 @@ impl Workspace {
     /// # Errors
     /// [`Error`], also if something on the way is no directory.
     pub fn make_way<'a>(&self, path: &'a Below) -> Result<(OwnedFd, &'a str), Error> {
-        let Some((above, name)) = path.split() else { return Err(Error::IsDirectory(path.shown())) };
-        let mut directory = self.again()?;
+        let Some((above, name)) = path.split() else { return Err(self.refuse_root(path)) };
+        let mut directory = self.again(path)?;
         for step in above {
             match mkdirat(&directory, step.as_str(), Mode::S_IRWXU | Mode::S_IRWXG | Mode::S_IRWXO) {
                 Ok(()) | Err(Errno::EEXIST) => {}
@@ -259,7 +283,7 @@ impl Workspace {
     pub fn list(&self, path: &Below, max: usize) -> Result<(Vec<Entry>, bool), Error> {
         let refused = |error| refusal(error, "list", path);
         let directory = match path.split() {
-            None => self.again()?,
+            None => self.again(path)?,
             Some((above, name)) => {
                 let above = self.walk(above, path, "list")?;
                 self.step(&above, name, path, "list")?
@@ -297,7 +321,7 @@ impl Workspace {
     }
 
     fn walk(&self, names: &[String], path: &Below, what: &'static str) -> Result<OwnedFd, Error> {
-        names.iter().try_fold(self.again()?, |directory, name| self.step(&directory, name, path, what))
+        names.iter().try_fold(self.again(path)?, |directory, name| self.step(&directory, name, path, what))
     }
 
     fn step(&self, above: &OwnedFd, name: &str, path: &Below, what: &'static str) -> Result<OwnedFd, Error> {
@@ -311,8 +335,27 @@ impl Workspace {
         })
     }
 
-    fn again(&self) -> Result<OwnedFd, Error> {
-        openat(&self.root, ".", STEP, Mode::empty()).map_err(|error| refusal(error, "open", &Below::ROOT))
+    fn again(&self, path: &Below) -> Result<OwnedFd, Error> {
+        let root = match &path.root {
+            None => &self.root,
+            Some(root) => match self.granted.iter().find(|(name, _)| name == root) {
+                Some((_, granted)) => granted,
+                None => return Err(Error::Outside { path: path.shown(), there: self.there() }),
+            },
+        };
+        openat(root, ".", STEP, Mode::empty()).map_err(|error| refusal(error, "open", path))
+    }
+
+    /// Why a root is no file: it is a directory, or it is not there.
+    fn refuse_root(&self, path: &Below) -> Error {
+        self.again(path).err().unwrap_or_else(|| Error::IsDirectory(path.shown()))
+    }
+
+    /// What there is, for a sentence.
+    fn there(&self) -> String {
+        let names: Vec<&str> =
+            std::iter::once(ROOT).chain(self.granted.iter().map(|(name, _)| name.as_str())).collect();
+        names.join(" and ")
     }
 }
 

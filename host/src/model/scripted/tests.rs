@@ -241,6 +241,7 @@ fn every_built_in_rule_calls_what_it_says() {
         ("list files in sub", json!([["list_dir", { "path": "sub" }]]), "the result"),
         ("search a.*b in sub", json!([["search_files", { "pattern": "a.*b", "path": "sub" }]]), "the result"),
         ("search a", json!([["search_files", { "pattern": "a" }]]), "the result"),
+        ("run ls -l | wc", json!([["run_command", { "command": "ls -l | wc" }]]), "the result"),
         (
             "copy a to b",
             json!([["read_file", { "path": "a" }], ["write_file", { "path": "b", "content": "the result" }]]),

@@ -1,0 +1,46 @@
+//! Directories of the host that an agent's jail has: what people granted, as it stands in the record.
+//!
+//! Never says whether one may be granted, and never looks at a disk. Next: `pipeline::launch`, which mounts them.
+
+use crate::state::{self, Tx};
+use ironclaw_contract::ids::AgentId;
+use rusqlite::params;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// A directory of the host in an agent's jail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// Absolute path on the host.
+    pub source: PathBuf,
+    /// Where it is in the jail: `/` and one name.
+    pub target: String,
+    /// Whether the agent can only read it.
+    pub read_only: bool,
+}
+
+/// The mounts of an agent, by target.
+pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Mount>, state::Error> {
+    let sql = "SELECT source, target, read_only FROM agent_mounts WHERE agent_id = ?1 ORDER BY target";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let mounts = statement.query_map([agent.to_string()], |row| {
+        Ok(Mount { source: row.get::<_, String>(0)?.into(), target: row.get(1)?, read_only: row.get(2)? })
+    })?;
+    Ok(mounts.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Puts these in the place of all mounts of an agent.
+///
+/// # Errors
+/// Also for a source that is not UTF-8, because the record would show another one.
+pub fn set(tx: &Tx<'_>, agent: AgentId, mounts: &[Mount]) -> Result<(), state::Error> {
+    tx.db().prepare_cached("DELETE FROM agent_mounts WHERE agent_id = ?1")?.execute([agent.to_string()])?;
+    let sql = "INSERT INTO agent_mounts (agent_id, target, source, read_only) VALUES (?1, ?2, ?3, ?4)";
+    let mut insert = tx.db().prepare_cached(sql)?;
+    for mount in mounts {
+        let source = std::str::from_utf8(mount.source.as_os_str().as_bytes())
+            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+        insert.execute(params![agent.to_string(), mount.target, source, mount.read_only])?;
+    }
+    Ok(())
+}

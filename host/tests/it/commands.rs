@@ -1,0 +1,163 @@
+//! Commands of an agent, through the real daemon and sandbox: what they reach, and that nothing of them is left.
+//!
+//! Each command here tries something; what is expected of it is in its output or in its refusal. Next:
+//! `sandbox/src/runner.rs`.
+
+use crate::stage::{Who, everybody};
+use crate::world::{Build, World};
+
+/// A world with an agent that may run commands, and one that may not.
+fn with_commands(who: Who) -> World {
+    let world = World::with(who, Build::Plain, None);
+    world.up();
+    world.ctl(&["agent", "create", "a", "--tool", "run_command", "--tool", "read_file", "--tool", "write_file"]).ok();
+    world.agent("b");
+    world
+}
+
+fn run(world: &World, command: &str) -> String {
+    let said = world.say("a", &format!("run {command}"));
+    // The first answer of a session begins by saying who answers.
+    said
+}
+
+#[test]
+fn an_agent_that_was_not_given_commands_runs_none_and_has_no_programs() {
+    let world = with_commands(Who::Ordinary);
+    let said = world.say("b", "run echo here-i-am");
+    assert!(said.contains("not enabled") && !said.contains("[exit code"), "{said}");
+    let report = world.ctl(&["--json", "session", "show", world.session()["id"].as_str().expect("an id")]).ok().json();
+    assert!(!report.to_string().contains("/usr"), "{report}");
+}
+
+#[test]
+fn a_command_has_the_machines_programs_and_the_agents_files_and_nothing_of_the_host() {
+    for who in everybody() {
+        let world = with_commands(who);
+        let said = run(&world, "echo hello; ls /usr/bin | grep -c . ; id -u; pwd; echo $HOME; env | wc -l");
+        for words in ["hello\n", "1000\n/workspace\n/workspace\n", "[exit code 0]"] {
+            assert!(said.contains(words), "{who:?}: {said}");
+        }
+        let said = run(&world, "echo kept > note; cat note; mkdir -p d/e && ln -s note link && cat link; exit 3");
+        assert!(said.contains("kept\nkept\n[exit code 3]"), "{who:?}: {said}");
+        assert!(world.say("a", "read note").contains("kept"), "{who:?}");
+        assert!(world.say("a", "read link").contains("links are not followed"), "{who:?}");
+        for hidden in ["/in", "/out", "/run", "/in/inbound.db", "/out/outbound.db", "/run/model.sock"] {
+            let said = run(&world, &format!("cat {hidden} 2>&1; ls {hidden} 2>&1; echo x > {hidden}"));
+            assert!(said.contains("Permission denied") && !said.contains("[exit code 0]"), "{who:?} {hidden}: {said}");
+        }
+        for missing in ["/proc/self", "/proc/1/mem", "/sys", "/home", "/root", "/var", "/etc/shadow", "/dev/kmsg"] {
+            let said = run(&world, &format!("ls {missing}"));
+            assert!(said.contains("No such file"), "{who:?} {missing}: {said}");
+        }
+        for (tried, why) in [
+            ("touch /usr/bin/x", "Read-only file system"),
+            ("touch /x", "Read-only file system"),
+            ("echo x >> /etc/passwd", "Read-only file system"),
+            ("cp /usr/bin/env /workspace/own && /workspace/own", "Permission denied"),
+            ("cp /usr/bin/env /tmp/own && /tmp/own", "Permission denied"),
+            ("cp /usr/bin/env own; chmod u+s own", "Operation not permitted"),
+            ("mknod device c 1 3", "Operation not permitted"),
+            ("mkfifo pipe", "Operation not permitted"),
+        ] {
+            let said = run(&world, &format!("({tried}) 2>&1"));
+            assert!(said.contains(why) && !said.contains("[exit code 0]"), "{who:?} {tried}: {said}");
+        }
+    }
+}
+
+/// Perl is on every machine that has these tests' own tools, and can make any system call.
+const SOCKETS: &str = r#"perl -e '
+use Socket;
+for my $family (1 .. 45) { for my $type (1, 2, 3, 5) {
+  print "socket $family $type\n" if socket(my $s, $family, $type, 0);
+} }
+print "tried\n";
+my $connect = syscall(42, 0, 0, 0); print "connect: $!\n";
+my $bind = syscall(49, 0, 0, 0); print "bind: $!\n";
+my $ptrace = syscall(101, 16, 2, 0, 0); print "ptrace: $!\n";
+my $unshare = syscall(272, 0x10000000); print "unshare: $!\n";
+my $memory = syscall(310, 2, 0, 0, 0, 0, 0); print "memory: $!\n";
+' 2>&1"#;
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_command_opens_no_socket_and_looks_into_no_process() {
+    let world = with_commands(Who::Ordinary);
+    let said = run(&world, SOCKETS);
+    assert!(said.contains("tried\n") && !said.contains("\nsocket ") && !said.starts_with("socket "), "{said}");
+    for call in ["connect", "bind", "ptrace", "unshare", "memory"] {
+        assert!(said.contains(&format!("{call}: Operation not permitted")), "{call}: {said}");
+    }
+    let said = run(&world, "bash -c 'echo x > /dev/tcp/127.0.0.1/80' 2>&1");
+    assert!(!said.contains("[exit code 0]"), "{said}");
+}
+
+#[test]
+fn nobody_that_a_command_can_name_gets_its_signals() {
+    let world = with_commands(Who::Ordinary);
+    run(&world, "true");
+    let before = world.session()["pid"].clone();
+    let said =
+        run(&world, "perl -e 'for (1, 2, 3, -1, -2, -3) { print \"killed $_\\n\" if kill 9, $_ } print \"over\\n\"'");
+    assert!(said.contains("over\n[exit code 0]"), "{said}");
+    // Process 1 of a jail takes no such signal; the others are refused.
+    for pid in ["2", "3", "-1", "-2", "-3"] {
+        assert!(!said.contains(&format!("killed {pid}\n")), "{said}");
+    }
+    assert!(run(&world, "echo still there").contains("still there\n[exit code 0]"));
+    assert_eq!(world.session()["pid"], before, "the same process");
+}
+
+#[test]
+fn nothing_of_a_command_is_left_when_its_result_is_told() {
+    let world = with_commands(Who::Ordinary);
+    // Every way out of a process group, and a process that ignores what it can.
+    let started = run(
+        &world,
+        "(setsid sh -c 'trap \"\" TERM HUP INT; while :; do echo x >> /workspace/alive; sleep 0.01; done' &) ; \
+         perl -e 'use POSIX; fork and exit; setsid(); fork and exit; sleep 1000' & \
+         sleep 1000 & while [ ! -s alive ]; do sleep 0.01; done; echo started",
+    );
+    assert!(started.contains("started\n[exit code 0]"), "{started}");
+    let alive = world.session_directory().join("workspace/alive");
+    let size = || std::fs::metadata(&alive).expect("it was written").len();
+    let before = size();
+    // Another command takes longer than the writer would rest.
+    let said =
+        run(&world, "sleep 0.2; perl -e 'my @left = grep { kill 0, $_ } 4 .. 400; print scalar(@left), \" left\\n\"'");
+    assert_eq!(size(), before, "something still writes");
+    // The command's own shell and perl.
+    assert!(said.contains("2 left") || said.contains("1 left"), "{said}");
+}
+
+#[test]
+fn whatever_a_command_uses_up_is_bounded() {
+    let world = with_commands(Who::Ordinary);
+    let said = run(&world, "yes | head -c 1000000");
+    assert!(said.contains("[1000000 bytes of output, of which the first 65536 are shown]"), "{}", said.len());
+    let said =
+        run(&world, "perl -e 'while (1) { fork; }' 2>/dev/null & perl -e 'fork for 1 .. 10; sleep 1'; echo survived");
+    assert!(said.contains("survived") || said.contains("fork"), "{said}");
+    let said = run(&world, "perl -e '$x = \"a\" x (3 << 30); print \"had it\\n\"' 2>&1");
+    assert!(!said.contains("had it"), "{said}");
+    let said =
+        run(&world, "head -c 300M /dev/zero > big; ls -s big | wc -l; rm -f big; head -c 100M /dev/zero > /tmp/x");
+    assert!(said.contains("No space left"), "{said}");
+    assert!(run(&world, "ls /tmp").contains("x\n"), "tmp is the session's while it is awake");
+    assert!(run(&world, "echo fine").contains("fine\n[exit code 0]"));
+}
+
+#[test]
+fn a_command_that_takes_too_long_is_ended_and_says_so() {
+    let world = with_commands(Who::Ordinary);
+    let script = world.home.join("script.toml");
+    let rule = "[[rule]]\nwhen = '^slow$'\ncalls = [{ tool = 'run_command', arguments = { command = 'echo begun; sleep 1000', \
+                timeout_seconds = 1 } }]\nreply = '{result}'\nreply_error = '{error}'\n";
+    std::fs::write(&script, rule).expect("written");
+    world.down();
+    world.configure(&format!("[model]\nscript = {:?}\n", script.display().to_string()));
+    world.up();
+    let said = world.say("a", "slow");
+    assert!(said.contains("begun\n[ended after 1 s"), "{said}");
+}

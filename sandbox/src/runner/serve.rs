@@ -1,0 +1,279 @@
+//! The life of the runner: one command after the other, each in a session of its own, and nothing left of it when it is reported.
+//!
+//! Never speaks to anybody but the process that it was forked from, and ends with it. Next: `runner/walls`.
+
+use super::walls::Walls;
+use super::{End, OUTPUT_BYTES_MAX, Order, Report};
+use crate::kernel::{self, Side};
+use crate::{Places, Programs};
+use ironclaw_contract::seam::socket::{read_frame, write_frame};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::stat::Mode;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execve, pipe2, read, setsid};
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// Address space of each process of a command.
+const ADDRESSES_MAX: u64 = 2 << 30;
+/// Processes and threads of the whole jail, as a command may raise their number.
+const PROCESSES_MAX: u64 = 32;
+/// Size of each file that a command writes.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+/// Open descriptors of each process of a command.
+const OPEN_FILES_MAX: u64 = 128;
+/// How long it may take until everything of a command has ended once it is killed.
+const END_TIME_MAX: Duration = Duration::from_secs(20);
+/// Bytes that are read at once.
+const CHUNK_BYTES: usize = 16 * 1024;
+/// More process ids than the kernel gives out.
+const PIDS_MAX: i32 = 4_194_304;
+/// Everything that a command finds in its environment.
+const ENVIRONMENT: [&CStr; 5] =
+    [c"PATH=/usr/local/bin:/usr/bin:/bin", c"HOME=/workspace", c"TMPDIR=/tmp", c"LANG=C.UTF-8", c"USER=ironclaw"];
+/// The code of a runner that could not go on.
+const FAILED: i32 = 1;
+
+/// The runner, from its first instruction to its end.
+pub(super) fn live(main: UnixStream, places: &Places, programs: &Programs, pid_of_main: u32) -> ! {
+    let code = match Serving::begin(main, places, programs, pid_of_main).and_then(Serving::serve) {
+        Ok(()) => 0,
+        // There is no log here; whoever waits for an answer sees the end of the socket.
+        Err(_) => FAILED,
+    };
+    kernel::exit(code)
+}
+
+struct Serving {
+    main: UnixStream,
+    walls: Walls,
+    ended: SignalFd,
+    workspace: CString,
+    /// Whether a signal to everybody reaches nobody but the processes of a command.
+    scoped: bool,
+}
+
+impl Serving {
+    fn begin(main: UnixStream, places: &Places, programs: &Programs, pid_of_main: u32) -> io::Result<Self> {
+        let main = UnixStream::from(kernel::keep_only(main.into())?);
+        setsid()?;
+        nix::sys::prctl::set_child_subreaper(true)?;
+        let mut child = SigSet::empty();
+        child.add(Signal::SIGCHLD);
+        child.thread_block()?;
+        let ended = SignalFd::with_flags(&child, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        let walls = Walls::raise(places, programs, pid_of_main)?;
+        let pid_of_main = Pid::from_raw(i32::try_from(pid_of_main).map_err(io::Error::other)?);
+        let scoped = kill(pid_of_main, None) == Err(Errno::EPERM);
+        let workspace = places.workspace.to_string_lossy().into_owned();
+        Ok(Self { main, walls, ended, workspace: CString::new(workspace)?, scoped })
+    }
+
+    /// Until the other end is closed.
+    fn serve(mut self) -> io::Result<()> {
+        while let Some(frame) = read_frame(&mut self.main)? {
+            let order: Order = serde_json::from_slice(&frame)?;
+            let report = match self.start(&order) {
+                Ok((child, output)) => self.watch(child, output, Duration::from_secs(order.seconds.into()))?,
+                Err(why) => Report { end: End::NotStarted(why.to_string()), output: String::new(), bytes: 0 },
+            };
+            write_frame(&mut self.main, &report)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the shell; gives its process and where its output comes.
+    fn start(&self, order: &Order) -> io::Result<(Pid, OwnedFd)> {
+        let command = CString::new(order.command.as_str())?;
+        let (output, theirs) = pipe2(OFlag::O_CLOEXEC)?;
+        fcntl(&output, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        match kernel::fork()? {
+            Side::Parent(pid) => Ok((Pid::from_raw(pid), output)),
+            Side::Child => {
+                let error = self.become_command(&command, &theirs, order.seconds);
+                let told = format!("cannot start a command: {error}\n");
+                // Where it shows whatever comes of the command.
+                let _ = nix::unistd::write(&theirs, told.as_bytes());
+                kernel::exit(126)
+            }
+        }
+    }
+
+    /// Gives up the rest and becomes the shell; returns only when that fails.
+    fn become_command(&self, command: &CStr, output: &OwnedFd, seconds: u32) -> io::Error {
+        let prepare = || -> io::Result<()> {
+            setsid()?;
+            chdir(self.workspace.as_c_str())?;
+            let null = open("/dev/null", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
+            dup2_stdin(&null)?;
+            dup2_stdout(output)?;
+            dup2_stderr(output)?;
+            kernel::usual_signals()?;
+            SigSet::empty().thread_set_mask()?;
+            for (resource, max) in [
+                (Resource::RLIMIT_CORE, 0),
+                (Resource::RLIMIT_AS, ADDRESSES_MAX),
+                (Resource::RLIMIT_NPROC, PROCESSES_MAX),
+                (Resource::RLIMIT_FSIZE, FILE_BYTES_MAX),
+                (Resource::RLIMIT_NOFILE, OPEN_FILES_MAX),
+                (Resource::RLIMIT_CPU, u64::from(seconds) + 1),
+            ] {
+                setrlimit(resource, max, max)?;
+            }
+            self.walls.around_command()
+        };
+        match prepare() {
+            Err(error) => error,
+            Ok(()) => match execve(c"/bin/sh", &[c"sh", c"-c", command], &ENVIRONMENT) {
+                Ok(never) => match never {},
+                Err(errno) => errno.into(),
+            },
+        }
+    }
+
+    /// Reads what it writes until it ends or its time is over, and ends whatever is left of it.
+    fn watch(&mut self, child: Pid, output: OwnedFd, time: Duration) -> io::Result<Report> {
+        let until = Instant::now() + time;
+        let mut written = Written::default();
+        let mut open = true;
+        let mut status = None;
+        while status.is_none() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            // One more millisecond, so that waking is never just before the end.
+            let wait = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+            let mut both =
+                [PollFd::new(self.ended.as_fd(), PollFlags::POLLIN), PollFd::new(output.as_fd(), PollFlags::POLLIN)];
+            let watched = if open { &mut both[..] } else { &mut both[..1] };
+            match poll(watched, wait) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            if open && both[1].any().unwrap_or(true) {
+                open = written.take(&output)?;
+            }
+            while self.ended.read_signal()?.is_some() {}
+            status = reap(child)?;
+        }
+        let timed_out = status.is_none();
+        if let Some(late) = self.end_everything(child)? {
+            status = status.or(Some(late));
+        }
+        // Nobody is left who could write, so what is there is the rest.
+        while open && written.take(&output)? {}
+        let end = match status {
+            _ if timed_out => End::Timeout,
+            Some(WaitStatus::Exited(_, code)) => End::Code(code),
+            Some(WaitStatus::Signaled(_, signal, _)) => End::Signal(signal.as_str().to_owned()),
+            other => End::NotStarted(format!("it is lost: {other:?}")),
+        };
+        let (output, bytes) = written.text();
+        Ok(Report { end, output, bytes })
+    }
+
+    /// Kills until there is no child: whoever loses their parent becomes a child of this process, so then nobody is left.
+    fn end_everything(&self, child: Pid) -> io::Result<Option<WaitStatus>> {
+        let until = Instant::now() + END_TIME_MAX;
+        let mut status = None;
+        loop {
+            self.kill_everybody()?;
+            loop {
+                match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                    Ok(WaitStatus::StillAlive) => break,
+                    Ok(found) if found.pid() == Some(child) => status = Some(found),
+                    Ok(_) | Err(Errno::EINTR) => {}
+                    Err(Errno::ECHILD) => return Ok(status),
+                    Err(errno) => return Err(errno.into()),
+                }
+            }
+            if Instant::now() > until {
+                return Err(io::Error::other("a command does not end"));
+            }
+            let mut ended = [PollFd::new(self.ended.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut ended, PollTimeout::from(10u8)) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            while self.ended.read_signal()?.is_some() {}
+        }
+    }
+
+    fn kill_everybody(&self) -> io::Result<()> {
+        if self.scoped {
+            // At once, so that nobody forks between two signals.
+            return match kill(Pid::from_raw(-1), Signal::SIGKILL) {
+                Ok(()) | Err(Errno::ESRCH | Errno::EPERM) => Ok(()),
+                Err(errno) => Err(errno.into()),
+            };
+        }
+        // Before Linux 6.12 that would be the end of the process that this one serves.
+        for pid in 2..=self.highest_pid()? {
+            if !self.walls.is_ours(pid) {
+                let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+            }
+        }
+        Ok(())
+    }
+
+    /// No process has a higher number, unless the numbers have begun anew.
+    fn highest_pid(&self) -> io::Result<i32> {
+        match kernel::fork() {
+            Ok(Side::Child) => kernel::exit(0),
+            Ok(Side::Parent(pid)) if pid > self.walls.runner() => Ok(pid),
+            // Numbers went round, or there is no room for one more process.
+            Ok(Side::Parent(_)) | Err(_) => Ok(PIDS_MAX),
+        }
+    }
+}
+
+/// Reaps whatever has ended; the status of `child` when it is among them.
+fn reap(child: Pid) -> io::Result<Option<WaitStatus>> {
+    let mut status = None;
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(status),
+            Ok(found) if found.pid() == Some(child) => status = Some(found),
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// What a command wrote: the beginning, and how much it was.
+#[derive(Default)]
+struct Written {
+    start: Vec<u8>,
+    bytes: u64,
+}
+
+impl Written {
+    /// Takes what is there; false at the end.
+    fn take(&mut self, output: &OwnedFd) -> io::Result<bool> {
+        let mut chunk = [0; CHUNK_BYTES];
+        match read(output, &mut chunk) {
+            Ok(0) => Ok(false),
+            Ok(length) => {
+                self.bytes += length as u64;
+                let room = OUTPUT_BYTES_MAX.saturating_sub(self.start.len()).min(length);
+                self.start.extend_from_slice(&chunk[..room]);
+                Ok(true)
+            }
+            Err(Errno::EAGAIN | Errno::EINTR) => Ok(true),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn text(self) -> (String, u64) {
+        (String::from_utf8_lossy(&self.start).into_owned(), self.bytes)
+    }
+}
