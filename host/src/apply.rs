@@ -3,12 +3,13 @@
 //! Takes nothing but an [`Approved`], and does nothing that was not shown. Next: `gateway::decide`.
 
 use crate::gateway::Approved;
+use crate::packages::Layer;
 use crate::refusal::Refusal;
 use crate::registry::channels::Channel;
 use crate::registry::mounts::{self, Mount};
 use crate::registry::{self, Agent, AgentDraft, Identity, Person, Warrant, altered, channels, mcp, roles, software};
 use crate::state::{self, Tx};
-use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::seam::change::{
     Access, AgentRole, Change, CreateAgent, Engage, Grant, McpAccess, Packages, Permissions, Wiring,
@@ -28,10 +29,7 @@ pub enum Prepared {
     /// It takes nothing.
     Nothing,
     /// A layer with the software that the change names.
-    Layer {
-        /// Digest of everything in it, and the name of its directory.
-        digest: Digest,
-    },
+    Layer(Layer),
 }
 
 impl Warrant for Approved {
@@ -150,14 +148,27 @@ fn install(
 ) -> Result<String, No> {
     let names: Vec<String> = packages.apt.iter().chain(&packages.npm).cloned().collect();
     match (names.is_empty(), prepared) {
-        (true, Prepared::Nothing | Prepared::Layer { .. }) => software::set(tx, approved, agent.id, None)?,
-        (false, Prepared::Layer { digest }) => software::set(tx, approved, agent.id, Some((packages, digest)))?,
+        (true, Prepared::Nothing | Prepared::Layer(_)) => software::set(tx, approved, agent.id, None)?,
+        (false, Prepared::Layer(layer)) => {
+            software::set(tx, approved, agent.id, Some((packages, &layer.digest)))?;
+            return Ok(format!("agent {} has {} in its jail{}", agent.name, listed(&names, ""), fetched(layer)));
+        }
         (false, Prepared::Nothing) => {
             let message = format!("the software of agent {} was not fetched", agent.name);
             return Err(Refusal::host("packages_not_fetched", message).into());
         }
     }
     Ok(format!("agent {} has {} in its jail", agent.name, listed(&names, "no software of its own")))
+}
+
+/// What came of the fetching: versions, and what a layer does not take.
+fn fetched(layer: &Layer) -> String {
+    let left_out: Vec<String> = layer.left_out.iter().map(|(place, count)| format!("{count} of {place}")).collect();
+    let left_out = match left_out.is_empty() {
+        true => String::new(),
+        false => format!("; files left out, because they are not below /usr: {}", left_out.join(", ")),
+    };
+    format!(" (fetched: {}{left_out})", layer.installed.join(", "))
 }
 
 fn wire(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent, wiring: &Wiring) -> Result<String, No> {

@@ -31,12 +31,12 @@ pub struct Config {
     pub webhook: crate::channel::webhook::Config,
     /// `[mounts]`
     pub mounts: crate::gateway::MountsConfig,
-    /// `[packages]`
-    pub packages: crate::packages::Config,
     /// `[keys]`
     pub keys: crate::custody::Config,
     /// `[ledger]`
     pub ledger: crate::ledger::Config,
+    /// `[packages]`
+    pub packages: crate::packages::Config,
 }
 
 /// `[jail]`: who an agent runs as when the host was started as root.
@@ -125,6 +125,17 @@ pub const TEMPLATE: &str = "\
 # rotate_days = 30          # so is one that is so old
 # head_every_entries = 1000 # so often a signed head is kept outside of the home, and at each stop
 # heads = \"/path/dir\"      # where; default: below ironclaw/heads in the XDG data directory
+
+[packages]
+# apt = \"/usr/path/to/apt-get\"       # default: /usr/bin/apt-get; whatever is named here lies below /usr
+# npm = \"/usr/path/to/npm\"           # default: /usr/bin/npm
+# apt_sources = \"/path/to/own.sources\"   # a .list or .sources file that apt reads instead of the machine's
+# npm_registry = \"https://registry.npmjs.org/path/\"   # default: npm's own
+# proxy = \"http://proxy.example:3128/path/\"   # default: none; no variable of the environment is inherited
+# ports = [53, 80, 443]     # TCP ports that the clients may use, beside those of the proxy and the registry
+# fetch_seconds_max = 600   # one run of a client
+# layer_bytes_max = 1073741824    # bytes of all files of an agent's packages
+# layer_files_max = 200000        # how many these are
 
 [keys]
 # master_key_file = \"/path/to/master.key\"       # default: master.key in the home, or the systemd credential ironclaw-master-key
@@ -217,6 +228,9 @@ pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
     }
     if let Some(relative) = config.mounts.allow.iter().find(|path| !path.is_absolute()) {
         return refuse(&format!("mounts.allow: {} is not absolute", relative.display()));
+    }
+    if let Err(what) = config.packages.check() {
+        return refuse(&what);
     }
     Ok(config)
 }

@@ -17,7 +17,7 @@ use crate::ledger::{Entry, archive, head};
 use crate::pipeline::{self, Core, Limits, Pipeline, Places};
 use crate::registry::{self, Fresh};
 use crate::state::{self, State};
-use crate::{model, observe, rotation};
+use crate::{model, observe, packages, rotation};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::ledger_entry::Kind;
@@ -25,7 +25,7 @@ use ironclaw_contract::operator::{Rotated, Run};
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -255,6 +255,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         grounds: grounds(config, &home, &runtime, &socket),
         approvals: master.approval_root(),
         changes: pipeline::Changes::default(),
+        layers: Mutex::default(),
         home: home.clone(),
     };
     let listener = listen(&socket)?;
@@ -278,6 +279,9 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     }
     let launcher = core.launcher.clone();
     let pipeline = Pipeline::new(core);
+    // Nothing is fetched yet, and no sandbox runs.
+    let layers = state.read(|tx| registry::software::layers(tx)).await?;
+    packages::sweep(&home, &layers);
     pipeline.resume().await?;
     tokio::spawn(pipeline.clone().apply_changes());
     tokio::spawn(pipeline.clone().retain());

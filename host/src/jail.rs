@@ -3,6 +3,7 @@
 //! Grants nothing by default: what is not in a [`Spec`] is not in the jail, on any backend. Nothing
 //! here starts a process. Next: `native` builds the jail, `inspect` asks the kernel whether it is one.
 
+pub mod client;
 pub mod filter;
 pub mod inspect;
 pub mod landlock;
@@ -15,6 +16,7 @@ pub use system::{RESERVED, System, is_reserved};
 pub(crate) use wall::Walls;
 pub use wall::{CONTROL, Wall};
 
+pub use client::Client;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -75,6 +77,8 @@ pub enum Role {
     Reader,
     /// The probe of `jail::probe`, in the launcher's own image.
     Probe(Probe),
+    /// A program of this machine that fetches or unpacks software; executed behind the gate.
+    Client(Client),
     /// A program that does not know the gate and ends by itself, to measure a launch.
     Noop {
         /// The file on the host, e.g. `/bin/true`.
@@ -227,6 +231,12 @@ impl Spec {
         {
             return unfit(format!("more than {ARGUMENTS_MAX} arguments, or one with a null byte"));
         }
+        if let Role::Client(client) = &self.role {
+            client.check(&self.mounts).map_err(Unfit)?;
+            if self.system.is_some() {
+                return unfit("a client names what it sees of the machine itself".into());
+            }
+        }
         if let Some(System { layer: Some(layer) }) = &self.system
             && !layer.is_absolute()
         {
@@ -260,11 +270,11 @@ impl Mount {
 }
 
 impl Role {
-    /// The program to execute, or none for a role that runs in the launcher's own image.
+    /// The program to execute before the gate, or none for a role that goes through it in the launcher's own image.
     pub fn program(&self) -> Option<&PathBuf> {
         match self {
             Self::Sandbox { program, .. } | Self::Noop { program } => Some(program),
-            Self::Reader | Self::Probe(_) => None,
+            Self::Reader | Self::Probe(_) | Self::Client(_) => None,
         }
     }
 }

@@ -2,36 +2,472 @@
 //!
 //! Never runs a script of a package, and never keeps a file that could reach out of the layer. Next: `packages::layer`.
 
-use crate::refusal::Refusal;
+mod client;
+mod fetch;
+mod layer;
+mod names;
+mod unpack;
+
+pub use layer::verify;
+
+use crate::failpoint;
+use crate::home::{self, Home, make_private};
+use crate::jail::Identity;
+use crate::launcher::{self, Launcher};
+use crate::refusal::{Fault, Refusal};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::{AgentId, ChangeId};
 use ironclaw_contract::seam::change::Packages;
 use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Names that one change may have; more than a person reads.
+pub const NAMES_MAX: usize = 64;
+/// Where the programs of the machine are; clients elsewhere are not seen by their jail.
+const PROGRAMS: &str = "/usr";
+/// What unpacks an archive for apt.
+const UNPACKER: &str = "/usr/bin/dpkg-deb";
+/// What apt knows of the machine's own packages.
+const STATUS: &str = "/var/lib/dpkg/status";
+/// The directories in the root that are links into `/usr` on a machine that merged them.
+const MERGED: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
 /// `[packages]`
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {}
+pub struct Config {
+    /// The client for `apt`, below `/usr`.
+    pub apt: Option<PathBuf>,
+    /// The client for `npm`, below `/usr`.
+    pub npm: Option<PathBuf>,
+    /// A `.list` or `.sources` file that apt reads instead of the host's sources.
+    pub apt_sources: Option<PathBuf>,
+    /// The registry that npm asks instead of its own.
+    pub npm_registry: Option<String>,
+    /// The proxy that the clients go through; none of the host's environment is inherited.
+    pub proxy: Option<String>,
+    /// TCP ports that the clients may connect to beside those of the proxy and the registry.
+    pub ports: Vec<u16>,
+    /// How long one run of a client may take, in seconds.
+    pub fetch_seconds_max: u64,
+    /// Bytes of all files of a layer.
+    pub layer_bytes_max: u64,
+    /// Files, directories and links of a layer.
+    pub layer_files_max: u64,
+}
 
-/// Why software of these names is not fetched, if it is not.
-pub fn refused(_config: &Config, _wanted: &Packages) -> Option<Refusal> {
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            apt: None,
+            npm: None,
+            apt_sources: None,
+            npm_registry: None,
+            proxy: None,
+            ports: vec![53, 80, 443], // names over TCP, and what registries use
+            fetch_seconds_max: 600,
+            layer_bytes_max: 1 << 30,
+            layer_files_max: 200_000,
+        }
+    }
+}
+
+impl Config {
+    /// Says what is wrong with the settings.
+    ///
+    /// # Errors
+    /// A sentence with the name of the setting.
+    pub fn check(&self) -> Result<(), String> {
+        for (name, client) in [("apt", &self.apt), ("npm", &self.npm)] {
+            if client.as_ref().is_some_and(|path| !path.starts_with(PROGRAMS) || has_parent(path)) {
+                return Err(format!(
+                    "packages.{name} must be a path below {PROGRAMS}: its jail sees no other programs"
+                ));
+            }
+        }
+        if let Some(sources) = &self.apt_sources {
+            let known = sources.extension().is_some_and(|extension| extension == "list" || extension == "sources");
+            if !sources.is_absolute() || !known {
+                return Err("packages.apt_sources must be an absolute path that ends in .list or .sources".to_owned());
+            }
+        }
+        for (name, address) in [("npm_registry", &self.npm_registry), ("proxy", &self.proxy)] {
+            if address.as_deref().is_some_and(|address| port_of(address).is_none()) {
+                return Err(format!("packages.{name} must be an address such as https://registry.example/"));
+            }
+        }
+        if self.ports.len() > 8 || self.ports.contains(&0) {
+            return Err("packages.ports must be at most 8 ports, and none of them 0".to_owned());
+        }
+        if !(1..=86_400).contains(&self.fetch_seconds_max) {
+            return Err("packages.fetch_seconds_max must be 1 to 86400".to_owned());
+        }
+        let (bytes, files) = (1 << 20..=1 << 40, 16..=10_000_000);
+        if !bytes.contains(&self.layer_bytes_max) || !files.contains(&self.layer_files_max) {
+            return Err(
+                "packages.layer_bytes_max must be at least 1 MiB and at most 1 TiB, and packages.layer_files_max \
+                        16 to 10000000"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    /// The client for apt.
+    pub fn apt(&self) -> &Path {
+        self.apt.as_deref().unwrap_or(Path::new("/usr/bin/apt-get"))
+    }
+
+    /// The client for npm.
+    pub fn npm(&self) -> &Path {
+        self.npm.as_deref().unwrap_or(Path::new("/usr/bin/npm"))
+    }
+
+    /// Every port that a client may connect to.
+    fn all_ports(&self) -> Vec<u16> {
+        let named = [&self.npm_registry, &self.proxy].into_iter().flatten().filter_map(|address| port_of(address));
+        let mut ports: Vec<u16> = self.ports.iter().copied().chain(named).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        ports
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs(self.fetch_seconds_max)
+    }
+}
+
+fn has_parent(path: &Path) -> bool {
+    path.components().any(|part| part == std::path::Component::ParentDir)
+}
+
+/// The port of an http or https address without a password.
+fn port_of(address: &str) -> Option<u16> {
+    let url = url::Url::parse(address).ok()?;
+    let plain = matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none();
+    (plain && url.has_host()).then(|| url.port_or_known_default()).flatten()
+}
+
+/// Why there is no new layer. The one that the agent had is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// On purpose: a name, a client that is missing or failed, a package that brings what no layer may hold.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// The client's jail could not be made.
+    #[error(transparent)]
+    Launch(#[from] launcher::Error),
+    /// The directories of the agent cannot be used.
+    #[error(transparent)]
+    Home(#[from] home::Error),
+    /// The system says no.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self::Io { path: path.to_owned(), source }
+    }
+
+    /// As a refusal, for whoever asked: a breakdown is the host's fault.
+    pub fn refusal(self) -> Refusal {
+        match self {
+            Self::Refused(refusal) => refusal,
+            Self::Launch(error) => {
+                let remedy = error.remedy();
+                Refusal::host("packages_jail", error.to_string()).hint(remedy)
+            }
+            error @ (Self::Home(_) | Self::Io { .. }) => Refusal::host("packages_failed", error.to_string()),
+        }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// A layer that stands in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layer {
+    /// Of everything in it, and the name of its directory.
+    pub digest: Digest,
+    /// How many files, directories and links it holds.
+    pub files: u64,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// What was fetched, `name=version`, what was asked for and what that needs.
+    pub installed: Vec<String>,
+    /// What packages brought for places outside of `/usr`, and was left out: such a place, and how many files.
+    pub left_out: BTreeMap<String, u64>,
+}
+
+/// Says no to names and machines with which it cannot go well. Runs nothing.
+pub fn refused(config: &Config, wanted: &Packages) -> Option<Refusal> {
+    if let Some(refusal) = names::refused(wanted) {
+        return Some(refusal);
+    }
+    let missing = |client: &Path, of: &str, remedy: &str| {
+        let is_there = std::fs::metadata(client).is_ok_and(|found| found.is_file());
+        let message = format!("this machine has no {} to fetch packages of {of} with", client.display());
+        (!is_there).then(|| Refusal::host("packages_client_missing", message).hint(remedy))
+    };
+    if wanted.apt.is_empty() && wanted.npm.is_empty() {
+        return None;
+    }
+    if let Some(refusal) = not_merged(Path::new("/")) {
+        return Some(refusal);
+    }
+    if !wanted.apt.is_empty() {
+        let apt = "apt packages need a Debian or Ubuntu machine, or packages.apt in config.toml; ask for npm packages instead";
+        let found = missing(config.apt(), "apt", apt)
+            .or_else(|| missing(Path::new(UNPACKER), "apt", "install the package dpkg"))
+            .or_else(|| missing(Path::new(STATUS), "apt", apt));
+        if found.is_some() {
+            return found;
+        }
+    }
+    if !wanted.npm.is_empty() {
+        return missing(config.npm(), "npm", "install the package npm, or set packages.npm in config.toml");
+    }
     None
 }
 
-/// A layer.
-#[derive(Debug)]
-pub struct Layer {
-    /// Its digest.
-    pub digest: ironclaw_contract::canonical::Digest,
+/// Packages are unpacked below `/usr`; that is right only where `/bin` and its like are links to there.
+fn not_merged(root: &Path) -> Option<Refusal> {
+    let apart = MERGED.iter().find(|name| {
+        let found = std::fs::symlink_metadata(root.join(name));
+        found.is_ok_and(|found| !found.is_symlink())
+    })?;
+    let message = format!("/{apart} of this machine is a directory of its own and not a link into /usr");
+    Some(Refusal::host("packages_not_merged", message).hint("install the package usrmerge"))
 }
 
-/// Fetches it.
-pub async fn make(
-    _launcher: &crate::launcher::Launcher,
-    _home: &crate::home::Home,
-    _config: &Config,
-    _uids: Option<(u32, u32)>,
-    _agent: ironclaw_contract::ids::AgentId,
-    _change: ironclaw_contract::ids::ChangeId,
-    _wanted: &Packages,
-) -> Result<Layer, std::io::Error> {
-    todo!("packages")
+/// What fetching needs.
+#[derive(Debug, Clone)]
+pub struct Means {
+    /// Makes the jails of the clients.
+    pub launcher: Launcher,
+    /// Where the layers are.
+    pub home: Home,
+    /// The settings.
+    pub config: Config,
+    /// Whom the host's files take the clients for; a uid that no session has, where root gives them.
+    pub identity: Identity,
+}
+
+/// Fetches packages and builds the layer that holds them. What an earlier call for the same change left is thrown away; a
+/// layer with the same content is kept as it is.
+///
+/// # Errors
+/// [`Error`]; no layer is touched then.
+pub async fn make(means: &Means, agent: AgentId, change: ChangeId, wanted: &Packages) -> Result<Layer, Error> {
+    if let Some(refusal) = refused(&means.config, wanted) {
+        return Err(refusal.into());
+    }
+    if wanted.apt.is_empty() && wanted.npm.is_empty() {
+        return Err(Refusal::operator("packages_none", "no package was asked for, so there is no layer to make").into());
+    }
+    let bench = Bench::clear(means, agent, change)?;
+    let made = build(means, &bench, agent, wanted).await;
+    // The next call for this change would throw it away too.
+    if let Err(error) = discard(&bench.path) {
+        tracing::warn!(%error, "cannot remove a directory that packages were fetched in");
+    }
+    made
+}
+
+async fn build(means: &Means, bench: &Bench, agent: AgentId, wanted: &Packages) -> Result<Layer, Error> {
+    let mut sources = Vec::new();
+    let mut installed = Vec::new();
+    if !wanted.apt.is_empty() {
+        let fetched = fetch::apt(means, bench, &wanted.apt).await?;
+        sources.extend(unpack::archives(means, bench, &fetched).await?);
+        installed.extend(fetched.into_iter().map(|archive| archive.name));
+    }
+    if !wanted.npm.is_empty() {
+        let (source, names) = fetch::npm(means, bench, &wanted.npm).await?;
+        sources.push(source);
+        installed.extend(names);
+    }
+    failpoint::reach("packages.fetched");
+    let (home, config, place) = (means.home.clone(), means.config.clone(), bench.path.join("layer"));
+    let built = tokio::task::spawn_blocking(move || layer::build(&home, &config, agent, &sources, &place)).await;
+    let built = built.map_err(|error| Error::Io { path: bench.path.clone(), source: io::Error::other(error) })??;
+    let layer::Built { digest, files, bytes, left_out } = built;
+    Ok(Layer { digest, files, bytes, installed, left_out })
+}
+
+/// The directory of one change while its packages are fetched.
+struct Bench {
+    path: PathBuf,
+}
+
+impl Bench {
+    /// An empty one.
+    fn clear(means: &Means, agent: AgentId, change: ChangeId) -> Result<Self, Error> {
+        let own = means.home.agent(agent);
+        make_private(&own)?;
+        let all = own.join("fetching");
+        make_private(&all)?;
+        let path = all.join(change.to_string());
+        discard(&path)?;
+        make_private(&path)?;
+        let bench = Self { path };
+        make_private(&bench.work())?;
+        set_mode(&bench.work(), 0o700)?;
+        make_private(&bench.path.join("etc"))?;
+        // What is read by the client's uid, in a directory that only the host enters.
+        set_mode(&bench.path.join("etc"), 0o755)?;
+        if let Identity::Mapped { uid, gid } = means.identity {
+            let work = bench.work();
+            std::os::unix::fs::lchown(&work, Some(uid), Some(gid)).map_err(Error::io(&work))?;
+        }
+        Ok(bench)
+    }
+
+    /// What the clients write to.
+    fn work(&self) -> PathBuf {
+        self.path.join("work")
+    }
+}
+
+/// Removes the layers that nobody has any more, and what was left of fetching. To be called while nothing is fetched, with the
+/// layers of the agents and of the sandboxes that still run.
+pub fn sweep(home: &Home, live: &[(AgentId, Digest)]) {
+    let agents = home.path().join("agents");
+    for agent in entries(&agents) {
+        for left in entries(&agent.join("fetching")) {
+            remove_left(&left);
+        }
+        for layer in entries(&agent.join("layers")) {
+            if !live.iter().any(|(owner, digest)| home.layer(*owner, digest) == layer) {
+                remove_left(&layer);
+            }
+        }
+        // Only what is empty goes.
+        for directory in [agent.join("fetching"), agent.join("layers"), agent] {
+            let _ = std::fs::remove_dir(directory);
+        }
+    }
+}
+
+fn remove_left(path: &Path) {
+    match discard(path) {
+        Ok(()) => tracing::info!(path = %path.display(), "removed packages that nobody has any more"),
+        Err(error) => tracing::warn!(%error, "cannot remove packages that nobody has any more"),
+    }
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+/// Removes a directory whose own directories may be read-only. It is fine if there is none.
+fn discard(path: &Path) -> Result<(), Error> {
+    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if !found.is_dir() {
+        return std::fs::remove_file(path).map_err(Error::io(path));
+    }
+    let mut open = vec![path.to_owned()];
+    while let Some(directory) = open.pop() {
+        set_mode(&directory, 0o700)?;
+        for entry in std::fs::read_dir(&directory).map_err(Error::io(&directory))? {
+            let entry = entry.map_err(Error::io(&directory))?;
+            if entry.file_type().map_err(Error::io(&directory))?.is_dir() {
+                open.push(entry.path());
+            }
+        }
+    }
+    std::fs::remove_dir_all(path).map_err(Error::io(path))
+}
+
+fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(Error::io(path))
+}
+
+/// A package that brings what no layer may hold.
+fn unfit(message: String) -> Error {
+    Refusal::new(Fault::Operator, "packages_unfit", message).hint("ask for another package").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(apt: &[&str], npm: &[&str]) -> Packages {
+        let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Packages { apt: own(apt), npm: own(npm) }
+    }
+
+    #[test]
+    fn a_setting_that_cannot_be_meant_is_refused_by_its_name() {
+        let path = |path: &str| Some(PathBuf::from(path));
+        let text = |text: &str| Some(text.to_owned());
+        let default = Config::default;
+        for (config, name) in [
+            (Config { apt: path("/opt/apt"), ..default() }, "packages.apt"),
+            (Config { npm: path("npm"), ..default() }, "packages.npm"),
+            (Config { npm: path("/usr/../home/x/npm"), ..default() }, "packages.npm"),
+            (Config { apt_sources: path("own.list"), ..default() }, "packages.apt_sources"),
+            (Config { apt_sources: path("/etc/passwd"), ..default() }, "packages.apt_sources"),
+            (Config { npm_registry: text("registry"), ..default() }, "packages.npm_registry"),
+            (Config { npm_registry: text("file:///etc"), ..default() }, "packages.npm_registry"),
+            (Config { proxy: text("http://user:word@proxy/"), ..default() }, "packages.proxy"),
+            (Config { ports: vec![0], ..default() }, "packages.ports"),
+            (Config { ports: vec![1; 9], ..default() }, "packages.ports"),
+            (Config { fetch_seconds_max: 0, ..default() }, "packages.fetch_seconds_max"),
+            (Config { layer_bytes_max: 0, ..default() }, "packages.layer_bytes_max"),
+            (Config { layer_files_max: 1, ..default() }, "packages.layer_files_max"),
+        ] {
+            let what = config.check().expect_err(name);
+            assert!(what.contains(name), "{what}");
+        }
+        default().check().expect("the defaults");
+    }
+
+    #[test]
+    fn a_machine_without_the_client_is_refused_with_its_path_and_a_remedy() {
+        let config =
+            Config { apt: Some("/usr/none/apt-get".into()), npm: Some("/usr/none/npm".into()), ..Config::default() };
+        for (wanted, client) in [(wanted(&["jq"], &[]), "/usr/none/apt-get"), (wanted(&[], &["jq"]), "/usr/none/npm")] {
+            let refusal = refused(&config, &wanted).expect("refused");
+            assert_eq!(refusal.code, "packages_client_missing");
+            assert!(refusal.message.contains(client) && refusal.hint.contains("config.toml"), "{refusal:?}");
+        }
+        assert_eq!(refused(&config, &wanted(&["-x"], &[])).expect("refused").code, "packages_name", "names come first");
+        assert_eq!(refused(&config, &wanted(&[], &[])), None, "nothing needs no client");
+    }
+
+    #[test]
+    fn a_machine_whose_programs_are_not_all_below_usr_is_refused() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        std::os::unix::fs::symlink("usr/lib", root.path().join("lib")).expect("linked");
+        assert_eq!(not_merged(root.path()), None);
+        std::fs::create_dir(root.path().join("bin")).expect("made");
+        let refusal = not_merged(root.path()).expect("refused");
+        assert!(refusal.message.contains("/bin of this machine"), "{refusal}");
+    }
+
+    #[test]
+    fn clients_reach_the_ports_of_the_registry_and_the_proxy_and_those_that_are_set() {
+        let config = Config {
+            npm_registry: Some("http://127.0.0.1:4873/npm/".into()),
+            proxy: Some("http://proxy.example:3128".into()),
+            ports: vec![443, 80],
+            ..Config::default()
+        };
+        assert_eq!(config.all_ports(), [80, 443, 3128, 4873]);
+    }
 }

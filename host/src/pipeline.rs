@@ -46,9 +46,11 @@ use crate::refusal::Refusal;
 use crate::state::State;
 use crate::{budget, identity, items, model, routing, session, turn};
 use actors::Unsent;
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::SessionId;
+use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::oneshot;
 
 /// Launches at once, for all sessions: more would only wait for each other.
@@ -116,6 +118,8 @@ pub struct Core {
     pub approvals: ApprovalRoot,
     /// Applies what is approved.
     pub changes: Changes,
+    /// Layers of software that were looked through since the host started.
+    pub layers: Mutex<HashSet<Digest>>,
 }
 
 impl Core {

@@ -124,6 +124,17 @@ pub(crate) fn execute(program: &OwnedFd, arguments: &[CString]) -> io::Error {
     io::Error::last_os_error()
 }
 
+/// Executes the program at `path` with `arguments` and `environment`; returns only when that fails.
+pub(crate) fn execute_path(path: &CStr, arguments: &[CString], environment: &[CString]) -> io::Error {
+    let ended = |list: &[CString]| -> Vec<*const libc::c_char> {
+        list.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
+    };
+    let (arguments, environment) = (ended(arguments), ended(environment));
+    // SAFETY: both arrays end with null, and they and the strings behind them live until the call returns.
+    unsafe { libc::execve(path.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
+    io::Error::last_os_error()
+}
+
 /// Ends this process at once, without running what its parent registered for its own end.
 pub(crate) fn exit(code: i32) -> ! {
     // SAFETY: does not return and touches no memory.

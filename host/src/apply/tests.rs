@@ -3,6 +3,7 @@
 use super::*;
 use crate::gateway::Proposed;
 use crate::gateway::checks::tests::{Scene, on_record};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::change::ChangeKind;
 use serde_json::{Value, json};
 
@@ -20,6 +21,10 @@ fn noted(tx: &Tx<'_>, what: &str) -> Vec<Value> {
     lines.filter(|line| line["what"] == what).collect()
 }
 
+fn layer(digest: Digest) -> Layer {
+    Layer { digest, files: 1, bytes: 1, installed: vec!["jq=1.6".to_owned()], left_out: Default::default() }
+}
+
 fn clerk(tx: &Tx<'_>) -> Agent {
     registry::find_agent(tx, "clerk").expect("read").expect("there")
 }
@@ -32,7 +37,7 @@ fn software_that_was_not_fetched_is_not_set() {
         assert_eq!(refused.code, "packages_not_fetched");
         assert_eq!(software::of(tx, scene.clerk.id).expect("read"), None);
         let digest = Digest::of(b"layer");
-        done(tx, &scene, ChangeKind::Packages, json!(["jq"]), &Prepared::Layer { digest });
+        done(tx, &scene, ChangeKind::Packages, json!(["jq"]), &Prepared::Layer(layer(digest)));
         let software = software::of(tx, scene.clerk.id).expect("read").expect("there");
         assert_eq!((software.layer, software.packages.apt), (digest, vec!["jq".to_owned()]));
         done(tx, &scene, ChangeKind::Packages, json!([]), &Prepared::Nothing);

@@ -3,6 +3,7 @@
 //! Only looks, and finds the same for the same state: what it finds otherwise later makes it another change. Next: `gateway::checks`.
 
 use super::{Grounds, Proposed, Standing};
+use crate::packages;
 use crate::registry::channels::Channel;
 use crate::registry::{self, Agent, Identity, channels, mcp, mounts, roles, software};
 use crate::secrets::{self, SecretName};
@@ -14,9 +15,6 @@ use serde_json::{Map, Value, json};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Where the clients of package managers lie. The `PATH` of whoever started the host says nothing.
-const PROGRAMS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
-
 /// How things stand now.
 ///
 /// The present setting has the shape of the payload, and is null where there is none: for a new agent, for a server that is not
@@ -24,7 +22,7 @@ const PROGRAMS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 ///
 /// # Errors
 /// Those of the record.
-pub fn look(tx: &Tx<'_>, _grounds: &Grounds, proposed: &Proposed) -> Result<Standing, state::Error> {
+pub fn look(tx: &Tx<'_>, grounds: &Grounds, proposed: &Proposed) -> Result<Standing, state::Error> {
     // As it stands in the record now, and not as it was when somebody asked.
     let agent = match &proposed.agent {
         Some(agent) => registry::find_agent(tx, &agent.id.to_string())?,
@@ -59,14 +57,14 @@ pub fn look(tx: &Tx<'_>, _grounds: &Grounds, proposed: &Proposed) -> Result<Stan
         (Change::Mounts(_), Some(agent)) => json!(mounts_of(tx, agent)?),
         (Change::McpAccess(wanted), Some(agent)) => json!(access_of(tx, agent, &wanted.server)?),
     };
-    Ok(Standing { before, facts: facts(tx, &proposed.change)? })
+    Ok(Standing { before, facts: facts(tx, grounds, &proposed.change)? })
 }
 
 /// What the names in a change mean now.
-fn facts(tx: &Tx<'_>, change: &Change) -> Result<Value, state::Error> {
+fn facts(tx: &Tx<'_>, grounds: &Grounds, change: &Change) -> Result<Value, state::Error> {
     Ok(match change {
         Change::Persona(_) | Change::EnabledTools(_) => json!({}),
-        Change::Packages(packages) => json!({ "clients": clients(packages) }),
+        Change::Packages(packages) => json!({ "clients": clients(&grounds.packages, packages) }),
         Change::Wiring(wiring) => json!({ "channels": of_channels(tx, std::slice::from_ref(wiring))? }),
         Change::Permissions(Permissions { access: _, grant, revoke }) => {
             let granted = grant.iter().map(|grant| grant.identity.as_str());
@@ -182,18 +180,14 @@ fn of_sources(mounts: &[Mount]) -> Map<String, Value> {
     mounts.iter().map(look).collect()
 }
 
-/// Which program fetches what is asked for, where something is.
-fn clients(packages: &Packages) -> Map<String, Value> {
-    let Packages { apt, npm } = packages;
-    let asked = [("apt", "apt-get", !apt.is_empty()), ("npm", "npm", !npm.is_empty())];
-    let find = |program: &str| {
-        PROGRAMS.iter().map(|directory| format!("{directory}/{program}")).find(|path| Path::new(path).is_file())
-    };
-    asked
-        .into_iter()
-        .filter(|(_, _, asked)| *asked)
-        .map(|(of, program, _)| (of.to_owned(), json!(find(program))))
-        .collect()
+/// Which program fetches what is asked for, and from where, as far as the settings say so.
+fn clients(config: &packages::Config, wanted: &Packages) -> Map<String, Value> {
+    let Packages { apt, npm } = wanted;
+    let sources = config.apt_sources.as_ref().map(|path| path.display().to_string());
+    let of_apt = json!({ "client": config.apt().display().to_string(), "sources": sources });
+    let of_npm = json!({ "client": config.npm().display().to_string(), "registry": config.npm_registry });
+    let asked = [("apt", of_apt, !apt.is_empty()), ("npm", of_npm, !npm.is_empty())];
+    asked.into_iter().filter(|(_, _, asked)| *asked).map(|(of, client, _)| (of.to_owned(), client)).collect()
 }
 
 /// Where a server answers, what it declares, and which secrets it is sent.

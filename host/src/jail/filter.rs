@@ -55,6 +55,19 @@ pub(crate) fn install_with_capability(program: &Program) -> io::Result<()> {
     crate::sys::install_filter(instructions)
 }
 
+/// The filters of a program of this machine that fetches or unpacks software: it executes others, makes links, and reaches the
+/// network where it is given one. It never listens, and no file that it makes is set-uid either.
+pub(crate) fn client(network: bool) -> io::Result<[Program; 2]> {
+    let [_, missing] = base(false)?;
+    let mut allowed = collect(PROGRAM.iter().chain(LEGACY))?;
+    // Its own rule takes the place of the narrower one.
+    allowed.extend(collect(CLIENT.iter().chain(CLIENT_LEGACY))?);
+    if network {
+        allowed.extend(collect(CLIENT_NETWORK.iter())?);
+    }
+    Ok([compile(allowed, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)?, missing])
+}
+
 /// The filter of process 1 of a jail, which only reaps and reports.
 pub(crate) fn init() -> io::Result<Program> {
     compile(collect(INIT.iter())?, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)
@@ -350,6 +363,46 @@ const MISSING: &[c_long] = &[libc::SYS_clone3, libc::SYS_openat2, libc::SYS_pidf
 /// The same number everywhere; the `libc` crate does not name it everywhere.
 const FCHMODAT2: c_long = 452;
 
+/// What package managers and archivers need beyond [`PROGRAM`].
+#[rustfmt::skip]
+const CLIENT: &[Rule] = &[
+    // Their helpers. What can be executed, the mounts and Landlock say: the machine's own programs.
+    Rule { calls: &[libc::SYS_execve, libc::SYS_execveat], when: Always },
+    // Links inside of the one directory that can be written.
+    Rule { calls: &[libc::SYS_symlinkat, libc::SYS_linkat], when: Always },
+    // Asking for what they do not need to be answered about, and process groups of their own.
+    Rule {
+        calls: &[
+            libc::SYS_setpgid, libc::SYS_setsid, libc::SYS_getpriority, libc::SYS_sched_getparam,
+            libc::SYS_sched_getscheduler, libc::SYS_setitimer, libc::SYS_getitimer, libc::SYS_mincore,
+        ],
+        when: Always,
+    },
+];
+
+/// What they need of the network, as clients: streams, datagrams for names, and the list of addresses that a resolver reads. No
+/// unix socket: in the host's network namespace are abstract ones of the host's, and older kernels have no other wall there.
+#[rustfmt::skip]
+const CLIENT_NETWORK: &[Rule] = &[
+    Rule {
+        calls: &[libc::SYS_socket],
+        when: Is(0, &[libc::AF_INET as u32, libc::AF_INET6 as u32, libc::AF_NETLINK as u32]),
+    },
+    Rule { calls: &[libc::SYS_sendmmsg, libc::SYS_recvmmsg], when: Always },
+];
+
+#[rustfmt::skip]
+#[cfg(target_arch = "x86_64")]
+const CLIENT_LEGACY: &[Rule] = &[Rule {
+    calls: &[
+        libc::SYS_symlink, libc::SYS_link, libc::SYS_vfork, libc::SYS_fork, libc::SYS_utimes, libc::SYS_utime,
+        libc::SYS_futimesat, libc::SYS_alarm,
+    ],
+    when: Always,
+}];
+#[cfg(not(target_arch = "x86_64"))]
+const CLIENT_LEGACY: &[Rule] = &[];
+
 /// Process 1: reap, report, end.
 #[rustfmt::skip]
 const INIT: &[Rule] = &[Rule {
@@ -436,6 +489,14 @@ mod tests {
             let allowed = rules.iter().flat_map(|rule| rule.calls);
             let out: Vec<_> = allowed.filter(|call| never.contains(call)).collect();
             assert!(out.is_empty(), "allowed: {out:?}");
+        }
+        // A client makes links and executes the machine's programs, and nothing else of these.
+        let needed =
+            [libc::SYS_execve, libc::SYS_execveat, libc::SYS_symlinkat, libc::SYS_linkat];
+        for rules in [CLIENT, CLIENT_LEGACY, CLIENT_NETWORK] {
+            let allowed = rules.iter().flat_map(|rule| rule.calls);
+            let out: Vec<_> = allowed.filter(|call| never.contains(call) && !needed.contains(call)).collect();
+            assert!(out.is_empty(), "allowed to a client: {out:?}");
         }
         let programs = [libc::SYS_execve, libc::SYS_symlinkat, libc::SYS_linkat];
         for rules in [SYSTEM, SYSTEM_LEGACY] {

@@ -3,15 +3,16 @@
 //! It never grants a right that the mounts do not show, and a program can add to it and not take
 //! from it. Next: `native`, which enters it before the program is executed.
 
+use super::client::{Client, Kind};
 use super::system::DEVICES;
 use super::{Mount, Spec};
 use crate::sys;
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus,
-    Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, NetPort, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    RulesetStatus, Scope,
 };
 use nix::fcntl::{OFlag, open, openat};
-use nix::sys::stat::Mode;
+use nix::sys::stat::{Mode, fstat};
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -58,6 +59,42 @@ pub(crate) fn restrict(root: &OwnedFd, spec: &Spec, no_new_privs: bool) -> io::R
         }
     }
     let status = rules.no_new_privs(no_new_privs).restrict_self().map_err(io::Error::other)?;
+    Ok(status.ruleset != RulesetStatus::NotEnforced)
+}
+
+/// Enters the domain of a client; as [`restrict`], with what it sees of the machine, and TCP to the ports that it may use.
+pub(crate) fn restrict_client(root: &OwnedFd, mounts: &[Mount], client: &Client) -> io::Result<bool> {
+    if sys::landlock_abi() < ABI_MIN {
+        return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+    }
+    let mut rules = Ruleset::default()
+        .handle_access(AccessFs::from_all(WRITTEN_FOR))
+        .and_then(|rules| rules.handle_access(AccessNet::from_all(WRITTEN_FOR)))
+        .and_then(|rules| rules.scope(Scope::from_all(WRITTEN_FOR)))
+        .and_then(Ruleset::create)
+        .map_err(io::Error::other)?;
+    for port in client.network.iter().flat_map(|network| &network.ports) {
+        rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp)).map_err(io::Error::other)?;
+    }
+    for mount in mounts {
+        let target = mount.target.trim_start_matches('/');
+        let directory = openat(root, target, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+        rules = rules.add_rule(PathBeneath::new(directory, rights(mount))).map_err(io::Error::other)?;
+    }
+    for sight in &client.sights {
+        let target = sight.target.trim_start_matches('/');
+        let seen = openat(root, target, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?;
+        let is_directory = fstat(&seen)?.st_mode & libc::S_IFMT == libc::S_IFDIR;
+        let allowed = match sight.kind {
+            Kind::Programs => AccessFs::from_read(WRITTEN_FOR),
+            Kind::Data => AccessFs::ReadFile | AccessFs::ReadDir,
+            Kind::Device => AccessFs::ReadFile | AccessFs::WriteFile,
+        };
+        // A rule on a file is refused with rights that only a directory can have.
+        let allowed = if is_directory { allowed } else { allowed & AccessFs::from_file(WRITTEN_FOR) };
+        rules = rules.add_rule(PathBeneath::new(seen, allowed)).map_err(io::Error::other)?;
+    }
+    let status = rules.restrict_self().map_err(io::Error::other)?;
     Ok(status.ruleset != RulesetStatus::NotEnforced)
 }
 

@@ -16,6 +16,7 @@
 mod furniture;
 mod program;
 mod site;
+mod view;
 
 pub(crate) use site::ROOT_ROOM;
 use site::Site;
@@ -71,19 +72,29 @@ pub(crate) struct Birth<'a> {
 /// The seccomp programs, compiled once by the launcher.
 pub(crate) struct Filters {
     program: [Program; 2],
+    /// Without and with a network.
+    client: [[Program; 2]; 2],
     /// For a jail that has the host's programs.
     with_system: [Program; 2],
     init: Program,
 }
 
 impl Filters {
-    /// Compiles them for this machine.
-    pub(crate) fn compile() -> io::Result<Self> {
-        Ok(Self { program: filter::base(false)?, with_system: filter::base(true)?, init: filter::init()? })
+    /// Those of the program of a jail.
+    fn of(&self, spec: &Spec) -> &[Program; 2] {
+        match &spec.role {
+            Role::Client(client) => &self.client[usize::from(client.network.is_some())],
+            Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } if spec.system.is_some() => {
+                &self.with_system
+            }
+            Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => &self.program,
+        }
     }
 
-    fn of(&self, spec: &Spec) -> &[Program; 2] {
-        if spec.system.is_some() { &self.with_system } else { &self.program }
+    /// Compiles them for this machine.
+    pub(crate) fn compile() -> io::Result<Self> {
+        let client = [filter::client(false)?, filter::client(true)?];
+        Ok(Self { program: filter::base(false)?, with_system: filter::base(true)?, client, init: filter::init()? })
     }
 }
 

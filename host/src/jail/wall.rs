@@ -1,7 +1,7 @@
 //! Every wall of a jail by name, and which of them a launch raises.
 //!
-//! Outside of a test build nothing but the throw-away jail of a negative control, which has no mount, is ever launched with
-//! one of them missing. Next: `native`, which raises them, and `probe`, of whose lines at least one must notice each.
+//! Outside of a test build two kinds of jail are launched with one of them missing: the throw-away jail of a negative control,
+//! which has no mount, and that of a client that fetches software, which has the host's network and nothing of the host's state. Next: `native`, which raises them, and `probe`, of whose lines at least one must notice each.
 
 use super::{Probe, Role};
 
@@ -111,8 +111,11 @@ impl Walls {
     pub(crate) fn around(role: &Role, lowered: Option<Wall>) -> Self {
         let control = match role {
             Role::Probe(Probe::Control(_)) => Some(CONTROL),
+            // What it is there for.
+            Role::Client(client) if client.network.is_some() => Some(Wall::NetworkNamespace),
             Role::Probe(Probe::Attempts(_) | Probe::Neighbour | Probe::KeyAgain { .. })
             | Role::Sandbox { .. }
+            | Role::Client(_)
             | Role::Reader
             | Role::Noop { .. } => None,
         };
@@ -128,15 +131,17 @@ impl Walls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jail::Facts;
+    use crate::jail::client::Network;
+    use crate::jail::{Client, Facts};
 
     #[test]
-    fn only_the_jail_of_the_negative_control_lacks_a_wall() {
+    fn only_the_negative_control_and_a_client_with_a_network_lack_a_wall() {
         let program = || "/bin/true".into();
         let roles = [
             Role::Sandbox { program: program(), args: Vec::new() },
             Role::Reader,
             Role::Noop { program: program() },
+            Role::Client(Client { program: "/bin/true".to_owned(), ..Client::default() }),
             Role::Probe(Probe::Attempts(Facts::default())),
             Role::Probe(Probe::Neighbour),
             Role::Probe(Probe::KeyAgain { after_bell: true }),
@@ -148,6 +153,10 @@ mod tests {
         let control = Walls::around(&Role::Probe(Probe::Control(Facts::default())), None);
         let missing: Vec<_> = Wall::ALL.iter().filter(|wall| !control.stand(**wall)).collect();
         assert_eq!(missing, [&CONTROL]);
+        let client = Role::Client(Client { network: Some(Network { ports: vec![443] }), ..Client::default() });
+        let client = Walls::around(&client, None);
+        let missing: Vec<_> = Wall::ALL.iter().filter(|wall| !client.stand(**wall)).collect();
+        assert_eq!(missing, [&Wall::NetworkNamespace]);
     }
 
     #[test]

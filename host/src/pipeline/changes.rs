@@ -4,7 +4,7 @@
 //! Holds no rule of its own; a restart finds everything in the record. Next: `gateway`, `apply`.
 
 use super::actor::Command;
-use super::{Core, Error, Pipeline};
+use super::{Core, Error, Pipeline, launch};
 use crate::apply::{self, Applied, Prepared};
 use crate::failpoint;
 use crate::gateway::decide::{self, Bench, Said};
@@ -351,12 +351,14 @@ impl Pipeline {
             return Ok(Ok(Prepared::Nothing));
         }
         let core = &self.core;
-        let made =
-            packages::make(&core.launcher, &core.home, &core.grounds.packages, core.config.uids, agent, row.id, wanted);
-        Ok(match made.await {
-            Ok(layer) => Ok(Prepared::Layer { digest: layer.digest }),
-            Err(error) => Err(Refusal::host("packages_failed", error.to_string())),
-        })
+        let means = packages::Means {
+            launcher: core.launcher.clone(),
+            home: core.home.clone(),
+            config: core.grounds.packages.clone(),
+            identity: launch::fetcher(core),
+        };
+        tracing::info!(change = %row.id, "software is fetched");
+        Ok(packages::make(&means, agent, row.id, wanted).await.map(Prepared::Layer).map_err(packages::Error::refusal))
     }
 
     async fn fail(&self, row: &Row, refusal: &Refusal) -> Result<(), Error> {

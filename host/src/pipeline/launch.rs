@@ -9,18 +9,20 @@ use crate::home;
 use crate::jail::{Identity, Limits, Mount, Role, Spec, System, inspect};
 use crate::launcher::{self, Jailed};
 use crate::ledger::Entry;
+use crate::packages;
 use crate::reader::{self, Reader};
-use crate::registry::{self, mounts, packages};
+use crate::registry::{self, mounts, software};
 use crate::session::link::{self, Link};
 use crate::session::projection::Inbound;
 use crate::session::store::{Session, Why};
 use crate::tools;
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::crypt::{self, SessionKey};
 use ironclaw_contract::seam::link::{GRANTED_ARGUMENT, path};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -133,6 +135,9 @@ pub enum Error {
         /// The range.
         count: u32,
     },
+    /// The agent's software is not what was fetched.
+    #[error(transparent)]
+    Layer(#[from] packages::Error),
     /// The record.
     #[error(transparent)]
     Pipeline(#[from] Box<PipelineError>),
@@ -170,6 +175,7 @@ impl Error {
             | Self::Walls { .. }
             | Self::Reader(_)
             | Self::Uids { .. }
+            | Self::Layer(_)
             | Self::Pipeline(_) => false,
         }
     }
@@ -177,7 +183,8 @@ impl Error {
 
 /// The host uid of a session, when the host was started as root.
 pub fn uid_of(core: &Core, session: &Session) -> Result<Option<u32>, Error> {
-    let Some((base, count)) = core.config.uids else { return Ok(None) };
+    // The last one is whoever fetches software.
+    let Some((base, count)) = core.config.uids.map(|(base, count)| (base, count - 1)) else { return Ok(None) };
     if session.uid_offset >= count {
         return Err(Error::Uids { session: session.id, offset: session.uid_offset, count });
     }
@@ -239,13 +246,33 @@ async fn granted(core: &Core, session: &Session) -> Result<Granted, Error> {
         let system = match commands {
             None => None,
             Some(agent) => {
-                let layer = packages::layer_of(tx, agent.id)?;
-                Some(System { layer: layer.map(|digest| home.layer(agent.id, &digest)) })
+                Some(software::layer_of(tx, agent.id)?.map(|digest| (home.layer(agent.id, &digest), digest)))
             }
         };
-        Ok::<_, PipelineError>(Granted { mounts: mounts.collect(), system })
+        Ok::<_, PipelineError>((mounts.collect(), system))
     });
-    Ok(read.await.map_err(Box::new)?)
+    let (mounts, layer) = read.await.map_err(Box::new)?;
+    let system = match layer {
+        None => None,
+        Some(None) => Some(System { layer: None }),
+        Some(Some((directory, digest))) => {
+            look_through(core, &directory, digest).await?;
+            Some(System { layer: Some(directory) })
+        }
+    };
+    Ok(Granted { mounts, system })
+}
+
+/// Finds out once in the life of a host that a layer is what was fetched: nothing but the host can write there, and a disk may lie.
+async fn look_through(core: &Core, directory: &Path, digest: Digest) -> Result<(), Error> {
+    if core.layers.lock().unwrap_or_else(PoisonError::into_inner).contains(&digest) {
+        return Ok(());
+    }
+    let place = directory.to_owned();
+    let looked = tokio::task::spawn_blocking(move || packages::verify(&place, &digest)).await;
+    looked.expect("looking through a layer does not panic")?;
+    core.layers.lock().unwrap_or_else(PoisonError::into_inner).insert(digest);
+    Ok(())
 }
 
 pub(super) fn reader_spec(core: &Core, session: &Session) -> Result<Spec, Error> {
@@ -258,6 +285,11 @@ pub(super) fn reader_spec(core: &Core, session: &Session) -> Result<Spec, Error>
         identity: identity(uid_of(core, session)?),
         limits: Limits::default(),
     })
+}
+
+/// Whom the host's files take the clients of package managers for: nobody whom a session could be.
+pub(super) fn fetcher(core: &Core) -> Identity {
+    identity(core.config.uids.map(|(base, count)| base + count - 1))
 }
 
 fn identity(uid: Option<u32>) -> Identity {

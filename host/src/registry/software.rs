@@ -33,6 +33,18 @@ pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Option<Software>, state::Error>
     Ok(tx.db().prepare_cached(sql)?.query_row([agent.to_string()], read).optional()?)
 }
 
+/// The layer of one agent, if it has one.
+pub fn layer_of(tx: &Tx<'_>, agent: AgentId) -> Result<Option<Digest>, state::Error> {
+    Ok(of(tx, agent)?.map(|software| software.layer))
+}
+
+/// Every layer that an agent has.
+pub fn layers(tx: &Tx<'_>) -> Result<Vec<(AgentId, Digest)>, state::Error> {
+    let mut statement = tx.db().prepare_cached("SELECT agent_id, layer FROM agent_packages ORDER BY agent_id")?;
+    let layers = statement.query_map([], |row| Ok((stored(row, "agent_id")?, stored(row, "layer")?)))?;
+    Ok(layers.collect::<rusqlite::Result<_>>()?)
+}
+
 /// Says what an agent has from now on: these packages, which are in this layer; `None` takes all away.
 pub fn set(
     tx: &mut Tx<'_>,

@@ -66,7 +66,8 @@ fn every_fail_point_in_the_code_is_one_that_is_tested() {
     let listed = |points: &[&str]| points.iter().map(|&point| point.to_owned()).collect::<BTreeSet<_>>();
     let of_keys: Vec<&str> = crate::keys::points().collect();
     let of_changes = &crate::changes_random::POINTS;
-    let elsewhere = [OF_THE_LEDGER.as_slice(), &OF_A_PANIC, &OF_A_PARCEL, of_changes, &of_keys].concat();
+    let of_packages = &crate::packages::POINTS;
+    let elsewhere = [OF_THE_LEDGER.as_slice(), &OF_A_PANIC, &OF_A_PARCEL, of_changes, of_packages, &of_keys].concat();
     let of_the_host = &listed(&OF_THE_HOST) | &listed(&elsewhere);
     assert_eq!(named("host/src", "failpoint::reach(", ");"), of_the_host);
     assert_eq!(named("sandbox/src", "failpoint.as_deref() == ", "{"), listed(&OF_THE_SANDBOX));

@@ -38,6 +38,8 @@ const BESIDE: &[(&str, &str, &str)] = &[
         "the jail's program reports its birth over the launcher's wire; the probe asks through a launcher",
     ),
     ("launcher", "jail", "a launcher makes what a spec says, and both speak the same wire"),
+    ("packages", "jail", "a client is fetched with in a jail of its own"),
+    ("packages", "launcher", "only a launcher makes jails"),
     ("preflight", "jail", "it tries a whole jail, so it needs a spec and the inspection of the result"),
     ("preflight", "launcher", "it tries the jail through a real launcher"),
     ("identity", "channel", "what a channel received is what is authenticated"),

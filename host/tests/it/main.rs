@@ -28,6 +28,7 @@ mod models;
 mod moments;
 mod mounts;
 mod operators;
+mod packages;
 mod port;
 mod preflight;
 mod processes;

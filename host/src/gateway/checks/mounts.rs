@@ -3,16 +3,13 @@
 //! Never follows a link: a path that means another one is refused, whatever that is. Next: `registry::mounts`.
 
 use crate::gateway::Grounds;
+use crate::jail;
 use crate::refusal::Refusal;
 use ironclaw_contract::seam::change::Mount;
 use std::path::{Path, PathBuf};
 
 /// What the system makes of itself, and where other services are reached: nothing at or below one of these.
 const OF_THE_SYSTEM: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/etc"];
-
-/// What a jail has there itself; so is everything that begins with `lib`.
-const RESERVED: [&str; 12] =
-    ["in", "out", "run", "workspace", "usr", "bin", "sbin", "etc", "dev", "tmp", "proc", "sys"];
 
 /// Characters of a target's name.
 const TARGET_CHARACTERS_MAX: usize = 64;
@@ -103,7 +100,7 @@ fn check_target(target: &str) -> Result<(), Refusal> {
         let refusal = Refusal::operator("mount_target", format!("{:?} is no target of a mount", short(target)));
         return Err(refusal.hint("a target is / and one name of a-z, A-Z, 0-9, -, _ and ., such as /data"));
     }
-    if name.starts_with("lib") || RESERVED.contains(&name) {
+    if jail::is_reserved(name) {
         let refusal = Refusal::operator("mount_target", format!("{target} is the jail's own"));
         return Err(refusal.hint("name another target, such as /data"));
     }

@@ -5,7 +5,7 @@
 
 use super::site::Site;
 use super::{FAILED, Image};
-use crate::jail::{Limits, Role, Spec, Wall, Walls, filter, landlock, probe};
+use crate::jail::{Client, Limits, Role, Spec, Wall, Walls, filter, landlock, probe};
 use crate::launcher::wire::{self, Failure, Part, Progress, step};
 use crate::sys::{self, Side};
 use nix::errno::Errno;
@@ -13,7 +13,7 @@ use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdout};
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -91,7 +91,15 @@ fn confine(spec: &Spec, root: &OwnedFd, launcher: &OwnedFd, image: Image<'_>) ->
         step(Part::Privileges, "drop capabilities", sys::drop_capabilities())?;
     }
     let landlock = match walls.stand(Wall::Landlock) {
-        true => step(Part::Landlock, "enter a Landlock domain", landlock::restrict(root, spec, true))?,
+        true => {
+            let entered = match &spec.role {
+                Role::Client(client) => landlock::restrict_client(root, &spec.mounts, client),
+                Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => {
+                    landlock::restrict(root, spec, true)
+                }
+            };
+            step(Part::Landlock, "enter a Landlock domain", entered)?
+        }
         false => false,
     };
     let confined = wire::send(launcher, &Progress::Confined { landlock }, None);
@@ -141,7 +149,7 @@ fn limit(limits: &Limits, walls: Walls) -> nix::Result<()> {
 fn arguments(program: &Path, role: &Role) -> Vec<CString> {
     let rest: &[String] = match role {
         Role::Sandbox { args, .. } => args,
-        Role::Reader | Role::Probe(_) | Role::Noop { .. } => &[],
+        Role::Client(_) | Role::Reader | Role::Probe(_) | Role::Noop { .. } => &[],
     };
     let name = program.file_name().unwrap_or(program.as_os_str()).as_bytes();
     let all = std::iter::once(name).chain(rest.iter().map(String::as_bytes));
@@ -154,12 +162,36 @@ fn play(spec: &Spec, link: OwnedFd, gate: OwnedFd, image: Image<'_>) -> i32 {
         return FAILED;
     }
     drop(gate);
+    if let Role::Client(client) = &spec.role {
+        return fetch(client, &link);
+    }
     let played = catch_unwind(AssertUnwindSafe(|| match &spec.role {
         Role::Reader => (image.entries.reader)(link),
         Role::Probe(probe) => probe::run(link, probe, spec, image.thread),
-        Role::Sandbox { .. } | Role::Noop { .. } => FAILED,
+        Role::Sandbox { .. } | Role::Client(_) | Role::Noop { .. } => FAILED,
     }));
     played.unwrap_or(FAILED)
+}
+
+/// Becomes a program of the machine, with the link as its output. Gives a code only when that fails, and says why on the link.
+fn fetch(client: &Client, link: &OwnedFd) -> i32 {
+    let string = |text: &str| CString::new(text).expect("a null byte is refused by Client::check");
+    let became = || -> std::io::Result<std::convert::Infallible> {
+        dup2_stdout(link)?;
+        dup2_stderr(link)?;
+        chdir(Path::new(&client.directory))?;
+        let arguments: Vec<_> = std::iter::once(client.program.as_str())
+            .chain(client.args.iter().map(String::as_str))
+            .map(string)
+            .collect();
+        let environment: Vec<_> =
+            client.environment.iter().map(|(name, value)| string(&format!("{name}={value}"))).collect();
+        Err(sys::execute_path(&string(&client.program), &arguments, &environment))
+    };
+    let Err(error) = became();
+    // Whoever reads has gone: then nobody asks for the reason either.
+    let _ = nix::unistd::write(link, format!("cannot start {}: {error}\n", client.program).as_bytes());
+    FAILED
 }
 
 fn knock(gate: &OwnedFd) -> nix::Result<()> {

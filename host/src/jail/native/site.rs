@@ -2,9 +2,9 @@
 //!
 //! Uses the host's paths once, at the beginning; later everything goes by descriptor. Next: `program`.
 
-use super::LAUNCHER_IGNORES;
 use super::furniture::Furniture;
-use crate::jail::{HOSTNAME, INNER_ID, Mount, Spec, Wall, Walls};
+use super::{LAUNCHER_IGNORES, view};
+use crate::jail::{HOSTNAME, INNER_ID, Mount, Role, Spec, Wall, Walls};
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;
 use nix::errno::Errno;
@@ -61,6 +61,10 @@ pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<Sit
         let directory = open_source(mount).map_err(|errno| refused_source(&name, mount, errno))?;
         trees.push(step(Part::Source, format!("copy {name}"), sys::open_tree(directory.as_fd()))?);
     }
+    let sights = match &spec.role {
+        Role::Client(client) => view::open(client)?,
+        Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => Vec::new(),
+    };
     let furniture = spec.system.as_ref().map(Furniture::open).transpose()?;
     let program = match spec.role.program() {
         Some(path) => {
@@ -99,6 +103,10 @@ pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<Sit
     if let Some(furniture) = furniture {
         let placed = furniture.place(&root, CONSTRUCTION_SITE, walls)?;
         names.extend(placed.in_root().map(OsString::from));
+    }
+    if let Role::Client(client) = &spec.role {
+        view::attach(&root, client, &sights)?;
+        names.extend(client.names().map(OsString::from));
     }
     // Without a namespace of its own this name would be the host's.
     if walls.stand(Wall::UtsNamespace) {

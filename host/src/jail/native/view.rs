@@ -1,0 +1,72 @@
+//! What a client sees of the machine: opened by the host's paths, attached in the jail by descriptor, read-only.
+//!
+//! Never attaches anything that can be written, and nothing that is executed but the machine's programs. Next: `site`.
+
+use crate::jail::client::{Client, Kind};
+use crate::launcher::wire::{Failure, Part, step};
+use crate::sys;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::{Mode, fstat, mkdirat};
+use nix::unistd::symlinkat;
+use std::ffi::CString;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// A sight, open on the host's side.
+pub(super) struct Open {
+    tree: OwnedFd,
+    is_directory: bool,
+}
+
+/// Opens them, in their order.
+pub(super) fn open(client: &Client) -> Result<Vec<Open>, Failure> {
+    let one = |sight: &crate::jail::client::Sight| {
+        let name = format!("{} for {}", sight.source.display(), sight.target);
+        let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
+        let found = nix::fcntl::open(&sight.source, flags, Mode::empty());
+        let found = step(Part::Source, format!("open {name}"), found)?;
+        let mode = step(Part::Source, format!("look at {name}"), fstat(&found))?.st_mode;
+        let tree = step(Part::Source, format!("copy {name}"), sys::open_tree(found.as_fd()))?;
+        Ok(Open { tree, is_directory: mode & libc::S_IFMT == libc::S_IFDIR })
+    };
+    client.sights.iter().map(one).collect()
+}
+
+/// Attaches them in the root, and makes its links.
+pub(super) fn attach(root: &OwnedFd, client: &Client, opened: &[Open]) -> Result<(), Failure> {
+    for (sight, Open { tree, is_directory }) in client.sights.iter().zip(opened) {
+        let target = sight.target.trim_start_matches('/');
+        step(Part::Root, format!("make {}", sight.target), make_place(root, target, *is_directory))?;
+        let always = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID;
+        let attributes = match sight.kind {
+            Kind::Programs => always | libc::MOUNT_ATTR_NODEV,
+            Kind::Data => always | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC,
+            Kind::Device => always | libc::MOUNT_ATTR_NOEXEC,
+        };
+        step(Part::Root, format!("restrict {}", sight.target), sys::mount_setattr(tree.as_fd(), attributes))?;
+        let name = CString::new(target).map_err(|_| Errno::EINVAL);
+        let name = step(Part::Root, format!("read {:?}", sight.target), name)?;
+        let attached = sys::move_mount(tree.as_fd(), root.as_fd(), &name);
+        step(Part::Root, format!("attach {}", sight.target), attached)?;
+    }
+    for (name, target) in &client.links {
+        step(Part::Root, format!("make the link {name}"), symlinkat(target.as_str(), root, name.as_str()))?;
+    }
+    Ok(())
+}
+
+/// An empty file or directory to attach something to, with the directories above it.
+fn make_place(root: &OwnedFd, target: &str, is_directory: bool) -> nix::Result<()> {
+    let ends = target.match_indices('/').map(|(end, _)| end).chain(is_directory.then_some(target.len()));
+    for end in ends {
+        match mkdirat(root, &target[..end], Mode::S_IRWXU) {
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    if !is_directory {
+        let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        drop(openat(root, target, flags, Mode::S_IRUSR)?);
+    }
+    Ok(())
+}

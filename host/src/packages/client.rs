@@ -1,0 +1,277 @@
+//! One run of a client or an unpacker of the machine in a jail of its own, with its output and a time limit.
+//!
+//! Gives it nothing of the host's state, no variable of the host's environment, and a network only where it has to fetch. Next: `jail::client`.
+
+use super::{Bench, Config, Error, MERGED, Means, PROGRAMS};
+use crate::jail::client::{Client, Kind, Network, Sight};
+use crate::jail::{Identity, Limits, Mount, Role, Spec};
+use crate::launcher::Exit;
+use crate::refusal::Refusal;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+
+/// Where a client may write, in its jail.
+pub(super) const WORK: &str = "/work";
+/// What is kept of a client's output, from its end, in bytes.
+const OUTPUT_BYTES_MAX: usize = 16 * 1024;
+/// What is shown of it.
+const SHOWN_BYTES_MAX: usize = 600;
+/// How often it is looked at how much a client has written.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How much more than a layer fetching may take: archives, indexes and what was unpacked from them.
+const ROOM_FACTOR: u64 = 3;
+/// Room for indexes, which even the smallest layer needs.
+const ROOM_BYTES_MIN: u64 = 1 << 30;
+
+/// What the resolver of the C library is told: the machine's own answer may name sockets that are not here.
+const NAME_SERVICES: &str = "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
+const PASSWD: &str = "client:x:1000:1000::/work:/usr/sbin/nologin\n";
+const GROUP: &str = "client:x:1000:\n";
+
+/// What a client reads of the machine's settings, where it is there: names and addresses, certificates, which program is meant,
+/// and what of apt holds no password.
+const SETTINGS: [&str; 21] = [
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/services",
+    "/etc/protocols",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/pki/tls/certs",
+    "/etc/pki/ca-trust",
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+    "/etc/crypto-policies",
+    "/etc/apt/apt.conf",
+    "/etc/apt/apt.conf.d",
+    "/etc/apt/sources.list",
+    "/etc/apt/sources.list.d",
+    "/etc/apt/preferences",
+    "/etc/apt/preferences.d",
+    "/etc/apt/trusted.gpg",
+    "/etc/apt/trusted.gpg.d",
+    "/etc/apt/keyrings",
+    "/etc/debian_version",
+];
+const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
+
+/// What to run, and how it is named to people.
+pub(super) struct Task<'a> {
+    pub(super) program: &'a Path,
+    pub(super) args: Vec<String>,
+    pub(super) environment: Vec<(&'a str, String)>,
+    /// Whether it fetches.
+    pub(super) network: bool,
+    /// What it reads beside the settings.
+    pub(super) sights: Vec<Sight>,
+    /// What it does, for a refusal: `fetch packages of apt`.
+    pub(super) what: &'a str,
+}
+
+/// Runs it to its end; gives the end of what it said.
+///
+/// # Errors
+/// A refusal when it fails, takes too long or writes too much, with what it said.
+pub(super) async fn run(means: &Means, bench: &Bench, task: Task<'_>) -> Result<String, Error> {
+    let mut said = Vec::new();
+    let take = |bytes: &[u8]| {
+        said.extend_from_slice(bytes);
+        if said.len() > 2 * OUTPUT_BYTES_MAX {
+            said.drain(..said.len() - OUTPUT_BYTES_MAX);
+        }
+        Ok(())
+    };
+    let what = task.what.to_owned();
+    let exit = follow(means, bench, task, take).await?;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    match exit {
+        Exit::Code(0) => Ok(said),
+        Exit::Code(_) | Exit::Signal(_) => Err(failed(&what, exit, &said)),
+    }
+}
+
+/// Runs it to its end and hands all that it says to `take`, whose error ends it.
+pub(super) async fn follow(
+    means: &Means,
+    bench: &Bench,
+    task: Task<'_>,
+    mut take: impl FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<Exit, Error> {
+    let spec = spec(means, bench, &task)?;
+    let (ours, theirs) = io::pipe().map_err(Error::io(&bench.path))?;
+    let mut output = pipe::Receiver::from_owned_fd(ours.into()).map_err(Error::io(&bench.path))?;
+    let jailed = means.launcher.launch(spec, theirs.into()).await?;
+    let talk = async {
+        let mut buffer = vec![0; 16 * 1024];
+        loop {
+            match output.read(&mut buffer).await.map_err(Error::io(&bench.path))? {
+                0 => return Ok(jailed.exited().await),
+                length => take(&buffer[..length])?,
+            }
+        }
+    };
+    let patience = means.config.patience();
+    let work = bench.work();
+    let ended = tokio::select! {
+        exit = talk => exit,
+        () = tokio::time::sleep(patience) => {
+            let message = format!("cannot {} within {} seconds", task.what, patience.as_secs());
+            let hint = "raise packages.fetch_seconds_max if the network is slow";
+            Err(Refusal::host("packages_late", message).hint(hint).into())
+        }
+        full = overfull(&work, room(&means.config), means.config.layer_files_max) => Err(full),
+    };
+    if ended.is_err() {
+        // Nothing writes there any more when we return.
+        jailed.kill();
+        jailed.exited().await;
+    }
+    ended
+}
+
+fn room(config: &Config) -> u64 {
+    config.layer_bytes_max.saturating_mul(ROOM_FACTOR).max(ROOM_BYTES_MIN)
+}
+
+/// Returns when more is in the directory than fetching may take.
+async fn overfull(work: &Path, bytes_max: u64, files_max: u64) -> Error {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let directory = work.to_owned();
+        // One that cannot be counted is left to the time limit.
+        let (bytes, files) = tokio::task::spawn_blocking(move || size(&directory)).await.unwrap_or_default();
+        if bytes > bytes_max || files > files_max.saturating_mul(ROOM_FACTOR) {
+            let message = format!("fetching takes more room than allowed: {bytes} bytes in {files} files");
+            return Refusal::host("packages_too_large", message).hint("see packages.layer_bytes_max").into();
+        }
+    }
+}
+
+/// Bytes and entries below a directory, as far as they can be seen while somebody writes there.
+pub(super) fn size(directory: &Path) -> (u64, u64) {
+    let (mut bytes, mut files, mut open) = (0, 0, vec![directory.to_owned()]);
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let Ok(found) = entry.metadata() else { continue };
+            (bytes, files) = (bytes + found.len(), files + 1);
+            if found.is_dir() {
+                open.push(entry.path());
+            }
+        }
+    }
+    (bytes, files)
+}
+
+/// A client that failed, with the end of what it said; control characters do not leave here.
+pub(super) fn failed(what: &str, exit: Exit, said: &str) -> Error {
+    // The lines in which the clients themselves say what went wrong, if there are any.
+    let error = |line: &&str| {
+        ["E: ", "npm error ", "npm ERR! ", "dpkg-deb: error"].iter().any(|begins| line.starts_with(begins))
+    };
+    let errors: Vec<&str> = said.lines().filter(error).filter(|line| !line.contains("log of this run")).collect();
+    let said = if errors.is_empty() { said.to_owned() } else { errors.join(" ") };
+    let plain: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    let mut shown = words.join(" ");
+    if shown.len() > SHOWN_BYTES_MAX {
+        let cut = shown.len() - SHOWN_BYTES_MAX;
+        let cut = (cut..shown.len()).find(|at| shown.is_char_boundary(*at)).unwrap_or(shown.len());
+        shown = format!("… {}", &shown[cut..]);
+    }
+    let message = format!("cannot {what}: the client {exit}: {shown}");
+    Refusal::host("packages_client_failed", message).into()
+}
+
+fn spec(means: &Means, bench: &Bench, task: &Task<'_>) -> Result<Spec, Error> {
+    let config = &means.config;
+    let etc = bench.path.join("etc");
+    let mut sights = vec![Sight { source: PROGRAMS.into(), target: PROGRAMS.to_owned(), kind: Kind::Programs }];
+    for (name, text) in [("nsswitch.conf", NAME_SERVICES), ("passwd", PASSWD), ("group", GROUP)] {
+        let source = put(&etc.join(name), text)?;
+        sights.push(Sight { source, target: format!("/etc/{name}"), kind: Kind::Data });
+    }
+    let data = |path: &str| Sight { source: path.into(), target: path.to_owned(), kind: Kind::Data };
+    if task.network {
+        sights.extend(SETTINGS.into_iter().filter(|path| Path::new(path).exists()).map(data));
+    }
+    sights.extend(DEVICES.into_iter().map(|path| Sight { kind: Kind::Device, ..data(path) }));
+    sights.extend(task.sights.iter().cloned());
+    let mut environment = vec![
+        ("PATH".to_owned(), "/usr/sbin:/usr/bin".to_owned()),
+        ("HOME".to_owned(), format!("{WORK}/home")),
+        ("TMPDIR".to_owned(), format!("{WORK}/tmp")),
+        ("LC_ALL".to_owned(), "C.UTF-8".to_owned()),
+        ("LANG".to_owned(), "C.UTF-8".to_owned()),
+    ];
+    if let (true, Some(proxy)) = (task.network, &config.proxy) {
+        for name in ["http_proxy", "https_proxy", "HTTPS_PROXY", "HTTP_PROXY"] {
+            environment.push((name.to_owned(), proxy.clone()));
+        }
+    }
+    environment.extend(task.environment.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    let client = Client {
+        program: task.program.to_string_lossy().into_owned(),
+        args: task.args.clone(),
+        environment,
+        directory: WORK.to_owned(),
+        sights,
+        links: MERGED.iter().filter_map(|name| link(name)).collect(),
+        network: task.network.then(|| Network { ports: config.all_ports() }),
+    };
+    let mounts = vec![Mount { source: bench.work(), target: WORK.to_owned(), read_only: false, granted: false }];
+    let limits = Limits {
+        // The engine of npm reserves many times what it uses.
+        address_space_bytes: 64 << 30,
+        open_files: 1024,
+        processes: 128,
+        file_bytes: room(config),
+        ..Limits::default()
+    };
+    Ok(Spec {
+        name: "packages".to_owned(),
+        role: Role::Client(client),
+        mounts,
+        system: None,
+        identity: means.identity,
+        limits,
+    })
+}
+
+/// One of the machine's links into `/usr`.
+fn link(name: &str) -> Option<(String, String)> {
+    let target = fs::read_link(Path::new("/").join(name)).ok()?;
+    let target = target.to_str()?.trim_start_matches('/').trim_end_matches('/');
+    target.starts_with("usr/").then(|| (name.to_owned(), target.to_owned()))
+}
+
+/// Writes a file for the client to read.
+pub(super) fn put(path: &Path, text: &str) -> Result<PathBuf, Error> {
+    let fault = |source| Error::Io { path: path.to_owned(), source };
+    if fs::read_to_string(path).is_ok_and(|found| found == text) {
+        return Ok(path.to_owned());
+    }
+    fs::write(path, text).map_err(fault)?;
+    super::set_mode(path, 0o644)?;
+    Ok(path.to_owned())
+}
+
+/// Makes directories that the client writes to.
+pub(super) fn make_room(means: &Means, bench: &Bench, names: &[&str]) -> Result<(), Error> {
+    for name in names {
+        let mut path = bench.work();
+        for part in name.split('/') {
+            path.push(part);
+            crate::home::make_private(&path)?;
+            // Without a set-gid bit that it may have inherited from the directory above it.
+            super::set_mode(&path, 0o700)?;
+            if let Identity::Mapped { uid, gid } = means.identity {
+                std::os::unix::fs::lchown(&path, Some(uid), Some(gid)).map_err(Error::io(&path))?;
+            }
+        }
+    }
+    Ok(())
+}

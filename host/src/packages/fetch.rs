@@ -1,0 +1,188 @@
+//! What is asked of apt and npm, and what they fetched.
+//!
+//! Neither installs anything: apt downloads archives, npm unpacks into a directory of its own and runs no script. Next: `unpack`.
+
+use super::client::{Task, WORK, make_room, put, run};
+use super::layer::{Place, Source};
+use super::{Bench, Error, Means, STATUS, set_mode, unfit};
+use crate::home::make_private;
+use crate::jail::client::{Kind, Sight};
+use crate::refusal::Refusal;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Archives that one change may need.
+const ARCHIVES_MAX: usize = 2_000;
+/// A manifest of a package; npm's own limit is larger than any that is used.
+const MANIFEST_BYTES_MAX: u64 = 4 << 20;
+
+/// Where machines keep the certificates that they trust.
+const ROOTS: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
+
+/// An archive that apt downloaded.
+#[derive(Debug)]
+pub(super) struct Archive {
+    /// Its name below the directory of archives.
+    pub(super) file: String,
+    /// `name=version`
+    pub(super) name: String,
+}
+
+/// Where they are, below what the client writes to.
+pub(super) const ARCHIVES: &str = "apt/archives";
+
+/// Fetches packages and what they need and this machine does not have.
+pub(super) async fn apt(means: &Means, bench: &Bench, names: &[String]) -> Result<Vec<Archive>, Error> {
+    make_room(means, bench, &["home", "tmp", "apt/lists/partial", "apt/archives/partial", "apt/log", "apt/lib"])?;
+    let sights = apt_settings(means, bench)?;
+    let task = |args: Vec<String>, what| Task {
+        program: means.config.apt(),
+        args,
+        environment: vec![
+            ("APT_CONFIG", "/etc/apt/first.conf".to_owned()),
+            ("DEBIAN_FRONTEND", "noninteractive".to_owned()),
+        ],
+        network: true,
+        sights: sights.clone(),
+        what,
+    };
+    // Without this an index that could not be had is no error, and old ones would be taken; here there are none.
+    let update = ["-q", "-o", "APT::Update::Error-Mode=any", "update"].map(str::to_owned).to_vec();
+    run(means, bench, task(update, "read what apt offers")).await?;
+    let options =
+        ["-q", "-y", "--download-only", "--reinstall", "--no-install-recommends", "--no-remove", "install", "--"];
+    let install = options.into_iter().map(str::to_owned).chain(names.iter().cloned()).collect();
+    run(means, bench, task(install, "fetch packages of apt")).await?;
+    let archives = archives(&bench.work().join(ARCHIVES))?;
+    // apt reads an unknown name as a pattern, and a virtual one as whatever provides it: that is not what was approved.
+    let fetched = |name: &String| archives.iter().any(|archive| archive.name.split('=').next() == Some(name));
+    match names.iter().find(|name| !fetched(name)) {
+        Some(name) => {
+            let message = format!("apt did not fetch a package of the name {name:?}");
+            let hint = "it is another name for something, or this machine has a version that no source offers";
+            Err(Refusal::operator("packages_unknown", message).hint(hint).into())
+        }
+        None => Ok(archives),
+    }
+}
+
+/// Settings in the place of the host's: first those that say where settings are, last those that win.
+fn apt_settings(means: &Means, bench: &Bench) -> Result<Vec<Sight>, Error> {
+    let etc = bench.path.join("etc");
+    let first = "Dir::Etc::main \"last.conf\";\n";
+    let mut last = String::new();
+    if Path::new("/etc/apt/apt.conf").exists() {
+        last.push_str("#include \"/etc/apt/apt.conf\";\n");
+    }
+    // What the machine runs around its own updates is not for this.
+    for hooks in ["APT::Update", "DPkg::Pre-Invoke", "DPkg::Post-Invoke", "DPkg::Pre-Install-Pkgs", "APT::Install"] {
+        last.push_str(&format!("#clear {hooks};\n"));
+    }
+    last.push_str(&format!(
+        "APT::Sandbox::User \"\";\nAPT::Get::AllowUnauthenticated \"false\";\nAcquire::AllowInsecureRepositories \"false\";\n\
+         Acquire::AllowDowngradeToInsecureRepositories \"false\";\nAcquire::Languages \"none\";\nAcquire::PDiffs \"false\";\n\
+         Acquire::Retries \"2\";\nDir::State \"{WORK}/apt/lib\";\nDir::State::lists \"{WORK}/apt/lists\";\n\
+         Dir::State::status \"{STATUS}\";\nDir::State::extended_states \"{WORK}/apt/lib/extended_states\";\n\
+         Dir::Cache \"{WORK}/apt\";\nDir::Cache::archives \"{WORK}/{ARCHIVES}\";\nDir::Cache::pkgcache \"\";\n\
+         Dir::Cache::srcpkgcache \"\";\nDir::Log \"{WORK}/apt/log\";\nDir::Bin::dpkg \"/usr/bin/dpkg\";\n\
+         Binary::apt-get::APT::Keep-Downloaded-Packages \"true\";\nAPT::Keep-Downloaded-Packages \"true\";\n"
+    ));
+    let mut sights = vec![sight(STATUS.into(), STATUS)];
+    if let Some(file) = &means.config.apt_sources {
+        let text = fs::read_to_string(file).map_err(Error::io(file))?;
+        let own = etc.join("own.d");
+        make_private(&own)?;
+        set_mode(&own, 0o755)?;
+        put(&own.join(format!("own.{}", file.extension().unwrap_or_default().to_string_lossy())), &text)?;
+        sights.push(sight(own, "/etc/apt/own.d"));
+        last.push_str("Dir::Etc::sourcelist \"own.list.none\";\nDir::Etc::sourceparts \"own.d\";\n");
+    }
+    sights.push(sight(put(&etc.join("first.conf"), first)?, "/etc/apt/first.conf"));
+    sights.push(sight(put(&etc.join("last.conf"), &last)?, "/etc/apt/last.conf"));
+    Ok(sights)
+}
+
+fn sight(source: PathBuf, target: &str) -> Sight {
+    Sight { source, target: target.to_owned(), kind: Kind::Data }
+}
+
+/// The archives that apt downloaded, by its own names for them.
+fn archives(directory: &Path) -> Result<Vec<Archive>, Error> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
+        let entry = entry.map_err(Error::io(directory))?;
+        let Some(file) = entry.file_name().to_str().map(str::to_owned) else { continue };
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        let Some(stem) = file.strip_suffix(".deb").filter(|_| is_file) else { continue };
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"_+.-%~".contains(&b);
+        let (Some((name, rest)), true) = (stem.split_once('_'), stem.bytes().all(plain)) else {
+            return Err(unfit(format!("apt fetched {file:?}, which is no name of an archive")));
+        };
+        let version = rest.rsplit_once('_').map_or(rest, |(version, _)| version).replace("%3a", ":");
+        found.push(Archive { name: format!("{name}={version}"), file });
+    }
+    if found.len() > ARCHIVES_MAX {
+        return Err(unfit(format!("{} archives are more than {ARCHIVES_MAX}", found.len())));
+    }
+    found.sort_by(|one, other| one.file.cmp(&other.file));
+    Ok(found)
+}
+
+/// Fetches packages and what they need into a directory of their own.
+pub(super) async fn npm(means: &Means, bench: &Bench, names: &[String]) -> Result<(Source, Vec<String>), Error> {
+    make_room(means, bench, &["home", "tmp", "npm/lib", "npm-cache"])?;
+    let mut args = vec!["install".to_owned(), "--global".to_owned()];
+    // No script of a package, not even while its own parts are made from git; nothing that is not needed to fetch.
+    args.extend(
+        ["--ignore-scripts", "--git=/usr/bin/false", "--no-audit", "--no-fund", "--no-update-notifier"]
+            .map(str::to_owned),
+    );
+    args.extend(["--no-progress", "--loglevel=warn", "--install-links=true"].map(str::to_owned));
+    args.push(format!("--prefix={WORK}/npm"));
+    args.push(format!("--cache={WORK}/npm-cache"));
+    args.push(format!("--userconfig={WORK}/home/none"));
+    args.push(format!("--globalconfig={WORK}/home/none-either"));
+    if let Some(registry) = &means.config.npm_registry {
+        args.push(format!("--registry={registry}"));
+    }
+    args.push("--".to_owned());
+    args.extend(names.iter().cloned());
+    let mut environment = vec![("NODE_OPTIONS", "--max-old-space-size=1024".to_owned())];
+    // It brings roots of its own, and the machine may trust one more.
+    if let Some(roots) = ROOTS.into_iter().find(|file| Path::new(file).is_file()) {
+        environment.push(("NODE_EXTRA_CA_CERTS", roots.to_owned()));
+    }
+    let task = Task {
+        program: means.config.npm(),
+        args,
+        environment,
+        network: true,
+        sights: Vec::new(),
+        what: "fetch packages of npm",
+    };
+    run(means, bench, task).await?;
+    let root = bench.work().join("npm");
+    let fetched = names.iter().map(|name| Ok(format!("{name}={}", version(&root, name)?)));
+    let fetched = fetched.collect::<Result<_, Error>>()?;
+    Ok((Source { root, place: Place::Prefix, name: "npm".to_owned() }, fetched))
+}
+
+/// The version that a package says it has.
+fn version(root: &Path, name: &str) -> Result<String, Error> {
+    let path = root.join("lib/node_modules").join(name).join("package.json");
+    let none = |why: &str| unfit(format!("npm fetched {name:?} and {why}"));
+    let mut options = fs::OpenOptions::new();
+    let file = options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&path);
+    let file = file.map_err(|error| none(&format!("its manifest cannot be read: {error}")))?;
+    let mut text = String::new();
+    file.take(MANIFEST_BYTES_MAX).read_to_string(&mut text).map_err(|_| none("its manifest is no text"))?;
+    let manifest: serde_json::Value = serde_json::from_str(&text).map_err(|_| none("its manifest is no JSON"))?;
+    let version = manifest["version"].as_str().unwrap_or_default();
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"+.-".contains(&b);
+    if version.is_empty() || version.len() > 256 || !version.bytes().all(plain) {
+        return Err(none("its version is no version"));
+    }
+    Ok(version.to_owned())
+}

@@ -1,0 +1,442 @@
+//! What was fetched as one tree below `usr`: looked at without following a link, made read-only, and named by its digest.
+//!
+//! Keeps no file that is more than its bytes: no set-uid, no device, no pipe, no socket, no link that leads out. Next: `packages`.
+
+use super::unpack::check_size;
+use super::{Config, Error, MERGED, discard, set_mode, unfit};
+use crate::home::{Home, make_private};
+use crate::refusal::Refusal;
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::AgentId;
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+/// What a digest is of, so that no other digest is one of a layer.
+const MANIFEST: &[u8] = b"ironclaw layer 1\n";
+/// Where everything of a layer is.
+const TOP: &str = "usr";
+/// Longest path in a layer, in bytes; the kernel takes four times this.
+const PATH_BYTES_MAX: usize = 1024;
+/// Bytes that are read at once.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// A directory of what was fetched.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    /// Where it is.
+    pub(super) root: PathBuf,
+    /// How its paths become those of the layer.
+    pub(super) place: Place,
+    /// What brought it, for a refusal.
+    pub(super) name: String,
+}
+
+/// How the paths of a source become those of a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// As from the root of a machine: `usr`, and what is merged into it; the rest is left out.
+    Root,
+    /// As below `usr`.
+    Prefix,
+    /// A layer itself: `usr` and nothing else.
+    Layer,
+}
+
+/// What was built.
+#[derive(Debug)]
+pub(super) struct Built {
+    pub(super) digest: Digest,
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+    pub(super) left_out: BTreeMap<String, u64>,
+}
+
+/// Builds the layer of an agent at `place` and moves it to where layers are. One of the same content that is whole is kept.
+pub(super) fn build(
+    home: &Home,
+    config: &Config,
+    agent: AgentId,
+    sources: &[Source],
+    place: &Path,
+) -> Result<Built, Error> {
+    let mut tree = Tree::default();
+    for source in sources {
+        tree.take(source, Limits::of(config))?;
+    }
+    tree.check()?;
+    let digest = tree.write(place)?;
+    let target = home.layer(agent, &digest);
+    let layers = crate::home::directory_of(&target).to_owned();
+    make_private(&home.agent(agent))?;
+    make_private(&layers)?;
+    if verify(&target, &digest).is_err() {
+        discard(&target)?;
+        fs::rename(place, &target).map_err(Error::io(&target))?;
+    }
+    crate::failpoint::reach("packages.placed");
+    // Not before: a directory that cannot be written cannot be moved.
+    set_mode(&target, 0o555)?;
+    File::open(&layers).and_then(|layers| layers.sync_all()).map_err(Error::io(&layers))?;
+    Ok(Built { digest, files: tree.entries.len() as u64, bytes: tree.bytes, left_out: tree.left_out })
+}
+
+/// Whether the layer in this directory is still what its digest says.
+///
+/// # Errors
+/// A refusal with what is not, or the system's no.
+pub fn verify(directory: &Path, digest: &Digest) -> Result<(), Error> {
+    let damaged = |why: String| {
+        let message = format!("the packages in {} are not those that were approved: {why}", directory.display());
+        let hint = "ask for the agent's packages again; until then its sandboxes do not start";
+        Error::from(Refusal::host("packages_damaged", message).hint(hint))
+    };
+    let mut tree = Tree::default();
+    let source = Source { root: directory.to_owned(), place: Place::Layer, name: "the layer".to_owned() };
+    let looked = tree.take(&source, Limits::NONE).and_then(|()| tree.check()).and_then(|()| tree.digest());
+    match looked {
+        Ok(found) if found == *digest => Ok(()),
+        Ok(found) => Err(damaged(format!("their digest is {found}"))),
+        Err(Error::Refused(refusal)) => Err(damaged(refusal.message)),
+        Err(Error::Io { path, source }) => Err(damaged(format!("{}: {source}", path.display()))),
+        Err(error @ (Error::Launch(_) | Error::Home(_))) => Err(error),
+    }
+}
+
+/// One path of a layer.
+#[derive(Debug)]
+enum Entry {
+    Directory,
+    File { source: PathBuf, executable: bool, bytes: u64 },
+    Link { target: String },
+}
+
+/// What a layer is made of, by path.
+#[derive(Debug, Default)]
+struct Tree {
+    /// Without a leading slash; each below a directory that is here too.
+    entries: BTreeMap<String, Entry>,
+    bytes: u64,
+    left_out: BTreeMap<String, u64>,
+    /// For each file with more than one name: how many it has, how many were seen, and one of them.
+    names: HashMap<(u64, u64), (u64, u64, String)>,
+}
+
+/// What a walk may find.
+#[derive(Clone, Copy)]
+struct Limits<'a>(Option<&'a Config>);
+
+impl<'a> Limits<'a> {
+    /// What was within the limits when it was made stays a layer when they are lowered.
+    const NONE: Self = Self(None);
+
+    fn of(config: &'a Config) -> Self {
+        Self(Some(config))
+    }
+
+    fn check(self, tree: &Tree) -> Result<(), Error> {
+        let files = tree.entries.len() as u64 + tree.left_out.values().sum::<u64>();
+        self.0.map_or(Ok(()), |config| check_size(tree.bytes, files, config))
+    }
+}
+
+impl Tree {
+    /// Adds what a source holds.
+    fn take(&mut self, source: &Source, limits: Limits<'_>) -> Result<(), Error> {
+        let root = fs::symlink_metadata(&source.root).map_err(Error::io(&source.root))?;
+        if !root.is_dir() {
+            return Err(unfit(format!("{} is no directory", source.name)));
+        }
+        self.entries.entry(TOP.to_owned()).or_insert(Entry::Directory);
+        let mut open = vec![(source.root.clone(), String::new())];
+        while let Some((directory, below)) = open.pop() {
+            for entry in fs::read_dir(&directory).map_err(Error::io(&directory))? {
+                let path = entry.map_err(Error::io(&directory))?.path();
+                let name = plain_name(&path)
+                    .ok_or_else(|| unfit(format!("{} brings {path:?}, a name that is no plain text", source.name)))?;
+                let place = if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
+                let found = fs::symlink_metadata(&path).map_err(Error::io(&path))?;
+                self.look(source, &place, &found, root.dev())?;
+                if source.place == Place::Layer && !found.is_symlink() && found.mode() & 0o222 != 0 {
+                    return Err(unfit(format!("{place:?} can be written")));
+                }
+                let Some(target) = placed(source, &place, &path, &found)? else {
+                    *self.left_out.entry(place.split('/').next().unwrap_or_default().to_owned()).or_default() += 1;
+                    self.bytes = self.bytes.saturating_add(if found.is_file() { found.len() } else { 0 });
+                    limits.check(self)?;
+                    if found.is_dir() {
+                        open.push((path, place));
+                    }
+                    continue;
+                };
+                self.insert(source, target, &path, &found)?;
+                limits.check(self)?;
+                if found.is_dir() {
+                    open.push((path, place));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what is more than its bytes.
+    fn look(&mut self, source: &Source, place: &str, found: &Metadata, device: u64) -> Result<(), Error> {
+        let no = |what: &str| Err(unfit(format!("{} brings {place:?}, which is {what}", source.name)));
+        if place.len() > PATH_BYTES_MAX {
+            return no(&format!("longer than {PATH_BYTES_MAX} bytes"));
+        }
+        match found.mode() & libc::S_IFMT {
+            libc::S_IFREG | libc::S_IFDIR | libc::S_IFLNK => {}
+            libc::S_IFCHR | libc::S_IFBLK => return no("a device"),
+            libc::S_IFIFO => return no("a pipe"),
+            libc::S_IFSOCK => return no("a socket"),
+            _ => return no("neither file, directory nor link"),
+        }
+        if !found.is_symlink() && found.mode() & 0o6000 != 0 {
+            return no("set-uid or set-gid");
+        }
+        if found.dev() != device {
+            return no("on another file system");
+        }
+        if !found.is_dir() && found.nlink() > 1 {
+            let file = (found.dev(), found.ino());
+            let (_, seen, _) = self.names.entry(file).or_insert_with(|| (found.nlink(), 0, place.to_owned()));
+            *seen += 1;
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, source: &Source, target: String, path: &Path, found: &Metadata) -> Result<(), Error> {
+        let entry = if found.is_dir() {
+            Entry::Directory
+        } else if found.is_symlink() {
+            let target = fs::read_link(path).map_err(Error::io(path))?;
+            let text = target.to_str().filter(|text| is_plain(text) && text.len() <= PATH_BYTES_MAX);
+            let text =
+                text.ok_or_else(|| unfit(format!("{} brings a link to {target:?}, no plain text", source.name)))?;
+            Entry::Link { target: text.to_owned() }
+        } else {
+            Entry::File { source: path.to_owned(), executable: found.mode() & 0o111 != 0, bytes: found.len() }
+        };
+        let bytes = if let Entry::File { bytes, .. } = &entry { *bytes } else { 0 };
+        match self.entries.get(&target) {
+            None => {
+                self.bytes = self.bytes.saturating_add(bytes);
+                self.entries.insert(target, entry);
+                Ok(())
+            }
+            Some(there) if are_same(there, &entry)? => Ok(()),
+            Some(_) => {
+                Err(unfit(format!("{} brings {target:?}, which another package brings differently", source.name)))
+            }
+        }
+    }
+
+    /// Refuses what can be judged only beside everything else: where links lead, and names of one file that are elsewhere.
+    fn check(&self) -> Result<(), Error> {
+        if let Some((_, _, place)) = self.names.values().find(|(names, seen, _)| names != seen) {
+            return Err(unfit(format!("{place:?} is a hard link to a file that is not among those that were fetched")));
+        }
+        for (path, entry) in &self.entries {
+            if let Entry::Link { target } = entry
+                && !self.stays_inside(path, target)
+            {
+                return Err(unfit(format!("{path:?} is a link to {target:?}, which leads out of /{TOP}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a link leads to somewhere below `/usr`, whatever the other links are: a step back is taken only out of a
+    /// directory of this tree, so that no link on the way makes it another step.
+    fn stays_inside(&self, path: &str, target: &str) -> bool {
+        let mut at: Vec<&str> = match target.starts_with('/') {
+            true => Vec::new(),
+            false => path.rsplit_once('/').map_or("", |(above, _)| above).split('/').collect(),
+        };
+        for part in target.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => {
+                    let is_own = matches!(self.entries.get(&at.join("/")), Some(Entry::Directory));
+                    if at.is_empty() || !is_own {
+                        return false;
+                    }
+                    at.pop();
+                }
+                // In the root these are links into `/usr`.
+                merged if at.is_empty() && MERGED.contains(&merged) => at.extend([TOP, merged]),
+                other => at.push(other),
+            }
+        }
+        at.first() == Some(&TOP)
+    }
+
+    /// Writes everything to `place`, a directory that is not there yet, and gives the digest of what was written.
+    fn write(&self, place: &Path) -> Result<Digest, Error> {
+        DirBuilder::new().mode(0o755).create(place).map_err(Error::io(place))?;
+        let mut manifest = Manifest::new();
+        for (path, entry) in &self.entries {
+            let target = place.join(path);
+            match entry {
+                Entry::Directory => {
+                    DirBuilder::new().mode(0o755).create(&target).map_err(Error::io(&target))?;
+                    manifest.directory(path);
+                }
+                Entry::Link { target: to } => {
+                    symlink(to, &target).map_err(Error::io(&target))?;
+                    manifest.link(path, to);
+                }
+                Entry::File { source, executable, bytes } => {
+                    let mut options = OpenOptions::new();
+                    let file = options.write(true).create_new(true).mode(0o600).open(&target);
+                    let file = file.map_err(Error::io(&target))?;
+                    let content = copy(source, *bytes, Some(&file)).map_err(Error::io(source))?;
+                    manifest.file(path, *executable, &content);
+                    set_mode(&target, if *executable { 0o555 } else { 0o444 })?;
+                }
+            }
+        }
+        for (path, _) in self.entries.iter().rev().filter(|(_, entry)| matches!(entry, Entry::Directory)) {
+            set_mode(&place.join(path), 0o555)?;
+        }
+        set_mode(place, 0o755)?;
+        // All of it before its name: a name that outlives a power cut is a whole layer.
+        let synced = File::open(place).and_then(|place| Ok(nix::unistd::syncfs(&place)?));
+        synced.map_err(Error::io(place))?;
+        Ok(manifest.digest())
+    }
+
+    /// The digest of what is there.
+    fn digest(&self) -> Result<Digest, Error> {
+        let mut manifest = Manifest::new();
+        for (path, entry) in &self.entries {
+            match entry {
+                Entry::Directory => manifest.directory(path),
+                Entry::Link { target } => manifest.link(path, target),
+                Entry::File { source, executable, bytes } => {
+                    manifest.file(path, *executable, &copy(source, *bytes, None).map_err(Error::io(source))?);
+                }
+            }
+        }
+        Ok(manifest.digest())
+    }
+}
+
+/// Where in the layer something belongs; `None` for what is left out.
+fn placed(source: &Source, place: &str, path: &Path, found: &Metadata) -> Result<Option<String>, Error> {
+    let (top, rest) = place.split_once('/').map_or((place, None), |(top, rest)| (top, Some(rest)));
+    let joined = |above: &str| rest.map_or_else(|| above.to_owned(), |rest| format!("{above}/{rest}"));
+    let merged = MERGED.contains(&top);
+    let at_top = rest.is_none() && !found.is_dir();
+    match source.place {
+        Place::Prefix => Ok(Some(format!("{TOP}/{place}"))),
+        Place::Root | Place::Layer if top == TOP && !at_top => Ok(Some(joined(TOP))),
+        Place::Layer => Err(unfit(format!("{place:?} is no part of a layer"))),
+        Place::Root if merged && at_top && fs::read_link(path).is_ok_and(|to| is_merging(top, &to)) => Ok(None),
+        Place::Root if (merged || top == TOP) && at_top => {
+            Err(unfit(format!("{} brings {place:?}, where every machine has a directory", source.name)))
+        }
+        Place::Root if merged => Ok(Some(joined(&format!("{TOP}/{top}")))),
+        Place::Root => Ok(None),
+    }
+}
+
+/// Whether a link in the root is the one that every merged machine has.
+fn is_merging(top: &str, to: &Path) -> bool {
+    [format!("usr/{top}"), format!("/usr/{top}")].iter().any(|own| to == Path::new(own))
+}
+
+fn are_same(one: &Entry, other: &Entry) -> Result<bool, Error> {
+    match (one, other) {
+        (Entry::Directory, Entry::Directory) => Ok(true),
+        (Entry::Link { target: one }, Entry::Link { target: other }) => Ok(one == other),
+        (
+            Entry::File { source: one, executable: can, bytes },
+            Entry::File { source: other, executable: could, bytes: length },
+        ) => {
+            let of = |path: &PathBuf| copy(path, *bytes, None).map_err(Error::io(path));
+            Ok(can == could && bytes == length && of(one)? == of(other)?)
+        }
+        (Entry::Directory | Entry::Link { .. } | Entry::File { .. }, _) => Ok(false),
+    }
+}
+
+/// Reads a file of exactly so many bytes, into another if there is one; gives its digest.
+fn copy(source: &Path, bytes: u64, mut into: Option<&File>) -> io::Result<Digest> {
+    let mut options = OpenOptions::new();
+    let mut file =
+        options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(source)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("is no file any more"));
+    }
+    let (mut hash, mut chunk, mut length) = (Sha256::new(), vec![0; CHUNK_BYTES], 0);
+    loop {
+        match file.read(&mut chunk)? {
+            0 if length == bytes => return Ok(Digest::from_bytes(hash.finalize().into())),
+            0 => return Err(io::Error::other("changed while it was read")),
+            read => {
+                length += read as u64;
+                if length > bytes {
+                    return Err(io::Error::other("changed while it was read"));
+                }
+                hash.update(&chunk[..read]);
+                if let Some(into) = &mut into {
+                    into.write_all(&chunk[..read])?;
+                }
+            }
+        }
+    }
+}
+
+/// The name of a path, if it is text without control characters.
+fn plain_name(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str().filter(|name| is_plain(name))
+}
+
+fn is_plain(text: &str) -> bool {
+    !text.is_empty()
+        && !text.chars().any(|c| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+}
+
+/// What the digest of a layer is of: each path with its kind and its content, in byte order. Every part says how long it is, so
+/// that no two layers have one manifest.
+struct Manifest(Sha256);
+
+impl Manifest {
+    fn new() -> Self {
+        Self(Sha256::new_with_prefix(MANIFEST))
+    }
+
+    fn part(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_be_bytes());
+        self.0.update(bytes);
+    }
+
+    fn directory(&mut self, path: &str) {
+        self.part(b"directory");
+        self.part(path.as_bytes());
+    }
+
+    fn link(&mut self, path: &str, target: &str) {
+        self.part(b"link");
+        self.part(path.as_bytes());
+        self.part(target.as_bytes());
+    }
+
+    fn file(&mut self, path: &str, executable: bool, content: &Digest) {
+        self.part(if executable { b"program" } else { b"file" });
+        self.part(path.as_bytes());
+        self.part(content.as_bytes());
+    }
+
+    fn digest(self) -> Digest {
+        Digest::from_bytes(self.0.finalize().into())
+    }
+}
+
+#[cfg(test)]
+mod tests;

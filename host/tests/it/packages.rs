@@ -1,0 +1,400 @@
+//! Packages from a source of apt and a registry of npm on loopback, fetched by the machine's own clients through a real launcher.
+//!
+//! Nothing here is skipped: where apt-get, dpkg-deb or npm is missing these fail and say so. Next: `host/examples/packages_driver.rs`.
+
+use crate::stage::{self, NOBODY, Who, everybody, example, own};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256, Sha512};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+/// Kernels from here on keep a client to its ports.
+const KEEPS_PORTS: (u32, u32) = (6, 7);
+
+type Files = Arc<Mutex<HashMap<String, Vec<u8>>>>;
+
+/// Serves files on loopback for as long as the test runs.
+struct Registry {
+    port: u16,
+    files: Files,
+}
+
+impl Registry {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let files = Files::default();
+        let served = Arc::clone(&files);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let files = Arc::clone(&served);
+                // Clients hold connections open beside others; one that breaks off has failed itself.
+                std::thread::spawn(move || serve(stream, &files));
+            }
+        });
+        Self { port, files }
+    }
+
+    fn put(&self, path: &str, content: Vec<u8>) {
+        self.files.lock().expect("whole").insert(path.to_owned(), content);
+    }
+
+    /// Offers archives to apt.
+    fn offer(&self, archives: &[PathBuf]) {
+        let mut index = String::new();
+        for archive in archives {
+            let content = std::fs::read(archive).expect("an archive");
+            let control = run(Command::new("dpkg-deb").arg("--field").arg(archive));
+            let name = archive.file_name().and_then(|name| name.to_str()).expect("a name");
+            let digest: String = Sha256::digest(&content).iter().map(|byte| format!("{byte:02x}")).collect();
+            index +=
+                &format!("{}\nFilename: ./{name}\nSize: {}\nSHA256: {digest}\n\n", control.trim_end(), content.len());
+            self.put(&format!("/apt/./{name}"), content);
+        }
+        self.put("/apt/./Packages", index.into_bytes());
+    }
+
+    /// Offers a package to npm whose scripts would leave a file beside it and at `ran`.
+    fn publish(&self, name: &str, ran: &Path) {
+        let directory = stage::directory();
+        let package = directory.path().join("package");
+        std::fs::create_dir(&package).expect("a directory");
+        let script = format!("echo ran > ran; echo ran > {}", ran.display());
+        let mut manifest = json!({
+            "name": name, "version": "1.2.3", "bin": { name: "cli.js" },
+            "scripts": { "preinstall": script, "install": script, "postinstall": script, "prepare": script },
+        });
+        std::fs::write(package.join("package.json"), manifest.to_string()).expect("written");
+        std::fs::write(package.join("cli.js"), "#!/usr/bin/env node\nconsole.log('hello')\n").expect("written");
+        run(Command::new("tar")
+            .args(["-C"])
+            .arg(directory.path())
+            .args(["-czf", "x.tgz", "package"])
+            .current_dir(directory.path()));
+        let content = std::fs::read(directory.path().join("x.tgz")).expect("an archive");
+        manifest["dist"] = json!({
+            "tarball": format!("http://127.0.0.1:{}/npm/{name}.tgz", self.port),
+            "integrity": format!("sha512-{}", STANDARD.encode(Sha512::digest(&content))),
+        });
+        let index = json!({ "name": name, "dist-tags": { "latest": "1.2.3" }, "versions": { "1.2.3": manifest } });
+        self.put(&format!("/npm/{name}"), index.to_string().into_bytes());
+        self.put(&format!("/npm/{name}.tgz"), content);
+    }
+}
+
+fn serve(stream: TcpStream, files: &Files) -> Option<()> {
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    let mut stream = stream;
+    loop {
+        let mut request = String::new();
+        let mut line = String::new();
+        while reader.read_line(&mut line).ok()? > 0 && !line.trim().is_empty() {
+            if request.is_empty() {
+                request.clone_from(&line);
+            }
+            line.clear();
+        }
+        let path = request.split(' ').nth(1)?.to_owned();
+        let found = files.lock().ok()?.get(&path).cloned();
+        let (status, body) = found.map_or(("404 Not Found", Vec::new()), |body| ("200 OK", body));
+        write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len()).ok()?;
+        stream.write_all(&body).ok()?;
+    }
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| {
+        panic!("{:?} is needed: install the packages dpkg, apt, npm and tar ({error})", command.get_program())
+    });
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Somebody's home, and what is fetched there from.
+struct Shop {
+    who: Who,
+    directory: tempfile::TempDir,
+    registry: Registry,
+}
+
+impl Shop {
+    fn new(who: Who) -> Self {
+        let directory = stage::directory();
+        std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
+        let shop = Self { who, directory, registry: Registry::new() };
+        for name in ["home", "work"] {
+            let path = shop.path(name);
+            std::fs::create_dir(&path).expect("a directory");
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).expect("permissions");
+        }
+        // Where scripts would leave their traces, whoever they run as.
+        std::fs::create_dir(shop.path("traces")).expect("a directory");
+        std::fs::set_permissions(shop.path("traces"), PermissionsExt::from_mode(0o777)).expect("permissions");
+        own(&shop.path("home"), if who == Who::Root { 0 } else { NOBODY });
+        own(&shop.path("work"), if who == Who::Root { 200_002 } else { NOBODY });
+        let copied = Command::new("cp").arg(example("packages_driver")).arg(directory_of(&shop)).status();
+        assert!(
+            copied.is_ok_and(|status| status.success()),
+            "`cargo test` builds the examples, `cargo test --test it` alone does not"
+        );
+        let sources = format!("deb [trusted=yes] http://127.0.0.1:{}/apt ./\n", shop.registry.port);
+        std::fs::write(shop.path("own.list"), sources).expect("written");
+        shop
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// An archive of this name, made of what `fill` puts into its tree.
+    fn archive(&self, name: &str, fill: impl Fn(&Path)) -> PathBuf {
+        let tree = self.path(&format!("tree-{name}"));
+        let control = tree.join("DEBIAN");
+        std::fs::create_dir_all(&control).expect("a directory");
+        std::fs::create_dir_all(tree.join("usr/bin")).expect("a directory");
+        let text = format!(
+            "Package: {name}\nVersion: 1.0-1\nArchitecture: all\nMaintainer: nobody <n@example.org>\nDescription: a test\n"
+        );
+        std::fs::write(control.join("control"), text).expect("written");
+        for script in ["preinst", "postinst"] {
+            let path = control.join(script);
+            let text = format!("#!/bin/sh\necho ran > {}\n", self.path("traces").join(script).display());
+            std::fs::write(&path, text).expect("written");
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("permissions");
+        }
+        program(&tree.join(format!("usr/bin/{name}")), 0o755);
+        fill(&tree);
+        let archive = self.path(&format!("{name}_1.0-1_all.deb"));
+        run(Command::new("dpkg-deb").args(["--root-owner-group", "-Znone", "--build"]).arg(&tree).arg(&archive));
+        archive
+    }
+
+    /// Asks the driver; `order` is completed with the settings.
+    fn ask(&self, directory: &str, mut order: Value) -> Value {
+        let settings = format!(
+            "apt_sources = {:?}\nnpm_registry = \"http://127.0.0.1:{2}/npm/\"\nports = [{2}]\n{1}",
+            self.path("own.list"),
+            order["settings"].as_str().unwrap_or_default(),
+            self.registry.port
+        );
+        order["config"] = settings.into();
+        order["agent"] = "agt_01m8184enywn3868yr9c76hhs3".into();
+        let mut command = Command::new(self.path("packages_driver"));
+        command.arg(self.path(directory)).arg(order.to_string());
+        command.env("RUST_BACKTRACE", "0").env("IRONCLAW_TEST_SECRET", "must not arrive");
+        if self.who == Who::Ordinary && nix::unistd::geteuid().is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        stage::answer(command)
+    }
+
+    fn make(&self, apt: &[&str], npm: &[&str]) -> Value {
+        self.ask("home", json!({ "apt": apt, "npm": npm }))
+    }
+
+    /// Every layer that the agent has.
+    fn layers(&self) -> Vec<String> {
+        let agents = self.path("home/agents/agt_01m8184enywn3868yr9c76hhs3");
+        assert_eq!(names(&agents.join("fetching")), Vec::<String>::new(), "what was fetched is gone");
+        names(&agents.join("layers"))
+    }
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        // Layers are read-only, also for whoever removes the directory.
+        let _ = Command::new("chmod").arg("-R").arg("u+w").arg(self.path("home")).status();
+    }
+}
+
+fn directory_of(shop: &Shop) -> &Path {
+    shop.directory.path()
+}
+
+fn program(path: &Path, mode: u32) {
+    std::fs::write(path, "#!/bin/sh\necho hello\n").expect("written");
+    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("permissions");
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Moments of fetching at which the host dies.
+pub(crate) const POINTS: [&str; 2] = ["packages.fetched", "packages.placed"];
+
+#[test]
+fn a_package_that_brings_what_no_layer_may_hold_is_refused_and_the_old_layer_stays() {
+    for who in everybody() {
+        let shop = Shop::new(who);
+        shop.registry.offer(&[
+            shop.archive("good", |_| ()),
+            shop.archive("evil-suid", |tree| program(&tree.join("usr/bin/su"), 0o4755)),
+            shop.archive("evil-pipe", |tree| {
+                nix::unistd::mkfifo(&tree.join("usr/pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
+            }),
+            shop.archive("evil-link", |tree| symlink("/etc/passwd", tree.join("usr/bin/out")).expect("linked")),
+            shop.archive("evil-name", |tree| program(&tree.join("usr/bin/a\u{1b}b"), 0o755)),
+        ]);
+        assert_eq!(shop.make(&["good"], &[])["installed"], json!(["good=1.0-1"]), "{who:?}");
+        let before = shop.layers();
+        assert_eq!(before.len(), 1);
+        for (name, words) in [
+            ("evil-suid", "evil-suid=1.0-1 brings \"./usr/bin/su\", which is set-uid or set-gid"),
+            ("evil-pipe", "evil-pipe=1.0-1 brings \"./usr/pipe\", which is a pipe"),
+            ("evil-link", "\"usr/bin/out\" is a link to \"/etc/passwd\", which leads out of /usr"),
+            ("evil-name", "a name that is no plain text"),
+        ] {
+            let told = shop.make(&["good", name], &[]);
+            assert_eq!(told["code"], "packages_unfit", "{who:?} {told}");
+            assert!(told["message"].as_str().is_some_and(|message| message.contains(words)), "{who:?} {told}");
+        }
+        let told = shop.make(&["good", "nowhere"], &[]);
+        assert_eq!(told["code"], "packages_client_failed", "{who:?} {told}");
+        assert!(told["message"].as_str().is_some_and(|message| message.contains("nowhere")), "{who:?} {told}");
+        let told = shop.make(&["good"], &["nowhere"]);
+        assert_eq!(told["code"], "packages_client_failed", "{who:?} {told}");
+        let told = shop.make(&["-o=x"], &[]);
+        assert_eq!(told["code"], "packages_name", "{who:?} {told}");
+        assert_eq!(shop.layers(), before, "{who:?}");
+        assert_eq!(names(&shop.path("traces")), Vec::<String>::new(), "{who:?}");
+    }
+}
+
+#[test]
+fn packages_of_both_kinds_are_in_one_read_only_layer_and_none_of_their_scripts_ran() {
+    for who in everybody() {
+        let shop = Shop::new(who);
+        let good = shop.archive("good", |tree| {
+            std::fs::create_dir_all(tree.join("etc/good")).expect("a directory");
+            std::fs::write(tree.join("etc/good/settings"), "x").expect("written");
+            std::fs::create_dir_all(tree.join("bin")).expect("a directory");
+            program(&tree.join("bin/older"), 0o755);
+            symlink("good", tree.join("usr/bin/well")).expect("linked");
+        });
+        shop.registry.offer(&[good]);
+        shop.registry.publish("hello-npm", &shop.path("traces").join("npm"));
+        let told = shop.make(&["good"], &["hello-npm"]);
+        assert_eq!(told["installed"], json!(["good=1.0-1", "hello-npm=1.2.3"]), "{who:?} {told}");
+        assert_eq!(told["left_out"], json!({ "etc": 3 }), "{who:?} {told}");
+        assert_eq!(shop.layers(), [told["digest"].as_str().unwrap_or_default()], "{who:?}");
+        let layer = PathBuf::from(told["path"].as_str().expect("a path"));
+        assert_eq!(names(&layer), ["usr"]);
+        assert_eq!(names(&layer.join("usr/bin")), ["good", "hello-npm", "older", "well"], "{who:?}");
+        let run = Command::new(layer.join("usr/bin/well")).output().expect("it can be executed");
+        assert_eq!(run.stdout, b"hello\n");
+        for path in ["usr", "usr/bin", "usr/bin/good", "usr/lib/node_modules/hello-npm/cli.js"] {
+            let found = std::fs::metadata(layer.join(path)).expect(path);
+            assert_eq!(found.mode() & 0o7777, 0o555, "{who:?} {path}");
+            let owner = if who == Who::Root { 0 } else { std::fs::metadata(shop.path("home")).expect("a home").uid() };
+            assert_eq!(found.uid(), owner, "{who:?} {path}");
+        }
+        assert_eq!(names(&layer.join("usr/lib/node_modules/hello-npm")), ["cli.js", "package.json"], "{who:?}");
+        assert_eq!(names(&shop.path("traces")), Vec::<String>::new(), "{who:?}");
+        // Once more, after a call for the same change that was cut short, and it is the same layer.
+        let change = ironclaw_contract::ids::ChangeId::new();
+        let left =
+            layer.ancestors().nth(2).expect("the agent's").join(format!("fetching/{change}/work/unpacked/0/usr"));
+        std::fs::create_dir_all(&left).expect("made");
+        std::fs::write(left.join("left"), "x").expect("written");
+        std::fs::set_permissions(&left, PermissionsExt::from_mode(0o555)).expect("permissions");
+        for path in left.ancestors().take(5) {
+            own(path, if who == Who::Root { 0 } else { NOBODY });
+        }
+        let again = shop.ask("home", json!({ "apt": ["good"], "npm": ["hello-npm"], "change": change }));
+        assert_eq!(again["digest"], told["digest"], "{who:?} {again}");
+        assert_eq!(shop.layers().len(), 1, "{who:?}");
+    }
+}
+
+#[test]
+fn what_is_larger_or_slower_than_allowed_is_refused_in_time() {
+    let shop = Shop::new(Who::Ordinary);
+    shop.registry.offer(&[shop.archive("large", |tree| {
+        std::fs::write(tree.join("usr/large"), vec![0; 2 << 20]).expect("written");
+    })]);
+    let told = shop.ask("home", json!({ "apt": ["large"], "settings": "layer_bytes_max = 1048576" }));
+    assert_eq!(told["code"], "packages_too_large", "{told}");
+    // A registry that takes a connection and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = silent.local_addr().expect("an address").port();
+    std::fs::write(shop.path("own.list"), format!("deb [trusted=yes] http://127.0.0.1:{port}/apt ./\n"))
+        .expect("written");
+    let settings = format!("fetch_seconds_max = 1\nproxy = \"http://127.0.0.1:{port}/\"");
+    let told = shop.ask("home", json!({ "apt": ["large"], "settings": settings }));
+    assert_eq!(told["message"], "cannot read what apt offers within 1 seconds", "{told}");
+    assert_eq!(shop.layers(), Vec::<String>::new());
+}
+
+#[test]
+fn a_machine_without_the_client_says_which_and_what_to_do() {
+    let shop = Shop::new(Who::Ordinary);
+    for (kind, setting) in [("apt", "apt = \"/usr/bin/no-apt\""), ("npm", "npm = \"/usr/bin/no-npm\"")] {
+        let told = shop.ask("home", json!({ kind: ["jq"], "settings": setting }));
+        assert_eq!(told["code"], "packages_client_missing", "{told}");
+        assert!(
+            told["message"].as_str().is_some_and(|message| message.contains(&format!("/usr/bin/no-{kind}"))),
+            "{told}"
+        );
+        assert!(told["hint"].as_str().is_some_and(|hint| hint.contains(kind)), "{told}");
+    }
+}
+
+#[test]
+fn a_client_sees_the_programs_of_the_machine_and_nothing_else_and_can_harm_neither() {
+    for who in everybody() {
+        let shop = Shop::new(who);
+        let look = |script: &str, ports: Value| {
+            let told = shop.ask("work", json!({ "look": script, "ports": ports }));
+            (told["exit"]["code"].as_i64(), told["said"].as_str().unwrap_or_default().trim().to_owned())
+        };
+        let port = shop.registry.port;
+        let ports = || json!([port]);
+        // The root itself cannot be listed.
+        assert_eq!(look("echo /*", ports()).1, "/*", "{who:?}");
+        let there = "for name in bin boot dev etc home lib mnt opt proc root run srv sys tmp usr var work; do [ -e /$name ] && echo -n \"$name \"; done; [ -e /dev/tty ] || echo .";
+        assert_eq!(look(there, ports()), (Some(0), "bin dev lib usr work .".to_owned()), "{who:?}");
+        let variables = look("env | grep -vE '^(PWD|SHLVL|_|OLDPWD)='", ports());
+        assert_eq!(variables, (Some(0), "PATH=/usr/bin".to_owned()), "{who:?}");
+        assert_eq!(look("echo $UID $$ $PPID", ports()), (Some(0), "1000 2 1".to_owned()), "{who:?}");
+        for (script, words) in [
+            ("echo x > /usr/bin/x", "Read-only file system"),
+            ("echo x > /x", "Read-only file system"),
+            ("cp /usr/bin/true /work/own && /work/own", "denied"),
+            (": > /work/x && chmod 4755 /work/x", "not permitted"),
+            ("mkfifo /work/pipe", "not permitted"),
+            ("unshare --user true", "not permitted"),
+            ("mknod /work/null c 1 3", "not permitted"),
+            ("mount -t tmpfs x /work", ""),
+        ] {
+            let (code, said) = look(script, ports());
+            assert!(code != Some(0) && said.contains(words), "{who:?} {script}: {code:?} {said}");
+        }
+        let reach = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached");
+        assert_eq!(look(&reach, ports()).1, "reached", "{who:?}");
+        let (code, said) = look(&reach, Value::Null);
+        assert!(code != Some(0) && !said.contains("reached"), "{who:?} without a network: {said}");
+        if kernel() >= KEEPS_PORTS {
+            let (code, said) = look(&reach, json!([443]));
+            assert!(code != Some(0) && said.contains("denied"), "{who:?} another port: {said}");
+        }
+    }
+}
+
+fn kernel() -> (u32, u32) {
+    let named = nix::sys::utsname::uname().expect("the kernel has a name");
+    let release = named.release().to_string_lossy().into_owned();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
