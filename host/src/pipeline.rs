@@ -46,7 +46,6 @@ use crate::refusal::Refusal;
 use crate::state::State;
 use crate::{budget, identity, items, model, routing, session, turn};
 use actors::Unsent;
-use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::SessionId;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -119,7 +118,7 @@ pub struct Core {
     /// Applies what is approved.
     pub changes: Changes,
     /// Layers of software that were looked through since the host started.
-    pub layers: Mutex<HashSet<Digest>>,
+    pub layers: Mutex<HashSet<PathBuf>>,
 }
 
 impl Core {

@@ -90,6 +90,13 @@ impl Default for Policy {
 }
 
 impl Policy {
+    /// Names the whole policy.
+    pub fn digest(&self) -> Digest {
+        let rules: Vec<String> =
+            ChangeKind::ALL.iter().map(|kind| self.rule(*kind).digest(*kind).to_string()).collect();
+        Digest::of(rules.join(" ").as_bytes())
+    }
+
     /// The rule for this kind.
     pub fn rule(&self, kind: ChangeKind) -> &Rule {
         &self.rules[kind.name()]

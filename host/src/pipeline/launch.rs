@@ -135,6 +135,17 @@ pub enum Error {
         /// The range.
         count: u32,
     },
+    /// A directory that was granted may not be mounted as the settings are now.
+    #[error(
+        "{directory} may not be mounted at {target} any more: it is not below a directory of `[mounts] allow` in config.toml, or the host's own \
+         lies there; allow it again, or take it from the agent with a change of kind mounts"
+    )]
+    Mount {
+        /// The directory.
+        directory: PathBuf,
+        /// Its place in the jail.
+        target: String,
+    },
     /// The agent's software is not what was fetched.
     #[error(transparent)]
     Layer(#[from] packages::Error),
@@ -176,6 +187,7 @@ impl Error {
             | Self::Reader(_)
             | Self::Uids { .. }
             | Self::Layer(_)
+            | Self::Mount { .. }
             | Self::Pipeline(_) => false,
         }
     }
@@ -251,7 +263,11 @@ async fn granted(core: &Core, session: &Session) -> Result<Granted, Error> {
         };
         Ok::<_, PipelineError>((mounts.collect(), system))
     });
-    let (mounts, layer) = read.await.map_err(Box::new)?;
+    let (mounts, layer): (Vec<Mount>, _) = read.await.map_err(Box::new)?;
+    // The settings may be others than when it was approved.
+    if let Some(mount) = mounts.iter().find(|mount| !core.grounds.admits(&mount.source)) {
+        return Err(Error::Mount { directory: mount.source.clone(), target: mount.target.clone() });
+    }
     let system = match layer {
         None => None,
         Some(None) => Some(System { layer: None }),
@@ -265,13 +281,13 @@ async fn granted(core: &Core, session: &Session) -> Result<Granted, Error> {
 
 /// Finds out once in the life of a host that a layer is what was fetched: nothing but the host can write there, and a disk may lie.
 async fn look_through(core: &Core, directory: &Path, digest: Digest) -> Result<(), Error> {
-    if core.layers.lock().unwrap_or_else(PoisonError::into_inner).contains(&digest) {
+    if core.layers.lock().unwrap_or_else(PoisonError::into_inner).contains(directory) {
         return Ok(());
     }
     let place = directory.to_owned();
     let looked = tokio::task::spawn_blocking(move || packages::verify(&place, &digest)).await;
     looked.expect("looking through a layer does not panic")?;
-    core.layers.lock().unwrap_or_else(PoisonError::into_inner).insert(digest);
+    core.layers.lock().unwrap_or_else(PoisonError::into_inner).insert(directory.to_owned());
     Ok(())
 }
 
