@@ -151,7 +151,12 @@ fn thing(row: &Row, rule: &Rule, shown: Digest) -> Thing {
 ///
 /// # Errors
 /// The inner error says in the host's words what is otherwise.
-fn is_as_it_was(tx: &Tx<'_>, grounds: &Grounds, row: &Row, agent: Option<&Agent>) -> Result<Result<(), String>, state::Error> {
+fn is_as_it_was(
+    tx: &Tx<'_>,
+    grounds: &Grounds,
+    row: &Row,
+    agent: Option<&Agent>,
+) -> Result<Result<(), String>, state::Error> {
     const OTHERWISE: &str = "what it would alter is not as it was when this was asked for";
     if row.agent.is_some() && agent.is_none() {
         return Ok(Err("the agent is there no more".to_owned()));

@@ -267,8 +267,12 @@ pub fn list(tx: &Tx<'_>, filter: &Filter) -> Result<Vec<Row>, state::Error> {
     let limit = filter.limit as i64;
     for status in &filter.statuses {
         let sql = match (filter.agent, filter.principal) {
-            (Some(_), None) => "SELECT * FROM changes WHERE status = ?1 AND agent_id = ?2 ORDER BY ordinal DESC LIMIT ?4",
-            (None, Some(_)) => "SELECT * FROM changes WHERE status = ?1 AND principal = ?3 ORDER BY ordinal DESC LIMIT ?4",
+            (Some(_), None) => {
+                "SELECT * FROM changes WHERE status = ?1 AND agent_id = ?2 ORDER BY ordinal DESC LIMIT ?4"
+            }
+            (None, Some(_)) => {
+                "SELECT * FROM changes WHERE status = ?1 AND principal = ?3 ORDER BY ordinal DESC LIMIT ?4"
+            }
             (Some(_), Some(_)) => {
                 "SELECT * FROM changes WHERE status = ?1 AND agent_id = ?2 AND principal = ?3 ORDER BY ordinal DESC LIMIT ?4"
             }
@@ -321,7 +325,13 @@ pub struct Submitted {
 
 /// Names who wants what set for whom: two requests for the same by the same are one. Another's is another, with a reason and an
 /// answer of its own.
-fn digest_of(agent: Option<AgentId>, change: &Change, requester: &str, principal: PersonId, origin: Option<&Origin>) -> Digest {
+fn digest_of(
+    agent: Option<AgentId>,
+    change: &Change,
+    requester: &str,
+    principal: PersonId,
+    origin: Option<&Origin>,
+) -> Digest {
     let agent = agent.map_or_else(String::new, |agent| agent.to_string());
     let session = origin.map_or_else(String::new, |origin| origin.session.to_string());
     let wish = serde_json::json!([
@@ -599,11 +609,10 @@ pub fn generation(tx: &Tx<'_>) -> Result<u64, state::Error> {
 /// concerns.
 pub fn begin_generation(tx: &mut Tx<'_>, other_history: &[String]) -> Result<Option<usize>, state::Error> {
     let sql = "SELECT value FROM meta WHERE key = ?1";
-    let known: Option<String> =
-        tx.db().prepare_cached(sql)?.query_row([OTHER_HISTORY], |row| row.get(0)).optional()?;
-    let mut known: Vec<String> = known.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text)).map_err(|_| {
-        state::Error::Stored("meta: other_history".to_owned())
-    })?;
+    let known: Option<String> = tx.db().prepare_cached(sql)?.query_row([OTHER_HISTORY], |row| row.get(0)).optional()?;
+    let mut known: Vec<String> = known
+        .map_or(Ok(Vec::new()), |text| serde_json::from_str(&text))
+        .map_err(|_| state::Error::Stored("meta: other_history".to_owned()))?;
     let news: Vec<String> = other_history.iter().filter(|head| !known.contains(head)).cloned().collect();
     if news.is_empty() {
         return Ok(None);

@@ -64,7 +64,6 @@ impl Changes {
     fn take(&self, id: ChangeId) -> bool {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(id)
     }
-
 }
 
 /// One that is being applied. Whatever ends that, the next look finds it again, and those behind it.
