@@ -191,11 +191,21 @@ fn a_change_is_asked_for_as_it_was_given() {
     let (code, out, _) = host.ironctl(&words);
     assert_eq!((code, out.as_str()), (0, "chg_1 is pending\n"));
     let (_, out, _) = host.ironctl(&[&words[..], &["--json"]].concat());
-    assert_eq!(out, "{\"id\":\"chg_1\",\"status\":\"pending\"}\n");
+    assert_eq!(out, "{\"id\":\"chg_1\",\"status\":\"pending\",\"again\":false}\n");
     let asked = &host.asked()[0];
     assert_eq!(asked.line, "POST /v1/changes");
     let wanted = json!({"kind": "persona", "agent": "helper", "payload": {"instructions": "be kind"}, "reason": "r"});
     assert_eq!(asked.body, wanted);
+}
+
+#[test]
+fn what_was_asked_for_already_is_said_to_be() {
+    let host = FakeHost::new(|_, _| Answer::json(json!({"id": "chg_1", "status": "pending", "again": true})));
+    let words = ["change", "submit", "--kind", "persona", "--agent", "helper", "--payload", "{}", "--reason", "r"];
+    let (code, out, _) = host.ironctl(&words);
+    assert_eq!((code, out.as_str()), (0, "the same is asked for already: chg_1\n"));
+    let (_, out, _) = host.ironctl(&[&words[..], &["--json"]].concat());
+    assert_eq!(out, "{\"id\":\"chg_1\",\"status\":\"pending\",\"again\":true}\n");
 }
 
 #[test]
