@@ -10,6 +10,7 @@
 pub mod before;
 pub mod checks;
 pub mod decide;
+mod places;
 pub mod policy;
 pub mod shown;
 pub mod store;

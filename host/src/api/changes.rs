@@ -92,7 +92,8 @@ pub async fn submit(
 ) -> Reply<SubmittedChange> {
     let NewChange { kind, agent, payload, reason } = new;
     let submitted = api.pipeline.submit(&person, kind, agent, payload, reason).await??;
-    Ok(Json(SubmittedChange { id: submitted.id.to_string(), status: Status::Pending.name().to_owned() }))
+    let (id, status) = (submitted.id.to_string(), Status::Pending.name().to_owned());
+    Ok(Json(SubmittedChange { id, status, again: submitted.again }))
 }
 
 /// Query of `GET /v1/changes/{id}`.

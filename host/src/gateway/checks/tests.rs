@@ -159,6 +159,17 @@ fn what_changes_nothing_is_refused() {
 }
 
 #[test]
+fn the_same_software_may_be_asked_for_again_because_that_brings_it_up_to_date() {
+    on_record(|tx, scene| {
+        let wanted = Packages { apt: vec!["jq".to_owned()], npm: Vec::new() };
+        let layer = ironclaw_contract::canonical::Digest::of(b"a layer");
+        registry::software::set(tx, &Yes::of(scene.owner), scene.clerk.id, Some((&wanted, &layer))).expect("set");
+        let checked = scene.looked(tx, scene.by_owner(ChangeKind::Packages, json!(["jq"]))).expect("once more");
+        assert_eq!(checked.standing.before, json!({ "apt": ["jq"] }), "and it is what stands there now");
+    });
+}
+
+#[test]
 fn an_agent_asks_for_itself_alone() {
     on_record(|tx, scene| {
         let persona = || json!({ "instructions": "new" });
