@@ -5,9 +5,10 @@ use crate::custody::{MasterKey, SecretText};
 use crate::gateway::{Approved, Origin};
 use crate::ledger::Entry;
 use crate::registry::channels::Draft;
-use crate::registry::{AgentDraft, Warrant, create_owner};
+use crate::registry::{AgentDraft, Warrant, create_owner, software};
 use crate::secrets;
 use crate::state::State;
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ChangeId, PersonId, TurnId};
 use ironclaw_contract::seam::change::{Access, AgentRole, Payload};
 use serde_json::json;
@@ -155,6 +156,20 @@ fn what_changes_nothing_is_refused() {
         ] {
             scene.refused(tx, scene.by_owner(kind, payload), "change_empty");
         }
+    });
+}
+
+#[test]
+fn the_same_packages_are_asked_for_again_to_have_them_fetched_again() {
+    on_record(|tx, mut scene| {
+        // A client that is there on every machine; nothing is run.
+        scene.grounds.packages.npm = Some("/usr/bin/env".into());
+        let wanted = Packages { apt: Vec::new(), npm: vec!["left-pad".to_owned()] };
+        let (yes, layer) = (Yes::of(scene.owner), Digest::of(b"layer"));
+        software::set(tx, &yes, scene.clerk.id, Some((&wanted, &layer))).expect("set");
+        let same = scene.by_owner(ChangeKind::Packages, json!({ "npm": ["left-pad"] }));
+        let checked = scene.looked(tx, same).expect("it passes");
+        assert_eq!(checked.standing.before, json!(wanted));
     });
 }
 
