@@ -46,7 +46,6 @@ use crate::refusal::Refusal;
 use crate::state::State;
 use crate::{budget, identity, items, model, routing, session, turn};
 use actors::Unsent;
-use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::SessionId;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -118,8 +117,8 @@ pub struct Core {
     pub approvals: ApprovalRoot,
     /// Applies what is approved.
     pub changes: Changes,
-    /// Layers of software that were looked through since the host started.
-    pub layers: Mutex<HashSet<Digest>>,
+    /// Directories of the layers of software that were looked through since the host started.
+    pub layers: Mutex<HashSet<PathBuf>>,
 }
 
 impl Core {

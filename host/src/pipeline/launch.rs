@@ -153,6 +153,10 @@ impl Error {
             Self::Reader(reader::Error::Violation(what)) => {
                 Why { words: reader::VIOLATION.to_owned(), detail: what.clone() }
             }
+            // The person who reads this is who can ask for them again.
+            Self::Layer(packages::Error::Refused(refusal)) if !refusal.hint.is_empty() => {
+                Why::new(format!("{}; {}", refusal.message, refusal.hint))
+            }
             other => Why::new(other.to_string()),
         }
     }
@@ -264,14 +268,15 @@ async fn granted(core: &Core, session: &Session) -> Result<Granted, Error> {
 }
 
 /// Finds out once in the life of a host that a layer is what was fetched: nothing but the host can write there, and a disk may lie.
+/// Of each directory by itself: two agents with the same software have a layer each, and one of them may be damaged.
 async fn look_through(core: &Core, directory: &Path, digest: Digest) -> Result<(), Error> {
-    if core.layers.lock().unwrap_or_else(PoisonError::into_inner).contains(&digest) {
+    if core.layers.lock().unwrap_or_else(PoisonError::into_inner).contains(directory) {
         return Ok(());
     }
     let place = directory.to_owned();
     let looked = tokio::task::spawn_blocking(move || packages::verify(&place, &digest)).await;
     looked.expect("looking through a layer does not panic")?;
-    core.layers.lock().unwrap_or_else(PoisonError::into_inner).insert(digest);
+    core.layers.lock().unwrap_or_else(PoisonError::into_inner).insert(directory.to_owned());
     Ok(())
 }
 
