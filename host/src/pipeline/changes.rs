@@ -3,7 +3,7 @@
 //!
 //! Holds no rule of its own; a restart finds everything in the record. Next: `gateway`, `apply`.
 
-use super::actor::Command;
+use super::actor::{Command, LAUNCHER_END_TIME};
 use super::{Core, Error, Pipeline, launch};
 use crate::apply::{self, Applied, Prepared};
 use crate::failpoint;
@@ -286,22 +286,32 @@ impl Pipeline {
     /// Applies one approved change; what fails on our side is tried again later.
     async fn carry_out(&self, row: Row) {
         let id = row.id;
-        if let Err(error) = self.apply_change(row).await {
-            if !matches!(error, Error::State(state::Error::Closed)) {
-                tracing::error!(change = %id, %error, "an approved change was not applied; it is tried again");
-                tokio::time::sleep(RETRY_AFTER).await;
-            }
-            self.core.changes.give_back(id);
-            self.core.changes.ring();
-            return;
+        if let Err(error) = self.apply_change(row).await
+            && !matches!(error, Error::State(state::Error::Closed))
+        {
+            tracing::error!(change = %id, %error, "an approved change was not applied; it is tried again");
+            tokio::time::sleep(RETRY_AFTER).await;
         }
         self.core.changes.give_back(id);
+        // One that was held back by a stop is still approved, and the stop may be over by now.
+        self.core.changes.ring();
     }
 
     async fn apply_change(&self, row: Row) -> Result<(), Error> {
-        let prepared = match self.prepare(&row).await? {
-            Ok(prepared) => prepared,
-            Err(refusal) => return self.fail(&row, &refusal).await,
+        let prepared = tokio::select! {
+            biased;
+            // What was approved stays approved, and begins anew once everything goes on. A client is ended with its future.
+            () = self.core.latch.shut() => return Ok(()),
+            prepared = self.prepare(&row) => match prepared? {
+                Ok(prepared) => prepared,
+                Err(refusal) => {
+                    // A client whose launcher died looks like one that failed; the host ends, and the next one begins anew.
+                    if tokio::time::timeout(LAUNCHER_END_TIME, self.core.launcher.died()).await.is_ok() {
+                        std::future::pending::<()>().await;
+                    }
+                    return self.fail(&row, &refusal).await;
+                }
+            },
         };
         failpoint::reach("change_prepared");
         let (core, of) = (std::sync::Arc::clone(&self.core), row.clone());
