@@ -28,19 +28,31 @@ pub(crate) struct Registry {
     files: Files,
     asked: Arc<AtomicUsize>,
     is_gone: Arc<AtomicBool>,
+    is_silent: Arc<AtomicBool>,
 }
 
 impl Registry {
     pub(crate) fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let registry = Self { port, files: Files::default(), asked: Arc::default(), is_gone: Arc::default() };
+        let registry = Self {
+            port,
+            files: Files::default(),
+            asked: Arc::default(),
+            is_gone: Arc::default(),
+            is_silent: Arc::default(),
+        };
         let (files, asked) = (Arc::clone(&registry.files), Arc::clone(&registry.asked));
-        let is_gone = Arc::clone(&registry.is_gone);
+        let (is_gone, is_silent) = (Arc::clone(&registry.is_gone), Arc::clone(&registry.is_silent));
         std::thread::spawn(move || {
+            let mut held = Vec::new();
             for stream in listener.incoming().flatten() {
                 asked.fetch_add(1, Ordering::SeqCst);
                 if is_gone.load(Ordering::SeqCst) {
+                    continue;
+                }
+                if is_silent.load(Ordering::SeqCst) {
+                    held.push(stream);
                     continue;
                 }
                 let files = Arc::clone(&files);
@@ -59,6 +71,11 @@ impl Registry {
     /// From now on, or no more, it hangs up on whoever connects.
     pub(crate) fn be_gone(&self, is_gone: bool) {
         self.is_gone.store(is_gone, Ordering::SeqCst);
+    }
+
+    /// From now on, or no more, it takes connections and never answers.
+    pub(crate) fn be_silent(&self, is_silent: bool) {
+        self.is_silent.store(is_silent, Ordering::SeqCst);
     }
 
     fn put(&self, path: &str, content: Vec<u8>) {

@@ -5,10 +5,11 @@
 use crate::changes::{Desk, rules};
 use crate::packages::{Registry, archive, names, program};
 use crate::stage::{Who, everybody};
-use crate::world::{Answer, Build, World, alive, wait_for};
+use crate::world::{Answer, Build, World, alive, kill, wait_for};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 /// What the agent asks for when somebody says `want WORD`: the word, and the payload as TOML.
 const WISHES: [(&str, &str); 9] = [
@@ -304,6 +305,43 @@ fn a_host_that_is_killed_while_it_fetches_finishes_once_and_leaves_nothing_behin
         assert_eq!(store.desk.show(&id)["status"], "applied", "{point}");
         assert_eq!(store.layers("a"), [layer.as_str()], "{point}");
         store.runs("a", "good", "good is here\n[exit code 0]");
+    }
+}
+
+#[test]
+fn a_stop_in_the_middle_of_a_fetch_is_no_failure_of_it() {
+    let store = Store::new(Who::Ordinary, Build::Plain);
+    for (word, stop) in [("good", "down"), ("better", "panic"), ("good", "launcher")] {
+        let id = store.desk.want(word);
+        let (asked, host) = (store.registry.asked(), store.world().pid().expect("it runs"));
+        store.registry.be_silent(true);
+        let mut approving = store.world().command("ironctl");
+        approving.arg("--home").arg(&store.world().home).args(["approve", &id]);
+        approving.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut approving = approving.spawn().expect("ironctl runs");
+        wait_for("the registry to be asked", || store.registry.asked() > asked);
+        if stop == "launcher" {
+            let launcher = store.world().status()["host"]["launcher_pid"].as_i64().expect("a number");
+            kill(i32::try_from(launcher).expect("a process id"));
+            wait_for("the host to end without its launcher", || !alive(host));
+        } else {
+            store.world().ctl(&[stop]).ok();
+        }
+        if stop == "panic" {
+            assert_eq!(store.desk.show(&id)["status"], "approved", "nothing is applied while everything is stopped");
+        }
+        store.registry.be_silent(false);
+        if stop == "panic" {
+            store.world().ctl(&["resume"]).ok();
+        } else {
+            store.world().up();
+        }
+        let done = store.desk.settled(&id);
+        assert_eq!(done["status"], "applied", "{stop}: {done}");
+        store.runs("a", word, &format!("{word} is here\n[exit code 0]"));
+        assert_eq!(store.heard(&id, "is applied"), 1, "{stop}");
+        // What it was told of the outcome, if the host lived long enough to tell it, is not what this is about.
+        approving.wait().expect("it ends");
     }
 }
 
