@@ -3,7 +3,7 @@
 //!
 //! Holds no rule of its own; a restart finds everything in the record. Next: `gateway`, `apply`.
 
-use super::actor::Command;
+use super::actor::{Command, LAUNCHER_END_TIME};
 use super::actors::Unsent;
 use super::{Core, Error, Pipeline, launch};
 use crate::apply::{self, Applied, Prepared};
@@ -36,9 +36,6 @@ const SOON: Duration = Duration::from_millis(50);
 
 /// After an error of the host itself, what is approved is tried again after this long.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
-
-/// The end of a launcher is heard of within this time of the end of its jails.
-const LAUNCHER_END_TIME: Duration = Duration::from_millis(50);
 
 /// Applies what is approved.
 #[derive(Default)]
@@ -356,11 +353,20 @@ impl Pipeline {
     async fn apply_change(&self, row: Row) -> Result<(), Error> {
         // Whoever fetches for one agent waits for the one before it.
         let _one = self.core.changes.one_of(row.agent).await;
-        let prepared = match self.prepare(&row).await? {
-            Ok(prepared) => prepared,
-            // Everything is stopped, or its launcher is gone: that is nobody's failure, and it is found again.
-            Err(_) if self.core.latch.is_shut() || self.launcher_is_gone().await => return Ok(()),
-            Err(refusal) => return self.fail(&row, &refusal).await,
+        let prepared = tokio::select! {
+            biased;
+            // What was approved stays approved, and begins anew once everything goes on. A client is ended with its future.
+            () = self.core.latch.shut() => return Ok(()),
+            prepared = self.prepare(&row) => match prepared? {
+                Ok(prepared) => prepared,
+                Err(refusal) => {
+                    // A client whose launcher died looks like one that failed; the host ends, and the next one begins anew.
+                    if tokio::time::timeout(LAUNCHER_END_TIME, self.core.launcher.died()).await.is_ok() {
+                        std::future::pending::<()>().await;
+                    }
+                    return self.fail(&row, &refusal).await;
+                }
+            },
         };
         if self.core.latch.is_shut() {
             return Ok(());
@@ -423,10 +429,6 @@ impl Pipeline {
         };
         tracing::info!(change = %row.id, "software is fetched");
         Ok(packages::make(&means, agent, row.id, wanted).await.map(Prepared::Layer).map_err(packages::Error::refusal))
-    }
-
-    async fn launcher_is_gone(&self) -> bool {
-        tokio::time::timeout(LAUNCHER_END_TIME, self.core.launcher.died()).await.is_ok()
     }
 
     async fn fail(&self, row: &Row, refusal: &Refusal) -> Result<(), Error> {

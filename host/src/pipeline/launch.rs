@@ -164,6 +164,10 @@ impl Error {
             Self::Reader(reader::Error::Violation(what)) => {
                 Why { words: reader::VIOLATION.to_owned(), detail: what.clone() }
             }
+            // The person who reads this is who can ask for them again.
+            Self::Layer(packages::Error::Refused(refusal)) if !refusal.hint.is_empty() => {
+                Why::new(format!("{}; {}", refusal.message, refusal.hint))
+            }
             other => Why::new(other.to_string()),
         }
     }
@@ -280,6 +284,7 @@ async fn granted(core: &Core, session: &Session) -> Result<Granted, Error> {
 }
 
 /// Finds out once in the life of a host that a layer is what was fetched: nothing but the host can write there, and a disk may lie.
+/// Of each directory by itself: two agents with the same software have a layer each, and one of them may be damaged.
 async fn look_through(core: &Core, directory: &Path, digest: Digest) -> Result<(), Error> {
     if core.layers.lock().unwrap_or_else(PoisonError::into_inner).contains(directory) {
         return Ok(());

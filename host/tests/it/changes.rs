@@ -52,17 +52,8 @@ impl Desk {
                 .expect("set");
         }
         let shared = shared.display().to_string();
-        let rules: String = WISHES
-            .iter()
-            .map(|(word, kind, payload)| {
-                let payload = payload.replace("SHARED", &shared);
-                format!(
-                    "[[rule]]\nwhen = '^want {word}$'\ncalls = [{{ tool = \"request_capability_change\", arguments = \
-                     {{ kind = \"{kind}\", payload = {payload}, reason = \"it was asked for\" }} }}]\nreply = \"{{result}}\"\n\
-                     reply_error = \"{{error}}\"\n"
-                )
-            })
-            .collect();
+        let wishes = WISHES.map(|(word, kind, payload)| (word, kind, payload.replace("SHARED", &shared)));
+        let rules = rules(wishes.iter().map(|(word, kind, payload)| (*word, *kind, payload.as_str())));
         let script = world.home.join("script.toml");
         std::fs::write(&script, rules).expect("written");
         world.configure(&format!(
@@ -75,6 +66,11 @@ impl Desk {
         world.ctl(&["person", "add", "bob"]).ok();
         world.ctl(&["person", "link", "bob", "loopback:bob"]).ok();
         world.ctl(&["channel", "add", "webhook", "desk", "--agent", "a", "--url", "http://127.0.0.1:9/in"]).ok();
+        Self { world, directory }
+    }
+
+    /// Over a world of another making, whose script has [`rules`].
+    pub(crate) fn over(world: World, directory: tempfile::TempDir) -> Self {
         Self { world, directory }
     }
 
@@ -102,7 +98,7 @@ impl Desk {
     }
 
     /// What the conversation was told, in order.
-    fn told(&self) -> Vec<String> {
+    pub(crate) fn told(&self) -> Vec<String> {
         let list = self.world.ctl(&["--json", "session", "list"]).ok().json();
         let sessions = list.as_array().expect("a list").clone();
         let mut told = Vec::new();
@@ -123,7 +119,7 @@ impl Desk {
         told
     }
 
-    fn agent(&self) -> Value {
+    pub(crate) fn agent(&self) -> Value {
         self.world.ctl(&["--json", "agent", "show", "a"]).ok().json()
     }
 
@@ -136,6 +132,18 @@ impl Desk {
             "mcp": self.world.ctl(&["--json", "mcp", "list"]).ok().json(),
         })
     }
+}
+
+/// Rules of a script by which an agent asks for something when somebody says `want WORD`: the word, the kind, the payload as TOML.
+pub(crate) fn rules<'a>(wishes: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> String {
+    let rule = |(word, kind, payload)| {
+        format!(
+            "[[rule]]\nwhen = '^want {word}$'\ncalls = [{{ tool = \"request_capability_change\", arguments = \
+             {{ kind = \"{kind}\", payload = {payload}, reason = \"it was asked for\" }} }}]\nreply = \"{{result}}\"\n\
+             reply_error = \"{{error}}\"\n"
+        )
+    };
+    wishes.map(rule).collect()
 }
 
 /// Whether what a kind does is to be seen.

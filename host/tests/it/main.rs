@@ -29,6 +29,7 @@ mod moments;
 mod mounts;
 mod operators;
 mod packages;
+mod packages_change;
 mod port;
 mod preflight;
 mod processes;

@@ -14,6 +14,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Kernels from here on keep a client to its ports.
@@ -22,25 +23,59 @@ const KEEPS_PORTS: (u32, u32) = (6, 7);
 type Files = Arc<Mutex<HashMap<String, Vec<u8>>>>;
 
 /// Serves files on loopback for as long as the test runs.
-struct Registry {
-    port: u16,
+pub(crate) struct Registry {
+    pub(crate) port: u16,
     files: Files,
+    asked: Arc<AtomicUsize>,
+    is_gone: Arc<AtomicBool>,
+    is_silent: Arc<AtomicBool>,
 }
 
 impl Registry {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let files = Files::default();
-        let served = Arc::clone(&files);
+        let registry = Self {
+            port,
+            files: Files::default(),
+            asked: Arc::default(),
+            is_gone: Arc::default(),
+            is_silent: Arc::default(),
+        };
+        let (files, asked) = (Arc::clone(&registry.files), Arc::clone(&registry.asked));
+        let (is_gone, is_silent) = (Arc::clone(&registry.is_gone), Arc::clone(&registry.is_silent));
         std::thread::spawn(move || {
+            let mut held = Vec::new();
             for stream in listener.incoming().flatten() {
-                let files = Arc::clone(&served);
+                asked.fetch_add(1, Ordering::SeqCst);
+                if is_gone.load(Ordering::SeqCst) {
+                    continue;
+                }
+                if is_silent.load(Ordering::SeqCst) {
+                    held.push(stream);
+                    continue;
+                }
+                let files = Arc::clone(&files);
                 // Clients hold connections open beside others; one that breaks off has failed itself.
                 std::thread::spawn(move || serve(stream, &files));
             }
         });
-        Self { port, files }
+        registry
+    }
+
+    /// How often somebody connected.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    /// From now on, or no more, it hangs up on whoever connects.
+    pub(crate) fn be_gone(&self, is_gone: bool) {
+        self.is_gone.store(is_gone, Ordering::SeqCst);
+    }
+
+    /// From now on, or no more, it takes connections and never answers.
+    pub(crate) fn be_silent(&self, is_silent: bool) {
+        self.is_silent.store(is_silent, Ordering::SeqCst);
     }
 
     fn put(&self, path: &str, content: Vec<u8>) {
@@ -48,7 +83,7 @@ impl Registry {
     }
 
     /// Offers archives to apt.
-    fn offer(&self, archives: &[PathBuf]) {
+    pub(crate) fn offer(&self, archives: &[PathBuf]) {
         let mut index = String::new();
         for archive in archives {
             let content = std::fs::read(archive).expect("an archive");
@@ -63,7 +98,7 @@ impl Registry {
     }
 
     /// Offers a package to npm whose scripts would leave a file beside it and at `ran`.
-    fn publish(&self, name: &str, ran: &Path) {
+    pub(crate) fn publish(&self, name: &str, ran: &Path) {
         let directory = stage::directory();
         let package = directory.path().join("package");
         std::fs::create_dir(&package).expect("a directory");
@@ -156,25 +191,7 @@ impl Shop {
 
     /// An archive of this name, made of what `fill` puts into its tree.
     fn archive(&self, name: &str, fill: impl Fn(&Path)) -> PathBuf {
-        let tree = self.path(&format!("tree-{name}"));
-        let control = tree.join("DEBIAN");
-        std::fs::create_dir_all(&control).expect("a directory");
-        std::fs::create_dir_all(tree.join("usr/bin")).expect("a directory");
-        let text = format!(
-            "Package: {name}\nVersion: 1.0-1\nArchitecture: all\nMaintainer: nobody <n@example.org>\nDescription: a test\n"
-        );
-        std::fs::write(control.join("control"), text).expect("written");
-        for script in ["preinst", "postinst"] {
-            let path = control.join(script);
-            let text = format!("#!/bin/sh\necho ran > {}\n", self.path("traces").join(script).display());
-            std::fs::write(&path, text).expect("written");
-            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("permissions");
-        }
-        program(&tree.join(format!("usr/bin/{name}")), 0o755);
-        fill(&tree);
-        let archive = self.path(&format!("{name}_1.0-1_all.deb"));
-        run(Command::new("dpkg-deb").args(["--root-owner-group", "-Znone", "--build"]).arg(&tree).arg(&archive));
-        archive
+        archive(self.directory.path(), name, fill)
     }
 
     /// Asks the driver; `order` is completed with the settings.
@@ -215,16 +232,39 @@ impl Drop for Shop {
     }
 }
 
+/// Makes an archive of this name in a directory, of what `fill` puts into its tree; its scripts would leave files in `traces` there.
+pub(crate) fn archive(directory: &Path, name: &str, fill: impl Fn(&Path)) -> PathBuf {
+    let tree = directory.join(format!("tree-{name}"));
+    let control = tree.join("DEBIAN");
+    std::fs::create_dir_all(&control).expect("a directory");
+    std::fs::create_dir_all(tree.join("usr/bin")).expect("a directory");
+    let text = format!(
+        "Package: {name}\nVersion: 1.0-1\nArchitecture: all\nMaintainer: nobody <n@example.org>\nDescription: a test\n"
+    );
+    std::fs::write(control.join("control"), text).expect("written");
+    for script in ["preinst", "postinst"] {
+        let path = control.join(script);
+        let text = format!("#!/bin/sh\necho ran > {}\n", directory.join("traces").join(script).display());
+        std::fs::write(&path, text).expect("written");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("permissions");
+    }
+    program(&tree.join(format!("usr/bin/{name}")), 0o755);
+    fill(&tree);
+    let archive = directory.join(format!("{name}_1.0-1_all.deb"));
+    run(Command::new("dpkg-deb").args(["--root-owner-group", "-Znone", "--build"]).arg(&tree).arg(&archive));
+    archive
+}
+
 fn directory_of(shop: &Shop) -> &Path {
     shop.directory.path()
 }
 
-fn program(path: &Path, mode: u32) {
+pub(crate) fn program(path: &Path, mode: u32) {
     std::fs::write(path, "#!/bin/sh\necho hello\n").expect("written");
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("permissions");
 }
 
-fn names(directory: &Path) -> Vec<String> {
+pub(crate) fn names(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
