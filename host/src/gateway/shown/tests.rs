@@ -182,7 +182,10 @@ fn says_nothing_of(asked: &Asked, words: &str) {
 
 /// A server in the place of one that is there, with what agents have of it.
 fn registered_again(headers: Value, grants: Value) -> Asked {
-    let server = |headers: Value| json!({"name": "files", "url": "https://mcp.example", "tools": [{"name": "read"}], "headers": headers});
+    let server = |headers: Value| {
+        let tools = [json!({"name": "read"})];
+        json!({"name": "files", "url": "https://mcp.example", "tools": tools, "headers": headers})
+    };
     let mut asked = Asked::of(ChangeKind::McpRegister, server(headers));
     asked.before = server(json!([]));
     asked.facts = json!({"secrets": {"files-key": true}, "grants": grants});
