@@ -2,10 +2,15 @@
 //!
 //! Never a way to decide without naming what was shown. Next: `host/src/api/changes.rs`.
 
-use crate::canonical::Digest;
-use crate::seam::change::{ChangeKind, Payload};
+pub use crate::canonical::Digest;
+pub use crate::seam::change::{ChangeKind, Payload};
+
+use crate::canonical::{self, Limits};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// A payload is not longer; each kind has bounds of its own.
+pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 
 /// One change, whole: `GET /v1/changes/{id}`, and what each decision answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,6 +158,18 @@ pub struct NewChange {
     pub payload: Payload,
     /// Why.
     pub reason: String,
+}
+
+impl NewChange {
+    /// Reads a payload as strictly as the host does, so that what it is asked for is what was written.
+    ///
+    /// # Errors
+    /// A sentence: it is no JSON, says a thing twice, is longer than [`PAYLOAD_BYTES_MAX`], or no object and no list.
+    pub fn read_payload(text: &str) -> Result<Payload, String> {
+        let limits = Limits::bytes(PAYLOAD_BYTES_MAX);
+        let value: Value = canonical::from_slice(text.as_bytes(), limits).map_err(|why| why.to_string())?;
+        Payload::try_from(value).map_err(str::to_owned)
+    }
 }
 
 /// What `POST /v1/changes` answers: it waits for people now.

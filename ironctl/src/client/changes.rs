@@ -5,8 +5,7 @@
 use super::{Client, PATIENCE, POLL_MAX, parse, segment};
 use crate::failure::Error;
 use hyper::Method;
-use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::{Change, Changes, Decision, NewChange, Rejection, SubmittedChange};
+use ironclaw_contract::operator::{Change, Changes, Decision, Digest, NewChange, Rejection, SubmittedChange};
 use std::time::Duration;
 
 impl Client {

@@ -4,7 +4,7 @@
 
 use super::{At, change};
 use crate::failure::Error;
-use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::operator::Digest;
 use std::time::Duration;
 
 /// Options of `ironctl approve`.

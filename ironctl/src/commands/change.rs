@@ -8,16 +8,12 @@ use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::canonical::{self, Digest, Limits};
-use ironclaw_contract::operator::{Change, ChangeSummary, NewChange, Requester};
-use ironclaw_contract::seam::change::{ChangeKind, Payload};
-use serde_json::Value;
+use ironclaw_contract::operator::{
+    Change, ChangeKind, ChangeSummary, Digest, NewChange, PAYLOAD_BYTES_MAX, Payload, Requester,
+};
 use std::fs::File;
 use std::io::{self, Read};
 use std::time::Duration;
-
-/// A payload is not longer; the host has bounds of its own.
-const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 
 /// Changes of one list.
 pub const LIST_MAX: usize = 200;
@@ -181,11 +177,8 @@ fn read_payload(given: &str) -> Result<Payload, Error> {
             .map_err(|cause| Error::failed("stdin_unreadable", "cannot read the payload from stdin").because(cause))?,
         None => given.to_owned(),
     };
-    let wrong =
-        |why: String| Error::usage(format!("the payload is wrong: {why}"), "a payload is a JSON object or list");
-    let limits = Limits::bytes(PAYLOAD_BYTES_MAX);
-    let value: Value = canonical::from_slice(text.as_bytes(), limits).map_err(|why| wrong(why.to_string()))?;
-    Payload::try_from(value).map_err(|why| wrong(why.to_owned()))
+    NewChange::read_payload(&text)
+        .map_err(|why| Error::usage(format!("the payload is wrong: {why}"), "a payload is a JSON object or list"))
 }
 
 fn bounded(from: impl Read) -> io::Result<String> {
