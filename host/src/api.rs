@@ -294,9 +294,9 @@ impl From<Refusal> for Answer {
             }
             (_, "peer_user" | "peer_namespace" | "host_foreign" | "origin_foreign") => StatusCode::FORBIDDEN,
             (_, "forbidden" | "role_too_low" | "identity_not_yours" | "token_not_yours") => StatusCode::FORBIDDEN,
-            (_, "not_yours_to_decide") => StatusCode::FORBIDDEN,
+            (_, "not_yours_to_decide" | "policy_asks_for_more") => StatusCode::FORBIDDEN,
             (_, "change_decided" | "change_expired" | "change_stale" | "shown_differs") => StatusCode::CONFLICT,
-            (_, "too_many_failures") => StatusCode::TOO_MANY_REQUESTS,
+            (_, "too_many_failures" | "changes_too_many") => StatusCode::TOO_MANY_REQUESTS,
             (_, "method_not_allowed") => StatusCode::METHOD_NOT_ALLOWED,
             (_, code) if code.ends_with("_unknown") || code == "not_found" => StatusCode::NOT_FOUND,
             (_, code) if code.ends_with("_exists") || code.ends_with("_in_use") => StatusCode::CONFLICT,
@@ -347,4 +347,22 @@ pub type Reply<T> = Result<axum::Json<T>, Answer>;
 fn id<T: std::str::FromStr>(text: &str, code: &'static str, what: &str) -> Result<T, Answer> {
     let shown: String = text.chars().take(64).collect();
     text.parse().map_err(|_| Refusal::operator(code, format!("there is no {what} {shown:?}")).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_may_not_and_whoever_asks_too_much_is_told_so_by_the_status() {
+        for (code, status) in [
+            ("policy_asks_for_more", StatusCode::FORBIDDEN),
+            ("not_yours_to_decide", StatusCode::FORBIDDEN),
+            ("changes_too_many", StatusCode::TOO_MANY_REQUESTS),
+            ("change_stale", StatusCode::CONFLICT),
+            ("change_empty", StatusCode::BAD_REQUEST),
+        ] {
+            assert_eq!(Answer::from(Refusal::operator(code, "no")).status, status, "{code}");
+        }
+    }
 }

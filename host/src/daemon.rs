@@ -7,7 +7,8 @@ use crate::api::port::{self, Port};
 use crate::api::{self, Api};
 use crate::config::{self, Config};
 use crate::custody::{self, MasterKey, Source};
-use crate::gateway::{self, Grounds, policy};
+use crate::gateway::policy::{self, Policy};
+use crate::gateway::{self, Grounds};
 use crate::home::{self, Home};
 use crate::integrity::seal::{self, Sealer};
 use crate::launcher::{Handle, Launcher};
@@ -262,20 +263,19 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     let port = open_port("api.listen", &config.api.listen).await?;
     let hooks_port = open_port("webhook.listen", &config.webhook.listen).await?;
     // From here on it runs: what fails before leaves no mark in the ledger.
-    let warnings = begin(state, &home, boot).await?;
+    let warnings = begin(state, &home, boot, &core.policy).await?;
     let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
     let keeper = Keeper::start(state, &home, &config.ledger, sink, master.wrapping_key()).await?;
     let mut warnings = warnings;
-    if let Some(other_history) = keeper.other_history().await? {
-        let begun = state.write(move |tx| gateway::store::begin_generation(tx, &other_history)).await?;
-        if let Some(unknown) = begun {
-            let warning = format!(
-                "this home was put back to an earlier state: approvals from before are worth nothing, and {unknown} changes wait for \
-                 somebody to look at them (`ironctl inbox`)"
-            );
-            tracing::warn!("{warning}");
-            warnings.push(warning);
-        }
+    let other_history = keeper.other_history().await?;
+    let begun = state.write(move |tx| gateway::store::begin_generation(tx, &other_history)).await?;
+    if let Some(unknown) = begun {
+        let warning = format!(
+            "this home was put back to an earlier state: approvals from before are worth nothing, and {unknown} changes wait for \
+             somebody to look at them (`ironctl inbox`)"
+        );
+        tracing::warn!("{warning}");
+        warnings.push(warning);
     }
     let launcher = core.launcher.clone();
     let pipeline = Pipeline::new(core);
@@ -368,8 +368,12 @@ fn grounds(config: &Config, home: &Home, runtime: &Path, socket: &Path) -> Groun
     let heads = Sink::choose(&config.ledger, home).ok().and_then(|sink| sink.directory().map(Path::to_owned));
     let settings = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().to_owned());
     let sockets = socket.parent().map(Path::to_owned);
-    let private = [Some(home.path().to_owned()), Some(runtime.to_owned()), sockets, heads, settings];
-    let credentials = [config.keys.master_key_file.clone(), custody::credentials_directory()];
+    // Whoever could write there would be the host at its next start.
+    let programs = std::env::current_exe().ok().and_then(|me| me.parent().map(Path::to_owned));
+    let units = directories::BaseDirs::new().map(|dirs| dirs.config_dir().join("systemd"));
+    let private = [Some(home.path().to_owned()), Some(runtime.to_owned()), sockets, heads, settings, programs, units];
+    let credentials =
+        [config.keys.master_key_file.clone(), custody::credentials_directory(), config.packages.apt_sources.clone()];
     Grounds {
         mounts: config.mounts.allow.iter().filter_map(|path| path.canonicalize().ok()).collect(),
         private: private.into_iter().chain(credentials).flatten().map(|path| resolved(&path)).collect(),
@@ -398,7 +402,8 @@ fn pipeline_config(config: &Config, runtime: PathBuf) -> Result<pipeline::Config
 }
 
 /// Writes the BOOT entry; says so when the last run did not end in order.
-async fn begin(state: &State, home: &Home, boot: BootId) -> Result<Vec<String>, Error> {
+async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Result<Vec<String>, Error> {
+    let policy_digest = policy.digest().to_string();
     let previous: Option<Option<String>> = state
         .write(move |tx| {
             if registry::owner(tx)?.is_none() {
@@ -410,7 +415,8 @@ async fn begin(state: &State, home: &Home, boot: BootId) -> Result<Vec<String>, 
             let entry = Entry::new(Kind::Boot, "host.started")
                 .with("boot", boot.to_string())
                 .with("version", env!("CARGO_PKG_VERSION"))
-                .with("fingerprint", ironclaw_contract::seam::fingerprint());
+                .with("fingerprint", ironclaw_contract::seam::fingerprint())
+                .with("policy", policy_digest);
             if let Some(migrated) = state::migrations::take_note(tx.db())? {
                 Entry::meta("state.migrated")
                     .with("from", migrated.from)
@@ -427,6 +433,14 @@ async fn begin(state: &State, home: &Home, boot: BootId) -> Result<Vec<String>, 
         .await?;
     let previous = previous.ok_or_else(|| Error::NoGenesis(home.path().to_owned()))?;
     let mut warnings = Vec::new();
+    if !home.policy().exists() {
+        let warning = format!(
+            "{} is not there, so every default holds: one yes of an owner or admin is enough for any change",
+            home.policy().display()
+        );
+        tracing::warn!("{warning}");
+        warnings.push(warning);
+    }
     if previous.is_some() {
         let warning = "the last run did not end in order; what was open was taken up again";
         tracing::warn!("{warning}");

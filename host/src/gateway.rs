@@ -10,6 +10,7 @@
 pub mod before;
 pub mod checks;
 pub mod decide;
+mod places;
 pub mod policy;
 pub mod shown;
 pub mod store;
@@ -21,7 +22,7 @@ use ironclaw_contract::seam::change::Change;
 use ironclaw_contract::seam::seal::Label;
 use serde::Deserialize;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What somebody asks for, before anybody looked at it.
 #[derive(Debug, Clone)]
@@ -75,6 +76,15 @@ pub struct Grounds {
     pub private: Vec<PathBuf>,
     /// How packages are fetched.
     pub packages: crate::packages::Config,
+}
+
+impl Grounds {
+    /// Whether a directory may be in a jail as the settings are now, by its path alone: below an allowed one, and neither the host's
+    /// own nor above or below it.
+    pub fn admits(&self, source: &Path) -> bool {
+        self.mounts.iter().any(|allowed| source.starts_with(allowed))
+            && !self.private.iter().any(|own| source.starts_with(own) || own.starts_with(source))
+    }
 }
 
 /// `[mounts]`

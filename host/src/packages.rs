@@ -35,27 +35,27 @@ const STATUS: &str = "/var/lib/dpkg/status";
 /// The directories in the root that are links into `/usr` on a machine that merged them.
 const MERGED: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
-/// `[packages]`
+/// `[packages]`: which clients fetch, from where, and how much. Read by `config`, checked by [`Config::check`].
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The client for `apt`, below `/usr`.
+    /// The client for `apt`, a path below `/usr`; `None`: `/usr/bin/apt-get`.
     pub apt: Option<PathBuf>,
-    /// The client for `npm`, below `/usr`.
+    /// The client for `npm`, a path below `/usr`; `None`: `/usr/bin/npm`.
     pub npm: Option<PathBuf>,
-    /// A `.list` or `.sources` file that apt reads instead of the host's sources.
+    /// A `.list` or `.sources` file that apt reads instead of the machine's sources, an absolute path; `None`: the machine's.
     pub apt_sources: Option<PathBuf>,
-    /// The registry that npm asks instead of its own.
+    /// The registry that npm asks instead of its own, an address with http or https; `None`: npm's own.
     pub npm_registry: Option<String>,
-    /// The proxy that the clients go through; none of the host's environment is inherited.
+    /// The proxy that the clients go through, an address; `None`: none, since nothing of the host's environment is inherited.
     pub proxy: Option<String>,
-    /// TCP ports that the clients may connect to beside those of the proxy and the registry.
+    /// TCP ports that the clients may connect to beside those of the proxy and the registry; at most 8.
     pub ports: Vec<u16>,
-    /// How long one run of a client may take, in seconds.
+    /// How long one run of a client may take, in seconds; 1 to 86400.
     pub fetch_seconds_max: u64,
-    /// Bytes of all files of a layer.
+    /// Bytes of all files of a layer; 1 MiB to 1 TiB.
     pub layer_bytes_max: u64,
-    /// Files, directories and links of a layer.
+    /// Files, directories and links of a layer; 16 to 10000000.
     pub layer_files_max: u64,
 }
 

@@ -117,7 +117,7 @@ pub struct Core {
     pub approvals: ApprovalRoot,
     /// Applies what is approved.
     pub changes: Changes,
-    /// Directories of the layers of software that were looked through since the host started.
+    /// Layers of software that were looked through since the host started.
     pub layers: Mutex<HashSet<PathBuf>>,
 }
 

@@ -108,7 +108,7 @@ pub struct Approvals {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Changes {
-    /// What waits, the longest first; of what is decided, the newest first.
+    /// The newest first.
     pub changes: Vec<ChangeSummary>,
     /// Whether there are more than the limit.
     #[serde(default)]
@@ -163,6 +163,9 @@ pub struct SubmittedChange {
     pub id: String,
     /// `pending`.
     pub status: String,
+    /// Whether the same was asked for already, and waits.
+    #[serde(default)]
+    pub again: bool,
 }
 
 /// `POST /v1/changes/{id}/approve`.

@@ -130,7 +130,7 @@ word!(/// Who may talk to an agent.
 Access {
     /// Everybody whom the host knows.
     Everyone = "everyone",
-    /// Owners, and those with a role of this agent.
+    /// Owners and admins of the host, and those with a role of this agent.
     Members = "members",
 });
 

@@ -4,7 +4,6 @@
 
 use super::{Answer, Api, Body, Reply};
 use crate::budget;
-use crate::gateway::store::Status;
 use crate::gateway::{self, checks};
 use crate::ledger;
 use crate::memories;
@@ -97,9 +96,7 @@ pub async fn remove(
                 return Ok::<_, Error>(false);
             }
             memories::erase_of_agent(tx, found.id)?;
-            for change in gateway::store::open_of_agent(tx, found.id)? {
-                gateway::store::end(tx, &change, Status::Withdrawn, Some(person.id), "the agent was removed")?;
-            }
+            gateway::store::erase_of_agent(tx, found.id)?;
             budget::book::forget(tx, found.id)?;
             registry::remove_agent(tx, &found, person.id)?;
             Ok(true)

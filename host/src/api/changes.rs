@@ -8,9 +8,9 @@ use crate::gateway::Requester;
 use crate::gateway::store::{self, Filter, Row, Status};
 use crate::ledger;
 use crate::pipeline::Error;
-use crate::pipeline::changes::{self, Shown};
+use crate::pipeline::changes::Shown;
 use crate::refusal::Refusal;
-use crate::registry::{self, Person, Role};
+use crate::registry::{self, Person, Role, roles};
 use crate::state::{self, Tx};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
@@ -26,9 +26,6 @@ use tokio::time::Instant;
 
 /// Changes in one answer.
 const CHANGES_AT_ONCE: usize = 200;
-
-/// Changes that are looked through for a member, who sees few of them.
-const LOOKED_THROUGH_MAX: usize = 10_000;
 
 /// Longest wait for what comes of a change.
 const WAIT_MS_MAX: u64 = 60_000;
@@ -74,14 +71,11 @@ pub async fn list(
     let limit = which.limit.clamp(1, CHANGES_AT_ONCE);
     let pipeline = api.pipeline.clone();
     let found = api.state().read(move |tx| {
-        let sees_all = person.role.covers(Role::Admin);
-        let looked_at = if sees_all { limit + 1 } else { LOOKED_THROUGH_MAX };
-        let mut rows = Vec::new();
-        for row in store::list(tx, &Filter { statuses, agent, limit: looked_at })? {
-            if sees_all || changes::sees(tx, pipeline.core(), &person, &row)? {
-                rows.push(row);
-            }
-        }
+        let filter = Filter { statuses, agent, principal: None, limit: limit + 1 };
+        let mut rows = match person.role.covers(Role::Admin) {
+            true => store::list(tx, &filter)?,
+            false => of_member(tx, &person, &filter)?,
+        };
         let more = rows.len() > limit;
         rows.truncate(limit);
         let changes = rows.iter().map(|row| summary(tx, row, pipeline.approvals_needed(row.kind)));
@@ -98,7 +92,8 @@ pub async fn submit(
 ) -> Reply<SubmittedChange> {
     let NewChange { kind, agent, payload, reason } = new;
     let submitted = api.pipeline.submit(&person, kind, agent, payload, reason).await??;
-    Ok(Json(SubmittedChange { id: submitted.id.to_string(), status: Status::Pending.name().to_owned() }))
+    let (id, status) = (submitted.id.to_string(), Status::Pending.name().to_owned());
+    Ok(Json(SubmittedChange { id, status, again: submitted.again }))
 }
 
 /// Query of `GET /v1/changes/{id}`.
@@ -149,7 +144,7 @@ pub async fn approve(
 ) -> Reply<Change> {
     let change = known(&named)?;
     let decided = api.pipeline.approve(&person, token.to_string(), change, decision.shown).await?;
-    decided.map_err(Answer::noted)?;
+    decided?;
     Ok(Json(whole(&api, &person, change).await?))
 }
 
@@ -161,7 +156,7 @@ pub async fn reject(
     Body(rejection): Body<Rejection>,
 ) -> Reply<Change> {
     let change = known(&named)?;
-    api.pipeline.reject(&person, change, rejection.reason).await?.map_err(Answer::noted)?;
+    api.pipeline.reject(&person, change, rejection.reason).await??;
     Ok(Json(whole(&api, &person, change).await?))
 }
 
@@ -185,6 +180,19 @@ fn statuses(named: Option<&str>) -> Result<Vec<Status>, Answer> {
             Ok(read.collect::<Result<_, _>>()?)
         }
     }
+}
+
+/// What was asked for on behalf of a member, and what concerns the agents that they are an admin of; newest first.
+fn of_member(tx: &Tx<'_>, person: &Person, filter: &Filter) -> Result<Vec<Row>, state::Error> {
+    let mut rows = store::list(tx, &Filter { principal: Some(person.id), ..filter.clone() })?;
+    for agent in roles::administered(tx, person.id)? {
+        if filter.agent.is_none_or(|wanted| wanted == agent) {
+            rows.extend(store::list(tx, &Filter { agent: Some(agent), ..filter.clone() })?);
+        }
+    }
+    rows.sort_by(|a, b| b.id.cmp(&a.id));
+    rows.dedup_by(|a, b| a.id == b.id);
+    Ok(rows)
 }
 
 /// A change with what a person is shown.
@@ -217,7 +225,7 @@ fn view(tx: &Tx<'_>, shown: Shown, needed: u32) -> Result<Change, Error> {
         requested_by,
         origin,
         reason: row.reason,
-        shown_digest: row.shown.unwrap_or(digest).to_string(),
+        shown_digest: row.shown.filter(|_| !row.status.is_open()).unwrap_or(digest).to_string(),
         decided_by: row.decided_by.map(|person| person.to_string()),
         decided_at: row.decided_at.map(ledger::rfc3339),
         applied_at: row.applied_at.map(ledger::rfc3339),

@@ -69,7 +69,7 @@ pub async fn add(
     Ok(Json(NewChannelMade { channel: made?, secret: said }))
 }
 
-/// `DELETE /v1/channels/{channel}`: what is still to be sent on it is dead.
+/// `DELETE /v1/channels/{channel}`: what is still to be sent on it is dead, and an agent that hears it hears it no more.
 pub async fn remove(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -82,6 +82,11 @@ pub async fn remove(
             Ok(found) => found,
             Err(refusal) => return Ok(Err(refusal)),
         };
+        if found.agent.is_some()
+            && let Err(refusal) = agents::direct(core.core(), ChangeKind::Wiring, &person)
+        {
+            return Ok(Err(refusal));
+        }
         let view = view(tx, &found, hooks)?;
         channels::remove(tx, &found.name, person.id)?;
         give_up(tx, core.core(), &found.name)?;

@@ -2,6 +2,7 @@
 //!
 //! Only looks, and finds the same for the same state: what it finds otherwise later makes it another change. Next: `gateway::checks`.
 
+use super::places::{self, Place, Unseen};
 use super::{Grounds, Proposed, Standing};
 use crate::packages;
 use crate::registry::channels::Channel;
@@ -12,7 +13,6 @@ use ironclaw_contract::seam::change::{
     Access, Change, CreateAgent, Engage, Grant, McpAccess, McpRegister, Mount, Packages, Permissions, Persona, Wiring,
 };
 use serde_json::{Map, Value, json};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// How things stand now.
@@ -167,17 +167,17 @@ fn of_channels(tx: &Tx<'_>, wirings: &[Wiring]) -> Result<Map<String, Value>, st
     Ok(found)
 }
 
-/// What lies at each source.
+/// What lies at each source; of one that is not this machine's own only of what kind that is.
 fn of_sources(mounts: &[Mount]) -> Map<String, Value> {
-    let look = |mount: &Mount| {
-        let path = Path::new(&mount.source);
-        let found = path.symlink_metadata().ok().map(|found| {
-            let canonical = path.canonicalize().ok().and_then(|path| path.to_str().map(str::to_owned));
-            json!({ "canonical": canonical, "directory": found.is_dir(), "owner": found.uid() })
-        });
-        (mount.source.clone(), found.unwrap_or(Value::Null))
+    let told = |seen| match seen {
+        Ok(Place { filesystem, directory, owner }) => {
+            json!({ "filesystem": filesystem, "directory": directory, "owner": owner })
+        }
+        Err(Unseen::Elsewhere(filesystem)) => json!({ "filesystem": filesystem, "elsewhere": true }),
+        Err(Unseen::Link) => json!({ "link": true }),
+        Err(Unseen::Absent | Unseen::Closed) => Value::Null,
     };
-    mounts.iter().map(look).collect()
+    mounts.iter().map(|mount| (mount.source.clone(), told(places::look(Path::new(&mount.source))))).collect()
 }
 
 /// Which program fetches what is asked for, and from where, as far as the settings say so.

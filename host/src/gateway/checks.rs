@@ -81,10 +81,10 @@ fn after(proposed: &Proposed) -> Option<Value> {
     let payload = || Some(proposed.change.payload().into());
     match (&proposed.change, &proposed.agent) {
         (Change::CreateAgent(_), _) => None,
+        // The same names again bring what is published under them by now.
+        (Change::Packages(Packages { apt, npm }), _) if !apt.is_empty() || !npm.is_empty() => None,
         (Change::Permissions(wanted), Some(agent)) => Some(before::permissions_after(wanted, agent.access)),
         (Change::Permissions(_), None) => None,
-        // The same names once more are newer versions, or a layer that was damaged and is mended.
-        (Change::Packages(Packages { apt, npm }), _) if !apt.is_empty() || !npm.is_empty() => None,
         (
             Change::Persona(_)
             | Change::EnabledTools(_)

@@ -3,16 +3,16 @@
 //! Never takes a flag for an approval: what counts is found out anew from the record each time, in the transaction that acts.
 //! Next: `approval` for what one is good for, `apply` for what it does.
 
-use super::before;
+use super::checks;
 use super::policy::{Policy, Rule, is_of_agent};
 use super::shown::{self, Asker, View};
 use super::store::{self, Given, Row, Status};
-use super::{Approved, Grounds, Judged, Requester};
+use super::{Approved, Checked, Grounds, Judged, Requester};
 use crate::approval::{self, Approver, Domain, Thing, Token};
 use crate::custody::{self, ApprovalRoot};
 use crate::ledger::{self, Entry};
 use crate::refusal::Refusal;
-use crate::registry::{self, Agent, Person, Role, roles};
+use crate::registry::{self, Agent, Person, Role, TokenId, TokenState, roles, tokens};
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
@@ -112,6 +112,7 @@ pub fn show(tx: &Tx<'_>, policy: &Policy, row: &Row) -> Result<(String, Digest),
         change: &row.change,
         agent: concerns,
         requester,
+        labels: &row.labels,
         reason: &row.reason,
         before: &row.before,
         facts: &row.facts,
@@ -146,13 +147,29 @@ fn thing(row: &Row, rule: &Rule, shown: Digest) -> Thing {
     }
 }
 
-/// Whether everything that a change would alter is as it was when it was asked for.
-fn is_as_it_was(tx: &Tx<'_>, grounds: &Grounds, row: &Row, agent: Option<&Agent>) -> Result<bool, state::Error> {
+/// Whether a change is still what it was when it was asked for: it passes every check, is completed to the same, and what it would
+/// alter and what its names mean are as they were.
+///
+/// # Errors
+/// The inner error says in the host's words what is otherwise.
+fn is_as_it_was(
+    tx: &Tx<'_>,
+    grounds: &Grounds,
+    row: &Row,
+    agent: Option<&Agent>,
+) -> Result<Result<(), String>, state::Error> {
+    const OTHERWISE: &str = "what it would alter is not as it was when this was asked for";
     if row.agent.is_some() && agent.is_none() {
-        return Ok(false);
+        return Ok(Err("the agent is there no more".to_owned()));
     }
-    let now = before::look(tx, grounds, &row.proposed(agent.cloned()))?;
-    Ok(now.before == row.before && now.facts == row.facts)
+    Ok(match checks::check(tx, grounds, row.proposed(agent.cloned()))? {
+        Ok(Checked { proposed, standing }) => {
+            let same = proposed.change == row.change && standing.before == row.before && standing.facts == row.facts;
+            if same { Ok(()) } else { Err(OTHERWISE.to_owned()) }
+        }
+        Err(refusal) if refusal.code == "change_empty" => Err(OTHERWISE.to_owned()),
+        Err(refusal) => Err(format!("it does not pass the checks any more: {}", refusal.message)),
+    })
 }
 
 fn decided(row: &Row) -> Refusal {
@@ -226,21 +243,21 @@ pub fn approve(
         let message = format!("{id} was asked for by {} or on their behalf: somebody else has to approve it", by.name);
         return Ok((Err(Refusal::operator("not_yours_to_decide", message)), None));
     }
-    if store::approvals(tx, id)?.iter().any(|given| given.person == by.id && given.state == "live") {
-        let message = format!("{} approved {id} already: {} different people have to", by.name, rule.approvals);
-        return Ok((Err(Refusal::operator("change_decided", message)), None));
-    }
     let agent = store::agent_of(tx, &row)?;
-    if !is_as_it_was(tx, bench.grounds, &row, agent.as_ref())? {
-        let outcome = "what it would alter is not as it was when this was asked for";
-        store::end(tx, &row, Status::Withdrawn, None, outcome)?;
-        let row = Row { status: Status::Withdrawn, outcome: Some(outcome.to_owned()), ..row };
+    if let Err(outcome) = is_as_it_was(tx, bench.grounds, &row, agent.as_ref())? {
+        store::end(tx, &row, Status::Withdrawn, None, &outcome)?;
+        let row = Row { status: Status::Withdrawn, outcome: Some(outcome), ..row };
         return Ok((Err(decided(&row)), Some(row)));
     }
     let (_, digest) = show(tx, bench.policy, &row)?;
     if digest != *shown {
         let refusal = Refusal::operator("shown_differs", format!("{id} is not what was shown any more"));
         return Ok((Err(refusal.hint(format!("look at it again: `ironctl change show {id}`"))), None));
+    }
+    // One that is not good any more is no yes: whoever gave it may give another.
+    if count(tx, bench, &row, digest)?.iter().any(|given| given.person == by.id) {
+        let message = format!("{} approved {id} already: {} different people have to", by.name, rule.approvals);
+        return Ok((Err(Refusal::operator("change_decided", message)), None));
     }
     let now = tx.now();
     let expires = now + i64::from(rule.expires_hours) * 3_600_000;
@@ -278,6 +295,9 @@ fn count(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row, shown: Digest) -> Result
             Ok(verified) if verified.approver().person != given.person.to_string() => {
                 Some(("approval_forged", "the approval stands under another person".to_owned()))
             }
+            Ok(verified) if is_revoked(tx, &verified.approver().proof)? => {
+                Some(("approver_proof_lost", "the token that it came with was revoked".to_owned()))
+            }
             Ok(_) => match registry::find_person(tx, &given.person.to_string())? {
                 Some(person) if may_decide(tx, bench.policy, &person, row)? => {
                     let again = good.iter().any(|other| other.person == given.person);
@@ -306,6 +326,13 @@ fn count(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row, shown: Digest) -> Result
         }
     }
     Ok(good)
+}
+
+/// Whether an approval came with a token that was taken from its holder since: it may not have been them. One that expired was good
+/// when it was used.
+fn is_revoked(tx: &Tx<'_>, proof: &str) -> Result<bool, state::Error> {
+    let Ok(token) = proof.parse::<TokenId>() else { return Ok(false) };
+    Ok(tokens::find_token(tx, &token)?.is_some_and(|token| token.state == TokenState::Revoked))
 }
 
 /// A person says no.
@@ -350,8 +377,8 @@ pub fn approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Judged<
         return refuse("approval_for_another", format!("{} was approved in another generation of the record", row.id));
     }
     let agent = store::agent_of(tx, &row)?;
-    if !is_as_it_was(tx, bench.grounds, &row, agent.as_ref())? {
-        return refuse("change_stale", "what it would alter is not as it was when this was approved".to_owned());
+    if let Err(why) = is_as_it_was(tx, bench.grounds, &row, agent.as_ref())? {
+        return refuse("change_stale", why);
     }
     let (_, shown) = show(tx, bench.policy, &row)?;
     let before = store::approvals(tx, row.id)?.iter().filter(|given| given.state == "live").count();

@@ -23,10 +23,12 @@ mod tree;
 pub use page::WIDTH;
 
 use super::policy::{self, Rule};
+use crate::registry::Role;
 use difference::Fate;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::seam::change::Change;
+use ironclaw_contract::seam::seal::Label;
 use page::Page;
 use serde_json::Value;
 
@@ -41,6 +43,8 @@ pub struct View<'a> {
     pub agent: Option<(String, &'a str)>,
     /// Who asks: a person, or an agent on behalf of one; ids with names.
     pub requester: Asker<'a>,
+    /// Of the output that asked; empty for a person.
+    pub labels: &'a [Label],
     /// Why, in the words of whoever asks.
     pub reason: &'a str,
     /// How it stands, in the shape of the payload.
@@ -143,8 +147,17 @@ fn asker(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
             page.put("  ", &format!("in turn {}", plain(turn)));
             page.put("  ", &format!("answering message {message}"));
             page.put("  ", &format!("by call {}", plain(call)));
+            let before = match (view.labels.contains(&Label::External), view.labels.is_empty()) {
+                (true, _) => "what its model had before it when it asked held words of strangers, or may have",
+                (false, false) => "what its model had before it when it asked held no words of strangers",
+                (false, true) => "what its model had before it when it asked is not known",
+            };
+            page.put("  ", before);
         }
     }
+    let labels: Vec<&str> = view.labels.iter().map(|label| label.name()).collect();
+    let labels = if labels.is_empty() { "none".to_owned() } else { labels.join(", ") };
+    page.put("  ", &format!("labels of the request: {labels}"));
     let whose = match view.requester {
         Asker::Person(..) => "THE PERSON",
         Asker::Agent { .. } => "THE AGENT",
@@ -164,7 +177,8 @@ fn deciders(page: &mut Page, view: &View<'_>) {
     let Rule { roles, approvals, requester_may_approve, expires_hours } = view.rule;
     page.heading("WHO DECIDES");
     let roles: Vec<&str> = roles.iter().map(|role| role.name()).collect();
-    let of_agent = match policy::is_of_agent(view.change.kind()) {
+    // An admin of the agent decides as an admin of the host does, and so only where that one may.
+    let of_agent = match policy::is_of_agent(view.change.kind()) && view.rule.admits(Role::Admin) {
         true => ", or admin of this agent",
         false => "",
     };

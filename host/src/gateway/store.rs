@@ -26,11 +26,17 @@ pub const PENDING_OF_PERSON_MAX: i64 = 256;
 /// Undecided changes of one host.
 pub const PENDING_MAX: i64 = 1024;
 
+/// Changes that are looked at in one go.
+pub const AT_ONCE_MAX: usize = 64;
+
 /// Where the record keeps its generation.
 const GENERATION: &str = "generation";
 
 /// Where the record keeps which other history it has seen.
 const OTHER_HISTORY: &str = "other_history";
+
+/// Heads of other histories whose names are kept; of more the last in the order of their numbers.
+const OTHER_HEADS_MAX: usize = 4096;
 
 /// Where a change stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -234,8 +240,25 @@ pub struct Filter {
     pub statuses: Vec<Status>,
     /// Of this agent.
     pub agent: Option<AgentId>,
+    /// On behalf of this person.
+    pub principal: Option<PersonId>,
     /// So many at most.
     pub limit: usize,
+}
+
+/// Those that this version reads. One that it does not must not stand in the way of the others; it is named in the log.
+fn readable<T>(rows: impl Iterator<Item = rusqlite::Result<T>>) -> rusqlite::Result<Vec<T>> {
+    let mut read = Vec::new();
+    for row in rows {
+        match row {
+            Ok(row) => read.push(row),
+            Err(error @ rusqlite::Error::FromSqlConversionFailure(..)) => {
+                tracing::error!(%error, "a change in the record is not what this version writes, and is left alone");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read)
 }
 
 /// Changes, newest first.
@@ -243,20 +266,28 @@ pub fn list(tx: &Tx<'_>, filter: &Filter) -> Result<Vec<Row>, state::Error> {
     let mut found = Vec::new();
     let limit = filter.limit as i64;
     for status in &filter.statuses {
-        let mut rows = match filter.agent {
-            Some(agent) => {
-                let sql = "SELECT * FROM changes WHERE status = ?1 AND agent_id = ?2 ORDER BY ordinal DESC LIMIT ?3";
-                let mut statement = tx.db().prepare_cached(sql)?;
-                let rows = statement.query_map(params![status.name(), agent.to_string(), limit], numbered)?;
-                rows.collect::<rusqlite::Result<Vec<_>>>()?
+        let sql = match (filter.agent, filter.principal) {
+            (Some(_), None) => {
+                "SELECT * FROM changes WHERE status = ?1 AND agent_id = ?2 ORDER BY ordinal DESC LIMIT ?4"
             }
-            None => {
-                let sql = "SELECT * FROM changes WHERE status = ?1 ORDER BY ordinal DESC LIMIT ?2";
-                let mut statement = tx.db().prepare_cached(sql)?;
-                let rows = statement.query_map(params![status.name(), limit], numbered)?;
-                rows.collect::<rusqlite::Result<Vec<_>>>()?
+            (None, Some(_)) => {
+                "SELECT * FROM changes WHERE status = ?1 AND principal = ?3 ORDER BY ordinal DESC LIMIT ?4"
             }
+            (Some(_), Some(_)) => {
+                "SELECT * FROM changes WHERE status = ?1 AND agent_id = ?2 AND principal = ?3 ORDER BY ordinal DESC LIMIT ?4"
+            }
+            (None, None) => "SELECT * FROM changes WHERE status = ?1 ORDER BY ordinal DESC LIMIT ?4",
         };
+        let agent = filter.agent.map(|agent| agent.to_string());
+        let principal = filter.principal.map(|person| person.to_string());
+        let mut statement = tx.db().prepare_cached(sql)?;
+        let values: [(usize, &dyn rusqlite::ToSql); 4] =
+            [(1, &status.name()), (2, &agent), (3, &principal), (4, &limit)];
+        let used = |at: usize| sql.contains(&format!("?{at}"));
+        for (at, value) in values.into_iter().filter(|(at, _)| used(*at)) {
+            statement.raw_bind_parameter(at, value)?;
+        }
+        let mut rows = readable(statement.raw_query().mapped(numbered))?;
         found.append(&mut rows);
     }
     found.sort_by_key(|(ordinal, _)| std::cmp::Reverse(*ordinal));
@@ -276,25 +307,43 @@ pub fn waiting(tx: &Tx<'_>) -> Result<u64, state::Error> {
 
 /// Approved changes that are not applied, oldest first.
 pub fn approved(tx: &Tx<'_>) -> Result<Vec<Row>, state::Error> {
-    let sql = "SELECT * FROM changes WHERE status = 'approved' ORDER BY ordinal LIMIT 64";
+    let sql = "SELECT * FROM changes WHERE status = 'approved' ORDER BY ordinal LIMIT ?1";
     let mut statement = tx.db().prepare_cached(sql)?;
-    let rows = statement.query_map([], row)?.collect::<rusqlite::Result<_>>()?;
-    Ok(rows)
+    Ok(readable(statement.query_map([AT_ONCE_MAX as i64], row)?)?)
 }
 
 /// What was submitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Submitted {
     /// The change.
     pub id: ChangeId,
     /// Whether the same was asked for before and still waits.
     pub again: bool,
+    /// One for the same that was withdrawn by this, because what it would alter is not as it was: whoever asked is told.
+    pub superseded: Option<Box<Row>>,
 }
 
-/// Names what would be set for whom: two requests for the same are one.
-fn digest_of(kind: ChangeKind, agent: Option<AgentId>, change: &Change) -> Digest {
+/// Names who wants what set for whom: two requests for the same by the same are one. Another's is another, with a reason and an
+/// answer of its own.
+fn digest_of(
+    agent: Option<AgentId>,
+    change: &Change,
+    requester: &str,
+    principal: PersonId,
+    origin: Option<&Origin>,
+) -> Digest {
     let agent = agent.map_or_else(String::new, |agent| agent.to_string());
-    Digest::of(&canonical::to_vec(&serde_json::json!([canonical::RECIPE, kind, agent, change.payload()])))
+    let session = origin.map_or_else(String::new, |origin| origin.session.to_string());
+    let wish = serde_json::json!([
+        canonical::RECIPE,
+        change.kind(),
+        agent,
+        requester,
+        principal.to_string(),
+        session,
+        change.payload()
+    ]);
+    Digest::of(&canonical::to_vec(&wish))
 }
 
 /// Writes a checked proposal down; from then on it waits for people.
@@ -305,19 +354,27 @@ pub fn propose(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Jud
     let Checked { proposed, standing } = checked;
     let kind = proposed.change.kind();
     let agent = proposed.agent.as_ref().map(|agent| agent.id);
-    let digest = digest_of(kind, agent, &proposed.change);
-    let same = "SELECT id FROM changes WHERE digest = ?1 AND status = 'pending'";
-    let same: Option<ChangeId> =
-        tx.db().prepare_cached(same)?.query_row([digest.to_string()], |row| stored(row, "id")).optional()?;
-    if let Some(id) = same {
-        return Ok(Ok(Submitted { id, again: true }));
-    }
     let (requester, principal, origin, max) = match &proposed.requester {
         Requester::Agent { principal, origin } => {
             let agent = agent.ok_or_else(|| state::Error::Stored("an agent asked that is none".to_owned()))?;
             (agent.to_string(), *principal, Some(origin), PENDING_OF_AGENT_MAX)
         }
         Requester::Person(person) => (person.to_string(), *person, None, PENDING_OF_PERSON_MAX),
+    };
+    let digest = digest_of(agent, &proposed.change, &requester, principal, origin);
+    let same = "SELECT * FROM changes WHERE digest = ?1 AND status = 'pending'";
+    let same = tx.db().prepare_cached(same)?.query_row([digest.to_string()], row).optional()?;
+    let superseded = match same {
+        Some(same) if same.before == standing.before && same.facts == standing.facts && same.expires_at > tx.now() => {
+            return Ok(Ok(Submitted { id: same.id, again: true, superseded: None }));
+        }
+        // It could be withdrawn only: what it shows is not true any more.
+        Some(same) => {
+            let outcome = "what it would alter is not as it was; the same was asked for again".to_owned();
+            end(tx, &same, Status::Withdrawn, None, &outcome)?;
+            Some(Box::new(Row { status: Status::Withdrawn, outcome: Some(outcome), ..same }))
+        }
+        None => None,
     };
     let count = |sql: &str, by: &[&str]| -> rusqlite::Result<i64> {
         tx.db().prepare_cached(sql)?.query_row(rusqlite::params_from_iter(by), |row| row.get(0))
@@ -373,7 +430,7 @@ pub fn propose(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Jud
         entry = entry.session(origin.session).turn(origin.turn).with("call", origin.call.to_string());
     }
     entry.append(tx)?;
-    Ok(Ok(Submitted { id, again: false }))
+    Ok(Ok(Submitted { id, again: false, superseded }))
 }
 
 /// Moves a change that waits, is approved or is unknown to its end; its approvals are worth nothing then, unless they are used.
@@ -501,10 +558,9 @@ pub fn set_approved(tx: &mut Tx<'_>, row: &Row, by: PersonId, shown: &Digest) ->
 
 /// Undecided changes whose time is over.
 pub fn overdue(tx: &Tx<'_>) -> Result<Vec<Row>, state::Error> {
-    let sql = "SELECT * FROM changes WHERE status = 'pending' AND expires_at <= ?1 ORDER BY expires_at LIMIT 64";
+    let sql = "SELECT * FROM changes WHERE status = 'pending' AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2";
     let mut statement = tx.db().prepare_cached(sql)?;
-    let rows = statement.query_map([tx.now()], row)?.collect::<rusqlite::Result<_>>()?;
-    Ok(rows)
+    Ok(readable(statement.query_map([tx.now(), AT_ONCE_MAX as i64], row)?)?)
 }
 
 /// When the next undecided change is over, milliseconds since the epoch.
@@ -513,32 +569,31 @@ pub fn next_end(tx: &Tx<'_>) -> Result<Option<i64>, state::Error> {
     Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-/// Undecided changes that concern an agent or that it asked for.
-pub fn open_of_agent(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Row>, state::Error> {
-    let sql =
-        "SELECT * FROM changes WHERE agent_id = ?1 AND status IN ('pending','approved','unknown') ORDER BY ordinal";
-    let mut statement = tx.db().prepare_cached(sql)?;
-    let rows = statement.query_map([agent.to_string()], row)?.collect::<rusqlite::Result<_>>()?;
-    Ok(rows)
+/// Erases what a conversation asked for, with its words: what it was and what became of it stays in the ledger, as digests.
+pub fn erase_of_session(tx: &mut Tx<'_>, session: SessionId) -> Result<(), state::Error> {
+    let open = "SELECT * FROM changes WHERE session_id = ?1 AND status IN ('pending','approved','unknown')";
+    erase(tx, open, "session_id", &session.to_string(), "the conversation was removed")
 }
 
-/// Erases what a conversation asked for and was never done, and the words with which it asked for the rest.
-pub fn erase_of_session(tx: &mut Tx<'_>, session: SessionId) -> Result<(), state::Error> {
-    let text = session.to_string();
-    let open = "SELECT * FROM changes WHERE session_id = ?1 AND status IN ('pending','approved','unknown')";
+/// Erases what was asked for an agent, or by it.
+pub fn erase_of_agent(tx: &mut Tx<'_>, agent: AgentId) -> Result<(), state::Error> {
+    let open = "SELECT * FROM changes WHERE agent_id = ?1 AND status IN ('pending','approved','unknown')";
+    erase(tx, open, "agent_id", &agent.to_string(), "the agent was removed")
+}
+
+fn erase(tx: &mut Tx<'_>, open: &str, column: &str, of: &str, why: &str) -> Result<(), state::Error> {
     let mut statement = tx.db().prepare_cached(open)?;
-    let rows: Vec<Row> = statement.query_map([&text], row)?.collect::<rusqlite::Result<_>>()?;
+    let rows: Vec<Row> = readable(statement.query_map([of], row)?)?;
     drop(statement);
     for row in rows {
-        end(tx, &row, Status::Withdrawn, None, "the conversation was removed")?;
+        end(tx, &row, Status::Withdrawn, None, why)?;
     }
     let db = tx.db();
     db.execute(
-        "DELETE FROM approvals WHERE change_id IN (SELECT id FROM changes WHERE session_id = ?1 AND status <> 'applied')",
-        [&text],
+        &format!("DELETE FROM approvals WHERE change_id IN (SELECT id FROM changes WHERE {column} = ?1)"),
+        [of],
     )?;
-    db.execute("DELETE FROM changes WHERE session_id = ?1 AND status <> 'applied'", [&text])?;
-    db.execute("UPDATE changes SET reason = '' WHERE session_id = ?1", [&text])?;
+    db.execute(&format!("DELETE FROM changes WHERE {column} = ?1"), [of])?;
     Ok(())
 }
 
@@ -549,24 +604,33 @@ pub fn generation(tx: &Tx<'_>) -> Result<u64, state::Error> {
     found.map_or(Ok(0), |text| text.parse().map_err(|_| state::Error::Stored("meta: generation".to_owned())))
 }
 
-/// Begins another generation, unless this other history is known already: what is open may have been decided or done in it, so a
-/// person has to look at it, and no approval from before is good any more. Returns how many changes that concerns.
-pub fn begin_generation(tx: &mut Tx<'_>, other_history: &Digest) -> Result<Option<usize>, state::Error> {
-    let known = "SELECT value FROM meta WHERE key = ?1";
-    let known: Option<String> =
-        tx.db().prepare_cached(known)?.query_row([OTHER_HISTORY], |row| row.get(0)).optional()?;
-    if known.as_deref() == Some(other_history.to_string().as_str()) {
+/// Begins another generation, unless all that these heads know was known before: what is open may have been decided or done in
+/// that other history, so a person has to look at it, and no approval from before is good any more. Returns how many changes that
+/// concerns.
+pub fn begin_generation(tx: &mut Tx<'_>, other_history: &[String]) -> Result<Option<usize>, state::Error> {
+    let sql = "SELECT value FROM meta WHERE key = ?1";
+    let known: Option<String> = tx.db().prepare_cached(sql)?.query_row([OTHER_HISTORY], |row| row.get(0)).optional()?;
+    let mut known: Vec<String> = known
+        .map_or(Ok(Vec::new()), |text| serde_json::from_str(&text))
+        .map_err(|_| state::Error::Stored("meta: other_history".to_owned()))?;
+    let news: Vec<String> = other_history.iter().filter(|head| !known.contains(head)).cloned().collect();
+    if news.is_empty() {
         return Ok(None);
     }
+    known.extend(news);
+    known.sort();
+    let over = known.len().saturating_sub(OTHER_HEADS_MAX);
+    known.drain(..over);
     // A number that the other history, which counted from the same one, cannot have come to.
     let next = (generation(tx)? + 1).max(u64::try_from(tx.now()).unwrap_or(0));
     let db = tx.db();
-    for (key, value) in [(GENERATION, next.to_string()), (OTHER_HISTORY, other_history.to_string())] {
+    for (key, value) in [(GENERATION, next.to_string()), (OTHER_HISTORY, canonical::to_string(&known))] {
         db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [key, &value])?;
     }
     db.execute("UPDATE approvals SET state = 'void', ended_at = ?1 WHERE state = 'live'", [tx.now()])?;
     let unknown = db.execute(
-        "UPDATE changes SET status = 'unknown', generation = ?1, outcome = ?2 WHERE status IN ('pending','approved')",
+        "UPDATE changes SET status = 'unknown', generation = ?1, outcome = ?2, shown = NULL, decided_by = NULL, decided_at = NULL \
+         WHERE status IN ('pending','approved')",
         params![next as i64, "the record was put back to an earlier state: this may have been decided or done since"],
     )?;
     Entry::meta("state.generation").with("generation", next).with("changes_unknown", unknown).append(tx)?;

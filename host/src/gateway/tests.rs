@@ -494,9 +494,12 @@ fn a_record_that_was_put_back_believes_no_approval_and_asks_a_person() {
     let half = desk.submit("olga", ChangeKind::EnabledTools, json!(["read_file"])).expect("held");
     assert_eq!(desk.approve("olga", approved), Ok(Said::Approved));
     assert_eq!(desk.approve("olga", half), Ok(Said::Counted(1)));
-    let begin = |name: &'static [u8]| desk.write(move |tx| Ok(store::begin_generation(tx, &Digest::of(name))?));
-    assert_eq!(begin(b"one"), Some(3));
-    assert_eq!(begin(b"one"), None, "the same other history is no news");
+    let begin = |name: &'static str| desk.write(move |tx| Ok(store::begin_generation(tx, &[name.to_owned()])?));
+    assert_eq!(begin("one"), Some(3));
+    assert_eq!(begin("one"), None, "the same other history is no news");
+    assert_eq!(desk.write(|tx| Ok(store::begin_generation(tx, &[])?)), None);
+    let looked = desk.write(move |tx| Ok(store::known(tx, approved)?.expect("it is there")));
+    assert_eq!((looked.shown, looked.decided_by), (None, None), "what was approved then was another text");
     for id in [approved, pending, half] {
         assert_eq!(desk.status(id), Status::Unknown);
         refused(desk.apply(id), "change_decided");
@@ -511,7 +514,7 @@ fn a_person_can_decide_what_was_open_in_a_record_that_was_put_back() {
     let desk = Desk::new();
     let id = desk.persona("new");
     assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
-    desk.write(|tx| Ok(store::begin_generation(tx, &Digest::of(b"one"))?));
+    desk.write(|tx| Ok(store::begin_generation(tx, &["one".to_owned()])?));
     assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
     desk.apply(id).expect("approved in this generation");
     assert_eq!(desk.told(), "new");
@@ -533,4 +536,76 @@ fn an_error_of_the_record_while_it_is_applied_leaves_the_approval_unused() {
     assert_eq!((desk.told().as_str(), desk.status(id)), ("old", Status::Approved));
     desk.apply(id).expect("nothing was used");
     assert_eq!(desk.told(), "new");
+}
+
+#[test]
+fn anothers_wish_for_the_same_is_a_question_of_its_own() {
+    let desk = Desk::under("[default]\nrequester_may_approve = false\n");
+    let persona = || json!({ "instructions": "new" });
+    let of_olga = desk.submit("olga", ChangeKind::Persona, persona()).expect("held");
+    let of_adam = desk.submit("adam", ChangeKind::Persona, persona()).expect("held");
+    assert_ne!(of_olga, of_adam, "with a reason and a requester of its own");
+    refused(desk.approve("adam", of_adam), "not_yours_to_decide");
+    assert_eq!(desk.approve("adam", of_olga), Ok(Said::Approved));
+}
+
+#[test]
+fn a_wish_that_could_only_be_withdrawn_is_no_answer_to_the_same_one() {
+    let desk = Desk::new();
+    let stale = desk.persona("new");
+    let other = desk.persona("other");
+    assert_eq!(desk.approve("olga", other), Ok(Said::Approved));
+    desk.apply(other).expect("applied");
+    let fresh = desk.persona("new");
+    assert_ne!(fresh, stale);
+    assert_eq!(desk.status(stale), Status::Withdrawn);
+    assert_eq!(desk.approve("olga", fresh), Ok(Said::Approved));
+}
+
+#[test]
+fn a_check_that_is_not_passed_any_more_withdraws_what_passed_it_once() {
+    let desk = Desk::new();
+    let id = desk.submit("olga", ChangeKind::CreateAgent, json!({ "name": "newcomer" })).expect("held");
+    let again = desk.submit("adam", ChangeKind::CreateAgent, json!({ "name": "newcomer" })).expect("held");
+    assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
+    desk.apply(id).expect("applied");
+    refused(desk.approve("olga", again), "change_stale");
+    assert_eq!(desk.status(again), Status::Withdrawn);
+}
+
+#[test]
+fn a_yes_that_came_with_a_token_that_was_revoked_counts_no_more_and_may_be_given_again() {
+    let desk = Desk::under("[default]\napprovals = 2\n");
+    let id = desk.persona("new");
+    let adam = desk.person("adam");
+    let token = desk.write(move |tx| {
+        let fresh = registry::Fresh::new()?;
+        registry::tokens::issue_for_file(tx, adam.id, &fresh)?;
+        Ok(registry::tokens(tx)?.into_iter().find(|token| token.person.id == adam.id).expect("issued"))
+    });
+    let (policy, proof, shown) = (Arc::clone(&desk.policy), token.id.to_string(), desk.shown(id));
+    let said = desk.write(move |tx| {
+        let adam = registry::find_person(tx, "adam")?.expect("somebody");
+        Ok(decide::approve(tx, &bench(&policy, 1, &grounds()), &adam, &proof, id, &shown)?.0)
+    });
+    assert_eq!(said, Ok(Said::Counted(1)));
+    let olga = desk.person("olga");
+    let revoke = move |tx: &mut Tx<'_>| {
+        let current = "tok_0000000000000000".parse().expect("an id");
+        Ok(registry::tokens::revoke(tx, &token, &current, olga.id)?.map(drop))
+    };
+    desk.write(revoke).expect("revoked");
+    assert_eq!(desk.approve("anna", id), Ok(Said::Counted(1)));
+    assert_eq!(desk.found_bad(), ["approver_proof_lost"]);
+    assert_eq!(desk.approve("adam", id), Ok(Said::Approved), "with a token that is theirs");
+}
+
+#[test]
+fn a_row_that_this_version_does_not_read_stands_in_nobodys_way() {
+    let desk = Desk::new();
+    let (bad, good) = (desk.persona("bad"), desk.persona("good"));
+    desk.sql("UPDATE changes SET payload = '{\"of\":\"another version\"}' WHERE id = ?1", bad);
+    let filter = store::Filter { statuses: vec![Status::Pending], agent: None, principal: None, limit: 10 };
+    let listed = desk.write(move |tx| Ok(store::list(tx, &filter)?));
+    assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), [good]);
 }

@@ -10,7 +10,6 @@ use crate::custody::WrappingKey;
 use crate::failpoint;
 use crate::home::Home;
 use crate::state::{self, State, Tx};
-use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{LedgerHead, Rotated, SignedHead};
 use rusqlite::OptionalExtension;
 use std::io;
@@ -69,8 +68,8 @@ struct Trouble {
 struct Other {
     /// From which entry on.
     from: u64,
-    /// Of the names of those heads.
-    name: Digest,
+    /// The names of those heads.
+    heads: Vec<String>,
 }
 
 impl Keeper {
@@ -130,13 +129,12 @@ impl Keeper {
         kept_at.map(|at| at.elapsed().as_secs())
     }
 
-    /// Names what heads outside know that this ledger does not, if they do: as a home does that was put back to an earlier state.
-    /// Another one that is put back later has another name.
+    /// The names of heads outside that know another history than this ledger, as where a home was put back to an earlier state.
     ///
     /// # Errors
     /// Those of the record.
-    pub async fn other_history(&self) -> Result<Option<Digest>, state::Error> {
-        Ok(self.shared.other_history().await?.map(|other| other.name))
+    pub async fn other_history(&self) -> Result<Vec<String>, state::Error> {
+        Ok(self.shared.other_history().await?.map(|other| other.heads).unwrap_or_default())
     }
 
     /// Ends, with a last head. Whatever is written to the ledger afterwards is in no head.
@@ -288,7 +286,7 @@ impl Shared {
                     foreign.push(one.name);
                 }
             }
-            Ok::<_, state::Error>(Some(Other { from, name: Digest::of(foreign.join("\n").as_bytes()) }))
+            Ok::<_, state::Error>(Some(Other { from, heads: foreign }))
         };
         self.state.read(compare).await
     }

@@ -347,13 +347,13 @@ fn called(
 /// What a model is told of its request for a change.
 fn asked(submitted: Judged<Submitted>) -> (ResultBody, Option<&'static str>) {
     let body = match submitted {
-        Ok(Submitted { id, again: false }) => ResultBody {
+        Ok(Submitted { id, again: false, .. }) => ResultBody {
             ok: true,
             text: format!(
                 "pending as {id}: nothing is changed yet. A person decides, and you will be told what came of it."
             ),
         },
-        Ok(Submitted { id, again: true }) => ResultBody {
+        Ok(Submitted { id, again: true, .. }) => ResultBody {
             ok: true,
             text: format!("pending already as {id}: the same was asked for before, and a person decides."),
         },

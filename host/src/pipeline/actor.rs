@@ -34,7 +34,7 @@ pub(super) const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 pub(super) const SHUTDOWN_TIME_MAX: Duration = Duration::from_secs(45);
 
 /// The end of a launcher is heard of within this time of the end of its jails.
-pub(super) const LAUNCHER_END_TIME: Duration = Duration::from_millis(50);
+const LAUNCHER_END_TIME: Duration = Duration::from_millis(50);
 
 /// Waits between failed launches grow up to this.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);

@@ -3,7 +3,8 @@
 //!
 //! Holds no rule of its own; a restart finds everything in the record. Next: `gateway`, `apply`.
 
-use super::actor::{Command, LAUNCHER_END_TIME};
+use super::actor::Command;
+use super::actors::Unsent;
 use super::{Core, Error, Pipeline, launch};
 use crate::apply::{self, Applied, Prepared};
 use crate::failpoint;
@@ -21,21 +22,30 @@ use crate::state::{self, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ChangeId};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
 /// Whoever waits for the next end of a change looks again after this long at the latest.
 const LOOK_AGAIN: Duration = Duration::from_secs(3600);
 
+/// Where more waits than is looked at in one go, or is over in a moment, it is looked at again after this long.
+const SOON: Duration = Duration::from_millis(50);
+
 /// After an error of the host itself, what is approved is tried again after this long.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// The end of a launcher is heard of within this time of the end of its jails.
+const LAUNCHER_END_TIME: Duration = Duration::from_millis(50);
 
 /// Applies what is approved.
 #[derive(Default)]
 pub struct Changes {
     bell: Notify,
+    /// One change of an agent at a time: two would make its layer at once.
+    one: Mutex<HashMap<Option<AgentId>, Arc<tokio::sync::Mutex<()>>>>,
     /// Those that are being applied now.
     busy: Mutex<HashSet<ChangeId>>,
 }
@@ -46,12 +56,26 @@ impl Changes {
         self.bell.notify_one();
     }
 
+    async fn one_of(&self, agent: Option<AgentId>) -> tokio::sync::OwnedMutexGuard<()> {
+        let one = Arc::clone(self.one.lock().unwrap_or_else(PoisonError::into_inner).entry(agent).or_default());
+        one.lock_owned().await
+    }
+
     fn take(&self, id: ChangeId) -> bool {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(id)
     }
+}
 
-    fn give_back(&self, id: ChangeId) {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+/// One that is being applied. Whatever ends that, the next look finds it again, and those behind it.
+struct Busy<'a> {
+    core: &'a Core,
+    id: ChangeId,
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.core.changes.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.core.changes.ring();
     }
 }
 
@@ -73,12 +97,15 @@ impl Core {
 }
 
 /// Checks a proposal and writes it down; what is refused stands in the ledger.
-pub(super) fn submit(tx: &mut Tx<'_>, core: &Core, proposed: Proposed) -> Result<Judged<Submitted>, state::Error> {
+pub(super) fn submit(tx: &mut Tx<'_>, core: &Core, proposed: Proposed) -> Result<Judged<Submitted>, Error> {
     let (kind, requester) = (proposed.change.kind(), proposed.requester.clone());
     let judged = match checks::check(tx, &core.grounds, proposed)? {
         Ok(checked) => store::propose(tx, &core.policy, checked)?,
         Err(refusal) => Err(refusal),
     };
+    if let Ok(Submitted { superseded: Some(row), .. }) = &judged {
+        tell(tx, core, row)?;
+    }
     if let Err(refusal) = &judged {
         let entry = Entry::retract("change.refused").with("kind", kind.name()).with("code", refusal.code);
         match requester {
@@ -111,8 +138,16 @@ pub(super) fn tell(tx: &mut Tx<'_>, core: &Core, row: &Row) -> Result<(), Error>
     };
     let text = format!("The change {} ({}) that you asked for {what}.", row.id, row.kind);
     let text = lookalike::neutralise(&text);
-    inbox::tell(tx, &session, &text, &core.wrapping, &core.sealer)?;
-    Ok(())
+    match inbox::tell(tx, &session, &text, &core.wrapping, &core.sealer) {
+        Ok(_) => Ok(()),
+        Err(inbox::Error::State(error)) => Err(error.into()),
+        // A conversation whose key does not open hears nothing, and holds up nobody else's change.
+        Err(inbox::Error::Key(error)) => {
+            tracing::error!(session = %session.id, change = %row.id, %error, "what came of a change was not told");
+            Entry::retract("change.untold").session(session.id).with("change", row.id.to_string()).append(tx)?;
+            Ok(())
+        }
+    }
 }
 
 impl Pipeline {
@@ -142,13 +177,17 @@ impl Pipeline {
             Ok(change) => change,
             Err(error) => return Ok(Err(Refusal::operator("payload_malformed", error.to_string()))),
         };
-        let (core, by) = (std::sync::Arc::clone(&self.core), by.clone());
+        let (core, by) = (Arc::clone(&self.core), by.clone());
         self.core
             .state
             .write(move |tx| {
                 let agent = match concerned(tx, kind, agent.as_deref())? {
                     Ok(agent) => agent,
                     Err(refusal) => return Ok::<_, Error>(Err(refusal)),
+                };
+                // As it stands now: a role may have been taken while the request was on its way.
+                let Some(by) = registry::find_person(tx, &by.id.to_string())? else {
+                    return Ok(Err(Refusal::operator("person_unknown", "whoever asks is nobody here any more")));
                 };
                 let role = decide::standing(tx, &by, kind, agent.as_ref().map(|agent| agent.id))?;
                 if !role.covers(registry::Role::Admin) {
@@ -168,7 +207,7 @@ impl Pipeline {
     /// # Errors
     /// The inner error: there is none, or it is not theirs to see.
     pub async fn show(&self, by: &Person, id: ChangeId) -> Result<Judged<Shown>, Error> {
-        let (core, by) = (std::sync::Arc::clone(&self.core), by.clone());
+        let (core, by) = (Arc::clone(&self.core), by.clone());
         self.core
             .state
             .read(move |tx| {
@@ -182,8 +221,20 @@ impl Pipeline {
                         format!("{id} is not {}'s to see", by.name),
                     )));
                 }
-                let (text, digest) = decide::show(tx, &core.policy, &row)?;
-                Ok(Ok(Shown { row, text, digest }))
+                let whole = by.role.covers(registry::Role::Admin) || decide::may_decide(tx, &core.policy, &by, &row)?;
+                if whole {
+                    let (text, digest) = decide::show(tx, &core.policy, &row)?;
+                    return Ok(Ok(Shown { row, text, digest }));
+                }
+                // On whose behalf it was asked for hears how it stands; what its names mean is for whoever decides.
+                let text = format!(
+                    "{} ({}) is {}. Somebody else decides about it, and is shown what it would do.\n",
+                    row.id,
+                    row.kind,
+                    row.status.name()
+                );
+                let digest = Digest::of(text.as_bytes());
+                Ok(Ok(Shown { row: Row { before: Value::Null, facts: Value::Null, ..row }, text, digest }))
             })
             .await
     }
@@ -193,7 +244,7 @@ impl Pipeline {
     /// # Errors
     /// The inner error, see [`decide::approve`].
     pub async fn approve(&self, by: &Person, proof: String, id: ChangeId, shown: Digest) -> Result<Judged<Row>, Error> {
-        let (core, by) = (std::sync::Arc::clone(&self.core), by.clone());
+        let (core, by) = (Arc::clone(&self.core), by.clone());
         let approved = self
             .core
             .state
@@ -224,7 +275,7 @@ impl Pipeline {
     /// # Errors
     /// The inner error, see [`decide::reject`].
     pub async fn reject(&self, by: &Person, id: ChangeId, reason: String) -> Result<Judged<Row>, Error> {
-        let (core, by) = (std::sync::Arc::clone(&self.core), by.clone());
+        let (core, by) = (Arc::clone(&self.core), by.clone());
         let rejected = self
             .core
             .state
@@ -257,20 +308,22 @@ impl Pipeline {
     }
 
     async fn look_at_changes(&self) -> Result<Duration, Error> {
-        let core = std::sync::Arc::clone(&self.core);
-        let (approved, next) = self
-            .core
-            .state
-            .write(move |tx| {
-                for row in store::overdue(tx)? {
-                    if store::end(tx, &row, Status::Expired, None, "nobody decided in time")? {
-                        tell(tx, &core, &Row { status: Status::Expired, ..row })?;
-                    }
+        let look = |tx: &mut Tx<'_>| {
+            let next = store::next_end(tx)?.map(|at| at - tx.now());
+            Ok::<_, Error>((store::overdue(tx)?, store::approved(tx)?, next))
+        };
+        let (overdue, approved, next) = self.core.state.read(look).await?;
+        let more = overdue.len() >= store::AT_ONCE_MAX || approved.len() >= store::AT_ONCE_MAX;
+        for row in overdue {
+            let core = Arc::clone(&self.core);
+            let end = self.core.state.write(move |tx| {
+                if store::end(tx, &row, Status::Expired, None, "nobody decided in time")? {
+                    tell(tx, &core, &Row { status: Status::Expired, ..row })?;
                 }
-                let next = store::next_end(tx)?.map(|at| at - tx.now());
-                Ok::<_, Error>((store::approved(tx)?, next))
-            })
-            .await?;
+                Ok::<_, Error>(())
+            });
+            end.await?;
+        }
         if !self.core.latch.is_shut() {
             for row in approved {
                 if self.core.changes.take(row.id) {
@@ -279,42 +332,41 @@ impl Pipeline {
                 }
             }
         }
+        if more {
+            return Ok(SOON);
+        }
+        // One that is over by now is ended; the next one may be.
         let next = next.map_or(LOOK_AGAIN, |ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0) + 1));
-        Ok(next.min(LOOK_AGAIN))
+        Ok(next.max(SOON).min(LOOK_AGAIN))
     }
 
     /// Applies one approved change; what fails on our side is tried again later.
     async fn carry_out(&self, row: Row) {
         let id = row.id;
+        let busy = Busy { core: &self.core, id };
         if let Err(error) = self.apply_change(row).await
             && !matches!(error, Error::State(state::Error::Closed))
         {
             tracing::error!(change = %id, %error, "an approved change was not applied; it is tried again");
             tokio::time::sleep(RETRY_AFTER).await;
         }
-        self.core.changes.give_back(id);
-        // One that was held back by a stop is still approved, and the stop may be over by now.
-        self.core.changes.ring();
+        drop(busy);
     }
 
     async fn apply_change(&self, row: Row) -> Result<(), Error> {
-        let prepared = tokio::select! {
-            biased;
-            // What was approved stays approved, and begins anew once everything goes on. A client is ended with its future.
-            () = self.core.latch.shut() => return Ok(()),
-            prepared = self.prepare(&row) => match prepared? {
-                Ok(prepared) => prepared,
-                Err(refusal) => {
-                    // A client whose launcher died looks like one that failed; the host ends, and the next one begins anew.
-                    if tokio::time::timeout(LAUNCHER_END_TIME, self.core.launcher.died()).await.is_ok() {
-                        std::future::pending::<()>().await;
-                    }
-                    return self.fail(&row, &refusal).await;
-                }
-            },
+        // Whoever fetches for one agent waits for the one before it.
+        let _one = self.core.changes.one_of(row.agent).await;
+        let prepared = match self.prepare(&row).await? {
+            Ok(prepared) => prepared,
+            // Everything is stopped, or its launcher is gone: that is nobody's failure, and it is found again.
+            Err(_) if self.core.latch.is_shut() || self.launcher_is_gone().await => return Ok(()),
+            Err(refusal) => return self.fail(&row, &refusal).await,
         };
+        if self.core.latch.is_shut() {
+            return Ok(());
+        }
         failpoint::reach("change_prepared");
-        let (core, of) = (std::sync::Arc::clone(&self.core), row.clone());
+        let (core, of) = (Arc::clone(&self.core), row.clone());
         let applied = self
             .core
             .state
@@ -346,8 +398,10 @@ impl Pipeline {
         }
         failpoint::reach("change_applied");
         tracing::info!(change = %row.id, kind = %row.kind, "applied");
-        if let Some(agent) = row.agent {
-            self.respawn(agent).await?;
+        if let Some(agent) = concerned_by(&row)
+            && let Err(error) = self.respawn(agent).await
+        {
+            tracing::error!(%agent, %error, "applied, and its sessions did not begin anew; `ironctl session stop` ends them");
         }
         Ok(())
     }
@@ -371,9 +425,13 @@ impl Pipeline {
         Ok(packages::make(&means, agent, row.id, wanted).await.map(Prepared::Layer).map_err(packages::Error::refusal))
     }
 
+    async fn launcher_is_gone(&self) -> bool {
+        tokio::time::timeout(LAUNCHER_END_TIME, self.core.launcher.died()).await.is_ok()
+    }
+
     async fn fail(&self, row: &Row, refusal: &Refusal) -> Result<(), Error> {
         tracing::warn!(change = %row.id, code = refusal.code, "an approved change was not applied");
-        let (core, of, outcome) = (std::sync::Arc::clone(&self.core), row.clone(), refusal.message.clone());
+        let (core, of, outcome) = (Arc::clone(&self.core), row.clone(), refusal.message.clone());
         let fail = self.core.state.write(move |tx| {
             if store::end(tx, &of, Status::Failed, None, &outcome)? {
                 let row = found(tx, of.id)?;
@@ -393,9 +451,12 @@ impl Pipeline {
             Ok::<_, Error>(all.filter(|session| session.agent == agent).map(|session| session.id).collect::<Vec<_>>())
         });
         for session in of_agent.await? {
-            if self.core.actors.shown(session).is_some() {
-                // One whose mailbox is full or that stops begins anew by itself, or hears of it with its next launch.
-                let _ = self.send(session, Command::Respawn);
+            while self.core.actors.shown(session).is_some() {
+                match self.send(session, Command::Respawn) {
+                    Ok(()) | Err(Unsent::Stopping) => break,
+                    // Only waits for room, as whoever asks an actor for anything.
+                    Err(Unsent::Full(_, commands)) => drop(commands.reserve().await),
+                }
             }
         }
         Ok(())
@@ -433,6 +494,20 @@ fn found(tx: &Tx<'_>, id: ChangeId) -> Result<Row, state::Error> {
 pub fn sees(tx: &Tx<'_>, core: &Core, by: &Person, row: &Row) -> Result<bool, state::Error> {
     let own = by.role.covers(registry::Role::Admin) || row.principal() == by.id;
     Ok(own || decide::may_decide(tx, &core.policy, by, row)?)
+}
+
+/// The agent whose sessions see a change only when they begin anew.
+fn concerned_by(row: &Row) -> Option<AgentId> {
+    match row.kind {
+        ChangeKind::CreateAgent | ChangeKind::McpRegister => None,
+        ChangeKind::Persona
+        | ChangeKind::EnabledTools
+        | ChangeKind::Packages
+        | ChangeKind::Wiring
+        | ChangeKind::Permissions
+        | ChangeKind::Mounts
+        | ChangeKind::McpAccess => row.agent,
+    }
 }
 
 /// The agent that a person's request is about.

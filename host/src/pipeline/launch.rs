@@ -135,6 +135,17 @@ pub enum Error {
         /// The range.
         count: u32,
     },
+    /// A directory that was granted may not be mounted as the settings are now.
+    #[error(
+        "{directory} may not be mounted at {target} any more: it is not below a directory of `[mounts] allow` in config.toml, or the host's own \
+         lies there; allow it again, or take it from the agent with a change of kind mounts"
+    )]
+    Mount {
+        /// The directory.
+        directory: PathBuf,
+        /// Its place in the jail.
+        target: String,
+    },
     /// The agent's software is not what was fetched.
     #[error(transparent)]
     Layer(#[from] packages::Error),
@@ -180,6 +191,7 @@ impl Error {
             | Self::Reader(_)
             | Self::Uids { .. }
             | Self::Layer(_)
+            | Self::Mount { .. }
             | Self::Pipeline(_) => false,
         }
     }
@@ -255,7 +267,11 @@ async fn granted(core: &Core, session: &Session) -> Result<Granted, Error> {
         };
         Ok::<_, PipelineError>((mounts.collect(), system))
     });
-    let (mounts, layer) = read.await.map_err(Box::new)?;
+    let (mounts, layer): (Vec<Mount>, _) = read.await.map_err(Box::new)?;
+    // The settings may be others than when it was approved.
+    if let Some(mount) = mounts.iter().find(|mount| !core.grounds.admits(&mount.source)) {
+        return Err(Error::Mount { directory: mount.source.clone(), target: mount.target.clone() });
+    }
     let system = match layer {
         None => None,
         Some(None) => Some(System { layer: None }),

@@ -54,6 +54,14 @@ pub fn role_of(tx: &Tx<'_>, agent: AgentId, person: PersonId) -> Result<Option<A
     Ok(tx.db().prepare_cached(sql)?.query_row([agent.to_string(), person.to_string()], read).optional()?)
 }
 
+/// The agents that a person is an admin of.
+pub fn administered(tx: &Tx<'_>, person: PersonId) -> Result<Vec<AgentId>, state::Error> {
+    let sql = "SELECT agent_id FROM agent_roles WHERE person_id = ?1 AND role = 'admin' ORDER BY agent_id";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let agents = statement.query_map([person.to_string()], |row| stored(row, "agent_id"))?;
+    Ok(agents.collect::<rusqlite::Result<_>>()?)
+}
+
 /// Everybody with a role of this agent, oldest person first.
 pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<(Person, AgentRole)>, state::Error> {
     let sql = "SELECT people.*, agent_roles.role AS own FROM agent_roles JOIN people ON person_id = id \

@@ -13,7 +13,7 @@ CREATE TABLE changes (
   payload TEXT NOT NULL,       -- canonical, completed by the checks
   before TEXT NOT NULL,        -- the same setting as it stood then, canonical
   facts TEXT NOT NULL,         -- what the names in it meant then, canonical
-  digest TEXT NOT NULL,        -- of kind, agent and payload: two requests for the same are one
+  digest TEXT NOT NULL,        -- of who asks for what: two requests of the same for the same are one
   labels TEXT NOT NULL,        -- of the output that asked
   reason TEXT NOT NULL,
   generation INTEGER NOT NULL,
@@ -31,6 +31,7 @@ CREATE UNIQUE INDEX changes_asked ON changes (digest) WHERE status = 'pending';
 CREATE INDEX changes_pending ON changes (requester) WHERE status = 'pending';
 CREATE INDEX changes_ending ON changes (expires_at) WHERE status = 'pending';
 CREATE INDEX changes_by_agent ON changes (agent_id, status, ordinal);
+CREATE INDEX changes_by_principal ON changes (principal, status, ordinal);
 CREATE INDEX changes_by_session ON changes (session_id) WHERE session_id IS NOT NULL;
 
 -- What people said about a change; each is good for it once.

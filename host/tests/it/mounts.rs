@@ -18,13 +18,15 @@ use std::path::{Path, PathBuf};
 /// A world whose agent may run commands, down, and a directory beside it for what is granted.
 fn world(who: Who) -> (World, tempfile::TempDir) {
     let world = World::with(who, Build::Plain, None);
+    let beside = tempfile::tempdir().expect("a temporary directory");
+    open_to_all(beside.path());
+    let allowed = beside.path().canonicalize().expect("it is there").display().to_string();
+    world.configure(&format!("[mounts]\nallow = [{allowed:?}]\n[session]\nbackoff_ms = 1\n"));
     world.up();
     let tools = ["run_command", "read_file", "write_file", "list_dir"];
     let tools: Vec<&str> = tools.iter().flat_map(|tool| ["--tool", tool]).collect();
     world.ctl(&[&["agent", "create", "a"][..], &tools].concat()).ok();
     world.down();
-    let beside = tempfile::tempdir().expect("a temporary directory");
-    open_to_all(beside.path());
     (world, beside)
 }
 
@@ -103,45 +105,28 @@ fn a_source_that_is_swapped_for_a_link_or_gone_is_a_launch_that_says_so() {
 }
 
 #[test]
-fn packages_lie_over_the_machines_programs_and_cannot_be_written_and_without_their_layer_nothing_starts() {
+fn without_the_layer_that_was_approved_nothing_starts() {
     for who in everybody() {
         let (world, _beside) = world(who);
         let digest = Digest::of(b"the layer of this test");
-        let agents = world.home.join("agents");
         let sql = "INSERT INTO agent_packages SELECT id, '{}', ?1, 0 FROM agents WHERE name = 'a'";
         change(&world, sql, params![digest.to_string()]);
-        let agent: String = record::open(&world.home)
-            .query_row("SELECT id FROM agents WHERE name = 'a'", [], |row| row.get(0))
-            .expect("the agent");
         world.up();
         // A failed launch is told instead of a jail that lacks what was asked for.
         let answer = world.ctl(&["--json", "chat", "a", "run true"]);
         assert!(!answer.stdout.contains("[exit code 0]"), "{who:?}: {}", answer.stdout);
-        world.down();
-        let layer = agents.join(agent).join("layers").join(digest.to_string());
-        let tool = directory(layer.join("usr/bin"), "of-the-layer").join("of-the-layer");
-        fs::write(&tool, "#!/bin/sh\necho I am of the layer\n").expect("a tool");
-        fs::set_permissions(&tool, PermissionsExt::from_mode(0o755)).expect("permissions");
-        own_all(who, &agents);
-        world.up();
-        let session = world.session()["id"].as_str().expect("an id").to_owned();
-        world.ctl(&["session", "release", &session]).ok();
-        let said =
-            world.say("a", "run of-the-layer; ls /usr/bin/env; touch /usr/bin/x 2>&1; echo x >> /usr/bin/of-the-layer");
-        for words in ["I am of the layer\n/usr/bin/env\n", "Read-only file system", "[exit code 2]"] {
-            assert!(said.contains(words), "{who:?}: {said}");
-        }
-        world.ctl(&["doctor", "--prove"]).ok();
+        assert!(answer.stderr.contains("not those that were approved"), "{who:?}: {}", answer.stderr);
     }
 }
 
-/// Gives everything below a directory to whoever runs the host.
-fn own_all(who: Who, path: &Path) {
-    let owner = if who == Who::Root { 0 } else { crate::stage::NOBODY };
-    crate::stage::own(path, owner);
-    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        own_all(who, &entry.path());
-    }
+#[test]
+fn what_the_settings_do_not_allow_any_more_is_not_mounted_and_the_person_reads_why() {
+    let (world, beside) = world(Who::Ordinary);
+    grant(&world, &directory(beside.path().join("data"), "one"), "/data", true);
+    world.configure("[mounts]\nallow = []\n[session]\nbackoff_ms = 1\n");
+    world.up();
+    let answer = world.ctl(&["--json", "chat", "a", "read /data/one"]);
+    assert!(answer.stderr.contains("may not be mounted at /data any more"), "{}", answer.stderr);
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn an_action_without_a_handler_is_refused_and_the_agent_is_told() {
     let world = World::new();
     world.up();
     world.agent("a");
-    let reply = world.say("a", "change persona to pirate");
+    let reply = world.say("a", "ask me what to do");
     assert!(reply.contains("not available on this host yet"), "{reply}");
     assert_eq!(world.entries("action.refused").len(), 1);
     let reply = world.say("a", "send hi to bob");

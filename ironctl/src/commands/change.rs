@@ -90,7 +90,10 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let new = NewChange { kind, agent, payload: read_payload(&payload)?, reason };
             let submitted = at.client()?.submit_change(&new).await?;
             at.out.json(&submitted)?;
-            at.out.line(format!("{} is {}", submitted.id, submitted.status))?;
+            match submitted.again {
+                true => at.out.line(format!("the same is asked for already: {}", submitted.id))?,
+                false => at.out.line(format!("{} is {}", submitted.id, submitted.status))?,
+            }
             at.out.remark("a person decides: ironctl inbox")
         }
     }

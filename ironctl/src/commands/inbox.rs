@@ -44,13 +44,14 @@ pub async fn run(at: &At) -> Result<(), Error> {
         ));
     }
     let client = at.client()?;
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut left_alone) = (BTreeSet::new(), 0);
     while let Some((next, waiting)) = next(&client, &seen).await? {
         seen.insert(next.id.clone());
         at.out.line(format!("{waiting} to look at\n"))?;
         match decide(at.out, &client, &next.id).await {
             Ok(Go::On) => {}
-            Ok(Go::Home) => return Ok(()),
+            Ok(Go::Past) => left_alone += 1,
+            Ok(Go::Home) => return ended(left_alone),
             // Somebody else was first, its time is over, or it is not this person's: the next one may be.
             Err(Error::Refused(failure)) => {
                 at.out.failure(&Error::Refused(failure));
@@ -60,8 +61,18 @@ pub async fn run(at: &At) -> Result<(), Error> {
         }
     }
     match client.changes(None, None, change::LIST_MAX).await?.changes.len() {
-        0 => at.out.line("nothing waits"),
-        left => at.out.line(format!("{} shown already", wait(left as u64))),
+        0 => at.out.line("nothing waits")?,
+        left => at.out.line(format!("{} shown already", wait(left as u64)))?,
+    }
+    ended(left_alone)
+}
+
+/// How it ends: whoever let changes go by without being shown them is told, and a script that started it too.
+fn ended(left_alone: u64) -> Result<(), Error> {
+    match left_alone {
+        0 => Ok(()),
+        1 => Err(Error::failed("shown_forged", "1 change was not shown, and is left alone")),
+        many => Err(Error::failed("shown_forged", format!("{many} changes were not shown, and are left alone"))),
     }
 }
 
@@ -72,6 +83,8 @@ pub fn wait(changes: u64) -> String {
 
 enum Go {
     On,
+    /// Past one that could not be shown as it is.
+    Past,
     Home,
 }
 
@@ -80,14 +93,24 @@ async fn next(client: &Client, seen: &BTreeSet<String>) -> Result<Option<(Change
     let found = client.changes(None, None, change::LIST_MAX).await?;
     let new: Vec<ChangeSummary> = found.changes.into_iter().filter(|change| !seen.contains(&change.id)).collect();
     let waiting = format!("{}{}", if found.more { "more than " } else { "" }, new.len());
-    Ok(new.into_iter().next().map(|next| (next, waiting)))
+    // The host lists the newest first; of two from the same moment the later one in its list is older.
+    let next = new.into_iter().rev().min_by(|one, other| one.created_at.cmp(&other.created_at));
+    Ok(next.map(|next| (next, waiting)))
 }
 
 /// Shows one change and does what the person says.
 async fn decide(out: Output, client: &Client, id: &str) -> Result<Go, Error> {
     let waiting = client.change(id, Duration::ZERO).await?;
-    let shown: Digest = change::verified(&waiting)?;
-    out.exact(&waiting.shown)?;
+    let shown: Digest = match change::verified(&waiting).and_then(|shown| out.exact(&waiting.shown).map(|()| shown)) {
+        Ok(shown) => shown,
+        Err(error @ Error::Failed { .. }) => {
+            let forged = Error::failed("shown_forged", format!("{id} is left alone: {error}"));
+            out.failure(&forged.hinting("look at `ironctl audit verify` and `ironctl logs`"));
+            out.line("")?;
+            return Ok(Go::Past);
+        }
+        Err(error) => return Err(error),
+    };
     loop {
         let Some(line) = asked(out, "\napprove, reject, skip, quit? ")? else { return Ok(Go::Home) };
         let decided = match Answer::read(&line) {

@@ -191,11 +191,21 @@ fn a_change_is_asked_for_as_it_was_given() {
     let (code, out, _) = host.ironctl(&words);
     assert_eq!((code, out.as_str()), (0, "chg_1 is pending\n"));
     let (_, out, _) = host.ironctl(&[&words[..], &["--json"]].concat());
-    assert_eq!(out, "{\"id\":\"chg_1\",\"status\":\"pending\"}\n");
+    assert_eq!(out, "{\"id\":\"chg_1\",\"status\":\"pending\",\"again\":false}\n");
     let asked = &host.asked()[0];
     assert_eq!(asked.line, "POST /v1/changes");
     let wanted = json!({"kind": "persona", "agent": "helper", "payload": {"instructions": "be kind"}, "reason": "r"});
     assert_eq!(asked.body, wanted);
+}
+
+#[test]
+fn what_was_asked_for_already_is_said_to_be() {
+    let host = FakeHost::new(|_, _| Answer::json(json!({"id": "chg_1", "status": "pending", "again": true})));
+    let words = ["change", "submit", "--kind", "persona", "--agent", "helper", "--payload", "{}", "--reason", "r"];
+    let (code, out, _) = host.ironctl(&words);
+    assert_eq!((code, out.as_str()), (0, "the same is asked for already: chg_1\n"));
+    let (_, out, _) = host.ironctl(&[&words[..], &["--json"]].concat());
+    assert_eq!(out, "{\"id\":\"chg_1\",\"status\":\"pending\",\"again\":true}\n");
 }
 
 #[test]
@@ -233,6 +243,66 @@ fn nothing_but_the_whole_word_decides() {
     terminal.wait_for("nothing waits");
     assert_eq!(terminal.end(), 0);
     assert_eq!(decisions(&host), [("POST /v1/changes/chg_1/approve".to_owned(), json!({"shown": digest(TEXT)}))]);
+}
+
+/// A host where three changes wait, listed the newest first; of `chg_2` it shows `text` with the digest of another one.
+fn host_with_three(text: &'static str, shown_digest: String) -> FakeHost {
+    FakeHost::new(move |line, _| {
+        if line.starts_with("GET /v1/changes?") {
+            let waiting = [("chg_3", "05"), ("chg_2", "05"), ("chg_1", "04")].map(|(id, second)| {
+                let mut waiting = summary(id);
+                waiting["created_at"] = json!(format!("2026-01-02T03:04:{second}.000Z"));
+                waiting
+            });
+            return Answer::json(json!({"changes": waiting, "more": false}));
+        }
+        let id = ["chg_1", "chg_2", "chg_3"].into_iter().find(|id| line.contains(id)).expect("one of them");
+        let status = if line.starts_with("POST") { "rejected" } else { "pending" };
+        match id {
+            "chg_2" => Answer::json(change(id, status, text, &shown_digest)),
+            _ => Answer::json(change(
+                id,
+                status,
+                &format!("THE TEXT OF {id}\n"),
+                &digest(&format!("THE TEXT OF {id}\n")),
+            )),
+        }
+    })
+}
+
+#[test]
+fn what_waits_longest_is_asked_about_first() {
+    let host = host_with_three(TEXT, digest(TEXT));
+    let mut terminal = Terminal::at_the_inbox(&host);
+    for text in ["THE TEXT OF chg_1", "would be told another text", "THE TEXT OF chg_3"] {
+        terminal.wait_for(text);
+        terminal.wait_for("skip, quit? ");
+        terminal.type_in("skip\n");
+    }
+    terminal.wait_for("3 changes wait shown already");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn one_text_that_cannot_be_trusted_does_not_keep_the_others_from_being_decided() {
+    for (text, shown_digest) in [(TEXT, digest("another text")), ("a\u{1b}[2Jb\n", digest("a\u{1b}[2Jb\n"))] {
+        let host = host_with_three(text, shown_digest);
+        let mut terminal = Terminal::at_the_inbox(&host);
+        terminal.wait_for("THE TEXT OF chg_1");
+        terminal.wait_for("skip, quit? ");
+        terminal.type_in("skip\n");
+        terminal.wait_for("error: chg_2 is left alone: ");
+        terminal.wait_for("THE TEXT OF chg_3");
+        terminal.wait_for("skip, quit? ");
+        terminal.type_in("reject\n");
+        terminal.wait_for("why? (may be empty) ");
+        terminal.type_in("\n");
+        terminal.wait_for("chg_3 is rejected");
+        terminal.wait_for("error: 1 change was not shown, and is left alone");
+        assert_eq!(terminal.end(), 1);
+        let said = decisions(&host);
+        assert_eq!(said, [("POST /v1/changes/chg_3/reject".to_owned(), json!({"reason": ""}))]);
+    }
 }
 
 #[test]

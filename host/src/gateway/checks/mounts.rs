@@ -1,8 +1,10 @@
 //! Which directories of the host no jail is given, and where in a jail none may be.
 //!
-//! Never follows a link: a path that means another one is refused, whatever that is. Next: `registry::mounts`.
+//! Never follows a link: a path that means another one is refused, whatever that is; and never waits for another machine. Next:
+//! `gateway::places`, `registry::mounts`.
 
 use crate::gateway::Grounds;
+use crate::gateway::places::{self, Place, Unseen};
 use crate::jail;
 use crate::refusal::Refusal;
 use ironclaw_contract::seam::change::Mount;
@@ -70,19 +72,28 @@ fn source(text: &str, grounds: &Grounds) -> Result<PathBuf, Refusal> {
     if grounds.private.iter().any(|private| touches(&path, private)) {
         return refuse("mount_private", "the host keeps what is its own there");
     }
-    let Ok(found) = path.symlink_metadata() else { return refuse("mount_source", "it is not there") };
-    match path.canonicalize() {
-        // Also one further up: whoever owns that link could turn it to another place later.
-        Ok(canonical) if canonical.as_os_str() != path.as_os_str() => {
-            return refuse("mount_link", "its path goes by a link");
-        }
-        Ok(_) => {}
-        Err(_) => return refuse("mount_source", "it cannot be reached"),
-    }
-    if !found.is_dir() {
-        return refuse("mount_source", "it is no directory");
-    }
+    lies(text, places::look(&path))?;
     Ok(path)
+}
+
+/// Whether what was seen at a source is a directory that may be mounted.
+fn lies(text: &str, seen: Result<Place, Unseen>) -> Result<(), Refusal> {
+    let refuse = |code, why: &str| Refusal::operator(code, format!("{:?} cannot be mounted: {why}", short(text)));
+    match seen {
+        Ok(Place { directory: true, .. }) => Ok(()),
+        Ok(Place { directory: false, .. }) => Err(refuse("mount_source", "it is no directory")),
+        Err(Unseen::Elsewhere(kind)) => {
+            let why = format!(
+                "on the way to it lies a file system of kind {kind}, which other machines or programs answer for"
+            );
+            Err(refuse("mount_network", &why)
+                .hint("name a directory on a disk of this machine, and copy there what it needs"))
+        }
+        // Also one further up: whoever owns that link could turn it to another place later.
+        Err(Unseen::Link) => Err(refuse("mount_link", "its path goes by a link")),
+        Err(Unseen::Absent) => Err(refuse("mount_source", "it is not there")),
+        Err(Unseen::Closed) => Err(refuse("mount_source", "it cannot be reached")),
+    }
 }
 
 /// Whether one of them lies in the other. What is the host's own may be named by a link.
@@ -170,6 +181,14 @@ mod tests {
             let refused = complete(vec![mount(&source, Some("/x"))], grounds).expect_err(&source);
             assert_eq!(refused.code, code, "{source}: {refused}");
         }
+    }
+
+    #[test]
+    fn a_directory_of_a_network_is_refused_by_its_kind_with_what_to_do() {
+        let refused = lies("/srv/net", Err(Unseen::Elsewhere("nfs4".to_owned()))).expect_err("elsewhere");
+        assert_eq!(refused.code, "mount_network");
+        assert!(refused.message.contains("\"/srv/net\"") && refused.message.contains("nfs4"), "{refused}");
+        assert!(refused.hint.contains("a disk of this machine"), "{}", refused.hint);
     }
 
     #[test]

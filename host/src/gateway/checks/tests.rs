@@ -5,10 +5,9 @@ use crate::custody::{MasterKey, SecretText};
 use crate::gateway::{Approved, Origin};
 use crate::ledger::Entry;
 use crate::registry::channels::Draft;
-use crate::registry::{AgentDraft, Warrant, create_owner, software};
+use crate::registry::{AgentDraft, Warrant, create_owner};
 use crate::secrets;
 use crate::state::State;
-use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ChangeId, PersonId, TurnId};
 use ironclaw_contract::seam::change::{Access, AgentRole, Payload};
 use serde_json::json;
@@ -160,16 +159,13 @@ fn what_changes_nothing_is_refused() {
 }
 
 #[test]
-fn the_same_packages_are_asked_for_again_to_have_them_fetched_again() {
-    on_record(|tx, mut scene| {
-        // A client that is there on every machine; nothing is run.
-        scene.grounds.packages.npm = Some("/usr/bin/env".into());
-        let wanted = Packages { apt: Vec::new(), npm: vec!["left-pad".to_owned()] };
-        let (yes, layer) = (Yes::of(scene.owner), Digest::of(b"layer"));
-        software::set(tx, &yes, scene.clerk.id, Some((&wanted, &layer))).expect("set");
-        let same = scene.by_owner(ChangeKind::Packages, json!({ "npm": ["left-pad"] }));
-        let checked = scene.looked(tx, same).expect("it passes");
-        assert_eq!(checked.standing.before, json!(wanted));
+fn the_same_software_may_be_asked_for_again_because_that_brings_it_up_to_date() {
+    on_record(|tx, scene| {
+        let wanted = Packages { apt: vec!["jq".to_owned()], npm: Vec::new() };
+        let layer = ironclaw_contract::canonical::Digest::of(b"a layer");
+        registry::software::set(tx, &Yes::of(scene.owner), scene.clerk.id, Some((&wanted, &layer))).expect("set");
+        let checked = scene.looked(tx, scene.by_owner(ChangeKind::Packages, json!(["jq"]))).expect("once more");
+        assert_eq!(checked.standing.before, json!({ "apt": ["jq"] }), "and it is what stands there now");
     });
 }
 

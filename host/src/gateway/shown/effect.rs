@@ -31,13 +31,13 @@ pub fn sentences(view: &View<'_>, names: &Names<'_>) -> Vec<Sentence> {
     match view.change {
         Change::Persona(persona) => said.persona(&agent, persona, view.before),
         Change::EnabledTools(tools) => said.tools(&agent, tools, view.before),
-        Change::Packages(packages) => said.packages(&agent, packages),
+        Change::Packages(packages) => said.packages(&agent, packages, view.facts),
         Change::Wiring(wiring) => said.wiring(&agent, wiring),
         Change::Permissions(permissions) => said.permissions(&agent, permissions),
         Change::Mounts(mounts) => said.mounts(&agent, mounts),
         Change::CreateAgent(new) => said.create_agent(new),
         Change::McpAccess(access) => said.mcp_access(&agent, access),
-        Change::McpRegister(server) => said.mcp_register(server),
+        Change::McpRegister(server) => said.mcp_register(server, view.before, view.facts),
     }
     said.sentences
 }
@@ -108,7 +108,7 @@ impl Said<'_> {
         }
     }
 
-    fn packages(&mut self, agent: &str, packages: &Packages) {
+    fn packages(&mut self, agent: &str, packages: &Packages, facts: &Value) {
         let Packages { apt, npm } = packages;
         if apt.is_empty() && npm.is_empty() {
             return self.say(format!("{agent} would have no software in its jail beside the host's own."));
@@ -118,9 +118,21 @@ impl Said<'_> {
             self.list(apt.iter().map(String::as_str)),
             self.list(npm.iter().map(String::as_str))
         ));
+        for (of, setting, else_from) in
+            [("apt", "sources", "the sources of this machine"), ("npm", "registry", "npm's own registry")]
+        {
+            let known = &facts["clients"][of];
+            if let Some(client) = known["client"].as_str() {
+                let from = match known[setting].as_str() {
+                    Some(named) => format!("the {setting} {} of this host's settings", self.names.show(named)),
+                    None => else_from.to_owned(),
+                };
+                self.say(format!("What is of {of} would be fetched with {}, from {from}.", self.names.show(client)));
+            }
+        }
         self.warn(
-            "The host would fetch it from public registries, where strangers publish, in the version that is there then. The agent \
-             could use all of it."
+            "Whoever publishes where it is fetched decides what comes: it would be the version that is there then. The agent could \
+             use all of it."
                 .to_owned(),
         );
     }
@@ -146,7 +158,9 @@ impl Said<'_> {
                 self.warn(format!("{agent} could be talked to by EVERYBODY whom this host knows."))
             }
             Some(Access::Members) => {
-                self.say(format!("{agent} could be talked to only by owners and by those with a role of it."));
+                self.say(format!(
+                    "{agent} could be talked to only by owners and admins of this host and by those with a role of this agent."
+                ));
             }
             None => self.say(format!("{agent} could be talked to by the same as now, but for these:")),
         }
@@ -206,7 +220,8 @@ impl Said<'_> {
         }
         self.say(format!("It would be allowed to call: {}.", self.list(enabled_tools.iter().map(String::as_str))));
         self.run_command(&agent, enabled_tools, false);
-        self.say(format!("Beside owners, these could talk to it: {}.", self.list(members.iter().map(String::as_str))));
+        let members = self.list(members.iter().map(String::as_str));
+        self.say(format!("Beside owners and admins of this host, these could talk to it: {members}."));
         for wiring in wirings {
             self.wiring(&agent, wiring);
         }
@@ -215,6 +230,10 @@ impl Said<'_> {
     fn mcp_access(&mut self, agent: &str, access: &McpAccess) {
         let server = self.names.show(&access.server);
         match &access.tools {
+            Some(tools) if tools.is_empty() => {
+                return self
+                    .say(format!("{agent} would not be allowed to call any tool of MCP server {server} any more."));
+            }
             Some(tools) => self.say(format!(
                 "{agent} would be allowed to call exactly these tools of MCP server {server}: {}.",
                 self.list(tools.iter().map(String::as_str))
@@ -226,15 +245,53 @@ impl Said<'_> {
         self.warn(format!("What it says in these calls would leave this machine for whoever runs {server}."));
     }
 
-    fn mcp_register(&mut self, server: &McpRegister) {
+    fn mcp_register(&mut self, server: &McpRegister, before: &Value, facts: &Value) {
         let McpRegister { name, url, tools, headers } = server;
         let (name, url) = (self.names.show(name), self.names.show(url));
-        self.say(format!("MCP server {name} at {url} would be known to this host; no agent could use it yet."));
-        let tools = self.list(tools.iter().map(|tool| tool.name.as_str()));
-        self.say(format!("It would have these tools: {tools}."));
+        match before.is_null() {
+            true => self.say(format!("MCP server {name} at {url} would be known to this host.")),
+            false => {
+                let was = before["url"].as_str().unwrap_or_default();
+                let at = if was == server.url { "as now".to_owned() } else { format!("now: {}", self.names.show(was)) };
+                self.warn(format!(
+                    "MCP server {name}, which this host knows already, would be REPLACED: it would be at {url} ({at})."
+                ));
+            }
+        }
+        let declared = self.list(tools.iter().map(|tool| tool.name.as_str()));
+        self.say(format!("It would have these tools: {declared}."));
+        self.holders(&name, facts, !headers.is_empty());
         for header in headers {
             let (header, secret) = (self.names.show(&header.name), self.names.show(&header.secret));
             self.warn(format!("Every request to {url} would carry the SECRET {secret}, in the header {header}."));
+        }
+    }
+
+    /// What it means for the agents that have tools of the server now.
+    fn holders(&mut self, server: &str, facts: &Value, is_sent: bool) {
+        let mut is_used = false;
+        for (agent, grant) in facts["grants"].as_object().into_iter().flatten() {
+            let tools = |of: &str| -> Vec<String> {
+                grant[of].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+            };
+            let (has, keeps) = (tools("has"), tools("keeps"));
+            let lost = has.iter().filter(|tool| !keeps.contains(tool)).map(String::as_str);
+            let (agent, lost) =
+                (named(grant["agent"].as_str().unwrap_or_default(), agent, self.names), self.list(lost));
+            if keeps.is_empty() {
+                self.say(format!("Agent {agent} would lose every tool that it has of {server}: {lost}."));
+                continue;
+            }
+            is_used = true;
+            let keeps = self.list(keeps.iter().map(String::as_str));
+            let sent = if is_sent { "with the secrets that are named below" } else { "without a secret" };
+            self.warn(format!(
+                "Agent {agent} has tools of {server} and would KEEP these: {keeps}. It would lose: {lost}. From then on its requests \
+                 would go out as is said here, {sent}."
+            ));
+        }
+        if !is_used {
+            self.say("No agent could use it yet: that is a change of its own.".to_owned());
         }
     }
 }

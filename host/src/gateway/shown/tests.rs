@@ -3,7 +3,6 @@
 use super::page::GOES_ON;
 use super::seen::{columns, name};
 use super::*;
-use crate::registry::Role;
 use ironclaw_contract::seam::change::{ChangeKind, Payload};
 use proptest::prelude::*;
 use serde_json::json;
@@ -20,9 +19,11 @@ struct Asked {
     principal: String,
     is_person: bool,
     message: Option<String>,
+    labels: Vec<Label>,
     reason: String,
     before: Value,
     facts: Value,
+    roles: Vec<Role>,
     approvals: u32,
     requester_may_approve: bool,
     expires_at: String,
@@ -38,9 +39,11 @@ impl Asked {
             principal: "Alice".to_owned(),
             is_person: false,
             message: Some("msg_01j9zq4w0v2m6n8p0r2t4v6x8z".to_owned()),
+            labels: vec![Label::LlmDerived],
             reason: "the user asked for it".to_owned(),
             before: Value::Null,
             facts: json!({}),
+            roles: vec![Role::Owner, Role::Admin],
             approvals: 1,
             requester_may_approve: true,
             expires_at: "2026-11-29T08:00:00.000Z".to_owned(),
@@ -60,7 +63,7 @@ impl Asked {
         };
         let change = read.expect("a payload of its kind");
         let rule = Rule {
-            roles: vec![Role::Owner, Role::Admin],
+            roles: self.roles.clone(),
             approvals: self.approvals,
             requester_may_approve: self.requester_may_approve,
             expires_hours: 168,
@@ -81,6 +84,7 @@ impl Asked {
             change: &change,
             agent: Some((AGENT.to_owned(), &self.agent)),
             requester,
+            labels: &self.labels,
             reason: &self.reason,
             before: &self.before,
             facts: &self.facts,
@@ -154,17 +158,145 @@ fn samples() -> Vec<Asked> {
     samples
 }
 
+/// As it is shown, with each sentence on one line.
+fn whole_lines(asked: &Asked) -> String {
+    let text = asked.shown();
+    text.replace(&format!("{GOES_ON}\n  !! "), "").replace(&format!("{GOES_ON}\n  "), "")
+}
+
+/// Whether each of these is said, in what would happen and who asks and decides.
+#[track_caller]
+fn says(asked: &Asked, lines: &[&str]) {
+    look_over(&asked.shown());
+    let text = whole_lines(asked);
+    for line in lines {
+        assert!(text.lines().any(|shown| shown.contains(line)), "{line:?} is not in\n{text}");
+    }
+}
+
+#[track_caller]
+fn says_nothing_of(asked: &Asked, words: &str) {
+    let text = whole_lines(asked);
+    assert!(!text.contains(words), "{words:?} is in\n{text}");
+}
+
+/// A server in the place of one that is there, with what agents have of it.
+fn registered_again(headers: Value, grants: Value) -> Asked {
+    let server = |headers: Value| json!({"name": "files", "url": "https://mcp.example", "tools": [{"name": "read"}], "headers": headers});
+    let mut asked = Asked::of(ChangeKind::McpRegister, server(headers));
+    asked.before = server(json!([]));
+    asked.facts = json!({"secrets": {"files-key": true}, "grants": grants});
+    asked
+}
+
+#[test]
+fn a_server_that_takes_the_place_of_another_says_so_and_what_its_agents_keep() {
+    let header = json!([{"name": "Authorization", "secret": "files-key", "scheme": "Bearer"}]);
+    let grants = json!({"scribe": {"agent": AGENT, "has": ["read", "write"], "keeps": ["read"]}});
+    let kept = registered_again(header.clone(), grants.clone());
+    says(
+        &kept,
+        &[
+            "  !! MCP server \"files\", which this host knows already, would be REPLACED: it would be at \"https://mcp.example\" (as now).",
+            "  !! Agent \"scribe\" (agt_01j9zq4w0v2m6n8p0r2t4v6x8z) has tools of \"files\" and would KEEP these: \"read\". It would lose: \"write\".",
+            "would go out as is said here, with the secrets that are named below.",
+        ],
+    );
+    says_nothing_of(&kept, "No agent could use it yet");
+    says_nothing_of(&kept, "would be known to this host");
+    says(&registered_again(json!([]), grants), &["would go out as is said here, without a secret."]);
+
+    let lost = json!({"scribe": {"agent": AGENT, "has": ["read"], "keeps": []}});
+    let mut moved = registered_again(header.clone(), lost);
+    moved.before["url"] = json!("https://old.example");
+    says(
+        &moved,
+        &[
+            "at \"https://mcp.example\" (now: \"https://old.example\")",
+            "would lose every tool that it has of \"files\": \"read\".",
+            "No agent could use it yet: that is a change of its own.",
+        ],
+    );
+    let mut new = registered_again(header, json!({}));
+    new.before = Value::Null;
+    says(&new, &["would be known to this host.", "No agent could use it yet"]);
+    says_nothing_of(&new, "REPLACED");
+}
+
+#[test]
+fn who_may_talk_to_an_agent_for_members_names_whoever_runs_the_host() {
+    let members = Asked::of(ChangeKind::Permissions, json!({"access": "members"}));
+    says(&members, &["only by owners and admins of this host and by those with a role of this agent."]);
+    let new = Asked::of(ChangeKind::CreateAgent, json!({"name": "scribe", "members": ["chat:bob"]}));
+    says(&new, &["Beside owners and admins of this host, these could talk to it: \"chat:bob\"."]);
+}
+
+#[test]
+fn an_admin_of_the_agent_stands_among_those_who_decide_only_where_one_does() {
+    says(&persona("x"), &["owner, admin, or admin of this agent"]);
+    says_nothing_of(&Asked { roles: vec![Role::Owner], ..persona("x") }, "admin of this agent");
+    let access = Asked::of(ChangeKind::McpAccess, json!({"server": "files", "tools": ["read"]}));
+    says_nothing_of(&access, "admin of this agent");
+}
+
+#[test]
+fn access_that_is_taken_away_lets_nothing_leave() {
+    let none = Asked::of(ChangeKind::McpAccess, json!({"server": "files", "tools": []}));
+    says(&none, &["would not be allowed to call any tool of MCP server \"files\" any more."]);
+    says_nothing_of(&none, "leave this machine");
+}
+
+#[test]
+fn from_where_software_would_be_fetched_is_said() {
+    let mut asked = Asked::of(ChangeKind::Packages, json!({"apt": ["jq"], "npm": ["left-pad"]}));
+    asked.facts = json!({"clients": {
+        "apt": {"client": "/usr/bin/apt-get", "sources": null},
+        "npm": {"client": "/usr/bin/npm", "registry": null},
+    }});
+    says(
+        &asked,
+        &[
+            "What is of apt would be fetched with \"/usr/bin/apt-get\", from the sources of this machine.",
+            "What is of npm would be fetched with \"/usr/bin/npm\", from npm's own registry.",
+        ],
+    );
+    asked.facts["clients"]["apt"]["sources"] = json!("/srv/own.list");
+    asked.facts["clients"]["npm"]["registry"] = json!("https://npm.example/");
+    says(
+        &asked,
+        &[
+            "\"/usr/bin/apt-get\", from the sources \"/srv/own.list\" of this host's settings.",
+            "\"/usr/bin/npm\", from the registry \"https://npm.example/\" of this host's settings.",
+        ],
+    );
+    asked.facts = json!({"clients": {"npm": {"client": "/usr/bin/npm", "registry": null}}});
+    says_nothing_of(&asked, "What is of apt");
+}
+
+#[test]
+fn what_the_model_had_before_it_when_it_asked_is_said_with_every_label() {
+    let with = |labels: &[Label]| Asked { labels: labels.to_vec(), ..persona("x") };
+    says(
+        &with(&[Label::External, Label::LlmDerived]),
+        &["held words of strangers, or may have", "labels of the request: External, LlmDerived"],
+    );
+    says(&with(&[Label::LlmDerived]), &["held no words of strangers", "labels of the request: LlmDerived"]);
+    says(&with(&[]), &["when it asked is not known", "labels of the request: none"]);
+    let person = Asked { is_person: true, labels: Vec::new(), ..persona("x") };
+    says(&person, &["labels of the request: none"]);
+    says_nothing_of(&person, "its model");
+}
+
 #[test]
 fn what_can_do_harm_is_said_clearly() {
     let said = |index: usize, words: &str| {
-        let text =
-            samples()[index].shown().replace(&format!("{GOES_ON}\n  !! "), "").replace(&format!("{GOES_ON}\n  "), "");
+        let text = whole_lines(&samples()[index]);
         let line =
             text.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words} is not in\n{text}"));
         assert!(line.starts_with("  !! "), "{line}");
     };
     said(1, "would be allowed to run programs in its jail: run_command");
-    said(2, "public registries");
+    said(2, "Whoever publishes where it is fetched decides what comes");
     said(4, "\"chat:bob\" would be ADMIN of this agent");
     said(5, "It could WRITE to \"/srv/data\"");
     said(6, "answer EVERY message");
@@ -340,6 +472,8 @@ fn with_one_of(asked: &Asked, other: &Asked, which: usize) -> Asked {
         8 => asked.approvals = 2,
         9 => asked.requester_may_approve = false,
         10 => asked.generation = 2,
+        11 => asked.labels = vec![Label::External, Label::LlmDerived],
+        12 => asked.roles = vec![Role::Owner],
         _ => asked.expires_at = "2026-11-30T08:00:00.000Z".to_owned(),
     }
     asked
@@ -360,7 +494,7 @@ fn without_digests(text: &str) -> String {
 
 proptest! {
     #[test]
-    fn two_changes_that_differ_in_one_thing_are_never_shown_alike(one in asked(), other in asked(), which in 0_usize..12) {
+    fn two_changes_that_differ_in_one_thing_are_never_shown_alike(one in asked(), other in asked(), which in 0_usize..14) {
         let two = with_one_of(&one, &other, which);
         prop_assume!(means(&one) != means(&two));
         prop_assert_ne!(without_digests(&one.shown()), without_digests(&two.shown()));
