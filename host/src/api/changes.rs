@@ -190,7 +190,7 @@ fn of_member(tx: &Tx<'_>, person: &Person, filter: &Filter) -> Result<Vec<Row>, 
             rows.extend(store::list(tx, &Filter { agent: Some(agent), ..filter.clone() })?);
         }
     }
-    rows.sort_by(|a, b| b.id.cmp(&a.id));
+    rows.sort_by_key(|row| std::cmp::Reverse(row.id));
     rows.dedup_by(|a, b| a.id == b.id);
     Ok(rows)
 }

@@ -194,7 +194,6 @@ impl Pipeline {
                 }
                 let requester = Requester::Person(by.id);
                 submit(tx, &core, Proposed { change, agent, requester, reason, labels: Vec::new() })
-                    .map_err(Error::from)
             })
             .await
     }
