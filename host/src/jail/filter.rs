@@ -210,7 +210,11 @@ const PROGRAM: &[Rule] = &[
         calls: &[libc::SYS_socket],
         when: Both(&[libc::AF_UNIX as u32], SOCKET_TYPE_MASK, libc::SOCK_STREAM as u32),
     },
-    Rule { calls: &[libc::SYS_socketpair], when: Is(0, &[libc::AF_UNIX as u32]) },
+    // Streams only: of a pair of datagram sockets each could write to any socket that a directory holds.
+    Rule {
+        calls: &[libc::SYS_socketpair],
+        when: Both(&[libc::AF_UNIX as u32], SOCKET_TYPE_MASK, libc::SOCK_STREAM as u32),
+    },
     Rule {
         calls: &[
             libc::SYS_connect, libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_recvfrom, libc::SYS_recvmsg,
