@@ -92,6 +92,8 @@ enum When {
     Always,
     /// The argument is one of these.
     Is(u8, &'static [u32]),
+    /// The argument is none of these.
+    IsNot(u8, &'static [u32]),
     /// The argument has none of these bits.
     Without(u8, u32),
     /// The first argument is one of the first list, and the second masked by `.1` is `.2`.
@@ -99,7 +101,7 @@ enum When {
     /// Neither of the arguments' bits are set together: (argument, bits) or (argument, bits).
     EitherWithout((u8, u32), (u8, u32)),
 }
-use When::{Always, Both, EitherWithout, Is, Without};
+use When::{Always, Both, EitherWithout, Is, IsNot, Without};
 
 /// Bits of a file mode that would let someone else run a file with the rights of its owner.
 const SET_ID: u32 = 0o6000;
@@ -116,6 +118,13 @@ const NEW_NAMESPACES: u32 = (libc::CLONE_NEWNS
 
 /// What a program needs that is linked dynamically, has threads, keeps encrypted databases and talks
 /// over unix sockets. Not here, and meant: every way to mount, to pivot, to enter or make a
+// Requests of `fcntl`, which the `libc` crate does not name for every C library (asm-generic/fcntl.h, linux/fcntl.h).
+const F_SETOWN: u32 = 8;
+const F_SETSIG: u32 = 10;
+const F_SETOWN_EX: u32 = 15;
+const F_SETLEASE: u32 = 1024;
+const F_NOTIFY: u32 = 1026;
+
 /// namespace, to look into another process, to load code into the kernel (bpf, io_uring,
 /// userfaultfd, modules, kexec), keys, clocks, priorities, personalities, devices and links.
 #[rustfmt::skip]
@@ -125,14 +134,16 @@ const PROGRAM: &[Rule] = &[
         calls: &[
             libc::SYS_read, libc::SYS_write, libc::SYS_readv, libc::SYS_writev, libc::SYS_pread64, libc::SYS_pwrite64,
             libc::SYS_preadv, libc::SYS_pwritev, libc::SYS_preadv2, libc::SYS_pwritev2, libc::SYS_lseek,
-            libc::SYS_close, libc::SYS_close_range, libc::SYS_dup, libc::SYS_dup3, libc::SYS_fcntl, libc::SYS_flock,
-            libc::SYS_fsync, libc::SYS_fdatasync, libc::SYS_ftruncate, libc::SYS_truncate, libc::SYS_fallocate,
+            libc::SYS_close, libc::SYS_close_range, libc::SYS_dup, libc::SYS_dup3, libc::SYS_flock, libc::SYS_fsync,
+            libc::SYS_fdatasync, libc::SYS_ftruncate, libc::SYS_truncate, libc::SYS_fallocate,
             libc::SYS_fadvise64, libc::SYS_copy_file_range, libc::SYS_sendfile, libc::SYS_pipe2,
         ],
         when: Always,
     },
     // Finding, making and removing files; which ones, the mounts and Landlock say.
     Rule {
+    // What else there is to a descriptor, but no signal that it sends to somebody, no watch and no lease on what others use.
+    Rule { calls: &[libc::SYS_fcntl], when: IsNot(1, &[F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY]) },
         calls: &[
             libc::SYS_fstat, libc::SYS_newfstatat, libc::SYS_statx, libc::SYS_faccessat, libc::SYS_faccessat2,
             libc::SYS_readlinkat, libc::SYS_getdents64, libc::SYS_mkdirat, libc::SYS_unlinkat, libc::SYS_renameat2,
@@ -390,7 +401,11 @@ const CLIENT: &[Rule] = &[
 const CLIENT_NETWORK: &[Rule] = &[
     Rule {
         calls: &[libc::SYS_socket],
-        when: Is(0, &[libc::AF_INET as u32, libc::AF_INET6 as u32, libc::AF_NETLINK as u32]),
+        when: Socket(
+            &[libc::AF_INET as u32, libc::AF_INET6 as u32],
+            &[libc::SOCK_STREAM as u32, libc::SOCK_DGRAM as u32],
+            &[0, libc::IPPROTO_TCP as u32, libc::IPPROTO_UDP as u32],
+        ),
     },
     Rule { calls: &[libc::SYS_sendmmsg, libc::SYS_recvmmsg], when: Always },
 ];
@@ -429,6 +444,9 @@ fn alternatives(when: &When) -> Vec<Vec<(u8, Compare, u32)>> {
             .iter()
             .map(|first| vec![(0, Compare::Eq, *first), (1, Compare::MaskedEq(u64::from(*mask)), *second)])
             .collect(),
+        IsNot(argument, values) => {
+            vec![values.iter().map(|value| (*argument, Compare::Ne, *value)).collect()]
+        }
         EitherWithout(one, other) => {
             [one, other].map(|(argument, bits)| vec![(*argument, Compare::MaskedEq(u64::from(*bits)), 0)]).to_vec()
         }
