@@ -98,10 +98,12 @@ enum When {
     Without(u8, u32),
     /// The first argument is one of the first list, and the second masked by `.1` is `.2`.
     Both(&'static [u32], u32, u32),
+    /// A socket of one of these families, types and protocols.
+    Socket(&'static [u32], &'static [u32], &'static [u32]),
     /// Neither of the arguments' bits are set together: (argument, bits) or (argument, bits).
     EitherWithout((u8, u32), (u8, u32)),
 }
-use When::{Always, Both, EitherWithout, Is, IsNot, Without};
+use When::{Always, Both, EitherWithout, Is, IsNot, Socket, Without};
 
 /// Bits of a file mode that would let someone else run a file with the rights of its owner.
 const SET_ID: u32 = 0o6000;
@@ -116,8 +118,6 @@ const NEW_NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u32;
 
-/// What a program needs that is linked dynamically, has threads, keeps encrypted databases and talks
-/// over unix sockets. Not here, and meant: every way to mount, to pivot, to enter or make a
 // Requests of `fcntl`, which the `libc` crate does not name for every C library (asm-generic/fcntl.h, linux/fcntl.h).
 const F_SETOWN: u32 = 8;
 const F_SETSIG: u32 = 10;
@@ -125,6 +125,8 @@ const F_SETOWN_EX: u32 = 15;
 const F_SETLEASE: u32 = 1024;
 const F_NOTIFY: u32 = 1026;
 
+/// What a program needs that is linked dynamically, has threads, keeps encrypted databases and talks
+/// over unix sockets. Not here, and meant: every way to mount, to pivot, to enter or make a
 /// namespace, to look into another process, to load code into the kernel (bpf, io_uring,
 /// userfaultfd, modules, kexec), keys, clocks, priorities, personalities, devices and links.
 #[rustfmt::skip]
@@ -140,10 +142,10 @@ const PROGRAM: &[Rule] = &[
         ],
         when: Always,
     },
-    // Finding, making and removing files; which ones, the mounts and Landlock say.
-    Rule {
     // What else there is to a descriptor, but no signal that it sends to somebody, no watch and no lease on what others use.
     Rule { calls: &[libc::SYS_fcntl], when: IsNot(1, &[F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY]) },
+    // Finding, making and removing files; which ones, the mounts and Landlock say.
+    Rule {
         calls: &[
             libc::SYS_fstat, libc::SYS_newfstatat, libc::SYS_statx, libc::SYS_faccessat, libc::SYS_faccessat2,
             libc::SYS_readlinkat, libc::SYS_getdents64, libc::SYS_mkdirat, libc::SYS_unlinkat, libc::SYS_renameat2,
@@ -395,7 +397,8 @@ const CLIENT: &[Rule] = &[
     },
 ];
 
-/// What they need of the network, as clients: streams, datagrams for names, and the list of addresses that a resolver reads. No
+/// What they need of the network, as clients: TCP, and UDP for names. Landlock's list of ports knows `connect` of TCP, so nothing
+/// else may connect: no protocol beside these two (MPTCP falls back to TCP), and no first bytes that go out without `connect`. No
 /// unix socket: in the host's network namespace are abstract ones of the host's, and older kernels have no other wall there.
 #[rustfmt::skip]
 const CLIENT_NETWORK: &[Rule] = &[
@@ -407,7 +410,9 @@ const CLIENT_NETWORK: &[Rule] = &[
             &[0, libc::IPPROTO_TCP as u32, libc::IPPROTO_UDP as u32],
         ),
     },
-    Rule { calls: &[libc::SYS_sendmmsg, libc::SYS_recvmmsg], when: Always },
+    Rule { calls: &[libc::SYS_sendto, libc::SYS_sendmmsg], when: Without(3, libc::MSG_FASTOPEN as u32) },
+    Rule { calls: &[libc::SYS_sendmsg], when: Without(2, libc::MSG_FASTOPEN as u32) },
+    Rule { calls: &[libc::SYS_recvmmsg], when: Always },
 ];
 
 #[rustfmt::skip]
@@ -439,13 +444,25 @@ fn alternatives(when: &When) -> Vec<Vec<(u8, Compare, u32)>> {
     match when {
         Always => Vec::new(),
         Is(argument, values) => values.iter().map(|value| vec![(*argument, Compare::Eq, *value)]).collect(),
+        IsNot(argument, values) => {
+            vec![values.iter().map(|value| (*argument, Compare::Ne, *value)).collect()]
+        }
         Without(argument, bits) => vec![vec![(*argument, Compare::MaskedEq(u64::from(*bits)), 0)]],
         Both(firsts, mask, second) => firsts
             .iter()
             .map(|first| vec![(0, Compare::Eq, *first), (1, Compare::MaskedEq(u64::from(*mask)), *second)])
             .collect(),
-        IsNot(argument, values) => {
-            vec![values.iter().map(|value| (*argument, Compare::Ne, *value)).collect()]
+        Socket(families, kinds, protocols) => {
+            let kind = Compare::MaskedEq(u64::from(SOCKET_TYPE_MASK));
+            let mut all = Vec::new();
+            for family in *families {
+                for one in *kinds {
+                    all.extend(protocols.iter().map(|protocol| {
+                        vec![(0, Compare::Eq, *family), (1, kind.clone(), *one), (2, Compare::Eq, *protocol)]
+                    }));
+                }
+            }
+            all
         }
         EitherWithout(one, other) => {
             [one, other].map(|(argument, bits)| vec![(*argument, Compare::MaskedEq(u64::from(*bits)), 0)]).to_vec()
