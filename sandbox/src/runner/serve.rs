@@ -160,7 +160,7 @@ impl Serving {
                 Err(errno) => return Err(errno.into()),
             }
             if open && both[1].any().unwrap_or(true) {
-                open = written.take(&output)?;
+                open = written.take(&output)? != Taken::End;
             }
             while self.ended.read_signal()?.is_some() {}
             status = reap(child)?;
@@ -169,8 +169,8 @@ impl Serving {
         if let Some(late) = self.end_everything(child)? {
             status = status.or(Some(late));
         }
-        // Nobody is left who could write, so what is there is the rest.
-        while open && written.take(&output)? {}
+        // Nobody is left who could write, so what is there is the rest, also when somebody's end of it was never closed.
+        while open && written.take(&output)? == Taken::Data {}
         let end = match status {
             _ if timed_out => End::Timeout,
             Some(WaitStatus::Exited(_, code)) => End::Code(code),
@@ -257,23 +257,55 @@ struct Written {
 }
 
 impl Written {
-    /// Takes what is there; false at the end.
-    fn take(&mut self, output: &OwnedFd) -> io::Result<bool> {
+    /// Takes what is there.
+    fn take(&mut self, output: &OwnedFd) -> io::Result<Taken> {
         let mut chunk = [0; CHUNK_BYTES];
-        match read(output, &mut chunk) {
-            Ok(0) => Ok(false),
-            Ok(length) => {
-                self.bytes += length as u64;
-                let room = OUTPUT_BYTES_MAX.saturating_sub(self.start.len()).min(length);
-                self.start.extend_from_slice(&chunk[..room]);
-                Ok(true)
+/// What there was to take.
+#[derive(Debug, PartialEq, Eq)]
+enum Taken {
+    /// Some of it; there may be more.
+    Data,
+    /// Nothing now.
+    Nothing,
+    /// Nothing any more: every other end is closed.
+    End,
+}
+
+        loop {
+            match read(output, &mut chunk) {
+                Ok(0) => return Ok(Taken::End),
+                Ok(length) => {
+                    self.bytes += length as u64;
+                    let room = OUTPUT_BYTES_MAX.saturating_sub(self.start.len()).min(length);
+                    self.start.extend_from_slice(&chunk[..room]);
+                    return Ok(Taken::Data);
+                }
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => return Ok(Taken::Nothing),
+                Err(errno) => return Err(errno.into()),
             }
-            Err(Errno::EAGAIN | Errno::EINTR) => Ok(true),
-            Err(errno) => Err(errno.into()),
         }
     }
 
     fn text(self) -> (String, u64) {
         (String::from_utf8_lossy(&self.start).into_owned(), self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_that_somebody_holds_open_is_empty_and_not_read_for_ever() {
+        let (output, theirs) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).expect("a pipe");
+        let mut written = Written::default();
+        assert_eq!(written.take(&output).expect("read"), Taken::Nothing);
+        nix::unistd::write(&theirs, b"said").expect("written");
+        assert_eq!(written.take(&output).expect("read"), Taken::Data);
+        assert_eq!(written.take(&output).expect("read"), Taken::Nothing);
+        drop(theirs);
+        assert_eq!(written.take(&output).expect("read"), Taken::End);
+        assert_eq!(written.text(), ("said".to_owned(), 4));
     }
 }
