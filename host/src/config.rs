@@ -183,11 +183,14 @@ pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
     let config: Config = toml::from_str(text)
         .map_err(|error| Error::Refused { path: path.to_owned(), what: explain(&error.to_string()) })?;
     let refuse = |what: &str| Err(Error::Refused { path: path.to_owned(), what: what.to_owned() });
-    if config.jail.uid_count == 0
+    // One of them is for fetching packages.
+    if config.jail.uid_count < 2
         || config.jail.uid_base < 65_536
         || config.jail.uid_base.checked_add(config.jail.uid_count).is_none()
     {
-        return refuse("jail.uid_base must be at least 65536, and the range must lie below 2^32");
+        return refuse(
+            "jail.uid_base must be at least 65536, jail.uid_count at least 2, and the range must lie below 2^32",
+        );
     }
     if let Err(what) = config.model.check() {
         return refuse(&what);
@@ -261,6 +264,14 @@ mod tests {
         let error = parse("[sesion]\n", Path::new("c.toml")).expect_err("refused").to_string();
         assert!(error.contains("did you mean `session`?"), "{error}");
         assert!(parse("[jail]\nuid_base = 0\n", Path::new("c.toml")).is_err());
+    }
+
+    #[test]
+    fn a_range_of_uids_without_one_for_sessions_is_refused() {
+        for (count, fits) in [(0, false), (1, false), (2, true)] {
+            let parsed = parse(&format!("[jail]\nuid_count = {count}\n"), Path::new("c.toml"));
+            assert_eq!(parsed.is_ok(), fits, "{count}: {parsed:?}");
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub const FIRST_HOST_ID: u32 = 0x7000_0000;
 pub const HOSTNAME: &str = "ironclaw";
 /// More mounts than any session needs (in, out, workspace, sockets, packages).
 pub const MOUNTS_MAX: usize = 16;
-/// Longest name of a jail, in bytes.
+/// Longest name of a jail, and of a directory in its root, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 /// Longest list of arguments of a program.
 pub const ARGUMENTS_MAX: usize = 32;
@@ -131,7 +131,7 @@ pub struct Facts {
 pub struct Mount {
     /// Absolute path on the host; its last component is a directory and not a link.
     pub source: PathBuf,
-    /// Where it is in the jail: `/` and one name of `a-z 0-9 . _ -`.
+    /// Where it is in the jail: `/` and one name of `A-Z a-z 0-9 . _ -`, as [`target_name`] has it.
     pub target: String,
     /// Whether the jail can only read it.
     pub read_only: bool,
@@ -263,10 +263,17 @@ impl Spec {
 impl Mount {
     /// The name in the jail's root, without the slash; `None` when the target is not a plain name.
     pub fn name(&self) -> Option<&str> {
-        let name = self.target.strip_prefix('/')?;
-        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b);
-        (!name.is_empty() && !name.starts_with('.') && name.len() <= 64 && name.bytes().all(plain)).then_some(name)
+        target_name(&self.target)
     }
+}
+
+/// The name of a mount's target, without the slash; `None` when it is not `/` and one plain name. Whoever approves a mount asks
+/// this as well, so that nothing is approved that no jail takes.
+pub fn target_name(target: &str) -> Option<&str> {
+    let name = target.strip_prefix('/')?;
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+    let is_plain = (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(plain);
+    is_plain.then_some(name)
 }
 
 impl Role {

@@ -11,7 +11,7 @@ mod unpack;
 pub use layer::verify;
 
 use crate::failpoint;
-use crate::home::{self, Home, make_private};
+use crate::home::{self, Home, make_private, remove_tree};
 use crate::jail::Identity;
 use crate::launcher::{self, Launcher};
 use crate::refusal::{Fault, Refusal};
@@ -373,23 +373,9 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// Removes a directory whose own directories may be read-only. It is fine if there is none.
+/// Removes a directory whose own directories may be read-only and deeper than a path is long. It is fine if there is none.
 fn discard(path: &Path) -> Result<(), Error> {
-    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
-    if !found.is_dir() {
-        return std::fs::remove_file(path).map_err(Error::io(path));
-    }
-    let mut open = vec![path.to_owned()];
-    while let Some(directory) = open.pop() {
-        set_mode(&directory, 0o700)?;
-        for entry in std::fs::read_dir(&directory).map_err(Error::io(&directory))? {
-            let entry = entry.map_err(Error::io(&directory))?;
-            if entry.file_type().map_err(Error::io(&directory))?.is_dir() {
-                open.push(entry.path());
-            }
-        }
-    }
-    std::fs::remove_dir_all(path).map_err(Error::io(path))
+    remove_tree(path).map_err(Error::io(path))
 }
 
 fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
@@ -458,6 +444,25 @@ mod tests {
         std::fs::create_dir(root.path().join("bin")).expect("made");
         let refusal = not_merged(root.path()).expect("refused");
         assert!(refusal.message.contains("/bin of this machine"), "{refusal}");
+    }
+
+    #[test]
+    fn what_was_fetched_is_removed_however_deep_it_is() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let top = directory.path().join("agents/agt_x/fetching/chg_x");
+        std::fs::create_dir_all(&top).expect("made");
+        // Deeper than any path may be long: made from within, as an unpacker does.
+        let made = std::process::Command::new("sh")
+            .args([
+                "-c",
+                "for i in $(seq 1 1000); do mkdir abcdefgh && cd -P abcdefgh || exit 1; done; mkdir -m 500 shut",
+            ])
+            .current_dir(&top)
+            .status();
+        assert!(made.is_ok_and(|made| made.success()));
+        discard(&top).expect("removed");
+        assert!(!top.exists() && directory.path().join("agents").exists());
+        discard(&top).expect("a second time is nothing");
     }
 
     #[test]

@@ -212,7 +212,7 @@ impl Pipeline {
                 continue;
             }
             self.core.forget_snapshots().await?;
-            match standing::remove_tree(&place) {
+            match crate::home::remove_tree(&place) {
                 Ok(()) => tracing::warn!(session = %id, "its removal was cut short and is finished now"),
                 Err(error) => tracing::error!(session = %id, %error, "it is erased, but its directory remains"),
             }

@@ -11,6 +11,7 @@ mod turn;
 
 use crate::launch::Error;
 use crate::link::{Gone, Link};
+use crate::runner::Over;
 use crate::tools::Tools;
 use context::Known;
 use inbox::Inbox;
@@ -61,11 +62,22 @@ enum Stop {
     Gone,
     /// A queue does not answer any more.
     Broken(crypt::Error),
+    /// There is nobody any more who runs commands, and watches over what they started.
+    Lost,
 }
 
 impl From<Gone> for Stop {
     fn from(Gone: Gone) -> Self {
         Self::Gone
+    }
+}
+
+impl From<Over> for Stop {
+    fn from(over: Over) -> Self {
+        match over {
+            Over::Gone => Self::Gone,
+            Over::Lost => Self::Lost,
+        }
     }
 }
 
@@ -104,13 +116,14 @@ impl Agent {
 /// Works until the host closes the link, which is the way a session ends.
 ///
 /// # Errors
-/// [`Error::Queue`] when a queue does not answer any more; the host hears of it by the exit code.
+/// [`Error::Queue`] when a queue does not answer any more, [`Error::RunnerLost`]; the host hears of it by the exit code.
 pub fn serve(mut agent: Agent) -> Result<(), Error> {
     loop {
-        match agent.link.wait().map_err(Stop::from).and_then(|()| agent.attend()) {
+        match agent.tools.wait(&agent.link).map_err(Stop::from).and_then(|()| agent.attend()) {
             Ok(()) => {}
             Err(Stop::Gone) => return Ok(()),
             Err(Stop::Broken(error)) => return Err(error.into()),
+            Err(Stop::Lost) => return Err(Error::RunnerLost),
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::{Places, kernel, launch};
 use ironclaw_contract::seam;
-use ironclaw_contract::seam::link::{GATE_FD, GRANTED_ARGUMENT, LINK_FD};
+use ironclaw_contract::seam::link::{GATE_FD, GRANTED_ARGUMENT, LINK_FD, RUNNER_LOST_CODE};
 use std::process::ExitCode;
 
 /// Exit code of a wrong command line.
@@ -58,6 +58,7 @@ fn attend(granted: &[String]) -> ExitCode {
     };
     match launch::start(link, gate, || Places::jail(granted)) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(launch::Error::RunnerLost) => ExitCode::from(RUNNER_LOST_CODE),
         // The sentence went to the host as the last frame, or nobody is there to read it.
         Err(_) => ExitCode::FAILURE,
     }

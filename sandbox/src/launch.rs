@@ -31,6 +31,9 @@ pub enum Error {
     /// There is nobody to run commands.
     #[error("cannot start the process that runs commands: {0}")]
     Runner(#[source] io::Error),
+    /// There is nobody any more to run commands and to end what they started; that ends with this process.
+    #[error("the process that runs commands has ended")]
+    RunnerLost,
     /// A wall that does not stand.
     #[error(transparent)]
     Lockdown(#[from] lockdown::Error),

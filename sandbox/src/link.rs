@@ -82,6 +82,26 @@ impl Link {
         }
     }
 
+    /// Sleeps until the host rings, and then it is true, or until `other` can be read.
+    pub fn wait_beside(&self, other: BorrowedFd<'_>) -> Result<bool, Gone> {
+        loop {
+            let mut both = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN), PollFd::new(other, PollFlags::POLLIN)];
+            match poll(&mut both, PollTimeout::NONE) {
+                Ok(_) => {}
+                Err(Errno::EINTR) => continue,
+                Err(_) => return Err(Gone),
+            }
+            let [link, other] = both.map(|one| one.any().unwrap_or(true));
+            // The end of the link comes first: then the other end is nobody's failure.
+            if link && self.rung()? {
+                return Ok(true);
+            }
+            if other {
+                return Ok(false);
+            }
+        }
+    }
+
     fn take(&self, flags: MsgFlags) -> Result<bool, Gone> {
         let mut bells = [0; BELLS_AT_ONCE];
         loop {

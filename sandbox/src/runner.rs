@@ -13,7 +13,7 @@ use ironclaw_contract::seam::socket::{read_frame, write_frame};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 /// Bytes of a command.
@@ -33,6 +33,13 @@ pub struct RunCommand {
     command: String,
     /// Seconds; 30 if absent.
     timeout_seconds: Option<u32>,
+}
+
+/// The runner's first frame: whether it stands behind its walls.
+#[derive(Debug, Serialize, Deserialize)]
+struct Begun {
+    /// Why not, and then it has ended.
+    fault: Option<String>,
 }
 
 /// One command, to the runner.
@@ -65,21 +72,39 @@ enum End {
     NotStarted(String),
 }
 
+/// Why a command has no result. Either way this process ends, the jail with it, and with the jail whatever the command started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Over {
+    /// The host closed the link.
+    Gone,
+    /// The runner has ended, and what it watched over may still run.
+    Lost,
+}
+
+impl From<Gone> for Over {
+    fn from(Gone: Gone) -> Self {
+        Self::Gone
+    }
+}
+
 /// This process's end of the way to the runner.
 #[derive(Debug)]
 pub struct Runner(UnixStream);
 
 impl Runner {
-    /// Forks the runner where there are programs to run; `None` where there are none.
+    /// Forks the runner where there are programs to run, and waits until it stands behind its walls; `None` where there are none.
     ///
     /// # Errors
-    /// Those of `socketpair` and `fork`.
+    /// Those of `socketpair` and `fork`, and what the runner says of its walls.
     pub fn start(places: &Places) -> io::Result<Option<Self>> {
         let Some(programs) = &places.programs else { return Ok(None) };
         let (ours, theirs) = UnixStream::pair()?;
         let main = std::process::id();
         match kernel::fork()? {
-            Side::Parent(_) => Ok(Some(Self(ours))),
+            Side::Parent(_) => {
+                drop(theirs);
+                Self::begun(ours).map(Some)
+            }
             Side::Child => {
                 drop(ours);
                 serve::live(theirs, places, programs, main)
@@ -87,11 +112,24 @@ impl Runner {
         }
     }
 
+    fn begun(mut stream: UnixStream) -> io::Result<Self> {
+        let frame = read_frame(&mut stream)?.ok_or_else(|| io::Error::other("it ended before it said anything"))?;
+        match serde_json::from_slice(&frame)? {
+            Begun { fault: None } => Ok(Self(stream)),
+            Begun { fault: Some(fault) } => Err(io::Error::other(fault)),
+        }
+    }
+
+    /// What can be read between two commands only when the runner has ended.
+    pub(crate) fn end(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
     /// Runs one command and waits for its end, for as long as the host keeps the link open.
     ///
     /// # Errors
-    /// [`Gone`]; with this process the jail ends, and with it whatever still runs.
-    pub fn run(&self, call: RunCommand, link: &Link) -> Result<tools::Outcome, Gone> {
+    /// [`Over`]; with this process the jail ends, and with it whatever still runs.
+    pub fn run(&self, call: RunCommand, link: &Link) -> Result<tools::Outcome, Over> {
         let refused = |body: &str| Ok(tools::Outcome { ok: false, body: body.to_owned() });
         if call.command.is_empty() || call.command.len() > COMMAND_BYTES_MAX || call.command.contains('\0') {
             return refused("refused: a command has 1 to 65536 bytes and no NUL byte");
@@ -99,21 +137,13 @@ impl Runner {
         let seconds = call.timeout_seconds.unwrap_or(SECONDS_USUAL).clamp(1, SECONDS_MAX);
         let order = Order { command: call.command, seconds };
         let mut stream = &self.0;
-        if write_frame(&mut stream, &order).is_err() {
-            return refused(LOST);
-        }
+        write_frame(&mut stream, &order).map_err(|_| Over::Lost)?;
         link.wait_for(stream.as_fd())?;
         let frame = read_frame(&mut stream).ok().flatten();
-        match frame.and_then(|frame| serde_json::from_slice(&frame).ok()) {
-            Some(report) => Ok(say(report, seconds)),
-            None => refused(LOST),
-        }
+        let report = frame.and_then(|frame| serde_json::from_slice(&frame).ok()).ok_or(Over::Lost)?;
+        Ok(say(report, seconds))
     }
 }
-
-/// What the model is told when the runner is gone.
-const LOST: &str =
-    "cannot run commands: the process that runs them has ended; it is there again when this session next wakes";
 
 fn say(report: Report, seconds: u32) -> tools::Outcome {
     let Report { end, mut output, bytes } = report;
@@ -173,12 +203,24 @@ mod tests {
     }
 
     #[test]
-    fn a_runner_that_has_ended_is_an_error_of_the_tool_and_no_hang() {
+    fn a_runner_without_its_walls_is_none() {
+        let begun = |frame: Option<Begun>| {
+            let (ours, mut theirs) = UnixStream::pair().expect("a socketpair");
+            frame.map_or(Ok(()), |frame| write_frame(&mut theirs, &frame)).expect("written");
+            drop(theirs);
+            Runner::begun(ours).map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(begun(None), Err("it ended before it said anything".to_owned()));
+        assert_eq!(begun(Some(Begun { fault: Some("no wall".to_owned()) })), Err("no wall".to_owned()));
+        assert_eq!(begun(Some(Begun { fault: None })), Ok(()));
+    }
+
+    #[test]
+    fn a_runner_that_has_ended_ends_the_session_and_is_no_hang() {
         let (ours, theirs) = UnixStream::pair().expect("a socketpair");
         let (_host, link) = UnixStream::pair().expect("a socketpair");
         drop(theirs);
         let call = RunCommand { command: "true".into(), timeout_seconds: None };
-        let outcome = Runner(ours).run(call, &Link::new(link.into())).expect("the host is there");
-        assert_eq!((outcome.ok, outcome.body.as_str()), (false, LOST));
+        assert_eq!(Runner(ours).run(call, &Link::new(link.into())), Err(Over::Lost));
     }
 }

@@ -9,8 +9,8 @@ pub mod search;
 pub mod workspace;
 
 use crate::Places;
-use crate::link::{Gone, Link};
-use crate::runner::Runner;
+use crate::link::Link;
+use crate::runner::{Over, Runner};
 use ironclaw_contract::canonical;
 use ironclaw_contract::seam::limits::{ARGUMENTS_BYTES_MAX, BODY_BYTES_MAX, FRAME_BYTES_MAX};
 use serde::de::DeserializeOwned;
@@ -75,13 +75,27 @@ impl Tools {
     /// Runs a command, with the arguments that the host recorded.
     ///
     /// # Errors
-    /// [`Gone`] when the host closed the link meanwhile.
-    pub fn command(&self, arguments: &str, link: &Link) -> Result<Outcome, Gone> {
+    /// [`Over`] when the host closed the link meanwhile, or the runner has ended.
+    pub fn command(&self, arguments: &str, link: &Link) -> Result<Outcome, Over> {
         let failed = |error: Error| Ok(Outcome { ok: false, body: error.to_string() });
         match (parse("run_command", arguments), &self.runner) {
             (Err(error), _) => failed(error),
             (Ok(_), None) => failed(Error::NoPrograms),
             (Ok(call), Some(runner)) => runner.run(call, link),
+        }
+    }
+
+    /// Sleeps until the host rings, or the runner ends.
+    ///
+    /// # Errors
+    /// [`Over`], whichever of the two it was.
+    pub fn wait(&self, link: &Link) -> Result<(), Over> {
+        match &self.runner {
+            None => Ok(link.wait()?),
+            Some(runner) => match link.wait_beside(runner.end())? {
+                true => Ok(()),
+                false => Err(Over::Lost),
+            },
         }
     }
 

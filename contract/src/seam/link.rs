@@ -15,6 +15,9 @@ pub const GATE_FD: i32 = 4;
 /// that the host ever gives. Whether it can be written, the mount says.
 pub const GRANTED_ARGUMENT: &str = "--granted=";
 
+/// Exit code of a sandbox that has nobody any more to run commands: whatever they started ends with it.
+pub const RUNNER_LOST_CODE: u8 = 3;
+
 /// The bell, in both directions: "look at your queue".
 pub const BELL: u8 = b'!';
 

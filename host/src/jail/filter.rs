@@ -92,14 +92,18 @@ enum When {
     Always,
     /// The argument is one of these.
     Is(u8, &'static [u32]),
+    /// The argument is none of these.
+    IsNot(u8, &'static [u32]),
     /// The argument has none of these bits.
     Without(u8, u32),
     /// The first argument is one of the first list, and the second masked by `.1` is `.2`.
     Both(&'static [u32], u32, u32),
+    /// A socket of one of these families, types and protocols.
+    Socket(&'static [u32], &'static [u32], &'static [u32]),
     /// Neither of the arguments' bits are set together: (argument, bits) or (argument, bits).
     EitherWithout((u8, u32), (u8, u32)),
 }
-use When::{Always, Both, EitherWithout, Is, Without};
+use When::{Always, Both, EitherWithout, Is, IsNot, Socket, Without};
 
 /// Bits of a file mode that would let someone else run a file with the rights of its owner.
 const SET_ID: u32 = 0o6000;
@@ -114,6 +118,13 @@ const NEW_NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u32;
 
+// Requests of `fcntl`, which the `libc` crate does not name for every C library (asm-generic/fcntl.h, linux/fcntl.h).
+const F_SETOWN: u32 = 8;
+const F_SETSIG: u32 = 10;
+const F_SETOWN_EX: u32 = 15;
+const F_SETLEASE: u32 = 1024;
+const F_NOTIFY: u32 = 1026;
+
 /// What a program needs that is linked dynamically, has threads, keeps encrypted databases and talks
 /// over unix sockets. Not here, and meant: every way to mount, to pivot, to enter or make a
 /// namespace, to look into another process, to load code into the kernel (bpf, io_uring,
@@ -125,12 +136,14 @@ const PROGRAM: &[Rule] = &[
         calls: &[
             libc::SYS_read, libc::SYS_write, libc::SYS_readv, libc::SYS_writev, libc::SYS_pread64, libc::SYS_pwrite64,
             libc::SYS_preadv, libc::SYS_pwritev, libc::SYS_preadv2, libc::SYS_pwritev2, libc::SYS_lseek,
-            libc::SYS_close, libc::SYS_close_range, libc::SYS_dup, libc::SYS_dup3, libc::SYS_fcntl, libc::SYS_flock,
-            libc::SYS_fsync, libc::SYS_fdatasync, libc::SYS_ftruncate, libc::SYS_truncate, libc::SYS_fallocate,
+            libc::SYS_close, libc::SYS_close_range, libc::SYS_dup, libc::SYS_dup3, libc::SYS_flock, libc::SYS_fsync,
+            libc::SYS_fdatasync, libc::SYS_ftruncate, libc::SYS_truncate, libc::SYS_fallocate,
             libc::SYS_fadvise64, libc::SYS_copy_file_range, libc::SYS_sendfile, libc::SYS_pipe2,
         ],
         when: Always,
     },
+    // What else there is to a descriptor, but no signal that it sends to somebody, no watch and no lease on what others use.
+    Rule { calls: &[libc::SYS_fcntl], when: IsNot(1, &[F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY]) },
     // Finding, making and removing files; which ones, the mounts and Landlock say.
     Rule {
         calls: &[
@@ -210,7 +223,11 @@ const PROGRAM: &[Rule] = &[
         calls: &[libc::SYS_socket],
         when: Both(&[libc::AF_UNIX as u32], SOCKET_TYPE_MASK, libc::SOCK_STREAM as u32),
     },
-    Rule { calls: &[libc::SYS_socketpair], when: Is(0, &[libc::AF_UNIX as u32]) },
+    // Streams only: of a pair of datagram sockets each could write to any socket that a directory holds.
+    Rule {
+        calls: &[libc::SYS_socketpair],
+        when: Both(&[libc::AF_UNIX as u32], SOCKET_TYPE_MASK, libc::SOCK_STREAM as u32),
+    },
     Rule {
         calls: &[
             libc::SYS_connect, libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_recvfrom, libc::SYS_recvmsg,
@@ -380,15 +397,22 @@ const CLIENT: &[Rule] = &[
     },
 ];
 
-/// What they need of the network, as clients: streams, datagrams for names, and the list of addresses that a resolver reads. No
+/// What they need of the network, as clients: TCP, and UDP for names. Landlock's list of ports knows `connect` of TCP, so nothing
+/// else may connect: no protocol beside these two (MPTCP falls back to TCP), and no first bytes that go out without `connect`. No
 /// unix socket: in the host's network namespace are abstract ones of the host's, and older kernels have no other wall there.
 #[rustfmt::skip]
 const CLIENT_NETWORK: &[Rule] = &[
     Rule {
         calls: &[libc::SYS_socket],
-        when: Is(0, &[libc::AF_INET as u32, libc::AF_INET6 as u32, libc::AF_NETLINK as u32]),
+        when: Socket(
+            &[libc::AF_INET as u32, libc::AF_INET6 as u32],
+            &[libc::SOCK_STREAM as u32, libc::SOCK_DGRAM as u32],
+            &[0, libc::IPPROTO_TCP as u32, libc::IPPROTO_UDP as u32],
+        ),
     },
-    Rule { calls: &[libc::SYS_sendmmsg, libc::SYS_recvmmsg], when: Always },
+    Rule { calls: &[libc::SYS_sendto, libc::SYS_sendmmsg], when: Without(3, libc::MSG_FASTOPEN as u32) },
+    Rule { calls: &[libc::SYS_sendmsg], when: Without(2, libc::MSG_FASTOPEN as u32) },
+    Rule { calls: &[libc::SYS_recvmmsg], when: Always },
 ];
 
 #[rustfmt::skip]
@@ -420,11 +444,26 @@ fn alternatives(when: &When) -> Vec<Vec<(u8, Compare, u32)>> {
     match when {
         Always => Vec::new(),
         Is(argument, values) => values.iter().map(|value| vec![(*argument, Compare::Eq, *value)]).collect(),
+        IsNot(argument, values) => {
+            vec![values.iter().map(|value| (*argument, Compare::Ne, *value)).collect()]
+        }
         Without(argument, bits) => vec![vec![(*argument, Compare::MaskedEq(u64::from(*bits)), 0)]],
         Both(firsts, mask, second) => firsts
             .iter()
             .map(|first| vec![(0, Compare::Eq, *first), (1, Compare::MaskedEq(u64::from(*mask)), *second)])
             .collect(),
+        Socket(families, kinds, protocols) => {
+            let kind = Compare::MaskedEq(u64::from(SOCKET_TYPE_MASK));
+            let mut all = Vec::new();
+            for family in *families {
+                for one in *kinds {
+                    all.extend(protocols.iter().map(|protocol| {
+                        vec![(0, Compare::Eq, *family), (1, kind.clone(), *one), (2, Compare::Eq, *protocol)]
+                    }));
+                }
+            }
+            all
+        }
         EitherWithout(one, other) => {
             [one, other].map(|(argument, bits)| vec![(*argument, Compare::MaskedEq(u64::from(*bits)), 0)]).to_vec()
         }

@@ -58,6 +58,9 @@ pub(crate) const LAUNCHER_IGNORES: [Signal; 4] = [Signal::SIGINT, Signal::SIGTER
 /// The code of a process 1 that could not build its jail, or of a role that panicked.
 const FAILED: i32 = 101;
 
+/// The highest `oom_score_adj` that there is.
+const FIRST_VICTIM: &str = "1000";
+
 /// What process 1 starts with.
 pub(crate) struct Birth<'a> {
     pub(crate) spec: &'a Spec,
@@ -101,6 +104,8 @@ impl Filters {
 /// Process 1 of a jail, from its first instruction to its end.
 pub(crate) fn init(birth: Birth<'_>) -> ! {
     let Birth { spec, link, launcher, thread, entries, filters, walls } = birth;
+    // When memory runs out, the kernel ends a jail before anything of the host. Where it cannot be set, nothing is lost.
+    let _ = std::fs::write("/proc/self/oom_score_adj", FIRST_VICTIM);
     let kept = sys::keep_only([link, launcher], walls.stand(Wall::Descriptors));
     let Ok([link, launcher]) = kept else { sys::exit(FAILED) };
     let lived = site::build(spec, &launcher, walls).and_then(|site| {

@@ -32,9 +32,9 @@ const NAME_SERVICES: &str = "passwd: files\ngroup: files\nhosts: files dns\nserv
 const PASSWD: &str = "client:x:1000:1000::/work:/usr/sbin/nologin\n";
 const GROUP: &str = "client:x:1000:\n";
 
-/// What a client reads of the machine's settings, where it is there: names and addresses, certificates, which program is meant,
-/// and what of apt holds no password.
-const SETTINGS: [&str; 21] = [
+/// What a client reads of the machine's settings, where it is there: names and addresses, certificates, and which program is
+/// meant. Nothing that may hold a password: whose sources need one is shown them by whoever runs it.
+const SETTINGS: [&str; 11] = [
     "/etc/resolv.conf",
     "/etc/hosts",
     "/etc/services",
@@ -46,16 +46,6 @@ const SETTINGS: [&str; 21] = [
     "/etc/alternatives",
     "/etc/ld.so.cache",
     "/etc/crypto-policies",
-    "/etc/apt/apt.conf",
-    "/etc/apt/apt.conf.d",
-    "/etc/apt/sources.list",
-    "/etc/apt/sources.list.d",
-    "/etc/apt/preferences",
-    "/etc/apt/preferences.d",
-    "/etc/apt/trusted.gpg",
-    "/etc/apt/trusted.gpg.d",
-    "/etc/apt/keyrings",
-    "/etc/debian_version",
 ];
 const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
 
@@ -194,9 +184,8 @@ fn spec(means: &Means, bench: &Bench, task: &Task<'_>) -> Result<Spec, Error> {
         let source = put(&etc.join(name), text)?;
         sights.push(Sight { source, target: format!("/etc/{name}"), kind: Kind::Data });
     }
-    let data = |path: &str| Sight { source: path.into(), target: path.to_owned(), kind: Kind::Data };
     if task.network {
-        sights.extend(SETTINGS.into_iter().filter(|path| Path::new(path).exists()).map(data));
+        sights.extend(there(&SETTINGS));
     }
     sights.extend(DEVICES.into_iter().map(|path| Sight { kind: Kind::Device, ..data(path) }));
     sights.extend(task.sights.iter().cloned());
@@ -241,6 +230,15 @@ fn spec(means: &Means, bench: &Bench, task: &Task<'_>) -> Result<Spec, Error> {
     })
 }
 
+/// Those of the machine's files that are there, each at its own place.
+pub(super) fn there(paths: &[&str]) -> impl Iterator<Item = Sight> {
+    paths.iter().filter(|path| Path::new(path).exists()).map(|path| data(path))
+}
+
+fn data(path: &str) -> Sight {
+    Sight { source: path.into(), target: path.to_owned(), kind: Kind::Data }
+}
+
 /// One of the machine's links into `/usr`.
 fn link(name: &str) -> Option<(String, String)> {
     let target = fs::read_link(Path::new("/").join(name)).ok()?;
@@ -274,4 +272,16 @@ pub(super) fn make_room(means: &Means, bench: &Bench, names: &[&str]) -> Result<
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_client_but_apt_is_shown_where_passwords_of_apt_may_be() {
+        let shown: Vec<_> = SETTINGS.iter().filter(|path| Path::new(path).starts_with("/etc/apt")).collect();
+        assert_eq!(shown, Vec::<&&str>::new());
+        assert!(SETTINGS.iter().all(|path| path.starts_with("/etc/") && !Path::new("/etc/apt").starts_with(path)));
+    }
 }

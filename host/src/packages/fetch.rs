@@ -2,7 +2,7 @@
 //!
 //! Neither installs anything: apt downloads archives, npm unpacks into a directory of its own and runs no script. Next: `unpack`.
 
-use super::client::{Task, WORK, make_room, put, run};
+use super::client::{Task, WORK, make_room, put, run, there};
 use super::layer::{Place, Source};
 use super::{Bench, Error, Means, STATUS, set_mode, unfit};
 use crate::home::make_private;
@@ -20,6 +20,20 @@ const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 
 /// Where machines keep the certificates that they trust.
 const ROOTS: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
+
+/// What apt reads of its own settings. Not `auth.conf`, but passwords can stand in the others too, so no other client sees them.
+const APT_SETTINGS: [&str; 10] = [
+    "/etc/apt/apt.conf",
+    "/etc/apt/apt.conf.d",
+    "/etc/apt/sources.list",
+    "/etc/apt/sources.list.d",
+    "/etc/apt/preferences",
+    "/etc/apt/preferences.d",
+    "/etc/apt/trusted.gpg",
+    "/etc/apt/trusted.gpg.d",
+    "/etc/apt/keyrings",
+    "/etc/debian_version",
+];
 
 /// An archive that apt downloaded.
 #[derive(Debug)]
@@ -90,6 +104,7 @@ fn apt_settings(means: &Means, bench: &Bench) -> Result<Vec<Sight>, Error> {
          Binary::apt-get::APT::Keep-Downloaded-Packages \"true\";\nAPT::Keep-Downloaded-Packages \"true\";\n"
     ));
     let mut sights = vec![sight(STATUS.into(), STATUS)];
+    sights.extend(there(&APT_SETTINGS));
     if let Some(file) = &means.config.apt_sources {
         let text = fs::read_to_string(file).map_err(Error::io(file))?;
         let own = etc.join("own.d");

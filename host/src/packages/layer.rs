@@ -20,7 +20,7 @@ const MANIFEST: &[u8] = b"ironclaw layer 1\n";
 /// Where everything of a layer is.
 const TOP: &str = "usr";
 /// Longest path in a layer, in bytes; the kernel takes four times this.
-const PATH_BYTES_MAX: usize = 1024;
+pub(super) const PATH_BYTES_MAX: usize = 1024;
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 64 * 1024;
 

@@ -4,7 +4,7 @@
 
 use super::client::{Task, WORK, failed, follow, make_room, run};
 use super::fetch::{ARCHIVES, Archive};
-use super::layer::{Place, Source};
+use super::layer::{PATH_BYTES_MAX, Place, Source};
 use super::{Bench, Config, Error, Means, UNPACKER, unfit};
 use crate::launcher::Exit;
 use crate::refusal::Refusal;
@@ -12,6 +12,8 @@ use std::path::Path;
 
 /// Longest line of a listing: a mode, an owner, a date and two paths.
 const LINE_BYTES_MAX: usize = 10 * 1024;
+/// What a listing writes around a path: `./`, ` -> ` or ` link to `.
+const LINK_WORDS_BYTES: usize = 9;
 /// What is kept of lines that are no listing.
 const COMPLAINT_BYTES_MAX: usize = 2 * 1024;
 
@@ -91,8 +93,12 @@ impl Listed {
             }
             return Ok(());
         }
-        let path: Vec<&str> = words.skip(2).collect();
-        let path = path.join(" ");
+        let path = behind_words(line, 5);
+        // Before it is shown; behind a link's own path stands where it leads.
+        let paths = if mode.starts_with(['l', 'h']) { 2 } else { 1 };
+        if path.len() > paths * (PATH_BYTES_MAX + LINK_WORDS_BYTES) {
+            return Err(unfit(format!("{} brings a path of more than {PATH_BYTES_MAX} bytes", self.archive)));
+        }
         let no = |what: &str| Err(unfit(format!("{} brings {path:?}, which is {what}", self.archive)));
         match mode.as_bytes()[0] {
             b'-' | b'd' | b'l' | b'h' => {}
@@ -108,6 +114,16 @@ impl Listed {
         self.bytes = self.bytes.saturating_add(size.parse().unwrap_or(0));
         check_size(self.bytes, self.files, config)
     }
+}
+
+/// What stands behind so many words and one space, with every space of its own.
+fn behind_words(line: &str, count: usize) -> &str {
+    let mut rest = line;
+    for _ in 0..count {
+        rest = rest.trim_ascii_start();
+        rest = rest.find(|c: char| c.is_ascii_whitespace()).map_or("", |end| &rest[end..]);
+    }
+    rest.strip_prefix(' ').unwrap_or(rest)
 }
 
 /// Refuses what is larger than a layer may be.
@@ -150,6 +166,12 @@ mod tests {
         ] {
             let error = listed(&format!("{line}\n")).err().unwrap_or_else(|| panic!("{line} was taken")).to_string();
             assert!(error.contains(words), "{error}");
+        }
+        let deep = "x/".repeat(PATH_BYTES_MAX / 2 + 5);
+        let spaces = " ".repeat(PATH_BYTES_MAX + 10);
+        for path in [format!("./usr/{deep}"), format!("./usr/a{spaces}b")] {
+            let error = listed(&format!("-rw-r--r-- root/root 1 2024-01-01 00:00 {path}\n"));
+            assert!(error.is_err_and(|error| error.to_string().contains("a path of more than 1024 bytes")), "{path}");
         }
         let many = "-rw-r--r-- root/root 1 2024-01-01 00:00 ./usr/x\n".repeat(4);
         assert!(listed(&many).is_err_and(|error| error.to_string().contains("larger than allowed")));

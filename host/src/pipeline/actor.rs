@@ -25,7 +25,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 /// A sandbox that was told to go has this long before it is killed.
-const EXIT_TIME_MAX: Duration = Duration::from_secs(5);
+pub(super) const EXIT_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// At a stop of the daemon, an open turn has this long to come to its end.
 pub(super) const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);

@@ -4,7 +4,7 @@
 
 use super::Error;
 use super::accept::{self, Accepted};
-use super::actor::{Actor, Command, DRAIN_TIME_MAX, Phase, Slept};
+use super::actor::{Actor, Command, DRAIN_TIME_MAX, EXIT_TIME_MAX, Phase, Slept};
 use super::launch::{self, Awake};
 use super::model_socket::REFUSALS_MAX;
 use super::places::Place;
@@ -13,6 +13,7 @@ use crate::channel::loopback;
 use crate::custody::ContentKey;
 use crate::delivery::{self, Delivery};
 use crate::failpoint;
+use crate::launcher::{Exit, Jailed};
 use crate::reader;
 use crate::session::link::Rung;
 use crate::session::projection::{self, Inbound};
@@ -21,6 +22,7 @@ use crate::turn::{self, Close, Opened};
 use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::seam::crypt;
 use ironclaw_contract::seam::inbound::Turn as TurnRow;
+use ironclaw_contract::seam::link::RUNNER_LOST_CODE;
 use ironclaw_contract::seam::outbound::EndReason;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +72,14 @@ enum Next {
     Trouble(&'static str),
     Rung(Rung),
     More,
+}
+
+/// What a sandbox says by its end. One that has closed its link and stays is ended by whoever settles it.
+async fn ending(sandbox: &Jailed) -> &'static str {
+    match tokio::time::timeout(EXIT_TIME_MAX, sandbox.exited()).await {
+        Ok(Exit::Code(code)) if code == i32::from(RUNNER_LOST_CODE) => "the process that runs its commands was lost",
+        Ok(Exit::Code(_) | Exit::Signal(_)) | Err(_) => "its process ended",
+    }
 }
 
 impl Actor {
@@ -137,7 +147,7 @@ impl Actor {
                 }
                 Next::Asked(Some(other)) => return Ok(Slept::Asked(other)),
                 Next::Asked(None) => return Ok(Slept::Ended(None)),
-                Next::SandboxEnded | Next::Rung(Rung::Ended) => return Ok(Slept::died("its process ended")),
+                Next::SandboxEnded | Next::Rung(Rung::Ended) => return Ok(Slept::died(ending(&awake.sandbox).await)),
                 Next::Trouble(what) | Next::Rung(Rung::Violation(what)) => return Ok(Slept::violated(what)),
                 Next::ReaderEnded => {
                     if let Some(slept) = self.second_reader(awake).await? {
@@ -251,7 +261,7 @@ impl Actor {
         }
         failpoint::reach("project");
         if awake.link.ring().is_err() {
-            return Ok(Err(Slept::died("its process ended")));
+            return Ok(Err(Slept::died(ending(&awake.sandbox).await)));
         }
         Ok(Ok(Some(Open { opened, until })))
     }

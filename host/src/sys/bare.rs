@@ -103,6 +103,15 @@ pub(crate) const PROCESS_DESCRIPTORS: &[Bare] = &[
     call("advise the memory of a process", libc::SYS_process_madvise, [NONE, 0, 0, 0, 0]),
 ];
 
+/// Ways to have the kernel do something to others when a descriptor is used: refused before it is looked at.
+pub(crate) const DESCRIPTORS: &[Bare] = &[
+    call("have a descriptor signal a process", libc::SYS_fcntl, [NONE, 8, 1]), // F_SETOWN
+    call("choose the signal of a descriptor", libc::SYS_fcntl, [NONE, 10, 9]), // F_SETSIG
+    call("have a descriptor signal a thread", libc::SYS_fcntl, [NONE, 15, 0]), // F_SETOWN_EX
+    call("take a lease on a file", libc::SYS_fcntl, [NONE, 1024, 0]),          // F_SETLEASE
+    call("watch a directory by signals", libc::SYS_fcntl, [NONE, 1026, 0]),    // F_NOTIFY
+];
+
 /// Makes a descriptor of a process, by a call that is therefore missing.
 pub(crate) const PIDFD_OPEN: Bare = call("open a process of the host", libc::SYS_pidfd_open, [0, 0]);
 /// Becomes the tracer of process 1, or of the process at the second place.

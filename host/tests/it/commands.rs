@@ -93,6 +93,103 @@ fn a_command_opens_no_socket_and_looks_into_no_process() {
     assert!(!said.contains("[exit code 0]"), "{said}");
 }
 
+/// Every way to a socket that has a name: a pair of datagram sockets, an address, a descriptor that is sent along.
+const DATAGRAMS: &str = r#"perl -e '
+use Socket;
+for my $type (SOCK_DGRAM, SOCK_SEQPACKET) {
+  if (socketpair(my $one, my $other, AF_UNIX, $type, 0)) {
+    print "pair: made\n";
+    send($one, "out", 0, pack_sockaddr_un("/workspace/listener")) and print "sent\n";
+  } else { print "pair: $!\n"; }
+}
+socketpair(my $one, my $other, AF_UNIX, SOCK_STREAM, 0) or print "stream: $!\n";
+print "addressed: $!\n" unless send($one, "out", 0, pack_sockaddr_un("/workspace/listener"));
+my $message = syscall(46, fileno($one), 0, 0); print "message: $!\n";
+my $many = syscall(307, fileno($one), 0, 0, 0); print "many: $!\n";
+my $owner = fcntl($one, 8, $$); print "owner: $!\n";
+send($one, "within\n", 0); print "read: ", scalar(readline($other));
+' 2>&1"#;
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_command_reaches_no_socket_of_the_host_that_a_directory_holds() {
+    let world = with_commands(Who::Ordinary);
+    run(&world, "true");
+    let path = world.session_directory().join("workspace/listener");
+    let listener = std::os::unix::net::UnixDatagram::bind(&path).expect("a listener");
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o777)).expect("permissions");
+    let said = run(&world, DATAGRAMS);
+    assert_eq!(said.matches("pair: Operation not permitted").count(), 2, "{said}");
+    for call in ["addressed", "message", "many", "owner"] {
+        assert!(said.contains(&format!("{call}: Operation not permitted")), "{call}: {said}");
+    }
+    assert!(said.contains("read: within\n") && !said.contains("stream:"), "a pair of streams is a pipe: {said}");
+    listener.set_nonblocking(true).expect("set");
+    let nothing = listener.recv(&mut [0; 8]).expect_err("nothing came");
+    assert_eq!(nothing.kind(), std::io::ErrorKind::WouldBlock);
+}
+
+/// The processes below one, as the host sees them.
+fn children(pid: u64) -> Vec<u64> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+fn kill(pid: u64) {
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).expect("a process id"));
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).expect("it is there");
+}
+
+#[test]
+fn a_session_whose_runner_is_lost_ends_with_all_that_a_command_started_and_says_why() {
+    let world = with_commands(Who::Ordinary);
+    run(&world, "true");
+    let sandbox = world.session()["pid"].as_u64().expect("it is awake");
+    assert_eq!(std::fs::read_to_string(format!("/proc/{sandbox}/oom_score_adj")).expect("read"), "1000\n");
+    let [runner] = children(sandbox)[..] else { panic!("{:?}", children(sandbox)) };
+    // Between two commands: nobody has to ask for one first.
+    kill(runner);
+    wait_until(|| world.session()["pid"].as_u64() != Some(sandbox));
+    // In the middle of one, of which nobody knows then what it did.
+    let command = "echo > begun; setsid sleep 1000 & sleep 1000";
+    let said = std::thread::scope(|scope| {
+        let said = scope.spawn(|| run(&world, command));
+        let begun = world.session_directory().join("workspace/begun");
+        wait_until(|| begun.exists());
+        let sandbox = world.session()["pid"].as_u64().expect("it is awake");
+        let runner = children(sandbox)[0];
+        let mut started = Vec::new();
+        wait_until(|| {
+            started = children(runner).into_iter().flat_map(|shell| [vec![shell], children(shell)].concat()).collect();
+            started.len() == 3
+        });
+        kill(runner);
+        wait_until(|| {
+            started.iter().chain([&sandbox]).all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists())
+        });
+        said.join().expect("it was answered")
+    });
+    assert!(said.contains("the outcome of this call is unknown; it is not run again"), "{said}");
+    assert!(run(&world, "echo once more").contains("once more\n[exit code 0]"));
+    // Where one failure is one too many, a person is told.
+    world.down();
+    world.configure("[session]\nlaunch_attempts_max = 1\n");
+    world.up();
+    run(&world, "true");
+    kill(children(world.session()["pid"].as_u64().expect("it is awake"))[0]);
+    wait_until(|| world.session()["state"] == "parked");
+    world.ctl(&["chat", "a", "hello"]).refused("is parked (the process that runs its commands was lost)");
+}
+
+/// Until something has happened that takes moments.
+fn wait_until(mut happened: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !happened() {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "it does not happen");
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn nobody_that_a_command_can_name_gets_its_signals() {
     let world = with_commands(Who::Ordinary);

@@ -432,6 +432,73 @@ fn a_client_sees_the_programs_of_the_machine_and_nothing_else_and_can_harm_neith
     }
 }
 
+/// Ways past a list of ports that knows only `connect` of TCP.
+#[cfg(target_arch = "x86_64")]
+const BESIDE_CONNECT: &str = r#"
+use Socket;
+my ($port, $fast) = ($ARGV[0], 0x20000000);
+my $address = pack_sockaddr_in($port, inet_aton("127.0.0.1"));
+for my $protocol (132, 136, 256, 262) {
+  for my $type (SOCK_STREAM, SOCK_DGRAM) { print "protocol $protocol: made
+" if socket(my $s, AF_INET, $type, $protocol); }
+}
+print "multipath: $!
+" unless socket(my $m, AF_INET, SOCK_STREAM, 262);
+print "raw: $!
+" unless socket(my $r, AF_INET, SOCK_RAW, 6);
+print "netlink: $!
+" unless socket(my $n, 16, SOCK_RAW, 0);
+socket(my $s, AF_INET, SOCK_STREAM, 0) or print "tcp: $!
+";
+print "sendto: $!
+" unless send($s, "out", $fast, $address);
+my $length = length($address);
+my $io = pack("PQ", "out", 3);
+my $header = pack("PL x4 P Q Q Q i x4 L x4", $address, $length, $io, 1, 0, 0, 0, 0);
+syscall(46, fileno($s), $header, $fast) >= 0 or print "sendmsg: $!
+";
+syscall(307, fileno($s), $header, 1, $fast) >= 0 or print "sendmmsg: $!
+";
+print "connected
+" if connect($s, $address);
+"#;
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_client_reaches_no_port_beside_its_list_by_another_protocol_or_without_connecting() {
+    for who in everybody() {
+        let shop = Shop::new(who);
+        let script = format!(
+            "exec perl - {} <<'END'
+{BESIDE_CONNECT}END
+",
+            shop.registry.port
+        );
+        let look = |ports: Value| {
+            let told = shop.ask("work", json!({ "look": script, "ports": ports }));
+            told["said"].as_str().unwrap_or_default().to_owned()
+        };
+        let said = look(json!([shop.registry.port]));
+        for call in ["multipath", "raw", "netlink", "sendto", "sendmsg", "sendmmsg"] {
+            assert!(
+                said.contains(&format!(
+                    "{call}: Operation not permitted
+"
+                )),
+                "{who:?} {call}: {said}"
+            );
+        }
+        assert!(
+            said.ends_with(
+                "connected
+"
+            ) && !said.contains("made"),
+            "{who:?}: {said}"
+        );
+        assert_eq!(look(json!([443])).contains("connected"), kernel() < KEEPS_PORTS, "{who:?}");
+    }
+}
+
 fn kernel() -> (u32, u32) {
     let named = nix::sys::utsname::uname().expect("the kernel has a name");
     let release = named.release().to_string_lossy().into_owned();

@@ -8,6 +8,7 @@ use super::model;
 use super::{Agent, Stop};
 use crate::launch::now_ms;
 use crate::link::Gone;
+use crate::runner::Over;
 use crate::tools::requests;
 use ironclaw_contract::ids::{CallId, ItemId};
 use ironclaw_contract::seam::crypt;
@@ -60,6 +61,12 @@ impl From<TooMuch> for Leave {
 impl From<Gone> for Leave {
     fn from(gone: Gone) -> Self {
         Self::Stop(gone.into())
+    }
+}
+
+impl From<Over> for Leave {
+    fn from(over: Over) -> Self {
+        Self::Stop(over.into())
     }
 }
 

@@ -3,7 +3,7 @@
 //! Never speaks to anybody but the process that it was forked from, and ends with it. Next: `runner/walls`.
 
 use super::walls::Walls;
-use super::{End, OUTPUT_BYTES_MAX, Order, Report};
+use super::{Begun, End, OUTPUT_BYTES_MAX, Order, Report};
 use crate::kernel::{self, Side};
 use crate::{Places, Programs};
 use ironclaw_contract::seam::socket::{read_frame, write_frame};
@@ -44,7 +44,13 @@ const FAILED: i32 = 1;
 
 /// The runner, from its first instruction to its end.
 pub(super) fn live(main: UnixStream, places: &Places, programs: &Programs, pid_of_main: u32) -> ! {
-    let code = match Serving::begin(main, places, programs, pid_of_main).and_then(Serving::serve) {
+    let lived = kernel::keep_only(main.into()).map(UnixStream::from).and_then(|mut main| {
+        let serving = Serving::begin(places, programs, pid_of_main);
+        let begun = Begun { fault: serving.as_ref().err().map(ToString::to_string) };
+        write_frame(&mut main, &begun)?;
+        serving?.serve(main)
+    });
+    let code = match lived {
         Ok(()) => 0,
         // There is no log here; whoever waits for an answer sees the end of the socket.
         Err(_) => FAILED,
@@ -53,7 +59,6 @@ pub(super) fn live(main: UnixStream, places: &Places, programs: &Programs, pid_o
 }
 
 struct Serving {
-    main: UnixStream,
     walls: Walls,
     ended: SignalFd,
     workspace: CString,
@@ -62,8 +67,7 @@ struct Serving {
 }
 
 impl Serving {
-    fn begin(main: UnixStream, places: &Places, programs: &Programs, pid_of_main: u32) -> io::Result<Self> {
-        let main = UnixStream::from(kernel::keep_only(main.into())?);
+    fn begin(places: &Places, programs: &Programs, pid_of_main: u32) -> io::Result<Self> {
         setsid()?;
         nix::sys::prctl::set_child_subreaper(true)?;
         let mut child = SigSet::empty();
@@ -74,18 +78,18 @@ impl Serving {
         let pid_of_main = Pid::from_raw(i32::try_from(pid_of_main).map_err(io::Error::other)?);
         let scoped = kill(pid_of_main, None) == Err(Errno::EPERM);
         let workspace = places.workspace.to_string_lossy().into_owned();
-        Ok(Self { main, walls, ended, workspace: CString::new(workspace)?, scoped })
+        Ok(Self { walls, ended, workspace: CString::new(workspace)?, scoped })
     }
 
     /// Until the other end is closed.
-    fn serve(mut self) -> io::Result<()> {
-        while let Some(frame) = read_frame(&mut self.main)? {
+    fn serve(mut self, mut main: UnixStream) -> io::Result<()> {
+        while let Some(frame) = read_frame(&mut main)? {
             let order: Order = serde_json::from_slice(&frame)?;
             let report = match self.start(&order) {
                 Ok((child, output)) => self.watch(child, output, Duration::from_secs(order.seconds.into()))?,
                 Err(why) => Report { end: End::NotStarted(why.to_string()), output: String::new(), bytes: 0 },
             };
-            write_frame(&mut self.main, &report)?;
+            write_frame(&mut main, &report)?;
         }
         Ok(())
     }
@@ -160,7 +164,7 @@ impl Serving {
                 Err(errno) => return Err(errno.into()),
             }
             if open && both[1].any().unwrap_or(true) {
-                open = written.take(&output)?;
+                open = written.take(&output)? != Taken::End;
             }
             while self.ended.read_signal()?.is_some() {}
             status = reap(child)?;
@@ -169,8 +173,8 @@ impl Serving {
         if let Some(late) = self.end_everything(child)? {
             status = status.or(Some(late));
         }
-        // Nobody is left who could write, so what is there is the rest.
-        while open && written.take(&output)? {}
+        // Nobody is left who could write, so what is there is the rest, also when somebody's end of it was never closed.
+        while open && written.take(&output)? == Taken::Data {}
         let end = match status {
             _ if timed_out => End::Timeout,
             Some(WaitStatus::Exited(_, code)) => End::Code(code),
@@ -256,24 +260,56 @@ struct Written {
     bytes: u64,
 }
 
+/// What there was to take.
+#[derive(Debug, PartialEq, Eq)]
+enum Taken {
+    /// Some of it; there may be more.
+    Data,
+    /// Nothing now.
+    Nothing,
+    /// Nothing any more: every other end is closed.
+    End,
+}
+
 impl Written {
-    /// Takes what is there; false at the end.
-    fn take(&mut self, output: &OwnedFd) -> io::Result<bool> {
+    /// Takes what is there.
+    fn take(&mut self, output: &OwnedFd) -> io::Result<Taken> {
         let mut chunk = [0; CHUNK_BYTES];
-        match read(output, &mut chunk) {
-            Ok(0) => Ok(false),
-            Ok(length) => {
-                self.bytes += length as u64;
-                let room = OUTPUT_BYTES_MAX.saturating_sub(self.start.len()).min(length);
-                self.start.extend_from_slice(&chunk[..room]);
-                Ok(true)
+        loop {
+            match read(output, &mut chunk) {
+                Ok(0) => return Ok(Taken::End),
+                Ok(length) => {
+                    self.bytes += length as u64;
+                    let room = OUTPUT_BYTES_MAX.saturating_sub(self.start.len()).min(length);
+                    self.start.extend_from_slice(&chunk[..room]);
+                    return Ok(Taken::Data);
+                }
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => return Ok(Taken::Nothing),
+                Err(errno) => return Err(errno.into()),
             }
-            Err(Errno::EAGAIN | Errno::EINTR) => Ok(true),
-            Err(errno) => Err(errno.into()),
         }
     }
 
     fn text(self) -> (String, u64) {
         (String::from_utf8_lossy(&self.start).into_owned(), self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_that_somebody_holds_open_is_empty_and_not_read_for_ever() {
+        let (output, theirs) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).expect("a pipe");
+        let mut written = Written::default();
+        assert_eq!(written.take(&output).expect("read"), Taken::Nothing);
+        nix::unistd::write(&theirs, b"said").expect("written");
+        assert_eq!(written.take(&output).expect("read"), Taken::Data);
+        assert_eq!(written.take(&output).expect("read"), Taken::Nothing);
+        drop(theirs);
+        assert_eq!(written.take(&output).expect("read"), Taken::End);
+        assert_eq!(written.text(), ("said".to_owned(), 4));
     }
 }

@@ -19,9 +19,18 @@ use std::path::Path;
 const LANDLOCK_REQUIRED: ABI = ABI::V3;
 const LANDLOCK_WANTED: ABI = ABI::V9;
 
-/// No socket is made or used by name; a pair of sockets between two processes of a command is a pipe and stays.
-const NO_SOCKETS: &[libc::c_long] =
-    &[libc::SYS_socket, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4];
+/// No socket is made or used by name, and none carries a descriptor; a pair of sockets between two processes of a command is a
+/// pipe and stays.
+const NO_SOCKETS: &[libc::c_long] = &[
+    libc::SYS_socket,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_sendmsg,
+    libc::SYS_sendmmsg,
+];
 
 /// The walls around the runner, and what is still to be put around each command.
 pub(super) struct Walls {
@@ -35,8 +44,7 @@ impl Walls {
     pub(super) fn raise(places: &Places, programs: &Programs, main: u32) -> io::Result<Self> {
         nix::sys::prctl::set_no_new_privs()?;
         domain(places, programs).map_err(|error| io::Error::other(error.to_string()))?;
-        let sockets = NO_SOCKETS.iter().map(|call| (*call, Vec::new())).collect();
-        install(&refusing(sockets)?)?;
+        install(&refusing(sockets()?)?)?;
         let main = i32::try_from(main).map_err(io::Error::other)?;
         let runner = i32::try_from(std::process::id()).map_err(io::Error::other)?;
         Ok(Self { main, runner, command: refusing(signals(main, runner)?)? })
@@ -102,6 +110,15 @@ fn domain(places: &Places, programs: &Programs) -> Result<(), RulesetError> {
 }
 
 type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
+
+/// Sockets by name, and what goes to one: all 64 bits of the pointer to the address are zero, or it is refused.
+fn sockets() -> io::Result<Rules> {
+    let mut rules: Rules = NO_SOCKETS.iter().map(|call| (*call, Vec::new())).collect();
+    let addressed = SeccompCondition::new(4, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0);
+    let addressed = addressed.and_then(|condition| SeccompRule::new(vec![condition])).map_err(io::Error::other)?;
+    rules.insert(libc::SYS_sendto, vec![addressed]);
+    Ok(rules)
+}
 
 /// Signals to the two processes that a command must not reach, or to everybody. On a kernel with scopes these are refused anyway.
 fn signals(main: i32, runner: i32) -> io::Result<Rules> {

@@ -5,6 +5,9 @@ use ironclaw_contract::seam;
 use ironclaw_contract::seam::link::{FromSandbox, GATE_FD, LINK_FD, Welcome};
 use ironclaw_contract::seam::socket::{Request, Verdict};
 use nix::sched::{CloneFlags, unshare};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -61,6 +64,10 @@ struct Jailed {
 
 impl Jailed {
     fn start(root: &Path) -> Self {
+        Self::start_behind(root, None)
+    }
+
+    fn start_behind(root: &Path, filter: Option<BpfProgram>) -> Self {
         let _alone = alone();
         copy_program(root);
         let ((link, its_link), (gate, its_gate)) =
@@ -83,7 +90,9 @@ impl Jailed {
                 }
                 nix::unistd::chroot(&root)?;
                 nix::unistd::chdir("/")?;
-                Ok(())
+                filter
+                    .as_ref()
+                    .map_or(Ok(()), |filter| seccompiler::apply_filter(filter).map_err(std::io::Error::other))
             });
         }
         let child = command.spawn().expect("started");
@@ -163,6 +172,35 @@ fn a_jail_that_is_not_whole_is_said_and_no_hello() {
     let FromSandbox::Fatal(fatal) = host.hear() else { panic!("hello from a jail with a hole") };
     assert!(fatal.fatal.starts_with("cannot lock down: Landlock"), "{}", fatal.fatal);
     assert_eq!(jailed.ended().code(), Some(1));
+}
+
+#[test]
+fn a_runner_that_cannot_raise_its_walls_is_said_and_no_hello() {
+    let mut host = Host::prepare();
+    // Programs that commands would run, and a kernel that lets nobody adopt orphans.
+    std::fs::create_dir_all(host.root().join("usr")).expect("made");
+    let mut jailed = Jailed::start_behind(host.root(), Some(no_orphans()));
+    jailed.open_gate();
+    host.set_link(jailed.link.take().expect("just made"));
+    let FromSandbox::Fatal(fatal) = host.hear() else { panic!("hello without anybody to run commands") };
+    assert!(
+        fatal.fatal.starts_with("cannot start the process that runs commands: Operation not permitted"),
+        "{}",
+        fatal.fatal
+    );
+    assert_eq!(jailed.ended().code(), Some(1));
+}
+
+/// A filter in which `PR_SET_CHILD_SUBREAPER` is refused.
+fn no_orphans() -> BpfProgram {
+    let subreaper = libc::PR_SET_CHILD_SUBREAPER as u64;
+    let condition = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, subreaper);
+    let rule = SeccompRule::new(vec![condition.expect("a condition")]).expect("a rule");
+    let refused = SeccompAction::Errno(libc::EPERM as u32);
+    let architecture = std::env::consts::ARCH.try_into().expect("an architecture");
+    let filter =
+        SeccompFilter::new([(libc::SYS_prctl, vec![rule])].into(), SeccompAction::Allow, refused, architecture);
+    filter.and_then(BpfProgram::try_from).expect("a filter")
 }
 
 #[test]

@@ -13,9 +13,6 @@ use std::path::{Path, PathBuf};
 /// What the system makes of itself, and where other services are reached: nothing at or below one of these.
 const OF_THE_SYSTEM: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/etc"];
 
-/// Characters of a target's name.
-const TARGET_CHARACTERS_MAX: usize = 64;
-
 /// Fills in targets and who may write, and puts the mounts in the order of their targets.
 ///
 /// # Errors
@@ -103,14 +100,10 @@ fn touches(path: &Path, private: &Path) -> bool {
 }
 
 fn check_target(target: &str) -> Result<(), Refusal> {
-    let name = target.strip_prefix('/').unwrap_or_default();
-    let clean = (1..=TARGET_CHARACTERS_MAX).contains(&name.len())
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-        && !name.starts_with('.');
-    if !clean {
+    let Some(name) = jail::target_name(target) else {
         let refusal = Refusal::operator("mount_target", format!("{:?} is no target of a mount", short(target)));
         return Err(refusal.hint("a target is / and one name of a-z, A-Z, 0-9, -, _ and ., such as /data"));
-    }
+    };
     if jail::is_reserved(name) {
         let refusal = Refusal::operator("mount_target", format!("{target} is the jail's own"));
         return Err(refusal.hint("name another target, such as /data"));
@@ -223,6 +216,34 @@ mod tests {
             let refused = complete(vec![mount(&source, Some(target))], grounds).expect_err(target);
             assert_eq!(refused.code, "mount_target", "{target}");
         }
+    }
+
+    #[test]
+    fn a_target_that_is_taken_here_is_taken_by_every_jail() {
+        let Scene { root, grounds, .. } = &scene();
+        let source = root.join("allowed/data").display().to_string();
+        let longest = format!("/{}", "x".repeat(64));
+        for target in ["/data", "/Photos", "/ALL", "/a", "/A.b_c-9", "/9", "/-", &longest] {
+            complete(vec![mount(&source, Some(target))], grounds)
+                .unwrap_or_else(|refused| panic!("{target}: {refused}"));
+            let granted = jail::Mount {
+                source: source.clone().into(),
+                target: target.to_owned(),
+                read_only: true,
+                granted: true,
+            };
+            let spec = jail::Spec {
+                name: "ses_test".to_owned(),
+                role: jail::Role::Reader,
+                mounts: vec![granted],
+                system: Some(jail::System::default()),
+                identity: jail::Identity::Own,
+                limits: jail::Limits::default(),
+            };
+            spec.check(1).unwrap_or_else(|unfit| panic!("{target}: {unfit}"));
+        }
+        let refused = complete(vec![mount(&source, Some(&format!("{longest}x")))], grounds).expect_err("too long");
+        assert_eq!(refused.code, "mount_target");
     }
 
     #[test]

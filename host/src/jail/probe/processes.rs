@@ -35,6 +35,6 @@ pub(super) fn lines() -> Vec<Line> {
     lines.extend(
         bare::PROCESSES.iter().map(|call| refused(call.name, SECCOMP, |scene| call.on(0, scene.facts.host_pid).make())),
     );
-    lines.extend(bare::PROCESS_DESCRIPTORS.iter().map(|call| bare(*call, SECCOMP)));
+    lines.extend(bare::PROCESS_DESCRIPTORS.iter().chain(bare::DESCRIPTORS).map(|call| bare(*call, SECCOMP)));
     lines
 }

@@ -45,6 +45,12 @@ pub(super) fn lines() -> Vec<Line> {
         refused("make a pair of internet sockets", SECCOMP, |_| {
             Ok(socketpair(AddressFamily::Inet, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?)
         }),
+        refused("make a pair of unix datagram sockets", SECCOMP, |_| {
+            Ok(socketpair(AddressFamily::Unix, SockType::Datagram, None, SockFlag::SOCK_CLOEXEC)?)
+        }),
+        refused("make a pair of unix packet sockets", SECCOMP, |_| {
+            Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?)
+        }),
         allowed("make a pair of unix sockets", |_| {
             socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?;
             Ok(())
