@@ -435,7 +435,7 @@ async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Res
     let mut warnings = Vec::new();
     if !home.policy().exists() {
         let warning = format!(
-            "{} is not there, so every default holds: one yes of an owner or admin is enough for any change",
+            "{} is not there, so every default holds: one yes of an owner or admin is enough for any change; `ironctl init` writes one to edit",
             home.policy().display()
         );
         tracing::warn!("{warning}");

@@ -309,7 +309,7 @@ impl Pipeline {
             Ok::<_, Error>((store::overdue(tx)?, store::approved(tx)?, next))
         };
         let (overdue, approved, next) = self.core.state.read(look).await?;
-        let more = overdue.len() >= store::AT_ONCE_MAX || approved.len() >= store::AT_ONCE_MAX;
+        let ended = overdue.len();
         for row in overdue {
             let core = Arc::clone(&self.core);
             let end = self.core.state.write(move |tx| {
@@ -328,12 +328,14 @@ impl Pipeline {
                 }
             }
         }
-        if more {
-            return Ok(SOON);
-        }
-        // One that is over by now is ended; the next one may be.
-        let next = next.map_or(LOOK_AGAIN, |ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0) + 1));
-        Ok(next.max(SOON).min(LOOK_AGAIN))
+        // Each change that was being applied has the record looked at again when it is done.
+        Ok(match next.map(|ms| u64::try_from(ms).unwrap_or(0)) {
+            None => LOOK_AGAIN,
+            Some(0) if ended > 0 => SOON,
+            // What is over and was not ended is nothing that this version reads.
+            Some(0) => RETRY_AFTER,
+            Some(ms) => Duration::from_millis(ms + 1).max(SOON).min(LOOK_AGAIN),
+        })
     }
 
     /// Applies one approved change; what fails on our side is tried again later.
