@@ -17,12 +17,13 @@ use crate::ledger::sink::Sink;
 use crate::ledger::{Entry, archive, head};
 use crate::pipeline::{self, Core, Limits, Pipeline, Places};
 use crate::registry::{self, Fresh};
-use crate::state::{self, State};
+use crate::state::{self, State, Tx};
 use crate::{model, observe, packages, rotation};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{Rotated, Run};
+use ironclaw_contract::seam::change::ChangeKind;
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -441,10 +442,40 @@ async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Res
         tracing::warn!("{warning}");
         warnings.push(warning);
     }
+    for warning in state
+        .read({
+            let policy = policy.clone();
+            move |tx| unmet(tx, &policy)
+        })
+        .await?
+    {
+        tracing::warn!("{warning}");
+        warnings.push(warning);
+    }
     if previous.is_some() {
         let warning = "the last run did not end in order; what was open was taken up again";
         tracing::warn!("{warning}");
         warnings.push(warning.to_owned());
+    }
+    Ok(warnings)
+}
+
+/// What the policy asks for that the people of this host cannot give.
+fn unmet(tx: &Tx<'_>, policy: &Policy) -> Result<Vec<String>, state::Error> {
+    let people = registry::people(tx)?;
+    let mut warnings = Vec::new();
+    for kind in ChangeKind::ALL {
+        let rule = policy.rule(*kind);
+        let there = people.iter().filter(|person| rule.admits(person.role)).count();
+        // Whoever of them asks does not count.
+        let needed = rule.approvals as usize + usize::from(!rule.requester_may_approve);
+        if there < needed {
+            warnings.push(format!(
+                "policy.toml asks for {} people for a change of kind {kind}{}, and {there} with such a role are here",
+                rule.approvals,
+                if rule.requester_may_approve { "" } else { " beside whoever asks" }
+            ));
+        }
     }
     Ok(warnings)
 }

@@ -44,7 +44,17 @@ impl Output {
         if self.json {
             return Ok(());
         }
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        if let Some(columns) = self.columns().filter(|columns| *columns < widest) {
+            let message = format!("the terminal has {columns} columns, and a line of this page has {widest}");
+            return Err(Error::failed("terminal_narrow", message).hinting(NARROW));
+        }
         write_out(text)
+    }
+
+    /// How wide the terminal is, if it is one that says so.
+    pub fn columns(self) -> Option<usize> {
+        terminal_size::terminal_size_of(io::stdout()).map(|(columns, _)| usize::from(columns.0))
     }
 
     /// Words of a line for people on stdout that is not at its end, made safe; scripts do not get them.
@@ -143,6 +153,10 @@ impl Output {
 }
 
 const PROGRESS_CHARS_MAX: usize = 72;
+
+/// Why a narrow terminal is refused, and what to do.
+pub const NARROW: &str =
+    "a line that a terminal breaks could begin like one of the host's: make it at least 80 columns wide";
 
 /// Text as it may reach a terminal: newline and tab stay, whatever else steers a terminal, reorders or
 /// hides text becomes a visible escape such as `\u{202e}`.

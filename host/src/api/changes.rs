@@ -4,8 +4,8 @@
 
 use super::auth::{Current, still_stands};
 use super::{Answer, Api, Body, Reply, agents, id};
-use crate::gateway::Requester;
 use crate::gateway::store::{self, Filter, Row, Status};
+use crate::gateway::{Requester, decide};
 use crate::ledger;
 use crate::pipeline::Error;
 use crate::pipeline::changes::Shown;
@@ -59,6 +59,8 @@ pub async fn list(
     Extension(person): Extension<Person>,
     Query(which): Query<Which>,
 ) -> Reply<Changes> {
+    // Without a status it is asked what waits for whoever asks.
+    let waits = which.status.is_none();
     let statuses = statuses(which.status.as_deref())?;
     let agent = match which.agent {
         // What concerned a removed agent is found by its id.
@@ -76,6 +78,16 @@ pub async fn list(
             true => store::list(tx, &filter)?,
             false => of_member(tx, &person, &filter)?,
         };
+        if waits {
+            let policy = &pipeline.core().policy;
+            let mut theirs = Vec::with_capacity(rows.len());
+            for row in rows {
+                if decide::may_decide(tx, policy, &person, &row)? {
+                    theirs.push(row);
+                }
+            }
+            rows = theirs;
+        }
         let more = rows.len() > limit;
         rows.truncate(limit);
         let changes = rows.iter().map(|row| summary(tx, row, pipeline.approvals_needed(row.kind)));
@@ -239,7 +251,19 @@ fn view(tx: &Tx<'_>, shown: Shown, needed: u32) -> Result<Change, Error> {
 
 fn summary(tx: &Tx<'_>, row: &Row, needed: u32) -> Result<ChangeSummary, state::Error> {
     let given = store::approvals(tx, row.id)?;
-    let by = given.into_iter().filter(|given| given.state != "void").map(|given| given.person.to_string());
+    // What counts: while it waits what is good, afterwards what it was decided by, whatever the policy says by now.
+    let counts = |state: &str| match row.status {
+        Status::Pending | Status::Unknown | Status::Approved => state == "live",
+        Status::Applied => state == "used",
+        Status::Failed => true,
+        Status::Rejected | Status::Expired | Status::Withdrawn => false,
+    };
+    let by: Vec<String> =
+        given.iter().filter(|given| counts(&given.state)).map(|given| given.person.to_string()).collect();
+    let needed = match row.status {
+        Status::Applied | Status::Approved | Status::Failed => u32::try_from(by.len()).unwrap_or(needed).max(1),
+        Status::Pending | Status::Unknown | Status::Rejected | Status::Expired | Status::Withdrawn => needed,
+    };
     Ok(ChangeSummary {
         id: row.id.to_string(),
         kind: row.kind.name().to_owned(),
@@ -248,7 +272,7 @@ fn summary(tx: &Tx<'_>, row: &Row, needed: u32) -> Result<ChangeSummary, state::
         requested_by: asker(tx, row)?,
         created_at: ledger::rfc3339(row.created_at),
         expires_at: ledger::rfc3339(row.expires_at),
-        approvals: Approvals { by: by.collect(), needed },
+        approvals: Approvals { by, needed },
     })
 }
 

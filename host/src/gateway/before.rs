@@ -6,7 +6,7 @@ use super::places::{self, Place, Unseen};
 use super::{Grounds, Proposed, Standing};
 use crate::packages;
 use crate::registry::channels::Channel;
-use crate::registry::{self, Agent, Identity, channels, mcp, mounts, roles, software};
+use crate::registry::{self, Agent, Identity, channels, marks, mcp, mounts, roles, software};
 use crate::secrets::{self, SecretName};
 use crate::state::{self, Tx};
 use ironclaw_contract::seam::change::{
@@ -141,10 +141,21 @@ fn of_identities<'a>(
     tx: &Tx<'_>,
     identities: impl Iterator<Item = &'a str>,
 ) -> Result<Map<String, Value>, state::Error> {
+    let mut known = Vec::new();
+    for (identity, person) in registry::identities(tx)? {
+        let name =
+            registry::find_person(tx, &person.to_string())?.map_or_else(|| person.to_string(), |found| found.name);
+        known.push((identity.to_string(), name));
+    }
     let mut found = Map::new();
     for identity in identities {
+        let others = known.iter().map(|(other, whose)| (other.as_str(), whose.as_str()));
+        let marks = marks::of(identity, others);
         let person = person_of(tx, identity)?;
-        let person = person.map(|person| json!({ "person": person.id.to_string(), "name": person.name }));
+        let person = person.map(|person| match marks.is_empty() {
+            true => json!({ "person": person.id.to_string(), "name": person.name }),
+            false => json!({ "person": person.id.to_string(), "name": person.name, "look twice": marks }),
+        });
         found.insert(identity.to_owned(), person.unwrap_or(Value::Null));
     }
     Ok(found)

@@ -364,6 +364,29 @@ pub fn reject(
     Ok((Ok(row.clone()), Some(row)))
 }
 
+/// Withdraws what cannot be decided any more once a change of an agent was applied: the other open changes of its kind, as far as what
+/// they would alter is not as it was. Whoever asked is told by the caller.
+pub fn overtaken(tx: &mut Tx<'_>, bench: &Bench<'_>, applied: &Row) -> Result<Vec<Row>, Error> {
+    let mut ended = Vec::new();
+    for row in store::open_like(tx, applied)? {
+        let agent = store::agent_of(tx, &row)?;
+        if let Err(outcome) = is_as_it_was(tx, bench.grounds, &row, agent.as_ref())? {
+            store::end(tx, &row, Status::Withdrawn, None, &outcome)?;
+            ended.push(Row { status: Status::Withdrawn, outcome: Some(outcome), ..row });
+        }
+    }
+    Ok(ended)
+}
+
+/// Takes back the approvals of changes that wait which are not good any more, as where the policy is another one now.
+pub fn recount(tx: &mut Tx<'_>, bench: &Bench<'_>) -> Result<(), Error> {
+    for row in store::half_approved(tx)? {
+        let (_, shown) = show(tx, bench.policy, &row)?;
+        count(tx, bench, &row, shown)?;
+    }
+    Ok(())
+}
+
 /// Uses up the approvals of an approved change, in the transaction that applies it.
 ///
 /// # Errors

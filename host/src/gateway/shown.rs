@@ -199,7 +199,10 @@ fn deciders(page: &mut Page, view: &View<'_>) {
             (false, Asker::Agent { .. }) => "the person on whose behalf the agent asks does not count",
         },
     );
-    page.put("  ", &format!("until {} ({expires_hours} hours); then it is over", plain(&view.expires_at)));
+    page.put(
+        "  ",
+        &format!("until {}; then it is over (what is asked now: after {expires_hours} h)", plain(&view.expires_at)),
+    );
 }
 
 /// A name and the id behind it.

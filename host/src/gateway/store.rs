@@ -563,6 +563,26 @@ pub fn overdue(tx: &Tx<'_>) -> Result<Vec<Row>, state::Error> {
     Ok(readable(statement.query_map([tx.now(), AT_ONCE_MAX as i64], row)?)?)
 }
 
+/// Undecided changes of the same kind that concern the same agent.
+pub fn open_like(tx: &Tx<'_>, other: &Row) -> Result<Vec<Row>, state::Error> {
+    let sql = "SELECT * FROM changes WHERE agent_id IS ?1 AND status = ?2 AND kind = ?3 AND id <> ?4 ORDER BY ordinal";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let agent = other.agent.map(|agent| agent.to_string());
+    let mut found = Vec::new();
+    for status in [Status::Pending, Status::Unknown] {
+        let values = params![agent, status.name(), other.kind.name(), other.id.to_string()];
+        found.extend(readable(statement.query_map(values, row)?)?);
+    }
+    Ok(found)
+}
+
+/// Undecided changes that somebody approved.
+pub fn half_approved(tx: &Tx<'_>) -> Result<Vec<Row>, state::Error> {
+    let sql = "SELECT * FROM changes WHERE status = 'pending' AND id IN (SELECT change_id FROM approvals WHERE state = 'live')";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    Ok(readable(statement.query_map([], row)?)?)
+}
+
 /// When the next undecided change is over, milliseconds since the epoch.
 pub fn next_end(tx: &Tx<'_>) -> Result<Option<i64>, state::Error> {
     let sql = "SELECT min(expires_at) FROM changes WHERE status = 'pending'";

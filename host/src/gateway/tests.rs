@@ -609,3 +609,34 @@ fn a_row_that_this_version_does_not_read_stands_in_nobodys_way() {
     let listed = desk.write(move |tx| Ok(store::list(tx, &filter)?));
     assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), [good]);
 }
+
+#[test]
+fn what_another_change_overtook_waits_for_nobody() {
+    let desk = Desk::new();
+    let (first, second, third) = (desk.persona("first"), desk.persona("second"), desk.persona("third"));
+    let tools = desk.submit("olga", ChangeKind::EnabledTools, json!(["read_file"])).expect("held");
+    assert_eq!(desk.approve("olga", first), Ok(Said::Approved));
+    desk.apply(first).expect("applied");
+    let policy = Arc::clone(&desk.policy);
+    let overtaken = desk.write(move |tx| {
+        let applied = store::known(tx, first)?.expect("it is there");
+        decide::overtaken(tx, &bench(&policy, 1, &grounds()), &applied)
+    });
+    assert_eq!(overtaken.iter().map(|row| row.id).collect::<Vec<_>>(), [second, third]);
+    assert_eq!((desk.status(second), desk.status(third)), (Status::Withdrawn, Status::Withdrawn));
+    assert_eq!(desk.status(tools), Status::Pending, "that one is as it was");
+}
+
+#[test]
+fn a_yes_under_another_policy_is_taken_back_when_the_host_starts() {
+    let mut desk = Desk::under("[default]\napprovals = 2\n");
+    let id = desk.persona("new");
+    assert_eq!(desk.approve("olga", id), Ok(Said::Counted(1)));
+    desk.set_policy("");
+    let policy = Arc::clone(&desk.policy);
+    desk.write(move |tx| decide::recount(tx, &bench(&policy, 1, &grounds())));
+    let live =
+        desk.write(move |tx| Ok(store::approvals(tx, id)?.into_iter().filter(|given| given.state == "live").count()));
+    assert_eq!((live, desk.status(id)), (0, Status::Pending), "the one yes that is enough now has to be given now");
+    assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
+}

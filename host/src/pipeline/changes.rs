@@ -289,6 +289,12 @@ impl Pipeline {
 
     /// Applies what is approved and ends what is overdue, until the daemon ends.
     pub async fn apply_changes(self) {
+        // The policy may be another one since, and is none while the host runs.
+        let core = Arc::clone(&self.core);
+        let recount = self.core.state.write(move |tx| Ok::<_, Error>(decide::recount(tx, &core.bench())?));
+        if let Err(error) = recount.await {
+            tracing::error!(%error, "approvals from before the start were not looked at; they are when they are used");
+        }
         loop {
             let wait = match self.look_at_changes().await {
                 Ok(wait) => wait,
@@ -395,6 +401,9 @@ impl Pipeline {
                 store::end(tx, &of, Status::Applied, None, &outcome)?;
                 let row = found(tx, of.id)?;
                 tell(tx, &core, &row)?;
+                for overtaken in decide::overtaken(tx, &core.bench(), &row)? {
+                    tell(tx, &core, &overtaken)?;
+                }
                 Ok(Ok(()))
             })
             .await;

@@ -5,12 +5,18 @@
 use super::{At, change};
 use crate::client::Client;
 use crate::failure::Error;
-use crate::output::Output;
+use crate::output::{NARROW, Output};
 use ironclaw_contract::operator::{ChangeSummary, Digest};
 use nix::sys::termios::{FlushArg, tcflush};
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, IsTerminal};
 use std::time::Duration;
+
+/// The host's pages are a little less wide.
+const COLUMNS_MIN: usize = 80;
+
+/// A page of more lines has left the screen by the time of the question.
+const LINES_SEEN: usize = 60;
 
 /// What a person says about a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +47,10 @@ pub async fn run(at: &At) -> Result<(), Error> {
             "the inbox is for a person on a terminal",
             "scripts use: ironctl change list, change show ID, approve ID, reject ID",
         ));
+    }
+    if let Some(columns) = at.out.columns().filter(|columns| *columns < COLUMNS_MIN) {
+        let message = format!("the terminal has {columns} columns, and the inbox takes {COLUMNS_MIN}");
+        return Err(Error::failed("terminal_narrow", message).hinting(NARROW));
     }
     let client = at.client()?;
     let (mut seen, mut left_alone) = (BTreeSet::new(), 0);
@@ -110,6 +120,10 @@ async fn decide(out: Output, client: &Client, id: &str) -> Result<Go, Error> {
         }
         Err(error) => return Err(error),
     };
+    let lines = waiting.shown.lines().count();
+    if lines > LINES_SEEN {
+        out.line(format!("\nthese were {lines} lines; what would happen stands at their top"))?;
+    }
     loop {
         let Some(line) = asked(out, "\napprove, reject, skip, quit? ")? else { return Ok(Go::Home) };
         let decided = match Answer::read(&line) {

@@ -5,7 +5,7 @@
 use crate::fake_host::{Answer, Asked, FakeHost, ironctl, status};
 use ironclaw_contract::canonical::Digest;
 use nix::poll::{PollFd, PollFlags, poll};
-use nix::pty::openpty;
+use nix::pty::{Winsize, openpty};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -271,6 +271,14 @@ fn host_with_three(text: &'static str, shown_digest: String) -> FakeHost {
 }
 
 #[test]
+fn a_terminal_that_would_break_lines_is_shown_nothing() {
+    let host = host_with_one();
+    let mut terminal = Terminal::of_columns(&host, 40);
+    terminal.wait_for("make it at least 80 columns wide");
+    assert_eq!(terminal.ironctl.wait().expect("it ends").code(), Some(1));
+}
+
+#[test]
 fn what_waits_longest_is_asked_about_first() {
     let host = host_with_three(TEXT, digest(TEXT));
     let mut terminal = Terminal::at_the_inbox(&host);
@@ -378,7 +386,12 @@ struct Terminal {
 
 impl Terminal {
     fn at_the_inbox(host: &FakeHost) -> Self {
-        let pty = openpty(None, None).expect("a pseudo-terminal");
+        Self::of_columns(host, 100)
+    }
+
+    fn of_columns(host: &FakeHost, columns: u16) -> Self {
+        let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let pty = openpty(&size, None).expect("a pseudo-terminal");
         let screen = File::from(pty.master.try_clone().expect("a second handle"));
         drop(pty.master);
         let end = || Stdio::from(pty.slave.try_clone().expect("a second handle"));

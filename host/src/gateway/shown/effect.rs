@@ -168,7 +168,8 @@ impl Said<'_> {
             let identity = self.names.show(&grant.identity);
             match grant.role {
                 AgentRole::Admin => self.warn(format!(
-                    "Whoever is {identity} would be ADMIN of this agent: could talk to it, and APPROVE what concerns it alone."
+                    "Whoever is {identity} would be ADMIN of this agent: could talk to it, and APPROVE its persona, its tools (run_command, \
+                     which runs programs on this machine, among them) and who may talk to it."
                 )),
                 AgentRole::Member => self.say(format!("Whoever is {identity} would be member of this agent: could talk to it.")),
             }

@@ -413,7 +413,7 @@ fn who_decides_and_who_asks_is_said() {
     let text = person.shown();
     assert!(text.contains(&format!("  person \"Alice\" ({ALICE})\n")), "{text}");
     assert!(!text.contains("admin of this agent"), "{text}");
-    assert!(text.contains("until 2026-11-29T08:00:00.000Z (168 hours)"), "{text}");
+    assert!(text.contains("until 2026-11-29T08:00:00.000Z; then it is over"), "{text}");
 }
 
 fn words() -> impl Strategy<Value = String> {
