@@ -375,8 +375,11 @@ fn grounds(config: &Config, home: &Home, runtime: &Path, socket: &Path) -> Groun
     let private = [Some(home.path().to_owned()), Some(runtime.to_owned()), sockets, heads, settings, programs, units];
     let credentials =
         [config.keys.master_key_file.clone(), custody::credentials_directory(), config.packages.apt_sources.clone()];
+    let allowed = config.mounts.allow.iter();
+    let allowed: Vec<_> = allowed.filter_map(|path| Some((path.clone(), path.canonicalize().ok()?))).collect();
     Grounds {
-        mounts: config.mounts.allow.iter().filter_map(|path| path.canonicalize().ok()).collect(),
+        mounts: allowed.iter().map(|(_, real)| real.clone()).collect(),
+        linked: allowed.into_iter().filter(|(named, real)| named != real).collect(),
         private: private.into_iter().chain(credentials).flatten().map(|path| resolved(&path)).collect(),
         packages: config.packages.clone(),
     }

@@ -72,6 +72,8 @@ pub struct Origin {
 pub struct Grounds {
     /// Directories below which something may be mounted, canonical.
     pub mounts: Vec<PathBuf>,
+    /// Those of them that the settings name by way of a link: that name, and the canonical one.
+    pub linked: Vec<(PathBuf, PathBuf)>,
     /// The host's own: the home, sockets, settings, keys, heads. Nothing of it and nothing above it is mounted.
     pub private: Vec<PathBuf>,
     /// How packages are fetched.

@@ -113,7 +113,7 @@ pub struct Approvals {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Changes {
-    /// The newest first.
+    /// The newest first; where no status was asked for, the oldest.
     pub changes: Vec<ChangeSummary>,
     /// Whether there are more than the limit.
     #[serde(default)]

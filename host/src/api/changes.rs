@@ -27,6 +27,9 @@ use tokio::time::Instant;
 /// Changes in one answer.
 const CHANGES_AT_ONCE: usize = 200;
 
+/// More than can wait at once.
+const EVERY_WAITING: usize = 1 << 20;
+
 /// Longest wait for what comes of a change.
 const WAIT_MS_MAX: u64 = 60_000;
 
@@ -53,7 +56,8 @@ const fn usual_limit() -> usize {
     CHANGES_AT_ONCE
 }
 
-/// `GET /v1/changes?status=S&agent=A&limit=N`: an operator sees all; a member those that they asked for or may decide.
+/// `GET /v1/changes?status=S&agent=A&limit=N`: an operator sees all, a member those that they asked for or may decide; the newest
+/// first. Without a status: what waits for whoever asks, and the oldest first.
 pub async fn list(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -71,9 +75,11 @@ pub async fn list(
         None => None,
     };
     let limit = which.limit.clamp(1, CHANGES_AT_ONCE);
+    // Of what waits, what somebody else decides is left out first; each agent has few that wait.
+    let looked_at = if waits { EVERY_WAITING } else { limit + 1 };
     let pipeline = api.pipeline.clone();
     let found = api.state().read(move |tx| {
-        let filter = Filter { statuses, agent, principal: None, limit: limit + 1 };
+        let filter = Filter { statuses, agent, principal: None, limit: looked_at };
         let mut rows = match person.role.covers(Role::Admin) {
             true => store::list(tx, &filter)?,
             false => of_member(tx, &person, &filter)?,
@@ -86,6 +92,8 @@ pub async fn list(
                     theirs.push(row);
                 }
             }
+            // Whoever decides begins with the one that waits longest.
+            theirs.reverse();
             rows = theirs;
         }
         let more = rows.len() > limit;

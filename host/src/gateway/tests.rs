@@ -189,7 +189,12 @@ impl Desk {
 }
 
 fn grounds() -> Grounds {
-    Grounds { mounts: Vec::new(), private: Vec::new(), packages: crate::packages::Config::default() }
+    Grounds {
+        mounts: Vec::new(),
+        linked: Vec::new(),
+        private: Vec::new(),
+        packages: crate::packages::Config::default(),
+    }
 }
 
 fn bench<'a>(policy: &'a Policy, root: u8, grounds: &'a Grounds) -> Bench<'a> {

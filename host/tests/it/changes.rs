@@ -511,6 +511,33 @@ fn why_a_person_said_no_is_never_the_users_words() {
 }
 
 #[test]
+fn what_waits_is_listed_the_oldest_first_and_only_to_whoever_may_decide_it() {
+    let desk = Desk::new(Build::Plain);
+    desk.world.down();
+    let policy = "[kind.wiring]\nroles = [\"owner\"]\n";
+    std::fs::write(desk.world.home.join("policy.toml"), policy).expect("written");
+    desk.world.up();
+    desk.world.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
+    let issued = desk.world.ctl(&["--json", "token", "create", "--person", "carol"]).ok().json();
+    let carol = Raw::of(&desk.world).with_token(issued["text"].as_str().expect("a token"));
+    let asked: Vec<String> = ["persona", "tools", "wiring", "create"].map(|word| desk.want(word)).into();
+    let listed = |who: &Raw, query: &str| -> Vec<String> {
+        let (status, found) = who.ask("GET", &format!("/v1/changes{query}"), "");
+        assert_eq!(status, 200, "{found}");
+        let id = |change: &serde_json::Value| change["id"].as_str().expect("an id").to_owned();
+        found["changes"].as_array().expect("changes").iter().map(id).collect()
+    };
+    let owner = Raw::of(&desk.world);
+    assert_eq!(listed(&owner, ""), asked);
+    assert_eq!(listed(&owner, "?limit=2"), asked[..2]);
+    assert_eq!(listed(&carol, ""), [&asked[0], &asked[1], &asked[3]].map(String::as_str));
+    // What she may not decide takes no place of what she may.
+    assert_eq!(listed(&carol, "?limit=3").len(), 3);
+    let newest_first: Vec<String> = asked.iter().rev().cloned().collect();
+    assert_eq!(listed(&carol, "?status=pending"), newest_first);
+}
+
+#[test]
 fn what_one_person_does_at_once_goes_around_no_policy() {
     let desk = Desk::new(Build::Plain);
     desk.world.down();

@@ -102,9 +102,8 @@ async fn next(client: &Client, seen: &BTreeSet<String>) -> Result<Option<(Change
     let found = client.changes(None, None, change::LIST_MAX).await?;
     let new: Vec<ChangeSummary> = found.changes.into_iter().filter(|change| !seen.contains(&change.id)).collect();
     let waiting = format!("{}{}", if found.more { "more than " } else { "" }, new.len());
-    // The host lists the newest first; of two from the same moment the later one in its list is older.
-    let next = new.into_iter().rev().min_by(|one, other| one.created_at.cmp(&other.created_at));
-    Ok(next.map(|next| (next, waiting)))
+    // The host lists the oldest first.
+    Ok(new.into_iter().next().map(|next| (next, waiting)))
 }
 
 /// Shows one change and does what the person says.

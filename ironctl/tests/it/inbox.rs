@@ -245,15 +245,11 @@ fn nothing_but_the_whole_word_decides() {
     assert_eq!(decisions(&host), [("POST /v1/changes/chg_1/approve".to_owned(), json!({"shown": digest(TEXT)}))]);
 }
 
-/// A host where three changes wait, listed the newest first; of `chg_2` it shows `text` with the digest of another one.
+/// A host where three changes wait, listed the oldest first; of `chg_2` it shows `text` with the digest of another one.
 fn host_with_three(text: &'static str, shown_digest: String) -> FakeHost {
     FakeHost::new(move |line, _| {
         if line.starts_with("GET /v1/changes?") {
-            let waiting = [("chg_3", "05"), ("chg_2", "05"), ("chg_1", "04")].map(|(id, second)| {
-                let mut waiting = summary(id);
-                waiting["created_at"] = json!(format!("2026-01-02T03:04:{second}.000Z"));
-                waiting
-            });
+            let waiting = ["chg_1", "chg_2", "chg_3"].map(summary);
             return Answer::json(json!({"changes": waiting, "more": false}));
         }
         let id = ["chg_1", "chg_2", "chg_3"].into_iter().find(|id| line.contains(id)).expect("one of them");

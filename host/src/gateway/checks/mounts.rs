@@ -63,6 +63,10 @@ fn source(text: &str, grounds: &Grounds) -> Result<PathBuf, Refusal> {
     let allowed = |path: &Path| grounds.mounts.iter().any(|allowed| path.starts_with(allowed));
     // Before anybody is told what there is elsewhere.
     if !allowed(&path) {
+        if let Some(real) = by_its_own_name(&path, grounds) {
+            let hint = format!("name it as {}", real.display());
+            return refuse("mount_link", "its path goes by a link").map_err(|refusal| refusal.hint(hint));
+        }
         let refused = refuse("mount_not_allowed", "it is below no directory that may be mounted");
         return refused.map_err(|refusal| refusal.hint("`[mounts] allow` in config.toml names those that may be"));
     }
@@ -71,6 +75,11 @@ fn source(text: &str, grounds: &Grounds) -> Result<PathBuf, Refusal> {
     }
     lies(text, places::look(&path))?;
     Ok(path)
+}
+
+/// What a path is called that names an allowed directory by the same link as the settings do.
+fn by_its_own_name(path: &Path, grounds: &Grounds) -> Option<PathBuf> {
+    grounds.linked.iter().find_map(|(named, real)| Some(real.join(path.strip_prefix(named).ok()?)))
 }
 
 /// Whether what was seen at a source is a directory that may be mounted.
@@ -136,8 +145,9 @@ mod tests {
         fs::write(root.join("allowed/file"), "x").expect("written");
         symlink(root.join("allowed/data"), root.join("allowed/link")).expect("linked");
         let private = vec![root.join("allowed/home")];
-        let grounds =
-            Grounds { mounts: vec![root.join("allowed")], private, packages: crate::packages::Config::default() };
+        let linked = vec![(root.join("named"), root.join("allowed"))];
+        let packages = crate::packages::Config::default();
+        let grounds = Grounds { mounts: vec![root.join("allowed")], linked, private, packages };
         Scene { _directory: directory, root, grounds }
     }
 
@@ -162,6 +172,7 @@ mod tests {
             (at("/allowed/home/sessions"), "mount_private"),
             (at("/allowed/link"), "mount_link"),
             (at("/allowed/link/deep"), "mount_link"),
+            (at("/named/data"), "mount_link"),
             (at("/allowed/file"), "mount_source"),
             (at("/allowed/nothing"), "mount_source"),
             (at("/allowed/data/../home"), "mount_source"),
@@ -174,6 +185,14 @@ mod tests {
             let refused = complete(vec![mount(&source, Some("/x"))], grounds).expect_err(&source);
             assert_eq!(refused.code, code, "{source}: {refused}");
         }
+    }
+
+    #[test]
+    fn what_is_named_by_the_link_of_the_settings_is_refused_with_the_name_that_it_has() {
+        let Scene { root, grounds, .. } = &scene();
+        let named = root.join("named/data").display().to_string();
+        let refused = complete(vec![mount(&named, None)], grounds).expect_err("a link");
+        assert_eq!(refused.hint, format!("name it as {}", root.join("allowed/data").display()));
     }
 
     #[test]

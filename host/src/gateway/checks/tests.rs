@@ -75,7 +75,8 @@ fn set_scene(tx: &mut Tx<'_>, key: &MasterKey) -> Scene {
     let origin =
         store::Origin { channel: LOOPBACK.to_owned(), platform_id: owner.to_string(), thread_id: String::new() };
     let session = store::of_origin_or_new(tx, &clerk, &origin, &wrapping).expect("made").id;
-    let grounds = Grounds { mounts: Vec::new(), private: Vec::new(), packages: packages::Config::default() };
+    let grounds =
+        Grounds { mounts: Vec::new(), linked: Vec::new(), private: Vec::new(), packages: packages::Config::default() };
     Scene { owner, member: member.id, clerk, other, session, grounds }
 }
 
