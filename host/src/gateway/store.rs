@@ -2,16 +2,20 @@
 //!
 //! Never decides anything and never applies anything. Next: `gateway::decide`.
 
+mod generation;
+mod given;
+
+pub use generation::{begin_generation, generation};
+pub use given::{Given, approvals, consume, give, rewrap, void, void_one};
+
 use super::policy::Policy;
 use super::{Checked, Judged, Origin, Proposed, Requester};
-use crate::approval::Token;
-use crate::custody::ApprovalRoot;
 use crate::ledger::Entry;
 use crate::refusal::{Fault, Refusal};
 use crate::registry::{self, Agent};
 use crate::state::{self, Tx, stored, stored_json, stored_option};
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::{AgentId, ApprovalId, ChangeId, PersonId, SessionId};
+use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use ironclaw_contract::seam::seal::Label;
 use rusqlite::{OptionalExtension, Row as SqlRow, params};
@@ -28,15 +32,6 @@ pub const PENDING_MAX: i64 = 1024;
 
 /// Changes that are looked at in one go.
 pub const AT_ONCE_MAX: usize = 64;
-
-/// Where the record keeps its generation.
-const GENERATION: &str = "generation";
-
-/// Where the record keeps which other history it has seen.
-const OTHER_HISTORY: &str = "other_history";
-
-/// Heads of other histories whose names are kept; of more the last in the order of their numbers.
-const OTHER_HEADS_MAX: usize = 4096;
 
 /// Where a change stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -483,67 +478,6 @@ pub fn end(
     Ok(true)
 }
 
-/// Takes back every approval of a change that is not used.
-pub fn void(tx: &Tx<'_>, change: ChangeId) -> Result<usize, state::Error> {
-    let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE change_id = ?1 AND state = 'live'";
-    Ok(tx.db().prepare_cached(sql)?.execute(params![change.to_string(), tx.now()])?)
-}
-
-/// Takes back one approval.
-pub fn void_one(tx: &Tx<'_>, approval: ApprovalId) -> Result<(), state::Error> {
-    let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE id = ?1 AND state = 'live'";
-    tx.db().prepare_cached(sql)?.execute(params![approval.to_string(), tx.now()])?;
-    Ok(())
-}
-
-/// Uses one approval up. False when somebody else did: then it is good for nothing.
-pub fn consume(tx: &Tx<'_>, approval: ApprovalId) -> Result<bool, state::Error> {
-    let sql = "UPDATE approvals SET state = 'used', ended_at = ?2 WHERE id = ?1 AND state = 'live'";
-    Ok(tx.db().prepare_cached(sql)?.execute(params![approval.to_string(), tx.now()])? == 1)
-}
-
-/// What somebody said about a change.
-#[derive(Debug, Clone)]
-pub struct Given {
-    /// The approval.
-    pub id: ApprovalId,
-    /// Who.
-    pub person: PersonId,
-    /// As it is stored; not believed yet.
-    pub token: String,
-    /// `live used void`.
-    pub state: String,
-    /// Milliseconds since the epoch.
-    pub at: i64,
-}
-
-/// Every approval of a change, oldest first.
-pub fn approvals(tx: &Tx<'_>, change: ChangeId) -> Result<Vec<Given>, state::Error> {
-    let sql = "SELECT * FROM approvals WHERE change_id = ?1 ORDER BY given_at, id";
-    let mut statement = tx.db().prepare_cached(sql)?;
-    let given = statement.query_map([change.to_string()], |row| {
-        Ok(Given {
-            id: stored(row, "id")?,
-            person: stored(row, "person_id")?,
-            token: row.get("token")?,
-            state: row.get("state")?,
-            at: row.get("given_at")?,
-        })
-    })?;
-    Ok(given.collect::<rusqlite::Result<_>>()?)
-}
-
-/// Keeps an approval.
-pub fn give(tx: &Tx<'_>, change: ChangeId, person: PersonId, token: &Token) -> Result<ApprovalId, state::Error> {
-    let id = ApprovalId::new();
-    tx.db()
-        .prepare_cached(
-            "INSERT INTO approvals (id, change_id, person_id, token, state, given_at) VALUES (?1,?2,?3,?4,'live',?5)",
-        )?
-        .execute(params![id.to_string(), change.to_string(), person.to_string(), token.to_json(), tx.now()])?;
-    Ok(id)
-}
-
 /// Notes that enough people approved.
 pub fn set_approved(tx: &mut Tx<'_>, row: &Row, by: PersonId, shown: &Digest) -> Result<(), state::Error> {
     let sql = "UPDATE changes SET status = 'approved', shown = ?2, decided_by = ?3, decided_at = ?4 WHERE id = ?1";
@@ -615,62 +549,6 @@ fn erase(tx: &mut Tx<'_>, open: &str, column: &str, of: &str, why: &str) -> Resu
     )?;
     db.execute(&format!("DELETE FROM changes WHERE {column} = ?1"), [of])?;
     Ok(())
-}
-
-/// The generation of the record: a record that was put back begins another one.
-pub fn generation(tx: &Tx<'_>) -> Result<u64, state::Error> {
-    let sql = "SELECT value FROM meta WHERE key = ?1";
-    let found: Option<String> = tx.db().prepare_cached(sql)?.query_row([GENERATION], |row| row.get(0)).optional()?;
-    found.map_or(Ok(0), |text| text.parse().map_err(|_| state::Error::Stored("meta: generation".to_owned())))
-}
-
-/// Begins another generation, unless all that these heads know was known before: what is open may have been decided or done in
-/// that other history, so a person has to look at it, and no approval from before is good any more. Returns how many changes that
-/// concerns.
-pub fn begin_generation(tx: &mut Tx<'_>, other_history: &[String]) -> Result<Option<usize>, state::Error> {
-    let sql = "SELECT value FROM meta WHERE key = ?1";
-    let known: Option<String> = tx.db().prepare_cached(sql)?.query_row([OTHER_HISTORY], |row| row.get(0)).optional()?;
-    let mut known: Vec<String> = known
-        .map_or(Ok(Vec::new()), |text| serde_json::from_str(&text))
-        .map_err(|_| state::Error::Stored("meta: other_history".to_owned()))?;
-    let news: Vec<String> = other_history.iter().filter(|head| !known.contains(head)).cloned().collect();
-    if news.is_empty() {
-        return Ok(None);
-    }
-    known.extend(news);
-    known.sort();
-    let over = known.len().saturating_sub(OTHER_HEADS_MAX);
-    known.drain(..over);
-    // A number that the other history, which counted from the same one, cannot have come to.
-    let next = (generation(tx)? + 1).max(u64::try_from(tx.now()).unwrap_or(0));
-    let db = tx.db();
-    for (key, value) in [(GENERATION, next.to_string()), (OTHER_HISTORY, canonical::to_string(&known))] {
-        db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [key, &value])?;
-    }
-    db.execute("UPDATE approvals SET state = 'void', ended_at = ?1 WHERE state = 'live'", [tx.now()])?;
-    let unknown = db.execute(
-        "UPDATE changes SET status = 'unknown', generation = ?1, outcome = ?2, shown = NULL, decided_by = NULL, decided_at = NULL \
-         WHERE status IN ('pending','approved')",
-        params![next as i64, "the record was put back to an earlier state: this may have been decided or done since"],
-    )?;
-    Entry::meta("state.generation").with("generation", next).with("changes_unknown", unknown).append(tx)?;
-    Ok(Some(unknown))
-}
-
-/// Brings every approval that is not used under the key of a fresh master key; returns how many there are.
-pub fn rewrap(tx: &Tx<'_>, old: &ApprovalRoot, new: &ApprovalRoot) -> Result<u64, state::Error> {
-    let mut statement = tx.db().prepare_cached("SELECT id, token FROM approvals WHERE state = 'live'")?;
-    let found: Vec<(String, String)> =
-        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
-    drop(statement);
-    let mut count = 0;
-    for (id, token) in found {
-        // One that does not verify now would not under the fresh key either, and stays what it is: refused when it is used.
-        let Ok(passed) = Token::from_json(&token).and_then(|token| token.pass(old, new)) else { continue };
-        tx.db().execute("UPDATE approvals SET token = ?2 WHERE id = ?1", [&id, &passed.to_json()])?;
-        count += 1;
-    }
-    Ok(count)
 }
 
 /// The agent that a change concerns, as it is now.
