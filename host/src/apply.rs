@@ -2,7 +2,7 @@
 //!
 //! Takes nothing but an [`Approved`], and does nothing that was not shown. Next: `gateway::decide`.
 
-use crate::gateway::Approved;
+use crate::gateway::{Approved, Judged, No, judged};
 use crate::packages::Layer;
 use crate::refusal::Refusal;
 use crate::registry::channels::Channel;
@@ -46,34 +46,8 @@ impl Warrant for Approved {
 ///
 /// # Errors
 /// The inner error refuses what cannot be done any more; whoever drives this then leaves nothing of the transaction.
-pub fn apply(
-    tx: &mut Tx<'_>,
-    approved: &Approved,
-    prepared: &Prepared,
-) -> Result<Result<Applied, Refusal>, state::Error> {
-    match do_it(tx, approved, prepared) {
-        Ok(outcome) => Ok(Ok(Applied { outcome })),
-        Err(No::Refused(refusal)) => Ok(Err(refusal)),
-        Err(No::Broken(error)) => Err(error),
-    }
-}
-
-/// Why it is not done.
-enum No {
-    Refused(Refusal),
-    Broken(state::Error),
-}
-
-impl From<Refusal> for No {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl From<state::Error> for No {
-    fn from(error: state::Error) -> Self {
-        Self::Broken(error)
-    }
+pub fn apply(tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<Judged<Applied>, state::Error> {
+    judged(do_it(tx, approved, prepared).map(|outcome| Applied { outcome }))
 }
 
 fn do_it(tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<String, No> {

@@ -11,8 +11,7 @@ use crate::ledger::head::{self, Kept, Position, Signer};
 use crate::ledger::line::{self, Line, Parts};
 use crate::ledger::sink::Sink;
 use crate::ledger::{archive, chain};
-use crate::rotation;
-use crate::state;
+use crate::{rotation, settings, state};
 use ironclaw_contract::operator::{LedgerHead, LedgerLine, LedgerWhole};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
@@ -28,7 +27,7 @@ pub enum Error {
     Home(#[from] home::Error),
     /// Its settings.
     #[error(transparent)]
-    Config(#[from] config::Error),
+    Config(#[from] settings::Error),
     /// Its master key.
     #[error(transparent)]
     Key(#[from] rotation::Error),

@@ -4,6 +4,7 @@
 
 use crate::home::Home;
 use crate::session::AWAKE_MAX;
+use crate::settings::{self, Error};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -141,27 +142,6 @@ pub const TEMPLATE: &str = "\
 # master_key_file = \"/path/to/master.key\"       # default: master.key in the home, or the systemd credential ironclaw-master-key
 ";
 
-/// Why the settings are refused.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// The file says something that is not a setting.
-    #[error("{path}: {what}")]
-    Refused {
-        /// The file.
-        path: PathBuf,
-        /// Which key, and the nearest known one.
-        what: String,
-    },
-}
-
 /// Reads the settings of a home; without a file, every default.
 ///
 /// The file is `config.toml` in the home, or else `ironclaw/config.toml` in the XDG config directory.
@@ -173,16 +153,14 @@ pub fn load(home: &Home) -> Result<(Config, Option<PathBuf>), Error> {
     let text = std::fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
     let config = parse(&text, &path)?;
     // Where heads are kept can be judged only beside the home.
-    crate::ledger::sink::Sink::choose(&config.ledger, home)
-        .map_err(|what| Error::Refused { path: path.clone(), what })?;
+    crate::ledger::sink::Sink::choose(&config.ledger, home).map_err(|what| settings::refused(&path, what))?;
     Ok((config, Some(path)))
 }
 
 /// Reads settings from a text; `path` is for messages.
 pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
-    let config: Config = toml::from_str(text)
-        .map_err(|error| Error::Refused { path: path.to_owned(), what: explain(&error.to_string()) })?;
-    let refuse = |what: &str| Err(Error::Refused { path: path.to_owned(), what: what.to_owned() });
+    let config: Config = settings::parse(text, path)?;
+    let refuse = |what: &str| Err(settings::refused(path, what));
     // One of them is for fetching packages.
     if config.jail.uid_count < 2
         || config.jail.uid_base < 65_536
@@ -236,21 +214,6 @@ pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
         return refuse(&what);
     }
     Ok(config)
-}
-
-/// Adds the nearest known key to serde's "unknown field `x`, expected one of `a`, `b`".
-fn explain(message: &str) -> String {
-    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let unknown = message.split("unknown field `").nth(1).and_then(|rest| rest.split('`').next());
-    let Some(unknown) = unknown else { return message.trim_end().to_owned() };
-    let nearest = quoted
-        .iter()
-        .filter(|known| **known != unknown && !known.contains(char::is_whitespace))
-        .max_by(|a, b| strsim::jaro_winkler(a, unknown).total_cmp(&strsim::jaro_winkler(b, unknown)));
-    match nearest {
-        Some(nearest) => format!("{}\nunknown key `{unknown}`: did you mean `{nearest}`?", message.trim_end()),
-        None => message.trim_end().to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use crate::api::hooks::Hooks;
 use crate::api::port::{self, Port};
 use crate::api::{self, Api};
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::custody::{self, MasterKey, Source};
 use crate::gateway::policy::{self, Policy};
 use crate::gateway::{self, Grounds};
@@ -18,7 +18,7 @@ use crate::ledger::{Entry, archive, head};
 use crate::pipeline::{self, Core, Limits, Pipeline, Places};
 use crate::registry::{self, Fresh};
 use crate::state::{self, State, Tx};
-use crate::{model, observe, packages, rotation};
+use crate::{config, model, observe, packages, rotation, settings};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::ledger_entry::Kind;
@@ -42,9 +42,9 @@ pub enum Error {
     /// The home.
     #[error(transparent)]
     Home(#[from] home::Error),
-    /// The settings.
+    /// The settings or the policy.
     #[error(transparent)]
-    Config(#[from] config::Error),
+    Settings(#[from] settings::Error),
     /// A key.
     #[error(transparent)]
     Key(#[from] custody::Error),
@@ -66,9 +66,6 @@ pub enum Error {
     /// A rotation beside no host.
     #[error(transparent)]
     Rotate(#[from] archive::Error),
-    /// The policy.
-    #[error(transparent)]
-    Policy(#[from] policy::Error),
     /// The master key does not open the record.
     #[error(transparent)]
     Rotation(#[from] rotation::Error),

@@ -17,8 +17,9 @@ pub mod store;
 
 use crate::refusal::Refusal;
 use crate::registry::Agent;
+use crate::state;
 use ironclaw_contract::ids::{CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
-use ironclaw_contract::seam::change::Change;
+use ironclaw_contract::seam::change::{Change, ChangeKind};
 use ironclaw_contract::seam::seal::Label;
 use serde::Deserialize;
 use serde_json::Value;
@@ -153,6 +154,49 @@ impl Approved {
 
 /// A yes or a no on purpose.
 pub type Judged<T> = Result<T, Refusal>;
+
+/// Why something does not go on, where both kinds of no come by `?`.
+pub(crate) enum No {
+    /// On purpose.
+    Refused(Refusal),
+    /// Something broke on our side.
+    Broken(state::Error),
+}
+
+impl From<Refusal> for No {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<state::Error> for No {
+    fn from(error: state::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+/// Takes the two kinds of no apart again.
+pub(crate) fn judged<T>(result: Result<T, No>) -> Result<Judged<T>, state::Error> {
+    match result {
+        Ok(done) => Ok(Ok(done)),
+        Err(No::Refused(refusal)) => Ok(Err(refusal)),
+        Err(No::Broken(error)) => Err(error),
+    }
+}
+
+/// Whether a change of this kind is of one agent; the others are of the host.
+pub(crate) const fn concerns_agent(kind: ChangeKind) -> bool {
+    match kind {
+        ChangeKind::CreateAgent | ChangeKind::McpRegister => false,
+        ChangeKind::Persona
+        | ChangeKind::EnabledTools
+        | ChangeKind::Packages
+        | ChangeKind::Wiring
+        | ChangeKind::Permissions
+        | ChangeKind::Mounts
+        | ChangeKind::McpAccess => true,
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -39,6 +39,7 @@ pub mod rotation;
 pub mod routing;
 pub mod secrets;
 pub mod session;
+pub mod settings;
 pub mod state;
 mod sys;
 pub mod tools;

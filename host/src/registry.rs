@@ -124,6 +124,18 @@ pub fn find_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Agent>, state:
     Ok(tx.db().prepare_cached(sql)?.query_row([name_or_id], agent).optional()?)
 }
 
+/// The agent of this name or id, for somebody who named it.
+///
+/// # Errors
+/// The inner error says that there is none.
+pub fn named_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Result<Agent, Refusal>, state::Error> {
+    Ok(find_agent(tx, name_or_id)?.ok_or_else(|| {
+        let shown: String = name_or_id.chars().take(64).collect();
+        let refusal = Refusal::operator("agent_unknown", format!("there is no agent {shown:?}"));
+        refusal.hint("`ironctl agent list` shows who there is; `ironctl agent create NAME` makes one")
+    }))
+}
+
 /// What a new agent is to be.
 #[derive(Debug, Clone)]
 pub struct AgentDraft {

@@ -47,10 +47,9 @@ pub fn route(
     wrapping: &WrappingKey,
 ) -> Result<Result<Routed, Refusal>, NewError> {
     let received = message.received();
-    let Some(agent) = registry::find_agent(tx, &received.agent)? else {
-        let shown: String = received.agent.chars().take(64).collect();
-        let refusal = Refusal::new(Fault::Sender, "agent_unknown", format!("there is no agent {shown:?}"));
-        return Ok(Err(refusal.hint("`ironctl agent list` shows who there is; `ironctl agent create NAME` makes one")));
+    let agent = match registry::named_agent(tx, &received.agent)? {
+        Ok(agent) => agent,
+        Err(refusal) => return Ok(Err(Refusal { fault: Fault::Sender, ..refusal })),
     };
     if !registry::roles::role_for(tx, message.person(), &agent)?.may_talk() {
         return Ok(Err(not_yours(&agent)));

@@ -137,12 +137,7 @@ pub async fn set_model(
 
 /// The agent of this name or id.
 pub async fn find(api: &Api, agent: String) -> Result<registry::Agent, Answer> {
-    let shown: String = agent.chars().take(64).collect();
-    let found = api.pipeline.core().state.read(move |tx| registry::find_agent(tx, &agent)).await?;
-    found.ok_or_else(|| {
-        let refusal = Refusal::operator("agent_unknown", format!("there is no agent {shown:?}"));
-        refusal.hint("`ironctl agent list` shows who there is; `ironctl agent create NAME` makes one").into()
-    })
+    Ok(api.state().read(move |tx| registry::named_agent(tx, &agent)).await??)
 }
 
 /// Whether the policy lets this person do by a command what a change of this kind does.

@@ -8,7 +8,7 @@ mod newcomers;
 mod servers;
 
 use super::policy::Rule;
-use super::{Checked, Grounds, Judged, Proposed, Requester, before};
+use super::{Checked, Grounds, Judged, No, Proposed, Requester, before, concerns_agent, judged};
 use crate::packages;
 use crate::refusal::Refusal;
 use crate::registry::channels::Channel;
@@ -25,11 +25,7 @@ use serde_json::Value;
 /// # Errors
 /// The inner error is the first check that it did not pass.
 pub fn check(tx: &Tx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Judged<Checked>, state::Error> {
-    match judge(tx, grounds, proposed) {
-        Ok(checked) => Ok(Ok(checked)),
-        Err(No::Refused(refusal)) => Ok(Err(refusal)),
-        Err(No::Broken(error)) => Err(error),
-    }
+    judged(judge(tx, grounds, proposed))
 }
 
 /// Whether a person may do at once, by a command of their own, what a change of this kind does: where one yes of theirs would be
@@ -44,24 +40,6 @@ pub fn direct(rule: &Rule, kind: ChangeKind, role: Role) -> Judged<()> {
     let message = format!("the policy of this host asks for more than a command of one {role} here");
     let refusal = Refusal::operator("policy_asks_for_more", message);
     Err(refusal.hint(format!("propose it, and let others decide: `ironctl change submit --kind {kind}`")))
-}
-
-/// Why a check does not go on.
-enum No {
-    Refused(Refusal),
-    Broken(state::Error),
-}
-
-impl From<Refusal> for No {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl From<state::Error> for No {
-    fn from(error: state::Error) -> Self {
-        Self::Broken(error)
-    }
 }
 
 fn judge(tx: &Tx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Checked, No> {
@@ -116,30 +94,18 @@ fn of_whom(tx: &Tx<'_>, proposed: &Proposed) -> Result<Option<Agent>, No> {
                 return Err(refusal.into());
             }
         }
-        Requester::Person(_) if concerns_nobody(kind) && agent.is_some() => {
-            let refusal = Refusal::operator("change_of_nobody", format!("{kind} concerns no agent that there is"));
-            return Err(refusal.hint("leave the agent out").into());
+        Requester::Person(_) if !concerns_agent(kind) && agent.is_some() => {
+            let message = format!("a change of kind {kind} concerns no agent that there is");
+            return Err(Refusal::operator("agent_superfluous", message).hint("leave out --agent").into());
         }
         Requester::Person(_) => {}
     }
-    if !concerns_nobody(kind) && agent.is_none() {
-        let refusal = Refusal::operator("change_of_whom", format!("{kind} is of an agent, and none is named"));
-        return Err(refusal.hint("`ironctl agent list` shows who there is").into());
+    if concerns_agent(kind) && agent.is_none() {
+        let message = format!("a change of kind {kind} concerns an agent");
+        let refusal = Refusal::operator("agent_missing", message);
+        return Err(refusal.hint("name it with --agent; `ironctl agent list` shows who there is").into());
     }
     Ok(agent)
-}
-
-const fn concerns_nobody(kind: ChangeKind) -> bool {
-    match kind {
-        ChangeKind::CreateAgent | ChangeKind::McpRegister => true,
-        ChangeKind::Persona
-        | ChangeKind::EnabledTools
-        | ChangeKind::Packages
-        | ChangeKind::Wiring
-        | ChangeKind::Permissions
-        | ChangeKind::Mounts
-        | ChangeKind::McpAccess => false,
-    }
 }
 
 /// The change with nothing left open, in the one order that its lists have.

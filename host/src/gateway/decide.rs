@@ -97,16 +97,7 @@ pub fn show(tx: &Tx<'_>, policy: &Policy, row: &Row) -> Result<(String, Digest),
             call: origin.call.to_string(),
         },
     };
-    let concerns = match row.kind {
-        ChangeKind::CreateAgent | ChangeKind::McpRegister => None,
-        ChangeKind::Persona
-        | ChangeKind::EnabledTools
-        | ChangeKind::Packages
-        | ChangeKind::Wiring
-        | ChangeKind::Permissions
-        | ChangeKind::Mounts
-        | ChangeKind::McpAccess => row.agent.map(|id| (id.to_string(), agent_name)),
-    };
+    let concerns = row.concerned().map(|id| (id.to_string(), agent_name));
     let view = View {
         id: row.id,
         change: &row.change,

@@ -3,11 +3,12 @@
 //! Can ask for more people and for fewer roles; can never ask for nobody. Next: `gateway::decide`.
 
 use crate::registry::Role;
+use crate::settings::{self, Error};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::seam::change::ChangeKind;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The most people that a rule may ask for.
 const APPROVALS_MAX: u32 = 8;
@@ -87,7 +88,7 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        parse("").expect("an empty policy is one")
+        compile(&Written::default()).expect("an empty policy is one")
     }
 }
 
@@ -105,27 +106,6 @@ impl Policy {
     }
 }
 
-/// Why a policy is refused.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// It says something that is no rule.
-    #[error("{path}: {what}")]
-    Refused {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, and what would be right.
-        what: String,
-    },
-}
-
 /// Reads the policy of a home; without a file, every default.
 ///
 /// # Errors
@@ -135,10 +115,10 @@ pub fn load(path: &Path) -> Result<Policy, Error> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         read => read.map_err(|source| Error::Read { path: path.to_owned(), source })?,
     };
-    parse(&text).map_err(|what| Error::Refused { path: path.to_owned(), what })
+    compile(&settings::parse(&text, path)?).map_err(|what| settings::refused(path, what))
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
     #[serde(default)]
@@ -156,8 +136,7 @@ struct WrittenRule {
     expires_hours: Option<u32>,
 }
 
-fn parse(text: &str) -> Result<Policy, String> {
-    let written: Written = toml::from_str(text).map_err(|error| error.to_string())?;
+fn compile(written: &Written) -> Result<Policy, String> {
     let usual =
         Rule { roles: vec![Role::Owner, Role::Admin], approvals: 1, requester_may_approve: true, expires_hours: 168 };
     let default = rule("default", &written.default, &usual)?;
@@ -207,6 +186,11 @@ fn rule(of: &str, written: &WrittenRule, otherwise: &Rule) -> Result<Rule, Strin
 mod tests {
     use super::*;
 
+    fn parse(text: &str) -> Result<Policy, String> {
+        let written: Written = settings::parse(text, Path::new("p.toml")).map_err(|error| error.to_string())?;
+        compile(&written)
+    }
+
     #[test]
     fn a_policy_that_takes_the_person_away_or_says_what_is_no_rule_is_refused() {
         for (text, why) in [
@@ -222,6 +206,7 @@ mod tests {
             ("[kind.skill_install]\napprovals = 1", "no kind of change"),
             ("[default]\nexpires_hours = 0", "expires_hours"),
             ("approve = true", "approve"),
+            ("[default]\naprovals = 2", "did you mean `approvals`?"),
         ] {
             let error = parse(text).expect_err(text);
             assert!(error.contains(why), "{text}: {error}");

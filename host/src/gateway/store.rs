@@ -9,7 +9,7 @@ pub use generation::{begin_generation, generation};
 pub use given::{Given, approvals, consume, give, rewrap, void, void_one};
 
 use super::policy::Policy;
-use super::{Checked, Judged, Origin, Proposed, Requester};
+use super::{Checked, Judged, Origin, Proposed, Requester, concerns_agent};
 use crate::ledger::Entry;
 use crate::refusal::{Fault, Refusal};
 use crate::registry::{self, Agent};
@@ -149,6 +149,11 @@ impl Row {
             Requester::Agent { principal, .. } => *principal,
             Requester::Person(person) => *person,
         }
+    }
+
+    /// Whom it concerns, if it is an agent.
+    pub fn concerned(&self) -> Option<AgentId> {
+        self.agent.filter(|_| concerns_agent(self.kind))
     }
 
     /// The conversation in which it was asked for.

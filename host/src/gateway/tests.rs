@@ -4,7 +4,7 @@
 use super::decide::{self, Bench, Said};
 use super::policy::{self, Policy};
 use super::store::{self, Row, Status};
-use super::{Grounds, Judged, Proposed, Requester, checks};
+use super::{Grounds, Judged, Proposed, Requester, checks, concerns_agent};
 use crate::apply::{self, Prepared};
 use crate::approval::{self, Token};
 use crate::custody::ApprovalRoot;
@@ -98,10 +98,7 @@ impl Desk {
         self.write(move |tx| {
             let payload = Payload::try_from(payload).expect("an object or a list");
             let change = Change::parse(kind, &payload).expect("of its kind");
-            let agent = match kind {
-                ChangeKind::CreateAgent | ChangeKind::McpRegister => None,
-                _ => registry::find_agent(tx, AGENT)?,
-            };
+            let agent = if concerns_agent(kind) { registry::find_agent(tx, AGENT)? } else { None };
             let requester = Requester::Person(registry::find_person(tx, by)?.expect("somebody").id);
             let reason = "because".to_owned();
             let proposed = Proposed { change, agent, requester, reason, labels: Vec::new() };

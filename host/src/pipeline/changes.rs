@@ -178,7 +178,7 @@ impl Pipeline {
         self.core
             .state
             .write(move |tx| {
-                let agent = match concerned(tx, kind, agent.as_deref())? {
+                let agent = match agent.map(|name| registry::named_agent(tx, &name)).transpose()?.transpose() {
                     Ok(agent) => agent,
                     Err(refusal) => return Ok::<_, Error>(Err(refusal)),
                 };
@@ -414,7 +414,8 @@ impl Pipeline {
         }
         failpoint::reach("change_applied");
         tracing::info!(change = %row.id, kind = %row.kind, "applied");
-        if let Some(agent) = concerned_by(&row)
+        // They see what was set only when they begin anew.
+        if let Some(agent) = row.concerned()
             && let Err(error) = self.respawn(agent).await
         {
             tracing::error!(%agent, %error, "applied, and its sessions did not begin anew; `ironctl session stop` ends them");
@@ -506,54 +507,4 @@ fn found(tx: &Tx<'_>, id: ChangeId) -> Result<Row, state::Error> {
 pub fn sees(tx: &Tx<'_>, core: &Core, by: &Person, row: &Row) -> Result<bool, state::Error> {
     let own = by.role.covers(registry::Role::Admin) || row.principal() == by.id;
     Ok(own || decide::may_decide(tx, &core.policy, by, row)?)
-}
-
-/// The agent whose sessions see a change only when they begin anew.
-fn concerned_by(row: &Row) -> Option<AgentId> {
-    match row.kind {
-        ChangeKind::CreateAgent | ChangeKind::McpRegister => None,
-        ChangeKind::Persona
-        | ChangeKind::EnabledTools
-        | ChangeKind::Packages
-        | ChangeKind::Wiring
-        | ChangeKind::Permissions
-        | ChangeKind::Mounts
-        | ChangeKind::McpAccess => row.agent,
-    }
-}
-
-/// The agent that a person's request is about.
-fn concerned(
-    tx: &Tx<'_>,
-    kind: ChangeKind,
-    agent: Option<&str>,
-) -> Result<Judged<Option<registry::Agent>>, state::Error> {
-    match (kind, agent) {
-        (ChangeKind::CreateAgent | ChangeKind::McpRegister, None) => Ok(Ok(None)),
-        (ChangeKind::CreateAgent | ChangeKind::McpRegister, Some(_)) => {
-            let message = format!("a change of kind {kind} concerns no agent that there is");
-            Ok(Err(Refusal::operator("agent_superfluous", message).hint("leave out --agent")))
-        }
-        (
-            ChangeKind::Persona
-            | ChangeKind::EnabledTools
-            | ChangeKind::Packages
-            | ChangeKind::Wiring
-            | ChangeKind::Permissions
-            | ChangeKind::Mounts
-            | ChangeKind::McpAccess,
-            None,
-        ) => {
-            let message = format!("a change of kind {kind} concerns an agent");
-            Ok(Err(Refusal::operator("agent_missing", message).hint("name it with --agent")))
-        }
-        (_, Some(name)) => Ok(match registry::find_agent(tx, name)? {
-            Some(agent) => Ok(Some(agent)),
-            None => {
-                let shown: String = name.chars().take(64).collect();
-                let refusal = Refusal::operator("agent_unknown", format!("there is no agent {shown:?}"));
-                Err(refusal.hint("`ironctl agent list` shows who there is"))
-            }
-        }),
-    }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// The modules of the host, lowest layer first. A module imports from the layers below its own.
 const LAYERS: &[&[&str]] = &[
-    &["refusal", "home", "observe", "metrics", "sys", "failpoint"],
+    &["refusal", "settings", "home", "observe", "metrics", "sys", "failpoint"],
     &["custody", "integrity", "tools", "approval"],
     &["state"],
     &["ledger", "model"],
@@ -39,11 +39,9 @@ const BESIDE: &[(&str, &str, &str)] = &[
     ),
     ("launcher", "jail", "a launcher makes what a spec says, and both speak the same wire"),
     ("packages", "jail", "a client is fetched with in a jail of its own"),
-    ("packages", "launcher", "only a launcher makes jails"),
     ("preflight", "jail", "it tries a whole jail, so it needs a spec and the inspection of the result"),
     ("preflight", "launcher", "it tries the jail through a real launcher"),
     ("identity", "channel", "what a channel received is what is authenticated"),
-    ("gateway", "routing", "a pattern is compiled as it will be when a message comes"),
     ("routing", "identity", "only what is authenticated is routed"),
     ("inbox", "routing", "only what is routed is recorded"),
     ("inbox", "channel", "what was received is bounded before anything is made for it"),

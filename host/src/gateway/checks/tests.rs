@@ -106,7 +106,7 @@ impl Scene {
     pub(crate) fn by_owner(&self, kind: ChangeKind, payload: Value) -> Proposed {
         Proposed {
             change: change(kind, payload),
-            agent: (!concerns_nobody(kind)).then(|| self.clerk.clone()),
+            agent: concerns_agent(kind).then(|| self.clerk.clone()),
             requester: Requester::Person(self.owner),
             reason: "because".to_owned(),
             labels: Vec::new(),
@@ -186,10 +186,10 @@ fn an_agent_asks_for_itself_alone() {
         scene.refused(tx, nobodys, "change_of_another");
         let mut of_whom = scene.by_owner(ChangeKind::Persona, persona());
         of_whom.agent = None;
-        scene.refused(tx, of_whom, "change_of_whom");
+        scene.refused(tx, of_whom, "agent_missing");
         let mut of_nobody = scene.by_owner(ChangeKind::CreateAgent, json!({ "name": "helper" }));
         of_nobody.agent = Some(scene.clerk.clone());
-        scene.refused(tx, of_nobody, "change_of_nobody");
+        scene.refused(tx, of_nobody, "agent_superfluous");
         registry::remove_agent(tx, &scene.other, scene.owner).expect("removed");
         let mut gone = scene.by_owner(ChangeKind::Persona, persona());
         gone.agent = Some(scene.other.clone());
