@@ -16,9 +16,8 @@ pub mod shown;
 pub mod store;
 
 use crate::refusal::Refusal;
-use crate::registry::Agent;
 use crate::state;
-use ironclaw_contract::ids::{CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
+use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::change::{Change, ChangeKind};
 use ironclaw_contract::seam::seal::Label;
 use serde::Deserialize;
@@ -32,7 +31,7 @@ pub struct Proposed {
     pub change: Change,
     /// Whom it concerns: the agent that asks, or the one that a person named. `create_agent` and `mcp_register` concern nobody;
     /// there it is the agent whose wish it is, if it is one's.
-    pub agent: Option<Agent>,
+    pub agent: Option<AgentId>,
     /// Who asks.
     pub requester: Requester,
     /// Why, in the words of whoever asks.
@@ -119,7 +118,7 @@ pub struct Checked {
 #[derive(Debug)]
 pub struct Approved {
     id: ChangeId,
-    agent: Option<Agent>,
+    agent: Option<AgentId>,
     change: Change,
     facts: Value,
     by: Vec<PersonId>,
@@ -132,8 +131,8 @@ impl Approved {
     }
 
     /// Whom it concerns.
-    pub const fn agent(&self) -> Option<&Agent> {
-        self.agent.as_ref()
+    pub const fn agent(&self) -> Option<AgentId> {
+        self.agent
     }
 
     /// What is set.

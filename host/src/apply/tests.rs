@@ -83,7 +83,7 @@ fn a_channel_is_heard_by_one_agent_and_by_its_pattern() {
         done(tx, &scene, ChangeKind::Wiring, pattern, &Prepared::Nothing);
         assert_eq!((find(tx).agent, find(tx).hears.pattern()), (Some(scene.clerk.id), Some("^!clerk")));
         let mut to_other = scene.by_owner(ChangeKind::Wiring, json!({ "channel": "shop", "engage": "all" }));
-        to_other.agent = Some(scene.other.clone());
+        to_other.agent = Some(scene.other.id);
         let approved = scene.approved(tx, to_other);
         apply(tx, &approved, &Prepared::Nothing).expect("whole").expect("done");
         assert_eq!((find(tx).agent, find(tx).hears.pattern()), (Some(scene.other.id), None));

@@ -3,7 +3,7 @@
 //! Only looks, and finds the same for the same state: what it finds otherwise later makes it another change. Next: `gateway::checks`.
 
 use super::places::{self, Place, Unseen};
-use super::{Grounds, Proposed, Standing};
+use super::{Grounds, Standing};
 use crate::packages;
 use crate::registry::channels::Channel;
 use crate::registry::{self, Agent, Identity, channels, marks, mcp, mounts, roles, software};
@@ -15,20 +15,20 @@ use ironclaw_contract::seam::change::{
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// How things stand now.
+/// How things stand now; `agent` is as it stands in the record.
 ///
 /// The present setting has the shape of the payload, and is null where there is none: for a new agent, for a server that is not
 /// in the catalogue, and where the agent is gone.
 ///
 /// # Errors
 /// Those of the record.
-pub fn look(tx: &Tx<'_>, grounds: &Grounds, proposed: &Proposed) -> Result<Standing, state::Error> {
-    // As it stands in the record now, and not as it was when somebody asked.
-    let agent = match &proposed.agent {
-        Some(agent) => registry::find_agent(tx, &agent.id.to_string())?,
-        None => None,
-    };
-    let before = match (&proposed.change, &agent) {
+pub fn look(
+    tx: &Tx<'_>,
+    grounds: &Grounds,
+    change: &Change,
+    agent: Option<&Agent>,
+) -> Result<Standing, state::Error> {
+    let before = match (change, agent) {
         (Change::CreateAgent(_), _) => Value::Null,
         (Change::McpRegister(server), _) => {
             mcp::find(tx, &server.name)?.map_or(Value::Null, |server| json!(server.described()))
@@ -57,7 +57,7 @@ pub fn look(tx: &Tx<'_>, grounds: &Grounds, proposed: &Proposed) -> Result<Stand
         (Change::Mounts(_), Some(agent)) => json!(mounts_of(tx, agent)?),
         (Change::McpAccess(wanted), Some(agent)) => json!(access_of(tx, agent, &wanted.server)?),
     };
-    Ok(Standing { before, facts: facts(tx, grounds, &proposed.change)? })
+    Ok(Standing { before, facts: facts(tx, grounds, change)? })
 }
 
 /// What the names in a change mean now.

@@ -45,9 +45,9 @@ pub fn direct(rule: &Rule, kind: ChangeKind, role: Role) -> Judged<()> {
 fn judge(tx: &Tx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Checked, No> {
     let agent = of_whom(tx, &proposed)?;
     let change = complete(tx, grounds, &proposed, agent.as_ref())?;
-    let proposed = Proposed { change, agent, ..proposed };
-    let standing = before::look(tx, grounds, &proposed)?;
-    if after(&proposed).is_some_and(|after| after == standing.before) {
+    let standing = before::look(tx, grounds, &change, agent.as_ref())?;
+    let proposed = Proposed { change, ..proposed };
+    if after(&proposed, agent.as_ref()).is_some_and(|after| after == standing.before) {
         let refusal = Refusal::operator("change_empty", "it is so already: this changes nothing");
         return Err(refusal.into());
     }
@@ -55,9 +55,9 @@ fn judge(tx: &Tx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Checked, 
 }
 
 /// What stands in the place of `before` once the change is applied, where there is something to compare.
-fn after(proposed: &Proposed) -> Option<Value> {
+fn after(proposed: &Proposed, agent: Option<&Agent>) -> Option<Value> {
     let payload = || Some(proposed.change.payload().into());
-    match (&proposed.change, &proposed.agent) {
+    match (&proposed.change, agent) {
         (Change::CreateAgent(_), _) => None,
         // The same names again bring what is published under them by now, or mend a layer that was damaged.
         (Change::Packages(Packages { apt, npm }), _) if !apt.is_empty() || !npm.is_empty() => None,
@@ -82,8 +82,8 @@ fn of_whom(tx: &Tx<'_>, proposed: &Proposed) -> Result<Option<Agent>, No> {
     let agent = match &proposed.agent {
         None => None,
         Some(agent) => Some(
-            registry::find_agent(tx, &agent.id.to_string())?
-                .ok_or_else(|| Refusal::operator("agent_gone", format!("agent {} is there no more", agent.name)))?,
+            registry::find_agent(tx, &agent.to_string())?
+                .ok_or_else(|| Refusal::operator("agent_gone", "the agent is there no more"))?,
         ),
     };
     match &proposed.requester {

@@ -12,7 +12,7 @@ use crate::approval::{self, Approver, Domain, Thing, Token};
 use crate::custody::{self, ApprovalRoot};
 use crate::ledger::{self, Entry};
 use crate::refusal::Refusal;
-use crate::registry::{self, Agent, Person, Role, TokenId, TokenState, roles, tokens};
+use crate::registry::{self, Person, Role, TokenId, TokenState, roles, tokens};
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
@@ -143,22 +143,15 @@ fn thing(row: &Row, rule: &Rule, shown: Digest) -> Thing {
 ///
 /// # Errors
 /// The inner error says in the host's words what is otherwise.
-fn is_as_it_was(
-    tx: &Tx<'_>,
-    grounds: &Grounds,
-    row: &Row,
-    agent: Option<&Agent>,
-) -> Result<Result<(), String>, state::Error> {
+fn is_as_it_was(tx: &Tx<'_>, grounds: &Grounds, row: &Row) -> Result<Result<(), String>, state::Error> {
     const OTHERWISE: &str = "what it would alter is not as it was when this was asked for";
-    if row.agent.is_some() && agent.is_none() {
-        return Ok(Err("the agent is there no more".to_owned()));
-    }
-    Ok(match checks::check(tx, grounds, row.proposed(agent.cloned()))? {
+    Ok(match checks::check(tx, grounds, row.proposed())? {
         Ok(Checked { proposed, standing }) => {
             let same = proposed.change == row.change && standing.before == row.before && standing.facts == row.facts;
             if same { Ok(()) } else { Err(OTHERWISE.to_owned()) }
         }
         Err(refusal) if refusal.code == "change_empty" => Err(OTHERWISE.to_owned()),
+        Err(refusal) if refusal.code == "agent_gone" => Err(refusal.message),
         Err(refusal) => Err(format!("it does not pass the checks any more: {}", refusal.message)),
     })
 }
@@ -234,8 +227,7 @@ pub fn approve(
         let message = format!("{id} was asked for by {} or on their behalf: somebody else has to approve it", by.name);
         return Ok((Err(Refusal::operator("not_yours_to_decide", message)), None));
     }
-    let agent = store::agent_of(tx, &row)?;
-    if let Err(outcome) = is_as_it_was(tx, bench.grounds, &row, agent.as_ref())? {
+    if let Err(outcome) = is_as_it_was(tx, bench.grounds, &row)? {
         store::end(tx, &row, Status::Withdrawn, None, &outcome)?;
         let row = Row { status: Status::Withdrawn, outcome: Some(outcome), ..row };
         return Ok((Err(decided(&row)), Some(row)));
@@ -360,8 +352,7 @@ pub fn reject(
 pub fn overtaken(tx: &mut Tx<'_>, bench: &Bench<'_>, applied: &Row) -> Result<Vec<Row>, Error> {
     let mut ended = Vec::new();
     for row in store::open_like(tx, applied)? {
-        let agent = store::agent_of(tx, &row)?;
-        if let Err(outcome) = is_as_it_was(tx, bench.grounds, &row, agent.as_ref())? {
+        if let Err(outcome) = is_as_it_was(tx, bench.grounds, &row)? {
             store::end(tx, &row, Status::Withdrawn, None, &outcome)?;
             ended.push(Row { status: Status::Withdrawn, outcome: Some(outcome), ..row });
         }
@@ -390,8 +381,7 @@ pub fn approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Judged<
     if row.generation != store::generation(tx)? {
         return refuse("approval_for_another", format!("{} was approved in another generation of the record", row.id));
     }
-    let agent = store::agent_of(tx, &row)?;
-    if let Err(why) = is_as_it_was(tx, bench.grounds, &row, agent.as_ref())? {
+    if let Err(why) = is_as_it_was(tx, bench.grounds, &row)? {
         return refuse("change_stale", why);
     }
     let (_, shown) = show(tx, bench.policy, &row)?;
@@ -411,5 +401,5 @@ pub fn approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Judged<
         }
     }
     let by = good.iter().map(|given| given.person).collect();
-    Ok(Ok(Approved { id: row.id, agent, change: row.change, facts: row.facts, by }))
+    Ok(Ok(Approved { id: row.id, agent: row.agent, change: row.change, facts: row.facts, by }))
 }

@@ -164,11 +164,11 @@ impl Row {
         }
     }
 
-    /// What was asked for, as it was when it was asked; `agent` is the agent's row as it is now.
-    pub fn proposed(&self, agent: Option<Agent>) -> Proposed {
+    /// What was asked for, as it was when it was asked.
+    pub fn proposed(&self) -> Proposed {
         Proposed {
             change: self.change.clone(),
-            agent,
+            agent: self.agent,
             requester: self.requester.clone(),
             reason: self.reason.clone(),
             labels: self.labels.clone(),
@@ -353,7 +353,7 @@ fn digest_of(
 pub fn propose(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Judged<Submitted>, state::Error> {
     let Checked { proposed, standing } = checked;
     let kind = proposed.change.kind();
-    let agent = proposed.agent.as_ref().map(|agent| agent.id);
+    let agent = proposed.agent;
     let (requester, principal, origin, max) = match &proposed.requester {
         Requester::Agent { principal, origin } => {
             let agent = agent.ok_or_else(|| state::Error::Stored("an agent asked that is none".to_owned()))?;

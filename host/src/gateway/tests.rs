@@ -98,7 +98,7 @@ impl Desk {
         self.write(move |tx| {
             let payload = Payload::try_from(payload).expect("an object or a list");
             let change = Change::parse(kind, &payload).expect("of its kind");
-            let agent = if concerns_agent(kind) { registry::find_agent(tx, AGENT)? } else { None };
+            let agent = if concerns_agent(kind) { registry::find_agent(tx, AGENT)?.map(|agent| agent.id) } else { None };
             let requester = Requester::Person(registry::find_person(tx, by)?.expect("somebody").id);
             let reason = "because".to_owned();
             let proposed = Proposed { change, agent, requester, reason, labels: Vec::new() };

@@ -14,7 +14,6 @@ use crate::integrity::lookalike;
 use crate::items;
 use crate::ledger::Entry;
 use crate::refusal::Fault;
-use crate::registry;
 use crate::session::store::{self, Session};
 use crate::state::{self, Tx};
 use crate::tools::Runs;
@@ -309,15 +308,13 @@ fn called(
     let place = Place { session: session.id, turn: open.id, key, sealer: &core.sealer };
     let (result, refused) = match action {
         Some(Action::Change { change, reason }) => {
-            let agent = registry::find_agent(tx, &session.agent.to_string())?
-                .ok_or_else(|| state::Error::Stored(format!("{} has no agent", session.id)))?;
             let principal =
                 open.principal.parse().map_err(|_| state::Error::Stored(format!("{}: its person", open.id)))?;
             let message = turn::messages_of(tx, open.id)?.first().copied();
             let origin = Origin { session: session.id, turn: open.id, message, call: recorded.id };
             let proposed = Proposed {
                 change: change.clone(),
-                agent: Some(agent),
+                agent: Some(session.agent),
                 requester: Requester::Agent { principal, origin },
                 reason: reason.clone(),
                 labels: output.tuple.labels.clone(),

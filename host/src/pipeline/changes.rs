@@ -186,7 +186,8 @@ impl Pipeline {
                 let Some(by) = registry::find_person(tx, &by.id.to_string())? else {
                     return Ok(Err(Refusal::operator("person_unknown", "whoever asks is nobody here any more")));
                 };
-                let role = decide::standing(tx, &by, kind, agent.as_ref().map(|agent| agent.id))?;
+                let agent = agent.map(|agent| agent.id);
+                let role = decide::standing(tx, &by, kind, agent)?;
                 if !role.covers(registry::Role::Admin) {
                     let message = format!("a change of kind {kind} is not {}'s to ask for", by.name);
                     let refusal = Refusal::operator("role_too_low", message);

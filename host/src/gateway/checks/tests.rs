@@ -106,7 +106,7 @@ impl Scene {
     pub(crate) fn by_owner(&self, kind: ChangeKind, payload: Value) -> Proposed {
         Proposed {
             change: change(kind, payload),
-            agent: concerns_agent(kind).then(|| self.clerk.clone()),
+            agent: concerns_agent(kind).then_some(self.clerk.id),
             requester: Requester::Person(self.owner),
             reason: "because".to_owned(),
             labels: Vec::new(),
@@ -117,7 +117,7 @@ impl Scene {
     fn by_clerk(&self, kind: ChangeKind, payload: Value) -> Proposed {
         let origin = Origin { session: self.session, turn: TurnId::new(), message: None, call: CallId::new() };
         let requester = Requester::Agent { principal: self.owner, origin };
-        Proposed { agent: Some(self.clerk.clone()), requester, ..self.by_owner(kind, payload) }
+        Proposed { agent: Some(self.clerk.id), requester, ..self.by_owner(kind, payload) }
     }
 
     fn looked(&self, tx: &Tx<'_>, proposed: Proposed) -> Judged<Checked> {
@@ -179,7 +179,7 @@ fn an_agent_asks_for_itself_alone() {
     on_record(|tx, scene| {
         let persona = || json!({ "instructions": "new" });
         let mut foreign = scene.by_clerk(ChangeKind::Persona, persona());
-        foreign.agent = Some(scene.other.clone());
+        foreign.agent = Some(scene.other.id);
         scene.refused(tx, foreign, "change_of_another");
         let mut nobodys = scene.by_clerk(ChangeKind::CreateAgent, json!({ "name": "helper" }));
         nobodys.agent = None;
@@ -188,11 +188,11 @@ fn an_agent_asks_for_itself_alone() {
         of_whom.agent = None;
         scene.refused(tx, of_whom, "agent_missing");
         let mut of_nobody = scene.by_owner(ChangeKind::CreateAgent, json!({ "name": "helper" }));
-        of_nobody.agent = Some(scene.clerk.clone());
+        of_nobody.agent = Some(scene.clerk.id);
         scene.refused(tx, of_nobody, "agent_superfluous");
         registry::remove_agent(tx, &scene.other, scene.owner).expect("removed");
         let mut gone = scene.by_owner(ChangeKind::Persona, persona());
-        gone.agent = Some(scene.other.clone());
+        gone.agent = Some(scene.other.id);
         scene.refused(tx, gone, "agent_gone");
         assert!(scene.looked(tx, scene.by_clerk(ChangeKind::Persona, persona())).is_ok());
     });
@@ -371,12 +371,12 @@ fn another_meaning_of_a_name_makes_another_standing() {
         let identity = "chat:mia".parse().expect("an identity");
         registry::people::unlink(tx, &mia, &identity, scene.owner).expect("written").expect("hers");
         registry::people::link(tx, &olga, &identity, scene.owner).expect("written").expect("free");
-        assert_ne!(before::look(tx, &scene.grounds, &proposed).expect("read"), first);
+        assert_ne!(before::look(tx, &scene.grounds, &proposed.change, Some(&scene.clerk)).expect("read"), first);
 
         let wiring = scene.by_owner(ChangeKind::Wiring, json!({ "channel": "desk", "engage": "all" }));
         let first = scene.looked(tx, wiring.clone()).expect("good").standing;
         channels::connect(tx, "desk", scene.other.id, scene.owner).expect("connected");
-        assert_ne!(before::look(tx, &scene.grounds, &wiring).expect("read"), first);
+        assert_ne!(before::look(tx, &scene.grounds, &wiring.change, Some(&scene.clerk)).expect("read"), first);
     });
 }
 
