@@ -643,7 +643,8 @@ pub fn stored_json<T: serde::de::DeserializeOwned>(row: &rusqlite::Row<'_>, colu
     serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|_| bad(column))
 }
 
-fn bad(column: &str) -> rusqlite::Error {
+/// That a column holds what this version does not write.
+pub fn bad(column: &str) -> rusqlite::Error {
     let what = format!("column {column} holds what this version does not write");
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, what.into())
 }

@@ -22,12 +22,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// Those of the record.
-pub fn look(
-    tx: &Tx<'_>,
-    grounds: &Grounds,
-    change: &Change,
-    agent: Option<&Agent>,
-) -> Result<Standing, state::Error> {
+pub fn look(tx: &Tx<'_>, grounds: &Grounds, change: &Change, agent: Option<&Agent>) -> Result<Standing, state::Error> {
     let before = match (change, agent) {
         (Change::CreateAgent(_), _) => Value::Null,
         (Change::McpRegister(server), _) => {

@@ -16,10 +16,11 @@ use crate::registry::{self, Person, Role, TokenId, TokenState, roles, tokens};
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
-use ironclaw_contract::seam::change::{AgentRole, ChangeKind};
+use ironclaw_contract::seam::change::ChangeKind;
+use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 
-/// Bytes of a reason for a no.
-const REASON_BYTES_MAX: usize = 2 * 1024;
+/// Why a change is over about which nobody decided.
+pub const OVERDUE: &str = "nobody decided in time";
 
 /// What is decided beside.
 pub struct Bench<'a> {
@@ -60,16 +61,11 @@ pub enum Said {
 /// What a person may have who decides about a kind of change of an agent: their role on this host, or their role of that agent
 /// where it is enough. An identity that is linked to nobody has none.
 pub fn standing(tx: &Tx<'_>, person: &Person, kind: ChangeKind, agent: Option<AgentId>) -> Result<Role, state::Error> {
-    match agent {
-        Some(agent)
-            if person.role == Role::Member
-                && is_of_agent(kind)
-                && (roles::role_of(tx, agent, person.id)? == Some(AgentRole::Admin)) =>
-        {
-            Ok(Role::Admin)
-        }
-        _ => Ok(person.role),
-    }
+    let own = match agent {
+        Some(agent) if is_of_agent(kind) => roles::role_of(tx, agent, person.id)?,
+        _ => None,
+    };
+    Ok(roles::larger(person.role, own))
 }
 
 /// Whether this person decides about this change.
@@ -198,8 +194,7 @@ fn open(tx: &mut Tx<'_>, bench: &Bench<'_>, by: &Person, id: ChangeId) -> Result
         return Ok(Err((decided(&row), None)));
     }
     if row.status == Status::Pending && row.expires_at <= tx.now() {
-        store::end(tx, &row, Status::Expired, None, "nobody decided in time")?;
-        let row = Row { status: Status::Expired, ..row };
+        let row = store::end(tx, &row, Status::Expired, None, OVERDUE)?;
         return Ok(Err((decided(&row), Some(row))));
     }
     Ok(Ok((row, by)))
@@ -228,8 +223,7 @@ pub fn approve(
         return Ok((Err(Refusal::operator("not_yours_to_decide", message)), None));
     }
     if let Err(outcome) = is_as_it_was(tx, bench.grounds, &row)? {
-        store::end(tx, &row, Status::Withdrawn, None, &outcome)?;
-        let row = Row { status: Status::Withdrawn, outcome: Some(outcome), ..row };
+        let row = store::end(tx, &row, Status::Withdrawn, None, &outcome)?;
         return Ok((Err(decided(&row)), Some(row)));
     }
     let (_, digest) = show(tx, bench.policy, &row)?;
@@ -328,7 +322,7 @@ pub fn reject(
     by: &Person,
     id: ChangeId,
     reason: &str,
-) -> Result<(Judged<Row>, Option<Row>), Error> {
+) -> Result<(Judged<()>, Option<Row>), Error> {
     if reason.len() > REASON_BYTES_MAX {
         let message = format!("a reason has at most {REASON_BYTES_MAX} bytes");
         return Ok((Err(Refusal::operator("reason_too_long", message)), None));
@@ -341,10 +335,7 @@ pub fn reject(
             Err((refusal, ended)) => return Ok((Err(refusal), ended)),
         },
     };
-    store::end(tx, &row, status, Some(by.id), reason)?;
-    let row =
-        Row { status, decided_by: Some(by.id), decided_at: Some(tx.now()), outcome: Some(reason.to_owned()), ..row };
-    Ok((Ok(row.clone()), Some(row)))
+    Ok((Ok(()), Some(store::end(tx, &row, status, Some(by.id), reason)?)))
 }
 
 /// Withdraws what cannot be decided any more once a change of an agent was applied: the other open changes of its kind, as far as what
@@ -353,8 +344,7 @@ pub fn overtaken(tx: &mut Tx<'_>, bench: &Bench<'_>, applied: &Row) -> Result<Ve
     let mut ended = Vec::new();
     for row in store::open_like(tx, applied)? {
         if let Err(outcome) = is_as_it_was(tx, bench.grounds, &row)? {
-            store::end(tx, &row, Status::Withdrawn, None, &outcome)?;
-            ended.push(Row { status: Status::Withdrawn, outcome: Some(outcome), ..row });
+            ended.push(store::end(tx, &row, Status::Withdrawn, None, &outcome)?);
         }
     }
     Ok(ended)

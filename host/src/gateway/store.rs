@@ -177,10 +177,6 @@ impl Row {
 }
 
 fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
-    let bad = |what: &'static str| {
-        let what = format!("column {what} holds what this version does not write");
-        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, what.into())
-    };
     let kind: ChangeKind = stored(row, "kind")?;
     let payload: Payload = stored_json(row, "payload")?;
     let principal: PersonId = stored(row, "principal")?;
@@ -202,7 +198,7 @@ fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
         kind,
         agent: stored_option(row, "agent_id")?,
         requester,
-        change: Change::parse(kind, &payload).map_err(|_| bad("payload"))?,
+        change: Change::parse(kind, &payload).map_err(|_| state::bad("payload"))?,
         before: stored_json(row, "before")?,
         facts: stored_json(row, "facts")?,
         reason: row.get("reason")?,
@@ -223,6 +219,11 @@ fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
 pub fn find(tx: &Tx<'_>, id: ChangeId) -> Result<Option<Row>, state::Error> {
     let sql = "SELECT * FROM changes WHERE id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([id.to_string()], row).optional()?)
+}
+
+/// The change of this id, unless it is at an end.
+pub fn unended(tx: &Tx<'_>, id: ChangeId) -> Result<Option<Row>, state::Error> {
+    Ok(find(tx, id)?.filter(|row| row.status.is_open() || row.status == Status::Approved))
 }
 
 /// The change of this id, or the refusal that there is none.
@@ -305,9 +306,10 @@ pub fn waiting(tx: &Tx<'_>) -> Result<u64, state::Error> {
     Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
 }
 
-/// Approved changes that are not applied, oldest first.
+/// The approved change of each agent that is to be applied next, and that of the host; oldest first.
 pub fn approved(tx: &Tx<'_>) -> Result<Vec<Row>, state::Error> {
-    let sql = "SELECT * FROM changes WHERE status = 'approved' ORDER BY ordinal LIMIT ?1";
+    let sql = "SELECT * FROM changes WHERE ordinal IN \
+               (SELECT min(ordinal) FROM changes WHERE status = 'approved' GROUP BY agent_id) ORDER BY ordinal LIMIT ?1";
     let mut statement = tx.db().prepare_cached(sql)?;
     Ok(readable(statement.query_map([AT_ONCE_MAX as i64], row)?)?)
 }
@@ -370,9 +372,8 @@ pub fn propose(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Jud
         }
         // It could be withdrawn only: what it shows is not true any more.
         Some(same) => {
-            let outcome = "what it would alter is not as it was; the same was asked for again".to_owned();
-            end(tx, &same, Status::Withdrawn, None, &outcome)?;
-            Some(Box::new(Row { status: Status::Withdrawn, outcome: Some(outcome), ..same }))
+            let outcome = "what it would alter is not as it was; the same was asked for again";
+            Some(Box::new(end(tx, &same, Status::Withdrawn, None, outcome)?))
         }
         None => None,
     };
@@ -433,16 +434,18 @@ pub fn propose(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Jud
     Ok(Ok(Submitted { id, again: false, superseded }))
 }
 
-/// Moves a change that waits, is approved or is unknown to its end; its approvals are worth nothing then, unless they are used.
+/// Moves a change that waits, is approved or is unknown to its end, and gives it as it stands then; its approvals are worth nothing
+/// any more, unless they are used.
 ///
-/// Returns false when it is at an end already: then nothing changed.
+/// # Errors
+/// When it is at an end already: whoever ends a change has looked at it in the same transaction.
 pub fn end(
     tx: &mut Tx<'_>,
     row: &Row,
     status: Status,
     by: Option<PersonId>,
     outcome: &str,
-) -> Result<bool, state::Error> {
+) -> Result<Row, state::Error> {
     let now = tx.now();
     let (decided, applied) = (by.map(|_| now), (status == Status::Applied).then_some(now));
     let sql = "UPDATE changes SET status = ?2, decided_by = coalesce(?3, decided_by), decided_at = coalesce(?4, decided_at), \
@@ -456,7 +459,7 @@ pub fn end(
         outcome
     ])?;
     if ended == 0 {
-        return Ok(false);
+        return Err(state::Error::Stored(format!("{} is at an end already, and is not {}", row.id, status.name())));
     }
     void(tx, row.id)?;
     let (entry, word) = match status {
@@ -480,7 +483,14 @@ pub fn end(
         entry = entry.reason(word);
     }
     entry.append(tx)?;
-    Ok(true)
+    Ok(Row {
+        status,
+        decided_by: by.or(row.decided_by),
+        decided_at: decided.or(row.decided_at),
+        applied_at: applied,
+        outcome: Some(outcome.to_owned()),
+        ..row.clone()
+    })
 }
 
 /// Notes that enough people approved.

@@ -3,7 +3,7 @@
 
 use super::decide::{self, Bench, Said};
 use super::policy::{self, Policy};
-use super::store::{self, Row, Status};
+use super::store::{self, Status};
 use super::{Grounds, Judged, Proposed, Requester, checks, concerns_agent};
 use crate::apply::{self, Prepared};
 use crate::approval::{self, Token};
@@ -98,7 +98,8 @@ impl Desk {
         self.write(move |tx| {
             let payload = Payload::try_from(payload).expect("an object or a list");
             let change = Change::parse(kind, &payload).expect("of its kind");
-            let agent = if concerns_agent(kind) { registry::find_agent(tx, AGENT)?.map(|agent| agent.id) } else { None };
+            let agent =
+                if concerns_agent(kind) { registry::find_agent(tx, AGENT)?.map(|agent| agent.id) } else { None };
             let requester = Requester::Person(registry::find_person(tx, by)?.expect("somebody").id);
             let reason = "because".to_owned();
             let proposed = Proposed { change, agent, requester, reason, labels: Vec::new() };
@@ -131,7 +132,7 @@ impl Desk {
         self.approve_shown(by, id, self.shown(id))
     }
 
-    fn reject(&self, by: &'static str, id: ChangeId) -> Judged<Row> {
+    fn reject(&self, by: &'static str, id: ChangeId) -> Judged<()> {
         let (policy, root) = (Arc::clone(&self.policy), self.root);
         self.write(move |tx| {
             let by = registry::find_person(tx, by)?.expect("somebody");
@@ -145,7 +146,9 @@ impl Desk {
         self.write(move |tx| {
             let row = store::known(tx, id)?.expect("it is there");
             let refuse = |tx: &mut Tx<'_>, refusal: Refusal| {
-                store::end(tx, &row, Status::Failed, None, &refusal.message)?;
+                if let Some(row) = store::unended(tx, id)? {
+                    store::end(tx, &row, Status::Failed, None, &refusal.message)?;
+                }
                 Ok(Err(refusal))
             };
             match decide::approved(tx, &bench(&policy, root, &grounds()), &row)? {

@@ -23,7 +23,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ChangeId};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -41,10 +41,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(30);
 #[derive(Default)]
 pub struct Changes {
     bell: Notify,
-    /// One change of an agent at a time: two would make its layer at once.
-    one: Mutex<HashMap<Option<AgentId>, Arc<tokio::sync::Mutex<()>>>>,
-    /// Those that are being applied now.
-    busy: Mutex<HashSet<ChangeId>>,
+    /// Whose change is being applied now. One of an agent at a time: two would make its layer at once.
+    busy: Mutex<HashSet<Option<AgentId>>>,
 }
 
 impl Changes {
@@ -53,26 +51,24 @@ impl Changes {
         self.bell.notify_one();
     }
 
-    async fn one_of(&self, agent: Option<AgentId>) -> tokio::sync::OwnedMutexGuard<()> {
-        let one = Arc::clone(self.one.lock().unwrap_or_else(PoisonError::into_inner).entry(agent).or_default());
-        one.lock_owned().await
-    }
-
-    fn take(&self, id: ChangeId) -> bool {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(id)
+    fn take(&self, agent: Option<AgentId>) -> bool {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(agent)
     }
 }
 
-/// One that is being applied. Whatever ends that, the next look finds it again, and those behind it.
+/// That a change of somebody is being applied. Whatever ends that, the next look finds the one behind it.
 struct Busy<'a> {
     core: &'a Core,
-    id: ChangeId,
+    agent: Option<AgentId>,
 }
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        self.core.changes.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
-        self.core.changes.ring();
+        self.core.changes.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.agent);
+        // What panicked would do so again at once; it is looked at with the next that rings.
+        if !std::thread::panicking() {
+            self.core.changes.ring();
+        }
     }
 }
 
@@ -212,13 +208,11 @@ impl Pipeline {
                     Ok(row) => row,
                     Err(refusal) => return Ok::<_, Error>(Err(refusal)),
                 };
-                if !sees(tx, &core, &by, &row)? {
-                    return Ok(Err(Refusal::operator(
-                        "not_yours_to_decide",
-                        format!("{id} is not {}'s to see", by.name),
-                    )));
-                }
                 let whole = by.role.covers(registry::Role::Admin) || decide::may_decide(tx, &core.policy, &by, &row)?;
+                if !whole && row.principal() != by.id {
+                    let message = format!("{id} is not {}'s to see", by.name);
+                    return Ok(Err(Refusal::operator("not_yours_to_decide", message)));
+                }
                 if whole {
                     let (text, digest) = decide::show(tx, &core.policy, &row)?;
                     return Ok(Ok(Shown { row, text, digest }));
@@ -240,7 +234,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// The inner error, see [`decide::approve`].
-    pub async fn approve(&self, by: &Person, proof: String, id: ChangeId, shown: Digest) -> Result<Judged<Row>, Error> {
+    pub async fn approve(&self, by: &Person, proof: String, id: ChangeId, shown: Digest) -> Result<Judged<()>, Error> {
         let (core, by) = (Arc::clone(&self.core), by.clone());
         let approved = self
             .core
@@ -250,28 +244,21 @@ impl Pipeline {
                 if let Some(row) = ended {
                     tell(tx, &core, &row)?;
                 }
-                Ok::<_, Error>(match said {
-                    Ok(said) => Ok((said, found(tx, id)?)),
-                    Err(refusal) => Err(refusal),
-                })
+                Ok::<_, Error>(said)
             })
             .await?;
-        Ok(match approved {
-            Ok((Said::Approved, row)) => {
-                failpoint::reach("change_approved");
-                self.core.changes.ring();
-                Ok(row)
-            }
-            Ok((Said::Counted(_), row)) => Ok(row),
-            Err(refusal) => Err(refusal),
-        })
+        if approved == Ok(Said::Approved) {
+            failpoint::reach("change_approved");
+            self.core.changes.ring();
+        }
+        Ok(approved.map(drop))
     }
 
     /// A person says no.
     ///
     /// # Errors
     /// The inner error, see [`decide::reject`].
-    pub async fn reject(&self, by: &Person, id: ChangeId, reason: String) -> Result<Judged<Row>, Error> {
+    pub async fn reject(&self, by: &Person, id: ChangeId, reason: String) -> Result<Judged<()>, Error> {
         let (core, by) = (Arc::clone(&self.core), by.clone());
         let rejected = self
             .core
@@ -320,8 +307,9 @@ impl Pipeline {
         for row in overdue {
             let core = Arc::clone(&self.core);
             let end = self.core.state.write(move |tx| {
-                if store::end(tx, &row, Status::Expired, None, "nobody decided in time")? {
-                    tell(tx, &core, &Row { status: Status::Expired, ..row })?;
+                if let Some(row) = store::unended(tx, row.id)? {
+                    let row = store::end(tx, &row, Status::Expired, None, decide::OVERDUE)?;
+                    tell(tx, &core, &row)?;
                 }
                 Ok::<_, Error>(())
             });
@@ -329,7 +317,7 @@ impl Pipeline {
         }
         if !self.core.latch.is_shut() {
             for row in approved {
-                if self.core.changes.take(row.id) {
+                if self.core.changes.take(row.agent) {
                     let pipeline = self.clone();
                     tokio::spawn(async move { pipeline.carry_out(row).await });
                 }
@@ -348,7 +336,7 @@ impl Pipeline {
     /// Applies one approved change; what fails on our side is tried again later.
     async fn carry_out(&self, row: Row) {
         let id = row.id;
-        let busy = Busy { core: &self.core, id };
+        let busy = Busy { core: &self.core, agent: row.agent };
         if let Err(error) = self.apply_change(row).await
             && !matches!(error, Error::State(state::Error::Closed))
         {
@@ -359,8 +347,6 @@ impl Pipeline {
     }
 
     async fn apply_change(&self, row: Row) -> Result<(), Error> {
-        // Whoever fetches for one agent waits for the one before it.
-        let _one = self.core.changes.one_of(row.agent).await;
         let prepared = tokio::select! {
             biased;
             // What was approved stays approved, and begins anew once everything goes on. A client is ended with its future.
@@ -395,12 +381,7 @@ impl Pipeline {
                     // Nothing of it stays, and its approvals are not used.
                     Err(refusal) => return Err(Attempt::Refused(refusal)),
                 };
-                let mut entry = Entry::verify("change.outcome").with("change", of.id.to_string());
-                let by: Vec<String> = approved.by().iter().map(ToString::to_string).collect();
-                entry = entry.with("approved_by", by);
-                entry.append(tx)?;
-                store::end(tx, &of, Status::Applied, None, &outcome)?;
-                let row = found(tx, of.id)?;
+                let row = store::end(tx, &of, Status::Applied, None, &outcome)?;
                 tell(tx, &core, &row)?;
                 for overtaken in decide::overtaken(tx, &core.bench(), &row)? {
                     tell(tx, &core, &overtaken)?;
@@ -445,10 +426,10 @@ impl Pipeline {
 
     async fn fail(&self, row: &Row, refusal: &Refusal) -> Result<(), Error> {
         tracing::warn!(change = %row.id, code = refusal.code, "an approved change was not applied");
-        let (core, of, outcome) = (Arc::clone(&self.core), row.clone(), refusal.message.clone());
+        let (core, id, outcome) = (Arc::clone(&self.core), row.id, refusal.message.clone());
         let fail = self.core.state.write(move |tx| {
-            if store::end(tx, &of, Status::Failed, None, &outcome)? {
-                let row = found(tx, of.id)?;
+            if let Some(row) = store::unended(tx, id)? {
+                let row = store::end(tx, &row, Status::Failed, None, &outcome)?;
                 tell(tx, &core, &row)?;
             }
             Ok::<_, Error>(())
@@ -498,14 +479,4 @@ impl From<decide::Error> for Error {
             decide::Error::Key(error) => Self::Record(inbox::Error::Key(error)),
         }
     }
-}
-
-fn found(tx: &Tx<'_>, id: ChangeId) -> Result<Row, state::Error> {
-    store::find(tx, id)?.ok_or_else(|| state::Error::Stored(format!("{id} vanished while it was decided")))
-}
-
-/// Whether somebody may see a change: what was asked for by them or on their behalf, what they decide, and operators all.
-pub fn sees(tx: &Tx<'_>, core: &Core, by: &Person, row: &Row) -> Result<bool, state::Error> {
-    let own = by.role.covers(registry::Role::Admin) || row.principal() == by.id;
-    Ok(own || decide::may_decide(tx, &core.policy, by, row)?)
 }

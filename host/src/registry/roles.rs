@@ -33,12 +33,17 @@ impl AgentStanding {
 
     /// What they are where it concerns this agent alone: the larger of their role on the host and that of its admin.
     pub const fn role(self) -> Role {
-        match (self.host, self.own) {
-            (Role::Owner, _) => Role::Owner,
-            (Role::Admin, _) => Role::Admin,
-            (Role::Member, Some(AgentRole::Admin)) => Role::Admin,
-            (Role::Member, Some(AgentRole::Member) | None) => Role::Member,
-        }
+        larger(self.host, self.own)
+    }
+}
+
+/// The larger of a role on the host and one of an agent.
+pub const fn larger(host: Role, own: Option<AgentRole>) -> Role {
+    match (host, own) {
+        (Role::Owner, _) => Role::Owner,
+        (Role::Admin, _) => Role::Admin,
+        (Role::Member, Some(AgentRole::Admin)) => Role::Admin,
+        (Role::Member, Some(AgentRole::Member) | None) => Role::Member,
     }
 }
 

@@ -47,7 +47,6 @@ CREATE TABLE approvals (
 ) STRICT;
 CREATE UNIQUE INDEX approvals_once ON approvals (change_id, person_id) WHERE state = 'live';
 CREATE INDEX approvals_by_change ON approvals (change_id);
-CREATE INDEX approvals_live ON approvals (change_id) WHERE state = 'live';
 
 -- Who may talk to an agent, and who decides what concerns it alone.
 ALTER TABLE agents ADD COLUMN access TEXT NOT NULL DEFAULT 'everyone' CHECK (access IN ('everyone','members'));
