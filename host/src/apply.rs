@@ -7,7 +7,7 @@ use crate::packages::Layer;
 use crate::refusal::Refusal;
 use crate::registry::channels::Channel;
 use crate::registry::mounts::{self, Mount};
-use crate::registry::{self, Agent, AgentDraft, Identity, Person, Warrant, altered, channels, mcp, roles, software};
+use crate::registry::{self, Agent, AgentDraft, Person, Warrant, altered, channels, mcp, roles, software};
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{ChangeId, PersonId};
@@ -199,8 +199,7 @@ fn channel(tx: &Tx<'_>, name: &str) -> Result<Channel, No> {
 }
 
 fn person(tx: &Tx<'_>, identity: &str) -> Result<Person, No> {
-    let Identity { channel, sender } = identity.parse()?;
-    let found = registry::person_of(tx, &channel, &sender)?;
+    let found = registry::person_behind(tx, &identity.parse()?)?;
     found.ok_or_else(|| gone("a person that it names".to_owned()).into())
 }
 

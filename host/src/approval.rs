@@ -179,11 +179,6 @@ pub fn verify(root: &ApprovalRoot, token: &Token, thing: &Thing, now: i64) -> Re
 }
 
 impl Token {
-    /// Who said yes, as it stands there; believed after [`verify`] only.
-    pub const fn approver(&self) -> &Approver {
-        &self.approver
-    }
-
     /// As it is stored.
     pub fn to_json(&self) -> String {
         canonical::to_string(self)

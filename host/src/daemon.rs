@@ -17,7 +17,7 @@ use crate::ledger::sink::Sink;
 use crate::ledger::{Entry, archive, head};
 use crate::pipeline::{self, Core, Limits, Pipeline, Places};
 use crate::registry::{self, Fresh};
-use crate::state::{self, State, Tx};
+use crate::state::{self, State};
 use crate::{config, model, observe, packages, rotation, settings};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
@@ -250,7 +250,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         actors: pipeline::Actors::default(),
         drafts: pipeline::Drafts::default(),
         dispatch: pipeline::Dispatch::default(),
-        policy: Arc::new(policy::load(&home.policy())?),
+        policy: policy::load(&home.policy())?,
         grounds: grounds(config, &home, &runtime, &socket),
         approvals: master.approval_root(),
         changes: pipeline::Changes::default(),
@@ -442,13 +442,7 @@ async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Res
         tracing::warn!("{warning}");
         warnings.push(warning);
     }
-    for warning in state
-        .read({
-            let policy = policy.clone();
-            move |tx| unmet(tx, &policy)
-        })
-        .await?
-    {
+    for warning in unmet(&state.read(|tx| registry::people(tx)).await?, policy) {
         tracing::warn!("{warning}");
         warnings.push(warning);
     }
@@ -461,8 +455,7 @@ async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Res
 }
 
 /// What the policy asks for that the people of this host cannot give.
-fn unmet(tx: &Tx<'_>, policy: &Policy) -> Result<Vec<String>, state::Error> {
-    let people = registry::people(tx)?;
+fn unmet(people: &[registry::Person], policy: &Policy) -> Vec<String> {
     let mut warnings = Vec::new();
     for kind in ChangeKind::ALL {
         let rule = policy.rule(*kind);
@@ -477,7 +470,7 @@ fn unmet(tx: &Tx<'_>, policy: &Policy) -> Result<Vec<String>, state::Error> {
             ));
         }
     }
-    Ok(warnings)
+    warnings
 }
 
 /// A private directory with a short path: sockets have at most 108 bytes for theirs.

@@ -110,7 +110,7 @@ pub struct Core {
     /// Sends what goes out by a network.
     pub dispatch: Dispatch,
     /// Who may decide what.
-    pub policy: Arc<Policy>,
+    pub policy: Policy,
     /// What changes are looked at beside.
     pub grounds: Grounds,
     /// Where the keys of approvals come from.

@@ -13,7 +13,8 @@ pub mod software;
 pub mod tokens;
 
 pub use people::{
-    Identity, Person, Role, add_person, create_owner, find_person, identities, known_person, owner, people, person_of,
+    Identity, Person, Role, add_person, create_owner, find_person, identities, known_person, owner, people,
+    person_behind, person_of,
 };
 pub use tokens::{Fresh, Token, TokenId, TokenState, tokens};
 

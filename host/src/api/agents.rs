@@ -75,13 +75,8 @@ pub async fn remove(
     let found = find(&api, agent).await?;
     let (of_agent, shown, by) = (found.id, found.clone(), person.clone());
     let core = api.pipeline.core();
-    let (view, sessions) = core
-        .state
-        .read(move |tx| {
-            let sessions: Vec<_> = store::all(tx)?.into_iter().filter(|session| session.agent == of_agent).collect();
-            Ok::<_, Error>((view(tx, &shown, &by)?, sessions))
-        })
-        .await?;
+    let (view, sessions) =
+        core.state.read(move |tx| Ok::<_, Error>((view(tx, &shown, &by)?, store::of_agent(tx, of_agent)?))).await?;
     for session in sessions {
         let removed = api.pipeline.ask(session.id, |done| Command::Remove(person.id, done)).await?;
         removed.map_err(|message| Answer::from(Refusal::host("session_not_removed", message)))?;
@@ -92,7 +87,7 @@ pub async fn remove(
         .state
         .write(move |tx| {
             // A message may have come while its sessions were erased.
-            if store::all(tx)?.iter().any(|session| session.agent == found.id) {
+            if !store::of_agent(tx, found.id)?.is_empty() {
                 return Ok::<_, Error>(false);
             }
             memories::erase_of_agent(tx, found.id)?;
@@ -147,8 +142,7 @@ pub fn direct(core: &Core, kind: ChangeKind, person: &Person) -> Result<(), Refu
 
 /// What this person is shown of an agent: how its jail is made and who else has to do with it is for whoever decides about it.
 fn view(tx: &Tx<'_>, agent: &registry::Agent, to: &Person) -> Result<Agent, Error> {
-    let sessions = store::all(tx)?.iter().filter(|session| session.agent == agent.id).count() as u64;
-    let shown = plain(agent, sessions);
+    let shown = plain(agent, store::of_agent(tx, agent.id)?.len() as u64);
     match roles::role_for(tx, to, agent)?.role() {
         Role::Member => Ok(shown),
         Role::Owner | Role::Admin => whole(tx, agent, shown),
@@ -176,7 +170,7 @@ fn whole(tx: &Tx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent, Er
         pattern: channel.hears.pattern().map(str::to_owned),
         channel: channel.name,
     };
-    let heard = channels::all(tx)?.into_iter().filter(|channel| channel.agent == Some(agent.id));
+    let heard = channels::heard_by(tx, agent.id)?.into_iter();
     Ok(Agent {
         roles: roles::of(tx, agent.id)?.into_iter().map(member).collect(),
         mounts: mounts::of(tx, agent.id)?.into_iter().map(mount).collect(),

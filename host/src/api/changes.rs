@@ -135,23 +135,27 @@ pub async fn show(
     let change = known(&named)?;
     let mut events = api.state().events();
     let until = Instant::now() + Duration::from_millis(wait.wait_ms.min(WAIT_MS_MAX));
-    loop {
-        let found = whole(&api, &person, change).await?;
-        // The token may have ended during the wait.
-        still_stands(&api, &current).await?;
-        if found.status != Status::Approved.name() || until <= Instant::now() {
-            return Ok(Json(found));
+    let found = whole(&api, &person, change).await?;
+    if found.status != Status::Approved.name() {
+        return Ok(Json(found));
+    }
+    while Instant::now() < until {
+        let stands = api.state().read(move |tx| store::find(tx, change)).await?;
+        if stands.is_none_or(|row| row.status != Status::Approved) {
+            break;
         }
         loop {
             match tokio::time::timeout_at(until, events.recv()).await {
                 Ok(Ok(event)) if !event.what.starts_with("change.") => {}
-                Ok(Ok(_) | Err(RecvError::Lagged(_))) => break,
-                Err(_) => break,
+                Ok(Ok(_) | Err(RecvError::Lagged(_))) | Err(_) => break,
                 // The host is stopping: nothing more will come.
                 Ok(Err(RecvError::Closed)) => return Ok(Json(found)),
             }
         }
     }
+    // The token may have ended during the wait.
+    still_stands(&api, &current).await?;
+    Ok(Json(whole(&api, &person, change).await?))
 }
 
 /// `POST /v1/changes/{id}/approve`: yes to exactly what was shown.
@@ -190,12 +194,8 @@ fn statuses(named: Option<&str>) -> Result<Vec<Status>, Answer> {
         Some(EVERY) => Ok(Status::ALL.to_vec()),
         Some(named) => {
             let read = named.split(',').map(|word| {
-                word.parse::<Status>().map_err(|_| {
-                    let shown: String = word.chars().take(32).collect();
-                    let known: Vec<&str> = Status::ALL.iter().map(|status| status.name()).collect();
-                    Refusal::operator("status_malformed", format!("{shown:?} is no status of a change"))
-                        .hint(format!("one is {} or {EVERY}", known.join(", ")))
-                })
+                word.parse::<Status>()
+                    .map_err(|why| Refusal::operator("status_malformed", format!("{why}, or {EVERY}")))
             });
             Ok(read.collect::<Result<_, _>>()?)
         }

@@ -9,10 +9,12 @@ use crate::registry::channels::Channel;
 use crate::registry::{self, Agent, Identity, channels, marks, mcp, mounts, roles, software};
 use crate::secrets::{self, SecretName};
 use crate::state::{self, Tx};
+use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::change::{
     Access, Change, CreateAgent, Engage, Grant, McpAccess, McpRegister, Mount, Packages, Permissions, Persona, Wiring,
 };
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 use std::path::Path;
 
 /// How things stand now; `agent` is as it stands in the record.
@@ -127,7 +129,7 @@ fn access_of(tx: &Tx<'_>, agent: &Agent, server: &str) -> Result<McpAccess, stat
 /// Whoever is linked to an identity; nobody is to what is none.
 pub(super) fn person_of(tx: &Tx<'_>, identity: &str) -> Result<Option<registry::Person>, state::Error> {
     match identity.parse::<Identity>() {
-        Ok(Identity { channel, sender }) => registry::person_of(tx, &channel, &sender),
+        Ok(identity) => registry::person_behind(tx, &identity),
         Err(_) => Ok(None),
     }
 }
@@ -136,15 +138,15 @@ fn of_identities<'a>(
     tx: &Tx<'_>,
     identities: impl Iterator<Item = &'a str>,
 ) -> Result<Map<String, Value>, state::Error> {
-    let mut known = Vec::new();
-    for (identity, person) in registry::identities(tx)? {
-        let name =
-            registry::find_person(tx, &person.to_string())?.map_or_else(|| person.to_string(), |found| found.name);
-        known.push((identity.to_string(), name));
-    }
+    let names: HashMap<PersonId, String> =
+        registry::people(tx)?.into_iter().map(|person| (person.id, person.name)).collect();
+    let known: Vec<(String, &str)> = registry::identities(tx)?
+        .into_iter()
+        .map(|(identity, person)| (identity.to_string(), names.get(&person).map_or("", String::as_str)))
+        .collect();
     let mut found = Map::new();
     for identity in identities {
-        let others = known.iter().map(|(other, whose)| (other.as_str(), whose.as_str()));
+        let others = known.iter().map(|(other, whose)| (other.as_str(), *whose));
         let marks = marks::of(identity, others);
         let person = person_of(tx, identity)?;
         let person = person.map(|person| match marks.is_empty() {

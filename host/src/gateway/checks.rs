@@ -189,7 +189,7 @@ fn each_once<'a>(tx: &Tx<'_>, identities: impl Iterator<Item = &'a String>) -> R
     let mut people: Vec<Person> = Vec::new();
     for identity in identities {
         let parsed: Identity = identity.parse()?;
-        let Some(person) = registry::person_of(tx, &parsed.channel, &parsed.sender)? else {
+        let Some(person) = registry::person_behind(tx, &parsed)? else {
             let refusal = Refusal::operator("identity_unlinked", format!("{parsed} is linked to no person"));
             return Err(refusal.hint("an owner links it first: `ironctl person link`").into());
         };

@@ -18,7 +18,7 @@ use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use ironclaw_contract::seam::seal::Label;
-use rusqlite::{OptionalExtension, Row as SqlRow, params};
+use rusqlite::{OptionalExtension, Row as SqlRow, params, params_from_iter};
 use serde_json::Value;
 
 /// Undecided changes of one agent.
@@ -264,32 +264,23 @@ fn readable<T>(rows: impl Iterator<Item = rusqlite::Result<T>>) -> rusqlite::Res
 
 /// Changes, newest first.
 pub fn list(tx: &Tx<'_>, filter: &Filter) -> Result<Vec<Row>, state::Error> {
+    let (agent, principal) = (filter.agent.map(|id| id.to_string()), filter.principal.map(|id| id.to_string()));
     let mut found = Vec::new();
-    let limit = filter.limit as i64;
     for status in &filter.statuses {
-        let sql = match (filter.agent, filter.principal) {
-            (Some(_), None) => {
-                "SELECT * FROM changes WHERE status = ?1 AND agent_id = ?2 ORDER BY ordinal DESC LIMIT ?4"
+        let mut sql = "SELECT * FROM changes WHERE status = ?".to_owned();
+        let status = status.name();
+        let mut values: Vec<&dyn rusqlite::ToSql> = vec![&status];
+        for (column, value) in [("agent_id", &agent), ("principal", &principal)] {
+            if let Some(value) = value {
+                sql += &format!(" AND {column} = ?");
+                values.push(value);
             }
-            (None, Some(_)) => {
-                "SELECT * FROM changes WHERE status = ?1 AND principal = ?3 ORDER BY ordinal DESC LIMIT ?4"
-            }
-            (Some(_), Some(_)) => {
-                "SELECT * FROM changes WHERE status = ?1 AND agent_id = ?2 AND principal = ?3 ORDER BY ordinal DESC LIMIT ?4"
-            }
-            (None, None) => "SELECT * FROM changes WHERE status = ?1 ORDER BY ordinal DESC LIMIT ?4",
-        };
-        let agent = filter.agent.map(|agent| agent.to_string());
-        let principal = filter.principal.map(|person| person.to_string());
-        let mut statement = tx.db().prepare_cached(sql)?;
-        let values: [(usize, &dyn rusqlite::ToSql); 4] =
-            [(1, &status.name()), (2, &agent), (3, &principal), (4, &limit)];
-        let used = |at: usize| sql.contains(&format!("?{at}"));
-        for (at, value) in values.into_iter().filter(|(at, _)| used(*at)) {
-            statement.raw_bind_parameter(at, value)?;
         }
-        let mut rows = readable(statement.raw_query().mapped(numbered))?;
-        found.append(&mut rows);
+        sql += " ORDER BY ordinal DESC LIMIT ?";
+        let limit = filter.limit as i64;
+        values.push(&limit);
+        let mut statement = tx.db().prepare_cached(&sql)?;
+        found.append(&mut readable(statement.query_map(params_from_iter(values), numbered)?)?);
     }
     found.sort_by_key(|(ordinal, _)| std::cmp::Reverse(*ordinal));
     found.truncate(filter.limit);
@@ -378,7 +369,7 @@ pub fn propose(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Jud
         None => None,
     };
     let count = |sql: &str, by: &[&str]| -> rusqlite::Result<i64> {
-        tx.db().prepare_cached(sql)?.query_row(rusqlite::params_from_iter(by), |row| row.get(0))
+        tx.db().prepare_cached(sql)?.query_row(params_from_iter(by), |row| row.get(0))
     };
     let of_requester =
         count("SELECT count(*) FROM changes WHERE status = 'pending' AND requester = ?1", &[&requester])?;
@@ -540,18 +531,17 @@ pub fn next_end(tx: &Tx<'_>) -> Result<Option<i64>, state::Error> {
 
 /// Erases what a conversation asked for, with its words: what it was and what became of it stays in the ledger, as digests.
 pub fn erase_of_session(tx: &mut Tx<'_>, session: SessionId) -> Result<(), state::Error> {
-    let open = "SELECT * FROM changes WHERE session_id = ?1 AND status IN ('pending','approved','unknown')";
-    erase(tx, open, "session_id", &session.to_string(), "the conversation was removed")
+    erase(tx, "session_id", &session.to_string(), "the conversation was removed")
 }
 
 /// Erases what was asked for an agent, or by it.
 pub fn erase_of_agent(tx: &mut Tx<'_>, agent: AgentId) -> Result<(), state::Error> {
-    let open = "SELECT * FROM changes WHERE agent_id = ?1 AND status IN ('pending','approved','unknown')";
-    erase(tx, open, "agent_id", &agent.to_string(), "the agent was removed")
+    erase(tx, "agent_id", &agent.to_string(), "the agent was removed")
 }
 
-fn erase(tx: &mut Tx<'_>, open: &str, column: &str, of: &str, why: &str) -> Result<(), state::Error> {
-    let mut statement = tx.db().prepare_cached(open)?;
+fn erase(tx: &mut Tx<'_>, column: &str, of: &str, why: &str) -> Result<(), state::Error> {
+    let open = format!("SELECT * FROM changes WHERE {column} = ?1 AND status IN ('pending','approved','unknown')");
+    let mut statement = tx.db().prepare_cached(&open)?;
     let rows: Vec<Row> = readable(statement.query_map([of], row)?)?;
     drop(statement);
     for row in rows {

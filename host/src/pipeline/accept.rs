@@ -320,7 +320,7 @@ fn called(
                 labels: output.tuple.labels.clone(),
             };
             // What is refused stands in the ledger by then.
-            asked(changes::submit(tx, core, proposed)?)
+            (asked(changes::submit(tx, core, proposed)?), None)
         }
         Some(Action::SkillInstall { .. }) => refused("no skills are configured on this host"),
         Some(Action::ScheduleTask(_) | Action::AskUserQuestion(_)) | None => {
@@ -342,8 +342,8 @@ fn called(
 }
 
 /// What a model is told of its request for a change.
-fn asked(submitted: Judged<Submitted>) -> (ResultBody, Option<&'static str>) {
-    let body = match submitted {
+fn asked(submitted: Judged<Submitted>) -> ResultBody {
+    match submitted {
         Ok(Submitted { id, again: false, .. }) => ResultBody {
             ok: true,
             text: format!(
@@ -359,8 +359,7 @@ fn asked(submitted: Judged<Submitted>) -> (ResultBody, Option<&'static str>) {
             let text = format!("refused: {} ({})", refusal.message, refusal.code);
             ResultBody { ok: false, text: lookalike::neutralise(&text).into_owned() }
         }
-    };
-    (body, None)
+    }
 }
 
 fn refused(why: &'static str) -> (ResultBody, Option<&'static str>) {

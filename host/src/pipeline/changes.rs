@@ -441,11 +441,8 @@ impl Pipeline {
 
     /// Has the awake sessions of an agent begin anew, each once its open turn is over: only then do they see what they have.
     pub async fn respawn(&self, agent: AgentId) -> Result<(), Error> {
-        let of_agent = self.core.state.read(move |tx| {
-            let all = sessions::all(tx)?.into_iter();
-            Ok::<_, Error>(all.filter(|session| session.agent == agent).map(|session| session.id).collect::<Vec<_>>())
-        });
-        for session in of_agent.await? {
+        for session in self.core.state.read(move |tx| sessions::of_agent(tx, agent)).await? {
+            let session = session.id;
             while self.core.actors.shown(session).is_some() {
                 match self.send(session, Command::Respawn) {
                     Ok(()) | Err(Unsent::Stopping) => break,

@@ -162,6 +162,13 @@ pub fn all(tx: &Tx<'_>) -> Result<Vec<Channel>, state::Error> {
     Ok(channels)
 }
 
+/// The channels that an agent hears, by name.
+pub fn heard_by(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Channel>, state::Error> {
+    let mut statement = tx.db().prepare_cached(&format!("{ALL} WHERE agent_id = ?1 ORDER BY name"))?;
+    let channels = statement.query_map([agent.to_string()], channel)?.collect::<rusqlite::Result<_>>()?;
+    Ok(channels)
+}
+
 /// The channel of exactly this name.
 pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Channel>, state::Error> {
     Ok(tx.db().prepare_cached(&format!("{ALL} WHERE name = ?1"))?.query_row([name], channel).optional()?)

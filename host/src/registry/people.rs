@@ -184,6 +184,11 @@ pub fn person_of(tx: &Tx<'_>, channel: &str, sender: &str) -> Result<Option<Pers
     Ok(tx.db().prepare_cached(sql)?.query_row([channel, sender], person).optional()?)
 }
 
+/// The person that an identity is linked to.
+pub fn person_behind(tx: &Tx<'_>, identity: &Identity) -> Result<Option<Person>, state::Error> {
+    person_of(tx, &identity.channel, &identity.sender)
+}
+
 /// Every identity with whose it is.
 pub fn identities(tx: &Tx<'_>) -> Result<Vec<(Identity, PersonId)>, state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT * FROM identities ORDER BY channel, sender")?;
@@ -303,7 +308,7 @@ pub fn link(
     identity: &Identity,
     by: PersonId,
 ) -> Result<Result<(), Refusal>, state::Error> {
-    match person_of(tx, &identity.channel, &identity.sender)? {
+    match person_behind(tx, identity)? {
         Some(holder) if holder.id == person.id => return Ok(Ok(())),
         Some(holder) => {
             let message = format!("{identity} is linked to {} ({}) already", holder.name, holder.id);
@@ -343,7 +348,7 @@ pub fn unlink(
     identity: &Identity,
     by: PersonId,
 ) -> Result<Result<(), Refusal>, state::Error> {
-    let holder = person_of(tx, &identity.channel, &identity.sender)?;
+    let holder = person_behind(tx, identity)?;
     if holder.is_none_or(|holder| holder.id != person.id) {
         let message = format!("{identity} is not linked to {}", person.name);
         let hint = format!("`ironctl person show {}` shows the identities", person.id);

@@ -17,8 +17,8 @@ pub(super) fn opens_a_turn(channel: &Channel, text: &str) -> bool {
         Hears::All => true,
         Hears::Pattern(pattern) => match compile(pattern) {
             Ok(pattern) => pattern.is_match(text),
-            Err(error) => {
-                tracing::error!(channel = channel.name, %error, "its pattern was confirmed, and cannot be compiled");
+            Err(_) => {
+                tracing::error!(channel = channel.name, "its pattern was confirmed, and cannot be compiled");
                 false
             }
         },

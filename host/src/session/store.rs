@@ -129,6 +129,14 @@ pub fn all(tx: &Tx<'_>) -> Result<Vec<Session>, state::Error> {
     Ok(sessions)
 }
 
+/// The sessions of an agent that are not removed, oldest first.
+pub fn of_agent(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Session>, state::Error> {
+    let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND state <> 'removed' ORDER BY created_at, id";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let sessions = statement.query_map([agent.to_string()], session)?.collect::<rusqlite::Result<_>>()?;
+    Ok(sessions)
+}
+
 /// Every session that is removed.
 pub fn removed(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT id FROM sessions WHERE state = 'removed'")?;

@@ -9,9 +9,10 @@ use ironclaw_contract::ids::{ApprovalId, ChangeId, PersonId};
 use rusqlite::params;
 
 /// Takes back every approval of a change that is not used.
-pub fn void(tx: &Tx<'_>, change: ChangeId) -> Result<usize, state::Error> {
+pub fn void(tx: &Tx<'_>, change: ChangeId) -> Result<(), state::Error> {
     let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE change_id = ?1 AND state = 'live'";
-    Ok(tx.db().prepare_cached(sql)?.execute(params![change.to_string(), tx.now()])?)
+    tx.db().prepare_cached(sql)?.execute(params![change.to_string(), tx.now()])?;
+    Ok(())
 }
 
 /// Takes back one approval.
@@ -38,8 +39,6 @@ pub struct Given {
     pub token: String,
     /// `live used void`.
     pub state: String,
-    /// Milliseconds since the epoch.
-    pub at: i64,
 }
 
 /// Every approval of a change, oldest first.
@@ -52,7 +51,6 @@ pub fn approvals(tx: &Tx<'_>, change: ChangeId) -> Result<Vec<Given>, state::Err
             person: stored(row, "person_id")?,
             token: row.get("token")?,
             state: row.get("state")?,
-            at: row.get("given_at")?,
         })
     })?;
     Ok(given.collect::<rusqlite::Result<_>>()?)
