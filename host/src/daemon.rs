@@ -2,13 +2,15 @@
 //!
 //! Holds no behaviour of its own; what grows here belongs to a module. Next: `pipeline`.
 
+mod grounds;
+
 use crate::api::hooks::Hooks;
 use crate::api::port::{self, Port};
 use crate::api::{self, Api};
 use crate::config::Config;
 use crate::custody::{self, MasterKey, Source};
+use crate::gateway;
 use crate::gateway::policy::{self, Policy};
-use crate::gateway::{self, Grounds};
 use crate::home::{self, Home};
 use crate::integrity::seal::{self, Sealer};
 use crate::launcher::{Handle, Launcher};
@@ -184,7 +186,7 @@ pub fn rotate(path: &Path) -> Result<Rotated, Error> {
     beside_no_host(async {
         let state = open_state(&home, &config, &master)?;
         let rotated = async {
-            let keeper = Keeper::start(&state, &home, &config.ledger, sink, master.wrapping_key()).await?;
+            let (keeper, _) = Keeper::start(&state, &home, &config.ledger, sink, master.wrapping_key()).await?;
             let rotated = keeper.rotate(archive::Why::Asked(None)).await?;
             keeper.stop().await;
             Ok::<_, Error>(rotated)
@@ -251,7 +253,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         drafts: pipeline::Drafts::default(),
         dispatch: pipeline::Dispatch::default(),
         policy: policy::load(&home.policy())?,
-        grounds: grounds(config, &home, &runtime, &socket),
+        grounds: grounds::look(config, &home, &runtime, &socket),
         approvals: master.approval_root(),
         changes: pipeline::Changes::default(),
         layers: Mutex::default(),
@@ -263,9 +265,8 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     // From here on it runs: what fails before leaves no mark in the ledger.
     let warnings = begin(state, &home, boot, &core.policy).await?;
     let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
-    let keeper = Keeper::start(state, &home, &config.ledger, sink, master.wrapping_key()).await?;
+    let (keeper, other_history) = Keeper::start(state, &home, &config.ledger, sink, master.wrapping_key()).await?;
     let mut warnings = warnings;
-    let other_history = keeper.other_history().await?;
     let begun = state.write(move |tx| gateway::store::begin_generation(tx, &other_history)).await?;
     if let Some(unknown) = begun {
         let warning = format!(
@@ -358,28 +359,6 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     state.checkpoint().await?;
     tracing::info!("stopped");
     Ok(())
-}
-
-/// What changes are looked at beside. A directory that is not there allows nothing.
-fn grounds(config: &Config, home: &Home, runtime: &Path, socket: &Path) -> Grounds {
-    let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let heads = Sink::choose(&config.ledger, home).ok().and_then(|sink| sink.directory().map(Path::to_owned));
-    let settings = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().to_owned());
-    let sockets = socket.parent().map(Path::to_owned);
-    // Whoever could write there would be the host at its next start.
-    let programs = std::env::current_exe().ok().and_then(|me| me.parent().map(Path::to_owned));
-    let units = directories::BaseDirs::new().map(|dirs| dirs.config_dir().join("systemd"));
-    let private = [Some(home.path().to_owned()), Some(runtime.to_owned()), sockets, heads, settings, programs, units];
-    let credentials =
-        [config.keys.master_key_file.clone(), custody::credentials_directory(), config.packages.apt_sources.clone()];
-    let allowed = config.mounts.allow.iter();
-    let allowed: Vec<_> = allowed.filter_map(|path| Some((path.clone(), path.canonicalize().ok()?))).collect();
-    Grounds {
-        mounts: allowed.iter().map(|(_, real)| real.clone()).collect(),
-        linked: allowed.into_iter().filter(|(named, real)| named != real).collect(),
-        private: private.into_iter().chain(credentials).flatten().map(|path| resolved(&path)).collect(),
-        packages: config.packages.clone(),
-    }
 }
 
 fn pipeline_config(config: &Config, runtime: PathBuf) -> Result<pipeline::Config, Error> {

@@ -74,7 +74,8 @@ pub struct Grounds {
     pub mounts: Vec<PathBuf>,
     /// Those of them that the settings name by way of a link: that name, and the canonical one.
     pub linked: Vec<(PathBuf, PathBuf)>,
-    /// The host's own: the home, sockets, settings, keys, heads. Nothing of it and nothing above it is mounted.
+    /// The host's own, as it is named and canonical: the home, sockets, settings, keys, heads. Nothing of it and nothing above it is
+    /// mounted.
     pub private: Vec<PathBuf>,
     /// How packages are fetched.
     pub packages: crate::packages::Config,
@@ -84,8 +85,15 @@ impl Grounds {
     /// Whether a directory may be in a jail as the settings are now, by its path alone: below an allowed one, and neither the host's
     /// own nor above or below it.
     pub fn admits(&self, source: &Path) -> bool {
+        self.allows(source) && !self.keeps(source)
+    }
+
+    fn allows(&self, source: &Path) -> bool {
         self.mounts.iter().any(|allowed| source.starts_with(allowed))
-            && !self.private.iter().any(|own| source.starts_with(own) || own.starts_with(source))
+    }
+
+    fn keeps(&self, source: &Path) -> bool {
+        self.private.iter().any(|own| source.starts_with(own) || own.starts_with(source))
     }
 }
 

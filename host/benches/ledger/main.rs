@@ -145,7 +145,7 @@ fn fill(runtime: &tokio::runtime::Runtime, path: &Path, rotate: u64) -> u64 {
     runtime.block_on(async {
         let config = Config { rotate_entries: u64::MAX, ..Config::default() };
         let sink = Sink::Nowhere("a bench");
-        let keeper = Keeper::start(&state, &home, &config, sink, master.wrapping_key()).await.expect("a keeper");
+        let (keeper, _) = Keeper::start(&state, &home, &config, sink, master.wrapping_key()).await.expect("a keeper");
         let (mut next, mut first) = (0, 0);
         while next < ENTRIES as u64 {
             let append = |tx: &mut state::Tx<'_>| {

@@ -186,30 +186,30 @@ pub fn newest(directory: &Path, ledger: &str) -> Option<u64> {
     names.filter_map(|name| number(name.to_str()?)).max()
 }
 
-/// The first number from which authentic heads of this ledger know another history than the chain that begins at `first` and
-/// goes up to `end`; `hash_at` gives the hash of one of its entries.
+/// The authentic heads of this ledger that know another history than the chain that begins at `first` and goes up to `end`: the name
+/// of each, and from which number on it does. `hash_at` gives the hash of one of the chain's entries.
 ///
 /// # Errors
 /// Those of `hash_at`.
-pub fn contradiction<E>(
-    kept: &[Kept],
+pub fn contradictions<E>(
+    kept: Vec<Kept>,
     ledger: &str,
     (first, end): (u64, u64),
     mut hash_at: impl FnMut(u64) -> Result<Option<String>, E>,
-) -> Result<Option<u64>, E> {
-    let mut from = None;
-    for head in kept.iter().filter_map(|kept| kept.head.as_ref()) {
-        if head.ledger != ledger || head.seq < first || !is_authentic(head) {
+) -> Result<Vec<(String, u64)>, E> {
+    let mut found = Vec::new();
+    for Kept { name, head } in kept {
+        let Some(head) = head.filter(|head| head.ledger == ledger && head.seq >= first && is_authentic(head)) else {
             continue;
-        }
+        };
         let differs_at = match hash_at(head.seq)? {
             None => end + 1,
             Some(hash) if hash != head.hash => head.seq,
             Some(_) => continue,
         };
-        from = Some(from.map_or(differs_at, |known: u64| known.min(differs_at)));
+        found.push((name, differs_at));
     }
-    Ok(from)
+    Ok(found)
 }
 
 /// Writes a head so that it is either whole or not there, also after a power cut.

@@ -3,7 +3,7 @@
 //! Never stops the host: a directory that does not answer is a warning, an entry, and another try. Next: `ledger::archive`.
 
 use super::archive::{self, Why};
-use super::head::{self, Kept, Position, Signer};
+use super::head::{self, Position, Signer};
 use super::sink::{Sink, nowhere};
 use super::{Config, Entry, Genesis};
 use crate::custody::WrappingKey;
@@ -26,6 +26,9 @@ const RETRY_MIN: Duration = Duration::from_secs(30);
 /// The longest wait between two tries, and between two looks at the age of the chain: the clock may be set, and a machine
 /// may sleep.
 const LOOK_MAX: Duration = Duration::from_secs(3600);
+
+/// How long a start waits for the directory of the heads.
+const HEADS_TIME_MAX: Duration = Duration::from_secs(10);
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -64,23 +67,16 @@ struct Trouble {
     behind: Option<String>,
 }
 
-/// Another history than this ledger's, which heads outside know.
-struct Other {
-    /// From which entry on.
-    from: u64,
-    /// The names of those heads.
-    heads: Vec<String>,
-}
-
 impl Keeper {
-    /// Begins to keep a ledger; a home of an earlier version gets its signing key now.
+    /// Begins to keep a ledger; a home of an earlier version gets its signing key now. Gives the names of the heads outside that know
+    /// another history than this ledger, as where a home was put back to an earlier state.
     pub async fn start(
         state: &State,
         home: &Home,
         config: &Config,
         sink: Sink,
         wrapping: WrappingKey,
-    ) -> Result<Self, head::Error> {
+    ) -> Result<(Self, Vec<String>), head::Error> {
         let signer = state.write(move |tx| Signer::ensure(tx, &wrapping)).await?;
         let shared = Arc::new(Shared {
             state: state.clone(),
@@ -94,8 +90,9 @@ impl Keeper {
             trouble: Mutex::default(),
             kept_at: Mutex::default(),
         });
+        let other_history = shared.look_back().await?;
         let task = tokio::spawn(Arc::clone(&shared).keep());
-        Ok(Self { shared, task: Arc::new(Mutex::new(Some(task))) })
+        Ok((Self { shared, task: Arc::new(Mutex::new(Some(task))) }, other_history))
     }
 
     /// Signs where the ledger stands now, and says where heads are kept.
@@ -129,14 +126,6 @@ impl Keeper {
         kept_at.map(|at| at.elapsed().as_secs())
     }
 
-    /// The names of heads outside that know another history than this ledger, as where a home was put back to an earlier state.
-    ///
-    /// # Errors
-    /// Those of the record.
-    pub async fn other_history(&self) -> Result<Vec<String>, state::Error> {
-        Ok(self.shared.other_history().await?.map(|other| other.heads).unwrap_or_default())
-    }
-
     /// Ends, with a last head. Whatever is written to the ledger afterwards is in no head.
     pub async fn stop(&self) {
         self.shared.stop.notify_one();
@@ -155,9 +144,6 @@ impl Shared {
     /// Works until it is told to stop.
     async fn keep(self: Arc<Self>) {
         let mut events = self.state.events();
-        if let Err(error) = self.look_back().await {
-            tracing::error!(%error, "the heads outside were not compared with the ledger");
-        }
         let mut kept = None;
         let mut known: Option<Known> = None;
         let (mut head_again, mut rotate_again) = (Again::default(), Again::default());
@@ -236,59 +222,45 @@ impl Shared {
         }
     }
 
-    /// At a start: whether heads outside know more than this ledger, as they do when a home was put back to what it was.
-    async fn look_back(&self) -> Result<(), state::Error> {
-        let Some(Other { from, .. }) = self.other_history().await? else { return Ok(()) };
-        let sentence = format!(
-            "heads that were kept outside know another history from entry {from} on: this home was put back to an earlier state, \
-             or its ledger was rewritten; `ironctl audit verify` says more"
-        );
-        tracing::warn!("{sentence}");
-        self.trouble.lock().expect("no holder panics").behind = Some(sentence);
-        let note = Entry::retract("ledger.behind_heads").with("from", from);
-        self.state.write(move |tx| note.append(tx)).await?;
-        Ok(())
-    }
-
-    /// What heads outside know that this ledger does not.
-    async fn other_history(&self) -> Result<Option<Other>, state::Error> {
-        let Some(directory) = self.sink.directory().map(Path::to_owned) else { return Ok(None) };
-        // A directory that does not answer is told when the next head is due.
-        let read = tokio::task::spawn_blocking(move || head::all(&directory)).await;
-        let kept = match read {
-            Ok(Ok(kept)) => kept,
+    /// At a start: the heads outside that know more than this ledger, as they do when a home was put back to what it was.
+    async fn look_back(&self) -> Result<Vec<String>, state::Error> {
+        let Some(directory) = self.sink.directory().map(Path::to_owned) else { return Ok(Vec::new()) };
+        // It may be another machine's, which nobody waits for: then nothing is known of another history, and a person is told so.
+        let read = tokio::time::timeout(HEADS_TIME_MAX, tokio::task::spawn_blocking(move || head::all(&directory)));
+        let read = read.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut));
+        let kept = match read.and_then(|read| read.unwrap_or_else(|panicked| Err(io::Error::other(panicked)))) {
+            Ok(kept) => kept,
             // One that is not there yet is made with the first head.
-            Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Ok(Err(error)) => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => {
                 tracing::warn!(%error, "the heads outside were not read");
                 let sentence = format!("the heads outside were not read: {error}");
                 self.trouble.lock().expect("no holder panics").behind = Some(sentence);
-                return Ok(None);
+                return Ok(Vec::new());
             }
-            Err(_) => return Ok(None),
         };
         let compare = move |tx: &mut Tx<'_>| {
             let position = Position::read(tx.db())?;
             let mut keys = tx.db().prepare_cached("SELECT public FROM ledger_keys")?;
             let keys: Vec<String> = keys.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
             // Anybody may sign anything with a key of their own.
-            let kept: Vec<Kept> = kept.into_iter().filter(|kept| kept.is_signed_by(&keys)).collect();
+            let kept = kept.into_iter().filter(|kept| kept.is_signed_by(&keys)).collect();
             let mut find = tx.db().prepare_cached("SELECT hash FROM ledger WHERE seq = ?1")?;
-            let mut hash_at =
-                |seq: u64| Ok::<_, state::Error>(find.query_row([seq as i64], |row| row.get(0)).optional()?);
-            let range = (position.first, position.seq);
-            let Some(from) = head::contradiction(&kept, &position.ledger, range, &mut hash_at)? else {
-                return Ok(None);
-            };
-            let mut foreign = Vec::new();
-            for one in kept {
-                if head::contradiction(std::slice::from_ref(&one), &position.ledger, range, &mut hash_at)?.is_some() {
-                    foreign.push(one.name);
-                }
-            }
-            Ok::<_, state::Error>(Some(Other { from, heads: foreign }))
+            let hash_at = |seq: u64| Ok::<_, state::Error>(find.query_row([seq as i64], |row| row.get(0)).optional()?);
+            head::contradictions(kept, &position.ledger, (position.first, position.seq), hash_at)
         };
-        self.state.read(compare).await
+        let found = self.state.read(compare).await?;
+        if let Some(from) = found.iter().map(|(_, from)| *from).min() {
+            let sentence = format!(
+                "heads that were kept outside know another history from entry {from} on: this home was put back to an earlier state, \
+                 or its ledger was rewritten; `ironctl audit verify` says more"
+            );
+            tracing::warn!("{sentence}");
+            self.trouble.lock().expect("no holder panics").behind = Some(sentence);
+            let note = Entry::retract("ledger.behind_heads").with("from", from);
+            self.state.write(move |tx| note.append(tx)).await?;
+        }
+        Ok(found.into_iter().map(|(name, _)| name).collect())
     }
 
     async fn sign(&self) -> Result<SignedHead, state::Error> {
