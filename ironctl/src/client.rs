@@ -3,7 +3,10 @@
 //! Next: `contract::operator` for what the answers mean, `client::events` for the stream of stages.
 
 mod changes;
+mod channels;
 mod events;
+mod models;
+mod people;
 
 pub use events::Heard;
 
@@ -16,11 +19,9 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::operator::{
-    API_VERSION, Agent, AgentBudget, AgentMode, AgentModel, Cancelled, Channel, ChannelTest, DeadLetter,
-    DeadLetterDone, Failure, HistoryLine, IssuedToken, KeptModel, LedgerHead, McpServer, MessageView, Model,
-    ModelPreset, NewAgent, NewChannel, NewChannelMade, NewIdentity, NewMessage, NewModel, NewNote, NewPerson, NewRole,
-    NewSecret, NewSecretValue, NewToken, NewWiring, Note, Panicked, Person, Proof, Recorded, Resumed, Rotated, Secret,
-    Session, Status, TestedModel, Token, Transcript, Usage, Why,
+    API_VERSION, Agent, AgentBudget, AgentMode, AgentModel, Cancelled, Failure, HistoryLine, LedgerHead, McpServer,
+    MessageView, NewAgent, NewMessage, NewNote, Note, Panicked, Proof, Recorded, Resumed, Rotated, Session, Status,
+    Transcript, Usage, Why,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -79,59 +80,6 @@ impl Client {
         Ok(Self { home: home.path().to_owned(), way, token: access.token(home)? })
     }
 
-    /// Every person.
-    pub async fn people(&self) -> Result<Vec<Person>, Error> {
-        self.get("people").await
-    }
-
-    /// One person, by name or id.
-    pub async fn person(&self, person: &str) -> Result<Person, Error> {
-        self.get(&format!("people/{}", segment(person))).await
-    }
-
-    /// Adds a person.
-    pub async fn add_person(&self, person: &NewPerson) -> Result<Person, Error> {
-        self.post("people", person).await
-    }
-
-    /// Sets what a person may do.
-    pub async fn set_role(&self, person: &str, role: &NewRole) -> Result<Person, Error> {
-        self.post(&format!("people/{}/role", segment(person)), role).await
-    }
-
-    /// Links an identity to a person.
-    pub async fn link(&self, person: &str, identity: &NewIdentity) -> Result<Person, Error> {
-        self.post(&format!("people/{}/identities", segment(person)), identity).await
-    }
-
-    /// Takes an identity from a person.
-    pub async fn unlink(&self, person: &str, identity: &str) -> Result<Person, Error> {
-        let path = format!("people/{}/identities/{}", segment(person), segment(identity));
-        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
-    }
-
-    /// The tokens that the caller may see.
-    pub async fn tokens(&self) -> Result<Vec<Token>, Error> {
-        self.get("tokens").await
-    }
-
-    /// Makes a token.
-    pub async fn create_token(&self, token: &NewToken) -> Result<IssuedToken, Error> {
-        self.post("tokens", token).await
-    }
-
-    /// Ends a token.
-    pub async fn revoke_token(&self, id: &str) -> Result<Token, Error> {
-        let path = format!("tokens/{}", segment(id));
-        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
-    }
-
-    /// Replaces a token (`current` for our own) by a fresh one.
-    pub async fn rotate_token(&self, id: &str) -> Result<IssuedToken, Error> {
-        let path = format!("tokens/{}/rotate", segment(id));
-        parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
-    }
-
     /// The daemon and every session.
     pub async fn status(&self) -> Result<Status, Error> {
         self.get("status").await
@@ -186,60 +134,6 @@ impl Client {
         self.post(&format!("agents/{}/model", segment(agent)), &model).await
     }
 
-    /// Every model endpoint.
-    pub async fn models(&self) -> Result<Vec<Model>, Error> {
-        self.get("models").await
-    }
-
-    /// The providers and local servers that the host knows by name.
-    pub async fn presets(&self) -> Result<Vec<ModelPreset>, Error> {
-        self.get("presets").await
-    }
-
-    /// Adds a model endpoint; the host tests it first, if it is to.
-    pub async fn add_model(&self, model: &NewModel) -> Result<KeptModel, Error> {
-        parse(&self.ask(Method::POST, "models", Some(written(model)?), TEST_PATIENCE).await?)
-    }
-
-    /// Has the host make one small request to an endpoint.
-    pub async fn test_model(&self, name: &str) -> Result<TestedModel, Error> {
-        let path = format!("models/{}/test", segment(name));
-        parse(&self.ask(Method::POST, &path, None, TEST_PATIENCE).await?)
-    }
-
-    /// Makes an endpoint the default.
-    pub async fn default_model(&self, name: &str) -> Result<KeptModel, Error> {
-        let path = format!("models/{}/default", segment(name));
-        parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
-    }
-
-    /// Removes a model endpoint.
-    pub async fn remove_model(&self, name: &str) -> Result<Model, Error> {
-        let path = format!("models/{}", segment(name));
-        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
-    }
-
-    /// Every secret, without values.
-    pub async fn secrets(&self) -> Result<Vec<Secret>, Error> {
-        self.get("secrets").await
-    }
-
-    /// Stores a secret.
-    pub async fn set_secret(&self, secret: &NewSecret) -> Result<Secret, Error> {
-        self.post("secrets", secret).await
-    }
-
-    /// Gives a secret another value.
-    pub async fn rotate_secret(&self, name: &str, value: &NewSecretValue) -> Result<Secret, Error> {
-        self.post(&format!("secrets/{}/rotate", segment(name)), value).await
-    }
-
-    /// Removes a secret.
-    pub async fn remove_secret(&self, name: &str) -> Result<Secret, Error> {
-        let path = format!("secrets/{}", segment(name));
-        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
-    }
-
     /// Removes an agent and what belongs to it.
     pub async fn remove_agent(&self, agent: &str) -> Result<(), Error> {
         let path = format!("agents/{}", segment(agent));
@@ -251,60 +145,9 @@ impl Client {
         self.post(&format!("agents/{}/messages", segment(agent)), message).await
     }
 
-    /// Every channel beside the loopback.
-    pub async fn channels(&self) -> Result<Vec<Channel>, Error> {
-        self.get("channels").await
-    }
-
     /// Every MCP server of the catalogue.
     pub async fn mcp_servers(&self) -> Result<Vec<McpServer>, Error> {
         self.get("mcp").await
-    }
-
-    /// Makes a channel.
-    pub async fn add_channel(&self, channel: &NewChannel) -> Result<NewChannelMade, Error> {
-        self.post("channels", channel).await
-    }
-
-    /// Removes a channel.
-    pub async fn remove_channel(&self, channel: &str) -> Result<Channel, Error> {
-        let path = format!("channels/{}", segment(channel));
-        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
-    }
-
-    /// Sends a test to a channel.
-    pub async fn test_channel(&self, channel: &str) -> Result<ChannelTest, Error> {
-        let path = format!("channels/{}/test", segment(channel));
-        parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
-    }
-
-    /// Lets an agent hear a channel.
-    pub async fn connect(&self, channel: &str, agent: &str) -> Result<Channel, Error> {
-        let wiring = NewWiring { agent: agent.to_owned() };
-        self.post(&format!("channels/{}/agents", segment(channel)), &wiring).await
-    }
-
-    /// Lets an agent hear a channel no more.
-    pub async fn disconnect(&self, channel: &str, agent: &str) -> Result<Channel, Error> {
-        let path = format!("channels/{}/agents/{}", segment(channel), segment(agent));
-        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
-    }
-
-    /// Answers that did not arrive.
-    pub async fn dead_letters(&self) -> Result<Vec<DeadLetter>, Error> {
-        self.get("dead").await
-    }
-
-    /// Sends such an answer again.
-    pub async fn retry_dead(&self, id: &str) -> Result<DeadLetterDone, Error> {
-        let path = format!("dead/{}/retry", segment(id));
-        parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
-    }
-
-    /// Lets such an answer go.
-    pub async fn drop_dead(&self, id: &str) -> Result<DeadLetterDone, Error> {
-        let path = format!("dead/{}", segment(id));
-        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
     }
 
     /// The last lines of a conversation with an agent, oldest first; `speak_as` is whose of the caller's identities.

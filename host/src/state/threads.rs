@@ -1,0 +1,165 @@
+//! The two threads that the record is behind: one writes, several changes to a commit; one reads, several looks to a snapshot.
+//!
+//! Neither leaves anybody waiting, and nothing is built on damage. Next: `state::events`.
+
+use super::events::Events;
+use super::{Clock, DAMAGE, Tx, Watched, is_damage};
+use rusqlite::Connection;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// Changes that wait for each other's commit are written together, at most so many.
+const GROUP_MAX: usize = 64;
+
+pub(super) type Finish = Box<dyn FnOnce(Result<(), &rusqlite::Error>) + Send>;
+pub(super) type Work = Box<dyn FnOnce(&mut Tx<'_>) -> (bool, Finish) + Send>;
+
+/// Work that waits, and whether it wants a transaction to itself.
+pub(super) struct Job {
+    pub(super) work: Work,
+    pub(super) alone: bool,
+}
+
+pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    // A half-done job must not leave a host that looks alive and records nothing.
+    let run = move || {
+        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
+            std::process::abort();
+        }
+    };
+    thread::Builder::new().name(name.to_owned()).spawn(run).expect("the system starts one thread at start-up")
+}
+
+pub(super) fn write_loop(
+    db: &Connection,
+    mut jobs: mpsc::Receiver<Job>,
+    clock: &Clock,
+    events: &Events,
+    closing: &AtomicBool,
+    watched: &Watched,
+) {
+    let mut held: Option<Job> = None;
+    while let Some(first) = held.take().or_else(|| jobs.blocking_recv()) {
+        // The other thread may have come upon it.
+        if watched.look() {
+            break;
+        }
+        watched.metrics.group_begins();
+        let now = clock.now();
+        let mut committing = None;
+        let mut wrote = false;
+        let mut finishes = Vec::new();
+        let mut told = Vec::new();
+        let mut empty_log = false;
+        let group = || -> rusqlite::Result<()> {
+            let alone = first.alone;
+            db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+            let mut next = Some(first);
+            while let Some(job) = next.take() {
+                db.prepare_cached("SAVEPOINT job")?.execute([])?;
+                let mut tx = Tx { db, now, entries: Vec::new(), empty_log: false };
+                let before = db.total_changes();
+                let (keep, finish) = (job.work)(&mut tx);
+                empty_log |= tx.empty_log;
+                if keep {
+                    wrote |= db.total_changes() > before;
+                    told.append(&mut tx.entries);
+                } else {
+                    db.prepare_cached("ROLLBACK TO job")?.execute([])?;
+                }
+                db.prepare_cached("RELEASE job")?.execute([])?;
+                finishes.push(finish);
+                if DAMAGE.get() {
+                    // Nothing is built on it, and nothing that shares its commit.
+                    let damage = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+                    return Err(rusqlite::Error::SqliteFailure(damage, None));
+                }
+                if !alone && finishes.len() < GROUP_MAX {
+                    next = jobs.try_recv().ok();
+                    if next.as_ref().is_some_and(|job| job.alone) {
+                        held = next.take();
+                    }
+                }
+            }
+            committing = Some(Instant::now());
+            db.prepare_cached("COMMIT")?.execute([])?;
+            Ok(())
+        };
+        let committed = group();
+        let took = committing.map_or(Duration::ZERO, |since| since.elapsed());
+        watched.metrics.commit(finishes.len(), took, committed.is_ok(), wrote);
+        if let Err(error) = &committed {
+            DAMAGE.set(DAMAGE.get() || is_damage(error));
+            tracing::error!(%error, "a group of changes was not committed");
+            if !db.is_autocommit() {
+                let _ = db.execute_batch("ROLLBACK");
+            }
+        } else {
+            if empty_log {
+                // Busy readers make it incomplete; the next one, or the stop of the daemon, completes it.
+                let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            }
+            for entry in &told {
+                watched.metrics.entry(entry.what, entry.refuses);
+            }
+            events.tell(told);
+        }
+        for finish in finishes {
+            finish(committed.as_ref().copied());
+        }
+        watched.metrics.group_ends();
+        if watched.look() {
+            break;
+        }
+        // What came before stands in the queue before the job that woke us, and is done by now or in the next group.
+        if closing.load(Ordering::SeqCst) && held.is_none() && jobs.is_empty() {
+            break;
+        }
+    }
+    drop(held);
+    refuse_the_rest(jobs);
+    if !watched.look() {
+        let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    }
+    watched.leave(db);
+}
+
+/// Takes what was on its way while the thread came to its end, and drops it, which tells whoever waits for it. A receiver that is
+/// only dropped leaves such a job in the channel for as long as anybody could send another, and its sender waiting.
+fn refuse_the_rest(mut jobs: mpsc::Receiver<Job>) {
+    jobs.close();
+    while let Some(job) = jobs.blocking_recv() {
+        drop(job);
+    }
+}
+
+pub(super) fn read_loop(
+    db: &Connection,
+    mut jobs: mpsc::Receiver<Job>,
+    clock: &Clock,
+    closing: &AtomicBool,
+    watched: &Watched,
+) {
+    while let Some(first) = jobs.blocking_recv() {
+        // Those that wait share a snapshot, which is taken now: after each commit of a change, a new one reads its pages from
+        // the file again. Whoever comes later gets a later one, or they might miss what they were told is on disk.
+        let group: Vec<Job> =
+            std::iter::once(first).chain(std::iter::from_fn(|| jobs.try_recv().ok())).take(GROUP_MAX).collect();
+        let begun = db.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([]));
+        for job in group {
+            let mut tx = Tx { db, now: clock.now(), entries: Vec::new(), empty_log: false };
+            let (_, finish) = (job.work)(&mut tx);
+            finish(begun.as_ref().map(|_| ()));
+        }
+        let _ = db.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
+        watched.look();
+        // What came before stands in the queue before the job that woke us, and is done by now or in the next group.
+        if closing.load(Ordering::SeqCst) && jobs.is_empty() {
+            break;
+        }
+    }
+    refuse_the_rest(jobs);
+    watched.leave(db);
+}

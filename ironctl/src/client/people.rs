@@ -1,0 +1,63 @@
+//! Asks a host about its people, the identities that are theirs, and tokens.
+//! Keeps no token; a fresh one is in the answer alone.
+//! Next: `commands::person`, `commands::token`.
+
+use super::{Client, PATIENCE, parse, segment};
+use crate::failure::Error;
+use hyper::Method;
+use ironclaw_contract::operator::{IssuedToken, NewIdentity, NewPerson, NewRole, NewToken, Person, Token};
+
+impl Client {
+    /// Every person.
+    pub async fn people(&self) -> Result<Vec<Person>, Error> {
+        self.get("people").await
+    }
+
+    /// One person, by name or id.
+    pub async fn person(&self, person: &str) -> Result<Person, Error> {
+        self.get(&format!("people/{}", segment(person))).await
+    }
+
+    /// Adds a person.
+    pub async fn add_person(&self, person: &NewPerson) -> Result<Person, Error> {
+        self.post("people", person).await
+    }
+
+    /// Sets what a person may do.
+    pub async fn set_role(&self, person: &str, role: &NewRole) -> Result<Person, Error> {
+        self.post(&format!("people/{}/role", segment(person)), role).await
+    }
+
+    /// Links an identity to a person.
+    pub async fn link(&self, person: &str, identity: &NewIdentity) -> Result<Person, Error> {
+        self.post(&format!("people/{}/identities", segment(person)), identity).await
+    }
+
+    /// Takes an identity from a person.
+    pub async fn unlink(&self, person: &str, identity: &str) -> Result<Person, Error> {
+        let path = format!("people/{}/identities/{}", segment(person), segment(identity));
+        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
+    }
+
+    /// The tokens that the caller may see.
+    pub async fn tokens(&self) -> Result<Vec<Token>, Error> {
+        self.get("tokens").await
+    }
+
+    /// Makes a token.
+    pub async fn create_token(&self, token: &NewToken) -> Result<IssuedToken, Error> {
+        self.post("tokens", token).await
+    }
+
+    /// Ends a token.
+    pub async fn revoke_token(&self, id: &str) -> Result<Token, Error> {
+        let path = format!("tokens/{}", segment(id));
+        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
+    }
+
+    /// Replaces a token (`current` for our own) by a fresh one.
+    pub async fn rotate_token(&self, id: &str) -> Result<IssuedToken, Error> {
+        let path = format!("tokens/{}/rotate", segment(id));
+        parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
+    }
+}
