@@ -309,6 +309,40 @@ fn a_host_that_is_killed_while_it_fetches_finishes_once_and_leaves_nothing_behin
 }
 
 #[test]
+fn a_host_that_is_killed_when_a_fetch_has_failed_says_so_once_and_fetches_nothing_again() {
+    let mut store = Store::new(Who::Ordinary, Build::Failpoints);
+    let id = store.desk.want("suid");
+    store.desk.world.down();
+    store.desk.world.set_env("IRONCLAW_FAILPOINT", Some("change_failed"));
+    store.desk.world.up();
+    store.desk.world.set_env("IRONCLAW_FAILPOINT", None);
+    let host = store.world().pid().expect("it runs");
+    drop(store.world().ctl(&["approve", &id]));
+    wait_for("the host to die at change_failed", || !alive(host));
+    let asked = store.registry.asked();
+    assert!(asked > 0, "it was fetched");
+    // The second start finds nothing to do either.
+    for start in 0..2 {
+        store.desk.world.kill_host();
+        store.desk.world.up();
+        let done = store.desk.settled(&id);
+        assert_eq!((&done["status"], &done["applied_at"]), (&json!("failed"), &Value::Null), "{start}: {done}");
+        assert!(done["outcome"].as_str().is_some_and(|said| said.contains("which is set-uid")), "{start}: {done}");
+        wait_for("the conversation to hear of it", || store.heard(&id, "could not be done") > 0);
+        store.runs("a", "good; echo tried", "tried\n");
+        assert_eq!(store.heard(&id, "could not be done"), 1, "{start}");
+        assert_eq!(store.layers("a"), Vec::<String>::new(), "{start}");
+        assert_eq!(store.agent("a")["packages"], Value::Null, "{start}");
+        let of = |what: &str| {
+            store.world().entries(what).iter().filter(|entry| entry["data"]["change"] == json!(id)).count()
+        };
+        assert_eq!((of("change.approved"), of("change.failed"), of("change.applied")), (1, 1, 0), "{start}");
+    }
+    assert_eq!(store.registry.asked(), asked, "nothing is fetched again");
+    store.world().ctl(&["approve", &id]).refused("already");
+}
+
+#[test]
 fn a_stop_in_the_middle_of_a_fetch_is_no_failure_of_it() {
     let store = Store::new(Who::Ordinary, Build::Plain);
     for (word, stop) in [("good", "down"), ("better", "panic"), ("good", "launcher")] {
