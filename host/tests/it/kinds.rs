@@ -1,10 +1,13 @@
-//! What holds around the changes of agents without anybody's approval: who is heard, what is answered, and no way around the policy.
+//! What approved changes make of an agent: who is heard, what is answered, what its model is told; and no way around the policy.
 //!
-//! Sets in the record of a stopped host what an approved change would. Next: `operators`, `webhook`.
+//! Sets in the record of a stopped host only what no change can: a pattern that no check lets through, a server whose secret is not
+//! there. Next: `operators`, `webhook`.
 
 use crate::client::Raw;
 use crate::hooks::{Hook, Receiver, receipt, world};
+use crate::model_server::{Act, Server};
 use crate::record;
+use crate::streaming;
 use crate::world::{Build, World};
 use serde_json::{Value, json};
 
@@ -23,6 +26,11 @@ fn member(world: &World, name: &str) -> String {
     made["text"].as_str().expect("a token").to_owned()
 }
 
+/// A wiring of `shop` where only what fits opens a turn.
+fn asks_for(pattern: &str) -> Value {
+    json!({ "channel": "shop", "engage": "pattern", "pattern": pattern })
+}
+
 fn code(answer: &(u16, Value)) -> (u16, &str) {
     (answer.0, answer.1["error"]["code"].as_str().unwrap_or_default())
 }
@@ -31,14 +39,13 @@ fn code(answer: &(u16, Value)) -> (u16, &str) {
 fn whoever_is_no_member_of_an_agent_for_members_is_heard_on_no_channel() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::glad();
-    let mut hook = Hook::add(&world, "shop", &receiver, &[]);
+    let hook = Hook::add(&world, "shop", &receiver, &[]);
     let mia = member(&world, "Mia");
     world.ctl(&["person", "link", "Mia", "shop:mia"]).ok();
     let of_mia = || json!({ "sender": "mia", "text": "hello" }).to_string();
     assert_eq!(hook.send("e0", &of_mia()).0, 200, "the agent is for everyone");
 
-    set(&world, "UPDATE agents SET access = 'members' WHERE name = 'a'");
-    hook.again(&world);
+    world.change("a", "permissions", &json!({ "access": "members" }));
     let recorded = world.entries("message.recorded").len();
     let api = Raw::of(&world).with_token(&mia);
     let answer = api.say("a", "hello", None);
@@ -52,11 +59,8 @@ fn whoever_is_no_member_of_an_agent_for_members_is_heard_on_no_channel() {
     let shown = world.ctl(&["agent", "show", "a"]).ok().stdout;
     assert!(shown.contains("members") && shown.contains("shop: all"), "{shown}");
 
-    let give = "INSERT INTO agent_roles SELECT agents.id, people.id, 'member' FROM agents, people \
-                WHERE agents.name = 'a' AND people.name = 'Mia'";
-    set(&world, give);
-    hook.again(&world);
-    assert_eq!(Raw::of(&world).with_token(&mia).say("a", "hello", None).0, 202);
+    world.change("a", "permissions", &json!({ "grant": [{ "identity": "shop:mia", "role": "member" }] }));
+    assert_eq!(api.say("a", "hello", None).0, 202);
     assert_eq!(hook.send("e2", &of_mia()).0, 200);
 }
 
@@ -65,8 +69,7 @@ fn what_does_not_fit_the_pattern_of_a_channel_is_taken_and_opens_no_turn() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::glad();
     let mut hook = Hook::add(&world, "shop", &receiver, &[]);
-    set(&world, "UPDATE wirings SET engage = 'pattern', pattern = '^hello$'");
-    hook.again(&world);
+    world.change("a", "wiring", &asks_for("^hello$"));
     let beside = hook.say("e1", "is anybody there, hello?");
     let asks = hook.say("e2", "hello");
     receipt(&world, &asks, "received");
@@ -84,8 +87,7 @@ fn what_does_not_fit_the_pattern_of_a_channel_is_taken_and_opens_no_turn() {
     set(&world, "UPDATE wirings SET pattern = '('");
     hook.again(&world);
     hook.say("e3", "hello");
-    set(&world, "UPDATE wirings SET pattern = 'last'");
-    hook.again(&world);
+    world.change("a", "wiring", &asks_for("last"));
     let last = hook.say("e4", "at last");
     receipt(&world, &last, "received");
     assert_eq!(world.entries("turn.opened").len(), 2, "nothing was asked by the one between");
@@ -95,9 +97,8 @@ fn what_does_not_fit_the_pattern_of_a_channel_is_taken_and_opens_no_turn() {
 fn what_is_only_context_waits_for_a_turn_up_to_a_bound() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::glad();
-    let mut hook = Hook::add(&world, "shop", &receiver, &[]);
-    set(&world, "UPDATE wirings SET engage = 'pattern', pattern = '^hello$'");
-    hook.again(&world);
+    let hook = Hook::add(&world, "shop", &receiver, &[]);
+    world.change("a", "wiring", &asks_for("^hello$"));
     for number in 0..40 {
         hook.say(&format!("e{number}"), "by the way");
     }
@@ -105,6 +106,29 @@ fn what_is_only_context_waits_for_a_turn_up_to_a_bound() {
     let count = "SELECT count(*) FROM messages WHERE trigger = 0 AND status = 'queued' AND kind = 'chat'";
     let queued: i64 = record::open(&world.home).query_row(count, [], |row| row.get(0)).expect("read");
     assert_eq!(queued, 32);
+}
+
+#[test]
+fn a_persona_reaches_the_model_once_it_is_approved_and_not_before() {
+    let server = Server::start(|_| Act::Say("Noted.".to_owned()));
+    let world = streaming::world("", &server, "openai", &[]);
+    let told = || {
+        let (role, text) = server.seen().last().expect("it was asked").conversation().swap_remove(0);
+        assert_eq!(role, "system");
+        text
+    };
+    world.say("a", "hello");
+    let before = told();
+    let wanted = json!({ "instructions": "Speak of tulips alone." });
+    let id = world.submit("a", "persona", &wanted).ok().json()["id"].as_str().expect("an id").to_owned();
+    world.say("a", "hello again");
+    assert_eq!(told(), before, "it is only asked for");
+    world.ctl(&["approve", &id]).ok();
+    world.say("a", "and now");
+    assert_eq!(told(), format!("{before}\n\nSpeak of tulips alone."));
+    world.change("a", "persona", &json!({ "instructions": "" }));
+    world.say("a", "as before");
+    assert_eq!(told(), before, "it is taken away");
 }
 
 #[test]
@@ -139,7 +163,7 @@ fn the_catalogue_of_servers_names_secrets_and_is_for_admins() {
     let insert = "INSERT INTO mcp_servers VALUES ('files', 'https://mcp.example/', '[{\"name\":\"read\"}]', \
                   '[{\"name\":\"authorization\",\"scheme\":\"Bearer\",\"secret\":\"token\"}]', 0)";
     set(&world, insert);
-    set(&world, "INSERT INTO mcp_grants SELECT id, 'files', '[\"read\"]' FROM agents");
+    world.change("a", "mcp_access", &json!({ "server": "files", "tools": ["read"] }));
     let listed = world.ctl(&["mcp", "list"]).ok().stdout;
     for word in ["files", "https://mcp.example/", "authorization: Bearer secret:token", "a (read)"] {
         assert!(listed.contains(word), "{word}: {listed}");

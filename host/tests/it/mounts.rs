@@ -1,6 +1,7 @@
 //! What people granted an agent, through the real daemon: its directories in tools and commands, and its packages over `/usr`.
 //!
-//! The grants are written into the record of a host that is down, as if they had been decided. Next: `commands`.
+//! What is granted is asked for and approved; a layer that is not there is written into the record of a host that is down. Next:
+//! `commands`.
 
 use crate::record;
 use crate::stage::{Who, everybody};
@@ -11,11 +12,12 @@ use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_host::registry::mounts::{self, Mount};
 use ironclaw_host::state::{self, State, Tx};
 use rusqlite::params;
+use serde_json::json;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// A world whose agent may run commands, down, and a directory beside it for what is granted.
+/// A world whose agent may run commands, and a directory beside it for what is granted.
 fn world(who: Who) -> (World, tempfile::TempDir) {
     let world = World::with(who, Build::Plain, None);
     let beside = tempfile::tempdir().expect("a temporary directory");
@@ -26,7 +28,6 @@ fn world(who: Who) -> (World, tempfile::TempDir) {
     let tools = ["run_command", "read_file", "write_file", "list_dir"];
     let tools: Vec<&str> = tools.iter().flat_map(|tool| ["--tool", tool]).collect();
     world.ctl(&[&["agent", "create", "a"][..], &tools].concat()).ok();
-    world.down();
     (world, beside)
 }
 
@@ -42,25 +43,24 @@ fn directory(path: PathBuf, file: &str) -> PathBuf {
     path
 }
 
-fn change(world: &World, sql: &str, values: &[&dyn rusqlite::ToSql]) {
-    record::open_to_change(&world.home).execute(sql, values).expect("changed");
-    record::give_back(world);
-}
-
-fn grant(world: &World, source: &Path, target: &str, read_only: bool) {
-    let sql = "INSERT INTO agent_mounts SELECT id, ?1, ?2, ?3 FROM agents WHERE name = 'a'";
-    change(world, sql, params![target, source.to_str().expect("UTF-8"), read_only]);
+/// All that the agent has of the host from now on: source, target, and whether it can only read it.
+fn grant(world: &World, mounts: &[(&Path, &str, bool)]) {
+    let mount = |(source, target, read_only): &(&Path, &str, bool)| {
+        let source = source.canonicalize().expect("it is there");
+        json!({ "source": source, "target": target, "read_only": read_only })
+    };
+    world.change("a", "mounts", &mounts.iter().map(mount).collect());
 }
 
 #[test]
 fn what_was_granted_is_there_for_tools_and_commands_as_it_was_granted_and_nothing_beside_it() {
     for who in everybody() {
         let (world, beside) = world(who);
-        grant(&world, &directory(beside.path().join("data"), "one"), "/data", true);
-        grant(&world, &directory(beside.path().join("shared"), "two"), "/shared", false);
+        let data = directory(beside.path().join("data"), "one");
+        let shared = directory(beside.path().join("shared"), "two");
+        grant(&world, &[(&data, "/data", true), (&shared, "/shared", false)]);
         directory(beside.path().join("secret"), "three");
         symlink("../secret/three", beside.path().join("data/link")).expect("a link");
-        world.up();
         assert!(world.say("a", "read /data/one").contains("this is one"), "{who:?}");
         for (asked, why) in [
             ("read /data/link", "links are not followed"),
@@ -89,8 +89,7 @@ fn what_was_granted_is_there_for_tools_and_commands_as_it_was_granted_and_nothin
 fn a_source_that_is_swapped_for_a_link_or_gone_is_a_launch_that_says_so() {
     let (world, beside) = world(Who::Ordinary);
     let data = directory(beside.path().join("way/data"), "one");
-    grant(&world, &data, "/data", true);
-    world.up();
+    grant(&world, &[(&data, "/data", true)]);
     assert!(world.say("a", "read /data/one").contains("this is one"));
     world.ctl(&["session", "stop", world.session()["id"].as_str().expect("an id")]).ok();
     fs::rename(beside.path().join("way"), beside.path().join("aside")).expect("renamed");
@@ -110,7 +109,9 @@ fn without_the_layer_that_was_approved_nothing_starts() {
         let (world, _beside) = world(who);
         let digest = Digest::of(b"the layer of this test");
         let sql = "INSERT INTO agent_packages SELECT id, '{}', ?1, 0 FROM agents WHERE name = 'a'";
-        change(&world, sql, params![digest.to_string()]);
+        world.down();
+        record::open_to_change(&world.home).execute(sql, params![digest.to_string()]).expect("changed");
+        record::give_back(&world);
         world.up();
         // A failed launch is told instead of a jail that lacks what was asked for.
         let answer = world.ctl(&["--json", "chat", "a", "run true"]);
@@ -122,7 +123,8 @@ fn without_the_layer_that_was_approved_nothing_starts() {
 #[test]
 fn what_the_settings_do_not_allow_any_more_is_not_mounted_and_the_person_reads_why() {
     let (world, beside) = world(Who::Ordinary);
-    grant(&world, &directory(beside.path().join("data"), "one"), "/data", true);
+    grant(&world, &[(&directory(beside.path().join("data"), "one"), "/data", true)]);
+    world.down();
     world.configure("[mounts]\nallow = []\n[session]\nbackoff_ms = 1\n");
     world.up();
     let answer = world.ctl(&["--json", "chat", "a", "read /data/one"]);

@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 
 /// A world whose agent `a` asks this server.
-fn world(settings: &str, server: &Server, kind: &str, more: &[&str]) -> World {
+pub(crate) fn world(settings: &str, server: &Server, kind: &str, more: &[&str]) -> World {
     let world = World::with(client::own(), Build::Plain, None);
     world.configure(settings);
     world.up();

@@ -123,6 +123,20 @@ impl World {
         self.ctl(&["agent", "create", name]).ok();
     }
 
+    /// Asks for a change of an agent, as the owner; nobody has decided then.
+    pub(crate) fn submit(&self, agent: &str, kind: &str, payload: &Value) -> Answer {
+        let payload = payload.to_string();
+        let what = ["--kind", kind, "--agent", agent, "--payload", &payload, "--reason", "it is time"];
+        self.ctl(&[&["--json", "change", "submit"][..], &what].concat())
+    }
+
+    /// The same, approved and applied.
+    pub(crate) fn change(&self, agent: &str, kind: &str, payload: &Value) {
+        let id = self.submit(agent, kind, payload).ok().json()["id"].as_str().expect("an id").to_owned();
+        let done = self.ctl(&["--json", "approve", &id]).ok().json();
+        assert_eq!(done["status"], "applied", "{done}");
+    }
+
     /// Sends a message and gives what `chat --json` prints.
     pub(crate) fn chat(&self, agent: &str, message: &str) -> Value {
         self.ctl(&["--json", "chat", agent, message]).ok().json()
