@@ -15,7 +15,7 @@ pub(crate) struct Desk {
 }
 
 /// What each kind asks for in these tests: the word to say, the kind, and the payload as TOML.
-const WISHES: [(&str, &str, &str); 9] = [
+const WISHES: [(&str, &str, &str); 10] = [
     ("persona", "persona", r#"{ instructions = "Answer briefly." }"#),
     ("tools", "enabled_tools", r#"["list_dir"]"#),
     ("wiring", "wiring", r#"{ channel = "desk", engage = "pattern", pattern = "^!a" }"#),
@@ -37,6 +37,7 @@ const WISHES: [(&str, &str, &str); 9] = [
     ),
     ("access", "mcp_access", r#"{ server = "calendar" }"#),
     ("foreign", "persona", r#"{ instructions = "x", enabled_tools = ["run_command"] }"#),
+    ("unknown", "exec", "{}"),
 ];
 
 impl Desk {
@@ -231,9 +232,11 @@ fn a_payload_with_another_kinds_field_and_an_unknown_kind_are_refused_in_the_led
     let desk = Desk::new(Build::Plain);
     let reply = desk.world.say("a", "want foreign");
     assert!(reply.contains("enabled_tools"), "{reply}");
+    let reply = desk.world.say("a", "want unknown");
+    assert!(reply.contains("exec"), "{reply}");
     assert!(desk.waiting().is_empty());
     let refused = desk.world.entries("call.refused");
-    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert_eq!(refused.len(), 2, "{refused:?}");
     // By a person as well.
     let submit = |kind: &str, payload: &str| {
         desk.world.ctl(&["change", "submit", "--kind", kind, "--agent", "a", "--payload", payload, "--reason", "r"])
