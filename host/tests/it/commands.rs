@@ -6,6 +6,10 @@
 use crate::stage::{Who, everybody};
 use crate::world::{Build, World};
 
+/// Processes of a whole jail and bytes of a file of a command, as `sandbox/src/runner/serve.rs` bounds them.
+const PROCESSES_MAX: u32 = 32;
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
 /// A world with an agent that may run commands, and one that may not.
 fn with_commands(who: Who) -> World {
     let world = World::with(who, Build::Plain, None);
@@ -233,13 +237,21 @@ fn whatever_a_command_uses_up_is_bounded() {
     let world = with_commands(Who::Ordinary);
     let said = run(&world, "yes | head -c 1000000");
     assert!(said.contains("[1000000 bytes of output, of which the first 65536 are shown]"), "{}", said.len());
+    let forks = "my $made = 0; while ($made < 1000) { my $child = fork; last unless defined $child; sleep 100 unless $child; \
+                 $made++ } print \"made $made\\n\"";
+    let said = run(&world, &format!("perl -e '{forks}' 2>&1"));
+    let made = said.lines().find_map(|line| line.strip_prefix("made ")).and_then(|made| made.parse().ok());
+    assert!(made.is_some_and(|made| (1..PROCESSES_MAX).contains(&made)), "{said}");
     let said =
         run(&world, "perl -e 'while (1) { fork; }' 2>/dev/null & perl -e 'fork for 1 .. 10; sleep 1'; echo survived");
     assert!(said.contains("survived") || said.contains("fork"), "{said}");
     let said = run(&world, "perl -e '$x = \"a\" x (3 << 30); print \"had it\\n\"' 2>&1");
     assert!(!said.contains("had it"), "{said}");
-    let said =
-        run(&world, "head -c 300M /dev/zero > big; ls -s big | wc -l; rm -f big; head -c 100M /dev/zero > /tmp/x");
+    let said = run(
+        &world,
+        "head -c 300M /dev/zero > big; stat -c 'big has %s bytes' big; rm -f big; head -c 100M /dev/zero > /tmp/x",
+    );
+    assert!(said.contains(&format!("big has {FILE_BYTES_MAX} bytes\n")), "{said}");
     assert!(said.contains("No space left"), "{said}");
     assert!(run(&world, "ls /tmp").contains("x\n"), "tmp is the session's while it is awake");
     assert!(run(&world, "echo fine").contains("fine\n[exit code 0]"));
