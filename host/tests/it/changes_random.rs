@@ -5,14 +5,11 @@
 #![allow(clippy::print_stdout)] // the seed of a run that failed is what repeats it
 
 use crate::client;
-use crate::moments::{Chance, setting};
-use crate::world::{Build, World, alive, wait_for};
+use crate::moments::{Chance, run_of};
+use crate::world::{Build, World, alive, copy_as_is, wait_for};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Steps of one run, unless `IRONCLAW_CHANGES` says otherwise.
 const STEPS: u64 = 70;
@@ -78,15 +75,18 @@ impl Random {
         body
     }
 
-    fn submit(&mut self, chance: &mut Chance) {
+    /// Somebody asks for a change; the host may die over it.
+    fn submit(&mut self, chance: &mut Chance, may_die: bool) {
         self.asked += 1;
         let agent = if chance.below(2) == 0 { "a" } else { "b" };
         let payload = json!({ "instructions": format!("text {}", self.asked) });
         let body = json!({ "kind": "persona", "agent": agent, "payload": payload, "reason": "chance" });
-        let (status, said) = self.ask("POST", "/v1/changes", &body).expect("the host answers");
-        assert!(status == 200 || said["error"]["code"] == "changes_too_many", "{said}");
-        if let Some(id) = said["id"].as_str() {
-            self.known.insert(id.to_owned(), Known::Asked);
+        match self.ask("POST", "/v1/changes", &body) {
+            Some((200, said)) => {
+                self.known.insert(said["id"].as_str().expect("an id").to_owned(), Known::Asked);
+            }
+            Some((status, said)) => assert_eq!(said["error"]["code"], "changes_too_many", "{status} {said}"),
+            None => assert!(may_die, "nobody answered"),
         }
     }
 
@@ -98,7 +98,13 @@ impl Random {
     /// Somebody decides about any change, also one that is decided; the host may die over it.
     fn decide(&mut self, chance: &mut Chance, may_die: bool) {
         let Some(id) = self.any(chance) else { return };
-        let change = self.get(&format!("/v1/changes/{id}"));
+        let change = match self.ask("GET", &format!("/v1/changes/{id}"), &Value::Null) {
+            Some((status, change)) => {
+                assert_eq!(status, 200, "{id}: {change}");
+                change
+            }
+            None => return assert!(may_die, "nobody answered"),
+        };
         let open = ["pending", "unknown"].contains(&change["status"].as_str().expect("a status"));
         let yes = chance.below(3) > 0;
         let said = match yes {
@@ -129,36 +135,12 @@ impl Random {
         let host = self.world.pid();
         for _ in 0..4 {
             if host.is_some_and(alive) && self.world.pid().is_some() {
-                self.submit_if_alive();
-                if self.ask("GET", "/v1/changes", &Value::Null).is_some() {
-                    self.decide_if_alive(chance);
-                }
+                self.submit(chance, true);
+                self.decide(chance, true);
             }
         }
         self.world.kill_host();
         self.world.up();
-    }
-
-    fn submit_if_alive(&mut self) {
-        self.asked += 1;
-        let payload = json!({ "instructions": format!("text {}", self.asked) });
-        let body = json!({ "kind": "persona", "agent": "a", "payload": payload, "reason": "chance" });
-        if let Some((200, said)) = self.ask("POST", "/v1/changes", &body) {
-            self.known.insert(said["id"].as_str().expect("an id").to_owned(), Known::Asked);
-        }
-    }
-
-    fn decide_if_alive(&mut self, chance: &mut Chance) {
-        let Some(id) = self.any(chance) else { return };
-        let Some((200, change)) = self.ask("GET", &format!("/v1/changes/{id}"), &Value::Null) else { return };
-        let yes = chance.below(2) == 0;
-        let said = match yes {
-            true => self.ask("POST", &format!("/v1/changes/{id}/approve"), &json!({ "shown": change["shown_digest"] })),
-            false => self.ask("POST", &format!("/v1/changes/{id}/reject"), &json!({ "reason": "chance" })),
-        };
-        if let Some((200, _)) = said {
-            self.known.insert(id, if yes { Known::Approved } else { Known::Rejected });
-        }
     }
 
     fn up_later(&mut self, by_ms: i64) {
@@ -172,7 +154,7 @@ impl Random {
         self.settled();
         self.world.down();
         let directory = tempfile::tempdir().expect("a directory");
-        copy(&self.world.home, &directory.path().join("home"));
+        copy_as_is(&self.world.home, &directory.path().join("home"));
         self.snapshot = Some(Snapshot { directory, known: self.known.clone() });
         self.world.up();
     }
@@ -188,7 +170,7 @@ impl Random {
         }
         for entry in std::fs::read_dir(snapshot.directory.path().join("home")).expect("a copy") {
             let path = entry.expect("readable").path();
-            copy(&path, &self.world.home.join(path.file_name().expect("a name")));
+            copy_as_is(&path, &self.world.home.join(path.file_name().expect("a name")));
         }
         self.known = snapshot.known;
         self.world.up();
@@ -283,24 +265,15 @@ impl Random {
     }
 }
 
-/// With owners and modes: the host refuses a home that others can read.
-fn copy(from: &Path, to: &PathBuf) {
-    let copied = Command::new("cp").args(["-a"]).arg(from).arg(to).status();
-    assert!(copied.is_ok_and(|status| status.success()), "cp -a {} {}", from.display(), to.display());
-}
-
 #[test]
 fn whatever_happens_no_change_is_applied_without_a_yes_or_twice_and_none_is_forgotten() {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
-    let seed = setting("IRONCLAW_SEED").unwrap_or(now) | 1;
-    let steps = setting("IRONCLAW_CHANGES").unwrap_or(STEPS);
-    println!("IRONCLAW_SEED={seed} IRONCLAW_CHANGES={steps}");
+    let (seed, steps) = run_of("IRONCLAW_CHANGES", STEPS);
     let (mut random, mut chance) = (Random::begin(), Chance(seed));
     for step in 0..steps {
         let what = chance.below(20);
         println!("step {step}: {what}");
         match what {
-            0..=6 => random.submit(&mut chance),
+            0..=6 => random.submit(&mut chance, false),
             7..=12 => random.decide(&mut chance, false),
             13 => {
                 random.world.kill_host();
@@ -318,9 +291,9 @@ fn whatever_happens_no_change_is_applied_without_a_yes_or_twice_and_none_is_forg
         random.holds();
     }
     // Each of them once at least, whatever chance had in store.
-    random.submit(&mut chance);
+    random.submit(&mut chance, false);
     random.take_snapshot();
-    (0..4).for_each(|_| random.submit(&mut chance));
+    (0..4).for_each(|_| random.submit(&mut chance, false));
     (0..8).for_each(|_| random.decide(&mut chance, false));
     random.holds();
     random.restore();

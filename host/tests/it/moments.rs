@@ -34,6 +34,15 @@ pub(crate) fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text}")))
 }
 
+/// The seed of a run and how long it is, by these variables or else of chance and so long; both are printed.
+pub(crate) fn run_of(length: &str, default: u64) -> (u64, u64) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
+    let seed = setting("IRONCLAW_SEED").unwrap_or(now) | 1;
+    let steps = setting(length).unwrap_or(default);
+    println!("IRONCLAW_SEED={seed} {length}={steps}");
+    (seed, steps)
+}
+
 /// Says that it is over when it goes, so that a failure does not leave the senders talking.
 struct Until<'a>(&'a AtomicBool);
 
@@ -52,10 +61,7 @@ pub(crate) struct Sent {
 
 #[test]
 fn killed_at_random_moments_every_message_is_answered_exactly_once() {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
-    let seed = setting("IRONCLAW_SEED").unwrap_or(now) | 1;
-    let moments = setting("IRONCLAW_MOMENTS").unwrap_or(MOMENTS);
-    println!("IRONCLAW_SEED={seed} IRONCLAW_MOMENTS={moments}");
+    let (seed, moments) = run_of("IRONCLAW_MOMENTS", MOMENTS);
     let world = World::with(client::own(), Build::Plain, None);
     world.up();
     world.agent("one");

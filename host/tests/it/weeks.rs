@@ -5,11 +5,8 @@
 #![allow(clippy::print_stdout)] // the seed of a run that failed is what repeats it
 
 use crate::client::{self, Client};
-use crate::moments::{Chance, Sent, all_answered_once, answered, insist, setting};
-use crate::world::{Build, World, kill, wait_for};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
+use crate::moments::{Chance, Sent, all_answered_once, answered, insist, run_of};
+use crate::world::{Build, World, copy_as_is, kill, wait_for};
 
 /// Steps of one run, unless `IRONCLAW_WEEKS` says otherwise.
 const STEPS: u64 = 100;
@@ -85,7 +82,7 @@ impl Weeks {
         self.all_answered();
         self.world.down();
         let directory = tempfile::tempdir().expect("a directory");
-        copy(&self.world.home, &directory.path().join("home"));
+        copy_as_is(&self.world.home, &directory.path().join("home"));
         let ledger = self.entries();
         self.snapshot = Some(Snapshot { directory, ledger, sent: self.sent.len() });
         self.world.up();
@@ -105,7 +102,7 @@ impl Weeks {
         let kept = snapshot.directory.path().join("home");
         for entry in std::fs::read_dir(&kept).expect("a copy") {
             let path = entry.expect("readable").path();
-            copy(&path, &self.world.home.join(path.file_name().expect("a name")));
+            copy_as_is(&path, &self.world.home.join(path.file_name().expect("a name")));
         }
         let forgotten = self.sent.len() - snapshot.sent;
         self.sent.truncate(snapshot.sent);
@@ -168,18 +165,9 @@ impl Weeks {
     }
 }
 
-/// With owners and modes: the host refuses a home that others can read.
-fn copy(from: &Path, to: &PathBuf) {
-    let copied = Command::new("cp").args(["-a"]).arg(from).arg(to).status();
-    assert!(copied.is_ok_and(|status| status.success()), "cp -a {} {}", from.display(), to.display());
-}
-
 #[test]
 fn whatever_weeks_bring_nothing_is_lost_or_answered_twice_and_the_ledger_knows() {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
-    let seed = setting("IRONCLAW_SEED").unwrap_or(now) | 1;
-    let steps = setting("IRONCLAW_WEEKS").unwrap_or(STEPS);
-    println!("IRONCLAW_SEED={seed} IRONCLAW_WEEKS={steps}");
+    let (seed, steps) = run_of("IRONCLAW_WEEKS", STEPS);
     let (mut weeks, mut chance) = (Weeks::begin(), Chance(seed));
     for step in 0..steps {
         let what = chance.below(16);

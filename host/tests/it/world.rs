@@ -303,6 +303,12 @@ fn copy(from: &[&Path], to: &Path) {
     assert!(copied.is_ok_and(|status| status.success()), "cp {from:?} {}", to.display());
 }
 
+/// A file or a directory with all below it, with owners and modes: the host refuses a home that others can read.
+pub(crate) fn copy_as_is(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status();
+    assert!(copied.is_ok_and(|status| status.success()), "cp -a {} {}", from.display(), to.display());
+}
+
 /// Waits for something, with a bound.
 #[track_caller]
 pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
