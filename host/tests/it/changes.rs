@@ -128,7 +128,8 @@ impl Desk {
     fn everything(&self) -> Value {
         json!({
             "agent": { "persona": self.agent()["persona"], "tools": self.agent()["enabled_tools"], "access": self.agent()["access"],
-                "roles": self.agent()["roles"], "mounts": self.agent()["mounts"], "wirings": self.agent()["wirings"], "mcp": self.agent()["mcp"] },
+                "roles": self.agent()["roles"], "mounts": self.agent()["mounts"], "wirings": self.agent()["wirings"], "mcp": self.agent()["mcp"],
+                "packages": self.agent()["packages"] },
             "agents": self.world.ctl(&["--json", "agent", "list"]).ok().json().as_array().expect("a list").len(),
             "mcp": self.world.ctl(&["--json", "mcp", "list"]).ok().json(),
         })
@@ -208,12 +209,8 @@ fn each_kind_is_asked_for_held_shown_approved_applied_seen_and_told() {
 #[test]
 fn each_kind_that_is_rejected_changes_nothing_and_the_conversation_hears_why() {
     let desk = Desk::new(Build::Plain);
-    desk.want("register");
-    let id = desk.waiting().remove(0);
-    desk.world.ctl(&["approve", &id]).ok();
-    desk.settled(&id);
-    let before = desk.everything();
-    for word in ["persona", "wiring", "mounts", "create", "access", "permissions", "tools"] {
+    let reject = |word: &str| {
+        let before = desk.everything();
         let id = desk.want(word);
         desk.world.ctl(&["reject", &id, "--reason", &format!("not {word} today")]).ok();
         let done = desk.settled(&id);
@@ -223,8 +220,17 @@ fn each_kind_that_is_rejected_changes_nothing_and_the_conversation_hears_why() {
         let heard = told.iter().any(|text| text.contains(&id) && text.contains(&format!("not {word} today")));
         assert!(heard, "{word}: {told:?}");
         desk.world.ctl(&["approve", &id]).refused("rejected already");
+        assert_eq!(desk.everything(), before, "{word}");
+    };
+    reject("register");
+    assert_eq!(desk.everything()["mcp"], json!([]));
+    // A server that there is not is nothing to have access to.
+    let id = desk.want("register");
+    desk.world.ctl(&["approve", &id]).ok();
+    desk.settled(&id);
+    for word in ["persona", "wiring", "mounts", "create", "access", "permissions", "tools"] {
+        reject(word);
     }
-    assert_eq!(desk.everything(), before);
 }
 
 #[test]
