@@ -195,13 +195,18 @@ impl Random {
     /// What must hold at any moment at which nothing is about to be applied.
     fn holds(&self) {
         self.settled();
-        let ledger = self.world.ledger();
+        // One whose time is over may be ended between two looks.
+        let (ledger, changes) = loop {
+            let (before, ledger, after) = (self.changes(), self.world.ledger(), self.changes());
+            if before == after {
+                break (ledger, after);
+            }
+        };
         let of = |id: &str| -> Vec<&str> {
             let about = ledger.iter().filter(|entry| entry["data"]["change"] == id);
             about.map(|entry| entry["data"]["what"].as_str().expect("a word")).collect()
         };
         let count = |words: &[&str], word: &str| words.iter().filter(|found| **found == word).count();
-        let changes = self.changes();
         let ids: Vec<&str> = changes.iter().map(|change| change["id"].as_str().expect("an id")).collect();
         for entry in ledger.iter().filter(|entry| entry["data"]["what"] == "change.proposed") {
             let id = entry["data"]["change"].as_str().expect("an id");
