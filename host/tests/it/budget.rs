@@ -291,8 +291,7 @@ fn a_model_that_answers_too_late_is_named_and_parks_no_session() {
 fn an_owner_has_somebody_elses_message_answered_and_reads_that_its_person_gets_the_answer() {
     let world = world("", "[[rule]]\nwhen = '^weather'\nfail = 'no key'\n");
     world.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
-    let made = world.ctl(&["--json", "token", "create", "--person", "Bob"]).ok().json();
-    let bob = client::Raw::of(&world).with_token(&text(&made, "text"));
+    let bob = client::Raw::of_person(&world, "Bob");
     let sent = bob.ask("POST", "/v1/agents/a/messages", r#"{"text":"weather"}"#).1;
     let id = text(&sent, "message_id");
     wait_for("the notice", || bob.get(&format!("/v1/messages/{id}")).1["notice"] == true);

@@ -100,6 +100,12 @@ impl Raw {
         Self { run, token: read("owner.token").trim().to_owned() }
     }
 
+    /// With a token that is made for this person.
+    pub(crate) fn of_person(world: &World, person: &str) -> Self {
+        let made = world.ctl(&["--json", "token", "create", "--person", person]).ok().json();
+        Self::of(world).with_token(made["text"].as_str().expect("a token"))
+    }
+
     /// The same with another token.
     pub(crate) fn with_token(mut self, token: &str) -> Self {
         token.clone_into(&mut self.token);

@@ -78,8 +78,7 @@ fn a_refused_reply_is_dead_is_told_to_the_person_another_way_and_is_sent_again_w
     assert!(warnings.contains("1 answer did not arrive"), "{warnings}");
     // Somebody else's letter is not there for a member.
     world.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
-    let made = world.ctl(&["--json", "token", "create", "--person", "Bob"]).ok().json();
-    let bob = client::Raw::of(&world).with_token(made["text"].as_str().expect("a token"));
+    let bob = client::Raw::of_person(&world, "Bob");
     assert_eq!(bob.get("/v1/dead").1, json!([]));
     let id = letters[0]["delivery_id"].as_str().expect("an id");
     assert_eq!(bob.ask("POST", &format!("/v1/dead/{id}/retry"), "").0, 404);

@@ -19,11 +19,10 @@ fn set(world: &World, sql: &str) {
     world.up();
 }
 
-/// A member of this name, and a token for them.
-fn member(world: &World, name: &str) -> String {
+/// A member of this name.
+fn member(world: &World, name: &str) -> Raw {
     world.ctl(&["person", "add", name, "--role", "member"]).ok();
-    let made = world.ctl(&["--json", "token", "create", "--person", name]).ok().json();
-    made["text"].as_str().expect("a token").to_owned()
+    Raw::of_person(world, name)
 }
 
 /// A wiring of `shop` where only what fits opens a turn.
@@ -47,12 +46,11 @@ fn whoever_is_no_member_of_an_agent_for_members_is_heard_on_no_channel() {
 
     world.change("a", "permissions", &json!({ "access": "members" }));
     let recorded = world.entries("message.recorded").len();
-    let api = Raw::of(&world).with_token(&mia);
-    let answer = api.say("a", "hello", None);
+    let answer = mia.say("a", "hello", None);
     assert_eq!(code(&answer).1, "agent_not_yours", "{answer:?}");
     assert_eq!(code(&hook.send("e1", &of_mia())), (403, "agent_not_yours"));
     assert_eq!(world.entries("message.recorded").len(), recorded, "nothing of it is kept");
-    let (_, shown) = api.get("/v1/agents/a");
+    let (_, shown) = mia.get("/v1/agents/a");
     assert_eq!(shown["access"], "members", "{shown}");
     assert!(shown.get("wirings").is_none(), "who hears what is not a member's to know: {shown}");
     assert_eq!(world.chat("a", "hello")["status"], "delivered", "an owner talks to every agent");
@@ -60,7 +58,7 @@ fn whoever_is_no_member_of_an_agent_for_members_is_heard_on_no_channel() {
     assert!(shown.contains("members") && shown.contains("shop: all"), "{shown}");
 
     world.change("a", "permissions", &json!({ "grant": [{ "identity": "shop:mia", "role": "member" }] }));
-    assert_eq!(api.say("a", "hello", None).0, 202);
+    assert_eq!(mia.say("a", "hello", None).0, 202);
     assert_eq!(hook.send("e2", &of_mia()).0, 200);
 }
 
@@ -158,7 +156,6 @@ fn a_command_does_not_go_around_a_policy_that_asks_for_more() {
 #[test]
 fn the_catalogue_of_servers_names_secrets_and_is_for_admins() {
     let world = world(Build::Plain, "");
-    let bob = member(&world, "Bob");
     world.ctl(&["mcp", "list"]).ok();
     let insert = "INSERT INTO mcp_servers VALUES ('files', 'https://mcp.example/', '[{\"name\":\"read\"}]', \
                   '[{\"name\":\"authorization\",\"scheme\":\"Bearer\",\"secret\":\"token\"}]', 0)";
@@ -168,7 +165,7 @@ fn the_catalogue_of_servers_names_secrets_and_is_for_admins() {
     for word in ["files", "https://mcp.example/", "authorization: Bearer secret:token", "a (read)"] {
         assert!(listed.contains(word), "{word}: {listed}");
     }
-    let answer = Raw::of(&world).with_token(&bob).get("/v1/mcp");
+    let answer = member(&world, "Bob").get("/v1/mcp");
     assert_eq!(answer.0, 403, "{answer:?}");
     assert!(world.ctl(&["agent", "show", "a"]).ok().stdout.contains("files: read"));
 }

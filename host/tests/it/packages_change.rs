@@ -5,7 +5,7 @@
 use crate::changes::{Desk, rules};
 use crate::packages::{Registry, archive, names, program};
 use crate::stage::{Who, everybody};
-use crate::world::{Answer, Build, World, alive, kill, wait_for};
+use crate::world::{Build, World, alive, kill, wait_for};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -77,25 +77,12 @@ impl Store {
         world.set_env("IRONCLAW_FAILPOINT", None);
         world.agent("a");
         let store = Self { desk: Desk::over(world, directory), shelf, registry };
-        store.ask("a", "enabled_tools", &json!(["run_command", "read_file"]));
+        store.world().change("a", "enabled_tools", &json!(["run_command", "read_file"]));
         store
     }
 
     fn world(&self) -> &World {
         &self.desk.world
-    }
-
-    fn submit(&self, agent: &str, kind: &str, payload: &Value) -> Answer {
-        let payload = payload.to_string();
-        let what = ["--kind", kind, "--agent", agent, "--payload", &payload, "--reason", "it is time"];
-        self.world().ctl(&[&["--json", "change", "submit"][..], &what].concat())
-    }
-
-    /// A person asks for something and approves it; it is applied.
-    fn ask(&self, agent: &str, kind: &str, payload: &Value) {
-        let id = self.submit(agent, kind, payload).ok().json()["id"].as_str().expect("an id").to_owned();
-        let done = self.approve(&id);
-        assert_eq!(done["status"], "applied", "{done}");
     }
 
     /// Approves what is held, and gives what it came to, well or not.
@@ -170,7 +157,7 @@ fn a_machine_without_the_client_refuses_when_it_is_asked_for_and_says_what_is_mi
     let store = Store::with(Who::Ordinary, Build::Plain, "apt = \"/usr/none/apt-get\"\n", "");
     let reply = store.world().say("a", "want good");
     assert!(reply.contains("this machine has no /usr/none/apt-get"), "{reply}");
-    store.submit("a", "packages", &json!(["good"])).refused("packages.apt in config.toml");
+    store.desk.submit("packages", json!(["good"])).refused("packages.apt in config.toml");
     assert_eq!(store.desk.waiting(), Vec::<String>::new());
     let refused = store.world().entries("change.refused");
     assert_eq!(refused.len(), 2, "{refused:?}");
@@ -181,7 +168,7 @@ fn a_machine_without_the_client_refuses_when_it_is_asked_for_and_says_what_is_mi
         );
     }
     // The other one is there.
-    let id = store.submit("a", "packages", &json!({ "npm": ["hello-npm"] })).ok().json()["id"]
+    let id = store.desk.submit("packages", json!({ "npm": ["hello-npm"] })).ok().json()["id"]
         .as_str()
         .expect("an id")
         .to_owned();
@@ -192,7 +179,7 @@ fn a_machine_without_the_client_refuses_when_it_is_asked_for_and_says_what_is_mi
 #[test]
 fn a_fetch_that_fails_leaves_the_layer_that_was_there_and_says_why() {
     let store = Store::new(Who::Ordinary, Build::Plain);
-    store.ask("a", "packages", &json!(["good"]));
+    store.world().change("a", "packages", &json!(["good"]));
     store.runs("a", "good", "good is here\n[exit code 0]");
     let (had, layers) = (store.agent("a")["packages"].clone(), store.layers("a"));
     assert_eq!(layers, [had["layer"].as_str().expect("a digest")]);
@@ -383,9 +370,9 @@ fn a_stop_in_the_middle_of_a_fetch_is_no_failure_of_it() {
 fn a_layer_that_was_damaged_is_not_used_and_its_person_reads_why_until_it_is_fetched_again() {
     let store = Store::new(Who::Ordinary, Build::Plain);
     store.world().agent("b");
-    store.ask("b", "enabled_tools", &json!(["run_command"]));
+    store.world().change("b", "enabled_tools", &json!(["run_command"]));
     for agent in ["a", "b"] {
-        store.ask(agent, "packages", &json!(["good"]));
+        store.world().change(agent, "packages", &json!(["good"]));
         store.runs(agent, "good", "good is here\n[exit code 0]");
     }
     let layer = store.agent("a")["packages"]["layer"].as_str().expect("a digest").to_owned();
@@ -413,7 +400,7 @@ fn a_layer_that_was_damaged_is_not_used_and_its_person_reads_why_until_it_is_fet
     let parked = parked["id"].as_str().expect("an id");
     assert!(!store.world().entries("launch.refused").is_empty());
     // The same names once more: that is how they are fetched again.
-    store.ask("b", "packages", &json!(["good"]));
+    store.world().change("b", "packages", &json!(["good"]));
     assert_eq!(store.layers("b"), [layer.as_str()]);
     store.world().ctl(&["session", "release", parked]).ok();
     store.runs("b", "good", "good is here\n[exit code 0]");
@@ -422,7 +409,7 @@ fn a_layer_that_was_damaged_is_not_used_and_its_person_reads_why_until_it_is_fet
 #[test]
 fn software_that_is_taken_away_is_gone_from_the_jail_at_once_and_from_the_disk_with_the_next_start() {
     let store = Store::new(Who::Ordinary, Build::Plain);
-    store.ask("a", "packages", &json!(["good"]));
+    store.world().change("a", "packages", &json!(["good"]));
     store.runs("a", "good", "good is here\n[exit code 0]");
     let first = store.layers("a");
     // Other software is another layer, and no session is left with the one before.
@@ -447,7 +434,7 @@ fn software_that_is_taken_away_is_gone_from_the_jail_at_once_and_from_the_disk_w
     store.world().up();
     assert_eq!(names(&agents), Vec::<String>::new());
     // Whoever is removed keeps none either.
-    store.ask("a", "packages", &json!(["good"]));
+    store.world().change("a", "packages", &json!(["good"]));
     assert_eq!(names(&agents).len(), 1);
     store.world().ctl(&["agent", "remove", "a", "--yes"]).ok();
     store.world().down();

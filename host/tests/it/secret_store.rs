@@ -93,8 +93,7 @@ fn only_an_owner_stores_or_removes_a_secret_and_a_member_sees_none() {
     world.up();
     let token = |role: &str| {
         world.ctl(&["person", "add", role, "--role", role]).ok();
-        let made = world.ctl(&["--json", "token", "create", "--person", role]).ok().json();
-        Raw::of(&world).with_token(made["text"].as_str().expect("a token"))
+        Raw::of_person(&world, role)
     };
     let (admin, member) = (token("admin"), token("member"));
     let body = json!({ "name": "a", "value": VALUE }).to_string();

@@ -240,14 +240,12 @@ fn a_channel_is_an_operators_and_its_secret_is_said_once() {
     let listed = world.ctl(&["--json", "channel", "list"]).ok().json();
     assert_eq!((&listed[0]["idempotent"], &listed[0]["agent"]), (&true.into(), &"a".into()), "{listed}");
     world.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
-    let made = world.ctl(&["--json", "token", "create", "--person", "Bob"]).ok().json();
-    let bob = client::Raw::of(&world).with_token(made["text"].as_str().expect("a token"));
+    let bob = client::Raw::of_person(&world, "Bob");
     assert_eq!(bob.get("/v1/channels").0, 403);
     assert_eq!(bob.get("/v1/dead"), (200, json!([])));
     // An admin cannot take up a name under which people are linked: whoever has its secret speaks as they.
     world.ctl(&["person", "add", "Eve", "--role", "admin"]).ok();
-    let made = world.ctl(&["--json", "token", "create", "--person", "Eve"]).ok().json();
-    let eve = client::Raw::of(&world).with_token(made["text"].as_str().expect("a token"));
+    let eve = client::Raw::of_person(&world, "Eve");
     world.ctl(&["channel", "remove", "shop", "--yes"]).ok();
     let new = json!({ "kind": "webhook", "name": "shop", "url": receiver.url, "agent": "a" }).to_string();
     refused(&eve.ask("POST", "/v1/channels", &new), 409, "channel_in_use");

@@ -123,8 +123,8 @@ impl World {
         self.ctl(&["agent", "create", name]).ok();
     }
 
-    /// Asks for a change of an agent, as the owner; nobody has decided then.
-    pub(crate) fn submit(&self, agent: &str, kind: &str, payload: &Value) -> Answer {
+    /// Asks for a change of an agent, as the owner, with this JSON; nobody has decided then.
+    pub(crate) fn submit(&self, agent: &str, kind: &str, payload: impl std::fmt::Display) -> Answer {
         let payload = payload.to_string();
         let what = ["--kind", kind, "--agent", agent, "--payload", &payload, "--reason", "it is time"];
         self.ctl(&[&["--json", "change", "submit"][..], &what].concat())
