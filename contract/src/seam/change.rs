@@ -251,16 +251,19 @@ pub struct McpHeader {
     pub scheme: Option<String>,
 }
 
+/// Characters of what is said about a payload of the wrong shape: it names fields, and a field may have any name.
+pub const SHAPE_CHARACTERS_MAX: usize = 200;
+
 /// Why a payload is not of its kind.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A field is missing, unknown, another kind's, or of the wrong type.
-    #[error("the payload is no {kind}: {source}")]
+    #[error("the payload is no {kind}: {what}")]
     Shape {
         /// The kind that was named.
         kind: ChangeKind,
-        /// Which field.
-        source: serde_json::Error,
+        /// Which field, without a text that stood in its place, in at most [`SHAPE_CHARACTERS_MAX`] characters.
+        what: String,
     },
     /// A field that is longer than allowed, empty, or there when it must not be.
     #[error("the payload is no {kind}: {what}")]
@@ -398,7 +401,22 @@ impl Change {
 }
 
 fn read<T: serde::de::DeserializeOwned>(kind: ChangeKind, payload: &Payload) -> Result<T, Error> {
-    T::deserialize(payload.0.clone()).map_err(|source| Error::Shape { kind, source })
+    T::deserialize(payload.0.clone()).map_err(|error| Error::Shape { kind, what: said(&error.to_string()) })
+}
+
+/// What serde says, without a text that stood in the wrong place: it may be long, and a secret that somebody put there.
+fn said(error: &str) -> String {
+    const BEGIN: &str = "string \"";
+    let without = match (error.find(BEGIN), error.rfind("\", expected ")) {
+        (Some(begin), Some(end)) if begin + BEGIN.len() <= end => {
+            format!("{}string{}", &error[..begin], &error[end + 1..])
+        }
+        _ => error.to_owned(),
+    };
+    match without.char_indices().nth(SHAPE_CHARACTERS_MAX - 1) {
+        Some((cut, last)) if cut + last.len_utf8() < without.len() => format!("{}…", &without[..cut]),
+        _ => without,
+    }
 }
 
 /// Whether lists and objects stand where they stand in what was read: serde takes a list of its fields for a struct.
@@ -428,27 +446,25 @@ fn instructions(persona: &Persona) -> Result<(), String> {
 
 /// A list of names, each once.
 fn names(what: &str, list: &[String]) -> Result<(), String> {
-    if list.len() > ENTRIES_MAX {
-        return Err(format!("at most {ENTRIES_MAX} entries in a list"));
-    }
-    for (at, name) in list.iter().enumerate() {
-        text("the name of ", name, NAME_BYTES_MAX)
-            .map_err(|_| format!("{what} has a name of 1 to {NAME_BYTES_MAX} bytes"))?;
-        if list[..at].contains(name) {
-            return Err(format!("{what} stands there twice"));
-        }
-    }
-    Ok(())
+    each_once(list, "entries in a list", what, "has a name of", NAME_BYTES_MAX)
 }
 
+/// A list of identities, each once.
 fn identities(list: &[String]) -> Result<(), String> {
+    each_once(list, "identities", "an identity", "must be", IDENTITY_BYTES_MAX)
+}
+
+/// At most so many, each of 1 to `max` bytes and there once; the words are those of what it says otherwise.
+fn each_once(list: &[String], many: &str, one: &str, is: &str, max: usize) -> Result<(), String> {
     if list.len() > ENTRIES_MAX {
-        return Err(format!("at most {ENTRIES_MAX} identities"));
+        return Err(format!("at most {ENTRIES_MAX} {many}"));
     }
-    for (at, identity) in list.iter().enumerate() {
-        text("an identity", identity, IDENTITY_BYTES_MAX)?;
-        if list[..at].contains(identity) {
-            return Err("an identity stands there twice".to_owned());
+    for (at, entry) in list.iter().enumerate() {
+        if !(1..=max).contains(&entry.len()) {
+            return Err(format!("{one} {is} 1 to {max} bytes"));
+        }
+        if list[..at].contains(entry) {
+            return Err(format!("{one} stands there twice"));
         }
     }
     Ok(())
@@ -541,6 +557,47 @@ mod tests {
             assert!(parse(kind, payload.clone()).is_err(), "{kind} {payload}");
         }
         assert!(Payload::try_from(json!("text")).is_err());
+    }
+
+    #[test]
+    fn what_is_said_about_a_list_names_what_is_in_it() {
+        let many: Vec<String> = (0..65).map(|number| format!("x:{number}")).collect();
+        for (kind, payload, what) in [
+            (ChangeKind::EnabledTools, json!(many), "at most 64 entries in a list"),
+            (ChangeKind::EnabledTools, json!([""]), "a tool has a name of 1 to 256 bytes"),
+            (ChangeKind::Packages, json!(["jq", "jq"]), "a package stands there twice"),
+            (ChangeKind::Permissions, json!({ "revoke": many }), "at most 64 identities"),
+            (ChangeKind::Permissions, json!({ "revoke": [""] }), "an identity must be 1 to 320 bytes"),
+            (ChangeKind::Permissions, json!({ "revoke": ["a:b", "a:b"] }), "an identity stands there twice"),
+        ] {
+            let error = parse(kind, payload).expect_err("out of bounds");
+            assert_eq!(error.to_string(), format!("the payload is no {kind}: {what}"));
+        }
+    }
+
+    #[test]
+    fn what_is_said_about_a_shape_is_short_and_never_what_stood_there() {
+        let server = |headers| json!({"name": "n", "url": "https://x", "tools": [{"name": "t"}], "headers": headers});
+        let long = "ä\", expected ".repeat(20_000);
+        for (kind, payload, what) in [
+            (ChangeKind::McpRegister, server(json!(["Bearer s3cret"])), "string, expected struct McpHeader"),
+            (ChangeKind::McpRegister, server(json!("s3cret \", expected s3cret")), "string, expected a sequence"),
+            (ChangeKind::Persona, json!({ "instructions": { "s3cret": long } }), "map, expected a string"),
+            (ChangeKind::Mounts, json!({ "source": long }), "map, expected a sequence"),
+            (ChangeKind::McpRegister, server(json!(long)), "string, expected a sequence"),
+            (ChangeKind::Persona, json!({ "instructions": "i", "ä".repeat(50_000): 1 }), "unknown field `ää"),
+        ] {
+            let error = parse(kind, payload).expect_err("another shape");
+            assert!(std::error::Error::source(&error).is_none(), "{error:?}");
+            let Error::Shape { what: said, .. } = &error else { panic!("{error:?}") };
+            assert!(said.contains(what) && !said.contains("s3cret"), "{said}");
+            assert!(said.chars().count() <= SHAPE_CHARACTERS_MAX, "{said}");
+            assert_eq!(said.ends_with('…'), said.chars().count() == SHAPE_CHARACTERS_MAX, "{said}");
+        }
+        for characters in [199, 200, 201] {
+            let shown = said(&"ä".repeat(characters));
+            assert_eq!((shown.chars().count(), shown.ends_with('…')), (characters.min(200), characters > 200));
+        }
     }
 
     #[test]
