@@ -3,15 +3,12 @@
 //! Next: `fake_host`.
 
 use crate::fake_host::{Answer, Asked, FakeHost, ended, ironctl, view};
-use nix::poll::{PollFd, PollFlags, poll};
-use nix::pty::openpty;
+use crate::terminal::Terminal;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::AsFd;
-use std::process::{Child, Stdio};
+use std::io::Write;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 fn host_that_answers(reply: &'static str) -> FakeHost {
@@ -42,6 +39,11 @@ fn conversation(line: &str, reply: &str) -> Answer {
         line if line.starts_with("GET /v1/messages/msg_1?wait_ms=") => Answer::json(view(Some(reply), None)),
         other => Answer::refusal("unexpected", other, ""),
     }
+}
+
+/// `ironctl chat assistant` on a terminal that does not say how wide it is.
+fn talking_to(host: &FakeHost) -> Terminal {
+    Terminal::running(host, &["chat", "assistant"], None)
 }
 
 fn posted(host: &FakeHost) -> Asked {
@@ -138,7 +140,7 @@ fn a_parked_session_is_told_at_once_with_its_reason() {
 #[test]
 fn a_conversation_recalls_shows_progress_and_answers() {
     let host = host_that_answers("hi \u{1b}[2J");
-    let mut terminal = Terminal::talking_to(&host);
+    let mut terminal = talking_to(&host);
     terminal.wait_for("you> \r");
     terminal.type_in("hello\r");
     terminal.wait_for("assistant> hi \\u{1b}[2J");
@@ -172,7 +174,7 @@ fn host_that_streams(words: &'static [(u32, u64, &'static str)], reply: &'static
 /// What stands on the screen between the person's line and the next prompt.
 fn screen_of_an_answer(words: &'static [(u32, u64, &'static str)], reply: &'static str) -> String {
     let host = host_that_streams(words, reply);
-    let mut terminal = Terminal::talking_to(&host);
+    let mut terminal = talking_to(&host);
     terminal.wait_for("you> \r");
     terminal.type_in("hello\r");
     terminal.wait_for("you> \r");
@@ -244,7 +246,7 @@ fn ctrl_c_cancels_what_is_being_answered_and_the_conversation_goes_on() {
         }
         _ => Answer::json(json!([])),
     });
-    let mut terminal = Terminal::talking_to(&host);
+    let mut terminal = talking_to(&host);
     let asked = |line: &str| host.asked().iter().any(|asked| asked.line == line);
     let interrupt = |terminal: &Terminal| {
         let pid = Pid::from_raw(i32::try_from(terminal.ironctl.id()).expect("a process id"));
@@ -270,58 +272,9 @@ fn ctrl_c_cancels_what_is_being_answered_and_the_conversation_goes_on() {
 #[test]
 fn a_closed_terminal_ends_the_conversation() {
     let host = host_that_answers("hi");
-    let mut terminal = Terminal::talking_to(&host);
+    let mut terminal = talking_to(&host);
     terminal.wait_for("you> \r");
     let Terminal { mut ironctl, screen, .. } = terminal;
     drop(screen);
     ironctl.wait().expect("it ends");
-}
-
-/// `ironctl chat assistant` on a pseudo-terminal.
-struct Terminal {
-    ironctl: Child,
-    screen: File,
-    seen: Vec<u8>,
-    /// Up to where what was waited for has been found.
-    looked: usize,
-}
-
-impl Terminal {
-    fn talking_to(host: &FakeHost) -> Self {
-        let pty = openpty(None, None).expect("a pseudo-terminal");
-        // The copy is closed on exec: a child that held our side would never see it closed.
-        let screen = File::from(pty.master.try_clone().expect("a second handle"));
-        drop(pty.master);
-        let end = || Stdio::from(pty.slave.try_clone().expect("a second handle"));
-        let mut command = ironctl(host.home.path());
-        command.args(["chat", "assistant"]).env("TERM", "xterm");
-        command.stdin(end()).stdout(end()).stderr(end());
-        let ironctl = command.spawn().expect("ironctl runs");
-        Self { ironctl, screen, seen: Vec::new(), looked: 0 }
-    }
-
-    fn type_in(&mut self, text: &str) {
-        self.screen.write_all(text.as_bytes()).expect("typed");
-    }
-
-    /// Reads until `what` appears behind what was waited for before.
-    fn wait_for(&mut self, what: &str) {
-        let mut buffer = [0; 1024];
-        loop {
-            let found = self.seen[self.looked..].windows(what.len()).position(|window| window == what.as_bytes());
-            if let Some(at) = found {
-                self.looked += at + what.len();
-                return;
-            }
-            let mut readable = [PollFd::new(self.screen.as_fd(), PollFlags::POLLIN)];
-            let ready = poll(&mut readable, 10_000_u16);
-            assert_eq!(ready, Ok(1), "waited for {what:?}, saw {:?}", self.seen());
-            let read = self.screen.read(&mut buffer).expect("ironctl is still there");
-            self.seen.extend_from_slice(&buffer[..read]);
-        }
-    }
-
-    fn seen(&self) -> String {
-        String::from_utf8_lossy(&self.seen).into_owned()
-    }
 }

@@ -2,16 +2,11 @@
 //! Never lets a test type before it was asked: what comes early is thrown away, and that is one of the promises.
 //! Next: `questions`.
 
-use crate::fake_host::{Answer, Asked, FakeHost, ironctl, status};
+use crate::fake_host::{Answer, Asked, FakeHost, status};
+use crate::terminal::Terminal;
 use ironclaw_contract::canonical::Digest;
-use nix::poll::{PollFd, PollFlags, poll};
-use nix::pty::{Winsize, openpty};
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::{Child, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -36,7 +31,8 @@ fn change(id: &str, status: &str, shown: &str, shown_digest: &str) -> Value {
     })
 }
 
-fn summary(id: &str) -> Value {
+/// A change that waits, as lists have it.
+pub fn summary(id: &str) -> Value {
     let mut summary = change(id, "pending", TEXT, "");
     let fields = summary.as_object_mut().expect("an object");
     fields.retain(|name, _| {
@@ -81,6 +77,11 @@ fn host_that_shows(text: &'static str, digest: String) -> FakeHost {
     })
 }
 
+/// `ironctl inbox` on a terminal that is wide enough.
+fn at_the_inbox(host: &FakeHost) -> Terminal {
+    Terminal::running(host, &["inbox"], Some(100))
+}
+
 fn decisions(host: &FakeHost) -> Vec<(String, Value)> {
     let posts = host.asked().into_iter().filter(|asked| asked.line.starts_with("POST"));
     posts.map(|asked| (asked.line, asked.body)).collect()
@@ -94,7 +95,7 @@ fn a_text_that_its_digest_does_not_name_is_neither_shown_nor_approved() {
         assert_eq!((code, out.as_str()), (1, ""), "{words:?}");
         assert!(err.contains("is not what its digest says"), "{err}");
     }
-    let mut terminal = Terminal::at_the_inbox(&host);
+    let mut terminal = at_the_inbox(&host);
     terminal.wait_for("is not what its digest says");
     assert_eq!(terminal.end(), 1);
     assert_eq!(decisions(&host), []);
@@ -230,7 +231,7 @@ fn the_list_names_who_asks_and_the_status_reminds() {
 #[test]
 fn nothing_but_the_whole_word_decides() {
     let host = host_with_one();
-    let mut terminal = Terminal::at_the_inbox(&host);
+    let mut terminal = at_the_inbox(&host);
     for word in ["", "y", "yes", "a", "Approve", "APPROVE", "approve ", " approve", "approve chg_1", "r", "no"] {
         terminal.wait_for("skip, quit? ");
         terminal.type_in(&format!("{word}\n"));
@@ -269,7 +270,7 @@ fn host_with_three(text: &'static str, shown_digest: String) -> FakeHost {
 #[test]
 fn a_terminal_that_would_break_lines_is_shown_nothing() {
     let host = host_with_one();
-    let mut terminal = Terminal::of_columns(&host, 40);
+    let mut terminal = Terminal::running(&host, &["inbox"], Some(40));
     terminal.wait_for("make it at least 80 columns wide");
     assert_eq!(terminal.ironctl.wait().expect("it ends").code(), Some(1));
 }
@@ -277,7 +278,7 @@ fn a_terminal_that_would_break_lines_is_shown_nothing() {
 #[test]
 fn what_waits_longest_is_asked_about_first() {
     let host = host_with_three(TEXT, digest(TEXT));
-    let mut terminal = Terminal::at_the_inbox(&host);
+    let mut terminal = at_the_inbox(&host);
     for text in ["THE TEXT OF chg_1", "would be told another text", "THE TEXT OF chg_3"] {
         terminal.wait_for(text);
         terminal.wait_for("skip, quit? ");
@@ -291,7 +292,7 @@ fn what_waits_longest_is_asked_about_first() {
 fn one_text_that_cannot_be_trusted_does_not_keep_the_others_from_being_decided() {
     for (text, shown_digest) in [(TEXT, digest("another text")), ("a\u{1b}[2Jb\n", digest("a\u{1b}[2Jb\n"))] {
         let host = host_with_three(text, shown_digest);
-        let mut terminal = Terminal::at_the_inbox(&host);
+        let mut terminal = at_the_inbox(&host);
         terminal.wait_for("THE TEXT OF chg_1");
         terminal.wait_for("skip, quit? ");
         terminal.type_in("skip\n");
@@ -323,7 +324,7 @@ fn a_word_that_was_typed_before_the_question_decides_nothing() {
         }
         _ => Answer::json(change("chg_1", "applied", TEXT, &digest(TEXT))),
     });
-    let mut terminal = Terminal::at_the_inbox(&host);
+    let mut terminal = at_the_inbox(&host);
     terminal.wait_for("1 to look at");
     terminal.type_in("approve\n");
     terminal.wait_for("approve");
@@ -346,7 +347,7 @@ fn a_reason_of_several_lines_cannot_pass_for_the_next_question() {
 #[test]
 fn a_no_takes_its_reason_along() {
     let host = host_with_one();
-    let mut terminal = Terminal::at_the_inbox(&host);
+    let mut terminal = at_the_inbox(&host);
     terminal.wait_for("would be told another text about itself.");
     terminal.wait_for("skip, quit? ");
     terminal.type_in("reject\n");
@@ -362,66 +363,11 @@ fn a_no_takes_its_reason_along() {
 fn what_is_skipped_or_left_stays_undecided() {
     let host = host_with_one();
     for (keys, last) in [("skip\n", "1 change waits shown already"), ("quit\n", ""), ("\u{4}", "")] {
-        let mut terminal = Terminal::at_the_inbox(&host);
+        let mut terminal = at_the_inbox(&host);
         terminal.wait_for("skip, quit? ");
         terminal.type_in(keys);
         terminal.wait_for(last);
         assert_eq!(terminal.end(), 0);
     }
     assert_eq!(decisions(&host), []);
-}
-
-/// `ironctl inbox` on a pseudo-terminal.
-struct Terminal {
-    ironctl: Child,
-    screen: File,
-    seen: Vec<u8>,
-    /// Up to where what was waited for has been found.
-    looked: usize,
-}
-
-impl Terminal {
-    fn at_the_inbox(host: &FakeHost) -> Self {
-        Self::of_columns(host, 100)
-    }
-
-    fn of_columns(host: &FakeHost, columns: u16) -> Self {
-        let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        let pty = openpty(&size, None).expect("a pseudo-terminal");
-        let screen = File::from(pty.master.try_clone().expect("a second handle"));
-        drop(pty.master);
-        let end = || Stdio::from(pty.slave.try_clone().expect("a second handle"));
-        let mut command = ironctl(host.home.path());
-        command.arg("inbox").env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end());
-        let ironctl = command.spawn().expect("ironctl runs");
-        Self { ironctl, screen, seen: Vec::new(), looked: 0 }
-    }
-
-    fn type_in(&mut self, text: &str) {
-        self.screen.write_all(text.as_bytes()).expect("typed");
-    }
-
-    /// Reads until `what` appears behind what was waited for before.
-    fn wait_for(&mut self, what: &str) {
-        let mut buffer = [0; 1024];
-        loop {
-            let new = &self.seen[self.looked..];
-            if what.is_empty() {
-                return;
-            }
-            if let Some(at) = new.windows(what.len()).position(|window| window == what.as_bytes()) {
-                self.looked += at + what.len();
-                return;
-            }
-            let mut readable = [PollFd::new(self.screen.as_fd(), PollFlags::POLLIN)];
-            let ready = poll(&mut readable, 10_000_u16);
-            assert_eq!(ready, Ok(1), "waited for {what:?}, saw {:?}", String::from_utf8_lossy(&self.seen));
-            let read = self.screen.read(&mut buffer).expect("ironctl is still there");
-            self.seen.extend_from_slice(&buffer[..read]);
-        }
-    }
-
-    fn end(mut self) -> i32 {
-        self.ironctl.wait().expect("it ends").code().expect("not killed")
-    }
 }

@@ -10,3 +10,4 @@ mod inbox;
 mod offline;
 mod questions;
 mod stops;
+mod terminal;
