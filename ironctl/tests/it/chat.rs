@@ -3,6 +3,7 @@
 //! Next: `fake_host`.
 
 use crate::fake_host::{Answer, Asked, FakeHost, ended, ironctl, view};
+use crate::inbox::summary;
 use crate::terminal::Terminal;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -71,6 +72,24 @@ fn scripts_get_ids_and_the_reply() {
         json!({"message_id": "msg_1", "session_id": "ses_1", "turn_id": "trn_1", "reply": "hi",
                "notice": false, "status": "delivered"})
     );
+}
+
+#[test]
+fn behind_an_answer_a_person_reads_that_a_change_waits_and_a_script_does_not() {
+    let host = FakeHost::new(|line, _| match line {
+        "GET /v1/changes?limit=200&agent=assistant" => {
+            Answer::json(json!({"changes": [summary("chg_1")], "more": false}))
+        }
+        other => conversation(other, "hi"),
+    });
+    let (code, out, err) = host.ironctl(&["chat", "assistant", "hello"]);
+    assert_eq!((code, out.as_str(), err.as_str()), (0, "hi\n", "1 change waits: ironctl inbox\n"));
+    let before = host.asked().len();
+    let (code, out, err) = host.ironctl(&["chat", "assistant", "hello", "--json"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(!out.contains("change"), "{out}");
+    let asked = &host.asked()[before..];
+    assert!(!asked.is_empty() && asked.iter().all(|asked| !asked.line.contains("/changes")), "{asked:?}");
 }
 
 #[test]
