@@ -100,7 +100,8 @@ fn is_open(change: &Change) -> bool {
     matches!(change.status.as_str(), "pending" | "unknown")
 }
 
-/// The digest of the text that is shown with a change, if it is the one that the host names and nothing in it steers a terminal.
+/// The digest of the text that is shown with a change, if it is the one that the host names. What the text may hold is
+/// [`Output::exact`]'s to say.
 pub fn verified(change: &Change) -> Result<Digest, Error> {
     let digest = Digest::of(change.shown.as_bytes());
     if digest.to_string() != change.shown_digest {

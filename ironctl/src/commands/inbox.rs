@@ -111,7 +111,7 @@ async fn decide(out: Output, client: &Client, id: &str) -> Result<Go, Error> {
     let waiting = client.change(id, Duration::ZERO).await?;
     let shown: Digest = match change::verified(&waiting).and_then(|shown| out.exact(&waiting.shown).map(|()| shown)) {
         Ok(shown) => shown,
-        Err(error @ Error::Failed { .. }) => {
+        Err(error @ Error::Failed { code: "shown_forged" | "text_unsafe", .. }) => {
             let forged = Error::failed("shown_forged", format!("{id} is left alone: {error}"));
             out.failure(&forged.hinting("look at `ironctl audit verify` and `ironctl logs`"));
             out.line("")?;

@@ -276,6 +276,19 @@ fn a_terminal_that_would_break_lines_is_shown_nothing() {
 }
 
 #[test]
+fn a_page_that_a_terminal_would_break_is_nobodys_forgery() {
+    let wide = "THE TEXT OF chg_1 is one line of more than a hundred characters, which this terminal would break into two of them\n";
+    let host = host_that_shows(wide, digest(wide));
+    let mut terminal = at_the_inbox(&host);
+    terminal.wait_for("the terminal has 100 columns, and a line of this page has 113");
+    terminal.wait_for("make it at least 80 columns wide");
+    assert_eq!(terminal.ironctl.wait().expect("it ends").code(), Some(1));
+    let seen = terminal.seen();
+    assert!(!seen.contains("left alone") && !seen.contains("audit verify") && !seen.contains("THE TEXT"), "{seen:?}");
+    assert_eq!(decisions(&host), []);
+}
+
+#[test]
 fn what_waits_longest_is_asked_about_first() {
     let host = host_with_three(TEXT, digest(TEXT));
     let mut terminal = at_the_inbox(&host);
