@@ -4,7 +4,7 @@
 //! `sandbox/src/runner.rs`.
 
 use crate::stage::{Who, everybody};
-use crate::world::{Build, World};
+use crate::world::{Build, World, kill, wait_for};
 
 /// Processes of a whole jail and bytes of a file of a command, as `sandbox/src/runner/serve.rs` bounds them.
 const PROCESSES_MAX: u32 = 32;
@@ -20,9 +20,7 @@ fn with_commands(who: Who) -> World {
 }
 
 fn run(world: &World, command: &str) -> String {
-    let said = world.say("a", &format!("run {command}"));
-    // The first answer of a session begins by saying who answers.
-    said
+    world.say("a", &format!("run {command}"))
 }
 
 #[test]
@@ -133,43 +131,44 @@ fn a_command_reaches_no_socket_of_the_host_that_a_directory_holds() {
     assert_eq!(nothing.kind(), std::io::ErrorKind::WouldBlock);
 }
 
-/// The processes below one, as the host sees them.
-fn children(pid: u64) -> Vec<u64> {
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+/// The process of the only session.
+fn sandbox(world: &World) -> i32 {
+    let pid = world.session()["pid"].as_i64().expect("it is awake");
+    i32::try_from(pid).expect("a process id")
 }
 
-fn kill(pid: u64) {
-    let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).expect("a process id"));
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).expect("it is there");
+/// The processes below one, as the host sees them.
+fn children(pid: i32) -> Vec<i32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
 #[test]
 fn a_session_whose_runner_is_lost_ends_with_all_that_a_command_started_and_says_why() {
     let world = with_commands(Who::Ordinary);
     run(&world, "true");
-    let sandbox = world.session()["pid"].as_u64().expect("it is awake");
-    assert_eq!(std::fs::read_to_string(format!("/proc/{sandbox}/oom_score_adj")).expect("read"), "1000\n");
-    let [runner] = children(sandbox)[..] else { panic!("{:?}", children(sandbox)) };
+    let main = sandbox(&world);
+    assert_eq!(std::fs::read_to_string(format!("/proc/{main}/oom_score_adj")).expect("read"), "1000\n");
+    let [runner] = children(main)[..] else { panic!("{:?}", children(main)) };
     // Between two commands: nobody has to ask for one first.
     kill(runner);
-    wait_until(|| world.session()["pid"].as_u64() != Some(sandbox));
+    wait_for("another sandbox", || world.session()["pid"].as_i64() != Some(i64::from(main)));
     // In the middle of one, of which nobody knows then what it did.
     let command = "echo > begun; setsid sleep 1000 & sleep 1000";
     let said = std::thread::scope(|scope| {
         let said = scope.spawn(|| run(&world, command));
         let begun = world.session_directory().join("workspace/begun");
-        wait_until(|| begun.exists());
-        let sandbox = world.session()["pid"].as_u64().expect("it is awake");
-        let runner = children(sandbox)[0];
+        wait_for("the command to begin", || begun.exists());
+        let main = sandbox(&world);
+        let runner = children(main)[0];
         let mut started = Vec::new();
-        wait_until(|| {
+        wait_for("its processes", || {
             started = children(runner).into_iter().flat_map(|shell| [vec![shell], children(shell)].concat()).collect();
             started.len() == 3
         });
         kill(runner);
-        wait_until(|| {
-            started.iter().chain([&sandbox]).all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists())
+        wait_for("all of them to be gone", || {
+            started.iter().chain([&main]).all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists())
         });
         said.join().expect("it was answered")
     });
@@ -180,18 +179,9 @@ fn a_session_whose_runner_is_lost_ends_with_all_that_a_command_started_and_says_
     world.configure("[session]\nlaunch_attempts_max = 1\n");
     world.up();
     run(&world, "true");
-    kill(children(world.session()["pid"].as_u64().expect("it is awake"))[0]);
-    wait_until(|| world.session()["state"] == "parked");
+    kill(children(sandbox(&world))[0]);
+    wait_for("the session to be parked", || world.session()["state"] == "parked");
     world.ctl(&["chat", "a", "hello"]).refused("is parked (the process that runs its commands was lost)");
-}
-
-/// Until something has happened that takes moments.
-fn wait_until(mut happened: impl FnMut() -> bool) {
-    let begun = std::time::Instant::now();
-    while !happened() {
-        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "it does not happen");
-        std::thread::yield_now();
-    }
 }
 
 #[test]

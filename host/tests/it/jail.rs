@@ -4,6 +4,7 @@
 //! `ironclaw-host preflight` says why. Next: `host/examples/jail_driver.rs`, which plays the scenarios.
 
 use crate::stage::{MAPPED, Stage, Who, everybody};
+use crate::world::kill;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -142,17 +143,12 @@ fn wait_until_ended(pids: &[u64]) {
     }
 }
 
-fn kill(pid: u64) {
-    let pid = nix::unistd::Pid::from_raw(pid as i32);
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).expect("it is ours and runs");
-}
-
 #[test]
 fn a_launcher_that_dies_takes_every_jail_along_and_the_host_hears_of_it() {
     for who in everybody() {
         let stage = Stage::new(who);
         let (mut host, mut lines, [launcher, init, program]) = staying(&stage, "stay");
-        kill(launcher);
+        kill(i32::try_from(launcher).expect("a process id"));
         let mut line = String::new();
         lines.read_line(&mut line).expect("the driver prints what it heard");
         let told: Value = serde_json::from_str(&line).expect("the driver prints JSON");
