@@ -32,6 +32,9 @@ impl Limits {
     }
 }
 
+/// Characters of what is said about a text: it names keys and fields, and they may have any name.
+pub const SAID_CHARACTERS_MAX: usize = 200;
+
 /// Why a text is no canonical-able JSON, or not of the wanted shape.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -45,10 +48,10 @@ pub enum Error {
     },
     /// Not JSON, or JSON that readers disagree on; the message says which key or number.
     #[error("refused JSON text: {0}")]
-    Refused(serde_json::Error),
+    Refused(String),
     /// Proper JSON of another shape than was asked for.
     #[error("unexpected shape: {0}")]
-    Shape(serde_json::Error),
+    Shape(String),
 }
 
 /// Reads a JSON text strictly.
@@ -59,15 +62,37 @@ pub fn parse(text: &[u8], limits: Limits) -> Result<Value, Error> {
     if text.len() > limits.bytes_max {
         return Err(Error::TooLong { bytes: text.len(), bytes_max: limits.bytes_max });
     }
+    let refused = |error| Error::Refused(said(&error));
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let value = Strict { depth: limits.depth_max }.deserialize(&mut reader).map_err(Error::Refused)?;
-    reader.end().map_err(Error::Refused)?;
+    let value = Strict { depth: limits.depth_max }.deserialize(&mut reader).map_err(refused)?;
+    reader.end().map_err(refused)?;
     Ok(value)
 }
 
 /// Reads a JSON text strictly into `T`.
 pub fn from_slice<T: DeserializeOwned>(text: &[u8], limits: Limits) -> Result<T, Error> {
-    serde_json::from_value(parse(text, limits)?).map_err(Error::Shape)
+    serde_json::from_value(parse(text, limits)?).map_err(|error| Error::Shape(said(&error)))
+}
+
+/// What is said about a text or a shape, in at most [`SAID_CHARACTERS_MAX`] characters: without a string that stood in the wrong place,
+/// which may be long, and a secret that somebody put there.
+pub fn said(error: &serde_json::Error) -> String {
+    const BEGIN: &str = "string \"";
+    let error = error.to_string();
+    let without = match (error.find(BEGIN), error.rfind("\", expected ")) {
+        (Some(begin), Some(end)) if begin + BEGIN.len() <= end => {
+            format!("{}string{}", &error[..begin], &error[end + 1..])
+        }
+        _ => error,
+    };
+    shortened(without)
+}
+
+fn shortened(without: String) -> String {
+    match without.char_indices().nth(SAID_CHARACTERS_MAX - 1) {
+        Some((cut, last)) if cut + last.len_utf8() < without.len() => format!("{}…", &without[..cut]),
+        _ => without,
+    }
 }
 
 /// The canonical bytes of a value (RFC 8785).
@@ -296,6 +321,20 @@ mod tests {
         }
         let value = parse("{\"\u{fb33}\":1,\"\u{1f600}\":2}".as_bytes(), LIMITS).expect("valid");
         assert_eq!(to_string(&value), "{\"\u{1f600}\":2,\"\u{fb33}\":1}", "keys sort by UTF-16 code units");
+    }
+
+    #[test]
+    fn what_is_said_about_a_text_is_short_and_never_what_stood_there() {
+        let long = "ä\", expected ".repeat(300);
+        let error = from_slice::<Vec<u8>>(to_string(&long).as_bytes(), Limits::bytes(1 << 20)).expect_err("a string");
+        assert_eq!(error.to_string(), "unexpected shape: invalid type: string, expected a sequence");
+        let key = to_string(&"k".repeat(1000));
+        let error = parse(format!("{{{key}:1,{key}:2}}").as_bytes(), LIMITS).expect_err("a key twice").to_string();
+        assert!(error.starts_with("refused JSON text: ") && error.ends_with('…') && error.len() < 300, "{error}");
+        for characters in [199, 200, 201] {
+            let shown = shortened("ä".repeat(characters));
+            assert_eq!((shown.chars().count(), shown.ends_with('…')), (characters.min(200), characters > 200));
+        }
     }
 
     #[test]

@@ -125,7 +125,7 @@ impl Action {
         let limits = canonical::Limits::bytes(ROW_BYTES_MAX);
         let value = canonical::parse(text.as_bytes(), limits)?;
         let name = value.get("action").and_then(|name| name.as_str()).unwrap_or_default().to_owned();
-        let shape = |error| Error::Malformed(canonical::Error::Shape(error));
+        let shape = |error| Error::Malformed(canonical::Error::Shape(canonical::said(&error)));
         let flat = |mut value: serde_json::Value| {
             if let Some(object) = value.as_object_mut() {
                 object.remove("action");

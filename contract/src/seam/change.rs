@@ -7,6 +7,7 @@ use super::limits::{
     REASON_BYTES_MAX,
 };
 use super::message::word;
+use crate::canonical;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -251,9 +252,6 @@ pub struct McpHeader {
     pub scheme: Option<String>,
 }
 
-/// Characters of what is said about a payload of the wrong shape: it names fields, and a field may have any name.
-pub const SHAPE_CHARACTERS_MAX: usize = 200;
-
 /// Why a payload is not of its kind.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -262,7 +260,7 @@ pub enum Error {
     Shape {
         /// The kind that was named.
         kind: ChangeKind,
-        /// Which field, without a text that stood in its place, in at most [`SHAPE_CHARACTERS_MAX`] characters.
+        /// Which field, as [`canonical::said`] says it.
         what: String,
     },
     /// A field that is longer than allowed, empty, or there when it must not be.
@@ -401,22 +399,7 @@ impl Change {
 }
 
 fn read<T: serde::de::DeserializeOwned>(kind: ChangeKind, payload: &Payload) -> Result<T, Error> {
-    T::deserialize(payload.0.clone()).map_err(|error| Error::Shape { kind, what: said(&error.to_string()) })
-}
-
-/// What serde says, without a text that stood in the wrong place: it may be long, and a secret that somebody put there.
-fn said(error: &str) -> String {
-    const BEGIN: &str = "string \"";
-    let without = match (error.find(BEGIN), error.rfind("\", expected ")) {
-        (Some(begin), Some(end)) if begin + BEGIN.len() <= end => {
-            format!("{}string{}", &error[..begin], &error[end + 1..])
-        }
-        _ => error.to_owned(),
-    };
-    match without.char_indices().nth(SHAPE_CHARACTERS_MAX - 1) {
-        Some((cut, last)) if cut + last.len_utf8() < without.len() => format!("{}…", &without[..cut]),
-        _ => without,
-    }
+    T::deserialize(payload.0.clone()).map_err(|error| Error::Shape { kind, what: canonical::said(&error) })
 }
 
 /// Whether lists and objects stand where they stand in what was read: serde takes a list of its fields for a struct.
@@ -591,12 +574,8 @@ mod tests {
             assert!(std::error::Error::source(&error).is_none(), "{error:?}");
             let Error::Shape { what: said, .. } = &error else { panic!("{error:?}") };
             assert!(said.contains(what) && !said.contains("s3cret"), "{said}");
-            assert!(said.chars().count() <= SHAPE_CHARACTERS_MAX, "{said}");
-            assert_eq!(said.ends_with('…'), said.chars().count() == SHAPE_CHARACTERS_MAX, "{said}");
-        }
-        for characters in [199, 200, 201] {
-            let shown = said(&"ä".repeat(characters));
-            assert_eq!((shown.chars().count(), shown.ends_with('…')), (characters.min(200), characters > 200));
+            assert!(said.chars().count() <= canonical::SAID_CHARACTERS_MAX, "{said}");
+            assert_eq!(said.ends_with('…'), said.chars().count() == canonical::SAID_CHARACTERS_MAX, "{said}");
         }
     }
 
