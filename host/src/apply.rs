@@ -16,6 +16,9 @@ use ironclaw_contract::seam::change::{
 };
 use std::path::PathBuf;
 
+/// Fetched packages that are told by name; the digest of the layer holds for the others too.
+const FETCHED_SHOWN_MAX: usize = 20;
+
 /// That a change was applied.
 #[derive(Debug)]
 pub struct Applied {
@@ -124,7 +127,12 @@ fn install(
         (true, Prepared::Nothing | Prepared::Layer(_)) => software::set(tx, approved, agent.id, None)?,
         (false, Prepared::Layer(layer)) => {
             software::set(tx, approved, agent.id, Some((packages, &layer.digest)))?;
-            return Ok(format!("agent {} has {} in its jail{}", agent.name, listed(&names, ""), fetched(layer)));
+            return Ok(format!(
+                "agent {} has {} in its jail{}",
+                agent.name,
+                listed(&names, ""),
+                fetched(layer, &names)
+            ));
         }
         (false, Prepared::Nothing) => {
             let message = format!("the software of agent {} was not fetched", agent.name);
@@ -134,14 +142,23 @@ fn install(
     Ok(format!("agent {} has {} in its jail", agent.name, listed(&names, "no software of its own")))
 }
 
-/// What came of the fetching: versions, and what a layer does not take.
-fn fetched(layer: &Layer) -> String {
+/// What came of the fetching: versions, those of what was asked for first, and what a layer does not take.
+fn fetched(layer: &Layer, asked: &[String]) -> String {
+    let is_asked = |installed: &&String| {
+        installed.rsplit_once('=').is_some_and(|(name, _)| asked.iter().any(|asked| asked.as_str() == name))
+    };
+    let (first, rest): (Vec<&String>, Vec<&String>) = layer.installed.iter().partition(is_asked);
+    let mut shown: Vec<String> = first.into_iter().chain(rest).take(FETCHED_SHOWN_MAX).cloned().collect();
+    if layer.installed.len() > shown.len() {
+        shown.push(format!("and {} more", layer.installed.len() - shown.len()));
+    }
+    // There are as many places as the host has names for.
     let left_out: Vec<String> = layer.left_out.iter().map(|(place, count)| format!("{count} of {place}")).collect();
     let left_out = match left_out.is_empty() {
         true => String::new(),
         false => format!("; files left out, because they are not below /usr: {}", left_out.join(", ")),
     };
-    format!(" (fetched: {}{left_out})", layer.installed.join(", "))
+    format!(" (fetched: {}{left_out})", shown.join(", "))
 }
 
 fn wire(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent, wiring: &Wiring) -> Result<String, No> {

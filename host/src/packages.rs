@@ -208,8 +208,9 @@ pub struct Layer {
     pub bytes: u64,
     /// What was fetched, `name=version`, what was asked for and what that needs.
     pub installed: Vec<String>,
-    /// What packages brought for places outside of `/usr`, and was left out: such a place, and how many files.
-    pub left_out: BTreeMap<String, u64>,
+    /// What packages brought for places outside of `/usr`, and was left out: such a place by the host's own name for it, and how
+    /// many files.
+    pub left_out: BTreeMap<&'static str, u64>,
 }
 
 /// Says no to names and machines with which it cannot go well. Runs nothing.

@@ -46,6 +46,19 @@ fn software_that_was_not_fetched_is_not_set() {
 }
 
 #[test]
+fn of_what_was_fetched_a_few_names_are_told_and_what_was_asked_for_before_what_it_needs() {
+    on_record(|tx, scene| {
+        let mut many = layer(Digest::of(b"layer"));
+        many.installed = (0..2_000).map(|number| format!("lib{number}=1.0")).chain(["zz=2.0".to_owned()]).collect();
+        many.left_out = [("etc", 2), ("other places", 200_000)].into();
+        let said = done(tx, &scene, ChangeKind::Packages, json!(["zz"]), &Prepared::Layer(many));
+        let told = "agent clerk has zz in its jail (fetched: zz=2.0, lib0=1.0, lib1=1.0, ";
+        let end = ", lib18=1.0, and 1981 more; files left out, because they are not below /usr: 2 of etc, 200000 of other places)";
+        assert!(said.starts_with(told) && said.ends_with(end), "{said}");
+    });
+}
+
+#[test]
 fn what_is_gone_since_is_not_changed() {
     on_record(|tx, scene| {
         let wiring = json!({ "channel": "desk", "engage": "all" });

@@ -19,6 +19,11 @@ use std::path::{Path, PathBuf};
 const MANIFEST: &[u8] = b"ironclaw layer 1\n";
 /// Where everything of a layer is.
 const TOP: &str = "usr";
+/// What stands in the root of a machine beside what is merged into `/usr` (Filesystem Hierarchy Standard 3.0, and `proc` and `sys`).
+const ROOT: [&str; 14] =
+    ["boot", "dev", "etc", "home", "media", "mnt", "opt", "proc", "root", "run", "srv", "sys", "tmp", "var"];
+/// What is said of any other place in the root.
+const ELSEWHERE: &str = "other places";
 /// Longest path in a layer, in bytes; the kernel takes four times this.
 pub(super) const PATH_BYTES_MAX: usize = 1024;
 /// Bytes that are read at once.
@@ -52,7 +57,7 @@ pub(super) struct Built {
     pub(super) digest: Digest,
     pub(super) files: u64,
     pub(super) bytes: u64,
-    pub(super) left_out: BTreeMap<String, u64>,
+    pub(super) left_out: BTreeMap<&'static str, u64>,
 }
 
 /// Builds the layer of an agent at `place` and moves it to where layers are. One of the same content that is whole is kept.
@@ -120,7 +125,7 @@ struct Tree {
     /// Without a leading slash; each below a directory that is here too.
     entries: BTreeMap<String, Entry>,
     bytes: u64,
-    left_out: BTreeMap<String, u64>,
+    left_out: BTreeMap<&'static str, u64>,
     /// For each file with more than one name: how many it has, how many were seen, and one of them.
     names: HashMap<(u64, u64), (u64, u64, String)>,
 }
@@ -164,7 +169,7 @@ impl Tree {
                     return Err(unfit(format!("{place:?} can be written")));
                 }
                 let Some(target) = placed(source, &place, &path, &found)? else {
-                    *self.left_out.entry(place.split('/').next().unwrap_or_default().to_owned()).or_default() += 1;
+                    *self.left_out.entry(left_out(&place)).or_default() += 1;
                     self.bytes = self.bytes.saturating_add(if found.is_file() { found.len() } else { 0 });
                     limits.check(self)?;
                     if found.is_dir() {
@@ -343,6 +348,13 @@ fn placed(source: &Source, place: &str, path: &Path, found: &Metadata) -> Result
         Place::Root if merged => Ok(Some(joined(&format!("{TOP}/{top}")))),
         Place::Root => Ok(None),
     }
+}
+
+/// What is said of something that is left out: a place that every reader knows, or that it is another one. A name that a package
+/// chose is no word of the host's.
+fn left_out(place: &str) -> &'static str {
+    let top = place.split('/').next().unwrap_or_default();
+    ROOT.into_iter().chain(MERGED).find(|known| *known == top).unwrap_or(ELSEWHERE)
 }
 
 /// Whether a link in the root is the one that every merged machine has.
