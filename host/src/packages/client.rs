@@ -7,6 +7,7 @@ use crate::jail::client::{Client, Kind, Network, Sight};
 use crate::jail::{Identity, Limits, Mount, Role, Spec};
 use crate::launcher::Exit;
 use crate::refusal::Refusal;
+use crate::registry::marks;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -156,7 +157,7 @@ pub(super) fn size(directory: &Path) -> (u64, u64) {
     (bytes, files)
 }
 
-/// A client that failed, with the end of what it said; control characters do not leave here.
+/// A client that failed, with the end of what it said; control characters, and what nobody sees, do not leave here.
 pub(super) fn failed(what: &str, exit: Exit, said: &str) -> Error {
     // The lines in which the clients themselves say what went wrong, if there are any.
     let error = |line: &&str| {
@@ -164,7 +165,7 @@ pub(super) fn failed(what: &str, exit: Exit, said: &str) -> Error {
     };
     let errors: Vec<&str> = said.lines().filter(error).filter(|line| !line.contains("log of this run")).collect();
     let said = if errors.is_empty() { said.to_owned() } else { errors.join(" ") };
-    let plain: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let plain: String = said.chars().map(|c| if c.is_control() || marks::is_unseen(c) { ' ' } else { c }).collect();
     let words: Vec<&str> = plain.split_whitespace().collect();
     let mut shown = words.join(" ");
     if shown.len() > SHOWN_BYTES_MAX {
@@ -277,6 +278,13 @@ pub(super) fn make_room(means: &Means, bench: &Bench, names: &[&str]) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_nobody_sees_is_not_in_what_a_client_said() {
+        let error =
+            failed("fetch packages of npm", Exit::Code(1), "npm error 404\u{1b}[2K a\u{202e}b\u{200b}c\u{e0041}d\n");
+        assert!(error.to_string().ends_with(": npm error 404 [2K a b c d"), "{error}");
+    }
 
     #[test]
     fn no_client_but_apt_is_shown_where_passwords_of_apt_may_be() {

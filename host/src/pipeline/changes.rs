@@ -125,7 +125,11 @@ pub(super) fn tell(tx: &mut Tx<'_>, core: &Core, row: &Row) -> Result<(), Error>
         Status::Rejected => format!("was rejected{by}; nothing was changed. The reason that was given: {said:?}"),
         Status::Expired => "has expired: nobody decided in time; nothing was changed".to_owned(),
         Status::Withdrawn => format!("is withdrawn: {said}; nothing was changed"),
-        Status::Failed => format!("was approved{by}, and could not be done: {said}; nothing was changed"),
+        // Why may be a stranger's words, or name places of the host: that is for whoever is shown the change.
+        Status::Failed => {
+            let show = format!("ironctl change show {}", row.id);
+            format!("was approved{by}, and could not be done; nothing was changed. Why is shown to people: `{show}`")
+        }
         Status::Unknown => format!("is unknown: {said}"),
         Status::Pending | Status::Approved => return Ok(()),
     };

@@ -201,6 +201,11 @@ fn a_fetch_that_fails_leaves_the_layer_that_was_there_and_says_why() {
         assert_eq!(store.layers("a"), layers, "{word}");
         wait_for("the conversation to hear of it", || store.heard(&id, "could not be done") == 1);
         assert_eq!(store.heard(&id, "nothing was changed"), 1, "{word}");
+        // What a stranger wrote is no word of the host's, and where its files are is nothing for an agent.
+        let home = store.world().home.display().to_string();
+        for words in [why, &home] {
+            assert_eq!(store.heard(&id, words), 0, "{word}: {:?}", store.desk.told());
+        }
         store.world().ctl(&["approve", &id]).refused("already");
     }
     assert!(store.world().say("a", "run good").contains("good is here\n[exit code 0]"));
