@@ -13,6 +13,7 @@ pub use layer::verify;
 use crate::failpoint;
 use crate::home::{self, Home, make_private, remove_tree};
 use crate::jail::Identity;
+use crate::jail::system::Names;
 use crate::launcher::{self, Launcher};
 use crate::refusal::{Fault, Refusal};
 use ironclaw_contract::canonical::Digest;
@@ -32,8 +33,6 @@ const PROGRAMS: &str = "/usr";
 const UNPACKER: &str = "/usr/bin/dpkg-deb";
 /// What apt knows of the machine's own packages.
 const STATUS: &str = "/var/lib/dpkg/status";
-/// The directories in the root that are links into `/usr` on a machine that merged them.
-const MERGED: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
 /// `[packages]`: which clients fetch, from where, and how much. Read by `config`, checked by [`Config::check`].
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -226,7 +225,7 @@ pub fn refused(config: &Config, wanted: &Packages) -> Option<Refusal> {
     if wanted.apt.is_empty() && wanted.npm.is_empty() {
         return None;
     }
-    if let Some(refusal) = not_merged(Path::new("/")) {
+    if let Err(refusal) = names_around_usr(Path::new("/")) {
         return Some(refusal);
     }
     if !wanted.apt.is_empty() {
@@ -245,13 +244,9 @@ pub fn refused(config: &Config, wanted: &Packages) -> Option<Refusal> {
 }
 
 /// Packages are unpacked below `/usr`; that is right only where `/bin` and its like are links to there.
-fn not_merged(root: &Path) -> Option<Refusal> {
-    let apart = MERGED.iter().find(|name| {
-        let found = std::fs::symlink_metadata(root.join(name));
-        found.is_ok_and(|found| !found.is_symlink())
-    })?;
-    let message = format!("/{apart} of this machine is a directory of its own and not a link into /usr");
-    Some(Refusal::host("packages_not_merged", message).hint("install the package usrmerge"))
+fn names_around_usr(root: &Path) -> Result<Names, Refusal> {
+    let no = |error| Refusal::host("packages_not_merged", format!("packages do not fit this machine, because {error}"));
+    Names::of(root).map_err(|error| no(error).hint("install the package usrmerge"))
 }
 
 /// What fetching needs.
@@ -441,10 +436,15 @@ mod tests {
     fn a_machine_whose_programs_are_not_all_below_usr_is_refused() {
         let root = tempfile::tempdir().expect("a temporary directory");
         std::os::unix::fs::symlink("usr/lib", root.path().join("lib")).expect("linked");
-        assert_eq!(not_merged(root.path()), None);
+        let names = names_around_usr(root.path()).expect("merged");
+        assert_eq!(names.links, [("lib".to_owned(), PathBuf::from("usr/lib"))]);
+        std::os::unix::fs::symlink("opt/lib64", root.path().join("lib64")).expect("linked");
+        let refusal = names_around_usr(root.path()).expect_err("refused");
+        assert!(refusal.message.contains("because /lib64 leads to opt/lib64"), "{refusal}");
         std::fs::create_dir(root.path().join("bin")).expect("made");
-        let refusal = not_merged(root.path()).expect("refused");
-        assert!(refusal.message.contains("/bin of this machine"), "{refusal}");
+        let refusal = names_around_usr(root.path()).expect_err("refused");
+        assert_eq!((refusal.code, refusal.fault), ("packages_not_merged", Fault::Host));
+        assert!(refusal.message.contains("because /bin is no link into /usr"), "{refusal}");
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub fn is_reserved(name: &str) -> bool {
 }
 
 /// Names that lead into `/usr`, where the host has them.
-const LINKS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
+pub(crate) const LINKS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 /// Directories that the jail makes for its programs.
 const DIRECTORIES: [&str; 4] = ["dev", "etc", "tmp", "usr"];
 /// Devices of the host that every program takes for granted.

@@ -2,7 +2,7 @@
 //!
 //! Gives it nothing of the host's state, no variable of the host's environment, and a network only where it has to fetch. Next: `jail::client`.
 
-use super::{Bench, Config, Error, MERGED, Means, PROGRAMS};
+use super::{Bench, Config, Error, Means, PROGRAMS, names_around_usr};
 use crate::jail::client::{Client, Kind, Network, Sight};
 use crate::jail::{Identity, Limits, Mount, Role, Spec};
 use crate::launcher::Exit;
@@ -203,13 +203,15 @@ fn spec(means: &Means, bench: &Bench, task: &Task<'_>) -> Result<Spec, Error> {
         }
     }
     environment.extend(task.environment.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    let links = names_around_usr(Path::new("/"))?.links.into_iter();
+    let links = links.map(|(name, target)| (name, target.to_string_lossy().into_owned())).collect();
     let client = Client {
         program: task.program.to_string_lossy().into_owned(),
         args: task.args.clone(),
         environment,
         directory: WORK.to_owned(),
         sights,
-        links: MERGED.iter().filter_map(|name| link(name)).collect(),
+        links,
         network: task.network.then(|| Network { ports: config.all_ports() }),
     };
     let mounts = vec![Mount { source: bench.work(), target: WORK.to_owned(), read_only: false, granted: false }];
@@ -238,13 +240,6 @@ pub(super) fn there(paths: &[&str]) -> impl Iterator<Item = Sight> {
 
 fn data(path: &str) -> Sight {
     Sight { source: path.into(), target: path.to_owned(), kind: Kind::Data }
-}
-
-/// One of the machine's links into `/usr`.
-fn link(name: &str) -> Option<(String, String)> {
-    let target = fs::read_link(Path::new("/").join(name)).ok()?;
-    let target = target.to_str()?.trim_start_matches('/').trim_end_matches('/');
-    target.starts_with("usr/").then(|| (name.to_owned(), target.to_owned()))
 }
 
 /// Writes a file for the client to read.

@@ -3,8 +3,9 @@
 //! Keeps no file that is more than its bytes: no set-uid, no device, no pipe, no socket, no link that leads out. Next: `packages`.
 
 use super::unpack::check_size;
-use super::{Config, Error, MERGED, discard, set_mode, unfit};
+use super::{Config, Error, discard, set_mode, unfit};
 use crate::home::{Home, make_private};
+use crate::jail::system::LINKS;
 use crate::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::AgentId;
@@ -273,7 +274,7 @@ impl Tree {
                     at.pop();
                 }
                 // In the root these are links into `/usr`.
-                merged if at.is_empty() && MERGED.contains(&merged) => at.extend([TOP, merged]),
+                merged if at.is_empty() && LINKS.contains(&merged) => at.extend([TOP, merged]),
                 other => at.push(other),
             }
         }
@@ -335,7 +336,7 @@ impl Tree {
 fn placed(source: &Source, place: &str, path: &Path, found: &Metadata) -> Result<Option<String>, Error> {
     let (top, rest) = place.split_once('/').map_or((place, None), |(top, rest)| (top, Some(rest)));
     let joined = |above: &str| rest.map_or_else(|| above.to_owned(), |rest| format!("{above}/{rest}"));
-    let merged = MERGED.contains(&top);
+    let merged = LINKS.contains(&top);
     let at_top = rest.is_none() && !found.is_dir();
     match source.place {
         Place::Prefix => Ok(Some(format!("{TOP}/{place}"))),
@@ -354,7 +355,7 @@ fn placed(source: &Source, place: &str, path: &Path, found: &Metadata) -> Result
 /// chose is no word of the host's.
 fn left_out(place: &str) -> &'static str {
     let top = place.split('/').next().unwrap_or_default();
-    ROOT.into_iter().chain(MERGED).find(|known| *known == top).unwrap_or(ELSEWHERE)
+    ROOT.into_iter().chain(LINKS).find(|known| *known == top).unwrap_or(ELSEWHERE)
 }
 
 /// Whether a link in the root is the one that every merged machine has.
