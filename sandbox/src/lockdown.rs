@@ -23,7 +23,7 @@ const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// What a kernel must enforce; 6.2 is the first to stop truncation.
 const LANDLOCK_REQUIRED: ABI = ABI::V3;
 /// What it enforces beside that if it knows it: the network namespace and the seccomp filter stand behind these.
-const LANDLOCK_WANTED: ABI = ABI::V9;
+pub(crate) const LANDLOCK_WANTED: ABI = ABI::V9;
 /// `PR_GET_SECCOMP` for a process with a filter.
 const SECCOMP_MODE_FILTER: i32 = 2;
 
@@ -100,6 +100,11 @@ pub fn restrict_files(places: &Places) -> Result<(), Error> {
         let rights = if granted.is_writable { read | change | AccessFs::MakeDir } else { read };
         rules.push(rule(&granted.path, rights)?);
     }
+    enter_domain(rules).map_err(Error::Landlock)
+}
+
+/// Enters a Landlock domain in which nothing but these rules gives a right; with what the kernel must enforce, or not at all.
+pub(crate) fn enter_domain(rules: Vec<PathBeneath<PathFd>>) -> Result<(), String> {
     let enforce = || -> Result<RulesetStatus, RulesetError> {
         let mut domain = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
@@ -114,9 +119,9 @@ pub fn restrict_files(places: &Places) -> Result<(), Error> {
         }
         Ok(domain.restrict_self()?.ruleset)
     };
-    match enforce().map_err(|error| Error::Landlock(error.to_string()))? {
+    match enforce().map_err(|error| error.to_string())? {
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
-        RulesetStatus::NotEnforced => Err(Error::Landlock("not enforced".into())),
+        RulesetStatus::NotEnforced => Err("not enforced".to_owned()),
     }
 }
 

@@ -3,21 +3,16 @@
 //! Only ever tightens what the launcher put in place; the filter below is a list of what is taken away from that. Next:
 //! `lockdown`, for the walls of the main process.
 
+use crate::lockdown::{LANDLOCK_WANTED, enter_domain};
 use crate::{Places, Programs};
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
-    RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetError, RulesetStatus, Scope,
 };
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
-
-/// What a kernel must enforce, and what it enforces if it knows it.
-const LANDLOCK_REQUIRED: ABI = ABI::V3;
-const LANDLOCK_WANTED: ABI = ABI::V9;
 
 /// No socket is made or used by name, and none carries a descriptor; a pair of sockets between two processes of a command is a
 /// pipe and stays.
@@ -43,7 +38,7 @@ impl Walls {
     /// Raises those of the runner.
     pub(super) fn raise(places: &Places, programs: &Programs, main: u32) -> io::Result<Self> {
         nix::sys::prctl::set_no_new_privs()?;
-        domain(places, programs).map_err(|error| io::Error::other(error.to_string()))?;
+        domain(places, programs).map_err(io::Error::other)?;
         install(&refusing(sockets()?)?)?;
         let main = i32::try_from(main).map_err(io::Error::other)?;
         let runner = i32::try_from(std::process::id()).map_err(io::Error::other)?;
@@ -74,39 +69,26 @@ impl Walls {
 }
 
 /// Enters the domain of the runner, and so of every command.
-fn domain(places: &Places, programs: &Programs) -> Result<(), RulesetError> {
+fn domain(places: &Places, programs: &Programs) -> Result<(), String> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let never =
         AccessFs::Execute | AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev | AccessFs::ResolveUnix;
     let write = AccessFs::from_write(LANDLOCK_WANTED) & !never;
-    let mut domain = Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_all(LANDLOCK_REQUIRED))?
-        .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(LANDLOCK_WANTED))?
-        .handle_access(AccessNet::from_all(LANDLOCK_WANTED))?
-        .scope(Scope::from_all(LANDLOCK_WANTED))?
-        .create()?;
-    let mut allow = |path: &Path, rights: BitFlags<AccessFs>| -> Result<(), RulesetError> {
-        // What is not there needs no rule, and a place that is missing is one thing less to reach.
-        let Ok(place) = PathFd::new(path) else { return Ok(()) };
-        (&mut domain).add_rule(PathBeneath::new(place, rights)).map(drop)
-    };
-    allow(&programs.usr, read | AccessFs::Execute)?;
-    allow(&programs.etc, read)?;
-    allow(&programs.tmp, read | write)?;
-    for device in &programs.devices {
-        allow(device, AccessFs::ReadFile | AccessFs::WriteFile)?;
-    }
-    allow(&places.workspace, read | write)?;
-    for granted in &places.granted {
+    let device = AccessFs::ReadFile | AccessFs::WriteFile;
+    let mut allowed = vec![
+        (&programs.usr, read | AccessFs::Execute),
+        (&programs.etc, read),
+        (&programs.tmp, read | write),
+        (&places.workspace, read | write),
+    ];
+    allowed.extend(programs.devices.iter().map(|path| (path, device)));
+    allowed.extend(places.granted.iter().map(|granted| {
         let rights = if granted.is_writable { read | write } else { read };
-        allow(&granted.path, rights)?;
-    }
-    match domain.restrict_self()?.ruleset {
-        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
-        RulesetStatus::NotEnforced => Err(RulesetError::from(landlock::CreateRulesetError::MissingHandledAccess)),
-    }
+        (&granted.path, rights)
+    }));
+    // What is not there needs no rule, and a place that is missing is one thing less to reach.
+    let rule = |(path, rights)| PathFd::new(path).ok().map(|place| PathBeneath::new(place, rights));
+    enter_domain(allowed.into_iter().filter_map(rule).collect())
 }
 
 type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
