@@ -65,21 +65,8 @@ impl Link {
 
     /// Sleeps until `other` can be read; takes bells meanwhile, and notices when the host goes.
     pub fn wait_for(&self, other: BorrowedFd<'_>) -> Result<(), Gone> {
-        loop {
-            let mut both = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN), PollFd::new(other, PollFlags::POLLIN)];
-            match poll(&mut both, PollTimeout::NONE) {
-                Ok(_) => {}
-                Err(Errno::EINTR) => continue,
-                Err(_) => return Err(Gone),
-            }
-            let [link, other] = both.map(|one| one.any().unwrap_or(true));
-            if link {
-                self.rung()?;
-            }
-            if other {
-                return Ok(());
-            }
-        }
+        while self.wait_beside(other)? {}
+        Ok(())
     }
 
     /// Sleeps until the host rings, and then it is true, or until `other` can be read.
