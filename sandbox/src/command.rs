@@ -15,7 +15,6 @@ const USAGE_ERROR: u8 = 2;
 pub fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match (arguments.next().as_deref().and_then(|argument| argument.to_str()), arguments.next()) {
-        (None, None) if std::env::args_os().len() <= 1 => attend(&[]),
         (Some("--fingerprint"), None) => {
             println!("{}", seam::fingerprint());
             ExitCode::SUCCESS

@@ -3,6 +3,7 @@
 //! Every `unsafe` of this crate is here; each takes and gives plain values, so that no caller needs one. Next: `launch`.
 
 use nix::sys::signal::{SigHandler, Signal, signal};
+use nix::unistd::Pid;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,7 +61,7 @@ pub enum Side {
     /// The new process.
     Child,
     /// The process that forked, with the child's process id.
-    Parent(i32),
+    Parent(Pid),
 }
 
 /// A copy of this process, which has one thread.
@@ -69,7 +70,7 @@ pub fn fork() -> io::Result<Side> {
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(Side::Child),
-        pid => Ok(Side::Parent(pid)),
+        pid => Ok(Side::Parent(Pid::from_raw(pid))),
     }
 }
 

@@ -99,7 +99,7 @@ impl Runner {
     pub fn start(places: &Places) -> io::Result<Option<Self>> {
         let Some(programs) = &places.programs else { return Ok(None) };
         let (ours, theirs) = UnixStream::pair()?;
-        let main = std::process::id();
+        let main = nix::unistd::Pid::this();
         match kernel::fork()? {
             Side::Parent(_) => {
                 drop(theirs);

@@ -43,7 +43,7 @@ const ENVIRONMENT: [&CStr; 5] =
 const FAILED: i32 = 1;
 
 /// The runner, from its first instruction to its end.
-pub(super) fn live(main: UnixStream, places: &Places, programs: &Programs, pid_of_main: u32) -> ! {
+pub(super) fn live(main: UnixStream, places: &Places, programs: &Programs, pid_of_main: Pid) -> ! {
     let lived = kernel::keep_only(main.into()).map(UnixStream::from).and_then(|mut main| {
         let serving = Serving::begin(places, programs, pid_of_main);
         let begun = Begun { fault: serving.as_ref().err().map(ToString::to_string) };
@@ -67,7 +67,7 @@ struct Serving {
 }
 
 impl Serving {
-    fn begin(places: &Places, programs: &Programs, pid_of_main: u32) -> io::Result<Self> {
+    fn begin(places: &Places, programs: &Programs, pid_of_main: Pid) -> io::Result<Self> {
         setsid()?;
         nix::sys::prctl::set_child_subreaper(true)?;
         let mut child = SigSet::empty();
@@ -75,7 +75,6 @@ impl Serving {
         child.thread_block()?;
         let ended = SignalFd::with_flags(&child, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         let walls = Walls::raise(places, programs, pid_of_main)?;
-        let pid_of_main = Pid::from_raw(i32::try_from(pid_of_main).map_err(io::Error::other)?);
         let scoped = kill(pid_of_main, None) == Err(Errno::EPERM);
         let workspace = places.workspace.to_string_lossy().into_owned();
         Ok(Self { walls, ended, workspace: CString::new(workspace)?, scoped })
@@ -100,7 +99,7 @@ impl Serving {
         let (output, theirs) = pipe2(OFlag::O_CLOEXEC)?;
         fcntl(&output, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         match kernel::fork()? {
-            Side::Parent(pid) => Ok((Pid::from_raw(pid), output)),
+            Side::Parent(pid) => Ok((pid, output)),
             Side::Child => {
                 let error = self.become_command(&command, &theirs, order.seconds);
                 let told = format!("cannot start a command: {error}\n");
@@ -167,7 +166,7 @@ impl Serving {
                 open = written.take(&output)? != Taken::End;
             }
             while self.ended.read_signal()?.is_some() {}
-            status = reap(child)?;
+            status = reap(child)?.0;
         }
         let timed_out = status.is_none();
         if let Some(late) = self.end_everything(child)? {
@@ -191,14 +190,10 @@ impl Serving {
         let mut status = None;
         loop {
             self.kill_everybody()?;
-            loop {
-                match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-                    Ok(WaitStatus::StillAlive) => break,
-                    Ok(found) if found.pid() == Some(child) => status = Some(found),
-                    Ok(_) | Err(Errno::EINTR) => {}
-                    Err(Errno::ECHILD) => return Ok(status),
-                    Err(errno) => return Err(errno.into()),
-                }
+            let (found, left) = reap(child)?;
+            status = status.or(found);
+            if left == Left::Nobody {
+                return Ok(status);
             }
             if Instant::now() > until {
                 return Err(io::Error::other("a command does not end"));
@@ -221,9 +216,9 @@ impl Serving {
             };
         }
         // Before Linux 6.12 that would be the end of the process that this one serves.
-        for pid in 2..=self.highest_pid()? {
+        for pid in (2..=self.highest_pid()?).map(Pid::from_raw) {
             if !self.walls.is_ours(pid) {
-                let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+                let _ = kill(pid, Signal::SIGKILL);
             }
         }
         Ok(())
@@ -233,19 +228,29 @@ impl Serving {
     fn highest_pid(&self) -> io::Result<i32> {
         match kernel::fork() {
             Ok(Side::Child) => kernel::exit(0),
-            Ok(Side::Parent(pid)) if pid > self.walls.runner() => Ok(pid),
+            Ok(Side::Parent(pid)) if pid > self.walls.runner() => Ok(pid.as_raw()),
             // Numbers went round, or there is no room for one more process.
             Ok(Side::Parent(_)) | Err(_) => Ok(PIDS_MAX),
         }
     }
 }
 
-/// Reaps whatever has ended; the status of `child` when it is among them.
-fn reap(child: Pid) -> io::Result<Option<WaitStatus>> {
+/// Who is left of a command.
+#[derive(Debug, PartialEq, Eq)]
+enum Left {
+    /// Somebody, who has not ended yet.
+    Somebody,
+    /// No child of this process.
+    Nobody,
+}
+
+/// Reaps whatever has ended; the status of `child` when it is among them, and who is left.
+fn reap(child: Pid) -> io::Result<(Option<WaitStatus>, Left)> {
     let mut status = None;
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(status),
+            Ok(WaitStatus::StillAlive) => return Ok((status, Left::Somebody)),
+            Err(Errno::ECHILD) => return Ok((status, Left::Nobody)),
             Ok(found) if found.pid() == Some(child) => status = Some(found),
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),

@@ -8,6 +8,7 @@ use crate::{Places, Programs};
 use landlock::{
     AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetError, RulesetStatus, Scope,
 };
+use nix::unistd::Pid;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
@@ -29,19 +30,18 @@ const NO_SOCKETS: &[libc::c_long] = &[
 
 /// The walls around the runner, and what is still to be put around each command.
 pub(super) struct Walls {
-    main: i32,
-    runner: i32,
+    main: Pid,
+    runner: Pid,
     command: BpfProgram,
 }
 
 impl Walls {
     /// Raises those of the runner.
-    pub(super) fn raise(places: &Places, programs: &Programs, main: u32) -> io::Result<Self> {
+    pub(super) fn raise(places: &Places, programs: &Programs, main: Pid) -> io::Result<Self> {
         nix::sys::prctl::set_no_new_privs()?;
         domain(places, programs).map_err(io::Error::other)?;
         install(&refusing(sockets()?)?)?;
-        let main = i32::try_from(main).map_err(io::Error::other)?;
-        let runner = i32::try_from(std::process::id()).map_err(io::Error::other)?;
+        let runner = Pid::this();
         Ok(Self { main, runner, command: refusing(signals(main, runner)?)? })
     }
 
@@ -58,12 +58,12 @@ impl Walls {
     }
 
     /// Whether this is the runner or whom it serves.
-    pub(super) fn is_ours(&self, pid: i32) -> bool {
+    pub(super) fn is_ours(&self, pid: Pid) -> bool {
         pid == self.main || pid == self.runner
     }
 
     /// The runner's own number.
-    pub(super) fn runner(&self) -> i32 {
+    pub(super) fn runner(&self) -> Pid {
         self.runner
     }
 }
@@ -103,7 +103,8 @@ fn sockets() -> io::Result<Rules> {
 }
 
 /// Signals to the two processes that a command must not reach, or to everybody. On a kernel with scopes these are refused anyway.
-fn signals(main: i32, runner: i32) -> io::Result<Rules> {
+fn signals(main: Pid, runner: Pid) -> io::Result<Rules> {
+    let (main, runner) = (main.as_raw(), runner.as_raw());
     let to = |argument: u8, whom: i32| {
         let whom = u64::from(whom.cast_unsigned());
         let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, whom);
