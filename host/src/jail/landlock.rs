@@ -5,11 +5,11 @@
 
 use super::client::{Client, Kind};
 use super::system::DEVICES;
-use super::{Mount, Spec};
+use super::{Mount, Role, Spec};
 use crate::sys;
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, NetPort, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
-    RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, NetPort, PathBeneath, Ruleset, RulesetAttr, RulesetCreated,
+    RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::{Mode, fstat};
@@ -20,70 +20,74 @@ use std::os::fd::OwnedFd;
 pub const ABI_MIN: u32 = 3;
 /// The newest ABI that the rules below were written for; an older kernel enforces what it knows.
 const WRITTEN_FOR: ABI = ABI::V9;
+const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 
 /// Enters the domain; true when the kernel enforces it, an error when it cannot.
 ///
 /// `root` is the jail's root before the pivot, with its mounts. TCP, abstract sockets and signals to
-/// the outside have no rule and so are denied from ABI 4 and 6 on. `no_new_privs` is set with it, except by a test build.
+/// the outside have no rule and so are denied from ABI 4 and 6 on, but for the ports of a client. `no_new_privs` is set with it,
+/// except by a test build.
 pub(crate) fn restrict(root: &OwnedFd, spec: &Spec, no_new_privs: bool) -> io::Result<bool> {
     if sys::landlock_abi() < ABI_MIN {
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
     }
-    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-    let host = open("/", flags, Mode::empty())?;
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(WRITTEN_FOR))
         .and_then(|rules| rules.handle_access(AccessNet::from_all(WRITTEN_FOR)))
         .and_then(|rules| rules.scope(Scope::from_all(WRITTEN_FOR)))
         .and_then(Ruleset::create)
-        // For the loader and its libraries, until the pivot: the rule is tied to the host's root
-        // directory, and nothing in the jail has that above it.
-        .and_then(|rules| rules.add_rule(PathBeneath::new(host, AccessFs::from_read(WRITTEN_FOR))))
         .map_err(io::Error::other)?;
     for mount in &spec.mounts {
-        let name = mount.target.trim_start_matches('/');
-        let directory = openat(root, name, flags, Mode::empty())?;
+        let directory = openat(root, below(&mount.target), DIRECTORY, Mode::empty())?;
         rules = rules.add_rule(PathBeneath::new(directory, rights(mount))).map_err(io::Error::other)?;
     }
+    rules = match &spec.role {
+        Role::Client(client) => with_client(rules, root, client)?,
+        Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => with_loader(rules)?,
+    };
     if spec.system.is_some() {
-        let read = AccessFs::ReadFile | AccessFs::ReadDir;
-        let places = [("usr", read | AccessFs::Execute), ("etc", read), ("tmp", read | write())];
-        for (name, rights) in places {
-            let directory = openat(root, name, flags, Mode::empty())?;
-            rules = rules.add_rule(PathBeneath::new(directory, rights)).map_err(io::Error::other)?;
-        }
-        for name in DEVICES {
-            let device = openat(root, name, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
-            let rights = AccessFs::ReadFile | AccessFs::WriteFile;
-            rules = rules.add_rule(PathBeneath::new(device, rights)).map_err(io::Error::other)?;
-        }
+        rules = with_system(rules, root)?;
     }
     let status = rules.no_new_privs(no_new_privs).restrict_self().map_err(io::Error::other)?;
     Ok(status.ruleset != RulesetStatus::NotEnforced)
 }
 
-/// Enters the domain of a client; as [`restrict`], with what it sees of the machine, and TCP to the ports that it may use.
-pub(crate) fn restrict_client(root: &OwnedFd, mounts: &[Mount], client: &Client) -> io::Result<bool> {
-    if sys::landlock_abi() < ABI_MIN {
-        return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+/// A path in the jail as one below its root.
+fn below(target: &str) -> &str {
+    target.trim_start_matches('/')
+}
+
+/// What the loader of a program and its libraries need until the pivot: the rule is tied to the host's root directory, and
+/// nothing in the jail has that above it.
+fn with_loader(rules: RulesetCreated) -> io::Result<RulesetCreated> {
+    let host = open("/", DIRECTORY, Mode::empty())?;
+    rules.add_rule(PathBeneath::new(host, AccessFs::from_read(WRITTEN_FOR))).map_err(io::Error::other)
+}
+
+/// The programs of the host and what is around them.
+fn with_system(mut rules: RulesetCreated, root: &OwnedFd) -> io::Result<RulesetCreated> {
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let places = [("usr", read | AccessFs::Execute), ("etc", read), ("tmp", read | write())];
+    for (name, rights) in places {
+        let directory = openat(root, name, DIRECTORY, Mode::empty())?;
+        rules = rules.add_rule(PathBeneath::new(directory, rights)).map_err(io::Error::other)?;
     }
-    let mut rules = Ruleset::default()
-        .handle_access(AccessFs::from_all(WRITTEN_FOR))
-        .and_then(|rules| rules.handle_access(AccessNet::from_all(WRITTEN_FOR)))
-        .and_then(|rules| rules.scope(Scope::from_all(WRITTEN_FOR)))
-        .and_then(Ruleset::create)
-        .map_err(io::Error::other)?;
+    for name in DEVICES {
+        let device = openat(root, name, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
+        let rights = AccessFs::ReadFile | AccessFs::WriteFile;
+        rules = rules.add_rule(PathBeneath::new(device, rights)).map_err(io::Error::other)?;
+    }
+    Ok(rules)
+}
+
+/// What a client sees of the machine, and TCP to the ports that it may use.
+fn with_client(mut rules: RulesetCreated, root: &OwnedFd, client: &Client) -> io::Result<RulesetCreated> {
     for port in client.network.iter().flat_map(|network| &network.ports) {
         rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp)).map_err(io::Error::other)?;
     }
-    for mount in mounts {
-        let target = mount.target.trim_start_matches('/');
-        let directory = openat(root, target, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
-        rules = rules.add_rule(PathBeneath::new(directory, rights(mount))).map_err(io::Error::other)?;
-    }
     for sight in &client.sights {
-        let target = sight.target.trim_start_matches('/');
-        let seen = openat(root, target, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?;
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let seen = openat(root, below(&sight.target), flags, Mode::empty())?;
         let is_directory = fstat(&seen)?.st_mode & libc::S_IFMT == libc::S_IFDIR;
         let allowed = match sight.kind {
             Kind::Programs => AccessFs::from_read(WRITTEN_FOR),
@@ -94,8 +98,7 @@ pub(crate) fn restrict_client(root: &OwnedFd, mounts: &[Mount], client: &Client)
         let allowed = if is_directory { allowed } else { allowed & AccessFs::from_file(WRITTEN_FOR) };
         rules = rules.add_rule(PathBeneath::new(seen, allowed)).map_err(io::Error::other)?;
     }
-    let status = rules.restrict_self().map_err(io::Error::other)?;
-    Ok(status.ruleset != RulesetStatus::NotEnforced)
+    Ok(rules)
 }
 
 /// What a mount of the jail allows. The host's own sockets can be connected to either way: that is what they are for.

@@ -91,15 +91,7 @@ fn confine(spec: &Spec, root: &OwnedFd, launcher: &OwnedFd, image: Image<'_>) ->
         step(Part::Privileges, "drop capabilities", sys::drop_capabilities())?;
     }
     let landlock = match walls.stand(Wall::Landlock) {
-        true => {
-            let entered = match &spec.role {
-                Role::Client(client) => landlock::restrict_client(root, &spec.mounts, client),
-                Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => {
-                    landlock::restrict(root, spec, true)
-                }
-            };
-            step(Part::Landlock, "enter a Landlock domain", entered)?
-        }
+        true => step(Part::Landlock, "enter a Landlock domain", landlock::restrict(root, spec, true))?,
         false => false,
     };
     let confined = wire::send(launcher, &Progress::Confined { landlock }, None);
