@@ -7,9 +7,8 @@ use crate::packages::Layer;
 use crate::refusal::Refusal;
 use crate::registry::channels::Channel;
 use crate::registry::mounts::{self, Mount};
-use crate::registry::{self, Agent, AgentDraft, Person, Warrant, altered, channels, mcp, roles, software};
+use crate::registry::{self, Agent, AgentDraft, Person, Warrant, channels, mcp, roles, software};
 use crate::state::{self, Tx};
-use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::seam::change::{
     Access, AgentRole, Change, CreateAgent, Engage, Grant, McpAccess, Packages, Permissions, Wiring,
@@ -80,10 +79,7 @@ fn do_it(tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<St
         Change::Mounts(wanted) => {
             let agent = concerned(tx, approved)?;
             let mounts = wanted.iter().map(mount).collect::<Result<Vec<_>, No>>()?;
-            let before = canonical::to_string(&mounts_as_text(&mounts::of(tx, agent.id)?));
-            mounts::set(tx, agent.id, &mounts)?;
-            let after = canonical::to_string(&mounts_as_text(&mounts));
-            altered("agent.mounts", approved, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
+            mounts::set(tx, approved, agent.id, &mounts)?;
             let targets: Vec<String> = mounts.into_iter().map(|mount| mount.target).collect();
             Ok(format!("agent {} has {} in its jail", agent.name, listed(&targets, "no directory of the host")))
         }
@@ -226,11 +222,6 @@ fn mount(wanted: &ironclaw_contract::seam::change::Mount) -> Result<Mount, No> {
         return Err(incomplete().into());
     };
     Ok(Mount { source: PathBuf::from(&wanted.source), target, read_only })
-}
-
-fn mounts_as_text(mounts: &[Mount]) -> Vec<[String; 3]> {
-    let text = |mount: &Mount| [mount.source.display().to_string(), mount.target.clone(), mount.read_only.to_string()];
-    mounts.iter().map(text).collect()
 }
 
 fn gone(what: String) -> Refusal {

@@ -168,7 +168,7 @@ fn warranted(what: &'static str, warrant: &dyn Warrant) -> Entry {
 }
 
 /// The entry about an agent's setting that is now another; of both there are the digests alone.
-pub(crate) fn altered(what: &'static str, warrant: &dyn Warrant, agent: AgentId, before: &[u8], after: &[u8]) -> Entry {
+fn altered(what: &'static str, warrant: &dyn Warrant, agent: AgentId, before: &[u8], after: &[u8]) -> Entry {
     warranted(what, warrant)
         .with("agent", agent.to_string())
         .with("before", Digest::of(before).to_string())

@@ -2,7 +2,9 @@
 //!
 //! Never says whether one may be granted, and never looks at a disk. Next: `pipeline::launch`, which mounts them.
 
+use super::{Warrant, altered};
 use crate::state::{self, Tx};
+use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
 use rusqlite::params;
 use std::os::unix::ffi::OsStrExt;
@@ -33,14 +35,21 @@ pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Mount>, state::Error> {
 ///
 /// # Errors
 /// Also for a source that is not UTF-8, because the record would show another one.
-pub fn set(tx: &Tx<'_>, agent: AgentId, mounts: &[Mount]) -> Result<(), state::Error> {
+pub fn set(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, mounts: &[Mount]) -> Result<(), state::Error> {
+    let before = as_text(&of(tx, agent)?);
     tx.db().prepare_cached("DELETE FROM agent_mounts WHERE agent_id = ?1")?.execute([agent.to_string()])?;
     let sql = "INSERT INTO agent_mounts (agent_id, target, source, read_only) VALUES (?1, ?2, ?3, ?4)";
-    let mut insert = tx.db().prepare_cached(sql)?;
     for mount in mounts {
         let source = std::str::from_utf8(mount.source.as_os_str().as_bytes())
             .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+        let mut insert = tx.db().prepare_cached(sql)?;
         insert.execute(params![agent.to_string(), mount.target, source, mount.read_only])?;
     }
+    altered("agent.mounts", warrant, agent, before.as_bytes(), as_text(mounts).as_bytes()).append(tx)?;
     Ok(())
+}
+
+fn as_text(mounts: &[Mount]) -> String {
+    let text = |mount: &Mount| [mount.source.display().to_string(), mount.target.clone(), mount.read_only.to_string()];
+    canonical::to_string(&mounts.iter().map(text).collect::<Vec<_>>())
 }

@@ -7,8 +7,10 @@ use crate::record;
 use crate::stage::{Who, everybody};
 use crate::world::{Build, World};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_host::ledger::Entry;
+use ironclaw_host::registry::Warrant;
 use ironclaw_host::registry::mounts::{self, Mount};
 use ironclaw_host::state::{self, State, Tx};
 use rusqlite::params;
@@ -131,6 +133,19 @@ fn what_the_settings_do_not_allow_any_more_is_not_mounted_and_the_person_reads_w
     assert!(answer.stderr.contains("may not be mounted at /data any more"), "{}", answer.stderr);
 }
 
+/// Somebody's yes.
+struct Yes(ChangeId, [PersonId; 1]);
+
+impl Warrant for Yes {
+    fn change_id(&self) -> ChangeId {
+        self.0
+    }
+
+    fn approvers(&self) -> &[PersonId] {
+        &self.1
+    }
+}
+
 #[test]
 fn the_mounts_of_an_agent_are_replaced_as_a_whole_and_are_nobody_elses() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -141,14 +156,17 @@ fn the_mounts_of_an_agent_are_replaced_as_a_whole_and_are_nobody_elses() {
     let found = runtime.block_on(async {
         let state = State::open(&directory.path().join("state.db"), &SessionKey::new([7; 32])).expect("it opens");
         let work = move |tx: &mut Tx<'_>| {
+            Entry::genesis("ledger.opened").append(tx)?;
             for agent in [first, other] {
                 let sql = "INSERT INTO agents (id, name, model, persona, enabled_tools, mode, created_at) \
                            VALUES (?1, ?1, 'scripted', '', '[]', 'enforce', 0)";
                 tx.db().execute(sql, [agent.to_string()])?;
             }
-            mounts::set(tx, first, &two)?;
+            mounts::set(tx, &Yes(ChangeId::new(), [PersonId::new()]), first, &two)?;
             let both = mounts::of(tx, first)?;
-            mounts::set(tx, first, &one)?;
+            mounts::set(tx, &Yes(ChangeId::new(), [PersonId::new()]), first, &one)?;
+            let sql = "SELECT count(*) FROM ledger WHERE data LIKE '%\"agent.mounts\"%'";
+            assert_eq!(tx.db().query_row(sql, [], |row| row.get::<_, i64>(0))?, 2, "each change of them is noted");
             Ok::<_, state::Error>((both, mounts::of(tx, first)?, mounts::of(tx, other)?))
         };
         let found = state.write(work).await.expect("written");
