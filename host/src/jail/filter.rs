@@ -31,9 +31,14 @@ pub(crate) fn base(system: bool) -> io::Result<[Program; 2]> {
 fn allowed(system: bool) -> io::Result<BTreeMap<c_long, Vec<SeccompRule>>> {
     let mut allowed = collect(PROGRAM.iter().chain(LEGACY))?;
     if system {
-        allowed.extend(collect(SYSTEM.iter().chain(SYSTEM_LEGACY))?);
+        allowed.extend(collect(commands().chain(SYSTEM).chain(SYSTEM_LEGACY))?);
     }
     Ok(allowed)
+}
+
+/// What the machine's own programs need, on this architecture.
+fn commands() -> impl Iterator<Item = &'static Rule> {
+    COMMANDS.iter().chain(COMMANDS_LEGACY)
 }
 
 /// The filters of a program that gives up its capabilities behind them: so far a test build goes.
@@ -61,7 +66,7 @@ pub(crate) fn client(network: bool) -> io::Result<[Program; 2]> {
     let [_, missing] = base(false)?;
     let mut allowed = collect(PROGRAM.iter().chain(LEGACY))?;
     // Its own rule takes the place of the narrower one.
-    allowed.extend(collect(CLIENT.iter().chain(CLIENT_LEGACY))?);
+    allowed.extend(collect(commands())?);
     if network {
         allowed.extend(collect(CLIENT_NETWORK.iter())?);
     }
@@ -268,14 +273,42 @@ const PROGRAM: &[Rule] = &[
     },
 ];
 
-/// What ordinary programs of the host need beside that: a shell, an interpreter, the tools around them. The sandbox's own
-/// process gives all of it up again. Still not here: what is not in [`PROGRAM`] for its own sake.
+/// What the machine's own programs need beside that, whoever runs them: commands of an agent, and clients that fetch or unpack
+/// software. Still not here: what is not in [`PROGRAM`] for its own sake.
 #[rustfmt::skip]
-const SYSTEM: &[Rule] = &[
+const COMMANDS: &[Rule] = &[
     // Programs, by path or by descriptor. Which ones, the mounts and Landlock say; none gains a right by it.
     Rule { calls: &[libc::SYS_execve, libc::SYS_execveat], when: Always },
-    // Process groups and sessions of one's own, and a parent for whoever loses theirs.
-    Rule { calls: &[libc::SYS_setpgid, libc::SYS_setsid], when: Always },
+    // Links: they lead nowhere that a path could not, because there is nothing else in the jail.
+    Rule { calls: &[libc::SYS_symlinkat, libc::SYS_linkat], when: Always },
+    // Process groups, sessions and timers of one's own, and asking how one is scheduled.
+    Rule {
+        calls: &[
+            libc::SYS_setpgid, libc::SYS_setsid, libc::SYS_getpriority, libc::SYS_sched_getparam,
+            libc::SYS_sched_getscheduler, libc::SYS_setitimer, libc::SYS_getitimer, libc::SYS_mincore,
+        ],
+        when: Always,
+    },
+];
+
+/// Older forms of these that only this architecture still has.
+#[rustfmt::skip]
+#[cfg(target_arch = "x86_64")]
+const COMMANDS_LEGACY: &[Rule] = &[Rule {
+    calls: &[
+        libc::SYS_symlink, libc::SYS_link, libc::SYS_vfork, libc::SYS_fork, libc::SYS_utimes, libc::SYS_utime,
+        libc::SYS_futimesat, libc::SYS_alarm,
+    ],
+    when: Always,
+}];
+#[cfg(not(target_arch = "x86_64"))]
+const COMMANDS_LEGACY: &[Rule] = &[];
+
+/// What a shell, an interpreter and the tools around them need beside that in an agent's jail. The sandbox's own process gives all
+/// of it up again.
+#[rustfmt::skip]
+const SYSTEM: &[Rule] = &[
+    // As any program, and a parent for whoever loses theirs.
     Rule {
         calls: &[libc::SYS_prctl],
         when: Is(
@@ -288,8 +321,6 @@ const SYSTEM: &[Rule] = &[
             ],
         ),
     },
-    // Links: they lead nowhere that a path could not, because there is nothing else in the jail.
-    Rule { calls: &[libc::SYS_symlinkat, libc::SYS_linkat], when: Always },
     // What `ls` and `cp` look at; nothing sets one.
     Rule {
         calls: &[
@@ -301,17 +332,16 @@ const SYSTEM: &[Rule] = &[
     // Timers and signals of one's own.
     Rule {
         calls: &[
-            libc::SYS_setitimer, libc::SYS_getitimer, libc::SYS_timer_create, libc::SYS_timer_settime,
-            libc::SYS_timer_gettime, libc::SYS_timer_delete, libc::SYS_timer_getoverrun, libc::SYS_signalfd4,
+            libc::SYS_timer_create, libc::SYS_timer_settime, libc::SYS_timer_gettime, libc::SYS_timer_delete,
+            libc::SYS_timer_getoverrun, libc::SYS_signalfd4,
         ],
         when: Always,
     },
     // Asking how one is scheduled, and moving bytes between pipes.
     Rule {
         calls: &[
-            libc::SYS_getpriority, libc::SYS_sched_getscheduler, libc::SYS_sched_getparam,
             libc::SYS_sched_get_priority_max, libc::SYS_sched_get_priority_min, libc::SYS_splice, libc::SYS_tee,
-            libc::SYS_mincore, libc::SYS_sync_file_range,
+            libc::SYS_sync_file_range,
         ],
         when: Always,
     },
@@ -332,13 +362,7 @@ const SYSTEM: &[Rule] = &[
 #[rustfmt::skip]
 #[cfg(target_arch = "x86_64")]
 const SYSTEM_LEGACY: &[Rule] = &[
-    Rule {
-        calls: &[
-            libc::SYS_fork, libc::SYS_vfork, libc::SYS_link, libc::SYS_symlink, libc::SYS_alarm, libc::SYS_pause,
-            libc::SYS_utime, libc::SYS_utimes, libc::SYS_futimesat, libc::SYS_signalfd,
-        ],
-        when: Always,
-    },
+    Rule { calls: &[libc::SYS_pause, libc::SYS_signalfd], when: Always },
     Rule { calls: &[libc::SYS_creat], when: Without(1, SET_ID) },
 ];
 #[cfg(target_arch = "aarch64")]
@@ -380,24 +404,7 @@ const MISSING: &[c_long] = &[libc::SYS_clone3, libc::SYS_openat2, libc::SYS_pidf
 /// The same number everywhere; the `libc` crate does not name it everywhere.
 const FCHMODAT2: c_long = 452;
 
-/// What package managers and archivers need beyond [`PROGRAM`].
-#[rustfmt::skip]
-const CLIENT: &[Rule] = &[
-    // Their helpers. What can be executed, the mounts and Landlock say: the machine's own programs.
-    Rule { calls: &[libc::SYS_execve, libc::SYS_execveat], when: Always },
-    // Links inside of the one directory that can be written.
-    Rule { calls: &[libc::SYS_symlinkat, libc::SYS_linkat], when: Always },
-    // Asking for what they do not need to be answered about, and process groups of their own.
-    Rule {
-        calls: &[
-            libc::SYS_setpgid, libc::SYS_setsid, libc::SYS_getpriority, libc::SYS_sched_getparam,
-            libc::SYS_sched_getscheduler, libc::SYS_setitimer, libc::SYS_getitimer, libc::SYS_mincore,
-        ],
-        when: Always,
-    },
-];
-
-/// What they need of the network, as clients: TCP, and UDP for names. Landlock's list of ports knows `connect` of TCP, so nothing
+/// What clients need of the network: TCP, and UDP for names. Landlock's list of ports knows `connect` of TCP, so nothing
 /// else may connect: no protocol beside these two (MPTCP falls back to TCP), and no first bytes that go out without `connect`. No
 /// unix socket: in the host's network namespace are abstract ones of the host's, and older kernels have no other wall there.
 #[rustfmt::skip]
@@ -414,18 +421,6 @@ const CLIENT_NETWORK: &[Rule] = &[
     Rule { calls: &[libc::SYS_sendmsg], when: Without(2, libc::MSG_FASTOPEN as u32) },
     Rule { calls: &[libc::SYS_recvmmsg], when: Always },
 ];
-
-#[rustfmt::skip]
-#[cfg(target_arch = "x86_64")]
-const CLIENT_LEGACY: &[Rule] = &[Rule {
-    calls: &[
-        libc::SYS_symlink, libc::SYS_link, libc::SYS_vfork, libc::SYS_fork, libc::SYS_utimes, libc::SYS_utime,
-        libc::SYS_futimesat, libc::SYS_alarm,
-    ],
-    when: Always,
-}];
-#[cfg(not(target_arch = "x86_64"))]
-const CLIENT_LEGACY: &[Rule] = &[];
 
 /// Process 1: reap, report, end.
 #[rustfmt::skip]
@@ -524,27 +519,18 @@ mod tests {
             libc::SYS_memfd_create, libc::SYS_symlinkat, libc::SYS_linkat, libc::SYS_reboot, libc::SYS_swapon,
             libc::SYS_sethostname, libc::SYS_quotactl, libc::SYS_syslog, libc::SYS_openat2, libc::SYS_fchownat,
         ];
-        for rules in [PROGRAM, LEGACY, INIT] {
+        for rules in [PROGRAM, LEGACY, SYSTEM, SYSTEM_LEGACY, CLIENT_NETWORK, INIT] {
             let allowed = rules.iter().flat_map(|rule| rule.calls);
             let out: Vec<_> = allowed.filter(|call| never.contains(call)).collect();
             assert!(out.is_empty(), "allowed: {out:?}");
         }
-        // A client makes links and executes the machine's programs, and nothing else of these.
-        let needed =
-            [libc::SYS_execve, libc::SYS_execveat, libc::SYS_symlinkat, libc::SYS_linkat];
-        for rules in [CLIENT, CLIENT_LEGACY, CLIENT_NETWORK] {
-            let allowed = rules.iter().flat_map(|rule| rule.calls);
-            let out: Vec<_> = allowed.filter(|call| never.contains(call) && !needed.contains(call)).collect();
-            assert!(out.is_empty(), "allowed to a client: {out:?}");
-        }
-        let programs = [libc::SYS_execve, libc::SYS_symlinkat, libc::SYS_linkat];
-        for rules in [SYSTEM, SYSTEM_LEGACY] {
-            let allowed = rules.iter().flat_map(|rule| rule.calls);
-            let out: Vec<_> = allowed.filter(|call| never.contains(call) && !programs.contains(call)).collect();
-            assert!(out.is_empty(), "allowed with the host's programs: {out:?}");
-        }
-        for system in [false, true] {
-            base(system).expect("the filters compile");
+        // The machine's programs make links and execute each other, and do nothing else of these.
+        let needed = [libc::SYS_execve, libc::SYS_symlinkat, libc::SYS_linkat];
+        let allowed = commands().flat_map(|rule| rule.calls);
+        let out: Vec<_> = allowed.filter(|call| never.contains(call) && !needed.contains(call)).collect();
+        assert!(out.is_empty(), "allowed to the machine's programs: {out:?}");
+        for whether in [false, true] {
+            base(whether).and(client(whether)).expect("the filters compile");
         }
     }
 }
