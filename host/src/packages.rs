@@ -320,16 +320,16 @@ impl Bench {
         discard(&path)?;
         make_private(&path)?;
         let bench = Self { path };
-        make_private(&bench.work())?;
-        set_mode(&bench.work(), 0o700)?;
-        make_private(&bench.path.join("etc"))?;
+        make_private(&bench.etc())?;
         // What is read by the client's uid, in a directory that only the host enters.
-        set_mode(&bench.path.join("etc"), 0o755)?;
-        if let Identity::Mapped { uid, gid } = means.identity {
-            let work = bench.work();
-            std::os::unix::fs::lchown(&work, Some(uid), Some(gid)).map_err(Error::io(&work))?;
-        }
+        set_mode(&bench.etc(), 0o755)?;
+        client::furnish(means, &bench)?;
         Ok(bench)
+    }
+
+    /// What the clients read beside the machine's settings.
+    fn etc(&self) -> PathBuf {
+        self.path.join("etc")
     }
 
     /// What the clients write to.

@@ -28,10 +28,12 @@ const ROOM_FACTOR: u64 = 3;
 /// Room for indexes, which even the smallest layer needs.
 const ROOM_BYTES_MIN: u64 = 1 << 30;
 
-/// What the resolver of the C library is told: the machine's own answer may name sockets that are not here.
-const NAME_SERVICES: &str = "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
-const PASSWD: &str = "client:x:1000:1000::/work:/usr/sbin/nologin\n";
-const GROUP: &str = "client:x:1000:\n";
+/// What a client is told in the place of the machine's own answers, which may name sockets that are not here.
+const TOLD: [(&str, &str); 3] = [
+    ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"),
+    ("passwd", "client:x:1000:1000::/work:/usr/sbin/nologin\n"),
+    ("group", "client:x:1000:\n"),
+];
 
 /// What a client reads of the machine's settings, where it is there: names and addresses, certificates, and which program is
 /// meant. Nothing that may hold a password: whose sources need one is shown them by whoever runs it.
@@ -179,12 +181,9 @@ pub(super) fn failed(what: &str, exit: Exit, said: &str) -> Error {
 
 fn spec(means: &Means, bench: &Bench, task: &Task<'_>) -> Result<Spec, Error> {
     let config = &means.config;
-    let etc = bench.path.join("etc");
     let mut sights = vec![Sight { source: PROGRAMS.into(), target: PROGRAMS.to_owned(), kind: Kind::Programs }];
-    for (name, text) in [("nsswitch.conf", NAME_SERVICES), ("passwd", PASSWD), ("group", GROUP)] {
-        let source = put(&etc.join(name), text)?;
-        sights.push(Sight { source, target: format!("/etc/{name}"), kind: Kind::Data });
-    }
+    let told = |(name, _)| Sight { source: bench.etc().join(name), target: format!("/etc/{name}"), kind: Kind::Data };
+    sights.extend(TOLD.map(told));
     if task.network {
         sights.extend(there(&SETTINGS));
     }
@@ -244,13 +243,29 @@ fn data(path: &str) -> Sight {
 
 /// Writes a file for the client to read.
 pub(super) fn put(path: &Path, text: &str) -> Result<PathBuf, Error> {
-    let fault = |source| Error::Io { path: path.to_owned(), source };
-    if fs::read_to_string(path).is_ok_and(|found| found == text) {
-        return Ok(path.to_owned());
-    }
-    fs::write(path, text).map_err(fault)?;
+    fs::write(path, text).map_err(Error::io(path))?;
     super::set_mode(path, 0o644)?;
     Ok(path.to_owned())
+}
+
+/// What every client finds, for the whole life of a bench.
+pub(super) fn furnish(means: &Means, bench: &Bench) -> Result<(), Error> {
+    for (name, text) in TOLD {
+        put(&bench.etc().join(name), text)?;
+    }
+    make_own(means, &bench.work())?;
+    make_room(means, bench, &["home", "tmp"])
+}
+
+/// Makes a directory that the client owns.
+fn make_own(means: &Means, path: &Path) -> Result<(), Error> {
+    crate::home::make_private(path)?;
+    // Without a set-gid bit that it may have inherited from the directory above it.
+    super::set_mode(path, 0o700)?;
+    if let Identity::Mapped { uid, gid } = means.identity {
+        std::os::unix::fs::lchown(path, Some(uid), Some(gid)).map_err(Error::io(path))?;
+    }
+    Ok(())
 }
 
 /// Makes directories that the client writes to.
@@ -259,12 +274,7 @@ pub(super) fn make_room(means: &Means, bench: &Bench, names: &[&str]) -> Result<
         let mut path = bench.work();
         for part in name.split('/') {
             path.push(part);
-            crate::home::make_private(&path)?;
-            // Without a set-gid bit that it may have inherited from the directory above it.
-            super::set_mode(&path, 0o700)?;
-            if let Identity::Mapped { uid, gid } = means.identity {
-                std::os::unix::fs::lchown(&path, Some(uid), Some(gid)).map_err(Error::io(&path))?;
-            }
+            make_own(means, &path)?;
         }
     }
     Ok(())

@@ -49,7 +49,7 @@ pub(super) const ARCHIVES: &str = "apt/archives";
 
 /// Fetches packages and what they need and this machine does not have.
 pub(super) async fn apt(means: &Means, bench: &Bench, names: &[String]) -> Result<Vec<Archive>, Error> {
-    make_room(means, bench, &["home", "tmp", "apt/lists/partial", "apt/archives/partial", "apt/log", "apt/lib"])?;
+    make_room(means, bench, &["apt/lists/partial", "apt/archives/partial", "apt/log", "apt/lib"])?;
     let sights = apt_settings(means, bench)?;
     let task = |args: Vec<String>, what| Task {
         program: means.config.apt(),
@@ -84,7 +84,7 @@ pub(super) async fn apt(means: &Means, bench: &Bench, names: &[String]) -> Resul
 
 /// Settings in the place of the host's: first those that say where settings are, last those that win.
 fn apt_settings(means: &Means, bench: &Bench) -> Result<Vec<Sight>, Error> {
-    let etc = bench.path.join("etc");
+    let etc = bench.etc();
     let first = "Dir::Etc::main \"last.conf\";\n";
     let mut last = String::new();
     if Path::new("/etc/apt/apt.conf").exists() {
@@ -147,7 +147,7 @@ fn archives(directory: &Path) -> Result<Vec<Archive>, Error> {
 
 /// Fetches packages and what they need into a directory of their own.
 pub(super) async fn npm(means: &Means, bench: &Bench, names: &[String]) -> Result<(Source, Vec<String>), Error> {
-    make_room(means, bench, &["home", "tmp", "npm/lib", "npm-cache"])?;
+    make_room(means, bench, &["npm/lib", "npm-cache"])?;
     let mut args = vec!["install".to_owned(), "--global".to_owned()];
     // No script of a package, not even while its own parts are made from git; nothing that is not needed to fetch.
     args.extend(

@@ -24,7 +24,7 @@ pub(super) async fn archives(means: &Means, bench: &Bench, archives: &[Archive])
     for (number, Archive { file, name }) in archives.iter().enumerate() {
         let archive = format!("{WORK}/{ARCHIVES}/{file}");
         let place = format!("unpacked/{number}");
-        make_room(means, bench, &["home", "tmp", &place])?;
+        make_room(means, bench, &[&place])?;
         let task = |args: Vec<String>, what| Task {
             program: Path::new(UNPACKER),
             args,
