@@ -11,7 +11,7 @@ use crate::registry::marks;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
@@ -21,8 +21,10 @@ pub(super) const WORK: &str = "/work";
 const OUTPUT_BYTES_MAX: usize = 16 * 1024;
 /// What is shown of it.
 const SHOWN_BYTES_MAX: usize = 600;
-/// How often it is looked at how much a client has written.
+/// How often it is looked at how much a client has written, at most.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A look rests so many times as long as it took: a large tree is not walked all the time.
+const LOOK_REST_FACTOR: u32 = 10;
 /// How much more than a layer fetching may take: archives, indexes and what was unpacked from them.
 const ROOM_FACTOR: u64 = 3;
 /// Room for indexes, which even the smallest layer needs.
@@ -132,11 +134,14 @@ fn room(config: &Config) -> u64 {
 
 /// Returns when more is in the directory than fetching may take.
 async fn overfull(work: &Path, bytes_max: u64, files_max: u64) -> Error {
+    let mut rest = LOOK_EVERY;
     loop {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(rest).await;
         let directory = work.to_owned();
+        let begun = Instant::now();
         // One that cannot be counted is left to the time limit.
         let (bytes, files) = tokio::task::spawn_blocking(move || size(&directory)).await.unwrap_or_default();
+        rest = begun.elapsed().saturating_mul(LOOK_REST_FACTOR).max(LOOK_EVERY);
         if bytes > bytes_max || files > files_max.saturating_mul(ROOM_FACTOR) {
             let message = format!("fetching takes more room than allowed: {bytes} bytes in {files} files");
             return Refusal::host("packages_too_large", message).hint("see packages.layer_bytes_max").into();
