@@ -23,7 +23,7 @@ const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_
 pub(super) struct Furniture {
     names: Names,
     /// Each with its place below the root, and what it may have against the rule.
-    trees: Vec<(&'static str, OwnedFd, Wall)>,
+    trees: Vec<(&'static str, OwnedFd, Option<Wall>)>,
 }
 
 impl Furniture {
@@ -42,18 +42,18 @@ impl Furniture {
                 step(Part::System, name, open_layer(layer).and_then(|layer| laid_over(&layer, &host)))?
             }
         };
-        let mut trees = vec![("usr", usr, Wall::NoExecution)];
+        let mut trees = vec![("usr", usr, Some(Wall::NoExecution))];
         for device in DEVICES {
             let file = open(&Path::new("/").join(device), OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
             let tree = file.map_err(io::Error::from).and_then(|file| sys::open_tree(file.as_fd()));
-            trees.push((device, step(Part::System, format!("copy the mount of /{device}"), tree)?, Wall::NoDevices));
+            let tree = step(Part::System, format!("copy the mount of /{device}"), tree)?;
+            trees.push((device, tree, Some(Wall::NoDevices)));
         }
         if names.alternatives {
             let directory = open(&Path::new("/").join(ALTERNATIVES), DIRECTORY, Mode::empty());
             let tree = directory.map_err(io::Error::from).and_then(|directory| sys::open_tree(directory.as_fd()));
             let tree = step(Part::System, format!("copy the mount of /{ALTERNATIVES}"), tree)?;
-            // It lacks nothing.
-            trees.push((ALTERNATIVES, tree, Wall::ReadOnlyMounts));
+            trees.push((ALTERNATIVES, tree, None));
         }
         Ok(Self { names, trees })
     }
@@ -76,14 +76,10 @@ impl Furniture {
                 device => write(root, device, ""),
             };
             step(Part::System, format!("make /{place}"), target)?;
-            let guards = super::site::guards(walls).filter(|(wall, ..)| wall != lacks);
+            let guards = super::site::guards(walls).filter(|(wall, ..)| Some(*wall) != *lacks);
             let guards = guards.fold(0, |all, (_, attribute, _)| all | attribute);
             let read_only = if walls.stand(Wall::ReadOnlyMounts) { libc::MOUNT_ATTR_RDONLY } else { 0 };
-            let restricted = sys::mount_setattr(tree.as_fd(), guards | read_only);
-            step(Part::System, format!("restrict /{place}"), restricted)?;
-            let name = CString::new(*place).expect("a constant without a null byte");
-            let moved = sys::move_mount(tree.as_fd(), root.as_fd(), &name);
-            step(Part::System, format!("attach /{place}"), moved)?;
+            super::site::hang(Part::System, root, place, tree, guards | read_only)?;
         }
         let flags = super::site::guards(walls).fold(MsFlags::empty(), |all, (_, _, flag)| all | flag);
         let options = format!("mode=0700,uid=1000,gid=1000,size={},nr_inodes={}", TMP_ROOM.0, TMP_ROOM.1);

@@ -127,14 +127,20 @@ pub(super) fn guards(walls: Walls) -> impl Iterator<Item = (Wall, u64, MsFlags)>
 }
 
 fn attach(root: &OwnedFd, mount: &Mount, tree: &OwnedFd, walls: Walls) -> Result<(), Failure> {
-    let named = mount.name().and_then(|name| CString::new(name).ok());
-    let name = step(Part::Root, format!("read the mount target {:?}", mount.target), named.ok_or(Errno::EINVAL))?;
+    let named = mount.name().ok_or(Errno::EINVAL);
+    let name = step(Part::Root, format!("read the mount target {:?}", mount.target), named)?;
     let guards = guards(walls).fold(0, |all, (_, attribute, _)| all | attribute);
     let read_only = mount.read_only && walls.stand(Wall::ReadOnlyMounts);
     let attributes = guards | if read_only { libc::MOUNT_ATTR_RDONLY } else { 0 };
-    step(Part::Root, format!("make {}", mount.target), mkdirat(root, name.as_c_str(), Mode::S_IRWXU))?;
-    step(Part::Root, format!("restrict {}", mount.target), sys::mount_setattr(tree.as_fd(), attributes))?;
-    step(Part::Root, format!("attach {}", mount.target), sys::move_mount(tree.as_fd(), root.as_fd(), &name))
+    step(Part::Root, format!("make {}", mount.target), mkdirat(root, name, Mode::S_IRWXU))?;
+    hang(Part::Root, root, name, tree, attributes)
+}
+
+/// Gives an attached-nowhere copy of a mount its attributes and puts it over `place`, which is there below the root.
+pub(super) fn hang(part: Part, root: &OwnedFd, place: &str, tree: &OwnedFd, attributes: u64) -> Result<(), Failure> {
+    let name = step(part, format!("read the place {place:?}"), CString::new(place).map_err(|_| Errno::EINVAL))?;
+    step(part, format!("restrict /{place}"), sys::mount_setattr(tree.as_fd(), attributes))?;
+    step(part, format!("attach /{place}"), sys::move_mount(tree.as_fd(), root.as_fd(), &name))
 }
 
 /// Waits for the launcher's byte: our ids are mapped. Its hang-up is an error.

@@ -2,6 +2,7 @@
 //!
 //! Never attaches anything that can be written, and nothing that is executed but the machine's programs. Next: `site`.
 
+use super::site::hang;
 use crate::jail::client::{Client, Kind};
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;
@@ -9,7 +10,6 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, fstat, mkdirat};
 use nix::unistd::symlinkat;
-use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// A sight, open on the host's side.
@@ -43,11 +43,7 @@ pub(super) fn attach(root: &OwnedFd, client: &Client, opened: &[Open]) -> Result
             Kind::Data => always | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC,
             Kind::Device => always | libc::MOUNT_ATTR_NOEXEC,
         };
-        step(Part::Root, format!("restrict {}", sight.target), sys::mount_setattr(tree.as_fd(), attributes))?;
-        let name = CString::new(target).map_err(|_| Errno::EINVAL);
-        let name = step(Part::Root, format!("read {:?}", sight.target), name)?;
-        let attached = sys::move_mount(tree.as_fd(), root.as_fd(), &name);
-        step(Part::Root, format!("attach {}", sight.target), attached)?;
+        hang(Part::Root, root, target, tree, attributes)?;
     }
     for (name, target) in &client.links {
         step(Part::Root, format!("make the link {name}"), symlinkat(target.as_str(), root, name.as_str()))?;
