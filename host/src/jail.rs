@@ -12,7 +12,7 @@ pub mod probe;
 pub(crate) mod system;
 mod wall;
 
-pub use system::{RESERVED, System, is_reserved};
+pub use system::{System, is_reserved};
 pub(crate) use wall::Walls;
 pub use wall::{CONTROL, Wall};
 
@@ -40,9 +40,6 @@ pub const LINK_DESCRIPTOR: i32 = 3;
 /// Descriptor of the gate in a program that runs in a jail: write one byte when every library is
 /// loaded, read one byte back, and the host's files are gone.
 pub const GATE_DESCRIPTOR: i32 = 4;
-
-/// The names of the mounts that the host makes for a session.
-const OWN: [&str; 4] = ["in", "out", "run", "workspace"];
 
 /// Everything that a jailed process sees and may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -217,8 +214,9 @@ impl Spec {
                 return unfit(format!("mount target {} is there twice", mount.target));
             }
             // The host's own mounts have the first four of these names, and with the host's programs the others are taken.
-            let taken =
-                |name: &str| is_reserved(name) && (mount.granted || self.system.is_some() && !OWN.contains(&name));
+            let taken = |name: &str| {
+                is_reserved(name) && (mount.granted || self.system.is_some() && !system::OWN.contains(&name))
+            };
             if mount.name().is_some_and(taken) {
                 return unfit(format!("mount target {} is a name of the jail's own", mount.target));
             }

@@ -15,33 +15,16 @@ pub struct System {
     pub layer: Option<PathBuf>,
 }
 
-/// Names in the root of a jail that are the jail's own: no mount that somebody granted may take one.
-///
-/// Without slash. Everything that begins with `lib` is one as well; see [`is_reserved`].
-pub const RESERVED: &[&str] = &[
-    "in",
-    "out",
-    "run",
-    "workspace",
-    "usr",
-    "bin",
-    "sbin",
-    "lib",
-    "lib32",
-    "lib64",
-    "libx32",
-    "etc",
-    "dev",
-    "tmp",
-    "proc",
-    "sys",
-];
-
-/// Whether a name in the root of a jail is the jail's own.
+/// Whether a name in the root of a jail, without slash, is the jail's own: no mount that somebody granted may take it.
 pub fn is_reserved(name: &str) -> bool {
-    name.starts_with("lib") || RESERVED.contains(&name)
+    let own: [&[&str]; 4] = [&OWN, &DIRECTORIES, &LINKS, &KERNEL];
+    name.starts_with("lib") || own.iter().any(|names| names.contains(&name))
 }
 
+/// The names of the mounts that the host makes for a session.
+pub(super) const OWN: [&str; 4] = ["in", "out", "run", "workspace"];
+/// What programs take for the kernel's word; no jail has it.
+const KERNEL: [&str; 2] = ["proc", "sys"];
 /// Names that lead into `/usr`, where the host has them.
 pub(crate) const LINKS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 /// Directories that the jail makes for its programs.
@@ -127,8 +110,8 @@ mod tests {
 
     #[test]
     fn every_name_that_the_jail_uses_itself_is_reserved() {
-        for name in LINKS.iter().chain(&DIRECTORIES).chain(&["in", "out", "run", "workspace", "proc", "sys", "libexec"])
-        {
+        let own = ["in", "out", "run", "workspace", "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec"];
+        for name in own.into_iter().chain(["etc", "dev", "tmp", "proc", "sys"]) {
             assert!(is_reserved(name), "{name}");
         }
         assert!(!is_reserved("data"));
