@@ -15,7 +15,7 @@ use crate::home::{self, Home, make_private, remove_tree};
 use crate::jail::Identity;
 use crate::jail::system::Names;
 use crate::launcher::{self, Launcher};
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ChangeId};
 use ironclaw_contract::seam::change::Packages;
@@ -381,7 +381,7 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
 
 /// A package that brings what no layer may hold.
 fn unfit(message: String) -> Error {
-    Refusal::new(Fault::Operator, "packages_unfit", message).hint("ask for another package").into()
+    Refusal::operator("packages_unfit", message).hint("ask for another package").into()
 }
 
 #[cfg(test)]
@@ -443,7 +443,7 @@ mod tests {
         assert!(refusal.message.contains("because /lib64 leads to opt/lib64"), "{refusal}");
         std::fs::create_dir(root.path().join("bin")).expect("made");
         let refusal = names_around_usr(root.path()).expect_err("refused");
-        assert_eq!((refusal.code, refusal.fault), ("packages_not_merged", Fault::Host));
+        assert_eq!(refusal.code, "packages_not_merged");
         assert!(refusal.message.contains("because /bin is no link into /usr"), "{refusal}");
     }
 

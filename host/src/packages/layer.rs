@@ -71,7 +71,7 @@ pub(super) fn build(
 ) -> Result<Built, Error> {
     let mut tree = Tree::default();
     for source in sources {
-        tree.take(source, Limits::of(config))?;
+        tree.take(source, Some(config))?;
     }
     tree.check()?;
     let digest = tree.write(place)?;
@@ -102,7 +102,8 @@ pub fn verify(directory: &Path, digest: &Digest) -> Result<(), Error> {
     };
     let mut tree = Tree::default();
     let source = Source { root: directory.to_owned(), place: Place::Layer, name: "the layer".to_owned() };
-    let looked = tree.take(&source, Limits::NONE).and_then(|()| tree.check()).and_then(|()| tree.digest());
+    // What was within the limits when it was made stays a layer when they are lowered.
+    let looked = tree.take(&source, None).and_then(|()| tree.check()).and_then(|()| tree.digest());
     match looked {
         Ok(found) if found == *digest => Ok(()),
         Ok(found) => Err(damaged(format!("their digest is {found}"))),
@@ -131,27 +132,9 @@ struct Tree {
     names: HashMap<(u64, u64), (u64, u64, String)>,
 }
 
-/// What a walk may find.
-#[derive(Clone, Copy)]
-struct Limits<'a>(Option<&'a Config>);
-
-impl<'a> Limits<'a> {
-    /// What was within the limits when it was made stays a layer when they are lowered.
-    const NONE: Self = Self(None);
-
-    fn of(config: &'a Config) -> Self {
-        Self(Some(config))
-    }
-
-    fn check(self, tree: &Tree) -> Result<(), Error> {
-        let files = tree.entries.len() as u64 + tree.left_out.values().sum::<u64>();
-        self.0.map_or(Ok(()), |config| check_size(tree.bytes, files, config))
-    }
-}
-
 impl Tree {
-    /// Adds what a source holds.
-    fn take(&mut self, source: &Source, limits: Limits<'_>) -> Result<(), Error> {
+    /// Adds what a source holds, within these limits.
+    fn take(&mut self, source: &Source, limits: Option<&Config>) -> Result<(), Error> {
         let root = fs::symlink_metadata(&source.root).map_err(Error::io(&source.root))?;
         if !root.is_dir() {
             return Err(unfit(format!("{} is no directory", source.name)));
@@ -172,20 +155,25 @@ impl Tree {
                 let Some(target) = placed(source, &place, &path, &found)? else {
                     *self.left_out.entry(left_out(&place)).or_default() += 1;
                     self.bytes = self.bytes.saturating_add(if found.is_file() { found.len() } else { 0 });
-                    limits.check(self)?;
+                    self.check_size(limits)?;
                     if found.is_dir() {
                         open.push((path, place));
                     }
                     continue;
                 };
                 self.insert(source, target, &path, &found)?;
-                limits.check(self)?;
+                self.check_size(limits)?;
                 if found.is_dir() {
                     open.push((path, place));
                 }
             }
         }
         Ok(())
+    }
+
+    fn check_size(&self, limits: Option<&Config>) -> Result<(), Error> {
+        let files = self.entries.len() as u64 + self.left_out.values().sum::<u64>();
+        limits.map_or(Ok(()), |config| check_size(self.bytes, files, config))
     }
 
     /// Refuses what is more than its bytes.
