@@ -17,8 +17,6 @@ pub const MEMORY: [&str; 2] = ["remember", "recall"];
 /// Runs a command with the machine's programs. An agent has it only if its configuration says so: with it goes a jail that has
 /// something to execute.
 pub const RUN_COMMAND: &str = "run_command";
-/// The tools that run programs of somebody else's choice.
-pub const EXEC: [&str; 1] = [RUN_COMMAND];
 /// The tools that ask the host for something. All but `send_message` are actions of the contract under the same name;
 /// `request_capability_change` is the envelope of any kind of change.
 pub const ACTIONS: [&str; 5] =
@@ -120,7 +118,7 @@ pub fn usual() -> impl Iterator<Item = &'static str> {
     WORKSPACE.into_iter().chain(MEMORY)
 }
 
-/// Every built-in tool: [`WORKSPACE`], [`MEMORY`], [`EXEC`], then [`ACTIONS`], in that order.
+/// Every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], then [`ACTIONS`], in that order.
 pub fn builtin() -> &'static [Tool] {
     static BUILTIN: LazyLock<Vec<Tool>> =
         LazyLock::new(|| workspace().into_iter().chain(memory()).chain([run_command()]).chain(actions()).collect());
@@ -373,10 +371,10 @@ mod tests {
     #[test]
     fn every_tool_stands_in_exactly_one_of_the_lists() {
         let names: Vec<_> = builtin().iter().map(|tool| tool.name).collect();
-        assert_eq!(names, WORKSPACE.into_iter().chain(MEMORY).chain(EXEC).chain(ACTIONS).collect::<Vec<_>>());
+        assert_eq!(names, WORKSPACE.into_iter().chain(MEMORY).chain([RUN_COMMAND]).chain(ACTIONS).collect::<Vec<_>>());
         for tool in builtin() {
             let expected = match tool.name {
-                name if WORKSPACE.contains(&name) || EXEC.contains(&name) => Runs::Local,
+                name if WORKSPACE.contains(&name) || name == RUN_COMMAND => Runs::Local,
                 name if MEMORY.contains(&name) => Runs::Host,
                 _ => Runs::Row,
             };
@@ -392,7 +390,7 @@ mod tests {
     fn no_agent_runs_commands_unless_its_configuration_says_so() {
         assert!(usual().all(|name| find(name).is_some_and(|tool| tool.class != Class::Exec)));
         let exec = builtin().iter().filter(|tool| tool.class == Class::Exec).map(|tool| tool.name);
-        assert_eq!(exec.collect::<Vec<_>>(), EXEC);
+        assert_eq!(exec.collect::<Vec<_>>(), [RUN_COMMAND]);
     }
 
     #[test]

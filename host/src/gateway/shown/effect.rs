@@ -3,14 +3,12 @@
 //! Never the whole: what exactly is set stands below it. Next: `shown`.
 
 use super::{Names, View, named};
+use crate::tools::RUN_COMMAND;
 use ironclaw_contract::seam::change::{
     Access, AgentRole, Change, CreateAgent, Engage, McpAccess, McpRegister, Mount, Packages, Permissions, Persona,
     Wiring,
 };
 use serde_json::Value;
-
-/// The tool that runs programs.
-const RUN_COMMAND: &str = "run_command";
 
 /// One effect.
 #[derive(Debug)]
