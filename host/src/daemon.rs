@@ -280,7 +280,11 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     let pipeline = Pipeline::new(core);
     // Nothing is fetched yet, and no sandbox runs.
     let layers = state.read(|tx| registry::software::layers(tx)).await?;
-    packages::sweep(&home, &layers);
+    let swept = home.clone();
+    let sweeping = tokio::task::spawn_blocking(move || packages::sweep(&swept, &layers));
+    if let Err(error) = sweeping.await {
+        tracing::error!(%error, "packages that nobody has any more were not removed; the next start tries again");
+    }
     pipeline.resume().await?;
     tokio::spawn(pipeline.clone().apply_changes());
     tokio::spawn(pipeline.clone().retain());
