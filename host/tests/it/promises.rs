@@ -33,6 +33,21 @@ fn every_bug_of_the_field_has_the_test_that_the_table_names() {
 }
 
 #[test]
+fn every_defect_of_the_campaign_names_a_test_that_exists() {
+    let guide = include_str!("../../../docs/contributing.md");
+    let section = guide.split("### What an attack and a failure campaign found").nth(1).expect("the section is there");
+    let section = section.split("\n## ").next().expect("split gives one part at least");
+    let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| ") && *line != "| defect | test |").collect();
+    for row in rows {
+        let test = row.rsplit('`').nth(1).unwrap_or_else(|| panic!("no test is named: {row}"));
+        let (file, name) = test.split_once("::").unwrap_or_else(|| panic!("expected `file.rs::test`: {row}"));
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
+        let source = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(source.contains(&format!("fn {name}(")), "there is no {test}");
+    }
+}
+
+#[test]
 fn a_reply_without_an_address_goes_to_its_own_conversation_and_one_with_another_goes_nowhere() {
     let attacked = Attacked::new("[model]\nscript = \"SCRIPT\"\n");
     let output = || generate(json!(["$own"]));
