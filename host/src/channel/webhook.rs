@@ -7,9 +7,9 @@ pub mod incoming;
 pub mod outgoing;
 pub mod signature;
 
+use crate::address;
 use serde::Deserialize;
-use std::net::IpAddr;
-use url::{Host, Url};
+use url::Url;
 
 /// Name of the header with the id of an event or a delivery: the idempotency key of both.
 pub const ID_HEADER: &str = "webhook-id";
@@ -71,25 +71,18 @@ pub fn check_url(text: &str) -> Result<Url, String> {
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
         return Err("there is a name, a password or a # in it".to_owned());
     }
-    let near = match url.host() {
-        None => return Err("it names no machine".to_owned()),
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(address)) => is_near(IpAddr::V4(address)),
-        Some(Host::Ipv6(address)) => is_near(IpAddr::V6(address)),
+    address::check_literal(&url)?;
+    // Any other name could lead anywhere tomorrow.
+    let near = match (url.host(), address::literal(&url)) {
+        (None, _) => return Err("it names no machine".to_owned()),
+        (_, Some(address)) => address::is_private(address),
+        (Some(host), None) => address::is_localhost(&host.to_string()),
     };
     match url.scheme() {
         "https" => Ok(url),
         "http" if near => Ok(url),
         "http" => Err("plain http would carry what is said over strangers' wires".to_owned()),
         _ => Err("it is neither http nor https".to_owned()),
-    }
-}
-
-/// Whether an address is this machine's own or of a private network.
-fn is_near(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(address) => address.is_loopback() || address.is_private(),
-        IpAddr::V6(address) => address.is_loopback() || address.is_unique_local(),
     }
 }
 
@@ -104,6 +97,7 @@ mod tests {
             "http://127.0.0.1:9000/x",
             "http://[::1]/",
             "http://localhost:1/",
+            "http://hooks.localhost/",
             "http://192.168.1.4/hook",
             "http://[fd00::1]:80/",
         ] {
@@ -115,6 +109,11 @@ mod tests {
             "http://8.8.8.8/",
             "http://169.254.169.254/latest",
             "http://[::ffff:8.8.8.8]/",
+            "https://169.254.169.254/latest",
+            "https://[fe80::1]/",
+            "https://[fd00:ec2::254]/",
+            "http://[fd00:ec2::254]/",
+            "https://[::ffff:169.254.169.254]/",
             "https://user:word@example.org/",
             "ftp://127.0.0.1/",
             "file:///etc/passwd",

@@ -23,6 +23,8 @@ pub enum Fault {
     Unreachable,
     /// Plain http, and none of its addresses is loopback or private.
     PublicPlain,
+    /// Its addresses are link-local or of a cloud's metadata service.
+    Forbidden,
     /// TLS could not be agreed on: mostly a certificate that this machine does not trust.
     Untrusted,
     /// It did not begin to answer in time.
@@ -94,6 +96,7 @@ impl Fault {
             Self::Broken => "broken",
             Self::Unreachable => "unreachable",
             Self::PublicPlain => "public_plain",
+            Self::Forbidden => "forbidden_address",
             Self::Untrusted => "untrusted",
             Self::Silent => "silent",
             Self::Stalled => "stalled",
@@ -134,6 +137,7 @@ impl Fault {
             Self::Absent
             | Self::Broken
             | Self::PublicPlain
+            | Self::Forbidden
             | Self::Untrusted
             | Self::Silent
             | Self::Stalled
@@ -178,6 +182,7 @@ impl Fault {
             | Self::Broken
             | Self::Unreachable
             | Self::PublicPlain
+            | Self::Forbidden
             | Self::Untrusted
             | Self::NoKey
             | Self::KeyUnreadable
@@ -274,6 +279,10 @@ impl Failure {
             Fault::Unreachable => format!("cannot be reached: is its server running? `ironctl model test {name}` tries it"),
             Fault::PublicPlain => {
                 "is asked over plain http at an address that is not private: give it a base URL with https".to_owned()
+            }
+            Fault::Forbidden => {
+                "has a name that leads to link-local addresses or a cloud's metadata service, which are never asked: \
+                 give it another base URL".to_owned()
             }
             Fault::Untrusted => "has no certificate that this machine trusts, or no TLS".to_owned(),
             Fault::Silent => "did not begin to answer in time".to_owned(),
@@ -398,6 +407,7 @@ mod tests {
             Fault::Broken,
             Fault::Unreachable,
             Fault::PublicPlain,
+            Fault::Forbidden,
             Fault::Untrusted,
             Fault::Silent,
             Fault::Stalled,

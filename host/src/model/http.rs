@@ -3,8 +3,9 @@
 //! Never reads a setting from the environment, and never speaks plain http to an address that is not private. Next: `model::address`.
 
 use super::Config;
-use super::address::{self, PrivateOnly, Public};
+use super::address;
 use super::fault::Fault;
+use crate::address::{Reach, Refused, Resolver};
 use reqwest::header::HeaderMap;
 use reqwest::{Client, ClientBuilder, Method, Response};
 use std::error::Error as StdError;
@@ -71,7 +72,7 @@ impl Connections {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let connect = Duration::from_millis(u64::from(config.connect_ms));
         let plain = builder(connect)
-            .dns_resolver(PrivateOnly)
+            .dns_resolver(Resolver::new(Reach::Near))
             .tls_certs_only([])
             .build()
             .expect("a client without certificates and files has nothing that could fail");
@@ -87,13 +88,18 @@ impl Connections {
             return Err((Fault::Silent, "there was no time left to ask".to_owned()));
         }
         // Said once more here, because a client trusts the address in a URL.
-        address::check_url(ask.url).map_err(|why| (Fault::PublicPlain, why))?;
+        address::check_url(ask.url).map_err(|why| match crate::address::check_literal(ask.url) {
+            Ok(()) => (Fault::PublicPlain, why),
+            Err(_) => (Fault::Forbidden, why),
+        })?;
         let client = if ask.url.scheme() == "http" {
             &self.plain
         } else {
             let without = || (Fault::Untrusted, "this machine has no certificates to trust anybody by".to_owned());
             self.secure
-                .get_or_init(|| builder(self.connect).https_only(true).build().ok())
+                .get_or_init(|| {
+                    builder(self.connect).https_only(true).dns_resolver(Resolver::new(Reach::Anywhere)).build().ok()
+                })
                 .as_ref()
                 .ok_or_else(without)?
         };
@@ -209,9 +215,12 @@ fn builder(connect: Duration) -> ClientBuilder {
 
 /// What kept an answer from coming.
 fn before_answer(error: &reqwest::Error) -> Fault {
-    if causes(error).any(is::<Public>) {
-        Fault::PublicPlain
-    } else if causes(error).any(is::<rustls::Error>) {
+    if let Some(refused) = causes(error).find_map(found::<Refused>) {
+        match refused {
+            Refused::Public => Fault::PublicPlain,
+            Refused::Forbidden => Fault::Forbidden,
+        }
+    } else if causes(error).find_map(found::<rustls::Error>).is_some() {
         Fault::Untrusted
     } else if error.is_connect() {
         Fault::Unreachable
@@ -233,8 +242,8 @@ fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (
     std::iter::successors(Some(error), |&error: &&'a (dyn StdError + 'static)| error.source())
 }
 
-/// Whether a cause is this, or holds it as only an I/O error can, which hides what it holds from `source`.
-fn is<T: StdError + 'static>(cause: &(dyn StdError + 'static)) -> bool {
-    let inside = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-    cause.is::<T>() || inside.is_some_and(|inside| is::<T>(inside))
+/// A cause that is this, or that holds it as only an I/O error can, which hides what it holds from `source`.
+fn found<'a, T: StdError + 'static>(cause: &'a (dyn StdError + 'static)) -> Option<&'a T> {
+    let inside = || cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    cause.downcast_ref().or_else(|| found(inside()?))
 }

@@ -5,6 +5,7 @@
 
 use super::signature::Secret;
 use super::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
+use crate::address::{Reach, Refused, Resolver};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, redirect, retry};
 use serde::Serialize;
@@ -66,10 +67,15 @@ pub struct Sender {
 impl Sender {
     /// The way out; nothing is sent yet.
     pub fn new() -> Self {
+        Self::over(Resolver::new)
+    }
+
+    fn over(resolver: impl Fn(Reach) -> Resolver) -> Self {
         // Somebody else may have chosen the same already.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let plain = || {
+        let plain = |reach| {
             Client::builder()
+                .dns_resolver(resolver(reach))
                 .redirect(redirect::Policy::none())
                 .retry(retry::never())
                 .no_proxy()
@@ -82,8 +88,8 @@ impl Sender {
         };
         let words = |error: reqwest::Error| format!("no connection can be made here: {error}");
         // Plain http needs no certificates, also on a machine that has none.
-        let near = plain().tls_certs_only([]).build().map_err(words);
-        Self { far: plain().https_only(true).build().map_err(words), near }
+        let near = plain(Reach::Near).tls_certs_only([]).build().map_err(words);
+        Self { far: plain(Reach::Anywhere).https_only(true).build().map_err(words), near }
     }
 
     /// Sends a body under this id; `now` in milliseconds.
@@ -108,13 +114,24 @@ impl Sender {
                 let _ = tokio::time::timeout(ANSWER_TIME_MAX, discard(answer)).await;
                 outcome
             }
-            Err(error) if error.is_builder() => Outcome::Refused("its address cannot be asked".to_owned()),
-            Err(error) if error.is_connect() => Outcome::Later("it could not be reached".to_owned(), None),
-            Err(error) if error.is_timeout() => {
-                Outcome::Unknown(format!("it did not answer within {} seconds", SEND_TIME_MAX.as_secs()))
-            }
-            Err(_) => Outcome::Unknown("the connection broke before it answered".to_owned()),
+            Err(error) => unsent(&error),
         }
+    }
+}
+
+/// What it means that no answer came.
+fn unsent(error: &reqwest::Error) -> Outcome {
+    if let Some(refused) = refusal(error) {
+        return Outcome::Later(refused.to_string(), None);
+    }
+    if error.is_builder() {
+        Outcome::Refused("its address cannot be asked".to_owned())
+    } else if error.is_connect() {
+        Outcome::Later("it could not be reached".to_owned(), None)
+    } else if error.is_timeout() {
+        Outcome::Unknown(format!("it did not answer within {} seconds", SEND_TIME_MAX.as_secs()))
+    } else {
+        Outcome::Unknown("the connection broke before it answered".to_owned())
     }
 }
 
@@ -122,6 +139,12 @@ impl Default for Sender {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Why no address of its name may be asked, where that kept the request from leaving.
+fn refusal(error: &reqwest::Error) -> Option<Refused> {
+    let mut causes = std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |cause| cause.source());
+    causes.find_map(|cause| cause.downcast_ref().copied())
 }
 
 /// What a status means. The specification knows 2xx for yes and 410 for never again; the rest is how people use it.
@@ -157,6 +180,37 @@ async fn discard(mut answer: Response) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::Lookup;
+    use crate::custody::SecretText;
+    use std::io;
+    use std::net::SocketAddr;
+    use std::pin::Pin;
+    use std::sync::Arc;
+
+    /// Answers every name with one address.
+    struct Answers(&'static str);
+
+    impl Lookup for Answers {
+        fn look_up(&self, _: String) -> Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>> {
+            let found = SocketAddr::new(self.0.parse().expect("an address"), 0);
+            Box::pin(async move { Ok(vec![found]) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_to_metadata_is_not_sent_to() {
+        for address in ["169.254.169.254", "fd00:ec2::254", "::ffff:169.254.169.254"] {
+            let sender = Sender::over(|reach| Resolver::over(reach, Arc::new(Answers(address))));
+            let secret =
+                Secret::read(&SecretText::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned())).expect("a secret");
+            let ids = ["msg_1".to_owned()];
+            let body = Body { kind: "test", delivery: "dlv_1", sender: "s", thread: "t", message_ids: &ids, text: "x" };
+            for url in ["https://hook.example/", "https://hook.example:8443/x"] {
+                let outcome = sender.send(&url.parse().expect("a URL"), &secret, "dlv_1", 1, &body).await;
+                assert_eq!(outcome, Outcome::Later(Refused::Forbidden.to_string(), None), "{address}");
+            }
+        }
+    }
 
     #[test]
     fn a_status_means_received_later_never_or_that_nobody_knows() {

@@ -3,6 +3,7 @@
 //! Never talks to a server, and never looks at a secret beyond whether it is there. Next: `registry::mcp`.
 
 use super::No;
+use crate::address;
 use crate::refusal::Refusal;
 use crate::registry::mcp;
 use crate::secrets::{self, SecretName};
@@ -77,6 +78,9 @@ fn check_url(text: &str) -> Result<Url, &'static str> {
     let url: Url = text.parse().map_err(|_| "it is none")?;
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
         return Err("there is a name, a password or a # in it");
+    }
+    if address::check_literal(&url).is_err() {
+        return Err("its address is link-local or a cloud's metadata service, which are never asked");
     }
     let near = match url.host() {
         None => return Err("it names no machine"),
