@@ -63,7 +63,7 @@ pub fn whole(body: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
     for block in body["content"].as_array().ok_or(Fault::Malformed)? {
         take(None, block, assembly)?;
     }
-    assembly.end = Some(end(&body["stop_reason"]).unwrap_or(End::Whole));
+    assembly.ends(end(&body["stop_reason"]).unwrap_or(End::Whole));
     Ok(())
 }
 
@@ -93,11 +93,11 @@ pub fn event(data: &str, assembly: &mut Assembly<'_>) -> Result<Step, Fault> {
         "message_delta" => {
             count(&event["usage"], assembly);
             if let Some(end) = end(&event["delta"]["stop_reason"]) {
-                assembly.end = Some(end);
+                assembly.ends(end);
             }
         }
         "message_stop" => {
-            assembly.end.get_or_insert(End::Whole);
+            assembly.ends(End::Whole);
             return Ok(Step::Done);
         }
         // `ping`, `content_block_stop`, and what may be added one day.
@@ -210,6 +210,20 @@ mod tests {
         assert_eq!(output, Output { text: "hi".into(), calls: vec![call("a", "{\"x\":1}"), call("b", "{}")] });
         for odd in ["", "{", "[]", r#"{"type":1}"#] {
             assert_eq!(event(odd, &mut Assembly::new(&draft)), Err(Fault::Malformed), "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_call_cut_by_length_is_not_taken_when_end_turn_follows() {
+        let call = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"a","input":{"x":1}}}"#;
+        let ended = |reason: &str| format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}}}}"#);
+        for (reason, fault) in [("max_tokens", Fault::Truncated), ("refusal", Fault::Withheld)] {
+            let draft = Draft::default();
+            let mut assembly = Assembly::new(&draft);
+            for data in [call, &ended(reason), &ended("tool_use"), r#"{"type":"message_stop"}"#] {
+                event(data, &mut assembly).expect("an event");
+            }
+            assert_eq!(assembly.finish(), Err(fault), "{reason}");
         }
     }
 

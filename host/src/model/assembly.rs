@@ -55,8 +55,7 @@ pub struct Assembly<'a> {
     bytes: usize,
     /// As far as the provider says.
     pub counted: Counted,
-    /// Once there is one.
-    pub end: Option<End>,
+    end: Option<End>,
 }
 
 /// A call in pieces.
@@ -134,6 +133,19 @@ impl<'a> Assembly<'a> {
             Value::String(arguments) => self.call(index, id, tool, arguments),
             other => self.call(index, id, tool, &other.to_string()),
         }
+    }
+
+    /// Notes a reason for the end. A stream may give several: one that cuts the output short is kept, whatever follows it.
+    pub const fn ends(&mut self, end: End) {
+        match self.end {
+            Some(End::Length | End::Withheld) => {}
+            Some(End::Whole) | None => self.end = Some(end),
+        }
+    }
+
+    /// Whether a reason for the end was given.
+    pub const fn has_ended(&self) -> bool {
+        self.end.is_some()
     }
 
     /// Whether the model has said anything by now.
@@ -237,6 +249,21 @@ mod tests {
         let mut assembly = Assembly::new(&draft);
         let many = (0..=CALLS_MAX as u64).try_for_each(|index| assembly.call(Some(index), "", "a", ""));
         assert_eq!(many, Err(Fault::TooLarge));
+    }
+
+    #[test]
+    fn an_end_that_cuts_an_output_short_is_kept() {
+        let draft = Draft::default();
+        for (first, fault) in [(End::Length, Fault::Truncated), (End::Withheld, Fault::Withheld)] {
+            for then in [End::Whole, End::Length, End::Withheld] {
+                for ends in [[first, then], [End::Whole, first]] {
+                    let mut assembly = Assembly::new(&draft);
+                    assembly.call(None, "", "write_file", "{}").expect("small");
+                    ends.into_iter().for_each(|end| assembly.ends(end));
+                    assert_eq!(assembly.finish(), Err(fault), "{ends:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub fn whole(body: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
     let message = choice.get("message").filter(|message| message.is_object()).ok_or(Fault::Malformed)?;
     take(message, assembly)?;
     // Some servers leave the reason out; here the body itself is the end.
-    assembly.end = Some(end(&choice["finish_reason"]).unwrap_or(End::Whole));
+    assembly.ends(end(&choice["finish_reason"]).unwrap_or(End::Whole));
     Ok(())
 }
 
@@ -103,7 +103,7 @@ pub enum Step {
 /// As [`whole`].
 pub fn event(data: &str, assembly: &mut Assembly<'_>) -> Result<Step, Fault> {
     if data.trim() == "[DONE]" {
-        assembly.end.get_or_insert(End::Whole);
+        assembly.ends(End::Whole);
         return Ok(Step::Done);
     }
     let chunk: Value = serde_json::from_str(data).map_err(|_| Fault::Malformed)?;
@@ -117,7 +117,7 @@ pub fn event(data: &str, assembly: &mut Assembly<'_>) -> Result<Step, Fault> {
     let delta = choice.get("delta").filter(|delta| delta.is_object()).unwrap_or(&choice["message"]);
     take(delta, assembly)?;
     if let Some(end) = end(&choice["finish_reason"]) {
-        assembly.end = Some(end);
+        assembly.ends(end);
     }
     Ok(Step::More)
 }
@@ -179,6 +179,17 @@ mod tests {
             }
         }
         assembly.finish()
+    }
+
+    #[test]
+    fn a_call_cut_by_length_is_not_taken_when_stop_follows() {
+        let call =
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"a","arguments":"{}"}}]}}]}"#;
+        let ended = |reason: &str| format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":"{reason}"}}]}}"#);
+        for (reason, fault) in [("length", Fault::Truncated), ("content_filter", Fault::Withheld)] {
+            let events = [call, &ended(reason), &ended("stop"), &ended("tool_calls"), "[DONE]"];
+            assert_eq!(streamed(&events), Err(fault), "{reason}");
+        }
     }
 
     #[test]

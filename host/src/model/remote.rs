@@ -256,7 +256,7 @@ impl Remote {
             self.read_whole(answer, &mut assembly, key.is_some()).await
         };
         let (has_begun, counted, received) = (assembly.has_begun(), assembly.counted, assembly.bytes());
-        let has_ended = assembly.end.is_some();
+        let has_ended = assembly.has_ended();
         let took = usage(spec.prices, counted, sent, received);
         let broken = |(fault, words)| {
             let took = match (has_begun, has_ended) {
@@ -317,7 +317,7 @@ impl Remote {
             let data = match event {
                 Ok(event) => event.data,
                 // It is whole; only the usage is missing.
-                Err(_) if assembly.end.is_some() => return Ok(()),
+                Err(_) if assembly.has_ended() => return Ok(()),
                 Err(EventStreamError::Transport(fault)) => return Err(unsaid(fault)),
                 Err(EventStreamError::Utf8(_) | EventStreamError::Parser(_)) => return Err(unsaid(Fault::Malformed)),
             };
@@ -332,7 +332,7 @@ impl Remote {
                 Speaks::Chat => openai::event(&data, assembly),
                 Speaks::Messages => anthropic::event(&data, assembly),
             };
-            has_ended.store(assembly.end.is_some(), Ordering::Relaxed);
+            has_ended.store(assembly.has_ended(), Ordering::Relaxed);
             if step.map_err(unsaid)? == Step::Done {
                 // A body that was read to its end leaves the connection usable.
                 let _ = timeout(CLOSE_WAIT, events.next()).await;
