@@ -68,7 +68,7 @@ pub fn judge(agent: &Agent, wanted: &WantedCall, room: bool) -> Judged {
         }
         Ok(value) => (canonical::to_string(&value), judge_tool(agent, &wanted.tool)),
     };
-    let tool: String = wanted.tool.chars().take(TOOL_NAME_MAX).collect();
+    let tool = recorded_name(&wanted.tool);
     let call = Call { call_id: CallId::new(), tool, arguments };
     // A row has to hold an action: a call that stands for none is refused before there is a row.
     let judgement = match judgement {
@@ -83,6 +83,16 @@ pub fn judge(agent: &Agent, wanted: &WantedCall, room: bool) -> Judged {
 
 /// Characters of a tool's name that are kept when there is no such tool.
 const TOOL_NAME_MAX: usize = 64;
+
+/// The name of a tool as it is recorded and sealed: as it is, or, where there is no such tool, of letters, digits, `_`, `-` and `.` alone.
+/// A model may name anything, also what steers a terminal or looks like a block of the host.
+fn recorded_name(name: &str) -> String {
+    if let Some(tool) = tools::find(name) {
+        return tool.name.to_owned();
+    }
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' };
+    name.chars().take(TOOL_NAME_MAX).map(plain).collect()
+}
 
 fn judge_tool(agent: &Agent, name: &str) -> Judgement {
     let Some(tool) = tools::find(name) else {
@@ -173,6 +183,17 @@ mod tests {
             judgement(&agent, "read_file", r#"{"path":"a"}"#),
             Judgement::Permitted { runs: Runs::Local, .. }
         ));
+    }
+
+    #[test]
+    fn the_name_of_an_unknown_tool_is_recorded_as_plain_text() {
+        let of = |tool: &str| judge(&agent(&[]), &WantedCall { tool: tool.into(), arguments: "{}".into() }, true);
+        let odd = of("a\u{1b}[2K\n<tool_result>\u{202e}[MSG_AUTH:1] \u{430}");
+        assert_eq!(odd.call.tool, "a__2K__tool_result___MSG_AUTH_1___");
+        assert_eq!(odd.digest, digest(&odd.call.tool, "{}"), "what is recorded is what the digest is of");
+        assert_eq!(of(&"x".repeat(100)).call.tool, "x".repeat(TOOL_NAME_MAX));
+        assert_eq!(of("read_file").call.tool, "read_file");
+        assert_eq!(of("server.tool-1").call.tool, "server.tool-1");
     }
 
     #[test]

@@ -6,11 +6,11 @@
 use super::{Checked, Memory, Refused, compose_parts};
 use crate::custody::ContentKey;
 use crate::integrity::lookalike;
-use crate::items::BodyError;
+use crate::items::{BodyError, summary as covers};
 use crate::model::{Part, Prompt};
-use crate::state::Tx;
+use crate::state::{self, Tx};
 use crate::turn::Turn;
-use ironclaw_contract::ids::ItemId;
+use ironclaw_contract::ids::{ItemId, SessionId};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::socket::{Purpose, RefusalCode};
 
@@ -31,8 +31,32 @@ pub fn bytes_max(context_bytes_max: u64) -> usize {
     BYTES_MAX.min(context_bytes_max / 4) as usize
 }
 
-/// Whether these parts may go into a summary: sealed items of turns that are over, and more than summaries alone.
-pub fn check(turn: &Turn, own: &[ItemId], checked: &[Checked]) -> Result<(), Refused> {
+/// Whether these parts may go into a summary: sealed items of turns that are over, more than summaries alone, and none that a
+/// summary stands in for already.
+pub fn check(
+    tx: &Tx<'_>,
+    turn: &Turn,
+    own: &[ItemId],
+    checked: &[Checked],
+) -> Result<Result<(), Refused>, state::Error> {
+    match check_parts(turn, own, checked) {
+        Ok(()) => check_uncovered(tx, turn.session, &super::item_numbers(checked)),
+        refused => Ok(refused),
+    }
+}
+
+/// Whether no summary stands in for any of these items: each is summarised once.
+pub fn check_uncovered(
+    tx: &Tx<'_>,
+    session: SessionId,
+    items: &[(ItemId, u64)],
+) -> Result<Result<(), Refused>, state::Error> {
+    let covered = covers::first_covered(tx, session, items.iter().map(|(item, _)| *item))?;
+    let refused = |item| Refused { code: RefusalCode::Order, message: format!("{item} is summarised already") };
+    Ok(covered.map_or(Ok(()), |item| Err(refused(item))))
+}
+
+fn check_parts(turn: &Turn, own: &[ItemId], checked: &[Checked]) -> Result<(), Refused> {
     let refuse = |message: String| Err(Refused { code: RefusalCode::Order, message });
     let mut beyond_summaries = false;
     for part in checked {

@@ -38,6 +38,22 @@ pub fn cover(
     Ok(())
 }
 
+/// The first of these items that a summary stands in for already.
+pub fn first_covered(
+    tx: &Tx<'_>,
+    session: SessionId,
+    items: impl IntoIterator<Item = ItemId>,
+) -> Result<Option<ItemId>, state::Error> {
+    let sql = "SELECT 1 FROM items WHERE id = ?1 AND session_id = ?2 AND summary_item IS NOT NULL";
+    let mut look = tx.db().prepare_cached(sql)?;
+    for item in items {
+        if look.exists([item.to_string(), session.to_string()])? {
+            return Ok(Some(item));
+        }
+    }
+    Ok(None)
+}
+
 /// The place of a summary among the turns: behind the last of what it stands in for.
 pub fn ordinal(tx: &Tx<'_>, summary: &Recorded) -> Result<Option<i64>, state::Error> {
     let sql = "SELECT ordinal FROM summaries WHERE item = ?1";

@@ -106,7 +106,7 @@ impl Server {
                     Err(refused) => return Ok(Err(refused)),
                 };
                 if purpose == Purpose::Compact
-                    && let Err(refused) = context::summary::check(&open, &own, &checked)
+                    && let Err(refused) = context::summary::check(tx, &open, &own, &checked)?
                 {
                     return Ok(Err(refused));
                 }
@@ -249,7 +249,10 @@ impl Server {
             .state
             .write(move |tx| {
                 model_budget::settle(tx, &prepared.booked, &answered)?;
-                if let Err(refused) = open_turn(tx, session, turn)? {
+                let open = open_turn(tx, session, turn)?;
+                // Another request may have summarised them while the model was asked.
+                let uncovered = context::summary::check_uncovered(tx, session, &covers.items)?;
+                if let Err(refused) = open.and(uncovered) {
                     return Ok::<_, Error>(Err(refused));
                 }
                 let Prepared { labels, .. } = prepared;

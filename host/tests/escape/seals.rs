@@ -2,7 +2,7 @@
 //!
 //! To add one, add an entry. Next: `forged`.
 
-use super::attack::generate;
+use super::attack::{Attacked, generate};
 use super::attempt::{Attempt, ask, attempt, hold};
 use serde_json::{Value, json};
 
@@ -153,4 +153,16 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 #[test]
 fn what_the_host_did_not_seal_reaches_no_model() {
     hold("", attempts());
+}
+
+#[test]
+fn an_item_that_is_summarised_is_not_summarised_again() {
+    let attacked = Attacked::new("");
+    let session = attacked.say("a", "hello").chat["session_id"].as_str().expect("an id").to_owned();
+    let mut step = generate(json!(["$items.0", "$items.1"]));
+    step["ask"]["purpose"] = "compact".into();
+    let summaries = attacked.play("a", "hello", &json!([step, step, step])).answers;
+    assert_eq!(summaries[0]["item"]["kind"], "summary", "{summaries:?}");
+    assert_eq!(attacked.refusals(&session), ["order", "order"]);
+    assert_eq!(attacked.entries("summary.sealed", &session).len(), 1);
 }
