@@ -8,6 +8,7 @@ use std::fs;
 
 /// Plays a step that needs nothing but files.
 pub(crate) fn play(step: Step) -> Result<(), Box<dyn Error>> {
+    use nix::fcntl::AT_FDCWD;
     use nix::sys::stat::Mode;
     use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
     match step {
@@ -42,6 +43,10 @@ pub(crate) fn play(step: Step) -> Result<(), Box<dyn Error>> {
         Step::Mode { path, mode } => fs::set_permissions(path, fs::Permissions::from_mode(mode))?,
         Step::Symlink { to, path } => symlink(to, path)?,
         Step::Hardlink { to, path } => fs::hard_link(to, path)?,
+        Step::Whiteout { from, to } => {
+            let flags = nix::fcntl::RenameFlags::RENAME_WHITEOUT;
+            nix::fcntl::renameat2(AT_FDCWD, from.as_str(), AT_FDCWD, to.as_str(), flags)?;
+        }
         Step::Fifo(path) => nix::unistd::mkfifo(path.as_str(), Mode::from_bits_truncate(0o666))?,
         _ => return Err("a step that nobody plays".into()),
     }

@@ -78,6 +78,8 @@ pub(crate) enum Step {
     Symlink { to: String, path: String },
     /// A second name, likewise.
     Hardlink { to: String, path: String },
+    /// A device node in the place of a file that is renamed, likewise.
+    Whiteout { from: String, to: String },
     /// A pipe, likewise.
     Fifo(String),
     /// So many connections to the model socket at once, kept; the answer says how many of them the host still holds.

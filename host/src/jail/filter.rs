@@ -153,12 +153,14 @@ const PROGRAM: &[Rule] = &[
     Rule {
         calls: &[
             libc::SYS_fstat, libc::SYS_newfstatat, libc::SYS_statx, libc::SYS_faccessat, libc::SYS_faccessat2,
-            libc::SYS_readlinkat, libc::SYS_getdents64, libc::SYS_mkdirat, libc::SYS_unlinkat, libc::SYS_renameat2,
+            libc::SYS_readlinkat, libc::SYS_getdents64, libc::SYS_mkdirat, libc::SYS_unlinkat,
             libc::SYS_getcwd, libc::SYS_chdir, libc::SYS_fchdir, libc::SYS_umask,
             libc::SYS_utimensat, libc::SYS_statfs, libc::SYS_fstatfs,
         ],
         when: Always,
     },
+    // A whiteout is a device node, and stays on the host's disk.
+    Rule { calls: &[libc::SYS_renameat2], when: Without(4, libc::RENAME_WHITEOUT) },
     // No file that a jail makes is set-uid or set-gid: outside it would be a file of the host's uid.
     Rule { calls: &[libc::SYS_openat], when: EitherWithout((2, MAKES_FILE), (3, SET_ID)) },
     Rule { calls: &[libc::SYS_fchmod], when: Without(1, SET_ID) },

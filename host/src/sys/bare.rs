@@ -197,7 +197,8 @@ pub(crate) const FILES: &[Bare] = &[
     call("make a file of memory that can be executed", libc::SYS_memfd_create, [NOWHERE, 0]),
     call("give a file away", libc::SYS_fchownat, [NONE, 0, 0, 0, 0]),
     call("set an extended attribute", libc::SYS_setxattr, [NOWHERE, 0, 0, 0, 0]),
-    call("put a character into a terminal's input", libc::SYS_ioctl, [0, 0x5412, 0]), // TIOCSTI
+    call("leave a device node where a file was", libc::SYS_renameat2, [NONE, NOWHERE, NONE, NOWHERE, 4]), // RENAME_WHITEOUT
+    call("put a character into a terminal's input", libc::SYS_ioctl, [0, 0x5412, 0]),                     // TIOCSTI
 ];
 
 /// Executes a program by its path.

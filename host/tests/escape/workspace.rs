@@ -21,6 +21,17 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         .fails("os error"),
         attempt("a_pipe_in_the_workspace_cannot_be_made", |_| vec![json!({ "fifo": "/workspace/pipe" })])
             .fails("EPERM"),
+        attempt("a_device_node_in_the_workspace_cannot_be_made", |_| {
+            vec![
+                json!({ "put": { "path": "/workspace/file", "text": "x" } }),
+                json!({ "whiteout": { "from": "/workspace/file", "to": "/workspace/moved" } }),
+            ]
+        })
+        .fails("EPERM")
+        .look(|attacked, _, _| {
+            let file = attacked.directory(&attacked.id("a")).join("workspace/file");
+            assert!(std::fs::symlink_metadata(file).expect("it stands").is_file());
+        }),
         attempt("a_file_that_runs_with_its_owners_rights_cannot_be_made", |_| {
             vec![
                 json!({ "put": { "path": "/workspace/tool", "text": "#!/bin/sh\nid\n" } }),

@@ -42,7 +42,7 @@ const RULES: &[Rule] = &[
     (&[libc::SYS_mkdirat, libc::SYS_unlinkat], Always, "directories above a new file; a journal that is done"),
     #[cfg(target_arch = "x86_64")]
     (&[libc::SYS_renameat], Always, "a file that is written comes into its place"),
-    (&[libc::SYS_renameat2], Always, "the same, where there is only the newer form"),
+    (&[libc::SYS_renameat2], Without(4, libc::RENAME_WHITEOUT), "the same, where there is only the newer form; no device node"),
     (&[libc::SYS_fcntl], Is(1, &[libc::F_GETLK as u32, libc::F_SETLK as u32, libc::F_SETLKW as u32,
         libc::F_GETFD as u32, libc::F_SETFD as u32, libc::F_GETFL as u32]), "locks of a queue; is it open, and how"),
 
