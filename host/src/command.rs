@@ -324,6 +324,7 @@ fn tail(at: &At, count: u64) -> Done {
 fn rotate_master(at: &At, to: Option<PathBuf>, keep_old: Option<PathBuf>) -> Done {
     let home = home::Home::open(&at.home)?;
     let (config, _) = config::load(&home)?;
+    to.iter().chain(&keep_old).try_for_each(|path| daemon::refuse_key_file(path))?;
     let rotated = rotation::rotate(&at.home, &config.keys, to, keep_old)?;
     if at.json {
         return say(&serde_json::to_string(&rotated)?);

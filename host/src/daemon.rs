@@ -4,6 +4,8 @@
 
 mod grounds;
 
+pub use grounds::{Exposed, refuse_key_file};
+
 use crate::api::hooks::Hooks;
 use crate::api::port::{self, Port};
 use crate::api::{self, Api};
@@ -85,6 +87,9 @@ pub enum Error {
         /// Why not.
         why: String,
     },
+    /// Something of the host's own that jails would show.
+    #[error(transparent)]
+    Exposed(#[from] Exposed),
     /// The loopback port.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -117,6 +122,7 @@ fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
 ///
 /// Returns whether anything was made.
 pub fn init(path: &Path) -> Result<bool, Error> {
+    grounds::refuse_home(path)?;
     let home = Home::create(path)?;
     let (config, _) = config::load(&home)?;
     MasterKey::create(&home, &config.keys)?;
@@ -211,6 +217,7 @@ pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
     // One that was killed leaves its own behind, with a socket that is ours as soon as we listen: nobody may take us for it.
     let _ = std::fs::remove_file(home.run_file());
     let (config, _) = config::load(&home)?;
+    grounds::refuse_shown(&config, &home)?;
     observe::start(&config.log, &home).map_err(io("open the log"))?;
     rotation::settle(&home, &config.keys)?;
     let master = MasterKey::load(&home, &config.keys)?;
@@ -253,7 +260,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         drafts: pipeline::Drafts::default(),
         dispatch: pipeline::Dispatch::default(),
         policy: policy::load(&home.policy())?,
-        grounds: grounds::look(config, &home, &runtime, &socket),
+        grounds: grounds::look(config, &home, &runtime, &socket)?,
         approvals: master.approval_root(),
         changes: pipeline::Changes::default(),
         layers: Mutex::default(),

@@ -15,6 +15,7 @@ pub mod policy;
 pub mod shown;
 pub mod store;
 
+use crate::jail::shown::is_within;
 use crate::refusal::Refusal;
 use crate::state;
 use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
@@ -82,7 +83,7 @@ pub struct Grounds {
 }
 
 impl Grounds {
-    /// Whether a directory may be in a jail as the settings are now, by its path alone: below an allowed one, and neither the host's
+    /// Whether a directory may be in a jail as the settings are now, by its path and the table of mounts: below an allowed one, and neither the host's
     /// own nor above or below it.
     pub fn admits(&self, source: &Path) -> bool {
         self.allows(source) && !self.keeps(source)
@@ -93,7 +94,8 @@ impl Grounds {
     }
 
     fn keeps(&self, source: &Path) -> bool {
-        self.private.iter().any(|own| source.starts_with(own) || own.starts_with(source))
+        let overlap = |own: &PathBuf| is_within(source, own) || is_within(own, source);
+        self.private.iter().any(overlap)
     }
 }
 

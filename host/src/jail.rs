@@ -9,6 +9,7 @@ pub mod inspect;
 pub mod landlock;
 pub(crate) mod native;
 pub mod probe;
+pub(crate) mod shown;
 pub(crate) mod system;
 mod wall;
 

@@ -243,6 +243,11 @@ pub fn refused(config: &Config, wanted: &Packages) -> Option<Refusal> {
     None
 }
 
+/// The files and directories of the machine that clients are shown.
+pub(crate) fn shown() -> Vec<PathBuf> {
+    client::shown().chain(fetch::APT_SETTINGS).chain([STATUS]).map(PathBuf::from).collect()
+}
+
 /// Packages are unpacked below `/usr`; that is right only where `/bin` and its like are links to there.
 fn names_around_usr(root: &Path) -> Result<Names, Refusal> {
     let no = |error| Refusal::host("packages_not_merged", format!("packages do not fit this machine, because {error}"));

@@ -6,49 +6,215 @@ use crate::config::Config;
 use crate::custody;
 use crate::gateway::Grounds;
 use crate::home::Home;
+use crate::jail::shown::{canonical, is_within};
 use crate::ledger::sink::Sink;
+use crate::{jail, packages};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// Rights of others in a file's mode: to read it.
+const READ_BY_OTHERS: u32 = 0o004;
+
+/// Something of the host's own that no agent may read.
+struct Own {
+    what: &'static str,
+    path: PathBuf,
+    remedy: &'static str,
+}
+
+/// Something of the host's own that every jail with programs would show.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{what} {} is at or below {}, which agents with run_command and the clients of package managers can read: {remedy}",
+    .path.display(),
+    .shown.display()
+)]
+pub struct Exposed {
+    what: &'static str,
+    path: PathBuf,
+    shown: PathBuf,
+    remedy: &'static str,
+}
+
 /// What changes are looked at beside. A directory that is not there allows nothing.
-pub(super) fn look(config: &Config, home: &Home, runtime: &Path, socket: &Path) -> Grounds {
-    let heads = Sink::choose(&config.ledger, home).ok().and_then(|sink| sink.directory().map(Path::to_owned));
-    let settings = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().to_owned());
-    let sockets = socket.parent().map(Path::to_owned);
-    // Whoever could write there would be the host at its next start.
+pub(super) fn look(config: &Config, home: &Home, runtime: &Path, socket: &Path) -> Result<Grounds, Exposed> {
+    let own: Vec<Own> = own(config, home).into_iter().chain(sockets(runtime, socket)).collect();
+    refuse_exposed(&own, &places_of_commands(), &packages::shown())?;
+    // Whoever could write there would be the host at its next start. To read it is harmless.
     let programs = std::env::current_exe().ok().and_then(|me| me.parent().map(Path::to_owned));
     let units = directories::BaseDirs::new().map(|dirs| dirs.config_dir().join("systemd"));
-    let private = [Some(home.path().to_owned()), Some(runtime.to_owned()), sockets, heads, settings, programs, units];
-    let credentials =
-        [config.keys.master_key_file.clone(), custody::credentials_directory(), config.packages.apt_sources.clone()];
+    let sources = config.packages.apt_sources.clone();
+    let private = own.into_iter().map(|own| own.path).chain([programs, units, sources].into_iter().flatten());
     let allowed = config.mounts.allow.iter();
     let allowed: Vec<_> = allowed.filter_map(|path| Some((path.clone(), path.canonicalize().ok()?))).collect();
-    Grounds {
+    Ok(Grounds {
         mounts: allowed.iter().map(|(_, real)| real.clone()).collect(),
         linked: allowed.into_iter().filter(|(named, real)| named != real).collect(),
-        private: private.into_iter().chain(credentials).flatten().flat_map(|path| [canonical(&path), path]).collect(),
+        private: private.flat_map(|path| [canonical(&path), path]).collect(),
         packages: config.packages.clone(),
+    })
+}
+
+/// Refuses a new home, before anything is made, where a jail with programs would show it.
+pub(super) fn refuse_home(path: &Path) -> Result<(), Exposed> {
+    refuse_exposed(&[home_at(path)], &places_of_commands(), &packages::shown())
+}
+
+/// Refuses a file for a master key where a jail with programs would show it.
+///
+/// # Errors
+/// Names the file and the place that is shown.
+pub fn refuse_key_file(path: &Path) -> Result<(), Exposed> {
+    let key = Own { what: "the master key", path: path.to_owned(), remedy: "name a file elsewhere" };
+    refuse_exposed(&[key], &places_of_commands(), &packages::shown())
+}
+
+/// Refuses what a jail with programs shows, before a key is read: the host's own, the home directory of the operator, and a file
+/// that may hold passwords of apt.
+pub(super) fn refuse_shown(config: &Config, home: &Home) -> Result<(), Exposed> {
+    let (commands, clients) = (places_of_commands(), packages::shown());
+    let homes = homes_of_operator().into_iter().filter(|path| is_own_directory(path)).map(|path| Own {
+        what: "your home directory",
+        path,
+        remedy: "move it with `usermod --home DIRECTORY --move-home USER`, or run the host as another user",
+    });
+    let own: Vec<Own> = own(config, home).into_iter().chain(homes).collect();
+    refuse_exposed(&own, &commands, &clients)?;
+    // The client for apt is shown its own settings on purpose.
+    let closed = |path: &&PathBuf| path.metadata().is_ok_and(|found| found.mode() & READ_BY_OTHERS == 0);
+    let sources = config.packages.apt_sources.as_ref().filter(closed).map(|path| Own {
+        what: "packages.apt_sources",
+        path: path.clone(),
+        remedy: "move the file elsewhere and name it there in config.toml, or make it readable for everybody",
+    });
+    refuse_exposed(sources.as_slice(), &commands, &[])
+}
+
+fn places_of_commands() -> Vec<PathBuf> {
+    jail::system::SHOWN.iter().map(PathBuf::from).collect()
+}
+
+fn home_at(path: &Path) -> Own {
+    Own {
+        what: "the home",
+        path: path.to_owned(),
+        remedy: "move it to a directory elsewhere and name that with --home",
     }
 }
 
-/// A path without links, as far as there is something yet.
-fn canonical(path: &Path) -> PathBuf {
-    let found =
-        path.ancestors().find_map(|there| Some(there.canonicalize().ok()?.join(path.strip_prefix(there).ok()?)));
-    found.unwrap_or_else(|| path.to_owned())
+/// The host's own directories and files, and what the operator does to keep each of them elsewhere.
+fn own(config: &Config, home: &Home) -> Vec<Own> {
+    let heads = Sink::choose(&config.ledger, home).ok().and_then(|sink| sink.directory().map(Path::to_owned));
+    let settings = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().to_owned());
+    let named = [
+        ("the directory of heads", heads, "set ledger.heads to a directory elsewhere"),
+        ("the settings directory", settings, "move it elsewhere and set XDG_CONFIG_HOME to the directory above it"),
+        ("the master key", config.keys.master_key_file.clone(), "move it elsewhere and set keys.master_key_file"),
+        (
+            "the directory of credentials",
+            custody::credentials_directory(),
+            "have the service manager put credentials elsewhere (systemd uses /run/credentials)",
+        ),
+    ];
+    let named = named.into_iter().filter_map(|(what, path, remedy)| Some(Own { what, path: path?, remedy }));
+    std::iter::once(home_at(home.path())).chain(named).collect()
+}
+
+/// Where the host listens.
+fn sockets(runtime: &Path, socket: &Path) -> [Own; 2] {
+    let own = |what, path: &Path, remedy| Own { what, path: path.to_owned(), remedy };
+    let directory = socket.parent().unwrap_or(socket);
+    [
+        own("the runtime directory", runtime, "set XDG_RUNTIME_DIR to a private directory elsewhere"),
+        own("the directory of the API's socket", directory, "set api.socket to a path elsewhere"),
+    ]
+}
+
+fn refuse_exposed(own: &[Own], commands: &[PathBuf], clients: &[PathBuf]) -> Result<(), Exposed> {
+    for Own { what, path, remedy } in own {
+        if let Some(shown) = commands.iter().chain(clients).find(|shown| is_within(path, shown)) {
+            return Err(Exposed { what, path: path.clone(), shown: shown.clone(), remedy });
+        }
+    }
+    Ok(())
+}
+
+/// The operator's home directory, as the environment and as the list of users name it.
+fn homes_of_operator() -> Vec<PathBuf> {
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+    let named = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_owned());
+    named.into_iter().chain(user.map(|user| user.dir)).collect()
+}
+
+/// Whether a directory is there and belongs to this user: a system user's may be a place that everybody shares, such as /usr/sbin.
+fn is_own_directory(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.is_dir() && found.uid() == nix::unistd::geteuid().as_raw())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
-    #[test]
-    fn what_is_the_hosts_own_is_known_by_the_name_that_a_mount_would_have() {
+    /// A home, settings that name something in each place, and the places that a jail would show.
+    struct Scene {
+        _directory: tempfile::TempDir,
+        root: PathBuf,
+        home: Home,
+    }
+
+    fn scene() -> Scene {
         let directory = tempfile::tempdir().expect("a directory");
         let root = directory.path().canonicalize().expect("it is there");
-        std::fs::create_dir(root.join("real")).expect("made");
-        std::os::unix::fs::symlink("real", root.join("linked")).expect("linked");
-        assert_eq!(canonical(&root.join("linked")), root.join("real"));
-        // Also of what is made only later.
-        assert_eq!(canonical(&root.join("linked/heads/of/it")), root.join("real/heads/of/it"));
+        for made in ["usr/local", "elsewhere"] {
+            fs::create_dir_all(root.join(made)).expect("made");
+        }
+        std::os::unix::fs::symlink(root.join("usr/local"), root.join("linked")).expect("linked");
+        let home = Home::create(&root.join("home")).expect("a home");
+        Scene { _directory: directory, root, home }
+    }
+
+    fn refused(own: &[Own], root: &Path) -> Option<(&'static str, PathBuf)> {
+        refuse_exposed(own, &[root.join("usr")], &[root.join("certificates")]).err().map(|e| (e.what, e.path))
+    }
+
+    #[test]
+    fn every_kind_of_own_path_below_a_shown_place_is_refused() {
+        let Scene { root, home, .. } = &scene();
+        let elsewhere = root.join("elsewhere");
+        for shown in [root.join("usr/local/x"), root.join("linked/x"), root.join("certificates/x"), root.join("usr")] {
+            let with = |spoil: fn(&mut Config, &Path)| {
+                let mut config = Config::default();
+                config.ledger.heads = Some(elsewhere.join("heads"));
+                spoil(&mut config, &shown);
+                config
+            };
+            let plain = with(|_, _| {});
+            let socket = elsewhere.join("api.sock");
+            assert_eq!(refused(&own(&plain, home), root), None);
+            assert_eq!(refused(&sockets(&elsewhere, &socket), root), None);
+            let heads = with(|config, path| config.ledger.heads = Some(path.to_owned()));
+            let key = with(|config, path| config.keys.master_key_file = Some(path.to_owned()));
+            let cases = [
+                ("the runtime directory", sockets(&shown, &socket).into()),
+                ("the directory of the API's socket", sockets(&elsewhere, &shown.join("api.sock")).into()),
+                ("the directory of heads", own(&heads, home)),
+                ("the master key", own(&key, home)),
+                ("the home", vec![home_at(&shown)]),
+            ];
+            for (what, own) in cases {
+                assert_eq!(refused(&own, root).map(|(what, _)| what), Some(what), "{}", shown.display());
+            }
+        }
+    }
+
+    #[test]
+    fn every_place_that_programs_see_is_compared() {
+        for place in ["/usr/local/x", "/etc/alternatives/x", "/etc/ssl/certs/x", "/etc/apt/keyrings/x"] {
+            assert!(refuse_home(Path::new(place)).is_err(), "{place}");
+        }
+        for place in ["/home/bob", "/usrlocal", "/opt/ironclaw", "/etc/ironclaw"] {
+            refuse_home(Path::new(place)).unwrap_or_else(|error| panic!("{error}"));
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! Never follows a link, and touches nothing that lies on or behind a file system whose answers come from elsewhere: whoever looks
 //! holds the record, and a disk that hangs would hold it for good. Next: `checks::mounts`, `gateway::before`.
 
+use crate::jail::shown::unescaped;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{SFlag, fstat};
@@ -94,25 +95,6 @@ fn mount(line: &[u8]) -> Option<(PathBuf, String)> {
     fields.find(|field| *field == b"-")?;
     let filesystem = String::from_utf8_lossy(fields.next()?).into_owned();
     Some((PathBuf::from(OsString::from_vec(point)), filesystem))
-}
-
-/// With the characters that the kernel writes as a backslash and three octal digits.
-fn unescaped(field: &[u8]) -> Vec<u8> {
-    let mut found = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&first, behind)) = rest.split_first() {
-        match behind {
-            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] if first == b'\\' => {
-                found.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
-                rest = after;
-            }
-            _ => {
-                found.push(first);
-                rest = behind;
-            }
-        }
-    }
-    found
 }
 
 #[cfg(test)]

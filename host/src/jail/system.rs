@@ -33,6 +33,8 @@ const DIRECTORIES: [&str; 4] = ["dev", "etc", "tmp", "usr"];
 pub(crate) const DEVICES: [&str; 2] = ["dev/null", "dev/zero"];
 /// Where a distribution says which of several programs a name means: nothing but links.
 pub(crate) const ALTERNATIVES: &str = "etc/alternatives";
+/// The directories of the host that a jail with programs shows; the names in the root lead into the first.
+pub(crate) const SHOWN: [&str; 2] = ["/usr", "/etc/alternatives"];
 /// Who there is in the jail.
 pub(crate) const PASSWD: &str = "ironclaw:x:1000:1000::/workspace:/bin/sh\n";
 /// The groups of them.

@@ -54,6 +54,11 @@ const SETTINGS: [&str; 11] = [
 ];
 const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
 
+/// The files and directories of the machine that one client or another is shown.
+pub(super) fn shown() -> impl Iterator<Item = &'static str> {
+    std::iter::once(PROGRAMS).chain(SETTINGS)
+}
+
 /// What to run, and how it is named to people.
 pub(super) struct Task<'a> {
     pub(super) program: &'a Path,

@@ -22,7 +22,7 @@ const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 const ROOTS: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
 /// What apt reads of its own settings. Not `auth.conf`, but passwords can stand in the others too, so no other client sees them.
-const APT_SETTINGS: [&str; 10] = [
+pub(super) const APT_SETTINGS: [&str; 10] = [
     "/etc/apt/apt.conf",
     "/etc/apt/apt.conf.d",
     "/etc/apt/sources.list",

@@ -47,6 +47,7 @@ mod stops;
 mod storm;
 mod streaming;
 mod tamper;
+mod walls;
 mod webhook;
 mod weeks;
 mod world;

@@ -1,0 +1,121 @@
+//! Which places of this machine a jail shows, by whatever name they are reached.
+//!
+//! Reads paths and the table of mounts; opens nothing and decides nothing. Next: `system`, which shows `/usr`.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// The kernel's table of mounts, proc_pid_mountinfo(5).
+const MOUNTS: &str = "/proc/self/mountinfo";
+
+/// Returns whether a jail that is given `shown` can read `kept`: it is that place or below it, also through a link or a bind mount.
+pub(crate) fn is_within(kept: &Path, shown: &Path) -> bool {
+    let mounts = fs::read(MOUNTS).unwrap_or_default();
+    is_within_by(&mounts, &canonical(kept), &canonical(shown))
+}
+
+fn is_within_by(mounts: &[u8], kept: &Path, shown: &Path) -> bool {
+    let same_storage = || {
+        let (kept, shown) = (Stored::find(mounts, kept)?, Stored::find(mounts, shown)?);
+        Some(kept.device == shown.device && kept.path.starts_with(&shown.path))
+    };
+    kept.starts_with(shown) || same_storage().unwrap_or(false)
+}
+
+/// Resolves the links of a path, as far as the path exists.
+pub(crate) fn canonical(path: &Path) -> PathBuf {
+    let found =
+        path.ancestors().find_map(|there| Some(there.canonicalize().ok()?.join(path.strip_prefix(there).ok()?)));
+    found.unwrap_or_else(|| path.to_owned())
+}
+
+/// A place by the file system that stores it. Two bind mounts of one directory have the same.
+#[derive(Debug, PartialEq, Eq)]
+struct Stored {
+    device: String,
+    path: PathBuf,
+}
+
+impl Stored {
+    /// Finds it in the table of mounts; the deepest mount counts, and of several at one point the last.
+    fn find(mounts: &[u8], path: &Path) -> Option<Self> {
+        let lines = mounts.split(|byte| *byte == b'\n').filter_map(mount);
+        let (point, device, root) =
+            lines.filter(|(point, ..)| path.starts_with(point)).max_by_key(|(point, ..)| point.components().count())?;
+        let below = path.strip_prefix(&point).ok()?;
+        Some(Self { device, path: if below.as_os_str().is_empty() { root } else { root.join(below) } })
+    }
+}
+
+/// Reads one line: mount point, device, and the directory of that device that is mounted there.
+fn mount(line: &[u8]) -> Option<(PathBuf, String, PathBuf)> {
+    let mut fields = line.split(|byte| *byte == b' ').skip(2);
+    let device = String::from_utf8_lossy(fields.next()?).into_owned();
+    let path = |field| PathBuf::from(OsString::from_vec(unescaped(field)));
+    let root = path(fields.next()?);
+    Some((path(fields.next()?), device, root))
+}
+
+/// Decodes the characters that the kernel writes as a backslash and three octal digits.
+pub(crate) fn unescaped(field: &[u8]) -> Vec<u8> {
+    let mut found = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, behind)) = rest.split_first() {
+        match behind {
+            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] if first == b'\\' => {
+                found.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                rest = after;
+            }
+            _ => {
+                found.push(first);
+                rest = behind;
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MACHINE: &[u8] = b"\
+21 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+22 21 254:0 /usr/home /home rw - ext4 /dev/vda rw
+23 21 254:1 / /srv rw - ext4 /dev/vdb rw
+24 21 254:0 /var/with\\040space /data rw - ext4 /dev/vda rw
+25 23 254:0 /opt /srv rw - ext4 /dev/vda rw
+";
+
+    #[test]
+    fn a_bind_mount_of_a_shown_directory_is_within_it() {
+        for (kept, shown, within) in [
+            ("/usr/lib/x", "/usr", true),
+            ("/usr", "/usr", true),
+            ("/usrx", "/usr", false),
+            ("/home/bob", "/usr", true),
+            ("/home", "/usr/home/bob", false),
+            ("/data/keys", "/var", true),
+            ("/data/keys", "/var/with", false),
+            ("/srv/x", "/opt", true),
+            ("/root", "/usr", false),
+        ] {
+            assert_eq!(is_within_by(MACHINE, Path::new(kept), Path::new(shown)), within, "{kept} in {shown}");
+        }
+        assert!(is_within_by(b"", Path::new("/usr/x"), Path::new("/usr")));
+        assert!(!is_within_by(b"garbage\n1 2\n", Path::new("/x"), Path::new("/usr")));
+    }
+
+    #[test]
+    fn a_path_behind_a_link_is_canonical_before_it_exists() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path().canonicalize().expect("it is there");
+        fs::create_dir(root.join("real")).expect("made");
+        std::os::unix::fs::symlink("real", root.join("linked")).expect("linked");
+        assert_eq!(canonical(&root.join("linked")), root.join("real"));
+        assert_eq!(canonical(&root.join("linked/heads/of/it")), root.join("real/heads/of/it"));
+        assert!(is_within(&root.join("linked/key"), &root.join("real")));
+    }
+}
