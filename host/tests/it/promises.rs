@@ -37,7 +37,8 @@ fn every_defect_of_the_campaign_names_a_test_that_exists() {
     let guide = include_str!("../../../docs/contributing.md");
     let section = guide.split("### What an attack and a failure campaign found").nth(1).expect("the section is there");
     let section = section.split("\n## ").next().expect("split gives one part at least");
-    let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| ") && *line != "| defect | test |").collect();
+    let rows: Vec<&str> =
+        section.lines().filter(|line| line.starts_with("| ") && *line != "| defect | test |").collect();
     for row in rows {
         let test = row.rsplit('`').nth(1).unwrap_or_else(|| panic!("no test is named: {row}"));
         let (file, name) = test.split_once("::").unwrap_or_else(|| panic!("expected `file.rs::test`: {row}"));
