@@ -7,7 +7,7 @@ use crate::packages::Layer;
 use crate::refusal::Refusal;
 use crate::registry::channels::Channel;
 use crate::registry::mounts::{self, Mount};
-use crate::registry::{self, Agent, AgentDraft, Person, Warrant, channels, mcp, roles, software};
+use crate::registry::{self, Agent, AgentDraft, Giver, Person, Warrant, channels, mcp, roles, software};
 use crate::state::{self, Tx};
 use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::seam::change::{
@@ -41,6 +41,10 @@ impl Warrant for Approved {
 
     fn approvers(&self) -> &[PersonId] {
         self.by()
+    }
+
+    fn givers(&self) -> Vec<Giver> {
+        self.givers().to_vec()
     }
 }
 

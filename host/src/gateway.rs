@@ -14,9 +14,11 @@ mod places;
 pub mod policy;
 pub mod shown;
 pub mod store;
+pub mod voices;
 
 use crate::jail::shown::is_within;
 use crate::refusal::Refusal;
+use crate::registry::Giver;
 use crate::state;
 use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::change::{Change, ChangeKind};
@@ -132,6 +134,7 @@ pub struct Approved {
     change: Change,
     facts: Value,
     by: Vec<PersonId>,
+    givers: Vec<Giver>,
 }
 
 impl Approved {
@@ -158,6 +161,11 @@ impl Approved {
     /// Who approved it; never nobody.
     pub fn by(&self) -> &[PersonId] {
         &self.by
+    }
+
+    /// The same people, each with the token that they came with.
+    pub fn givers(&self) -> &[Giver] {
+        &self.givers
     }
 }
 

@@ -3,6 +3,7 @@
 //! Never says what anybody may do with a message, and changes what an agent may do for a [`Warrant`] only. Next: `identity`, `routing`.
 
 pub mod channels;
+pub mod given;
 pub mod marks;
 pub mod mcp;
 pub mod models;
@@ -12,6 +13,7 @@ pub mod roles;
 pub mod software;
 pub mod tokens;
 
+pub use given::Giver;
 pub use people::{
     Identity, Person, Role, add_person, create_owner, find_person, identities, known_person, owner, people,
     person_behind, person_of,
@@ -157,8 +159,10 @@ pub struct AgentDraft {
 pub trait Warrant {
     /// Which change.
     fn change_id(&self) -> ChangeId;
-    /// Who approved it; never nobody.
+    /// Who approved it; at least one person.
     fn approvers(&self) -> &[PersonId];
+    /// The same people, each with the token that they came with.
+    fn givers(&self) -> Vec<Giver>;
 }
 
 /// The entry about what became of a change.

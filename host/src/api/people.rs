@@ -8,7 +8,7 @@ use crate::inbox;
 use crate::ledger;
 use crate::refusal::Refusal;
 use crate::registry::people::refuse;
-use crate::registry::{self, Identity, Person, Role, TokenId, marks};
+use crate::registry::{self, Giver, Identity, Person, Role, TokenId, marks};
 use crate::state::{self, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
@@ -54,7 +54,8 @@ pub async fn add(
     Body(new): Body<NewPerson>,
 ) -> Reply<operator::Person> {
     let role: Role = new.role.parse().map_err(|why: String| Refusal::operator("role_malformed", why))?;
-    change(&api, current, move |tx| registry::add_person(tx, &new.name, role, by.id)).await
+    let giver = Giver { person: by.id, token: Some(current.clone()) };
+    change(&api, current, move |tx| registry::add_person(tx, &new.name, role, giver)).await
 }
 
 /// `POST /v1/people/{person}/role`
@@ -66,8 +67,9 @@ pub async fn set_role(
     Body(new): Body<NewRole>,
 ) -> Reply<operator::Person> {
     let role: Role = new.role.parse().map_err(|why: String| Refusal::operator("role_malformed", why))?;
+    let giver = Giver { person: by.id, token: Some(current.clone()) };
     change(&api, current, move |tx| {
-        of_known(tx, &person, by.id, |tx, person| registry::people::set_role(tx, person, role, by.id))
+        of_known(tx, &person, by.id, |tx, person| registry::people::set_role(tx, person, role, giver))
     })
     .await
 }

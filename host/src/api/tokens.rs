@@ -10,7 +10,7 @@ use crate::ledger;
 use crate::refusal::Refusal;
 use crate::registry::people::refuse;
 use crate::registry::tokens;
-use crate::registry::{self, Fresh, Person, Role, Token, TokenId, TokenState};
+use crate::registry::{self, Fresh, Giver, Person, Role, Token, TokenId, TokenState};
 use crate::state::{self, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
@@ -45,10 +45,11 @@ pub async fn create(
     let expires_at = new.expires.as_deref().map(|text| end_of(text, api.state().now())).transpose()?;
     let fresh = Fresh::new()?;
     let text = fresh.text().to_owned();
+    let giver = Giver { person: by.id, token: Some(current.clone()) };
     let issued = api
         .state()
         .write(move |tx| match registry::known_person(tx, &new.person)? {
-            Ok(person) => tokens::issue(tx, &person, &new.name, expires_at, &fresh, by.id),
+            Ok(person) => tokens::issue(tx, &person, &new.name, expires_at, &fresh, giver),
             Err(refusal) => refuse(tx, "token.refused", by.id, refusal),
         })
         .await?;
@@ -100,10 +101,11 @@ pub async fn rotate(
     }
     crate::failpoint::reach("token_prepared");
     let asking = current.clone();
+    let giver = Giver { person: by.id, token: Some(current.clone()) };
     let rotated = api
         .state()
         .write(move |tx| match managed(tx, &id, &asking, &by)? {
-            Ok(token) => tokens::rotate(tx, &token, &fresh, by.id),
+            Ok(token) => tokens::rotate(tx, &token, &fresh, giver),
             Err(refusal) => Ok(Err(refusal)),
         })
         .await?;

@@ -7,17 +7,19 @@ use super::checks;
 use super::policy::{Policy, Rule, is_of_agent};
 use super::shown::{self, Asker, View};
 use super::store::{self, Given, Row, Status};
+use super::voices::{self, Behind, NOT_INDEPENDENT};
 use super::{Approved, Checked, Grounds, Judged, Requester};
 use crate::approval::{self, Approver, Domain, Thing, Token};
 use crate::custody::{self, ApprovalRoot};
 use crate::ledger::{self, Entry};
 use crate::refusal::Refusal;
-use crate::registry::{self, Person, Role, TokenId, TokenState, roles, tokens};
+use crate::registry::{self, Giver, Person, Role, TokenId, TokenState, roles, tokens};
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
+use std::collections::BTreeSet;
 
 /// Why a change is over about which nobody decided.
 pub const OVERDUE: &str = "nobody decided in time";
@@ -232,9 +234,13 @@ pub fn approve(
         return Ok((Err(refusal.hint(format!("look at it again: `ironctl change show {id}`"))), None));
     }
     // One that is not good any more is no yes: whoever gave it may give another.
-    if count(tx, bench, &row, digest)?.iter().any(|given| given.person == by.id) {
+    let counted = count(tx, bench, &row, digest)?;
+    if counted.iter().any(|voice| voice.given.person == by.id) {
         let message = format!("{} approved {id} already: {} different people have to", by.name, rule.approvals);
         return Ok((Err(Refusal::operator("change_decided", message)), None));
+    }
+    if let Some(refusal) = not_independent(tx, &row, rule, &by, proof, &counted)? {
+        return Ok((Err(refusal), None));
     }
     let now = tx.now();
     let expires = now + i64::from(rule.expires_hours) * 3_600_000;
@@ -256,17 +262,98 @@ pub fn approve(
     Ok((Ok(Said::Approved), None))
 }
 
-/// The approvals that are good for this change now, by different people; the others are taken back, each by name.
-fn count(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row, shown: Digest) -> Result<Vec<Given>, Error> {
+/// Refuses the yes of whoever has their role or their token, since the change was asked for, from a person who approves it too.
+fn not_independent(
+    tx: &mut Tx<'_>,
+    row: &Row,
+    rule: &Rule,
+    by: &Person,
+    proof: &str,
+    counted: &[Voice],
+) -> Result<Option<Refusal>, state::Error> {
+    let behind = voices::behind(tx, row, rule, by.id, proof)?;
+    // Where the person alone is behind it, it counts, and the voices that come from them do not any more.
+    let others = match behind.is_direct() {
+        true => BTreeSet::new(),
+        false => counted.iter().flat_map(|voice| voice.people()).collect(),
+    };
+    let Some(dependence) = voices::depends(&behind, &others, row, rule) else { return Ok(None) };
+    let why = dependence.words(tx)?;
+    Entry::retract("change.decision_refused")
+        .with("change", row.id.to_string())
+        .with("by", by.id.to_string())
+        .with("code", NOT_INDEPENDENT)
+        .reason(&why)
+        .append(tx)?;
+    let message = format!("the yes of {} does not count for {}: {why}", by.name, row.id);
+    let hint = "another person approves it, or it is rejected and asked for again: a yes counts with a role and a token that are \
+                older than the request";
+    Ok(Some(Refusal::operator(NOT_INDEPENDENT, message).hint(hint)))
+}
+
+/// An approval that is good, with who is behind it.
+struct Voice {
+    given: Given,
+    proof: String,
+    behind: Behind,
+}
+
+impl Voice {
+    fn people(&self) -> impl Iterator<Item = PersonId> {
+        match &self.behind {
+            Behind::People(people) => people.iter().copied().collect::<Vec<_>>(),
+            Behind::Unknown => vec![self.given.person],
+        }
+        .into_iter()
+    }
+}
+
+/// Of several good approvals those that are independent of each other, and why each of the others is not.
+fn independent(
+    tx: &Tx<'_>,
+    row: &Row,
+    rule: &Rule,
+    mut voices: Vec<Voice>,
+) -> Result<(Vec<Voice>, Vec<(Given, String)>), state::Error> {
+    // Whoever speaks for themselves comes first: a person whom they made does not take their place.
+    voices.sort_by_key(|voice| !voice.behind.is_direct());
+    let (mut counted, mut people, mut others) = (Vec::new(), BTreeSet::new(), Vec::new());
+    for voice in voices {
+        match voices::depends(&voice.behind, &people, row, rule) {
+            None => {
+                people.extend(voice.people());
+                counted.push(voice);
+            }
+            Some(dependence) => others.push((voice.given, dependence.words(tx)?)),
+        }
+    }
+    Ok((counted, others))
+}
+
+/// Takes back an approval that is not good, by name.
+fn take_back(tx: &mut Tx<'_>, row: &Row, given: &Given, code: &'static str, words: &str) -> Result<(), state::Error> {
+    store::void_one(tx, given.id)?;
+    Entry::retract("approval.refused")
+        .with("change", row.id.to_string())
+        .with("approval", given.id.to_string())
+        .with("code", code)
+        .reason(words)
+        .append(tx)?;
+    Ok(())
+}
+
+/// The approvals that are good for this change now, by different and independent people; the others are taken back, each by name.
+fn count(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row, shown: Digest) -> Result<Vec<Voice>, Error> {
     let rule = bench.policy.rule(row.kind);
     let thing = thing(row, rule, shown);
     let now = tx.now();
-    let mut good: Vec<Given> = Vec::new();
+    let mut good: Vec<Voice> = Vec::new();
     for given in store::approvals(tx, row.id)? {
         if given.state != "live" {
             continue;
         }
         let found = Token::from_json(&given.token).and_then(|token| approval::verify(bench.root, &token, &thing, now));
+        let proof = found.as_ref().map_or_else(|_| String::new(), |verified| verified.approver().proof.clone());
         let why = match found {
             Err(fault) => Some((fault.code(), fault.to_string())),
             Ok(verified) if verified.approver().person != given.person.to_string() => {
@@ -277,7 +364,7 @@ fn count(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row, shown: Digest) -> Result
             }
             Ok(_) => match registry::find_person(tx, &given.person.to_string())? {
                 Some(person) if may_decide(tx, bench.policy, &person, row)? => {
-                    let again = good.iter().any(|other| other.person == given.person);
+                    let again = good.iter().any(|other| other.given.person == given.person);
                     let own = !rule.requester_may_approve && given.person == row.principal();
                     match (again, own) {
                         (false, false) => None,
@@ -290,19 +377,18 @@ fn count(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row, shown: Digest) -> Result
             },
         };
         match why {
-            None => good.push(given),
-            Some((code, words)) => {
-                store::void_one(tx, given.id)?;
-                Entry::retract("approval.refused")
-                    .with("change", row.id.to_string())
-                    .with("approval", given.id.to_string())
-                    .with("code", code)
-                    .reason(&words)
-                    .append(tx)?;
+            None => {
+                let behind = voices::behind(tx, row, rule, given.person, &proof)?;
+                good.push(Voice { given, proof, behind });
             }
+            Some((code, words)) => take_back(tx, row, &given, code, &words)?,
         }
     }
-    Ok(good)
+    let (counted, others) = independent(tx, row, rule, good)?;
+    for (given, words) in others {
+        take_back(tx, row, &given, NOT_INDEPENDENT, &words)?;
+    }
+    Ok(counted)
 }
 
 /// Whether an approval came with a token that was taken from its holder since: it may not have been them. One that expired was good
@@ -385,11 +471,13 @@ pub fn approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Judged<
         );
         return refuse("approval_lost", words);
     }
-    for given in &good {
-        if !store::consume(tx, given.id)? {
+    for voice in &good {
+        if !store::consume(tx, voice.given.id)? {
             return refuse("approval_used", format!("an approval of {} was used already", row.id));
         }
     }
-    let by = good.iter().map(|given| given.person).collect();
-    Ok(Ok(Approved { id: row.id, agent: row.agent, change: row.change, facts: row.facts, by }))
+    let by = good.iter().map(|voice| voice.given.person).collect();
+    let givers =
+        good.iter().map(|voice| Giver { person: voice.given.person, token: voice.proof.parse().ok() }).collect();
+    Ok(Ok(Approved { id: row.id, agent: row.agent, change: row.change, facts: row.facts, by, givers }))
 }

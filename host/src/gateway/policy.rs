@@ -51,6 +51,11 @@ impl Rule {
         self.roles.contains(&role)
     }
 
+    /// Whether one yes of anybody with the role is enough, also of whoever asked.
+    pub const fn is_one_alone(&self) -> bool {
+        self.approvals == 1 && self.requester_may_approve
+    }
+
     /// Names the rule; a changed one has another.
     pub fn digest(&self, kind: ChangeKind) -> Digest {
         let roles: Vec<&str> = self.roles.iter().map(|role| role.name()).collect();

@@ -199,6 +199,9 @@ fn deciders(page: &mut Page, view: &View<'_>) {
             (false, Asker::Agent { .. }) => "the person on whose behalf the agent asks does not count",
         },
     );
+    if !view.rule.is_one_alone() {
+        page.put("  ", "a person does not count beside whoever gave them their role or token after this was asked for");
+    }
     page.put(
         "  ",
         &format!("until {}; then it is over (what is asked now: after {expires_hours} h)", plain(&view.expires_at)),

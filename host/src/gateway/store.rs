@@ -124,6 +124,8 @@ pub struct Row {
     pub labels: Vec<Label>,
     /// The generation of the record that it belongs to.
     pub generation: u64,
+    /// Number of the entry of the ledger with which it was asked for.
+    pub asked_seq: u64,
     /// Where it stands.
     pub status: Status,
     /// Digest of what whoever decided it was shown.
@@ -204,6 +206,7 @@ fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
         reason: row.get("reason")?,
         labels: stored_json(row, "labels")?,
         generation: row.get::<_, i64>("generation")? as u64,
+        asked_seq: row.get::<_, i64>("asked_seq")? as u64,
         status: stored(row, "status")?,
         shown: stored_option(row, "shown")?,
         created_at: row.get("created_at")?,
@@ -421,7 +424,9 @@ pub fn propose(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Jud
     if let Some(origin) = origin {
         entry = entry.session(origin.session).turn(origin.turn).with("call", origin.call.to_string());
     }
-    entry.append(tx)?;
+    let asked = entry.append(tx)?;
+    let sql = "UPDATE changes SET asked_seq = ?2 WHERE id = ?1";
+    tx.db().prepare_cached(sql)?.execute(params![id.to_string(), asked as i64])?;
     Ok(Ok(Submitted { id, again: false, superseded }))
 }
 

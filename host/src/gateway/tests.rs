@@ -1,6 +1,8 @@
 //! Decisions under attack: each thing that an approval is bound to, changed after it was given, is refused by name and applies
 //! nothing; of two at once one wins; and a restart forgets nothing.
 
+mod voices;
+
 use super::decide::{self, Bench, Said};
 use super::policy::{self, Policy};
 use super::store::{self, Status};
@@ -45,6 +47,11 @@ impl Desk {
             let owner = registry::create_owner(tx, "olga")?;
             for (name, role) in [("adam", Role::Admin), ("anna", Role::Admin), ("mara", Role::Member)] {
                 registry::add_person(tx, name, role, owner)?.expect("a good name");
+            }
+            // Two for each: one can be taken away.
+            for person in registry::people(tx)?.iter().flat_map(|person| [person, person]) {
+                let fresh = registry::Fresh::new()?;
+                registry::tokens::issue(tx, person, "desk", None, &fresh, owner)?.expect("a good token");
             }
             for name in [AGENT, "other"] {
                 let draft = AgentDraft {
@@ -120,11 +127,23 @@ impl Desk {
         self.write(move |tx| Ok(decide::show(tx, &policy, &store::known(tx, id)?.expect("it is there"))?.1))
     }
 
+    /// The oldest token of a person that is live.
+    fn token(&self, of: &'static str) -> registry::Token {
+        let is_theirs =
+            move |token: &registry::Token| token.person.name == of && token.state == registry::TokenState::Live;
+        self.write(move |tx| Ok(registry::tokens(tx)?.into_iter().find(is_theirs).expect("a live token")))
+    }
+
     fn approve_shown(&self, by: &'static str, id: ChangeId, shown: Digest) -> Judged<Said> {
+        self.approve_with(self.token(by), id, shown)
+    }
+
+    fn approve_with(&self, token: registry::Token, id: ChangeId, shown: Digest) -> Judged<Said> {
         let (policy, root) = (Arc::clone(&self.policy), self.root);
         self.write(move |tx| {
-            let by = registry::find_person(tx, by)?.expect("somebody");
-            decide::approve(tx, &bench(&policy, root, &grounds()), &by, "tok_1", id, &shown).map(|(said, _)| said)
+            let (grounds, proof) = (grounds(), token.id.to_string());
+            let bench = bench(&policy, root, &grounds);
+            decide::approve(tx, &bench, &token.person, &proof, id, &shown).map(|(said, _)| said)
         })
     }
 
@@ -258,7 +277,7 @@ fn an_approval_is_good_for_nothing_else_than_what_was_shown() {
             "approval_for_another",
         ),
         (
-            "UPDATE approvals SET token = replace(token, '\"proof\":\"tok_1\"', '\"proof\":\"tok_2\"') WHERE change_id = ?1",
+            "UPDATE approvals SET token = replace(token, '\"proof\":\"tok_', '\"proof\":\"kot_') WHERE change_id = ?1",
             "approval_forged",
         ),
         ("UPDATE approvals SET token = token || ' ' WHERE change_id = ?1", "approval_forged"),
@@ -582,18 +601,8 @@ fn a_check_that_is_not_passed_any_more_withdraws_what_passed_it_once() {
 fn a_yes_that_came_with_a_token_that_was_revoked_counts_no_more_and_may_be_given_again() {
     let desk = Desk::under("[default]\napprovals = 2\n");
     let id = desk.persona("new");
-    let adam = desk.person("adam");
-    let token = desk.write(move |tx| {
-        let fresh = registry::Fresh::new()?;
-        registry::tokens::issue_for_file(tx, adam.id, &fresh)?;
-        Ok(registry::tokens(tx)?.into_iter().find(|token| token.person.id == adam.id).expect("issued"))
-    });
-    let (policy, proof, shown) = (Arc::clone(&desk.policy), token.id.to_string(), desk.shown(id));
-    let said = desk.write(move |tx| {
-        let adam = registry::find_person(tx, "adam")?.expect("somebody");
-        Ok(decide::approve(tx, &bench(&policy, 1, &grounds()), &adam, &proof, id, &shown)?.0)
-    });
-    assert_eq!(said, Ok(Said::Counted(1)));
+    let token = desk.token("adam");
+    assert_eq!(desk.approve("adam", id), Ok(Said::Counted(1)));
     let olga = desk.person("olga");
     let revoke = move |tx: &mut Tx<'_>| {
         let current = "tok_0000000000000000".parse().expect("an id");

@@ -2,7 +2,7 @@
 //!
 //! An identity is a whole, opaque pair: never a prefix, never a display name, and never two people's. Next: `registry::tokens`, `identity`.
 
-use super::LOOPBACK;
+use super::{Giver, LOOPBACK, given};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::state::{self, Tx, stored};
@@ -202,7 +202,9 @@ pub fn identities(tx: &Tx<'_>) -> Result<Vec<(Identity, PersonId)>, state::Error
 /// Makes the owner of a new home.
 pub fn create_owner(tx: &mut Tx<'_>, name: &str) -> Result<PersonId, state::Error> {
     let person = insert(tx, name.to_owned(), Role::Owner)?;
-    Entry::meta("person.created").with("person", person.id.to_string()).with("role", "owner").append(tx)?;
+    let entry = Entry::meta("person.created").with("person", person.id.to_string()).with("role", "owner");
+    let seq = entry.append(tx)?;
+    given::note_role(tx, person.id, seq, None)?;
     Ok(person.id)
 }
 
@@ -214,8 +216,10 @@ pub fn add_person(
     tx: &mut Tx<'_>,
     name: &str,
     role: Role,
-    by: PersonId,
+    by: impl Into<Giver>,
 ) -> Result<Result<Person, Refusal>, state::Error> {
+    let giver = by.into();
+    let by = giver.person;
     if let Err(refusal) = check_name(name) {
         return refuse(tx, "person.refused", by, refusal);
     }
@@ -231,11 +235,12 @@ pub fn add_person(
         return refuse(tx, "person.refused", by, refusal.hint("choose a name that nobody can take for another's"));
     }
     let person = insert(tx, name.to_owned(), role)?;
-    Entry::meta("person.created")
+    let seq = Entry::meta("person.created")
         .with("person", person.id.to_string())
         .with("role", role.name())
         .with("by", by.to_string())
         .append(tx)?;
+    given::note_role(tx, person.id, seq, Some(&giver))?;
     Ok(Ok(person))
 }
 
@@ -280,8 +285,10 @@ pub fn set_role(
     tx: &mut Tx<'_>,
     person: &Person,
     role: Role,
-    by: PersonId,
+    by: impl Into<Giver>,
 ) -> Result<Result<Person, Refusal>, state::Error> {
+    let giver = by.into();
+    let by = giver.person;
     let owners: i64 = tx.db().query_row("SELECT count(*) FROM people WHERE role = 'owner'", [], |row| row.get(0))?;
     if person.role == Role::Owner && role != Role::Owner && owners <= 1 {
         let refusal = Refusal::operator("last_owner", format!("{} is the last owner", person.name));
@@ -289,12 +296,16 @@ pub fn set_role(
         return refuse(tx, "person.refused", by, refusal);
     }
     tx.db().execute("UPDATE people SET role = ?2 WHERE id = ?1", params![person.id.to_string(), role.name()])?;
-    Entry::meta("person.role")
+    let seq = Entry::meta("person.role")
         .with("person", person.id.to_string())
         .with("role", role.name())
         .with("was", person.role.name())
         .with("by", by.to_string())
         .append(tx)?;
+    // The same role again is no other one: who gave it first stays noted.
+    if person.role != role {
+        given::note_role(tx, person.id, seq, Some(&giver))?;
+    }
     Ok(Ok(Person { role, ..person.clone() }))
 }
 

@@ -3,7 +3,7 @@
 //! Never takes anything from whoever runs the host: owners and admins of the host may talk to every agent. Next: `routing`, `gateway`.
 
 use super::people::{Person, Role, person};
-use super::{Agent, Warrant, altered, warranted};
+use super::{Agent, Warrant, altered, given, warranted};
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::seam::change::{Access, AgentRole};
@@ -96,12 +96,15 @@ pub fn set(
             .db()
             .execute("DELETE FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2", [&agent_id, &person_id])?,
     };
-    warranted("agent.roles", warrant)
+    let seq = warranted("agent.roles", warrant)
         .with("agent", agent_id)
         .with("person", person_id)
         .with("before", before.map(AgentRole::name))
         .with("after", role.map(AgentRole::name))
         .append(tx)?;
+    if before != role {
+        given::note_agent_role(tx, agent, person, seq, &warrant.givers())?;
+    }
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //! Next: `registry::people`, `api::auth`.
 
 use super::people::{Person, person, refuse};
+use super::{Giver, given};
 use crate::custody;
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
@@ -179,8 +180,10 @@ pub fn issue(
     name: &str,
     expires_at: Option<i64>,
     fresh: &Fresh,
-    by: PersonId,
+    by: impl Into<Giver>,
 ) -> Result<Result<Token, Refusal>, state::Error> {
+    let giver = by.into();
+    let by = giver.person;
     if name.chars().count() > NAME_CHARACTERS_MAX || name.chars().any(char::is_control) || name == OF_THE_FILE {
         let message = format!("a token's name has up to {NAME_CHARACTERS_MAX} characters, and is not {OF_THE_FILE}");
         return refuse(tx, "token.refused", by, Refusal::operator("token_name", message));
@@ -196,7 +199,8 @@ pub fn issue(
     }
     insert(tx, person.id, name, expires_at, fresh)?;
     let entry = Entry::meta("token.created").with("expires_at", expires_at);
-    about(entry, &fresh.id, person.id).with("by", by.to_string()).append(tx)?;
+    let seq = about(entry, &fresh.id, person.id).with("by", by.to_string()).append(tx)?;
+    given::note_token(tx, &fresh.id, seq, Some(&giver))?;
     Ok(Ok(made(tx, &fresh.id)?))
 }
 
@@ -213,7 +217,8 @@ pub fn issue_for_file(tx: &mut Tx<'_>, person: PersonId, fresh: &Fresh) -> Resul
         about(Entry::meta("token.revoked"), &lost.id, person).append(tx)?;
     }
     insert(tx, person, OF_THE_FILE, None, fresh)?;
-    about(Entry::meta("token.created"), &fresh.id, person).append(tx)?;
+    let seq = about(Entry::meta("token.created"), &fresh.id, person).append(tx)?;
+    given::note_token(tx, &fresh.id, seq, None)?;
     Ok(())
 }
 
@@ -286,17 +291,19 @@ pub fn rotate(
     tx: &mut Tx<'_>,
     token: &Token,
     fresh: &Fresh,
-    by: PersonId,
+    by: impl Into<Giver>,
 ) -> Result<Result<Token, Refusal>, state::Error> {
+    let giver = by.into();
     if token.state != TokenState::Live {
         return Ok(Err(ended(token)));
     }
     end(tx, token, TokenState::Revoked)?;
     insert(tx, token.person.id, &token.name, token.expires_at, fresh)?;
-    about(Entry::meta("token.rotated"), &fresh.id, token.person.id)
+    let seq = about(Entry::meta("token.rotated"), &fresh.id, token.person.id)
         .with("replaces", token.id.to_string())
-        .with("by", by.to_string())
+        .with("by", giver.person.to_string())
         .append(tx)?;
+    given::note_token(tx, &fresh.id, seq, Some(&giver))?;
     Ok(Ok(made(tx, &fresh.id)?))
 }
 

@@ -20,6 +20,7 @@ pub(crate) const VERSIONS: &[&str] = &[
     include_str!("v7.sql"),
     include_str!("v8.sql"),
     include_str!("v9.sql"),
+    include_str!("v10.sql"),
 ];
 
 /// Where the record keeps that its schema was changed, until the ledger has it.

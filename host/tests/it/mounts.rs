@@ -10,8 +10,8 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_host::ledger::Entry;
-use ironclaw_host::registry::Warrant;
 use ironclaw_host::registry::mounts::{self, Mount};
+use ironclaw_host::registry::{Giver, Warrant};
 use ironclaw_host::state::{self, State, Tx};
 use rusqlite::params;
 use serde_json::json;
@@ -143,6 +143,10 @@ impl Warrant for Yes {
 
     fn approvers(&self) -> &[PersonId] {
         &self.1
+    }
+
+    fn givers(&self) -> Vec<Giver> {
+        self.1.iter().copied().map(Giver::from).collect()
     }
 }
 

@@ -40,6 +40,10 @@ impl Warrant for Yes {
     fn approvers(&self) -> &[PersonId] {
         &self.1
     }
+
+    fn givers(&self) -> Vec<registry::Giver> {
+        self.1.iter().copied().map(registry::Giver::from).collect()
+    }
 }
 
 fn draft(name: &str) -> AgentDraft {
@@ -138,7 +142,14 @@ impl Scene {
     pub(crate) fn approved(&self, tx: &Tx<'_>, proposed: Proposed) -> Approved {
         let Checked { proposed, standing } = self.looked(tx, proposed).expect("it passes");
         let Proposed { change, agent, .. } = proposed;
-        Approved { id: ChangeId::new(), agent, change, facts: standing.facts, by: vec![self.owner] }
+        Approved {
+            id: ChangeId::new(),
+            agent,
+            change,
+            facts: standing.facts,
+            by: vec![self.owner],
+            givers: vec![self.owner.into()],
+        }
     }
 }
 
