@@ -349,11 +349,40 @@ fn rotate_master(at: &At, to: Option<PathBuf>, keep_old: Option<PathBuf>) -> Don
 
 fn check_config(at: &At) -> Done {
     let home = home::Home::open(&at.home)?;
-    let (_, file) = config::load(&home)?;
-    crate::gateway::policy::load(&home.policy())?;
-    let file = file.map_or_else(|| "no file: every default".to_owned(), |file| file.display().to_string());
-    match at.json {
-        true => say(&serde_json::json!({ "ok": true, "file": file }).to_string()),
-        false => say(&format!("ok {file}")),
+    let (config, file) = config::load(&home)?;
+    let policy = crate::gateway::policy::load(&home.policy())?;
+    let mut warnings = Vec::new();
+    for unmet in unmet(&home, &config, &policy)? {
+        if unmet.is_never {
+            return Err(crate::settings::refused(&home.policy(), unmet.to_string()).into());
+        }
+        warnings.push(unmet.to_string());
     }
+    let file = file.map_or_else(|| "no file: every default".to_owned(), |file| file.display().to_string());
+    let policy_file = match home.policy().exists() {
+        true => home.policy().display().to_string(),
+        false => format!("no {}: every default", home.policy().display()),
+    };
+    if at.json {
+        let found = serde_json::json!({ "ok": true, "file": file, "policy_file": policy_file, "warnings": warnings });
+        return say(&found.to_string());
+    }
+    for warning in &warnings {
+        eprintln!("warning: {}: {warning}", home.policy().display());
+    }
+    say(&format!("ok {file}\nok {policy_file}"))
+}
+
+/// What the policy asks for that the people of this home cannot give; nothing before there are people.
+fn unmet(
+    home: &home::Home,
+    config: &config::Config,
+    policy: &crate::gateway::policy::Policy,
+) -> Result<Vec<crate::gateway::quorum::Unmet>, Box<dyn Error>> {
+    if !home.state_db().exists() {
+        return Ok(Vec::new());
+    }
+    let master = rotation::key(home, &config.keys)?;
+    let people = crate::state::look(&home.state_db(), &master.state_key(), |tx| crate::gateway::quorum::look(tx))?;
+    Ok(crate::gateway::quorum::unmet(&people, policy))
 }

@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::custody::{self, MasterKey, Source};
 use crate::gateway;
 use crate::gateway::policy::{self, Policy};
+use crate::gateway::quorum;
 use crate::home::{self, Home};
 use crate::integrity::seal::{self, Sealer};
 use crate::launcher::{Handle, Launcher};
@@ -27,7 +28,6 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{Rotated, Run};
-use ironclaw_contract::seam::change::ChangeKind;
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -432,7 +432,8 @@ async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Res
         tracing::warn!("{warning}");
         warnings.push(warning);
     }
-    for warning in unmet(&state.read(|tx| registry::people(tx)).await?, policy) {
+    for unmet in quorum::unmet(&state.read(|tx| quorum::look(tx)).await?, policy) {
+        let warning = unmet.to_string();
         tracing::warn!("{warning}");
         warnings.push(warning);
     }
@@ -442,25 +443,6 @@ async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Res
         warnings.push(warning.to_owned());
     }
     Ok(warnings)
-}
-
-/// What the policy asks for that the people of this host cannot give.
-fn unmet(people: &[registry::Person], policy: &Policy) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for kind in ChangeKind::ALL {
-        let rule = policy.rule(*kind);
-        let there = people.iter().filter(|person| rule.admits(person.role)).count();
-        // Whoever of them asks does not count.
-        let needed = rule.approvals as usize + usize::from(!rule.requester_may_approve);
-        if there < needed {
-            warnings.push(format!(
-                "policy.toml asks for {} people for a change of kind {kind}{}, and {there} with such a role are here",
-                rule.approvals,
-                if rule.requester_may_approve { "" } else { " beside whoever asks" }
-            ));
-        }
-    }
-    warnings
 }
 
 /// A private directory with a short path: sockets have at most 108 bytes for theirs.

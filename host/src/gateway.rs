@@ -12,6 +12,7 @@ pub mod checks;
 pub mod decide;
 mod places;
 pub mod policy;
+pub mod quorum;
 pub mod shown;
 pub mod store;
 pub mod voices;

@@ -385,6 +385,16 @@ pub fn open_to_look(path: &Path, key: &SessionKey) -> Result<Connection, Error> 
     Ok(db)
 }
 
+/// Looks at the state by the functions that a transaction is handed to, beside a running host or without one.
+///
+/// # Errors
+/// As [`open_to_look`], and those of `look`.
+pub fn look<T>(path: &Path, key: &SessionKey, look: impl FnOnce(&Tx<'_>) -> Result<T, Error>) -> Result<T, Error> {
+    let db = open_to_look(path, key)?;
+    db.execute_batch("BEGIN")?;
+    look(&Tx { db: &db, now: wall_clock(), entries: Vec::new(), empty_log: false })
+}
+
 async fn submit<T, E, F>(jobs: &mpsc::Sender<Job>, work: F, alone: bool) -> Result<T, E>
 where
     T: Send + 'static,

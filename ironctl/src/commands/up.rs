@@ -38,7 +38,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
         return tell(at, &started);
     }
     if let Some((_, status)) = answering(&at.home).await? {
-        return tell(at, &Started { pid: status.host.pid, already_running: true });
+        return tell(at, &Started::of(status, true));
     }
     make_home(at)?;
     Err(run_command(&at.home)?.exec())
@@ -51,12 +51,20 @@ pub struct Started {
     pub pid: u32,
     /// Whether it ran before we came.
     pub already_running: bool,
+    /// What it warns of, as `ironctl status` shows it.
+    pub warnings: Vec<String>,
+}
+
+impl Started {
+    fn of(status: Status, already_running: bool) -> Self {
+        Self { pid: status.host.pid, already_running, warnings: status.host.warnings }
+    }
 }
 
 /// Starts a detached host unless one runs, and waits until it answers.
 pub async fn ensure(at: &At) -> Result<Started, Error> {
     if let Some((_, status)) = answering(&at.home).await? {
-        return Ok(Started { pid: status.host.pid, already_running: true });
+        return Ok(Started::of(status, true));
     }
     make_home(at)?;
     let log = at.home.open_stderr_file()?;
@@ -69,7 +77,7 @@ pub async fn ensure(at: &At) -> Result<Started, Error> {
         // While it starts, half-written files and refused connections only mean "not yet".
         if let Ok(Some((_, status))) = answering(&at.home).await {
             let already_running = status.host.pid != child.id();
-            return Ok(Started { pid: status.host.pid, already_running });
+            return Ok(Started::of(status, already_running));
         }
         if let Some(status) = ended {
             let words = last_words(&at.home, said_before);
@@ -113,6 +121,9 @@ fn run_command(home: &Home) -> Result<Offline, Error> {
 
 fn tell(at: &At, started: &Started) -> Result<(), Error> {
     at.out.json(started)?;
+    for warning in &started.warnings {
+        at.out.remark(format!("warning: {warning}"))?;
+    }
     let home = at.home.path().display();
     at.out.line(if started.already_running {
         format!("the host runs already: process {} at {home}", started.pid)

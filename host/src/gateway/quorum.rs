@@ -1,0 +1,162 @@
+//! Whether the people of a host can decide what its policy asks for.
+//!
+//! Only counts; refuses nothing. Next: `gateway::policy`, `gateway::decide` for who counts in the end.
+
+use super::policy::{Policy, Rule, is_of_agent};
+use crate::registry::{self, Role, roles};
+use crate::state::{self, Tx};
+use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::seam::change::ChangeKind;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Everybody who may decide something.
+#[derive(Debug, Clone, Default)]
+pub struct People {
+    /// Each person with the role on this host.
+    pub all: Vec<(PersonId, Role)>,
+    /// The admins of each agent that has some.
+    pub of_agents: Vec<BTreeSet<PersonId>>,
+}
+
+/// Reads them from the record.
+///
+/// # Errors
+/// Those of the record.
+pub fn look(tx: &Tx<'_>) -> Result<People, state::Error> {
+    let all = registry::people(tx)?.into_iter().map(|person| (person.id, person.role)).collect();
+    let mut of_agents = Vec::new();
+    for agent in registry::agents(tx)? {
+        let admins: BTreeSet<PersonId> = roles::of(tx, agent.id)?
+            .into_iter()
+            .filter(|(person, role)| roles::larger(person.role, Some(*role)).covers(Role::Admin))
+            .map(|(person, _)| person.id)
+            .collect();
+        of_agents.push(admins);
+    }
+    Ok(People { all, of_agents })
+}
+
+/// A rule that cannot be met, and the kinds of change that it holds for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmet {
+    /// For which kinds.
+    pub kinds: Vec<ChangeKind>,
+    /// What is asked for.
+    pub rule: Rule,
+    /// So many people can say yes.
+    pub there: usize,
+    /// Whether no change of these kinds can ever be approved; else only those cannot that one of these people asks for.
+    pub is_never: bool,
+}
+
+impl fmt::Display for Unmet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
+        let roles: Vec<&str> = self.rule.roles.iter().map(|role| role.name()).collect();
+        let which =
+            if self.is_never { "no change can be approved" } else { "no request of an owner or admin can be approved" };
+        let beside = if self.rule.requester_may_approve { "" } else { ", and whoever asks does not count" };
+        write!(
+            f,
+            "{which} of kind {}: policy.toml asks for {} with role {}, there {}{beside} (`ironctl person add`, or change policy.toml)",
+            kinds.join(", "),
+            people(self.rule.approvals as usize),
+            roles.join(" or "),
+            if self.there == 1 { "is 1".to_owned() } else { format!("are {}", self.there) },
+        )
+    }
+}
+
+fn people(count: usize) -> String {
+    if count == 1 { "1 person".to_owned() } else { format!("{count} people") }
+}
+
+/// What the policy asks for that these people cannot give; kinds with the same rule and the same people are one.
+pub fn unmet(found: &People, policy: &Policy) -> Vec<Unmet> {
+    let mut unmet: Vec<Unmet> = Vec::new();
+    for kind in ChangeKind::ALL.iter().copied() {
+        let rule = policy.rule(kind);
+        let deciders = deciders(found, kind, rule);
+        let there = deciders.len();
+        let needed = rule.approvals as usize;
+        let own = there.saturating_sub(usize::from(!rule.requester_may_approve));
+        // Where somebody else is there on whose behalf an agent asks, each of these people counts.
+        let is_others = found.all.iter().any(|(person, _)| !deciders.contains(person));
+        let best = if is_others { there } else { own };
+        if own >= needed {
+            continue;
+        }
+        let is_never = best < needed;
+        let same = |other: &&mut Unmet| other.rule == *rule && other.there == there && other.is_never == is_never;
+        match unmet.iter_mut().find(same) {
+            Some(other) => other.kinds.push(kind),
+            None => unmet.push(Unmet { kinds: vec![kind], rule: rule.clone(), there, is_never }),
+        }
+    }
+    unmet
+}
+
+/// The people who can say yes; where admins of an agent can, those of the agent that has most.
+fn deciders(found: &People, kind: ChangeKind, rule: &Rule) -> BTreeSet<PersonId> {
+    let of_host: BTreeSet<PersonId> =
+        found.all.iter().filter(|(_, role)| rule.admits(*role)).map(|(person, _)| *person).collect();
+    if !is_of_agent(kind) || !rule.admits(Role::Admin) {
+        return of_host;
+    }
+    let with = found.of_agents.iter().map(|admins| of_host.union(admins).copied().collect::<BTreeSet<_>>());
+    with.max_by_key(BTreeSet::len).unwrap_or(of_host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::policy;
+
+    fn of(roles: &[Role]) -> People {
+        People { all: roles.iter().map(|role| (PersonId::new(), *role)).collect(), of_agents: Vec::new() }
+    }
+
+    fn policy(text: &str) -> Policy {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("policy.toml");
+        std::fs::write(&path, text).expect("written");
+        policy::load(&path).expect("a policy")
+    }
+
+    /// How many rules cannot be met, and whether any can never be.
+    fn found(text: &str, people: &People) -> (usize, bool) {
+        let unmet = unmet(people, &policy(text));
+        (unmet.len(), unmet.iter().any(|unmet| unmet.is_never))
+    }
+
+    #[test]
+    fn a_policy_that_nobody_can_meet_is_found() {
+        use Role::{Admin, Member, Owner};
+        let own = "[default]\nrequester_may_approve = false\n";
+        for (text, people, expected) in [
+            ("", of(&[Owner]), (0, false)),
+            ("[default]\napprovals = 5\n", of(&[Owner]), (1, true)),
+            ("[default]\napprovals = 2\n", of(&[Owner, Member]), (1, true)),
+            ("[default]\napprovals = 2\n", of(&[Owner, Admin]), (0, false)),
+            ("[kind.mounts]\nroles = [\"admin\"]\n", of(&[Owner]), (1, true)),
+            (own, of(&[Owner]), (1, true)),
+            (own, of(&[Owner, Member]), (1, false)),
+            (own, of(&[Owner, Admin]), (0, false)),
+            ("[default]\napprovals = 2\nrequester_may_approve = false\n", of(&[Owner, Admin]), (1, true)),
+            ("[default]\napprovals = 2\n[kind.persona]\napprovals = 1\n", of(&[Owner]), (1, true)),
+        ] {
+            assert_eq!(found(text, &people), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn admins_of_an_agent_count_for_what_is_theirs_to_decide() {
+        let mut people = of(&[Role::Owner, Role::Member]);
+        people.of_agents = vec![BTreeSet::from([people.all[1].0])];
+        let unmet = unmet(&people, &policy("[default]\napprovals = 2\n"));
+        assert_eq!(unmet.len(), 1);
+        assert!(!unmet[0].kinds.contains(&ChangeKind::Persona), "{:?}", unmet[0].kinds);
+        assert!(unmet[0].kinds.contains(&ChangeKind::Mounts));
+    }
+}
