@@ -15,8 +15,9 @@ pub struct NewChannel {
     pub name: String,
     /// Where replies go: https anywhere, http on this machine and in private networks.
     pub url: String,
-    /// Name or id of the agent that hears it.
-    pub agent: String,
+    /// Name or id of the agent that hears it; without one no agent does until a change of kind `wiring` says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Whether the other side shows a delivery once that is sent to it twice.
     #[serde(default)]
     pub idempotent: bool,

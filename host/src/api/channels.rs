@@ -31,7 +31,11 @@ pub async fn add(
     Extension(person): Extension<Person>,
     Body(new): Body<NewChannel>,
 ) -> Reply<NewChannelMade> {
-    agents::direct(api.pipeline.core(), ChangeKind::Wiring, &person)?;
+    // A channel that no agent hears opens no turn; who hears it is a change of its own.
+    if new.agent.is_some() {
+        agents::direct(api.pipeline.core(), ChangeKind::Wiring, &person)
+            .map_err(|refusal| unheard_first(refusal, &new.name))?;
+    }
     if new.kind != WEBHOOK {
         let refusal = Refusal::operator("channel_kind", format!("there is no kind of channel {:?}", short(&new.kind)));
         return Err(refusal.hint("there is one: webhook").into());
@@ -41,7 +45,10 @@ pub async fn add(
             Refusal::operator("channel_url", format!("{:?} is no address for replies: {why}", short(&new.url)));
         refusal.hint("https anywhere, http on this machine and in private networks")
     })?;
-    let agent = agents::find(&api, new.agent).await?;
+    let agent = match new.agent {
+        Some(agent) => Some(agents::find(&api, agent).await?.id),
+        None => None,
+    };
     // One that was brought is known to whoever brought it, and is not said again.
     let (secret, said) = match new.secret.map(SecretText::new) {
         Some(brought) => (brought, None),
@@ -61,8 +68,9 @@ pub async fn add(
                 Ok(made) => made,
                 Err(refusal) => return Ok(Err(refusal)),
             };
-            channels::connect(tx, &made.name, agent.id, person.id)?;
-            let made = made.heard_by(Some(agent.id));
+            let Some(agent) = agent else { return Ok(Ok(view(tx, &made, hooks)?)) };
+            channels::connect(tx, &made.name, agent, person.id)?;
+            let made = made.heard_by(Some(agent));
             Ok::<_, Error>(Ok(view(tx, &made, hooks)?))
         })
         .await?;
@@ -155,6 +163,16 @@ pub async fn disconnect(
         Ok(Ok(view(tx, &found.heard_by(None), hooks)?))
     });
     Ok(Json(disconnected.await?))
+}
+
+/// Names the two commands that lead to the same where the policy asks for more than one person.
+fn unheard_first(refusal: Refusal, name: &str) -> Refusal {
+    let name = short(name);
+    let payload = format!(r#"{{"channel":"{name}","engage":"all"}}"#);
+    refusal.hint(format!(
+        "make it without --agent, then propose who hears it: `ironctl change submit --kind wiring --agent AGENT --payload '{payload}' \
+         --reason WHY`"
+    ))
 }
 
 async fn change<T: Send + 'static>(

@@ -18,7 +18,7 @@ const SECRET_BYTES_MAX: u64 = 1024;
 pub enum Action {
     /// Make a channel, and print its signing secret this once
     #[command(
-        after_help = "Example:\n  ironctl channel add webhook shop --url https://shop.example/ironclaw --agent assistant\n  ironctl channel add webhook shop --url http://127.0.0.1:9000/ --agent assistant --idempotent"
+        after_help = "Example:\n  ironctl channel add webhook shop --url https://shop.example/ironclaw --agent assistant\n  ironctl channel add webhook shop --url http://127.0.0.1:9000/ --agent assistant --idempotent\n  ironctl channel add webhook shop --url https://shop.example/ironclaw"
     )]
     Add {
         /// What it speaks
@@ -28,9 +28,9 @@ pub enum Action {
         /// Where replies go: https anywhere, http on this machine and in private networks
         #[arg(long)]
         url: String,
-        /// Name or id of the agent that hears it
+        /// Name or id of the agent that hears it; without one no agent hears it yet
         #[arg(long)]
-        agent: String,
+        agent: Option<String>,
         /// The other side shows a reply once that is sent to it twice under one webhook-id
         #[arg(long)]
         idempotent: bool,
@@ -81,6 +81,9 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
                 None => at.out.remark(
                     "nothing comes in yet: set webhook.listen in config.toml, e.g. \"127.0.0.1:8788\", and restart the host",
                 )?,
+            }
+            if channel.agent.is_none() {
+                at.out.remark(format!("no agent hears it yet: ironctl agent connect AGENT {}", channel.name))?;
             }
             at.out.remark(format!("say who speaks on it: ironctl person link PERSON {}:SENDER", channel.name))?;
             match &made.secret {

@@ -14,12 +14,13 @@ pub(super) fn shapes() -> Vec<Shape> {
         kind: "webhook".to_owned(),
         name: "shop".to_owned(),
         url: "https://shop.example/replies".to_owned(),
-        agent: "assistant".to_owned(),
+        agent: None,
         idempotent: false,
         secret: None,
     };
     let secret = format!("whsec_{}=", "A".repeat(43));
-    let new = NewChannel { idempotent: true, secret: Some(secret.clone()), ..bare.clone() };
+    let agent = Some("assistant".to_owned());
+    let new = NewChannel { agent, idempotent: true, secret: Some(secret.clone()), ..bare.clone() };
     let channel = Channel {
         name: "shop".to_owned(),
         kind: "webhook".to_owned(),
