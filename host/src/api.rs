@@ -99,7 +99,7 @@ fn routes() -> Vec<Route> {
     vec![
         get("/v1/status", Admin, "The daemon and every session", status::status),
         post("/v1/stop", Admin, "Stop the daemon in order", status::stop),
-        get("/v1/agents", Member, "Every agent", agents::list),
+        get("/v1/agents", Member, "Every agent that the caller may talk to", agents::list),
         post("/v1/agents", Admin, "Make an agent", agents::create),
         get("/v1/agents/{agent}", Member, "One agent, by name or id", agents::show),
         delete("/v1/agents/{agent}", Admin, "Remove an agent, and erase its sessions", agents::remove),
@@ -294,7 +294,9 @@ impl From<Refusal> for Answer {
             }
             (_, "peer_user" | "peer_namespace" | "host_foreign" | "origin_foreign") => StatusCode::FORBIDDEN,
             (_, "forbidden" | "role_too_low" | "identity_not_yours" | "token_not_yours") => StatusCode::FORBIDDEN,
-            (_, "not_yours_to_decide" | "policy_asks_for_more") => StatusCode::FORBIDDEN,
+            (_, "not_yours_to_decide" | "approver_not_independent" | "policy_asks_for_more" | "agent_not_yours") => {
+                StatusCode::FORBIDDEN
+            }
             (_, "change_decided" | "change_expired" | "change_stale" | "shown_differs") => StatusCode::CONFLICT,
             (_, "too_many_failures" | "changes_too_many") => StatusCode::TOO_MANY_REQUESTS,
             (_, "method_not_allowed") => StatusCode::METHOD_NOT_ALLOWED,

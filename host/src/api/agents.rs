@@ -13,6 +13,7 @@ use crate::registry::channels::{self, Channel};
 use crate::registry::mounts::{self, Mount};
 use crate::registry::software::{self, Software};
 use crate::registry::{self, AgentDraft, Mode, Person, Role, mcp, roles};
+use crate::routing;
 use crate::session::store;
 use crate::state::Tx;
 use crate::tools;
@@ -23,10 +24,16 @@ use ironclaw_contract::operator::{
 };
 use ironclaw_contract::seam::change::{Access, AgentRole, ChangeKind, Packages};
 
-/// `GET /v1/agents`
+/// `GET /v1/agents`: those that the caller may talk to.
 pub async fn list(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<Agent>> {
     let list = move |tx: &mut Tx<'_>| {
-        registry::agents(tx)?.iter().map(|agent| view(tx, agent, &person)).collect::<Result<_, Error>>()
+        let mut shown = Vec::new();
+        for agent in registry::agents(tx)? {
+            if roles::role_for(tx, &person, &agent)?.may_talk() {
+                shown.push(view(tx, &agent, &person)?);
+            }
+        }
+        Ok::<_, Error>(shown)
     };
     Ok(Json(api.pipeline.core().state.read(list).await?))
 }
@@ -38,7 +45,12 @@ pub async fn show(
     Path(agent): Path<String>,
 ) -> Reply<Agent> {
     let found = find(&api, agent).await?;
-    Ok(Json(api.pipeline.core().state.read(move |tx| view(tx, &found, &person)).await?))
+    let show = move |tx: &mut Tx<'_>| match roles::role_for(tx, &person, &found)?.may_talk() {
+        true => Ok::<_, Error>(Ok(view(tx, &found, &person)?)),
+        // As whoever writes to it is told: that there is one of this name is not hidden there either.
+        false => Ok(Err(routing::not_yours(&found))),
+    };
+    Ok(Json(api.pipeline.core().state.read(show).await??))
 }
 
 /// `POST /v1/agents`

@@ -50,9 +50,7 @@ fn whoever_is_no_member_of_an_agent_for_members_is_heard_on_no_channel() {
     assert_eq!(code(&answer).1, "agent_not_yours", "{answer:?}");
     assert_eq!(code(&hook.send("e1", &of_mia())), (403, "agent_not_yours"));
     assert_eq!(world.entries("message.recorded").len(), recorded, "nothing of it is kept");
-    let (_, shown) = mia.get("/v1/agents/a");
-    assert_eq!(shown["access"], "members", "{shown}");
-    assert!(shown.get("wirings").is_none(), "who hears what is not a member's to know: {shown}");
+    assert_eq!(code(&mia.get("/v1/agents/a")), (403, "agent_not_yours"), "nor is what it is told hers to read");
     assert_eq!(world.chat("a", "hello")["status"], "delivered", "an owner talks to every agent");
     let shown = world.ctl(&["agent", "show", "a"]).ok().stdout;
     assert!(shown.contains("members") && shown.contains("shop: all"), "{shown}");
@@ -60,6 +58,9 @@ fn whoever_is_no_member_of_an_agent_for_members_is_heard_on_no_channel() {
     world.change("a", "permissions", &json!({ "grant": [{ "identity": "shop:mia", "role": "member" }] }));
     assert_eq!(mia.say("a", "hello", None).0, 202);
     assert_eq!(hook.send("e2", &of_mia()).0, 200);
+    let (_, shown) = mia.get("/v1/agents/a");
+    assert_eq!(shown["access"], "members", "{shown}");
+    assert!(shown.get("wirings").is_none(), "who hears what is not a member's to know: {shown}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The host's tests, as one program.
 
+mod authority;
 mod budget;
 mod changes;
 mod changes_random;

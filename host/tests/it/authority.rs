@@ -1,0 +1,143 @@
+//! Who has a say in what: that two are two, that one admin alone weakens nothing where the policy asks for two, and who sees what.
+//!
+//! By `ironctl` and the API, through the real daemon. Next: `changes`, `kinds`.
+
+use crate::client;
+use crate::client::Raw;
+use crate::world::{Build, World};
+use serde_json::{Value, json};
+
+/// A host on which two people decide everything; `carol` is an admin from the beginning, and `mara` a member.
+pub(crate) fn of_two() -> World {
+    under("[default]\napprovals = 2\n")
+}
+
+fn under(policy: &str) -> World {
+    let world = World::with(client::own(), Build::Plain, None);
+    world.up();
+    world.agent("a");
+    for (name, role) in [("carol", "admin"), ("mara", "member")] {
+        world.ctl(&["person", "add", name, "--role", role]).ok();
+    }
+    world.down();
+    std::fs::write(world.home.join("policy.toml"), policy).expect("written");
+    world.up();
+    world
+}
+
+fn code(answer: &(u16, Value)) -> (u16, &str) {
+    (answer.0, answer.1["error"]["code"].as_str().unwrap_or_default())
+}
+
+fn id_of(submitted: &Value) -> String {
+    submitted["id"].as_str().expect("an id").to_owned()
+}
+
+fn shown(world: &World, id: &str) -> Value {
+    world.ctl(&["--json", "change", "show", id]).ok().json()
+}
+
+/// A person says yes to what they are shown.
+fn approve(world: &World, who: &Raw, id: &str) -> (u16, Value) {
+    let shown = json!({ "shown": shown(world, id)["shown_digest"] }).to_string();
+    who.ask("POST", &format!("/v1/changes/{id}/approve"), &shown)
+}
+
+fn persona(world: &World) -> String {
+    id_of(&world.submit("a", "persona", json!({ "instructions": "new" })).ok().json())
+}
+
+#[test]
+fn a_puppet_of_one_owner_is_no_second_voice() {
+    let world = of_two();
+    let carol = Raw::of_person(&world, "carol");
+    let id = persona(&world);
+    assert!(shown(&world, &id)["shown"].as_str().expect("a text").contains("beside whoever gave them"));
+    world.ctl(&["approve", &id]).ok();
+    // A person, a token for a real admin, a role: each from the owner, after it was asked for.
+    world.ctl(&["person", "add", "puppet", "--role", "admin"]).ok();
+    let puppet = Raw::of_person(&world, "puppet");
+    let borrowed = Raw::of_person(&world, "carol");
+    let mara = Raw::of_person(&world, "mara");
+    world.ctl(&["person", "set", "mara", "--role", "admin"]).ok();
+    for (name, who) in [("puppet", &puppet), ("borrowed", &borrowed), ("mara", &mara)] {
+        let answer = approve(&world, who, &id);
+        assert_eq!(code(&answer), (403, "approver_not_independent"), "{name}: {answer:?}");
+        assert!(answer.1["error"]["hint"].as_str().is_some_and(|hint| hint.contains("asked for again")), "{answer:?}");
+    }
+    assert_eq!(shown(&world, &id)["status"], "pending");
+    let refusals = world.entries("change.decision_refused");
+    assert!(refusals.iter().all(|entry| entry["data"]["code"] == "approver_not_independent"), "{refusals:?}");
+    assert_eq!(refusals.len(), 3);
+    let answer = approve(&world, &carol, &id);
+    assert_eq!(answer.0, 200, "{answer:?}");
+    crate::world::wait_for("the change to be applied", || shown(&world, &id)["status"] == "applied");
+}
+
+#[test]
+fn a_channel_is_made_and_wired_where_two_have_to_say_yes() {
+    let world = of_two();
+    let carol = Raw::of_person(&world, "carol");
+    let url = "http://127.0.0.1:9/in";
+    let refused = world
+        .ctl(&["--json", "channel", "add", "webhook", "shop", "--url", url, "--agent", "a"])
+        .refused("policy_asks_for_more");
+    assert!(
+        refused.stderr.contains("without --agent") && refused.stderr.contains("--kind wiring"),
+        "{}",
+        refused.stderr
+    );
+    let made = world.ctl(&["--json", "channel", "add", "webhook", "shop", "--url", url]).ok().json();
+    assert_eq!((&made["agent"], made["secret"].is_string()), (&Value::Null, true), "{made}");
+    let id = id_of(&world.submit("a", "wiring", json!({ "channel": "shop", "engage": "all" })).ok().json());
+    world.ctl(&["approve", &id]).ok();
+    assert_eq!(shown(&world, &id)["status"], "pending");
+    assert_eq!(approve(&world, &carol, &id).0, 200);
+    crate::world::wait_for("the wiring to be applied", || shown(&world, &id)["status"] == "applied");
+    let agent = world.ctl(&["--json", "agent", "show", "a"]).ok().json();
+    assert_eq!(agent["wirings"][0]["channel"], "shop", "{agent}");
+}
+
+#[test]
+fn a_policy_that_nobody_can_meet_fails_the_check_and_is_told() {
+    let world = World::with(client::own(), Build::Plain, None);
+    world.up();
+    let policy = world.home.join("policy.toml");
+    let checked = |text: &str| {
+        std::fs::write(&policy, text).expect("written");
+        world.ctl(&["config", "check"])
+    };
+    assert!(checked("").ok().stdout.contains(&policy.display().to_string()), "the file is named");
+    for text in ["[default]\napprovals = 5\n", "[default]\nrequester_may_approve = false\n"] {
+        let refused = checked(text).refused("no change can be approved");
+        assert!(refused.stderr.contains(&policy.display().to_string()), "{}", refused.stderr);
+        world.down();
+        let up = world.ctl(&["up", "--detach"]).ok();
+        assert!(up.stderr.contains("warning: no change can be approved"), "{}", up.stderr);
+        assert!(world.status()["host"]["warnings"].to_string().contains("no change can be approved"));
+    }
+    // With a member there is somebody on whose behalf an agent asks: a warning, and no error.
+    world.ctl(&["person", "add", "mara"]).ok();
+    let warned = checked("[default]\nrequester_may_approve = false\n").ok();
+    assert!(warned.stderr.contains("no request of an owner or admin can be approved"), "{}", warned.stderr);
+    world.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
+    assert_eq!(checked("[default]\nrequester_may_approve = false\n").ok().stderr, "");
+}
+
+#[test]
+fn a_member_sees_nothing_of_an_agent_for_others() {
+    let world = under("");
+    let mara = Raw::of_person(&world, "mara");
+    world.change("a", "persona", &json!({ "instructions": "the secret of the house" }));
+    assert_eq!(mara.get("/v1/agents/a").1["persona"], "the secret of the house", "it is for everyone");
+    world.change("a", "permissions", &json!({ "access": "members" }));
+    let answer = mara.get("/v1/agents/a");
+    assert_eq!(code(&answer), (403, "agent_not_yours"), "{answer:?}");
+    assert!(!answer.1.to_string().contains("secret of the house"));
+    assert_eq!(mara.get("/v1/agents"), (200, json!([])));
+    let own = world.ctl(&["--json", "person", "show", "mara"]).ok().json();
+    let identity = own["identities"][0]["identity"].as_str().expect("an identity").to_owned();
+    world.change("a", "permissions", &json!({ "grant": [{ "identity": identity, "role": "member" }] }));
+    assert_eq!(mara.get("/v1/agents/a").1["persona"], "the secret of the house");
+    assert_eq!(mara.get("/v1/agents").1[0]["name"], "a");
+}
