@@ -284,6 +284,17 @@ impl Answer {
         let failure = Failure::new("internal", format!("the host failed: {error}"), "`ironctl logs` has more");
         Self { status: StatusCode::INTERNAL_SERVER_ERROR, failure, noted: None }
     }
+
+    /// The record cannot be written now: nothing of what was asked for is done, and it can be asked for again.
+    fn unwritten(error: &dyn std::fmt::Display) -> Self {
+        let mut answer = Self::broken(error);
+        answer.failure = Failure::new(
+            "state_unwritable",
+            format!("the host failed: {error}"),
+            crate::pipeline::Error::UNWRITTEN_REMEDY,
+        );
+        answer
+    }
 }
 
 impl From<Refusal> for Answer {
@@ -319,8 +330,6 @@ macro_rules! breakdown {
     };
 }
 breakdown!(
-    crate::pipeline::Error,
-    crate::state::Error,
     crate::items::BodyError,
     crate::registry::channels::Error,
     crate::custody::Error,
@@ -328,6 +337,18 @@ breakdown!(
     crate::model::Error,
     crate::home::Error
 );
+
+impl From<crate::pipeline::Error> for Answer {
+    fn from(error: crate::pipeline::Error) -> Self {
+        if error.is_unwritten() { Self::unwritten(&error) } else { Self::broken(&error) }
+    }
+}
+
+impl From<crate::state::Error> for Answer {
+    fn from(error: crate::state::Error) -> Self {
+        Self::from(crate::pipeline::Error::from(error))
+    }
+}
 
 impl IntoResponse for Answer {
     fn into_response(self) -> Response {

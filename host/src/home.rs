@@ -11,6 +11,20 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+/// Length of the file by which the home is tried: one page, so that it needs a block.
+const TRIED_BYTES: usize = 4096;
+
+/// What a file system has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes that this user may still write.
+    pub free_bytes: u64,
+    /// Inodes that this user may still use; `None` where the file system has no fixed number.
+    pub free_inodes: Option<u64>,
+    /// Whether nothing can be written at all.
+    pub is_read_only: bool,
+}
+
 /// The state directory of one host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home(PathBuf);
@@ -165,10 +179,24 @@ impl Home {
         self.0.join("ledger")
     }
 
-    /// Bytes that this user may still write where the home lies, if the system says.
-    pub fn free_bytes(&self) -> Option<u64> {
+    /// What the file system of the home has left for this user, if the system says.
+    pub fn room(&self) -> Option<Room> {
         let found = nix::sys::statvfs::statvfs(&self.0).ok()?;
-        Some(found.blocks_available().saturating_mul(found.fragment_size()))
+        Some(Room {
+            free_bytes: found.blocks_available().saturating_mul(found.fragment_size()),
+            // A file system that makes inodes as it goes reports none at all.
+            free_inodes: (found.files() > 0).then(|| found.files_available()),
+            is_read_only: found.flags().contains(nix::sys::statvfs::FsFlags::ST_RDONLY),
+        })
+    }
+
+    /// Makes a small file in the home and removes it again: finds out whether that is possible now, and why not.
+    pub fn try_to_write(&self) -> io::Result<()> {
+        let path = temporary_beside(&self.0.join("try"))?;
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        let written = file.write_all(&[0; TRIED_BYTES]);
+        fs::remove_file(&path)?;
+        written
     }
 
     /// What an agent has beside its conversations.

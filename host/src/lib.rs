@@ -41,6 +41,7 @@ pub mod routing;
 pub mod secrets;
 pub mod session;
 pub mod settings;
+pub mod shortage;
 pub mod state;
 mod sys;
 pub mod tools;

@@ -19,6 +19,7 @@ mod places;
 mod prove;
 mod retain;
 mod retry;
+mod shortages;
 mod standing;
 mod stops;
 mod work;
@@ -30,6 +31,7 @@ pub use changes::Changes;
 pub use dispatch::{Dispatch, give_up};
 pub use drafts::Drafts;
 pub use places::{Limits, Places, Room};
+pub use shortages::{ROOM_BYTES_MIN, ROOM_INODES_MIN};
 pub use stops::{Latch, Stopped, find as stopped};
 
 use crate::channel::{Received, webhook};
@@ -54,9 +56,6 @@ use tokio::sync::oneshot;
 
 /// Launches at once, for all sessions: more would only wait for each other.
 pub const LAUNCHES_MAX: usize = 8;
-
-/// With less than this free where the home lies, nothing is launched: queues and workspaces need some.
-pub const ROOM_BYTES_MIN: u64 = 256 * 1024;
 
 /// What an awake session needs of the world, chosen at start.
 #[derive(Debug, Clone)]
@@ -122,11 +121,6 @@ pub struct Core {
 }
 
 impl Core {
-    /// Whether the disk of the home has room for a launch.
-    pub fn has_room(&self) -> bool {
-        self.home.free_bytes().is_none_or(|free| free >= ROOM_BYTES_MIN)
-    }
-
     /// With something that is erased: it would still stand in what was kept from before a change of the schema.
     pub async fn forget_snapshots(&self) -> Result<(), Error> {
         let removed = self.state.forget_snapshots().await?;
@@ -168,9 +162,6 @@ pub enum Error {
     /// A model endpoint cannot be opened.
     #[error(transparent)]
     Model(#[from] model::Error),
-    /// Nothing is launched onto a full disk: what the launch would do to the session is not the session's fault.
-    #[error("no room where the home lies: less than {ROOM_BYTES_MIN} bytes are free")]
-    NoRoom,
     /// The session's actor is gone; the daemon is stopping.
     #[error("the host is stopping")]
     Stopping,

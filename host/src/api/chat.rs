@@ -139,10 +139,33 @@ async fn wait_for(api: &Api, current: &Current, message: &Message, wait: Wait) -
             match tokio::time::timeout_at(until, events.recv()).await {
                 Ok(Ok(event)) if !may_settle(&event) => {}
                 Ok(Ok(_) | Err(RecvError::Lagged(_))) => break,
-                Ok(Err(RecvError::Closed)) | Err(_) => return look_as(api, message.id, current).await,
+                Ok(Err(RecvError::Closed)) | Err(_) => {
+                    return Ok(with_what_it_waits_for(api, look_as(api, message.id, current).await?));
+                }
             }
         }
     }
+}
+
+/// Gives the reason of a message that waits for what the machine is short of, or for a record that can be written. To be called
+/// once it is known that the message is not settled: one that has a reason of its own is.
+fn with_what_it_waits_for(api: &Api, mut view: MessageView) -> MessageView {
+    if view.reason.is_none() && matches!(view.status.as_str(), "queued" | "processing") {
+        let core = api.pipeline.core();
+        let shown = view.session_id.parse().ok().and_then(|session| api.pipeline.shown(session));
+        view.reason = match shown.and_then(|shown| shown.shortage).or_else(|| core.no_room()) {
+            Some(shortage) => Some(format!(
+                "it is kept, and answered once there is room again; {}: {}",
+                shortage.words(),
+                shortage.remedy()
+            )),
+            None if core.state.metrics().failing_commits() > 0 => {
+                Some(format!("the record cannot be written: {}", Error::UNWRITTEN_REMEDY))
+            }
+            None => None,
+        };
+    }
+    view
 }
 
 fn settled(view: &MessageView) -> bool {
@@ -168,7 +191,7 @@ fn may_settle(event: &Committed) -> bool {
     )
 }
 
-/// `GET /v1/messages/{id}/events`: each stage and the words of the answer as they come, then the message.
+/// `GET /v1/messages/{id}/events`: each stage, the message as `waiting` when what it waits for changes, and the words of the answer as they come, then the message.
 pub async fn events(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -188,7 +211,8 @@ type Listener = tokio::sync::mpsc::Sender<Result<Event, Infallible>>;
 
 async fn follow(api: &Api, id: MessageId, current: &Current, to: &Listener) -> Result<(), Answer> {
     let mut events = api.pipeline.core().state.events();
-    let mut last = None;
+    let mut shortages = api.pipeline.core().actors.shortages();
+    let (mut last, mut said) = (None, None);
     let mut words: Option<Following> = None;
     loop {
         let stages = stages(api, id, last).await?;
@@ -200,6 +224,11 @@ async fn follow(api: &Api, id: MessageId, current: &Current, to: &Listener) -> R
         if settled(&view) {
             return say(api, current, to, "message", view).await;
         }
+        let view = with_what_it_waits_for(api, view);
+        if view.reason != said {
+            said.clone_from(&view.reason);
+            say(api, current, to, "waiting", &view).await?;
+        }
         still_stands(api, current).await?;
         look_for_words(api, &view, &mut words);
         loop {
@@ -210,6 +239,7 @@ async fn follow(api: &Api, id: MessageId, current: &Current, to: &Listener) -> R
                     Err(RecvError::Closed) => return Ok(()),
                 },
                 draft = more(&mut words) => say(api, current, to, "draft", draft).await?,
+                Ok(()) = shortages.changed() => break,
                 () = to.closed() => return Ok(()),
             }
         }
@@ -274,7 +304,7 @@ pub async fn why(
     Path(message): Path<String>,
 ) -> Reply<Why> {
     let id = own(&api, &person, &message).await?;
-    let view = look(&api, id).await?;
+    let view = with_what_it_waits_for(&api, look(&api, id).await?);
     let stages = stages(&api, id, None).await?;
     let in_line = view.session_id.parse().ok().and_then(|session| status::in_line(&api, session));
     let summary = match in_line.filter(|_| view.status == "queued") {

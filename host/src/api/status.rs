@@ -12,6 +12,7 @@ use crate::ledger;
 use crate::pipeline::{Error, Phase, Shown};
 use crate::registry;
 use crate::session::store::{self, Origin, Standing};
+use crate::shortage::Shortage;
 use crate::state::Tx;
 use axum::Json;
 use axum::extract::State;
@@ -35,6 +36,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
         .await?;
     let mut warnings = api.about.warnings.clone();
     warnings.extend(api.about.keeper.warnings());
+    warnings.extend(lacking(&api));
     for session in &sessions {
         if session.status.mode != "enforce" {
             warnings.push(format!(
@@ -71,6 +73,19 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
         places: Places { awake: room.awake as u64, awake_max: room.awake_max as u64, waiting: room.waiting as u64 },
         changes_waiting,
     }))
+}
+
+/// A sentence for what the host is short of, and for a record that cannot be written.
+fn lacking(api: &Api) -> Vec<String> {
+    let core = api.pipeline.core();
+    let mut said = Vec::new();
+    if core.state.metrics().failing_commits() > 0 {
+        said.push(format!("the record cannot be written: {}", Error::UNWRITTEN_REMEDY));
+    }
+    if let Some(shortage) = core.shortage() {
+        said.push(format!("work waits, and goes on by itself once there is room; {}", lack(shortage)));
+    }
+    said
 }
 
 /// `POST /v1/stop`
@@ -130,9 +145,16 @@ fn origin(origin: &Origin) -> String {
 /// Adds what the kernel reports, asked now.
 pub fn with_kernel(api: &Api, mut session: Session) -> Session {
     let Some(shown) = session.status.id.parse().ok().and_then(|id| api.pipeline.shown(id)) else { return session };
-    let Shown { phase, sandbox, reader, progress: _ } = shown;
+    let Shown { phase, sandbox, reader, progress: _, shortage } = shown;
     let state = match phase {
-        Phase::Asleep => return session,
+        Phase::Asleep => match shortage {
+            // A standing of the session itself says more.
+            Some(shortage) if session.status.state == "asleep" => {
+                session.status.reason = Some(lack(shortage));
+                "waiting"
+            }
+            _ => return session,
+        },
         Phase::Waiting => {
             session.status.reason = session.status.id.parse().ok().and_then(|id| in_line(api, id));
             "waiting"
@@ -147,6 +169,11 @@ pub fn with_kernel(api: &Api, mut session: Session) -> Session {
     session.status.reader =
         reader.and_then(|process| report(process).map(|jail| ReaderStatus { pid: process.pid, jail }));
     session
+}
+
+/// What a session waits for that the machine is short of, in words.
+fn lack(shortage: Shortage) -> String {
+    format!("{}: {}", shortage.words(), shortage.remedy())
 }
 
 /// Where a session stands that waits for a place among the awake ones, in words: `for a place (3rd; 50 of 50 are taken)`.

@@ -81,10 +81,7 @@ async fn unready(api: &Api) -> Option<(&'static str, &'static str)> {
     if state.metrics().failing_commits() > 0 {
         return unwritable;
     }
-    if !api.pipeline.core().has_room() {
-        return Some(("disk_full", "the disk where the home lies is full: nothing is launched until it has room"));
-    }
-    None
+    api.pipeline.core().shortage().map(|shortage| (shortage.code(), shortage.words()))
 }
 
 /// Whether a group of changes neither ends nor fails.
@@ -115,7 +112,7 @@ pub async fn metrics(State(api): State<Api>) -> Result<Exposition, Answer> {
     now.ready = unready(&api).await.is_none();
     now.write_queue = state.write_queue();
     now.state_bytes = state.bytes();
-    now.home_free_bytes = core.home.free_bytes();
+    now.home_free_bytes = core.home.room().map(|room| room.free_bytes);
     Ok(Exposition(state.metrics().text(&now)))
 }
 

@@ -4,6 +4,7 @@
 
 use super::wire::{Failure, Part};
 use crate::jail::Unfit;
+use crate::shortage::Shortage;
 use std::io;
 
 /// Why there is no jail.
@@ -49,6 +50,19 @@ fn describe(failure: &Failure) -> String {
 }
 
 impl Error {
+    /// What the machine is short of, if that is why there is no jail.
+    pub fn shortage(&self) -> Option<Shortage> {
+        match self {
+            // The kernel says so where the number of namespaces is bounded.
+            Self::Refused { failure: Failure { part: Part::Namespaces, errno: libc::ENOSPC, .. }, .. } => {
+                Some(Shortage::Processes)
+            }
+            Self::Refused { failure, .. } => Shortage::of_errno(failure.errno),
+            Self::Unfit { .. } | Self::Gone { .. } => None,
+            Self::Request { source, .. } => Shortage::of(source),
+        }
+    }
+
     /// What to do about it, where that is known; empty otherwise.
     pub fn remedy(&self) -> &'static str {
         let Self::Refused { failure, .. } = self else {

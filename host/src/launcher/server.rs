@@ -22,6 +22,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
+/// Pause before the launcher looks again after the kernel had no memory for it.
+const SHORTAGE_REST: Duration = Duration::from_millis(50);
+
 /// Serves the host until it is gone. `host` is its process id.
 pub(super) fn serve(thread: OneThread, control: OwnedFd, host: i32, entries: Entries) -> ! {
     // A panic here, or in a process cloned from here, must not unwind into the host's `main`.
@@ -142,6 +145,8 @@ impl Server {
         }
         match poll(&mut watched, self.patience()) {
             Ok(_) | Err(Errno::EINTR) => {}
+            // It passes; the end of the launcher would end every jail.
+            Err(Errno::ENOMEM | Errno::EAGAIN) => std::thread::sleep(SHORTAGE_REST),
             Err(error) => return Err(error.into()),
         }
         let woken = |fd: &PollFd<'_>| fd.any().unwrap_or(false);
@@ -175,7 +180,8 @@ impl Server {
                 Err(failure) => self.events.push(Event::Failed { id, failure }),
             },
             (Request::Launch { id, .. }, None) => {
-                let failure = Failure { part: Part::Launch, step: "receive the link".into(), errno: libc::EBADF };
+                let errno = if received.is_bare { libc::EMFILE } else { libc::EBADF };
+                let failure = Failure { part: Part::Launch, step: "receive the link".into(), errno };
                 self.events.push(Event::Failed { id, failure });
             }
             (Request::Kill { id }, _) => {

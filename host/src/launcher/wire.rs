@@ -159,6 +159,8 @@ pub(crate) struct Received<T> {
     pub(crate) message: T,
     /// The descriptor beside it.
     pub(crate) descriptor: Option<OwnedFd>,
+    /// Whether the kernel left out what came beside it: this process has no descriptor left.
+    pub(crate) is_bare: bool,
     /// Who sent it, after [`ask_for_senders`].
     pub(crate) sender: Option<UnixCredentials>,
 }
@@ -170,14 +172,18 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: &OwnedFd) -> io::Result<Optio
     let mut slices = [IoSliceMut::new(&mut buffer)];
     let received = recvmsg::<()>(socket.as_raw_fd(), &mut slices, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
     let (mut descriptors, mut sender) = (Vec::new(), None);
-    for control in received.cmsgs()? {
-        match control {
-            ControlMessageOwned::ScmRights(numbers) => descriptors.extend(numbers.into_iter().map(sys::own)),
-            ControlMessageOwned::ScmCredentials(credentials) => sender = Some(credentials),
-            _ => {}
+    // The kernel leaves out what came beside a message when this process has no descriptor left for it.
+    let is_bare = received.flags.contains(MsgFlags::MSG_CTRUNC);
+    if !is_bare {
+        for control in received.cmsgs()? {
+            match control {
+                ControlMessageOwned::ScmRights(numbers) => descriptors.extend(numbers.into_iter().map(sys::own)),
+                ControlMessageOwned::ScmCredentials(credentials) => sender = Some(credentials),
+                _ => {}
+            }
         }
     }
-    let cut = received.flags.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC);
+    let cut = received.flags.contains(MsgFlags::MSG_TRUNC);
     let length = received.bytes;
     if length == 0 {
         return Ok(None);
@@ -185,5 +191,10 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: &OwnedFd) -> io::Result<Optio
     if cut {
         return Err(io::Error::other("a message of the launcher was cut"));
     }
-    Ok(Some(Received { message: serde_json::from_slice(&buffer[..length])?, descriptor: descriptors.pop(), sender }))
+    Ok(Some(Received {
+        message: serde_json::from_slice(&buffer[..length])?,
+        descriptor: descriptors.pop(),
+        is_bare,
+        sender,
+    }))
 }

@@ -14,7 +14,7 @@ use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::registry::Person;
 use crate::session::store::{self, Session, Standing, Why};
-use crate::state;
+use crate::shortage::Shortage;
 use crate::turn::{self, Close};
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::Proof;
@@ -89,6 +89,8 @@ pub struct Shown {
     pub reader: Option<Process>,
     /// What the sandbox says of its progress; without authority.
     pub progress: Vec<Progress>,
+    /// What the machine is short of, while the session waits for it.
+    pub shortage: Option<Shortage>,
 }
 
 /// One session's actor.
@@ -97,6 +99,10 @@ pub(super) struct Actor {
     pub(super) id: SessionId,
     pub(super) mailbox: mpsc::Receiver<Command>,
     pub(super) shown: Arc<Mutex<Shown>>,
+    /// Launches and turns in a row that ended on a shortage of the machine.
+    shortages: u32,
+    /// Whether the open turn ended on a shortage: its messages keep their attempts.
+    pub(super) forgives: bool,
 }
 
 /// Why an awake session went to sleep.
@@ -117,6 +123,8 @@ pub(super) enum Slept {
     Died(Why),
     /// It broke the contract.
     Violated(Why),
+    /// The machine is short of something.
+    Short(Shortage),
     /// Something broke on our side.
     Broken(Error),
 }
@@ -133,10 +141,12 @@ impl Slept {
 
 /// The whole life of an actor. An error of the host, such as a full disk, is not the end of it.
 pub(super) async fn run(core: Arc<Core>, id: SessionId, start: Start) {
-    let mut actor = Actor { core, id, mailbox: start.mailbox, shown: start.shown };
+    let mut actor = Actor { core, id, mailbox: start.mailbox, shown: start.shown, shortages: 0, forgives: false };
     while let Err(error) = actor.life().await {
         tracing::error!(session = %id, %error, "the session waits a moment after an error of the host");
         actor.show(Phase::Asleep, None, None);
+        actor.forgives = true;
+        actor.core.actors.note_shortage(&actor.shown, actor.core.behind(Shortage::of(&error)));
         tokio::time::sleep(RETRY_AFTER).await;
     }
 }
@@ -187,7 +197,10 @@ impl Actor {
                         Waited::Gone => return Ok(()),
                     }
                     pending = match self.wake(&session, wish).await? {
-                        Slept::Idle | Slept::Yielded | Slept::Halted => None,
+                        Slept::Idle | Slept::Yielded | Slept::Halted => {
+                            self.shortages = 0;
+                            None
+                        }
                         Slept::Cancelled => {
                             self.deliver().await?;
                             None
@@ -199,12 +212,19 @@ impl Actor {
                         }
                         Slept::Ended(None) => None,
                         Slept::Violated(why) => self.quarantine(&why).await.map(|()| None)?,
-                        Slept::Died(why) => self.note_failure(&why).await?,
-                        // Nobody's failure, and it passes: a full disk, or a lock that somebody holds.
-                        Slept::Broken(error @ Error::State(state::Error::Unwritten(_))) => return Err(error),
+                        Slept::Short(shortage) => self.wait_out(shortage).await?,
+                        Slept::Died(why) => match self.core.behind(None) {
+                            Some(shortage) => self.wait_out(shortage).await?,
+                            None => self.note_failure(&why).await?,
+                        },
+                        // Nobody's failure, and it passes: a full disk, or a lock that another process holds.
+                        Slept::Broken(error) if error.is_unwritten() => return Err(error),
                         Slept::Broken(error) => {
                             tracing::error!(session = %self.id, %error, "the session stopped on an error of the host");
-                            self.note_failure(&Why::new("the host failed; its log says how")).await?
+                            match self.core.behind(Shortage::of(&error)) {
+                                Some(shortage) => self.wait_out(shortage).await?,
+                                None => self.note_failure(&Why::new("the host failed; its log says how")).await?,
+                            }
                         }
                     };
                     continue;
@@ -274,8 +294,8 @@ impl Actor {
 
     /// Launches, works until there is a reason to sleep, and ends the processes. The place is given back after that.
     async fn wake(&mut self, session: &Session, mut place: Place) -> Result<Slept, Error> {
-        if !self.core.has_room() {
-            return Err(Error::NoRoom);
+        if let Some(shortage) = self.core.no_room() {
+            return Ok(Slept::Short(shortage));
         }
         self.show(Phase::Starting, None, None);
         let launched = tokio::select! {
@@ -289,6 +309,12 @@ impl Actor {
             Err(_) if self.core.latch.is_shut() => return Ok(Slept::Halted),
             Err(error) => {
                 let why = error.why();
+                if !error.is_violation()
+                    && let Some(shortage) = self.core.behind(error.shortage())
+                {
+                    tracing::warn!(session = %self.id, why = why.words, "a launch failed for want of something");
+                    return Ok(Slept::Short(shortage));
+                }
                 // A stranger's detail may hold content: it stands in the encrypted state, for `session show`, and in no log.
                 tracing::warn!(session = %self.id, why = why.words, "a launch failed");
                 self.note_refused_launch(&why).await?;
@@ -298,6 +324,7 @@ impl Actor {
         let (sandbox, reader) = (awake.sandbox.process(), awake.reader_process.process());
         tracing::info!(session = %self.id, sandbox = sandbox.pid, reader = reader.pid, "awake");
         self.show(Phase::Awake, Some(sandbox), Some(reader));
+        self.core.actors.note_shortage(&self.shown, None);
         let mut slept = self.work(&mut awake, &mut place).await.unwrap_or_else(Slept::Broken);
         if self.core.latch.is_shut() && !matches!(slept, Slept::Asked(_) | Slept::Ended(_)) {
             // Whatever a killed process looks like: it is nobody's failure.
@@ -341,6 +368,7 @@ impl Actor {
                 | Slept::Halted
                 | Slept::Died(_)
                 | Slept::Violated(_)
+                | Slept::Short(_)
                 | Slept::Broken(_) => return Ok(Slept::Violated(why)),
             },
             Ok(_) => {}
@@ -372,7 +400,7 @@ impl Actor {
         tokio::time::timeout(LAUNCHER_END_TIME, self.core.launcher.died()).await.is_ok()
     }
 
-    /// Counts a failure; waits before the next try, or parks the session. Commands other than a wake interrupt the wait.
+    /// Counts a failure; waits before the next try, or parks the session.
     async fn note_failure(&mut self, why: &Why) -> Result<Option<Command>, Error> {
         // Before anybody can be told that the session is parked.
         self.show(Phase::Asleep, None, None);
@@ -382,13 +410,30 @@ impl Actor {
         }
         let id = self.id;
         let failures = self.core.state.write(move |tx| Ok::<_, Error>(store::note_failure(tx, id, true)?)).await?;
-        let config = &self.core.config.session;
-        if failures >= config.launch_attempts_max {
+        if failures >= self.core.config.session.launch_attempts_max {
             self.park(failures, why).await?;
             return Ok(None);
         }
-        let doubled = 2u32.saturating_pow(failures.saturating_sub(1));
-        let wait = Duration::from_millis(config.backoff_ms).saturating_mul(doubled).min(BACKOFF_MAX);
+        self.back_off(failures).await
+    }
+
+    /// Waits for what the machine is short of, and tries again: nothing is counted, and the session is never parked for it.
+    async fn wait_out(&mut self, shortage: Shortage) -> Result<Option<Command>, Error> {
+        self.show(Phase::Asleep, None, None);
+        if self.launcher_died().await {
+            return Ok(None);
+        }
+        tracing::warn!(session = %self.id, shortage = shortage.code(), "the session waits: {}", shortage.words());
+        self.forgives = true;
+        self.shortages = self.shortages.saturating_add(1);
+        self.core.actors.note_shortage(&self.shown, Some(shortage));
+        self.back_off(self.shortages).await
+    }
+
+    /// Waits before the next try; the wait doubles with each one before it. Commands other than a wake interrupt it.
+    async fn back_off(&mut self, tries: u32) -> Result<Option<Command>, Error> {
+        let doubled = 2u32.saturating_pow(tries.saturating_sub(1));
+        let wait = Duration::from_millis(self.core.config.session.backoff_ms).saturating_mul(doubled).min(BACKOFF_MAX);
         let until = Instant::now() + wait;
         loop {
             match tokio::time::timeout_at(until, self.mailbox.recv()).await {
@@ -438,7 +483,8 @@ impl Actor {
     /// Shows where the actor stands; what the sandbox last said of its progress stays.
     pub(super) fn show(&self, phase: Phase, sandbox: Option<Process>, reader: Option<Process>) {
         let mut shown = self.shown.lock().expect("no holder panics");
-        *shown = Shown { phase, sandbox, reader, progress: std::mem::take(&mut shown.progress) };
+        let (progress, shortage) = (std::mem::take(&mut shown.progress), shown.shortage);
+        *shown = Shown { phase, sandbox, reader, progress, shortage };
     }
 }
 

@@ -3,11 +3,12 @@
 //! Everything is put into a mailbox, and an actor goes, under one lock: so no wake-up falls between the two. Next: `pipeline::actor`.
 
 use super::actor::{Command, Shown};
+use crate::shortage::Shortage;
 use ironclaw_contract::ids::SessionId;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, watch};
 
 /// Commands that may wait for one actor before whoever brings the next has to.
 const MAILBOX_MAX: usize = 64;
@@ -30,6 +31,7 @@ pub struct Start {
 #[derive(Default)]
 pub struct Actors {
     inner: Mutex<Inner>,
+    shortages: watch::Sender<()>,
 }
 
 #[derive(Default)]
@@ -86,6 +88,26 @@ impl Actors {
         let inner = self.lock();
         let handle = inner.running.get(&session)?;
         Some(handle.shown.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// What some session waits for that the machine is short of.
+    pub fn shortage(&self) -> Option<Shortage> {
+        let inner = self.lock();
+        let short = |handle: &Handle| handle.shown.lock().unwrap_or_else(PoisonError::into_inner).shortage;
+        inner.running.values().find_map(short)
+    }
+
+    /// Told each time that a session begins or ends to wait for something that the machine is short of.
+    pub fn shortages(&self) -> watch::Receiver<()> {
+        self.shortages.subscribe()
+    }
+
+    /// Notes what a session waits for.
+    pub fn note_shortage(&self, shown: &Mutex<Shown>, shortage: Option<Shortage>) {
+        let before = std::mem::replace(&mut shown.lock().unwrap_or_else(PoisonError::into_inner).shortage, shortage);
+        if before != shortage {
+            self.shortages.send_replace(());
+        }
     }
 
     /// Lets nobody begin any more, and gives the mailboxes of those that are there.

@@ -15,6 +15,7 @@ use crate::registry::{self, mounts, software};
 use crate::session::link::{self, Link};
 use crate::session::projection::Inbound;
 use crate::session::store::{Session, Why};
+use crate::shortage::Shortage;
 use crate::tools;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::crypt::{self, SessionKey};
@@ -169,6 +170,15 @@ impl Error {
                 Why::new(format!("{}; {}", refusal.message, refusal.hint))
             }
             other => Why::new(other.to_string()),
+        }
+    }
+
+    /// What the machine is short of, if that is what the error reports.
+    pub fn shortage(&self) -> Option<Shortage> {
+        match self {
+            Self::Launch(error) | Self::Layer(packages::Error::Launch(error)) => error.shortage(),
+            Self::Reader(reader::Error::Dead(error)) => Shortage::of(error),
+            other => Shortage::of(other),
         }
     }
 

@@ -18,6 +18,7 @@ use crate::reader;
 use crate::session::link::Rung;
 use crate::session::projection::{self, Inbound};
 use crate::session::store::{self, Why};
+use crate::shortage::Shortage;
 use crate::turn::{self, Close, Opened};
 use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::seam::crypt;
@@ -215,9 +216,13 @@ impl Actor {
         if let Some(slept) = self.drain(awake).await? {
             return Ok(Some(slept));
         }
-        let (core, id, key) = (Arc::clone(&self.core), self.id, Arc::clone(&awake.key));
+        let (core, id, key, forgives) = (Arc::clone(&self.core), self.id, Arc::clone(&awake.key), self.forgives);
         let open_turn = self.core.state.write(move |tx| {
             let Some(open) = turn::open_of(tx, id)? else { return Ok::<_, Error>(()) };
+            if forgives {
+                let messages = turn::close(tx, &open, Close::Requeued, "the machine was short of something")?;
+                return Ok(turn::forgive(tx, &messages)?);
+            }
             let attempts = turn::attempts(tx, open.id)?;
             match store::find(tx, id)? {
                 Some(session) if attempts >= turn::MESSAGE_ATTEMPTS_MAX => {
@@ -228,6 +233,7 @@ impl Actor {
             }
         });
         open_turn.await?;
+        self.forgives = false;
         self.deliver().await?;
         Ok(None)
     }
@@ -288,7 +294,10 @@ impl Actor {
         match written.await {
             Ok((inbound, written)) => {
                 awake.inbound = Some(inbound);
-                written.err().map(|error| Slept::died(error.to_string()))
+                written.err().map(|error| match Shortage::of(&error) {
+                    Some(shortage) => Slept::Short(shortage),
+                    None => Slept::died(error.to_string()),
+                })
             }
             Err(_) => Some(Slept::died("writing to its inbound queue failed")),
         }
@@ -387,7 +396,10 @@ impl Actor {
             Err(error) => {
                 // The last rows wait for the next launch; looking for them now would count as a second death.
                 awake.reader_gone = true;
-                Ok(Some(Slept::Died(error.why())))
+                Ok(Some(match error.shortage() {
+                    Some(shortage) => Slept::Short(shortage),
+                    None => Slept::Died(error.why()),
+                }))
             }
         }
     }

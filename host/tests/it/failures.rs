@@ -7,11 +7,12 @@ use crate::client::{Client, Raw, own};
 use crate::escape::attack::Attacked;
 use crate::moments::{answered, insist};
 use crate::record;
+use crate::shortages::SmallDisk;
 use crate::world::{Build, World, alive, wait_for};
 use serde_json::{Value, json};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Room on the small disk; a host with one session takes a few megabytes.
@@ -23,36 +24,20 @@ const TRIES: usize = 400;
 /// A disk that can be filled and emptied: a limit on every file of the host, as anybody can set it, and where we may mount a small
 /// one of its own as well.
 enum Disk {
-    Own(PathBuf),
+    Own(SmallDisk),
     Limit,
 }
 
 impl Disk {
     /// Moves the home of a world, on which no host runs, onto a small disk; `None` where nobody lets us mount one.
     fn under(world: &mut World) -> Option<Self> {
-        if !nix::unistd::geteuid().is_root() {
-            return None;
-        }
-        let at = world.home.with_file_name("disk");
-        fs::create_dir(&at).expect("a directory");
-        let run = |program: &str, arguments: &[&str]| {
-            let status = Command::new(program).args(arguments).stdout(Stdio::null()).status();
-            status.is_ok_and(|status| status.success())
-        };
-        let disk = at.display().to_string();
-        if !run("mount", &["-t", "tmpfs", "-o", &format!("size={DISK_BYTES},mode=755"), "tmpfs", &disk]) {
-            return None;
-        }
-        let home = at.join("h");
-        assert!(run("cp", &["-a", &world.home.display().to_string(), &home.display().to_string()]));
-        world.home = home;
-        Some(Self::Own(at))
+        SmallDisk::under(world, &format!("size={DISK_BYTES}")).map(Self::Own)
     }
 
     fn fill(&self, world: &World) {
         match self {
-            Self::Own(at) => {
-                let mut ballast = File::create(at.join("ballast")).expect("a file");
+            Self::Own(disk) => {
+                let mut ballast = File::create(disk.0.join("ballast")).expect("a file");
                 for piece in [1 << 16, 1] {
                     let bytes = vec![0; piece];
                     while ballast.write_all(&bytes).is_ok() {}
@@ -64,17 +49,8 @@ impl Disk {
 
     fn empty(&self, world: &World) {
         match self {
-            Self::Own(at) => fs::remove_file(at.join("ballast")).expect("removed"),
+            Self::Own(disk) => fs::remove_file(disk.0.join("ballast")).expect("removed"),
             Self::Limit => limit(world, "unlimited"),
-        }
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        if let Self::Own(at) = self {
-            // Whoever still looks into it does so until it ends.
-            let _ = Command::new("umount").arg("-l").arg(at).status();
         }
     }
 }

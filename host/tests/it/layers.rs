@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// The modules of the host, lowest layer first. A module imports from the layers below its own.
 const LAYERS: &[&[&str]] = &[
-    &["address", "refusal", "settings", "home", "observe", "metrics", "sys", "failpoint"],
+    &["address", "refusal", "settings", "home", "observe", "metrics", "sys", "failpoint", "shortage"],
     &["custody", "integrity", "tools", "approval"],
     &["state"],
     &["ledger", "model"],

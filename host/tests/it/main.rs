@@ -42,6 +42,7 @@ mod round;
 mod scale;
 mod secret_store;
 mod secrets;
+mod shortages;
 mod stage;
 mod state;
 mod stops;

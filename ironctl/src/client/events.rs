@@ -16,6 +16,8 @@ pub enum Heard {
     Stage(Stage),
     /// Words of its answer, while it is being made.
     Words(Draft),
+    /// The message, when what it waits for changes; its reason is empty when it waits for nothing unusual any more.
+    Waiting(MessageView),
 }
 
 /// Why following ended early.
@@ -117,6 +119,9 @@ impl Event {
         match self.name.as_str() {
             "stage" => serde_json::from_str(&self.data).map(Heard::Stage).map(Item::Heard).map(Some).map_err(unclear),
             "draft" => serde_json::from_str(&self.data).map(Heard::Words).map(Item::Heard).map(Some).map_err(unclear),
+            "waiting" => {
+                serde_json::from_str(&self.data).map(Heard::Waiting).map(Item::Heard).map(Some).map_err(unclear)
+            }
             "message" => serde_json::from_str(&self.data).map(Item::Settled).map(Some).map_err(unclear),
             _ => Ok(None),
         }

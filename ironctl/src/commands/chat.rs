@@ -25,6 +25,9 @@ const TEXT_BYTES_MAX: u64 = 256 * 1024;
 /// A host that answers a long poll early and says nothing new is not asked more often.
 const REPEAT_WAIT: Duration = Duration::from_millis(200);
 
+/// A person who waits longer than this is told what their message waits for, if that is known.
+const POLL_FIRST: Duration = Duration::from_secs(2);
+
 /// Options of `ironctl chat`.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -88,13 +91,14 @@ async fn remind(out: Output, client: &Client, agent: &str) -> Result<(), Error> 
 pub async fn show_answer(out: Output, client: &Client, recorded: &Recorded, wait: Duration) -> Result<(), Error> {
     let mut words = Words::new(out, "");
     if !words.is_live() {
-        let view = answer(client, recorded, wait).await?;
+        let view = answer(out, client, recorded, wait).await?;
         out.json(&answer_json(&view))?;
         return print_reply(out, &view);
     }
     let hear = |heard| match heard {
         Heard::Stage(_) => Ok(()),
         Heard::Words(draft) => words.more(&draft),
+        Heard::Waiting(view) => say_what_it_waits_for(out, &view),
     };
     let settled = client.follow(&recorded.message_id, Instant::now() + wait, hear).await?;
     let view = match settled {
@@ -109,11 +113,12 @@ pub async fn show_answer(out: Output, client: &Client, recorded: &Recorded, wait
 }
 
 /// Waits for the answer to a recorded message; no answer within `wait` is a failure that says why.
-pub async fn answer(client: &Client, recorded: &Recorded, wait: Duration) -> Result<MessageView, Error> {
+pub async fn answer(out: Output, client: &Client, recorded: &Recorded, wait: Duration) -> Result<MessageView, Error> {
     let id = &recorded.message_id;
     let deadline = Instant::now() + wait;
+    let (mut poll, mut said) = (POLL_FIRST, None);
     loop {
-        let left = deadline.saturating_duration_since(Instant::now()).min(POLL_MAX);
+        let left = deadline.saturating_duration_since(Instant::now()).min(poll);
         let asked = Instant::now();
         let view = client.message(id, left).await?;
         let early = asked.elapsed() < left;
@@ -124,9 +129,22 @@ pub async fn answer(client: &Client, recorded: &Recorded, wait: Duration) -> Res
         if (early && is_settled(&view)) || Instant::now() >= deadline {
             return Err(no_answer(&view, wait));
         }
+        if view.reason != said {
+            said.clone_from(&view.reason);
+            say_what_it_waits_for(out, &view)?;
+        }
+        poll = POLL_MAX;
         if early {
             sleep(REPEAT_WAIT).await;
         }
+    }
+}
+
+/// Tells a person who waits what their message waits for, if that is known.
+pub fn say_what_it_waits_for(out: Output, view: &MessageView) -> Result<(), Error> {
+    match &view.reason {
+        Some(reason) => out.remark(format!("{} waits: {reason}", view.message_id)),
+        None => Ok(()),
     }
 }
 

@@ -53,7 +53,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     steps.tell("agent", !made, format!("agent {AGENT}"))?;
 
     at.out.line(format!("\nyou> {GREETING}"))?;
-    let view = greet(&client).await?;
+    let view = greet(at.out, &client).await?;
     at.out.line(format!("{AGENT}> {}", view.reply.as_deref().unwrap_or_default()))?;
 
     let (pid, report) = jail_of(&client, &view.session_id).await?;
@@ -141,11 +141,11 @@ async fn ensure_agent(client: &Client) -> Result<bool, Error> {
     Ok(true)
 }
 
-async fn greet(client: &Client) -> Result<MessageView, Error> {
+async fn greet(out: crate::output::Output, client: &Client) -> Result<MessageView, Error> {
     let message =
         NewMessage { text: GREETING.to_owned(), files: Vec::new(), event_id: None, speak_as: None, thread: None };
     let recorded = client.send(AGENT, &message).await?;
-    chat::answer(client, &recorded, ANSWER_WAIT).await
+    chat::answer(out, client, &recorded, ANSWER_WAIT).await
 }
 
 /// The sandbox's process and report; nothing when it went to sleep meanwhile.

@@ -3,7 +3,7 @@
 //! Next: `client::Client::follow` for the progress line.
 
 use super::words::Words;
-use super::{no_answer, remind};
+use super::{no_answer, remind, say_what_it_waits_for};
 use crate::client::{Client, Heard};
 use crate::commands::why;
 use crate::failure::Error;
@@ -113,6 +113,7 @@ async fn follow(
         Heard::Stage(_) if words.has_begun() => Ok(()),
         Heard::Stage(stage) => out.progress(&progress(&stage)),
         Heard::Words(draft) => words.more(&draft),
+        Heard::Waiting(view) => say_what_it_waits_for(out, &view),
     };
     let mut following = Box::pin(client.follow(message, deadline, hear));
     let mut is_cancelled = false;

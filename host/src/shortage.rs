@@ -1,0 +1,168 @@
+//! What a machine can run out of. A shortage is never a session's failure: the host waits and tries again.
+//!
+//! Classifies what the kernel or SQLite reports, and never repairs anything. Next: `pipeline::shortages`.
+
+use nix::libc;
+use std::error::Error;
+use std::io;
+
+/// Something that the machine, and not a session, has too little of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shortage {
+    /// No bytes are free where the home lies.
+    Disk,
+    /// No inodes are free where the home lies.
+    Inodes,
+    /// The disk quota or the file size limit of the host's user is reached.
+    Quota,
+    /// The file system of the home was mounted, or has become, read-only.
+    ReadOnly,
+    /// The process or the machine has no file descriptor left.
+    Descriptors,
+    /// The kernel has no memory to give.
+    Memory,
+    /// The kernel starts no further process or thread.
+    Processes,
+}
+
+impl Shortage {
+    /// The shortage that an `errno` reports, if it reports one.
+    pub const fn of_errno(errno: i32) -> Option<Self> {
+        match errno {
+            libc::ENOSPC => Some(Self::Disk),
+            libc::EDQUOT | libc::EFBIG => Some(Self::Quota),
+            libc::EROFS => Some(Self::ReadOnly),
+            libc::EMFILE | libc::ENFILE => Some(Self::Descriptors),
+            libc::ENOMEM => Some(Self::Memory),
+            libc::EAGAIN => Some(Self::Processes),
+            _ => None,
+        }
+    }
+
+    /// The shortage behind an error: the first that the error itself or one of its sources reports.
+    pub fn of(error: &(dyn Error + 'static)) -> Option<Self> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            let found = match (error.downcast_ref::<io::Error>(), error.downcast_ref::<rusqlite::Error>()) {
+                (Some(error), _) => Self::of_io(error),
+                (_, Some(error)) => Self::of_sqlite(error),
+                _ => error.downcast_ref::<nix::errno::Errno>().and_then(|errno| Self::of_errno(*errno as i32)),
+            };
+            if found.is_some() {
+                return found;
+            }
+            next = error.source();
+        }
+        None
+    }
+
+    fn of_io(error: &io::Error) -> Option<Self> {
+        match error.raw_os_error() {
+            Some(errno) => Self::of_errno(errno),
+            // `source` of such an error skips the error that it holds.
+            None => error.get_ref().and_then(|inner| Self::of(inner)),
+        }
+    }
+
+    /// SQLite hides the `errno` behind most of its codes; where it does, only the machine itself can tell.
+    fn of_sqlite(error: &rusqlite::Error) -> Option<Self> {
+        match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DiskFull) => Some(Self::Disk),
+            Some(rusqlite::ErrorCode::OutOfMemory) => Some(Self::Memory),
+            _ => None,
+        }
+    }
+
+    /// Stable word for scripts.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Disk => "disk_full",
+            Self::Inodes => "inodes_used_up",
+            Self::Quota => "quota_used_up",
+            Self::ReadOnly => "home_read_only",
+            Self::Descriptors => "descriptors_used_up",
+            Self::Memory => "memory_used_up",
+            Self::Processes => "processes_used_up",
+        }
+    }
+
+    /// What is short, for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Disk => "the disk of the home is full",
+            Self::Inodes => "the file system of the home has no inodes left",
+            Self::Quota => "the disk quota or the file size limit of the host's user is reached",
+            Self::ReadOnly => "the file system of the home is read-only",
+            Self::Descriptors => "the host has no file descriptors left",
+            Self::Memory => "the machine has no memory left",
+            Self::Processes => "the machine starts no further process",
+        }
+    }
+
+    /// What ends it.
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Self::Disk => {
+                "free disk space on the file system of the home; workspaces below sessions/ may hold much of it"
+            }
+            Self::Inodes => "remove files on the file system of the home; workspaces below sessions/ may hold many",
+            Self::Quota => "free disk space of the host's user, or raise its quota or its limit on file sizes",
+            Self::ReadOnly => "mount the file system of the home read-write again; `dmesg` says why it changed",
+            Self::Descriptors => "raise the limit on open files (LimitNOFILE of the service, fs.file-max)",
+            Self::Memory => "end other programs, or give the machine more memory",
+            Self::Processes => {
+                "raise the limit on processes (TasksMax of the service, `ulimit -u`), or end other programs"
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every `errno` that the machine, and never a session, is the reason for.
+    pub(crate) const ERRNOS: [i32; 9] = [
+        libc::EMFILE,
+        libc::ENFILE,
+        libc::ENOMEM,
+        libc::EAGAIN,
+        libc::ENOSPC,
+        libc::EDQUOT,
+        libc::EROFS,
+        libc::EFBIG,
+        libc::EWOULDBLOCK,
+    ];
+
+    #[test]
+    fn every_errno_of_a_shortage_is_found_at_any_depth() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("outer")]
+        struct Outer(#[source] io::Error);
+        for errno in ERRNOS {
+            let expected = Shortage::of_errno(errno);
+            assert!(expected.is_some(), "{errno}");
+            let io = || io::Error::from_raw_os_error(errno);
+            assert_eq!(Shortage::of(&io()), expected, "{errno}");
+            assert_eq!(Shortage::of(&Outer(io())), expected, "{errno}");
+            assert_eq!(Shortage::of(&io::Error::other(Outer(io()))), expected, "{errno}");
+            assert_eq!(Shortage::of(&nix::errno::Errno::from_raw(errno)), expected, "{errno}");
+        }
+    }
+
+    #[test]
+    fn other_errors_are_no_shortage() {
+        for errno in [libc::ENOENT, libc::EACCES, libc::EINVAL, libc::EIO, libc::ENOTDIR, libc::EPERM] {
+            assert_eq!(Shortage::of(&io::Error::from_raw_os_error(errno)), None, "{errno}");
+        }
+        assert_eq!(Shortage::of(&io::Error::other("no errno")), None);
+    }
+
+    #[test]
+    fn sqlite_says_that_it_is_full_or_out_of_memory() {
+        let error = |code| rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+        assert_eq!(Shortage::of(&error(rusqlite::ffi::SQLITE_FULL)), Some(Shortage::Disk));
+        assert_eq!(Shortage::of(&error(rusqlite::ffi::SQLITE_NOMEM)), Some(Shortage::Memory));
+        assert_eq!(Shortage::of(&error(rusqlite::ffi::SQLITE_CORRUPT)), None);
+    }
+}
