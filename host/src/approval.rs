@@ -179,6 +179,11 @@ pub fn verify(root: &ApprovalRoot, token: &Token, thing: &Thing, now: i64) -> Re
 }
 
 impl Token {
+    /// When it was issued, milliseconds since the epoch.
+    pub const fn issued(&self) -> i64 {
+        self.issued
+    }
+
     /// As it is stored.
     pub fn to_json(&self) -> String {
         canonical::to_string(self)

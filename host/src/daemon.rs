@@ -257,6 +257,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         places: Places::new(Limits::of(&config.session)),
         latch: pipeline::Latch::default(),
         actors: pipeline::Actors::default(),
+        deadlines: pipeline::Deadlines::default(),
         drafts: pipeline::Drafts::default(),
         dispatch: pipeline::Dispatch::default(),
         policy: policy::load(&home.policy())?,
@@ -301,7 +302,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     let about = api::About {
         hooks: hooks_port.as_ref().map(Port::address),
         keeper: keeper.clone(),
-        started_at: state.read(|tx| Ok::<_, state::Error>(tx.now())).await?,
+        started_at: state::wall_clock(),
         warnings,
         stopping: Arc::clone(&stopping),
     };

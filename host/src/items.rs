@@ -93,7 +93,7 @@ impl Draft {
             item: self.id,
             kind: self.kind,
             seq: seq as u64,
-            issued_at: tx.now(),
+            issued_at: tx.wall(),
             boot: sealer.boot(),
             turn: self.turn,
             call: self.call,

@@ -7,6 +7,7 @@ mod actor;
 mod actors;
 mod cancel;
 pub mod changes;
+mod deadlines;
 mod dispatch;
 mod drafts;
 pub mod endpoints;
@@ -28,6 +29,7 @@ pub use actor::{Command, Phase, Shown};
 pub use actors::Actors;
 pub use cancel::Cancelled;
 pub use changes::Changes;
+pub use deadlines::Deadlines;
 pub use dispatch::{Dispatch, give_up};
 pub use drafts::Drafts;
 pub use places::{Limits, Places, Room};
@@ -104,6 +106,8 @@ pub struct Core {
     pub latch: Latch,
     /// The actors that exist.
     pub actors: Actors,
+    /// Until when each open turn may go on.
+    pub deadlines: Deadlines,
     /// Words of outputs that are being made.
     pub drafts: Drafts,
     /// Sends what goes out by a network.

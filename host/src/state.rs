@@ -2,6 +2,7 @@
 //!
 //! Nobody else opens the file. A change and its ledger entries share a transaction, or neither happened. Next: `ledger`.
 
+mod clock;
 mod events;
 pub mod migrations;
 pub mod rekey;
@@ -9,21 +10,22 @@ pub mod snapshot;
 mod stored;
 mod threads;
 
+pub use clock::wall_clock;
 pub use events::EventsOf;
 pub use stored::{bad, stored, stored_json, stored_option};
 
-use crate::failpoint;
 use crate::metrics::Metrics;
+use clock::Clock;
 use events::Events;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::{Connection, OpenFlags};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use threads::{Finish, Job, Work, read_loop, spawn, write_loop};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use zeroize::Zeroizing;
@@ -149,6 +151,8 @@ fn is_damage(error: &rusqlite::Error) -> bool {
 pub struct Tx<'a> {
     db: &'a Connection,
     now: i64,
+    wall: i64,
+    prune: i64,
     entries: Vec<Committed>,
     empty_log: bool,
 }
@@ -176,9 +180,22 @@ impl<'a> Tx<'a> {
         self.db
     }
 
-    /// Now, milliseconds since the epoch; never less than any time before.
+    /// Now as the record counts it, milliseconds since the epoch: never less than any time before, so it stays ahead for as long
+    /// as the machine's clock once was. For the times of entries and of what is compared with them, and for nothing that ends.
     pub const fn now(&self) -> i64 {
         self.now
+    }
+
+    /// The machine's clock as it stands, milliseconds since the epoch: for days, ceilings, ages and expiry, and for times that
+    /// people read. It goes back when it is set back, so nothing is put in order by it.
+    pub const fn wall(&self) -> i64 {
+        self.wall
+    }
+
+    /// The time by which ages are counted where something is dropped for good: the machine's clock, but not what it jumped ahead
+    /// by until it has gone steadily for [`STEADY_AFTER`].
+    pub const fn prune_time(&self) -> i64 {
+        self.prune
     }
 
     /// Notes a ledger entry, to be told once it is committed.
@@ -240,7 +257,7 @@ impl State {
         let reader = connect(path, key)?;
         reader.execute_batch("PRAGMA query_only = ON;")?;
         let last: Option<i64> = db.query_row("SELECT max(at) FROM ledger", [], |row| row.get(0))?;
-        let clock = Clock(Arc::new(AtomicI64::new(last.unwrap_or(0))));
+        let clock = Clock::new(last);
         let events = Events::default();
         let (writes, jobs) = mpsc::channel(QUEUE_MAX);
         let tell = events.clone();
@@ -300,6 +317,11 @@ impl State {
     /// Now as transactions see it, milliseconds since the epoch; never less than any time before.
     pub fn now(&self) -> i64 {
         self.clock.now()
+    }
+
+    /// By how much the record is ahead of the machine's clock, milliseconds: that clock was ahead once.
+    pub fn ahead_ms(&self) -> i64 {
+        self.clock.now() - wall_clock()
     }
 
     /// What is counted of this host.
@@ -392,7 +414,8 @@ pub fn open_to_look(path: &Path, key: &SessionKey) -> Result<Connection, Error> 
 pub fn look<T>(path: &Path, key: &SessionKey, look: impl FnOnce(&Tx<'_>) -> Result<T, Error>) -> Result<T, Error> {
     let db = open_to_look(path, key)?;
     db.execute_batch("BEGIN")?;
-    look(&Tx { db: &db, now: wall_clock(), entries: Vec::new(), empty_log: false })
+    let now = wall_clock();
+    look(&Tx { db: &db, now, wall: now, prune: now, entries: Vec::new(), empty_log: false })
 }
 
 async fn submit<T, E, F>(jobs: &mpsc::Sender<Job>, work: F, alone: bool) -> Result<T, E>
@@ -473,23 +496,5 @@ fn look_through(db: &Connection, path: &Path) -> Result<(), Error> {
             Err(Error::InUse(path.display().to_string()))
         }
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Time that never goes back, over restarts too; both threads have the same.
-#[derive(Clone)]
-struct Clock(Arc<AtomicI64>);
-
-/// The machine's clock as it stands, milliseconds since the epoch, for what other machines compare with theirs. Unlike the record's
-/// time it goes back when somebody sets it back.
-pub fn wall_clock() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
-    now + failpoint::clock_shift_ms()
-}
-
-impl Clock {
-    fn now(&self) -> i64 {
-        let now = wall_clock();
-        self.0.fetch_max(now, Ordering::Relaxed).max(now)
     }
 }

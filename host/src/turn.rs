@@ -71,7 +71,7 @@ pub struct Turn {
     pub principal: String,
     /// Whether it is open.
     pub open: bool,
-    /// When it is over, milliseconds since the epoch.
+    /// When it is thought to be over, milliseconds since the epoch; a clock that nobody sets ends it.
     pub deadline: i64,
     /// Requests to the model so far.
     pub model_calls: u32,
@@ -198,6 +198,7 @@ pub fn open_next(tx: &mut Tx<'_>, session: SessionId, config: &Config) -> Result
     let Some(first) = chosen.first() else { return Ok(None) };
     let id = TurnId::new();
     let now = tx.now();
+    // For the sandbox, and for people who look at the record; the host itself ends a turn by `pipeline::deadlines`.
     let deadline = now + i64::from(config.seconds_max) * 1000;
     let db = tx.db();
     db.prepare_cached(

@@ -128,7 +128,7 @@ async fn authenticate(api: &Api, peer: &Peer, headers: &HeaderMap) -> Result<Tok
     let Some(token) = found else {
         return deny("token_invalid", "the token is none of this host's", WHERE_ONE_IS);
     };
-    let Err(refusal) = stands(&token, api.state().now()) else { return Ok(token) };
+    let Err(refusal) = stands(&token, crate::state::wall_clock()) else { return Ok(token) };
     if token.state == TokenState::Live {
         // Nobody wrote it down yet; from now on it stays so, whatever the clock says later.
         api.state().write(tokens::expire).await?;
@@ -154,7 +154,7 @@ fn stands(token: &Token, now: i64) -> Result<(), Refusal> {
 pub async fn still_stands(api: &Api, current: &Current) -> Result<(), Answer> {
     let wanted = current.0.clone();
     let found = api.state().read(move |tx| tokens::find_token(tx, &wanted)).await?;
-    current.stands(api, found)
+    current.stands(found)
 }
 
 impl Current {
@@ -162,10 +162,10 @@ impl Current {
     ///
     /// # Errors
     /// Refuses one that ended.
-    pub fn stands(&self, api: &Api, found: Option<Token>) -> Result<(), Answer> {
+    pub fn stands(&self, found: Option<Token>) -> Result<(), Answer> {
         let id = &self.0;
         let gone = || Refusal::operator("token_invalid", format!("the token {id} is gone")).hint(WHERE_ONE_IS);
-        Ok(stands(&found.ok_or_else(gone)?, api.state().now())?)
+        Ok(stands(&found.ok_or_else(gone)?, crate::state::wall_clock())?)
     }
 }
 

@@ -441,7 +441,7 @@ async fn look_as(api: &Api, id: MessageId, current: &Current) -> Result<MessageV
         Ok::<_, Error>((token, view(tx, pipeline.core(), id)?))
     });
     let (token, view) = look.await?;
-    current.stands(api, token)?;
+    current.stands(token)?;
     view.ok_or_else(|| Refusal::operator("message_unknown", format!("there is no message {id}")).into())
 }
 

@@ -22,6 +22,9 @@ use ironclaw_contract::operator::{
 };
 use rusqlite::OptionalExtension;
 
+/// A record that is further ahead of the machine's clock is warned of.
+const AHEAD_MS_MAX: i64 = 60_000;
+
 /// `GET /v1/status`
 pub async fn status(State(api): State<Api>) -> Reply<Status> {
     let core = api.pipeline.core();
@@ -81,6 +84,14 @@ fn lacking(api: &Api) -> Vec<String> {
     let mut said = Vec::new();
     if core.state.metrics().failing_commits() > 0 {
         said.push(format!("the record cannot be written: {}", Error::UNWRITTEN_REMEDY));
+    }
+    let ahead_ms = core.state.ahead_ms();
+    if ahead_ms > AHEAD_MS_MAX {
+        said.push(format!(
+            "this machine's clock was ahead once, or is behind now: the times of the ledger are {} s ahead of it until it has caught up; \
+             days, ceilings and expiry go by the machine's clock",
+            ahead_ms / 1000
+        ));
     }
     if let Some(shortage) = core.shortage() {
         said.push(format!("work waits, and goes on by itself once there is room; {}", lack(shortage)));

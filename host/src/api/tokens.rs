@@ -42,7 +42,7 @@ pub async fn create(
     Extension(Current(current)): Extension<Current>,
     Body(new): Body<NewToken>,
 ) -> Reply<IssuedToken> {
-    let expires_at = new.expires.as_deref().map(|text| end_of(text, api.state().now())).transpose()?;
+    let expires_at = new.expires.as_deref().map(|text| end_of(text, crate::state::wall_clock())).transpose()?;
     let fresh = Fresh::new()?;
     let text = fresh.text().to_owned();
     let giver = Giver { person: by.id, token: Some(current.clone()) };
@@ -220,7 +220,7 @@ pub async fn withdraw_in_time(api: Api, places: Places) {
 async fn next_end(api: &Api) -> Result<Duration, state::Error> {
     let next = api.state().read(|tx| tokens::next_expiry(tx)).await?;
     let Some(next) = next else { return Ok(Duration::MAX) };
-    let left = next - api.state().now();
+    let left = next - crate::state::wall_clock();
     if left > 0 {
         return Ok(Duration::from_millis(left.unsigned_abs()).min(EXPIRY_WAIT_MAX));
     }

@@ -82,7 +82,7 @@ fn ceilings(
     session: Option<SessionId>,
 ) -> Result<Vec<operator::Ceiling>, Error> {
     let config = &core.config.budget;
-    let today = budget::day_of(tx.now());
+    let today = budget::day_of(tx.wall());
     let until = rfc3339(budget::day_end(today));
     let shown = |Limit { ceiling, limit }: Limit, of: Option<String>, used: u64| operator::Ceiling {
         name: ceiling.name().to_owned(),

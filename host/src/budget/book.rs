@@ -38,7 +38,7 @@ pub fn book(
     model: &str,
     estimate: Usage,
 ) -> Result<Booked, state::Error> {
-    let booked = Booked { day: day_of(tx.now()), agent, session, model: model.to_owned(), estimate };
+    let booked = Booked { day: day_of(tx.wall()), agent, session, model: model.to_owned(), estimate };
     add(tx, &booked, model, 1, estimate, Usage::default())?;
     Ok(booked)
 }
@@ -96,7 +96,7 @@ pub fn used(
     agent: AgentId,
     session: SessionId,
 ) -> Result<Vec<(Limit, u64)>, state::Error> {
-    let today = day_of(tx.now());
+    let today = day_of(tx.wall());
     let mut used = Vec::new();
     for limit in limits(config, own(tx, agent)?) {
         let spent = match limit.ceiling {
@@ -160,7 +160,7 @@ pub fn rows(
     agent: Option<AgentId>,
     session: Option<SessionId>,
 ) -> Result<Vec<Row>, state::Error> {
-    let since = day_of(tx.now()) - i64::from(days.clamp(1, DAYS_MAX)) + 1;
+    let since = day_of(tx.wall()) - i64::from(days.clamp(1, DAYS_MAX)) + 1;
     let sql = "SELECT usage.*, agents.name FROM usage LEFT JOIN agents ON agents.id = usage.agent_id \
                WHERE day >= ?1 AND (?2 IS NULL OR agent_id = ?2) AND (?3 IS NULL OR session_id = ?3) \
                ORDER BY day DESC, agents.name, agent_id, session_id, usage.model LIMIT ?4";

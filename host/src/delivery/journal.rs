@@ -124,7 +124,7 @@ pub fn settle(tx: &mut Tx<'_>, delivery: &Delivery, ended: &Ended) -> Result<boo
         super::receive(tx, delivery)?;
         return Ok(true);
     }
-    let now = tx.now();
+    let now = tx.wall();
     let (state, next_at, reason) = match ended {
         Ended::Received => unreachable!("noted above"),
         Ended::Later(reason, wait) => {
@@ -219,10 +219,10 @@ pub fn person_of(tx: &Tx<'_>, id: DeliveryId) -> Result<Option<PersonId>, state:
 pub fn was_told(tx: &Tx<'_>, lost: &Delivery, person: PersonId) -> Result<bool, state::Error> {
     let sql = format!(
         "SELECT EXISTS (SELECT 1 FROM deliveries WHERE state IN ('unknown','dead') AND channel = ?1 AND id <> ?2 \
-         AND settled_at > ?3 AND {WHOSE} = ?4)"
+         AND settled_at > ?3 AND settled_at <= ?3 + ?5 AND {WHOSE} = ?4)"
     );
-    let since = tx.now() - TOLD_AGAIN_MS;
-    let asked = params![lost.channel, lost.id.to_string(), since, person.to_string()];
+    let since = tx.wall() - TOLD_AGAIN_MS;
+    let asked = params![lost.channel, lost.id.to_string(), since, person.to_string(), TOLD_AGAIN_MS];
     Ok(tx.db().prepare_cached(&sql)?.query_row(asked, |row| row.get(0))?)
 }
 

@@ -361,7 +361,7 @@ pub fn propose(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Jud
     let same = "SELECT * FROM changes WHERE digest = ?1 AND status = 'pending'";
     let same = tx.db().prepare_cached(same)?.query_row([digest.to_string()], row).optional()?;
     let superseded = match same {
-        Some(same) if same.before == standing.before && same.facts == standing.facts && same.expires_at > tx.now() => {
+        Some(same) if same.before == standing.before && same.facts == standing.facts && same.expires_at > tx.wall() => {
             return Ok(Ok(Submitted { id: same.id, again: true, superseded: None }));
         }
         // It could be withdrawn only: what it shows is not true any more.
@@ -384,7 +384,7 @@ pub fn propose(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Jud
         return Ok(Err(refusal.hint("decide about those first: `ironctl inbox`")));
     }
     let (id, now, generation) = (ChangeId::new(), tx.now(), generation(tx)?);
-    let expires_at = now + i64::from(policy.rule(kind).expires_hours) * 3_600_000;
+    let expires_at = tx.wall() + i64::from(policy.rule(kind).expires_hours) * 3_600_000;
     tx.db()
         .prepare_cached(
             "INSERT INTO changes (id, kind, agent_id, requester, principal, session_id, turn_id, message_id, call_id, payload, before, \
@@ -505,7 +505,7 @@ pub fn set_approved(tx: &mut Tx<'_>, row: &Row, by: PersonId, shown: &Digest) ->
 pub fn overdue(tx: &Tx<'_>) -> Result<Vec<Row>, state::Error> {
     let sql = "SELECT * FROM changes WHERE status = 'pending' AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2";
     let mut statement = tx.db().prepare_cached(sql)?;
-    Ok(readable(statement.query_map([tx.now(), AT_ONCE_MAX as i64], row)?)?)
+    Ok(readable(statement.query_map([tx.wall(), AT_ONCE_MAX as i64], row)?)?)
 }
 
 /// Undecided changes of the same kind that concern the same agent.

@@ -56,7 +56,7 @@ impl Event {
 
     /// Notes what became of it, in the transaction that recorded the message; the oldest are forgotten.
     pub fn note(self, tx: &Tx<'_>, recorded: &Recorded) -> Result<(), state::Error> {
-        let now = tx.now();
+        let (now, kept_from) = (tx.wall(), tx.prune_time() - KEPT_MS);
         tx.db()
             .prepare_cached(
                 "INSERT INTO events (channel, event_id, digest, message_id, session_id, received_at) VALUES (?1,?2,?3,?4,?5,?6)",
@@ -69,7 +69,7 @@ impl Event {
                 recorded.session.to_string(),
                 now
             ])?;
-        tx.db().prepare_cached("DELETE FROM events WHERE received_at < ?1")?.execute([now - KEPT_MS])?;
+        tx.db().prepare_cached("DELETE FROM events WHERE received_at < ?1")?.execute([kept_from])?;
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use rusqlite::params;
 use serde::Deserialize;
 
 /// Items that one transaction drops at most: others wait for it.
-const DROPPED_AT_ONCE: i64 = 256;
+const DROPPED_AT_ONCE: usize = 256;
 
 /// `[items]`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -34,9 +34,8 @@ impl Default for Config {
 /// Cheap when nothing is over: one row is read.
 pub fn keep_within(tx: &mut Tx<'_>, session: SessionId, config: &Config) -> Result<usize, state::Error> {
     let id = session.to_string();
-    let now = tx.now();
-    let db = tx.db();
-    let bounds = Bounds::of(config, now);
+    let (now, db) = (tx.wall(), tx.db());
+    let bounds = Bounds::of(config, tx.prune_time());
     let (last, pruned, bytes): (i64, i64, i64) = db
         .prepare_cached("SELECT last_seq, pruned_seq, item_bytes FROM sessions WHERE id = ?1")?
         .query_row([&id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
@@ -46,16 +45,26 @@ pub fn keep_within(tx: &mut Tx<'_>, session: SessionId, config: &Config) -> Resu
         return Ok(0);
     }
     let needed = needed_from(tx, &id)?;
-    let sql = "SELECT seq, bytes, issued_at FROM items WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+    let sql = "SELECT seq, bytes, issued_at FROM items WHERE session_id = ?1 AND seq > ?2 ORDER BY seq";
     let mut statement = db.prepare_cached(sql)?;
-    let mut rows = statement.query(params![id, pruned, DROPPED_AT_ONCE])?;
-    let (mut upto, mut dropped, mut freed) = (pruned, 0, 0);
+    let mut rows = statement.query(params![id, pruned])?;
+    let (mut upto, mut dropped, mut freed) = (pruned, 0_usize, 0);
+    // Items from while the clock was ahead: how old they are, those behind them say.
+    let (mut ahead, mut ahead_bytes) = (0_usize, 0);
     while let Some(row) = rows.next()? {
         let (seq, bytes, issued_at): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        if seq >= needed || (over_items <= 0 && over_bytes <= 0 && issued_at >= bounds.oldest) {
+        if seq >= needed || dropped >= DROPPED_AT_ONCE {
             break;
         }
-        (upto, dropped, freed) = (seq, dropped + 1, freed + bytes);
+        if over_items <= 0 && over_bytes <= 0 && issued_at >= bounds.oldest {
+            if issued_at <= now || config.keep_days == 0 {
+                break;
+            }
+            (ahead, ahead_bytes) = (ahead + 1, ahead_bytes + bytes);
+            continue;
+        }
+        (upto, dropped, freed) = (seq, dropped + 1 + ahead, freed + bytes + ahead_bytes);
+        (ahead, ahead_bytes) = (0, 0);
         (over_items, over_bytes) = (over_items - 1, over_bytes - bytes);
     }
     drop(rows);
@@ -95,12 +104,12 @@ impl Bounds {
 
 /// The sessions that are over a bound.
 pub fn sessions_over(tx: &Tx<'_>, config: &Config) -> Result<Vec<SessionId>, state::Error> {
-    let Bounds { items, bytes, oldest } = Bounds::of(config, tx.now());
+    let Bounds { items, bytes, oldest } = Bounds::of(config, tx.prune_time());
     let sql = "SELECT id FROM sessions WHERE state <> 'removed' AND ((last_seq - pruned_seq) / 2 > ?1 OR item_bytes > ?2 \
-               OR (SELECT issued_at FROM items WHERE session_id = sessions.id ORDER BY seq LIMIT 1) < ?3)";
+               OR (SELECT issued_at FROM items WHERE session_id = sessions.id AND issued_at <= ?4 ORDER BY seq LIMIT 1) < ?3)";
     let mut statement = tx.db().prepare_cached(sql)?;
     let sessions = statement
-        .query_map(params![items, bytes, oldest], |row| stored(row, "id"))?
+        .query_map(params![items, bytes, oldest, tx.wall()], |row| stored(row, "id"))?
         .collect::<rusqlite::Result<_>>()?;
     Ok(sessions)
 }

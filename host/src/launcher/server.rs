@@ -145,8 +145,8 @@ impl Server {
         }
         match poll(&mut watched, self.patience()) {
             Ok(_) | Err(Errno::EINTR) => {}
-            // It passes; the end of the launcher would end every jail.
-            Err(Errno::ENOMEM | Errno::EAGAIN) => std::thread::sleep(SHORTAGE_REST),
+            // It passes; the end of the launcher would end every jail. EINVAL: the limit on descriptors is below what is watched.
+            Err(Errno::ENOMEM | Errno::EAGAIN | Errno::EINVAL) => std::thread::sleep(SHORTAGE_REST),
             Err(error) => return Err(error.into()),
         }
         let woken = |fd: &PollFd<'_>| fd.any().unwrap_or(false);

@@ -119,7 +119,7 @@ fn judge(
     if !numbers.contains(&row.seq) || row.seq.is_multiple_of(2) {
         return Ok(Accepted::Violation("a row has a number that its queue could not have given it"));
     }
-    let now = tx.now();
+    let now = tx.wall();
     let db = tx.db();
     db.prepare_cached("INSERT INTO outbound_rows (session_id, seq, digest, at) VALUES (?1,?2,?3,?4)")?
         .execute(params![session.id.to_string(), row.seq as i64, row.digest.to_string(), now])?;

@@ -100,7 +100,7 @@ pub(super) struct Actor {
     pub(super) mailbox: mpsc::Receiver<Command>,
     pub(super) shown: Arc<Mutex<Shown>>,
     /// Launches and turns in a row that ended on a shortage of the machine.
-    shortages: u32,
+    pub(super) shortages: u32,
     /// Whether the open turn ended on a shortage: its messages keep their attempts.
     pub(super) forgives: bool,
 }
@@ -213,18 +213,13 @@ impl Actor {
                         Slept::Ended(None) => None,
                         Slept::Violated(why) => self.quarantine(&why).await.map(|()| None)?,
                         Slept::Short(shortage) => self.wait_out(shortage).await?,
-                        Slept::Died(why) => match self.core.behind(None) {
-                            Some(shortage) => self.wait_out(shortage).await?,
-                            None => self.note_failure(&why).await?,
-                        },
+                        Slept::Died(why) => self.wait_out_or_count(None, &why).await?,
                         // Nobody's failure, and it passes: a full disk, or a lock that another process holds.
                         Slept::Broken(error) if error.is_unwritten() => return Err(error),
                         Slept::Broken(error) => {
                             tracing::error!(session = %self.id, %error, "the session stopped on an error of the host");
-                            match self.core.behind(Shortage::of(&error)) {
-                                Some(shortage) => self.wait_out(shortage).await?,
-                                None => self.note_failure(&Why::new("the host failed; its log says how")).await?,
-                            }
+                            let why = Why::new("the host failed; its log says how");
+                            self.wait_out_or_count(Shortage::of(&error), &why).await?
                         }
                     };
                     continue;
@@ -331,6 +326,7 @@ impl Actor {
             slept = Slept::Halted;
         }
         self.core.drafts.end(self.id);
+        self.core.deadlines.end(self.id);
         self.show(Phase::Stopping, Some(sandbox), Some(reader));
         let slept = self.settle(awake, slept).await?;
         tracing::info!(session = %self.id, "asleep");
@@ -401,7 +397,7 @@ impl Actor {
     }
 
     /// Counts a failure; waits before the next try, or parks the session.
-    async fn note_failure(&mut self, why: &Why) -> Result<Option<Command>, Error> {
+    pub(super) async fn note_failure(&mut self, why: &Why) -> Result<Option<Command>, Error> {
         // Before anybody can be told that the session is parked.
         self.show(Phase::Asleep, None, None);
         if self.launcher_died().await {
@@ -417,21 +413,8 @@ impl Actor {
         self.back_off(failures).await
     }
 
-    /// Waits for what the machine is short of, and tries again: nothing is counted, and the session is never parked for it.
-    async fn wait_out(&mut self, shortage: Shortage) -> Result<Option<Command>, Error> {
-        self.show(Phase::Asleep, None, None);
-        if self.launcher_died().await {
-            return Ok(None);
-        }
-        tracing::warn!(session = %self.id, shortage = shortage.code(), "the session waits: {}", shortage.words());
-        self.forgives = true;
-        self.shortages = self.shortages.saturating_add(1);
-        self.core.actors.note_shortage(&self.shown, Some(shortage));
-        self.back_off(self.shortages).await
-    }
-
     /// Waits before the next try; the wait doubles with each one before it. Commands other than a wake interrupt it.
-    async fn back_off(&mut self, tries: u32) -> Result<Option<Command>, Error> {
+    pub(super) async fn back_off(&mut self, tries: u32) -> Result<Option<Command>, Error> {
         let doubled = 2u32.saturating_pow(tries.saturating_sub(1));
         let wait = Duration::from_millis(self.core.config.session.backoff_ms).saturating_mul(doubled).min(BACKOFF_MAX);
         let until = Instant::now() + wait;

@@ -303,7 +303,7 @@ impl Pipeline {
 
     async fn look_at_changes(&self) -> Result<Duration, Error> {
         let look = |tx: &mut Tx<'_>| {
-            let next = store::next_end(tx)?.map(|at| at - tx.now());
+            let next = store::next_end(tx)?.map(|at| at - tx.wall());
             Ok::<_, Error>((store::overdue(tx)?, store::approved(tx)?, next))
         };
         let (overdue, approved, next) = self.core.state.read(look).await?;

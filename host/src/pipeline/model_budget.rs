@@ -59,7 +59,7 @@ pub(super) fn book(
     let estimate = budget::estimate(prompt, chain.iter().map(|endpoint| endpoint.spec.prices));
     let used = book::used(tx, &core.config.budget, agent.id, session)?;
     if let Err(exceeded) = budget::judge(&used, estimate.into()) {
-        let words = exceeded.sentence(&agent.name, tx.now());
+        let words = exceeded.sentence(&agent.name, tx.wall());
         Entry::retract("budget.refused")
             .session(session)
             .turn(turn)

@@ -82,7 +82,7 @@ impl Server {
         self.core
             .state
             .write(move |tx| {
-                let open = match open_turn(tx, session, turn)? {
+                let open = match open_turn(tx, &core, session, turn)? {
                     Ok(open) => open,
                     Err(refused) => return Ok::<_, Error>(Err(refused)),
                 };
@@ -136,9 +136,8 @@ impl Server {
                     .with("purpose", purpose.name())
                     .with("items", count)
                     .append(tx)?;
-                let left_ms = u64::try_from(open.deadline - tx.now()).unwrap_or(0);
-                let left = Duration::from_millis(left_ms);
-                let until = Instant::now() + left.saturating_sub(after_model(limits.seconds_max));
+                let left = core.deadlines.left(session, turn).saturating_sub(after_model(limits.seconds_max));
+                let until = Instant::now() + left;
                 let bounds = Bounds { until, allowance };
                 // Before the entry is told: whoever follows the message looks for its words then.
                 let working = core.drafts.begin(session, turn);
@@ -193,7 +192,7 @@ impl Server {
             .state
             .write(move |tx| {
                 model_budget::settle(tx, &prepared.booked, &answered)?;
-                let open = match open_turn(tx, session, turn)? {
+                let open = match open_turn(tx, &core, session, turn)? {
                     Ok(open) => open,
                     Err(refused) => return Ok::<_, Error>(Err(refused)),
                 };
@@ -249,7 +248,7 @@ impl Server {
             .state
             .write(move |tx| {
                 model_budget::settle(tx, &prepared.booked, &answered)?;
-                let open = open_turn(tx, session, turn)?;
+                let open = open_turn(tx, &core, session, turn)?;
                 // Another request may have summarised them while the model was asked.
                 let uncovered = context::summary::check_uncovered(tx, session, &covers.items)?;
                 if let Err(refused) = open.and(uncovered) {
@@ -287,7 +286,7 @@ impl Server {
             .core
             .state
             .write(move |tx| {
-                let open = match open_turn(tx, session, turn)? {
+                let open = match open_turn(tx, &core, session, turn)? {
                     Ok(open) => open,
                     Err(refused) => return Ok::<_, Error>(Err(refused)),
                 };
@@ -337,10 +336,9 @@ impl Server {
                 .core
                 .state
                 .read(move |tx| {
-                    let open = match open_turn(tx, session, turn)? {
-                        Ok(open) => open,
-                        Err(refused) => return Ok::<_, Error>(Err(refused)),
-                    };
+                    if let Err(refused) = open_turn(tx, &core, session, turn)? {
+                        return Ok::<_, Error>(Err(refused));
+                    }
                     let found = calls::find(tx, call_id)?
                         .filter(|call| call.session == session && call.turn == turn && call.runs == Some(Runs::Row));
                     let Some(call) = found else {
@@ -348,18 +346,17 @@ impl Server {
                         return Ok(refuse(RefusalCode::Call, message));
                     };
                     let Some(result) = call.result.map(|item| items::find(tx, item)).transpose()?.flatten() else {
-                        return Ok(Ok(Err(open.deadline - tx.now())));
+                        return Ok(Ok(Err(core.deadlines.of(session, turn))));
                     };
                     Ok(Ok(Ok(sealed(&result, &core))))
                 })
                 .await?;
-            let left_ms = match looked {
+            let until = match looked {
                 Err(refused) => return Ok(Err(refused)),
                 Ok(Ok(response)) => return Ok(Ok(response)),
-                Ok(Err(left_ms)) => left_ms,
+                Ok(Err(until)) => until.unwrap_or_else(Instant::now),
             };
-            let left = Duration::from_millis(u64::try_from(left_ms).unwrap_or(0));
-            match tokio::time::timeout(left, results.changed()).await {
+            match tokio::time::timeout_at(until, results.changed()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) | Err(_) => {
                     return Ok(refuse(RefusalCode::Turn, "the turn ended before its call had a result".to_owned()));
@@ -475,14 +472,16 @@ fn agent_of(tx: &Tx<'_>, session: SessionId) -> Result<Agent, Error> {
     Ok(registry::find_agent(tx, &session.agent.to_string())?.ok_or_else(gone)?)
 }
 
-fn open_turn(tx: &Tx<'_>, session: SessionId, turn: TurnId) -> Result<Result<Turn, Refused>, Error> {
+fn open_turn(tx: &Tx<'_>, core: &Core, session: SessionId, turn: TurnId) -> Result<Result<Turn, Refused>, Error> {
     Ok(match turn::find(tx, turn)? {
         None => refuse(RefusalCode::Turn, format!("{turn} does not stand in the record")),
         Some(found) if found.session != session => {
             refuse(RefusalCode::Turn, format!("{turn} belongs to another session"))
         }
         Some(found) if !found.open => refuse(RefusalCode::Turn, format!("{turn} is closed")),
-        Some(found) if found.deadline <= tx.now() => refuse(RefusalCode::Turn, format!("{turn} is past its deadline")),
+        Some(_) if core.deadlines.left(session, turn).is_zero() => {
+            refuse(RefusalCode::Turn, format!("{turn} is past its deadline"))
+        }
         Some(found) => Ok(found),
     })
 }

@@ -1,4 +1,4 @@
-//! Drops what is over its bounds in sessions that nobody uses: at start, in case the bounds have become tighter, and once a day.
+//! Drops what is over its bounds in sessions that nobody uses: at start, in case the bounds have become tighter, and once an hour.
 //!
 //! Never holds up a message: each transaction drops a bounded number. Next: `items::keep_within`.
 
@@ -7,8 +7,8 @@ use crate::items;
 use crate::session::store;
 use std::time::Duration;
 
-/// Ages are counted in days.
-const EVERY: Duration = Duration::from_secs(24 * 3600);
+/// What a jump of the clock held back is old an hour later.
+const EVERY: Duration = Duration::from_secs(3600);
 
 impl Pipeline {
     /// Runs until the daemon ends.

@@ -2,7 +2,9 @@
 //!
 //! Counts no failure and parks no session; `pipeline::actor` waits. Next: `shortage`.
 
+use super::actor::{Actor, Command, Phase};
 use super::{Core, Error};
+use crate::session::store::Why;
 use crate::shortage::Shortage;
 use crate::state;
 use std::thread;
@@ -56,6 +58,33 @@ impl Core {
     }
 }
 
+impl Actor {
+    /// What a failure leads to: a wait for what the machine is short of, or a count.
+    pub(super) async fn wait_out_or_count(
+        &mut self,
+        reported: Option<Shortage>,
+        why: &Why,
+    ) -> Result<Option<Command>, Error> {
+        match self.core.behind(reported) {
+            Some(shortage) => self.wait_out(shortage).await,
+            None => self.note_failure(why).await,
+        }
+    }
+
+    /// Waits for what the machine is short of, and tries again: nothing is counted, and the session is never parked for it.
+    pub(super) async fn wait_out(&mut self, shortage: Shortage) -> Result<Option<Command>, Error> {
+        self.show(Phase::Asleep, None, None);
+        if self.launcher_died().await {
+            return Ok(None);
+        }
+        tracing::warn!(session = %self.id, shortage = shortage.code(), "the session waits: {}", shortage.words());
+        self.forgives = true;
+        self.shortages = self.shortages.saturating_add(1);
+        self.core.actors.note_shortage(&self.shown, Some(shortage));
+        self.back_off(self.shortages).await
+    }
+}
+
 impl Error {
     /// What a person does about a record that cannot be written.
     pub const UNWRITTEN_REMEDY: &str = "make room where the home lies (disk space, inodes, quota), or end what else holds the record \
@@ -72,5 +101,67 @@ impl Error {
                 | Self::Record(Record::State(Unwritten(_)))
                 | Self::Body(BodyError::State(Unwritten(_)))
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::launch::Error as Launch;
+    use crate::{home, launcher, packages, reader, session::link};
+    use ironclaw_contract::ids::SessionId;
+    use ironclaw_contract::seam::crypt;
+    use nix::libc;
+    use std::io;
+    use std::path::PathBuf;
+
+    /// Each error of a launch in which the kernel's answer may lie.
+    fn wrapped(errno: i32) -> Vec<Launch> {
+        let source = || io::Error::from_raw_os_error(errno);
+        let (session, path) = (SessionId::new(), PathBuf::from("/h"));
+        let failure = launcher::Failure { part: launcher::Part::Launch, step: "make a pair".to_owned(), errno };
+        let refused = || launcher::Error::Refused { name: "ses".to_owned(), failure: failure.clone() };
+        vec![
+            Launch::Home(home::Error::Io { path: path.clone(), source: source() }),
+            Launch::Socket { session, source: source() },
+            Launch::Launch(refused()),
+            Launch::Launch(launcher::Error::Request { name: "ses".to_owned(), source: source() }),
+            Launch::Link(link::Error::Cut { session, source: source() }),
+            Launch::Reader(reader::Error::Dead(source())),
+            Launch::Layer(packages::Error::Launch(refused())),
+            Launch::Layer(packages::Error::Home(home::Error::Io { path: path.clone(), source: source() })),
+            Launch::Layer(packages::Error::Io { path, source: source() }),
+        ]
+    }
+
+    #[test]
+    fn every_error_of_a_launch_gives_the_shortage_in_it() {
+        use libc::{EAGAIN, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC, EROFS};
+        for errno in [EMFILE, ENFILE, ENOMEM, EAGAIN, ENOSPC, EDQUOT, EROFS] {
+            for error in wrapped(errno) {
+                assert_eq!(error.shortage(), Shortage::of_errno(errno), "{errno}: {error}");
+                assert!(error.shortage().is_some() && !error.is_violation(), "{errno}: {error}");
+            }
+        }
+        for error in wrapped(libc::ENOENT) {
+            assert_eq!(error.shortage(), None, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_queue_or_a_record_that_is_full_is_a_shortage() {
+        let sqlite = |code| rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+        for (code, expected) in
+            [(rusqlite::ffi::SQLITE_FULL, Shortage::Disk), (rusqlite::ffi::SQLITE_NOMEM, Shortage::Memory)]
+        {
+            let path = PathBuf::from("/h");
+            let queue = crypt::Error::Sqlite { queue: "inbound queue", path, source: sqlite(code) };
+            assert_eq!(Launch::Inbound(queue).shortage(), Some(expected));
+            let record = Error::State(state::Error::Sqlite(sqlite(code)));
+            assert_eq!(Shortage::of(&record), Some(expected));
+            assert_eq!(Launch::Pipeline(Box::new(record)).shortage(), Some(expected));
+        }
+        assert!(Error::State(state::Error::Unwritten(String::new())).is_unwritten());
+        assert!(!Error::Stopping.is_unwritten());
     }
 }

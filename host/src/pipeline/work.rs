@@ -261,6 +261,8 @@ impl Actor {
         let Some((opened, rows, routing)) = opened else { return Ok(Ok(None)) };
         failpoint::reach("turn_open");
         let until = Instant::now() + Duration::from_secs(u64::from(self.core.config.turn.seconds_max));
+        // Before the sandbox hears of the turn.
+        self.core.deadlines.begin(self.id, opened.id, until);
         let turn = row_of(&opened);
         if let Some(slept) = self.project(awake, move |inbound| inbound.open_turn(&turn, &rows, &routing)).await {
             return Ok(Err(slept));

@@ -188,7 +188,7 @@ pub fn issue(
         let message = format!("a token's name has up to {NAME_CHARACTERS_MAX} characters, and is not {OF_THE_FILE}");
         return refuse(tx, "token.refused", by, Refusal::operator("token_name", message));
     }
-    if expires_at.is_some_and(|at| at <= tx.now()) {
+    if expires_at.is_some_and(|at| at <= tx.wall()) {
         let refusal = Refusal::operator("expiry_passed", "a token cannot end before it begins");
         return refuse(tx, "token.refused", by, refusal.hint("give a time in the future, or a duration such as 30d"));
     }
@@ -313,7 +313,7 @@ fn ended(token: &Token) -> Refusal {
 
 /// Writes down which tokens' time has come; from then on they are over, whatever the clock says. Returns how many.
 pub fn expire(tx: &mut Tx<'_>) -> Result<usize, state::Error> {
-    let now = tx.now();
+    let now = tx.wall();
     let due: Vec<Token> = {
         let mut statement = tx.db().prepare_cached(&format!("{SELECT} WHERE state = 'live' AND expires_at <= ?1"))?;
         statement.query_map([now], token)?.collect::<rusqlite::Result<_>>()?

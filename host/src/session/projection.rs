@@ -128,7 +128,7 @@ pub fn rows(
                 id: *id,
                 seq: item.tuple.seq,
                 kind: state::stored(row, "kind")?,
-                timestamp: row.get("received_at")?,
+                timestamp: item.tuple.issued_at,
                 platform_id: Some(session.origin.platform_id.clone()),
                 channel_type: Some(session.origin.channel.clone()),
                 thread_id: Some(session.origin.thread_id.clone()).filter(|thread| !thread.is_empty()),

@@ -280,7 +280,7 @@ pub fn note_failure(tx: &mut Tx<'_>, id: SessionId, failed: bool) -> Result<u32,
 
 /// Notes activity.
 pub fn touch(tx: &mut Tx<'_>, id: SessionId) -> Result<(), state::Error> {
-    let now = tx.now();
+    let now = tx.wall();
     tx.db()
         .prepare_cached("UPDATE sessions SET last_active_at = ?2 WHERE id = ?1")?
         .execute(params![id.to_string(), now])?;

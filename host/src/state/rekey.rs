@@ -3,12 +3,12 @@
 //! Never writes into the original but to close its log, and never leaves a file behind it that SQLite could take for the new one's.
 //! Next: `rotation`.
 
-use super::{Error, Tx, connect, migrations};
+use super::{Error, Tx, connect, migrations, wall_clock};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use zeroize::Zeroizing;
 
 /// Pages that are copied between two looks at whether somebody else writes.
@@ -57,9 +57,16 @@ impl Copy {
         let run = |sql: &str| self.copy.execute_batch(sql).map_err(Error::from);
         let last: Option<i64> =
             self.copy.query_row("SELECT max(at) FROM ledger", [], |row| row.get(0)).map_err(Error::from)?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
+        let wall = wall_clock();
         run("BEGIN IMMEDIATE")?;
-        let mut tx = Tx { db: &self.copy, now: now.max(last.unwrap_or(0)), entries: Vec::new(), empty_log: false };
+        let mut tx = Tx {
+            db: &self.copy,
+            now: wall.max(last.unwrap_or(0)),
+            wall,
+            prune: wall,
+            entries: Vec::new(),
+            empty_log: false,
+        };
         let changed = change(&mut tx)?;
         run("COMMIT")?;
         Ok(changed)

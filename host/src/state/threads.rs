@@ -2,8 +2,9 @@
 //!
 //! Neither leaves anybody waiting, and nothing is built on damage. Next: `state::events`.
 
+use super::clock::{Clock, wall_clock};
 use super::events::Events;
-use super::{Clock, DAMAGE, Tx, Watched, is_damage};
+use super::{DAMAGE, Tx, Watched, is_damage};
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -47,7 +48,7 @@ pub(super) fn write_loop(
             break;
         }
         watched.metrics.group_begins();
-        let now = clock.now();
+        let (now, wall, prune) = (clock.now(), wall_clock(), clock.prune_time());
         let mut committing = None;
         let mut wrote = false;
         let mut finishes = Vec::new();
@@ -59,7 +60,7 @@ pub(super) fn write_loop(
             let mut next = Some(first);
             while let Some(job) = next.take() {
                 db.prepare_cached("SAVEPOINT job")?.execute([])?;
-                let mut tx = Tx { db, now, entries: Vec::new(), empty_log: false };
+                let mut tx = Tx { db, now, wall, prune, entries: Vec::new(), empty_log: false };
                 let before = db.total_changes();
                 let (keep, finish) = (job.work)(&mut tx);
                 empty_log |= tx.empty_log;
@@ -149,7 +150,14 @@ pub(super) fn read_loop(
             std::iter::once(first).chain(std::iter::from_fn(|| jobs.try_recv().ok())).take(GROUP_MAX).collect();
         let begun = db.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([]));
         for job in group {
-            let mut tx = Tx { db, now: clock.now(), entries: Vec::new(), empty_log: false };
+            let mut tx = Tx {
+                db,
+                now: clock.now(),
+                wall: wall_clock(),
+                prune: clock.prune_time(),
+                entries: Vec::new(),
+                empty_log: false,
+            };
             let (_, finish) = (job.work)(&mut tx);
             finish(begun.as_ref().map(|_| ()));
         }

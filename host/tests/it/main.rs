@@ -5,6 +5,7 @@ mod budget;
 mod changes;
 mod changes_random;
 mod client;
+mod clocks;
 mod commands;
 mod crash;
 mod crowd;

@@ -140,6 +140,7 @@ fn missing_descriptors_park_nothing_and_work_goes_on() {
         let id = taken["message_id"].as_str().expect("an id");
         let view = insist("answer a message", || answered(&client, id));
         assert_eq!(view["notice"], false, "{view}");
+        world.ctl(&["session", "stop", view["session_id"].as_str().expect("an id")]).ok();
     }
     nothing_is_blamed(&world);
     assert_eq!(ready(&world), (200, Value::Null));

@@ -17,11 +17,15 @@ use ironclaw_contract::seam::link::TurnLimits;
 use ironclaw_contract::seam::outbound::{Chat, EndReason};
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
 use ironclaw_contract::seam::socket::{Call, Context, Purpose, RefusalCode, Request, Response, Verdict};
+use std::time::{Duration, Instant};
 
 /// Works on a turn until it is over.
 pub(super) fn run(agent: &mut Agent, turn: &Turn) -> Result<(), Stop> {
     let own = turn.messages.iter().map(|message| message.item()).collect();
-    let mut work = Work { agent, turn, own, spent: Spent::default(), compacts: true };
+    // The machine's clock is looked at once: set forward in the middle of a turn, it ends none.
+    let left_ms = u64::try_from(turn.deadline.saturating_sub(now_ms())).unwrap_or(0);
+    let until = Instant::now().checked_add(Duration::from_millis(left_ms));
+    let mut work = Work { agent, turn, until, own, spent: Spent::default(), compacts: true };
     let chat = match work.until_answer() {
         Ok(item) => Chat::Reply(item),
         Err(Leave::End(reason)) => Chat::End(reason),
@@ -111,6 +115,8 @@ impl Spent {
 struct Work<'a> {
     agent: &'a mut Agent,
     turn: &'a Turn,
+    /// When it is over by a clock that nobody sets; `None` where that is too far away.
+    until: Option<Instant>,
     own: Vec<ItemId>,
     spent: Spent,
     /// Until a summary was not to be had; the next turn asks again.
@@ -266,7 +272,7 @@ impl Work<'_> {
         if !self.is_open()? {
             return Err(Leave::Closed);
         }
-        if now_ms() > self.turn.deadline { Err(EndReason::Time.into()) } else { Ok(()) }
+        if self.until.is_some_and(|until| Instant::now() > until) { Err(EndReason::Time.into()) } else { Ok(()) }
     }
 
     fn is_open(&self) -> Result<bool, Stop> {
