@@ -10,6 +10,7 @@ pub mod draft;
 pub mod endpoint;
 pub mod fault;
 mod http;
+mod manners;
 mod openai;
 pub mod preset;
 mod refused;
@@ -230,7 +231,7 @@ pub struct Config {
     pub whole_ms: u32,
     /// How long a stream may take from its beginning to its end.
     pub stream_ms: u32,
-    /// Tokens that an output may have, where the API wants to be told.
+    /// Tokens that an output may have.
     pub output_tokens_max: u32,
     /// How often an endpoint is tried for one output when there is no other to ask.
     pub tries_max: u32,

@@ -8,6 +8,7 @@ use crate::custody::SecretText;
 use crate::ledger;
 use crate::model;
 use crate::model::endpoint::{Prices, Probe, Spec};
+use crate::model::fault::Fault;
 use crate::model::preset::PRESETS;
 use crate::model::scripted;
 use crate::pipeline::endpoints;
@@ -263,13 +264,59 @@ fn failed(error: &model::Error, spec: &Spec, kept: bool) -> Refusal {
     let said = said.map(|said| format!(" (it said: {said})")).unwrap_or_default();
     let end = if kept { "" } else { "; nothing was kept" };
     let refusal = Refusal::operator("model_test_failed", format!("the test failed: {why}{said}{end}"));
+    let fault = match error {
+        model::Error::Failed(tried) => tried.failures.last().map(|failure| failure.fault),
+        model::Error::Unreadable { .. } | model::Error::Script { .. } | model::Error::Spec { .. } => None,
+    };
+    refusal.hint(remedy(fault, spec, kept))
+}
+
+/// What to do about a test that failed in this way.
+fn remedy(fault: Option<Fault>, spec: &Spec, kept: bool) -> String {
     let place = spec.base_url.as_ref().map_or("its script", url::Url::as_str);
+    let model = &spec.model;
     let key = match &spec.key {
         Some(key) if kept => format!("the key, {PREFIX}{key}"),
         Some(_) => "the key".to_owned(),
         None => "whether it wants a key".to_owned(),
     };
-    refusal.hint(format!("check the address {place}, the model {:?}, and {key}", spec.model))
+    let Some(fault) = fault else { return format!("check the address {place}, the model {model:?}, and {key}") };
+    match fault {
+        Fault::Silent | Fault::Stalled | Fault::Late => {
+            "its server took longer than a test may: wait until it has loaded the model and try again, or keep the endpoint \
+             untested with `--no-test`"
+                .to_owned()
+        }
+        Fault::KeyWanted => format!(
+            "give it a key: `--key-env VARIABLE`, or `ironctl secret set {}` and then `--key {PREFIX}{}`{}",
+            spec.name,
+            spec.name,
+            if kept { ", both with `ironctl model add --replace`" } else { "" }
+        ),
+        Fault::NoKey | Fault::KeyUnreadable | Fault::KeyUnusable | Fault::KeyRefused => format!("check {key}"),
+        Fault::Unreachable
+        | Fault::Forbidden
+        | Fault::Closed
+        | Fault::PublicPlain
+        | Fault::Untrusted
+        | Fault::Redirected => format!("check the address {place}, and that a server for this API listens there"),
+        Fault::ModelUnknown | Fault::NoTools | Fault::ContextTooLong => {
+            format!("check the model {model:?} and the address {place}")
+        }
+        Fault::NoCredit | Fault::RateLimited { .. } | Fault::Overloaded { .. } | Fault::ServerError { .. } => {
+            format!("the server at {place} cannot answer now: try again later")
+        }
+        Fault::Absent
+        | Fault::Broken
+        | Fault::Cut
+        | Fault::BadRequest(_)
+        | Fault::Malformed
+        | Fault::TooLarge
+        | Fault::Truncated
+        | Fault::Withheld
+        | Fault::Script
+        | Fault::OverCeiling => format!("check the address {place}, the model {model:?}, and {key}"),
+    }
 }
 
 /// The endpoint that stands in no row.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// The version of the API that is spoken here.
 pub const VERSION: &str = "2023-06-01";
 
-/// Tokens that an output may have unless the settings say otherwise: what every model of the last years takes. The API wants to be told.
+/// Tokens that an output may have unless the settings say otherwise: what every model of the last years takes.
 pub const OUTPUT_TOKENS_MAX: u32 = 8192;
 
 /// The body of a request.

@@ -15,6 +15,9 @@ const ID_BYTES_MAX: usize = 512;
 /// Stands at the end of words that the model did not finish.
 const UNFINISHED: &str = "\n[The model reached its limit of tokens here.]";
 
+/// Stands at the end of words that the model had no time to finish.
+const LATE: &str = "\n[The time for this answer was over here.]";
+
 /// Stands at the end of words that the provider cut off.
 const WITHHELD: &str = "\n[The provider withheld the rest of this answer.]";
 
@@ -161,11 +164,12 @@ impl<'a> Assembly<'a> {
     /// The output.
     ///
     /// # Errors
-    /// [`Fault::Cut`] without an end; [`Fault::Truncated`] when what was not finished is a call, or is nothing;
+    /// [`Fault::Cut`] without an end, [`Fault::Closed`] where nothing came; [`Fault::Truncated`] when what was not finished is a call, or is nothing;
     /// [`Fault::Withheld`] when what the provider did not allow is a call, or is everything; [`Fault::Malformed`] for a call without a tool.
     pub fn finish(mut self) -> Result<Output, Fault> {
         let is_empty = self.text.trim().is_empty() && self.calls.is_empty();
         match self.end {
+            None if !self.has_begun() => return Err(Fault::Closed),
             None => return Err(Fault::Cut),
             Some(End::Whole) => {}
             // Half of a call may be valid JSON that means something else.
@@ -186,6 +190,16 @@ impl<'a> Assembly<'a> {
             WantedCall { tool: call.tool, arguments }
         };
         Ok(Output { text: self.text, calls: self.calls.into_iter().map(wanted).collect() })
+    }
+
+    /// The words that had come when the time for the answer was over, marked; `None` where there are none, or the beginning of a
+    /// call: half of one may mean something else.
+    pub fn unfinished(mut self) -> Option<Output> {
+        if self.text.trim().is_empty() || !self.calls.is_empty() {
+            return None;
+        }
+        self.mark(LATE);
+        Some(Output { text: self.text, calls: Vec::new() })
     }
 
     /// Puts the host's own words behind the model's.
@@ -279,6 +293,7 @@ mod tests {
             assembly.finish()
         };
         assert_eq!(with(None, "hello", ""), Err(Fault::Cut));
+        assert_eq!(with(None, "", ""), Err(Fault::Closed));
         assert_eq!(with(Some(End::Length), "", "write_file"), Err(Fault::Truncated));
         assert_eq!(with(Some(End::Length), " ", ""), Err(Fault::Truncated));
         assert_eq!(with(Some(End::Withheld), "", ""), Err(Fault::Withheld));
@@ -288,5 +303,21 @@ mod tests {
         assert!(long.len() <= BODY_BYTES_MAX && long.ends_with(WITHHELD), "a mark finds room");
         assert!(with(Some(End::Length), "hello", "").expect("words").text.ends_with(UNFINISHED));
         assert_eq!(with(Some(End::Whole), "", "").expect("empty"), Output::default());
+    }
+    #[test]
+    fn answer_out_of_time_keeps_its_words_and_no_half_call() {
+        let draft = Draft::default();
+        let with = |words: &str, tool: &str| {
+            let mut assembly = Assembly::new(&draft);
+            assembly.words(words).expect("small");
+            if !tool.is_empty() {
+                assembly.call(None, "", tool, "{}").expect("small");
+            }
+            assembly.unfinished()
+        };
+        let output = with("It was", "").expect("words");
+        assert_eq!((output.text.as_str(), output.calls.len()), (format!("It was{LATE}").as_str(), 0));
+        assert_eq!(with(" \n", ""), None);
+        assert_eq!(with("I write.", "write_file"), None);
     }
 }

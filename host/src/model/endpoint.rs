@@ -25,8 +25,8 @@ const CHAIN_MAX: usize = 8;
 const TRIES_BESIDE_OTHERS: u32 = 2;
 /// How long a test may take: a local server may have to load its model first.
 const PROBE_SECONDS_MAX: u64 = 120;
-/// Tokens that the answer to a test may have, where the API wants to be told.
-const PROBE_TOKENS_MAX: u32 = 64;
+/// Tokens that the answer to a test may have.
+const PROBE_TOKENS_MAX: u32 = 32;
 /// How long a list of models may take.
 const MODELS_SECONDS_MAX: u64 = 15;
 
@@ -358,7 +358,7 @@ pub struct Bounds {
 /// Asks the candidates in their order for one output over this prompt, until one gives it or a bound is reached: after the first
 /// try, none is made for which what is left of the allowance is too little. Words are put into the draft as they come.
 ///
-/// One that rests, because it failed again and again, is asked after all others, and once: better a late answer than none.
+/// One that rests, because it failed again and again, is asked after all others; once, unless it is the last.
 ///
 /// # Errors
 /// [`Error::Failed`] when none has an output to give; the prompt may be sent again.
@@ -387,9 +387,10 @@ pub async fn generate(
                 resting.push(candidate);
                 continue;
             }
-            Standing::Trial => 1,
+            Standing::Trial if has_others => 1,
             Standing::Well if has_others => tries_max.min(TRIES_BESIDE_OTHERS),
-            Standing::Well => tries_max,
+            // Nobody else is left: that it failed before is no reason to give up early.
+            Standing::Well | Standing::Trial => tries_max,
         };
         let spec = &candidate.endpoint.spec;
         if course.usage != Usage::default() && !course.has_room(prompt, spec.prices) {

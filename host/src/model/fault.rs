@@ -27,6 +27,8 @@ pub enum Fault {
     Forbidden,
     /// TLS could not be agreed on: mostly a certificate that this machine does not trust.
     Untrusted,
+    /// It took the connection and closed it before an answer began.
+    Closed,
     /// It did not begin to answer in time.
     Silent,
     /// It stopped in the middle of its answer.
@@ -98,6 +100,7 @@ impl Fault {
             Self::PublicPlain => "public_plain",
             Self::Forbidden => "forbidden_address",
             Self::Untrusted => "untrusted",
+            Self::Closed => "closed",
             Self::Silent => "silent",
             Self::Stalled => "stalled",
             Self::Late => "late",
@@ -130,6 +133,7 @@ impl Fault {
     pub const fn may_pass(self) -> bool {
         match self {
             Self::Unreachable
+            | Self::Closed
             | Self::Cut
             | Self::RateLimited { .. }
             | Self::Overloaded { .. }
@@ -170,7 +174,8 @@ impl Fault {
     /// Whether an endpoint that failed so may have made an output, or a part of one, that has its price.
     pub const fn may_have_worked(self) -> bool {
         match self {
-            Self::Silent
+            Self::Closed
+            | Self::Silent
             | Self::Stalled
             | Self::Late
             | Self::Cut
@@ -285,6 +290,9 @@ impl Failure {
                  give it another base URL".to_owned()
             }
             Fault::Untrusted => "has no certificate that this machine trusts, or no TLS".to_owned(),
+            Fault::Closed => {
+                format!("closed the connection before it began to answer: `ironctl model test {name}` tries it")
+            }
             Fault::Silent => "did not begin to answer in time".to_owned(),
             Fault::Stalled => "stopped in the middle of its answer".to_owned(),
             Fault::Late => "did not finish its answer in time".to_owned(),
@@ -301,7 +309,9 @@ impl Failure {
                 Some(key) => format!("has a key that no request can carry: `ironctl secret rotate {key}` sets another"),
                 None => "has a key that no request can carry".to_owned(),
             },
-            Fault::KeyWanted => "wants a key and has none: add it again with `--key secret:NAME`".to_owned(),
+            Fault::KeyWanted => {
+                "wants a key and has none: add it again with `--key-env VARIABLE` or `--key secret:NAME`".to_owned()
+            }
             Fault::KeyRefused => match &self.key {
                 Some(key) => format!("did not accept its key: `ironctl secret rotate {key}` sets another"),
                 None => "did not accept its key".to_owned(),
@@ -331,8 +341,9 @@ impl Failure {
             }
             Fault::Malformed => format!("gave an answer that cannot be read: `ironctl model test {name}` tries it"),
             Fault::TooLarge => "gave an answer over the limit, which was not taken".to_owned(),
-            Fault::Truncated => "reached its limit of tokens before its answer was usable: for endpoints of kind anthropic, \
-                model.output_tokens_max raises it".to_owned(),
+            Fault::Truncated => {
+                "reached its limit of tokens before its answer was usable: model.output_tokens_max raises it".to_owned()
+            }
             Fault::Withheld => "withheld its answer: its provider does not allow it".to_owned(),
             Fault::Script => "has no answer in its script".to_owned(),
             Fault::OverCeiling => {
@@ -409,6 +420,7 @@ mod tests {
             Fault::PublicPlain,
             Fault::Forbidden,
             Fault::Untrusted,
+            Fault::Closed,
             Fault::Silent,
             Fault::Stalled,
             Fault::Late,

@@ -227,8 +227,8 @@ fn before_answer(error: &reqwest::Error) -> Fault {
     } else if error.is_timeout() {
         Fault::Silent
     } else {
-        // It took the connection and closed it.
-        Fault::Cut
+        // It took the connection and closed it, or does not speak HTTP.
+        Fault::Closed
     }
 }
 

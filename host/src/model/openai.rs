@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const SHORT_ID_CHARS: usize = 9;
 
 /// What differs between servers.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Habits {
     /// Whether a stream is asked for.
     pub streams: bool,
@@ -20,6 +20,10 @@ pub struct Habits {
     pub asks_usage: bool,
     /// Whether ids of calls have nine characters.
     pub short_ids: bool,
+    /// The field that bounds the output.
+    pub limit_field: &'static str,
+    /// Tokens that the output may have.
+    pub output_tokens_max: u32,
 }
 
 /// The body of a request.
@@ -51,6 +55,7 @@ pub fn request(prompt: &Prompt, model: &str, habits: Habits) -> Value {
         }
     }
     let mut body = json!({ "model": model, "messages": messages, "stream": habits.streams });
+    body[habits.limit_field] = json!(habits.output_tokens_max);
     if habits.streams && habits.asks_usage {
         body["stream_options"] = json!({ "include_usage": true });
     }
@@ -168,7 +173,8 @@ mod tests {
     use super::*;
     use ironclaw_contract::seam::socket::Purpose;
 
-    const PLAIN: Habits = Habits { streams: false, asks_usage: true, short_ids: false };
+    const PLAIN: Habits =
+        Habits { streams: false, asks_usage: true, short_ids: false, limit_field: "max_tokens", output_tokens_max: 99 };
 
     fn streamed(events: &[&str]) -> Result<Output, Fault> {
         let draft = Draft::default();
@@ -213,7 +219,9 @@ mod tests {
         assert_eq!(body["tools"][0]["function"]["name"], "read_file");
         assert!(body.get("stream_options").is_none());
 
-        let body = request(&prompt, "small", Habits { streams: true, asks_usage: true, short_ids: true });
+        assert_eq!(body["max_tokens"], 99);
+
+        let body = request(&prompt, "small", Habits { streams: true, short_ids: true, ..PLAIN });
         assert_eq!(body["stream_options"]["include_usage"], true);
         assert_eq!(body["messages"][2]["tool_calls"][0]["id"], "000000001");
         assert_eq!(body["messages"][3]["tool_call_id"], "000000001");

@@ -8,6 +8,17 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 use std::time::Duration;
 
+/// What a refusal is about where another way of asking may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// It does not know how to be asked for the usage of a stream.
+    Usage,
+    /// It bounds its output by another field.
+    LimitField,
+    /// Its model has no room for so long an output.
+    LimitSize,
+}
+
 /// What a body says is wrong: words to recognise, and words to show.
 #[derive(Debug, Default)]
 pub struct Said {
@@ -116,6 +127,17 @@ impl Said {
         self.has(&["stream_options", "include_usage"])
     }
 
+    /// What it complains about in the bound on the output, if it does.
+    pub fn about_limit(&self) -> Option<About> {
+        if !self.has(&["max_tokens", "max_completion_tokens"]) {
+            None
+        } else if self.has(&["unsupported", "not supported", "unrecognized", "instead"]) {
+            Some(About::LimitField)
+        } else {
+            Some(About::LimitSize)
+        }
+    }
+
     fn has(&self, any: &[&str]) -> bool {
         any.iter().any(|words| self.recognised.contains(words))
     }
@@ -169,6 +191,17 @@ mod tests {
             assert_eq!(read(status, body), fault, "{status} {body}");
         }
         assert_eq!(Said::read(b"").fault(401, None, false), Fault::KeyWanted);
+    }
+
+    #[test]
+    fn complaint_about_the_bound_says_which_other_way_may_do() {
+        let about =
+            |words: &str| Said::read(json!({ "error": { "message": words } }).to_string().as_bytes()).about_limit();
+        let renamed = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+        assert_eq!(about(renamed), Some(About::LimitField));
+        let vllm = "'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length is 4096 tokens";
+        assert_eq!(about(vllm), Some(About::LimitSize));
+        assert_eq!(about("This model's maximum context length is 4096 tokens"), None);
     }
 
     #[test]

@@ -9,13 +9,15 @@ use super::draft::Draft;
 use super::endpoint::{Kind, Prices, Spec};
 use super::fault::{Detail, Failure, Fault};
 use super::http::{Answer, Ask, Connections, EVENT_BYTES_MAX, STREAM_BYTES_MAX, Waits};
+use super::manners::Manners;
 use super::openai::{self, Habits, Step};
-use super::refused::{Said, retry_after};
+use super::refused::{About, Said, retry_after};
 use super::{Allowance, Config, Output, Prompt, Usage, anthropic, tokens_estimated};
 use crate::custody::SecretText;
 use backon::{BackoffBuilder, ExponentialBuilder};
 use eventsource_stream::{EventStream, EventStreamError};
 use futures_util::StreamExt;
+use ironclaw_contract::seam::socket::Purpose;
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
@@ -48,8 +50,7 @@ pub struct Remote {
     url: Url,
     models: Url,
     short_ids: bool,
-    /// It said once that it cannot be asked for the usage of a stream.
-    without_usage: AtomicBool,
+    manners: Manners,
     connections: Arc<Connections>,
     config: Arc<Config>,
     /// Whether it should be asked.
@@ -91,7 +92,7 @@ pub struct Patience {
     pub tries: u32,
     /// Whether somebody else can be asked after it.
     pub has_others: bool,
-    /// Tokens of the output, where the API wants to be told.
+    /// Tokens of the output.
     pub output_tokens_max: u32,
 }
 
@@ -100,12 +101,12 @@ struct Broken {
     fault: Fault,
     words: String,
     took: Usage,
-    is_about_usage: bool,
+    about: Option<About>,
 }
 
 impl From<(Fault, String)> for Broken {
     fn from((fault, words): (Fault, String)) -> Self {
-        Self { fault, words, took: Usage::default(), is_about_usage: false }
+        Self { fault, words, took: Usage::default(), about: None }
     }
 }
 
@@ -123,7 +124,7 @@ impl Remote {
             url: below(base, speaks, action),
             models: below(base, speaks, "models"),
             short_ids: base.host_str().is_some_and(|host| host.ends_with(SHORT_IDS)),
-            without_usage: AtomicBool::new(false),
+            manners: Manners::default(),
             connections,
             breaker: Breaker::new(config.failures_max, rest),
             config,
@@ -150,8 +151,9 @@ impl Remote {
             tries += 1;
             course.tries_left = course.tries_left.saturating_sub(1);
             course.draft.begin();
-            let asks_usage = !self.without_usage.load(Ordering::Relaxed);
-            let broken = match self.attempt(spec, key, prompt, course, patience, asks_usage).await {
+            let habits = || self.manners.habits(spec.streams, self.short_ids, patience.output_tokens_max);
+            let asked = habits();
+            let broken = match self.attempt(spec, key, prompt, course, patience, asked).await {
                 Ok((output, took)) => {
                     self.breaker.well();
                     course.usage = course.usage.plus(took);
@@ -160,9 +162,9 @@ impl Remote {
                 Err(broken) => broken,
             };
             course.usage = course.usage.plus(broken.took);
-            if asks_usage && broken.is_about_usage {
+            self.manners.learn(broken.about);
+            if broken.about.is_some() && habits() != asked {
                 // That it refused this is no try: it says how to ask.
-                self.without_usage.store(true, Ordering::Relaxed);
                 (tries, course.tries_left) = (tries - 1, course.tries_left + 1);
                 continue;
             }
@@ -221,14 +223,11 @@ impl Remote {
         prompt: &Prompt,
         course: &Course<'_>,
         patience: Patience,
-        asks_usage: bool,
+        habits: Habits,
     ) -> Result<(Output, Usage), Broken> {
         let headers = self.headers(spec, key)?;
         let body = match self.speaks {
-            Speaks::Chat => {
-                let habits = Habits { streams: spec.streams, asks_usage, short_ids: self.short_ids };
-                openai::request(prompt, &spec.model, habits)
-            }
+            Speaks::Chat => openai::request(prompt, &spec.model, habits),
             Speaks::Messages => anthropic::request(prompt, &spec.model, spec.streams, patience.output_tokens_max),
         };
         let body = body.to_string().into_bytes();
@@ -246,7 +245,11 @@ impl Remote {
             sending.map_err(|(fault, words)| Broken { took: unheard(fault), ..Broken::from((fault, words)) })?;
         if !(200..300).contains(&answer.status()) {
             let mut broken = refused(answer, key.is_some()).await;
-            broken.is_about_usage &= spec.streams && matches!(self.speaks, Speaks::Chat);
+            broken.about = broken.about.filter(|about| match (about, self.speaks) {
+                (_, Speaks::Messages) => false,
+                (About::Usage, Speaks::Chat) => spec.streams,
+                (About::LimitField | About::LimitSize, Speaks::Chat) => true,
+            });
             return Err(broken);
         }
         let mut assembly = Assembly::new(course.draft);
@@ -267,6 +270,16 @@ impl Remote {
             };
             Broken { took, ..Broken::from((fault, words)) }
         };
+        if let Err((Fault::Late, _)) = read
+            && !patience.has_others
+            && prompt.purpose == Purpose::Reply
+        {
+            let took = usage(spec.prices, counted.at_least(sent, received), sent, received);
+            return assembly
+                .unfinished()
+                .map(|output| (output, took))
+                .ok_or_else(|| broken((Fault::Late, String::new())));
+        }
         read.map_err(broken)?;
         let output = assembly.finish().map_err(|fault| broken((fault, String::new())))?;
         Ok((output, took))
@@ -388,9 +401,10 @@ async fn refused(answer: Answer, has_key: bool) -> Broken {
     let status = answer.status();
     let wait = retry_after(answer.headers(), jiff::Timestamp::now());
     let said = Said::read(&answer.error().await);
-    let is_about_usage = matches!(status, 400 | 422) && said.is_about_usage();
+    let usage = said.is_about_usage().then_some(About::Usage);
+    let about = usage.or_else(|| said.about_limit()).filter(|_| matches!(status, 400 | 422));
     let fault = said.fault(status, wait, has_key);
-    Broken { is_about_usage, ..Broken::from((fault, said.words)) }
+    Broken { about, ..Broken::from((fault, said.words)) }
 }
 
 /// That this endpoint had no output to give.
