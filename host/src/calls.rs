@@ -4,6 +4,7 @@
 
 mod judge;
 mod run;
+mod schedule;
 
 pub use judge::{Judged, Judgement, action_of, digest, judge};
 pub use run::{Ran, run};

@@ -18,6 +18,7 @@ mod model_socket;
 mod panic;
 mod places;
 mod prove;
+mod reports;
 mod retain;
 mod retry;
 mod shortages;

@@ -67,9 +67,9 @@ pub struct Agent {
 pub enum Mode {
     /// What has no seal is refused.
     Enforce,
-    /// It is shown as quoted text, and the ledger says so.
+    /// Everything is judged. What would be refused is shown as quoted text, and the ledger has each.
     DangerousWarn,
-    /// As `dangerous_warn`, and judgements are not enforced.
+    /// No seal is looked at, and nothing of it is recorded. What has none is shown as quoted text.
     DangerousOff,
 }
 
@@ -80,6 +80,17 @@ impl Mode {
             Self::Enforce => "enforce",
             Self::DangerousWarn => "dangerous_warn",
             Self::DangerousOff => "dangerous_off",
+        }
+    }
+}
+
+impl Mode {
+    /// What `status` warns of; `None` for the usual one.
+    pub const fn warning(self) -> Option<&'static str> {
+        match self {
+            Self::Enforce => None,
+            Self::DangerousWarn => Some("what has no seal reaches its model as quoted text, and the ledger has each"),
+            Self::DangerousOff => Some("no seal is checked, and what passes without one is not recorded"),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::items;
 use crate::launcher::Process;
 use crate::ledger;
 use crate::pipeline::{Error, Phase, Shown};
-use crate::registry;
+use crate::registry::{self, Mode};
 use crate::session::store::{self, Origin, Standing};
 use crate::shortage::Shortage;
 use crate::state::Tx;
@@ -41,11 +41,9 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
     warnings.extend(api.about.keeper.warnings());
     warnings.extend(lacking(&api));
     for session in &sessions {
-        if session.status.mode != "enforce" {
-            warnings.push(format!(
-                "agent {} runs in mode {}: what has no seal reaches its model as quoted text",
-                session.status.agent, session.status.mode
-            ));
+        let mode = session.status.mode.parse::<Mode>().ok();
+        if let Some(warning) = mode.and_then(Mode::warning) {
+            warnings.push(format!("agent {} runs in mode {}: {warning}", session.status.agent, session.status.mode));
         }
     }
     warnings.extend(usage::reached(&api).await?);

@@ -2,13 +2,14 @@
 //!
 //! Never runs or records a call; a class beyond reading, writing and commands in the agent's own jail is refused until its judgement lands. Next: `tools`.
 
-use super::Call;
+use super::{Call, schedule};
 use crate::model::WantedCall;
 use crate::registry::Agent;
 use crate::tools::{self, Class, Runs};
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::ids::CallId;
 use ironclaw_contract::seam::action::Action;
+use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use serde_json::Value;
 
@@ -124,7 +125,8 @@ pub fn action_of(call: &Call) -> Result<Action, String> {
     let name = match call.tool.as_str() {
         "request_capability_change" => {
             let kind = object.remove("kind").and_then(|kind| kind.as_str().map(str::to_owned));
-            kind.ok_or("kind is missing: it names what would change")?
+            // Only a kind of change: the names of other actions make no row in the sandbox.
+            kind_of(&kind.ok_or("kind is missing: it names what would change")?)?.name().to_owned()
         }
         other => other.to_owned(),
     };
@@ -132,7 +134,19 @@ pub fn action_of(call: &Call) -> Result<Action, String> {
         return Err("unknown field `action`".to_owned());
     }
     object.insert("action".to_owned(), name.into());
-    Action::parse(&arguments.to_string()).map_err(|error| error.to_string())
+    let action = Action::parse(&arguments.to_string()).map_err(|error| error.to_string())?;
+    if let Action::ScheduleTask(task) = &action {
+        schedule::check(task)?;
+    }
+    Ok(action)
+}
+
+fn kind_of(name: &str) -> Result<ChangeKind, String> {
+    name.parse().map_err(|_| {
+        let kinds: Vec<_> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
+        let shown: String = name.chars().take(TOOL_NAME_MAX).collect();
+        format!("kind {shown:?} is no kind of change: it is one of {}", kinds.join(", "))
+    })
 }
 
 #[cfg(test)]
@@ -220,7 +234,9 @@ mod tests {
             tool: tool.into(),
             arguments: arguments.into(),
         };
-        assert!(action_of(&call("schedule_task", r#"{"prompt":"p"}"#)).is_ok());
+        assert!(action_of(&call("schedule_task", r#"{"prompt":"p","recurrence":"daily"}"#)).is_ok());
+        assert!(action_of(&call("schedule_task", r#"{"prompt":"p"}"#)).unwrap_err().contains("recurrence"));
+        assert!(action_of(&call("schedule_task", r#"{"prompt":"p","recurrence":"banana"}"#)).is_err());
         let change = r#"{"kind":"persona","payload":{"instructions":"i"},"reason":"r"}"#;
         assert_eq!(action_of(&call("request_capability_change", change)).expect("an action").name(), "persona");
         assert!(action_of(&call("request_capability_change", r#"{"payload":{}}"#)).is_err());
@@ -230,5 +246,18 @@ mod tests {
                 .contains("exec")
         );
         assert!(action_of(&call("schedule_task", r#"{"prompt":"p","action":"persona"}"#)).is_err());
+    }
+
+    #[test]
+    fn change_of_a_kind_that_is_an_action_is_refused() {
+        for (kind, rest) in [
+            ("skill_install", r#""payload":{"skill":"s","version":"1"},"reason":"r""#),
+            ("ask_user_question", r#""question":"q""#),
+            ("schedule_task", r#""prompt":"p","recurrence":"daily""#),
+        ] {
+            let arguments = format!(r#"{{"kind":"{kind}",{rest}}}"#);
+            let call = Call { call_id: CallId::new(), tool: "request_capability_change".into(), arguments };
+            assert!(action_of(&call).expect_err(kind).contains("is no kind of change"), "{kind}");
+        }
     }
 }

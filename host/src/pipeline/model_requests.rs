@@ -5,11 +5,11 @@
 use super::drafts::Working;
 use super::model_budget::{self, Failed};
 use super::model_socket::Server;
+use super::reports::{NO_ROW, note_unsealed, quote, reportable};
 use super::{Core, Error, endpoints};
 use crate::budget::book::Booked;
-use crate::calls::{self, CallState, Judgement, Place, ResultBody};
+use crate::calls::{self, Judgement, Place, ResultBody};
 use crate::context::{self, OutputBody, Refused};
-use crate::custody::ContentKey;
 use crate::failpoint;
 use crate::integrity::lookalike;
 use crate::items::{self, BodyError, Draft, Recorded};
@@ -294,21 +294,23 @@ impl Server {
                     return Ok(refuse(RefusalCode::Budget, "the turn has used its bytes of results".to_owned()));
                 }
                 let found = calls::find(tx, call_id)?.filter(|call| call.session == session && call.turn == turn);
-                let call = match reportable(call_id, found) {
+                let call = match reportable(call_id, found, ok) {
                     Ok(call) => call,
                     Err(message) => {
-                        let mode = agent_of(tx, session)?.mode;
-                        return match mode {
-                            Mode::Enforce => Ok(refuse(RefusalCode::Call, message)),
-                            Mode::DangerousWarn | Mode::DangerousOff => {
-                                note_unsealed(tx, session, mode, &message)?;
-                                Ok(Ok(sealed(&quote(tx, &core, session, &key, &text)?, &core)))
-                            }
-                        };
+                        match agent_of(tx, session)?.mode {
+                            Mode::Enforce => return Ok(refuse(RefusalCode::Call, message)),
+                            Mode::DangerousWarn => note_unsealed(tx, session, Mode::DangerousWarn, &message)?,
+                            Mode::DangerousOff => {}
+                        }
+                        return Ok(Ok(sealed(&quote(tx, &core, session, &key, &text)?, &core)));
                     }
                 };
                 let place = Place { session, turn, key: &key, sealer: &core.sealer };
-                let author = Author::Tool { tool: call.tool.clone() };
+                let (author, text) = match call.runs {
+                    // The host alone says what came of an action: a sandbox can only say that there is no row.
+                    Some(Runs::Row) => (Author::Host, NO_ROW.to_owned()),
+                    Some(Runs::Local | Runs::Host) | None => (Author::Tool { tool: call.tool.clone() }, text),
+                };
                 let item = calls::record_result(tx, &place, call_id, &call.tool, author, &ResultBody { ok, text })?;
                 calls::settle(tx, call_id, item.tuple.item)?;
                 Entry::claim("call.reported")
@@ -450,18 +452,6 @@ fn verdict(
     Ok(Verdict::Refused { item: item.seal(&core.sealer), bytes: item.bytes })
 }
 
-/// The recorded call that a report may be about, or why there is none.
-fn reportable(call_id: CallId, found: Option<calls::CallRow>) -> Result<calls::CallRow, String> {
-    match found {
-        None => Err(format!("{call_id} is no recorded call of the turn")),
-        Some(call) if call.runs != Some(Runs::Local) => Err(format!("{call_id} does not run in the sandbox")),
-        Some(call) if call.state != CallState::Permitted => {
-            Err(format!("{call_id} has its result already, or never ran"))
-        }
-        Some(call) => Ok(call),
-    }
-}
-
 fn sealed(item: &Recorded, core: &Core) -> Response {
     Response::Sealed { item: item.seal(&core.sealer), bytes: item.bytes }
 }
@@ -484,19 +474,4 @@ fn open_turn(tx: &Tx<'_>, core: &Core, session: SessionId, turn: TurnId) -> Resu
         }
         Some(found) => Ok(found),
     })
-}
-
-/// In a dangerous mode: notes what passed without a seal.
-fn note_unsealed(tx: &mut Tx<'_>, session: SessionId, mode: Mode, why: &str) -> Result<(), Error> {
-    let entry = Entry::retract("context.unsealed").session(session).with("mode", mode.name());
-    entry.with("passed", "as quoted text").reason(why).append(tx)?;
-    Ok(())
-}
-
-/// In a dangerous mode: a result that nobody asked for stands as a quote, never as a result.
-fn quote(tx: &mut Tx<'_>, core: &Core, session: SessionId, key: &ContentKey, text: &str) -> Result<Recorded, Error> {
-    let spans = vec![Span { author: Author::Quoted, bytes: text.len() }];
-    let labels = vec![Label::External];
-    let draft = Draft::new(ItemId::new(), ItemKind::Message, text, spans, labels, key).map_err(BodyError::from)?;
-    Ok(draft.record(tx, session, &core.sealer)?)
 }

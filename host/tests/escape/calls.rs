@@ -69,6 +69,15 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             .asks(DAILY)
             .answered("It was not scheduled")
             .requests(&["call"]),
+        // The host's words stand for it, and the call is used up by it.
+        attempt("a_call_without_its_row_fails_in_the_hosts_words", |_| {
+            let mut failed = report(LOCAL, "approved");
+            failed["ask"]["ok"] = json!(false);
+            vec![output(), failed, system(LOCAL, task("water the plants")), ring()]
+        })
+        .asks(DAILY)
+        .answered("the call made no row")
+        .rows(&[USED]),
         attempt("a_refused_call_cannot_be_reported", |_| vec![output(), report(LOCAL, "sent")])
             .asks("tell bob")
             .answered("It was not sent")

@@ -1,0 +1,53 @@
+//! What a report of a sandbox may be about, and what stands for one that a lowered guard lets pass.
+//!
+//! Never takes a sandbox's word for what came of an action. Next: `pipeline::model_requests`.
+
+use super::{Core, Error};
+use crate::calls::{self, CallState};
+use crate::custody::ContentKey;
+use crate::items::{BodyError, Draft, Recorded};
+use crate::ledger::Entry;
+use crate::registry::Mode;
+use crate::state::Tx;
+use crate::tools::Runs;
+use ironclaw_contract::ids::{CallId, ItemId, SessionId};
+use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_contract::seam::seal::{ItemKind, Label};
+
+/// What a model is told of a call for which its sandbox wrote no row.
+pub(super) const NO_ROW: &str = "refused: the call made no row, so nothing was asked of the host";
+
+/// The recorded call that a report may be about, or why there is none. Of a call that goes out as a row only a failure.
+pub(super) fn reportable(call_id: CallId, found: Option<calls::CallRow>, ok: bool) -> Result<calls::CallRow, String> {
+    match found {
+        None => Err(format!("{call_id} is no recorded call of the turn")),
+        Some(call) if call.runs != Some(Runs::Local) && (ok || call.runs != Some(Runs::Row)) => {
+            Err(format!("{call_id} does not run in the sandbox"))
+        }
+        Some(call) if call.state != CallState::Permitted => {
+            Err(format!("{call_id} has its result already, or never ran"))
+        }
+        Some(call) => Ok(call),
+    }
+}
+
+/// In the mode `dangerous_warn`: notes what passed without a seal.
+pub(super) fn note_unsealed(tx: &mut Tx<'_>, session: SessionId, mode: Mode, why: &str) -> Result<(), Error> {
+    let entry = Entry::retract("context.unsealed").session(session).with("mode", mode.name());
+    entry.with("passed", "as quoted text").reason(why).append(tx)?;
+    Ok(())
+}
+
+/// In a dangerous mode: a result that nobody asked for stands as a quote, never as a result.
+pub(super) fn quote(
+    tx: &mut Tx<'_>,
+    core: &Core,
+    session: SessionId,
+    key: &ContentKey,
+    text: &str,
+) -> Result<Recorded, Error> {
+    let spans = vec![Span { author: Author::Quoted, bytes: text.len() }];
+    let labels = vec![Label::External];
+    let draft = Draft::new(ItemId::new(), ItemKind::Message, text, spans, labels, key).map_err(BodyError::from)?;
+    Ok(draft.record(tx, session, &core.sealer)?)
+}
