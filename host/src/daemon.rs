@@ -23,7 +23,7 @@ use crate::ledger::{Entry, archive, head};
 use crate::pipeline::{self, Core, Limits, Pipeline, Places};
 use crate::registry::{self, Fresh};
 use crate::state::{self, State};
-use crate::{config, model, observe, packages, rotation, settings};
+use crate::{config, model, observe, packages, rotation, settings, turn};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::ledger_entry::Kind;
@@ -247,6 +247,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         state: state.clone(),
         config: pipeline_config(config, runtime.clone())?,
         sealer: Sealer::new(boot)?,
+        turns_before: state.read(|tx| turn::newest(tx)).await?,
         wrapping: master.wrapping_key(),
         endpoints: RwLock::new(Arc::new(model::endpoint::open_stored(
             &config.model,
@@ -277,10 +278,13 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     let mut warnings = warnings;
     let begun = state.write(move |tx| gateway::store::begin_generation(tx, &other_history)).await?;
     if let Some(unknown) = begun {
-        let warning = format!(
-            "this home was put back to an earlier state: approvals from before are worth nothing, and {unknown} changes wait for \
-             somebody to look at them (`ironctl inbox`)"
-        );
+        let waiting = match unknown {
+            0 => String::new(),
+            1 => ", and 1 change waits for somebody to look at it (`ironctl inbox`)".to_owned(),
+            many => format!(", and {many} changes wait for somebody to look at them (`ironctl inbox`)"),
+        };
+        let warning =
+            format!("this home was put back to an earlier state: approvals from before are worth nothing{waiting}");
         tracing::warn!("{warning}");
         warnings.push(warning);
     }

@@ -164,6 +164,24 @@ pub fn receive(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), state::Error>
     Ok(())
 }
 
+/// What is known of a delivery that came to an end, in the words of the contract, and since when; `None` while it is on its way.
+pub fn receipt(tx: &Tx<'_>, id: DeliveryId) -> Result<Option<(&'static str, i64)>, state::Error> {
+    let sql = "SELECT state, settled_at FROM deliveries WHERE id = ?1";
+    let read = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Option<i64>>(1)?));
+    let found = tx.db().prepare_cached(sql)?.query_row([id.to_string()], read).optional()?;
+    Ok(found.and_then(|(state, at)| Some((ended(&state)?, at?))))
+}
+
+/// The contract's word for a delivery in this state.
+fn ended(state: &str) -> Option<&'static str> {
+    match state {
+        "received" => Some("delivered"),
+        "unknown" => Some("unknown"),
+        "dead" | "dropped" => Some("failed"),
+        _ => None,
+    }
+}
+
 /// The delivery that answers a turn.
 pub fn of_turn(tx: &Tx<'_>, turn: TurnId) -> Result<Option<Delivery>, state::Error> {
     let sql = "SELECT * FROM deliveries WHERE turn_id = ?1 ORDER BY created_at DESC LIMIT 1";
@@ -210,18 +228,55 @@ pub fn notify(
     Ok(intend(tx, session, turn, id, None)?)
 }
 
-/// The words of the notice for a turn whose request to a model came to nothing, for this reason.
-pub fn notice_of_model(why: &str) -> String {
-    let mut letters = why.chars();
-    let why: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+/// Who ended the last attempt at a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ender {
+    /// The host itself: it was stopped, killed, or lost its power.
+    Host,
+    /// The agent's process.
+    Sandbox,
+}
+
+impl Ender {
+    /// Why the turn is closed whose message waits again.
+    pub const fn requeued(self) -> &'static str {
+        match self {
+            Self::Host => "the host ended",
+            Self::Sandbox => "its sandbox went away",
+        }
+    }
+
+    /// Why the turn is closed whose message is given up.
+    pub const fn given_up(self) -> &'static str {
+        match self {
+            Self::Host => "given up: the host ended",
+            Self::Sandbox => "given up: its sandbox went away",
+        }
+    }
+}
+
+/// The words of the notice for a message that is given up after so many attempts.
+pub fn notice_of_given_up(ender: Ender, attempts: u32, message: MessageId) -> String {
+    let who = match ender {
+        Ender::Host => "the host itself ended",
+        Ender::Sandbox => "the agent's process ended",
+    };
     format!(
-        "{why}. So there is no answer, and what was done so far stays done. Your message is kept: `ironctl message retry` with its id, \
-         or `last`, has it answered once that is mended."
+        "I gave this message up: {attempts} attempts at it were cut short, the last one because {who}. What was begun may be done in \
+         part: look before you ask for it again. {}",
+        kept(message)
     )
 }
 
-/// The words of the notice for a turn that ended without a reply.
-pub fn notice_for(reason: EndReason, limits: &crate::turn::Config) -> String {
+/// The words of the notice for a turn whose request to a model came to nothing, for this reason.
+pub fn notice_of_model(why: &str, message: MessageId) -> String {
+    let mut letters = why.chars();
+    let why: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+    format!("{why}. So there is no answer, and what was done so far stays done. {}", kept(message))
+}
+
+/// The words of the notice for a turn that ended without a reply; `message` is the newest that it was to answer.
+pub fn notice_for(reason: EndReason, limits: &crate::turn::Config, message: MessageId) -> String {
     match reason {
         EndReason::ToolCalls => {
             format!(
@@ -238,13 +293,45 @@ pub fn notice_for(reason: EndReason, limits: &crate::turn::Config) -> String {
         EndReason::Bytes => "I stopped: the results of this turn's tools were larger than a turn may use.".to_owned(),
         EndReason::Time => format!("I stopped: this turn took longer than its {} seconds.", limits.seconds_max),
         EndReason::Model => {
-            "The model's endpoint failed, so there is no answer. Your message is kept; write again to try again."
-                .to_owned()
+            format!("The model's endpoint failed, so there is no answer. {}", kept(message))
         }
         EndReason::Empty => "The model answered with nothing at all.".to_owned(),
-        EndReason::Failed => {
-            "The agent's process failed while it worked on this. Your message is kept; write again to try again."
-                .to_owned()
+        EndReason::Failed => format!(
+            "The agent's process failed while it worked on this. What it began may be done in part: look before you ask for it \
+             again. {}",
+            kept(message)
+        ),
+    }
+}
+
+fn kept(message: MessageId) -> String {
+    format!("Your message is kept: `ironctl message retry {message}` has it answered once more.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receipt_is_projected_only_once_there_is_one() {
+        let words = ["intent", "sending", "received", "unknown", "dead", "dropped"].map(ended);
+        assert_eq!(words, [None, None, Some("delivered"), Some("unknown"), Some("failed"), Some("failed")]);
+    }
+
+    #[test]
+    fn notice_of_given_up_message_names_who_ended_and_retry() {
+        let message = MessageId::new();
+        let of = |ender| notice_of_given_up(ender, 3, message);
+        for (ender, who) in [(Ender::Host, "the host itself"), (Ender::Sandbox, "the agent's process")] {
+            let text = of(ender);
+            assert!(text.contains(who) && text.contains("may be done in part"), "{text}");
+            assert!(text.contains(&format!("`ironctl message retry {message}`")), "{text}");
+        }
+        let limits = crate::turn::Config::default();
+        for reason in [EndReason::Failed, EndReason::Model] {
+            let text = notice_for(reason, &limits, message);
+            assert!(text.contains(&format!("`ironctl message retry {message}`")), "{text}");
+            assert!(!text.contains("write again"), "{text}");
         }
     }
 }

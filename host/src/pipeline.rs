@@ -93,6 +93,8 @@ pub struct Core {
     pub config: Config,
     /// Seals of this start.
     pub sealer: Sealer,
+    /// The place of the newest turn from before this start.
+    pub turns_before: i64,
     /// Opens the keys of sessions.
     pub wrapping: WrappingKey,
     /// Model endpoints by name; replaced as a whole when an operator changes one.

@@ -297,6 +297,20 @@ pub fn messages_of(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<MessageId>, state::E
     Ok(messages)
 }
 
+/// The place of the newest turn; 0 where there is none.
+pub fn newest(tx: &Tx<'_>) -> Result<i64, state::Error> {
+    Ok(tx.db().query_row("SELECT coalesce(max(ordinal), 0) FROM turns", [], |row| row.get(0))?)
+}
+
+/// The newest message that a turn answers.
+///
+/// # Errors
+/// A turn without a message is none of ours.
+pub fn newest_message(tx: &Tx<'_>, turn: TurnId) -> Result<MessageId, state::Error> {
+    let newest = messages_of(tx, turn)?.pop();
+    newest.ok_or_else(|| state::Error::Stored(format!("{turn} answers no message")))
+}
+
 /// In how many turns the messages of this one were, at most.
 pub fn attempts(tx: &Tx<'_>, turn: TurnId) -> Result<u32, state::Error> {
     let sql = "SELECT coalesce(max(attempts), 0) FROM messages WHERE turn_id = ?1";
@@ -351,6 +365,14 @@ pub fn clear_failure(tx: &mut Tx<'_>, turn: TurnId) -> Result<(), state::Error> 
 pub fn failure(tx: &Tx<'_>, turn: TurnId) -> Result<Option<String>, state::Error> {
     let sql = "SELECT failure_words FROM turns WHERE id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([turn.to_string()], |row| row.get(0)).optional()?.flatten())
+}
+
+/// The word of that failure with its sentence.
+pub fn coded_failure(tx: &Tx<'_>, turn: TurnId) -> Result<Option<(String, String)>, state::Error> {
+    let sql =
+        "SELECT failure, failure_words FROM turns WHERE id = ?1 AND failure IS NOT NULL AND failure_words IS NOT NULL";
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    Ok(tx.db().prepare_cached(sql)?.query_row([turn.to_string()], read).optional()?)
 }
 
 /// Gives back the attempt that messages of a turn used when it was ended by an operator and not by its sandbox.

@@ -142,8 +142,9 @@ fn judge(
         Says::End(reason) => {
             // A sandbox says that its model failed; why, the record knows.
             let why = if *reason == EndReason::Model { turn::failure(tx, open.id)? } else { None };
-            let general = || delivery::notice_for(*reason, &core.config.turn);
-            let text = why.map_or_else(general, |why| delivery::notice_of_model(&why));
+            let message = turn::newest_message(tx, open.id)?;
+            let general = || delivery::notice_for(*reason, &core.config.turn, message);
+            let text = why.map_or_else(general, |why| delivery::notice_of_model(&why, message));
             Ok(Accepted::Closed(close_with_notice(tx, core, session, key, &open, &text, "ended")?))
         }
         Says::Action { call, action } => called(tx, core, session, key, &open, &row, call.as_deref(), Some(action)),

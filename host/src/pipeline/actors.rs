@@ -72,6 +72,13 @@ impl Actors {
         Ok(())
     }
 
+    /// Has the actor of a session look again, if there is one. One whose mailbox is full looks in any case.
+    pub fn nudge(&self, session: SessionId) {
+        if let Some(handle) = self.lock().running.get(&session) {
+            let _ = handle.commands.try_send(Command::Wake);
+        }
+    }
+
     /// An actor goes, unless something lies in its mailbox: then it has to look at it first. True when it may go; nothing can
     /// come into that mailbox any more.
     pub fn leave(&self, session: SessionId, mailbox: &mpsc::Receiver<Command>) -> bool {

@@ -292,7 +292,10 @@ async fn note(core: Arc<Core>, noted: Delivery, ended: Ended) {
     loop {
         let (own, delivery, note) = (Arc::clone(&core), noted.clone(), ended.clone());
         match core.state.write(move |tx| settle(tx, &own, &delivery, &note)).await {
-            Ok(()) => break,
+            Ok(()) => {
+                core.actors.nudge(noted.session);
+                break;
+            }
             // The next start finds it as one whose outcome is unknown.
             Err(Error::State(state::Error::Closed)) => break,
             Err(error) => {

@@ -5,6 +5,7 @@
 use super::model_socket::Server;
 use super::{Core, Error as PipelineError};
 use crate::custody::{ContentKey, SessionKeys};
+use crate::delivery::Delivery;
 use crate::home;
 use crate::jail::{Identity, Limits, Mount, Role, Spec, System, inspect};
 use crate::launcher::{self, Jailed};
@@ -58,6 +59,8 @@ pub struct Awake {
     pub cursor: u64,
     /// Outbound rows that were refused in this launch.
     pub refused_rows: u32,
+    /// The last answer whose receipt is still to be projected.
+    pub unreceipted: Option<Delivery>,
     /// When it was launched, milliseconds since the epoch.
     pub since: i64,
     _server: Serving,
@@ -381,6 +384,7 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
             reader_process,
             reader,
             reader_died: false,
+            unreceipted: None,
             reader_gone: false,
             link,
             inbound: Some(inbound),

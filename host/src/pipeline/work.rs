@@ -11,12 +11,12 @@ use super::places::Place;
 use super::prove;
 use crate::channel::loopback;
 use crate::custody::ContentKey;
-use crate::delivery::{self, Delivery};
+use crate::delivery::{self, Delivery, Ender};
 use crate::failpoint;
 use crate::launcher::{Exit, Jailed};
 use crate::reader;
 use crate::session::link::Rung;
-use crate::session::projection::{self, Inbound};
+use crate::session::projection::{self, Inbound, Receipt};
 use crate::session::store::{self, Why};
 use crate::shortage::Shortage;
 use crate::turn::{self, Close, Opened};
@@ -125,7 +125,12 @@ impl Actor {
             match self.next(awake, place, is_free, limit, more).await {
                 Next::Halted => return Ok(Slept::Halted),
                 Next::AskedBack => return Ok(Slept::Yielded),
-                Next::Asked(Some(Command::Wake)) => self.deliver().await?,
+                Next::Asked(Some(Command::Wake)) => {
+                    self.deliver().await?;
+                    if let Some(slept) = self.project_receipt(awake).await? {
+                        return Ok(slept);
+                    }
+                }
                 Next::Asked(Some(Command::Respawn)) => anew = true,
                 Next::Asked(Some(Command::Cancel(by, done))) => {
                     let cancelled = self.cancel(by).await?;
@@ -171,7 +176,7 @@ impl Actor {
                 }
                 Next::Over => match (open.take(), stopping.take()) {
                     (None, _) if closing.is_some() => {
-                        if let Some(slept) = self.close_turn(awake, closing.take()).await {
+                        if let Some(slept) = self.close_turn(awake, closing.take()).await? {
                             return Ok(slept);
                         }
                     }
@@ -224,12 +229,14 @@ impl Actor {
                 return Ok(turn::forgive(tx, &messages)?);
             }
             let attempts = turn::attempts(tx, open.id)?;
+            let ender = if open.ordinal <= core.turns_before { Ender::Host } else { Ender::Sandbox };
             match store::find(tx, id)? {
                 Some(session) if attempts >= turn::MESSAGE_ATTEMPTS_MAX => {
-                    let text = delivery::notice_for(EndReason::Failed, &core.config.turn);
-                    accept::close_with_notice(tx, &core, &session, &key, &open, &text, "given up").map(drop)
+                    let message = turn::newest_message(tx, open.id)?;
+                    let text = delivery::notice_of_given_up(ender, attempts, message);
+                    accept::close_with_notice(tx, &core, &session, &key, &open, &text, ender.given_up()).map(drop)
                 }
-                _ => Ok(turn::close(tx, &open, Close::Requeued, "its sandbox went away").map(drop)?),
+                _ => Ok(turn::close(tx, &open, Close::Requeued, ender.requeued()).map(drop)?),
             }
         });
         open_turn.await?;
@@ -274,13 +281,29 @@ impl Actor {
         Ok(Ok(Some(Open { opened, until })))
     }
 
-    /// Projects that the turn is over, and what was delivered for it.
-    async fn close_turn(&mut self, awake: &mut Awake, closing: Option<Closing>) -> Option<Slept> {
-        let Closing { opened, delivery, .. } = closing?;
-        let delivered = delivery.row_id.map(|row| (row, delivery.created_at));
+    /// Projects that the turn is over, and what became of its answer as far as that is known.
+    async fn close_turn(&mut self, awake: &mut Awake, closing: Option<Closing>) -> Result<Option<Slept>, Error> {
+        let Some(Closing { opened, delivery, .. }) = closing else { return Ok(None) };
+        let receipt = self.receipt(&delivery).await?;
+        awake.unreceipted = receipt.is_none().then_some(delivery);
         let turn = row_of(&opened);
         let routing = projection::routing(&awake.session.origin, awake.cursor);
-        self.project(awake, move |inbound| inbound.close_turn(&turn, &routing, delivered)).await
+        Ok(self.project(awake, move |inbound| inbound.close_turn(&turn, &routing, receipt)).await)
+    }
+
+    /// Projects the receipt of the last answer, once there is one: what goes out by a network has it after its turn.
+    async fn project_receipt(&mut self, awake: &mut Awake) -> Result<Option<Slept>, Error> {
+        let Some(delivery) = awake.unreceipted.clone() else { return Ok(None) };
+        let Some(receipt) = self.receipt(&delivery).await? else { return Ok(None) };
+        awake.unreceipted = None;
+        Ok(self.project(awake, move |inbound| inbound.receipt(receipt)).await)
+    }
+
+    /// What became of a delivery that an outbound row asked for.
+    async fn receipt(&self, delivery: &Delivery) -> Result<Option<Receipt>, Error> {
+        let (id, Some(row)) = (delivery.id, delivery.row_id) else { return Ok(None) };
+        let found = self.core.state.read(move |tx| Ok::<_, Error>(delivery::receipt(tx, id)?)).await?;
+        Ok(found.map(|(status, at)| Receipt { row, status, at }))
     }
 
     /// Writes to the inbound queue off the runtime's threads; a lock that a sandbox holds ends it.
@@ -442,8 +465,9 @@ impl Actor {
             let open = turn::find(tx, turn)?.filter(|turn| turn.open);
             let (Some(open), Some(session)) = (open, store::find(tx, id)?) else { return Ok::<_, Error>(false) };
             let why = if is_asking { Some(LATE_MODEL.to_owned()) } else { turn::failure(tx, turn)? };
-            let general = || delivery::notice_for(EndReason::Time, &core.config.turn);
-            let text = why.as_deref().map_or_else(general, delivery::notice_of_model);
+            let message = turn::newest_message(tx, turn)?;
+            let general = || delivery::notice_for(EndReason::Time, &core.config.turn, message);
+            let text = why.as_deref().map_or_else(general, |why| delivery::notice_of_model(why, message));
             accept::close_with_notice(tx, &core, &session, &key, &open, &text, "deadline")?;
             Ok(why.is_some())
         });

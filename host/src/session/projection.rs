@@ -13,6 +13,17 @@ use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Routing, Turn};
 use rusqlite::{OptionalExtension, Row};
 use std::path::Path;
 
+/// What became of the answer that an outbound row asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Receipt {
+    /// The row.
+    pub row: MessageId,
+    /// `delivered unknown failed`.
+    pub status: &'static str,
+    /// When that was noted, milliseconds since the epoch.
+    pub at: i64,
+}
+
 /// The host's end of one inbound queue. Blocks while it writes: use it off the runtime's threads.
 pub struct Inbound {
     writer: InboundWriter,
@@ -65,20 +76,20 @@ impl Inbound {
         })
     }
 
-    /// Projects that a turn is closed, and what was delivered for it.
-    pub fn close_turn(
-        &mut self,
-        turn: &Turn,
-        routing: &Routing,
-        delivered: Option<(MessageId, i64)>,
-    ) -> Result<(), Error> {
+    /// Projects that a turn is closed, and what became of its answer if that is known.
+    pub fn close_turn(&mut self, turn: &Turn, routing: &Routing, receipt: Option<Receipt>) -> Result<(), Error> {
         self.writer.project(|inbound| {
             inbound.turn(&Turn { open: false, ..turn.clone() })?;
-            if let Some((row, at)) = delivered {
-                inbound.delivered(&row, "delivered", at)?;
+            if let Some(Receipt { row, status, at }) = receipt {
+                inbound.delivered(&row, status, at)?;
             }
             inbound.routing(routing)
         })
+    }
+
+    /// Projects what became of an answer.
+    pub fn receipt(&mut self, Receipt { row, status, at }: Receipt) -> Result<(), Error> {
+        self.writer.project(|inbound| inbound.delivered(&row, status, at))
     }
 
     /// Projects where replies go and how far rows were taken.

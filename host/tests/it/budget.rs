@@ -69,7 +69,7 @@ fn a_ceiling_stops_an_agent_that_loops_and_nothing_is_spent_after_it() {
     assert!(reply.starts_with(&format!("This agent's ceiling for tokens, {limit} a day, is reached: ")), "{reply}");
     assert!(reply.contains("(midnight UTC)"), "{reply}");
     assert!(reply.contains("`ironctl agent set a --tokens-per-day NUMBER`"), "{reply}");
-    assert!(reply.contains("`ironctl message retry`"), "{reply}");
+    assert!(reply.contains("`ironctl message retry msg_"), "{reply}");
     let (asked, spent) = (world.entries("model.asked").len(), usage(&world, &[]));
     assert!(asked > 2, "it looped for a while");
     assert_eq!(sum(&spent, "requests"), asked as u64, "what was refused was not asked");
@@ -281,7 +281,7 @@ fn a_model_that_answers_too_late_is_named_and_parks_no_session() {
         let late = world.chat("a", "slow");
         assert_eq!(late["notice"], true, "{late}");
         assert!(text(&late, "reply").to_lowercase().contains("model"), "{late}");
-        assert!(text(&late, "reply").contains("`ironctl message retry`"), "{late}");
+        assert!(text(&late, "reply").contains("`ironctl message retry msg_"), "{late}");
     }
     assert!(world.entries("session.parked").is_empty());
     assert!(world.say("a", "hello").contains("Hello."), "the session goes on");
