@@ -421,8 +421,21 @@ pub struct Why {
     /// What the agent's own process says of its progress; its word, without authority.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub progress: Vec<String>,
+    /// Why the last request to a model came to nothing, if that is why there is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<ModelFailure>,
     /// One sentence that sums it up.
     pub summary: String,
+}
+
+/// Why a request to a model came to nothing.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ModelFailure {
+    /// A stable word: `late`, `unreachable`, `key_refused`, `budget` …
+    pub code: String,
+    /// What happened and what can be done about it, in the host's words.
+    pub message: String,
 }
 
 /// One line of a conversation: `GET /v1/agents/{agent}/history?limit=N`.

@@ -22,6 +22,7 @@ pub use tokens::{Fresh, Token, TokenId, TokenState, tokens};
 
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
+use crate::settings::nearest;
 use crate::state::{self, Tx, stored, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
@@ -143,11 +144,16 @@ pub fn find_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Agent>, state:
 /// # Errors
 /// The inner error says that there is none.
 pub fn named_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Result<Agent, Refusal>, state::Error> {
-    Ok(find_agent(tx, name_or_id)?.ok_or_else(|| {
-        let shown: String = name_or_id.chars().take(64).collect();
-        let refusal = Refusal::operator("agent_unknown", format!("there is no agent {shown:?}"));
-        refusal.hint("`ironctl agent list` shows who there is; `ironctl agent create NAME` makes one")
-    }))
+    if let Some(found) = find_agent(tx, name_or_id)? {
+        return Ok(Ok(found));
+    }
+    let shown: String = name_or_id.chars().take(64).collect();
+    let names: Vec<String> = agents(tx)?.into_iter().map(|agent| agent.name).collect();
+    let hint = match nearest(&shown, names.iter().map(String::as_str)) {
+        Some(name) => format!("did you mean {name}? `ironctl agent list` shows who there is"),
+        None => "`ironctl agent list` shows who there is; `ironctl agent create NAME` makes one".to_owned(),
+    };
+    Ok(Err(Refusal::operator("agent_unknown", format!("there is no agent {shown:?}")).hint(hint)))
 }
 
 /// What a new agent is to be.

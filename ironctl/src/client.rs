@@ -20,8 +20,8 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::operator::{
     API_VERSION, Agent, AgentBudget, AgentMode, AgentModel, Cancelled, Failure, HistoryLine, LedgerHead, McpServer,
-    MessageView, NewAgent, NewMessage, NewNote, Note, Panicked, Proof, Recorded, Resumed, Rotated, Session, Status,
-    Transcript, Usage, Why,
+    MessageView, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Proof, Recorded, Resumed, Rotated, Session,
+    Status, Transcript, Usage, Why,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -202,7 +202,7 @@ impl Client {
     }
 
     /// The newest notes of an agent, or those in which words of a query stand.
-    pub async fn memory(&self, agent: &str, query: Option<&str>) -> Result<Vec<Note>, Error> {
+    pub async fn memory(&self, agent: &str, query: Option<&str>) -> Result<Notes, Error> {
         let query = query.map(|query| format!("?query={}", segment(query))).unwrap_or_default();
         self.get(&format!("agents/{}/memory{query}", segment(agent))).await
     }
@@ -397,7 +397,7 @@ impl Client {
 
     fn lost(&self, cause: &dyn std::fmt::Display) -> Error {
         let message = format!("the host at {} went silent: {cause}", self.home.display());
-        Error::Lost { message }
+        Error::Lost { message, hint: "look at `ironctl logs`".to_owned() }
     }
 }
 

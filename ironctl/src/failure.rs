@@ -20,6 +20,8 @@ pub enum Error {
     Lost {
         /// A sentence that names the host.
         message: String,
+        /// What to do about it.
+        hint: String,
     },
     /// The host said no, in its own words.
     #[error("{}", .0.error.message)]
@@ -79,6 +81,17 @@ impl Error {
         self
     }
 
+    /// The same while the answer to a recorded message was waited for: a host that is gone keeps the message.
+    pub fn while_waiting_for(self, message_id: &str) -> Self {
+        match self {
+            Self::Unreachable { .. } | Self::Lost { .. } => Self::Lost {
+                message: format!("{self}; {message_id} is kept, and is answered once the host runs again"),
+                hint: format!("start it with `ironctl up --detach`; then `ironctl why {message_id}`"),
+            },
+            other => other,
+        }
+    }
+
     /// The code that the process ends with.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -93,7 +106,7 @@ impl Error {
     pub fn told(&self) -> Option<Failure> {
         let (code, hint) = match self {
             Self::Unreachable { .. } => ("host_unreachable", "start it with `ironctl up --detach`".to_owned()),
-            Self::Lost { .. } => ("host_lost", "look at `ironctl logs`".to_owned()),
+            Self::Lost { hint, .. } => ("host_lost", hint.clone()),
             Self::Refused(failure) => return Some(failure.clone()),
             Self::Usage { hint, .. } => ("usage", hint.clone()),
             Self::Failed { code, hint, .. } => (*code, hint.clone()),
@@ -130,6 +143,17 @@ mod tests {
         assert_eq!(told.error.message, "cannot read /h/owner.token: permission denied");
         assert_eq!(told.error.hint, "run it as the owner");
         assert_eq!(error.exit_code(), exit::FAILED);
+    }
+
+    #[test]
+    fn lost_host_names_the_message_that_it_keeps() {
+        let lost = Error::Lost { message: "the host at /h went silent".into(), hint: String::new() };
+        for error in [lost, Error::Unreachable { home: "/h".into() }] {
+            let error = error.while_waiting_for("msg_1");
+            let told = error.told().expect("told").error;
+            assert_eq!((error.exit_code(), told.code.as_str()), (exit::UNREACHABLE, "host_lost"));
+            assert!(told.message.contains("msg_1 is kept") && told.hint.contains("ironctl why msg_1"), "{told:?}");
+        }
     }
 
     #[test]

@@ -42,6 +42,9 @@ pub struct Channel {
     pub agent: Option<String>,
     /// Where its messages come in on this machine, if the settings open a port for them.
     pub hook: Option<String>,
+    /// Name of the agent that heard it before, where it was taken from one just now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_from: Option<String>,
     /// RFC 3339.
     pub created_at: String,
 }

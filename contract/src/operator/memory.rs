@@ -25,6 +25,16 @@ pub struct Note {
     pub text: String,
 }
 
+/// `GET /v1/agents/{agent}/memory`: the newest notes, or those that fit a query best.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Notes {
+    /// At most 200.
+    pub notes: Vec<Note>,
+    /// Whether there are more than these.
+    pub more: bool,
+}
+
 /// `POST /v1/agents/{agent}/memory`: a note by the caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

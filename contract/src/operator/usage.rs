@@ -28,6 +28,9 @@ pub struct UsageRow {
     pub session_id: String,
     /// Name of the model endpoint.
     pub model: String,
+    /// Whether that is a script and no model: its tokens are an estimate and cost nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub scripted: bool,
     /// Requests, also those that failed.
     pub requests: u64,
     /// Tokens of prompts.

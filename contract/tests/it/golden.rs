@@ -192,6 +192,7 @@ const INSIDE: &[&str] = &[
     "Packages",        // Action, in its payload
     "Part",            // Context, as it is read
     "Payload",         // Action
+    "ModelFailure",    // Why
     "Permissions",     // Action, in its payload
     "Persona",         // Action, in its payload
     "ReaderStatus",    // SessionStatus

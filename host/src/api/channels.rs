@@ -137,8 +137,10 @@ pub async fn connect(
             Ok(found) => found,
             Err(refusal) => return Ok(Err(refusal)),
         };
+        let before = view(tx, &found, hooks)?.agent.filter(|before| *before != agent.name);
         channels::connect(tx, &found.name, agent.id, person.id)?;
-        Ok(Ok(view(tx, &found.heard_by(Some(agent.id)), hooks)?))
+        let connected = view(tx, &found.heard_by(Some(agent.id)), hooks)?;
+        Ok(Ok(operator::Channel { taken_from: before, ..connected }))
     });
     Ok(Json(connected.await?))
 }
@@ -195,6 +197,7 @@ fn view(
         idempotent: channel.idempotent,
         agent: agent.map(|agent| agent.name),
         hook: hooks.map(|address| format!("http://{address}/hooks/{}", channel.name)),
+        taken_from: None,
         created_at: ledger::rfc3339(channel.created_at),
     })
 }

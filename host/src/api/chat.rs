@@ -13,13 +13,13 @@ use crate::refusal::Refusal;
 use crate::registry::{self, Identity, Person, Role, tokens};
 use crate::session::store::{self, Origin, Standing};
 use crate::state::{Committed, Tx};
-use crate::{delivery, identity, items};
+use crate::{delivery, identity, items, turn};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::operator::{Draft, HistoryLine, MessageView, NewMessage, Recorded, Stage, Why};
+use ironclaw_contract::operator::{Draft, HistoryLine, MessageView, ModelFailure, NewMessage, Recorded, Stage, Why};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::outbound::Progress;
 use ironclaw_contract::seam::seal::ItemKind;
@@ -306,19 +306,32 @@ pub async fn why(
     let id = own(&api, &person, &message).await?;
     let view = with_what_it_waits_for(&api, look(&api, id).await?);
     let stages = stages(&api, id, None).await?;
+    let failure = failure(&api, &view).await?;
     let in_line = view.session_id.parse().ok().and_then(|session| status::in_line(&api, session));
     let summary = match in_line.filter(|_| view.status == "queued") {
         Some(in_line) => format!("Its session is waiting {in_line}."),
-        None => sum_up(&view, &stages),
+        None => sum_up(&view, &stages, failure.as_ref()),
     };
     let progress = progress(&api, &view);
-    Ok(Json(Why { message: view, stages, progress, summary }))
+    Ok(Json(Why { message: view, stages, progress, failure, summary }))
+}
+
+/// Why a model gave no output for a message that got a notice instead.
+async fn failure(api: &Api, view: &MessageView) -> Result<Option<ModelFailure>, Answer> {
+    let turn = view.turn_id.as_ref().filter(|_| view.notice).and_then(|turn| turn.parse().ok());
+    let Some(turn) = turn else { return Ok(None) };
+    let found = api.state().read(move |tx| turn::coded_failure(tx, turn)).await?;
+    Ok(found.map(|(code, message)| ModelFailure { code, message }))
 }
 
 /// What the sandbox says of this message and its turn, as it says it.
 fn progress(api: &Api, view: &MessageView) -> Vec<String> {
     let shown = view.session_id.parse().ok().and_then(|session| api.pipeline.shown(session));
     let says = |note: &Progress| {
+        // It completed its turn without an answer, and would seem to say otherwise.
+        if view.notice {
+            return None;
+        }
         let about_message = note.key == view.message_id;
         let about_turn = view.turn_id.as_ref().is_some_and(|turn| note.value.contains(turn.as_str()));
         (about_message || about_turn).then(|| format!("{} {} at {}", note.key, note.value, ledger::rfc3339(note.at)))
@@ -326,12 +339,16 @@ fn progress(api: &Api, view: &MessageView) -> Vec<String> {
     shown.map(|shown| shown.progress.iter().filter_map(says).collect()).unwrap_or_default()
 }
 
-fn sum_up(view: &MessageView, stages: &[Stage]) -> String {
+fn sum_up(view: &MessageView, stages: &[Stage], failure: Option<&ModelFailure>) -> String {
     let last = stages.last().map_or("recorded", |stage| stage.stage.as_str());
     match (view.status.as_str(), &view.reason, view.notice) {
         (_, Some(reason), _) => format!("{} waits: {reason}", view.message_id),
         ("delivered", None, false) => "It was answered, and the answer was delivered.".to_owned(),
-        ("delivered", None, true) => "The agent gave no answer; the host's notice says why.".to_owned(),
+        ("delivered", None, true) => match (failure, &view.reply) {
+            (Some(failure), _) => format!("The agent gave no answer: {} ({}).", failure.message, failure.code),
+            (None, Some(notice)) => format!("The agent gave no answer; the host says: {notice}"),
+            (None, None) => "The agent gave no answer; the host's notice says why.".to_owned(),
+        },
         ("completed", None, _) if view.receipt == "unknown" => {
             "It is answered; whether the answer arrived is not known, and it is not sent again by itself.".to_owned()
         }

@@ -10,7 +10,7 @@ use crate::registry::Person;
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::MemoryId;
-use ironclaw_contract::operator::{NewNote, Note};
+use ironclaw_contract::operator::{NewNote, Note, Notes};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
 use serde::Deserialize;
@@ -27,13 +27,17 @@ pub struct Look {
 }
 
 /// `GET /v1/agents/{agent}/memory?query=WORDS`: the newest notes, or those that fit best.
-pub async fn list(State(api): State<Api>, Path(agent): Path<String>, Query(look): Query<Look>) -> Reply<Vec<Note>> {
+pub async fn list(State(api): State<Api>, Path(agent): Path<String>, Query(look): Query<Look>) -> Reply<Notes> {
     let agent = agents::find(&api, agent).await?.id;
+    // One more than is shown says whether there are more.
     let notes = api.pipeline.core().state.read(move |tx| match &look.query {
-        Some(query) => memories::search(tx, agent, query, NOTES_AT_ONCE),
-        None => memories::list(tx, agent, NOTES_AT_ONCE),
+        Some(query) => memories::search(tx, agent, query, NOTES_AT_ONCE + 1),
+        None => memories::list(tx, agent, NOTES_AT_ONCE + 1),
     });
-    Ok(Json(notes.await?.into_iter().map(shown).collect()))
+    let mut notes = notes.await?;
+    let more = notes.len() > NOTES_AT_ONCE;
+    notes.truncate(NOTES_AT_ONCE);
+    Ok(Json(Notes { notes: notes.into_iter().map(shown).collect(), more }))
 }
 
 /// `POST /v1/agents/{agent}/memory`: a note by the caller.

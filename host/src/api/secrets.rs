@@ -88,7 +88,9 @@ async fn forget(api: &Api) -> Result<(), Error> {
 
 /// What refers to a secret, in words: everything that can, and nothing else, stands here.
 fn users(tx: &Tx<'_>, name: &SecretName) -> Result<Vec<String>, state::Error> {
-    registry::models::using_secret(tx, name)
+    let mut users = registry::models::using_secret(tx, name)?;
+    users.extend(registry::mcp::using_secret(tx, name)?);
+    Ok(users)
 }
 
 fn shown(tx: &Tx<'_>, name: &SecretName) -> Result<Secret, state::Error> {

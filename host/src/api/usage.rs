@@ -5,6 +5,7 @@
 use super::{Answer, Api, Body, Reply, agents, id};
 use crate::budget::{self, Ceiling, Limit, Own, book};
 use crate::ledger::rfc3339;
+use crate::model::endpoint::{Endpoints, Kind};
 use crate::pipeline::{Core, Error};
 use crate::refusal::Refusal;
 use crate::registry::{self, Person};
@@ -52,21 +53,25 @@ pub async fn show(State(api): State<Api>, Query(which): Query<Which>) -> Reply<U
         which.session.map(|session| id(&session, "session_unknown", "session")).transpose()?;
     let pipeline = api.pipeline.clone();
     let usage = api.state().read(move |tx| {
-        let rows = book::rows(tx, which.days, agent, session)?.into_iter().map(row).collect();
+        let endpoints = pipeline.core().endpoints();
+        let rows = book::rows(tx, which.days, agent, session)?;
+        let rows = rows.into_iter().map(|found| row(found, &endpoints)).collect();
         let ceilings = ceilings(tx, pipeline.core(), agent, session)?;
         Ok::<_, Error>(Usage { rows, ceilings })
     });
     Ok(Json(usage.await?))
 }
 
-fn row(row: book::Row) -> UsageRow {
+fn row(row: book::Row, endpoints: &Endpoints) -> UsageRow {
     let agent_id = row.agent.to_string();
+    let scripted = endpoints.get(&row.model).is_some_and(|endpoint| endpoint.spec.kind == Kind::Scripted);
     UsageRow {
         day: rfc3339(budget::day_end(row.day - 1)).chars().take_while(|c| *c != 'T').collect(),
         agent: row.agent_name.unwrap_or_else(|| agent_id.clone()),
         agent_id,
         session_id: row.session.to_string(),
         model: row.model,
+        scripted,
         requests: row.requests,
         input_tokens: row.took.input_tokens,
         output_tokens: row.took.output_tokens,

@@ -4,6 +4,7 @@
 
 use super::{Warrant, altered, warranted};
 use crate::refusal::Refusal;
+use crate::secrets::SecretName;
 use crate::state::{self, Tx, stored, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
@@ -78,6 +79,13 @@ pub fn servers(tx: &Tx<'_>) -> Result<Vec<Server>, state::Error> {
 /// The server of exactly this name.
 pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Server>, state::Error> {
     Ok(tx.db().prepare_cached("SELECT * FROM mcp_servers WHERE name = ?1")?.query_row([name], server).optional()?)
+}
+
+/// The servers whose headers hold a secret, in words.
+pub fn using_secret(tx: &Tx<'_>, name: &SecretName) -> Result<Vec<String>, state::Error> {
+    let holds = |header: &McpHeader| header.secret.parse::<SecretName>().is_ok_and(|secret| secret == *name);
+    let using = servers(tx)?.into_iter().filter(|server| server.headers.iter().any(holds));
+    Ok(using.map(|server| format!("MCP server {}", server.name)).collect())
 }
 
 const GRANTS: &str = "SELECT agent_id, agents.name AS agent_name, server, tools FROM mcp_grants \

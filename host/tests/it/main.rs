@@ -26,6 +26,7 @@ mod model_cli;
 #[path = "../../examples/model_server/server.rs"]
 #[allow(dead_code, reason = "the program to try things with uses more of it")]
 mod model_server;
+mod model_tries;
 mod models;
 mod moments;
 mod mounts;
@@ -51,6 +52,7 @@ mod storm;
 mod streaming;
 mod tamper;
 mod walls;
+mod told;
 mod webhook;
 mod weeks;
 mod world;

@@ -76,7 +76,7 @@ fn a_summary_inherits_that_something_came_from_outside() {
     assert_eq!(labels(summary), ["External", "LlmDerived"], "{summary}");
     // What is made of it later is tainted too, though the file itself is in no context any more.
     world.say("a", "keep the summary in mind");
-    let notes = world.ctl(&["--json", "memory", "list", "a"]).ok().json();
+    let notes = world.ctl(&["--json", "memory", "list", "a"]).ok().json()["notes"].clone();
     assert_eq!(labels(&notes[0]), ["External", "LlmDerived"], "{notes}");
 }
 
@@ -91,7 +91,7 @@ fn a_note_keeps_its_author_and_labels_through_a_restart() {
     world.say("a", "read notes.txt");
     world.say("a", "keep the ferry is blue");
     world.ctl(&["memory", "add", "a", "The ferry is owned by Bo."]).ok();
-    let before = world.ctl(&["--json", "memory", "list", "a"]).ok().json();
+    let before = world.ctl(&["--json", "memory", "list", "a"]).ok().json()["notes"].clone();
     let seen: Vec<_> =
         before.as_array().expect("notes").iter().map(|note| (note["author"].as_str(), labels(note))).collect();
     assert!(seen[0].0.is_some_and(|author| author.starts_with("person per_")), "{before}");
@@ -101,7 +101,7 @@ fn a_note_keeps_its_author_and_labels_through_a_restart() {
 
     world.kill_host();
     world.up();
-    assert_eq!(world.ctl(&["--json", "memory", "list", "a"]).ok().json(), before);
+    assert_eq!(world.ctl(&["--json", "memory", "list", "a"]).ok().json()["notes"], before);
     let said = world.say("a", "recall FERRY blue");
     let found: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
     let texts: Vec<_> = found["notes"].as_array().expect("notes").iter().map(|note| note["text"].clone()).collect();
@@ -112,7 +112,7 @@ fn a_note_keeps_its_author_and_labels_through_a_restart() {
     let result = items.iter().rfind(|item| item["tool"] == "recall").expect("a result");
     assert_eq!(labels(result), ["External", "LlmDerived"], "{result}");
     assert_eq!(
-        world.ctl(&["--json", "memory", "search", "a", "nine"]).ok().json()[0]["text"],
+        world.ctl(&["--json", "memory", "search", "a", "nine"]).ok().json()["notes"][0]["text"],
         "the boat leaves at nine"
     );
 }
@@ -130,7 +130,8 @@ fn an_agent_finds_no_note_of_another_and_none_that_was_forgotten() {
         let said = world.say("b", &format!("recall {query}"));
         assert!(said.contains("no note has any of these words"), "{query}: {said}");
     }
-    let note = world.ctl(&["--json", "memory", "list", "a"]).ok().json()[0]["id"].as_str().expect("an id").to_owned();
+    let note =
+        world.ctl(&["--json", "memory", "list", "a"]).ok().json()["notes"][0]["id"].as_str().expect("an id").to_owned();
     world.ctl(&["memory", "forget", "b", &note]).refused("has no note");
     world.ctl(&["memory", "forget", "a", &note]).ok();
     assert!(world.say("a", "recall vault").contains("no note has any of these words"));
@@ -159,7 +160,7 @@ fn a_note_goes_with_the_last_conversation_that_kept_it_and_one_of_a_persons_own_
     let first = sessions.iter().find(|session| !session["origin"].as_str().unwrap_or_default().ends_with("two"));
     let first = first.expect("the first")["id"].as_str().expect("an id").to_owned();
     world.ctl(&["session", "remove", &first, "--yes"]).ok();
-    let left = world.ctl(&["--json", "memory", "list", "a"]).ok().json();
+    let left = world.ctl(&["--json", "memory", "list", "a"]).ok().json()["notes"].clone();
     let left: Vec<_> = left.as_array().expect("notes").iter().map(|note| note["text"].clone()).collect();
     assert_eq!(left, ["the key is under the mat", "the inn is full"]);
 }

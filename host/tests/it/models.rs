@@ -25,7 +25,7 @@ const WORDS: &str = "words of the provider";
 const WAYS: [(Kind, bool); 4] =
     [(Kind::Openai, false), (Kind::Openai, true), (Kind::Anthropic, false), (Kind::Anthropic, true)];
 
-fn spec(name: &str, (kind, streams): (Kind, bool), base: &str) -> Spec {
+pub(crate) fn spec(name: &str, (kind, streams): (Kind, bool), base: &str) -> Spec {
     Spec {
         name: name.to_owned(),
         kind,
@@ -38,11 +38,11 @@ fn spec(name: &str, (kind, streams): (Kind, bool), base: &str) -> Spec {
     }
 }
 
-fn open(config: &Config, specs: Vec<Spec>) -> Endpoints {
+pub(crate) fn open(config: &Config, specs: Vec<Spec>) -> Endpoints {
     endpoint::open(config, specs).expect("it opens")
 }
 
-fn candidates(endpoints: &Endpoints, name: &str) -> Vec<Candidate> {
+pub(crate) fn candidates(endpoints: &Endpoints, name: &str) -> Vec<Candidate> {
     let candidate = |endpoint: Arc<Endpoint>| {
         let key = endpoint.spec.key.as_ref().map(|_| SecretText::new(KEY.to_owned()));
         Candidate { endpoint, key }
@@ -50,7 +50,7 @@ fn candidates(endpoints: &Endpoints, name: &str) -> Vec<Candidate> {
     endpoints.chain(name).into_iter().map(candidate).collect()
 }
 
-fn prompt(parts: Vec<Part>) -> Prompt {
+pub(crate) fn prompt(parts: Vec<Part>) -> Prompt {
     let parameters = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
     let tool =
         |name: &str| ToolSchema { name: name.into(), description: "a tool".into(), parameters: parameters.clone() };
@@ -58,21 +58,21 @@ fn prompt(parts: Vec<Part>) -> Prompt {
     Prompt { purpose: Purpose::Reply, system: "be brief".into(), tools, parts }
 }
 
-fn person(text: &str) -> Part {
+pub(crate) fn person(text: &str) -> Part {
     Part::Person { text: text.to_owned() }
 }
 
 /// No ceiling but that of time.
-fn within(until: Instant) -> Bounds {
+pub(crate) fn within(until: Instant) -> Bounds {
     Bounds { until, allowance: Allowance::NONE }
 }
 
-async fn ask(candidates: &[Candidate], parts: Vec<Part>) -> Result<Answered, Error> {
+pub(crate) async fn ask(candidates: &[Candidate], parts: Vec<Part>) -> Result<Answered, Error> {
     let until = Instant::now() + Duration::from_secs(60);
     endpoint::generate(candidates, &prompt(parts), within(until), &Draft::default()).await
 }
 
-fn failed(answered: Result<Answered, Error>) -> Failed {
+pub(crate) fn failed(answered: Result<Answered, Error>) -> Failed {
     match answered {
         Err(Error::Failed(failed)) => failed,
         other => panic!("it did not fail: {other:?}"),
@@ -80,12 +80,12 @@ fn failed(answered: Result<Answered, Error>) -> Failed {
 }
 
 /// Quick tries, and patience for a busy machine everywhere else.
-fn quick() -> Config {
+pub(crate) fn quick() -> Config {
     Config { backoff_ms: 1, tries_max: 3, failures_max: 1000, ..Config::default() }
 }
 
 /// A server that does what it was last told.
-fn told(act: Act) -> (Server, Arc<Mutex<Act>>) {
+pub(crate) fn told(act: Act) -> (Server, Arc<Mutex<Act>>) {
     let told = Arc::new(Mutex::new(act));
     let now = Arc::clone(&told);
     (Server::start(move |_| now.lock().expect("no holder panics").clone()), told)
@@ -97,7 +97,7 @@ fn nobody() -> String {
     format!("http://{}", listener.local_addr().expect("an address"))
 }
 
-fn status(status: u16, headers: &[(&'static str, &str)]) -> Act {
+pub(crate) fn status(status: u16, headers: &[(&'static str, &str)]) -> Act {
     let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
     Act::Status(status, headers, json!({ "error": { "message": format!("{WORDS}: {KEY}") } }).to_string())
 }
@@ -402,7 +402,7 @@ async fn an_endpoint_that_fails_again_and_again_is_asked_last_and_found_when_nob
         failed.failures.iter().map(|failure| failure.endpoint.as_str()).collect::<Vec<_>>(),
         ["second", "first"]
     );
-    assert_eq!(ill.seen().len(), 3, "once, because nobody else is left");
+    assert_eq!(ill.seen().len(), 5, "with all its tries, because nobody else is left");
     *ill_told.lock().expect("no holder panics") = Act::Say("first".to_owned());
     for _ in 0..2 {
         assert_eq!(ask(&candidates, vec![person("hello")]).await.expect("an output").output.text, "first");

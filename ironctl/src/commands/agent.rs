@@ -127,7 +127,9 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::Connect { agent, channel } => {
             let connected = client.connect(&channel, &agent).await?;
             at.out.json(&connected)?;
-            at.out.line(format!("{} hears {}", connected.agent.unwrap_or(agent), connected.name))
+            let taken = connected.taken_from.map(|from| format!("; {from} does not hear it any more"));
+            let agent = connected.agent.unwrap_or(agent);
+            at.out.line(format!("{agent} hears {}{}", connected.name, taken.unwrap_or_default()))
         }
         Action::Disconnect { agent, channel } => {
             let disconnected = client.disconnect(&channel, &agent).await?;

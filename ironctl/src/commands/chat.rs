@@ -3,6 +3,7 @@
 //! Next: `chat::conversation` for the prompt, `commands::why` when no answer comes.
 
 pub mod conversation;
+mod slash;
 mod words;
 
 use super::{At, change, inbox};
@@ -59,8 +60,8 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
         Some(text) => text,
         None if io::stdin().is_terminal() && !at.out.is_json() => {
             let client = at.client()?;
-            return conversation::hold(at.out, &client, &args.agent, args.thread, files, args.speak_as, args.wait)
-                .await;
+            let Args { agent, thread, speak_as, wait, .. } = args;
+            return conversation::hold(at, &client, conversation::With { agent, thread, files, speak_as, wait }).await;
         }
         None => from_stdin()?,
     };
@@ -70,8 +71,11 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let client = at.client()?;
     let message = NewMessage { text, files, event_id: None, speak_as: args.speak_as, thread: args.thread };
     let recorded = client.send(&args.agent, &message).await?;
-    show_answer(at.out, &client, &recorded, args.wait).await?;
-    remind(at.out, &client, &args.agent).await
+    let answered = show_answer(at.out, &client, &recorded, args.wait).await;
+    if !matches!(answered, Err(Error::Lost { .. } | Error::Unreachable { .. })) {
+        remind(at.out, &client, &args.agent).await?;
+    }
+    answered
 }
 
 /// Says that something waits for a person, if the agent asked for a change. That nobody can be asked is no failure of the answer.
@@ -88,12 +92,22 @@ async fn remind(out: Output, client: &Client, agent: &str) -> Result<(), Error> 
 }
 
 /// Waits for the answer to a recorded message and shows it; on a terminal its words as they come.
+///
+/// A notice of the host in place of an answer is a failure, but for a script that reads `notice`.
 pub async fn show_answer(out: Output, client: &Client, recorded: &Recorded, wait: Duration) -> Result<(), Error> {
+    let shown = wait_and_show(out, client, recorded, wait).await;
+    shown.map_err(|error| error.while_waiting_for(&recorded.message_id))
+}
+
+async fn wait_and_show(out: Output, client: &Client, recorded: &Recorded, wait: Duration) -> Result<(), Error> {
     let mut words = Words::new(out, "");
     if !words.is_live() {
         let view = answer(out, client, recorded, wait).await?;
         out.json(&answer_json(&view))?;
-        return print_reply(out, &view);
+        return match &view.reply {
+            Some(notice) if view.notice && !out.is_json() => Err(noticed(&view, notice)),
+            _ => print_reply(out, &view),
+        };
     }
     let hear = |heard| match heard {
         Heard::Stage(_) => Ok(()),
@@ -105,11 +119,23 @@ pub async fn show_answer(out: Output, client: &Client, recorded: &Recorded, wait
         Some(view) => view,
         None => client.message(&recorded.message_id, Duration::ZERO).await?,
     };
-    if view.reply.is_none() {
-        words.end_line()?;
-        return Err(no_answer(&view, wait));
+    match &view.reply {
+        Some(notice) if view.notice => {
+            words.end_line()?;
+            Err(noticed(&view, notice))
+        }
+        Some(_) => words.finish(&view),
+        None => {
+            words.end_line()?;
+            Err(no_answer(&view, wait))
+        }
     }
-    words.finish(&view)
+}
+
+/// The host's notice in place of an answer, as a failure.
+fn noticed(view: &MessageView, notice: &str) -> Error {
+    Error::failed("no_answer", format!("no answer; the host says: {notice}"))
+        .hinting(format!("ironctl why {}", view.message_id))
 }
 
 /// Waits for the answer to a recorded message; no answer within `wait` is a failure that says why.
@@ -164,12 +190,10 @@ pub fn no_answer(view: &MessageView, wait: Duration) -> Error {
     Error::failed(code, message).hinting(format!("ironctl why {id}"))
 }
 
-/// Prints the reply for a person; one that the host wrote is marked as such.
+/// Prints the reply for a person; one that the host wrote is no answer and goes where failures go.
 pub fn print_reply(out: Output, view: &MessageView) -> Result<(), Error> {
-    if view.notice {
-        out.remark("the host says:")?;
-    }
-    out.line(view.reply.as_deref().unwrap_or_default())
+    let reply = view.reply.as_deref().unwrap_or_default();
+    if view.notice { out.remark(format!("the host says:\n{reply}")) } else { out.line(reply) }
 }
 
 /// What a script gets for an answered message.

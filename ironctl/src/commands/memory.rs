@@ -7,7 +7,7 @@ use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{NewNote, Note};
+use ironclaw_contract::operator::{NewNote, Notes};
 use serde_json::json;
 
 /// What to do with a memory.
@@ -68,8 +68,9 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
-fn show(out: Output, notes: &[Note], none: &str) -> Result<(), Error> {
-    out.json(&notes)?;
+fn show(out: Output, found: &Notes, none: &str) -> Result<(), Error> {
+    out.json(found)?;
+    let notes = &found.notes;
     if notes.is_empty() {
         return out.line(none);
     }
@@ -79,6 +80,10 @@ fn show(out: Output, notes: &[Note], none: &str) -> Result<(), Error> {
         for line in note.text.lines() {
             out.line(format!("    {line}"))?;
         }
+    }
+    if found.more {
+        let shown = notes.len();
+        out.remark(format!("these are {shown} of more notes: `ironctl memory search AGENT WORDS` finds the others"))?;
     }
     Ok(())
 }

@@ -67,7 +67,9 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let person = client.add_person(&NewPerson { name, role }).await?;
             at.out.json(&person)?;
             at.out.line(format!("added {}, {} ({})", person.name, person.role, person.id))?;
-            at.out.remark(format!("give them a token: ironctl token create --person {}", person.id))
+            let plain = person.name.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.'));
+            let named = if plain { &person.name } else { &person.id };
+            at.out.remark(format!("give them a token: ironctl token create --person {named}"))
         }
         Action::List => {
             let people = client.people().await?;

@@ -78,10 +78,11 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     if steps.taken.iter().all(|step| step.already) {
         at.out.line("\nEverything was in place.")?;
     }
+    let me = next::own_command(&at.home);
     at.out.line(format!(
-        "\nThe host runs in the background until you type `ironctl down`; it is no service, so a logout may stop it \
+        "\nThe host runs in the background until you type `{me} down`; it is no service, so a logout may stop it \
          (docs/operating.md shows how it stays). \
-         Go on with `ironctl chat {AGENT}`; `ironctl doctor --prove` shows every attempt."
+         Go on with `{me} chat {AGENT}`; `{me} doctor --prove` shows every attempt."
     ))?;
     if next.is_empty() {
         at.out.line(format!("{AGENT} uses the model endpoint {model}."))?;
@@ -91,7 +92,14 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     if args.no_chat || at.out.is_json() || !io::stdin().is_terminal() {
         return Ok(());
     }
-    chat::conversation::hold(at.out, &client, AGENT, None, Vec::new(), None, ANSWER_WAIT).await
+    let with = chat::conversation::With {
+        agent: AGENT.to_owned(),
+        thread: None,
+        files: Vec::new(),
+        speak_as: None,
+        wait: ANSWER_WAIT,
+    };
+    chat::conversation::hold(at, &client, with).await
 }
 
 /// What was done, and what was in place already.

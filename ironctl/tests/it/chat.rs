@@ -174,6 +174,25 @@ fn a_conversation_recalls_shows_progress_and_answers() {
     assert_eq!(posted(&host).body, json!({"text": "hello"}));
 }
 
+#[test]
+fn commands_at_the_prompt_reach_no_agent() {
+    let host = host_that_answers("hi");
+    let mut terminal = talking_to(&host);
+    terminal.wait_for("you> \r");
+    for (typed, seen) in [("/exi", "did you mean /exit?"), ("/help", "/inbox"), ("/new work", "--thread work")] {
+        terminal.type_in(&format!("{typed}\r"));
+        terminal.wait_for(seen);
+        terminal.wait_for("you> \r");
+    }
+    assert!(host.asked().iter().all(|asked| !asked.line.starts_with("POST")), "{:?}", host.asked());
+    terminal.type_in("//etc/hosts\r");
+    terminal.wait_for("assistant> hi");
+    assert_eq!(posted(&host).body, json!({"text": "/etc/hosts", "thread": "work"}));
+    terminal.wait_for("you> \r");
+    terminal.type_in("/exit\r");
+    assert!(terminal.ironctl.wait().expect("it ends").success());
+}
+
 /// A host that streams these words (attempt, from, text) before this reply.
 fn host_that_streams(words: &'static [(u32, u64, &'static str)], reply: &'static str) -> FakeHost {
     FakeHost::new(move |line, _| match line {

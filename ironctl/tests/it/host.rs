@@ -152,12 +152,15 @@ fn quickstart_goes_to_a_first_answer_and_shows_what_holds_it() {
         "no capabilities",
         "EPERM",
         "write into the workspace",
-        "ironctl down",
         "model add openai --default\nIt asks for the key.",
     ] {
         assert!(out.contains(words), "{words}: {out}");
     }
     assert!(!out.contains("/etc/passwd"), "{out}");
+    for command in ["down", "chat assistant", "doctor --prove"] {
+        let typed = format!("--home {} {command}`", host.home.path().display());
+        assert!(out.contains(&typed), "what is shown can be typed as it stands: {out}");
+    }
     let (code, out, _) = at(&own, host.home.path(), &["quickstart", "--json"]);
     let got: Value = serde_json::from_str(&out).expect("one JSON document");
     assert_eq!(code, 0);

@@ -28,6 +28,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         idempotent: true,
         agent: Some("assistant".to_owned()),
         hook: Some("http://127.0.0.1:8788/hooks/shop".to_owned()),
+        taken_from: None,
         created_at: AT.to_owned(),
     };
     let unheard = Channel { agent: None, hook: None, ..channel.clone() };
@@ -49,6 +50,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.new_channel.bare", bare),
         shape("operator.channel", channel.clone()),
         shape("operator.channel.unheard", unheard),
+        shape("operator.channel.taken", Channel { taken_from: Some("clerk".to_owned()), ..channel.clone() }),
         shape("operator.new_channel_made", NewChannelMade { channel: channel.clone(), secret: Some(secret) }),
         shape("operator.new_channel_made.brought", NewChannelMade { channel, secret: None }),
         shape("operator.new_wiring", NewWiring { agent: "assistant".to_owned() }),

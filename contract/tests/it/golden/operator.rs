@@ -8,9 +8,9 @@ use ironclaw_contract::operator::{
     Agent, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentWiring, Attempt, Cancelled, Check,
     Control, Failure, HEAD_DOMAIN, HeadsKept, HistoryLine, HostStatus, JailReport, LedgerBad, LedgerHead, LedgerLine,
     LedgerVerdict, LedgerWhole, McpHolder, McpServer, McpServerHeader, McpServerTool, MessageFile, MessageView,
-    NewAgent, NewMessage, NewNote, Note, Panicked, Places, Preflight, Proof, ReaderStatus, Recorded, Resumed, Rotated,
-    Run, Session, SessionStatus, SignedHead, Stage, Status, Stopped, Transcript, TranscriptCall, TranscriptItem,
-    TranscriptSpan, Why,
+    ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Places, Preflight, Proof, ReaderStatus,
+    Recorded, Resumed, Rotated, Run, Session, SessionStatus, SignedHead, Stage, Status, Stopped, Transcript,
+    TranscriptCall, TranscriptItem, TranscriptSpan, Why,
 };
 use std::collections::BTreeMap;
 
@@ -256,6 +256,7 @@ fn messages() -> Vec<Shape> {
         message: delivered(),
         stages: vec![stage()],
         progress: vec!["msg_01ka0000000000000000000000 processing at 2026-11-21T10:00:00.000Z".to_owned()],
+        failure: None,
         summary: "it was answered and the answer arrived".to_owned(),
     };
     let refused = Stage { outcome: "refused".to_owned(), reason: "it belongs to no open turn".to_owned(), ..stage() };
@@ -270,6 +271,16 @@ fn messages() -> Vec<Shape> {
         shape_by_bytes("operator.message_view.waiting", &waiting()),
         shape("operator.stage", stage()),
         shape("operator.stage.refused", refused),
+        shape_by_bytes(
+            "operator.why.failed",
+            &Why {
+                failure: Some(ModelFailure {
+                    code: "late".to_owned(),
+                    message: "the model endpoint `m` did not finish its answer in time".to_owned(),
+                }),
+                ..why.clone()
+            },
+        ),
         shape_by_bytes("operator.why", &why),
         shape_by_bytes(
             "operator.history_line",
@@ -336,6 +347,7 @@ fn memory() -> Vec<Shape> {
     };
     vec![
         shape("operator.note.bare", Note { session_id: None, ..note.clone() }),
+        shape("operator.notes", Notes { notes: vec![note.clone()], more: true }),
         shape("operator.note", note),
         shape("operator.new_note", NewNote { text: "The office closes at six.".to_owned() }),
     ]

@@ -12,6 +12,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         agent: "clerk".to_owned(),
         session_id: id::<SessionId>("ses", 1).to_string(),
         model: "local".to_owned(),
+        scripted: false,
         requests: 3,
         input_tokens: 4_711,
         output_tokens: 815,

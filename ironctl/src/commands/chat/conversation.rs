@@ -2,10 +2,11 @@
 //! Never keeps a history file: the host remembers the conversation.
 //! Next: `client::Client::follow` for the progress line.
 
+use super::slash::{self, Line};
 use super::words::Words;
 use super::{no_answer, remind, say_what_it_waits_for};
 use crate::client::{Client, Heard};
-use crate::commands::why;
+use crate::commands::{At, inbox, why};
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::operator::{MessageFile, MessageView, NewMessage, Recorded, Stage};
@@ -17,42 +18,57 @@ use tokio::time::Instant;
 /// How much of the conversation is shown again.
 const HISTORY_LINES: usize = 20;
 
-/// Talks until the person leaves; `files` go with the first message.
-pub async fn hold(
-    out: Output,
-    client: &Client,
-    agent: &str,
-    thread: Option<String>,
-    mut files: Vec<MessageFile>,
-    speak_as: Option<String>,
-    wait: Duration,
-) -> Result<(), Error> {
-    let agent = client.agent(agent).await?;
+/// Whom a conversation is with, and as whom.
+pub struct With {
+    /// Name or id of the agent.
+    pub agent: String,
+    /// Which conversation with it.
+    pub thread: Option<String>,
+    /// Files that go with the first message.
+    pub files: Vec<MessageFile>,
+    /// Which identity speaks.
+    pub speak_as: Option<String>,
+    /// How long an answer is waited for.
+    pub wait: Duration,
+}
+
+/// Talks until the person leaves.
+pub async fn hold(at: &At, client: &Client, with: With) -> Result<(), Error> {
+    let With { agent, mut thread, mut files, speak_as, wait } = with;
+    let out = at.out;
+    let agent = client.agent(&agent).await?;
     recall(out, client, &agent.id, &agent.name, thread.as_deref(), speak_as.as_deref()).await?;
     out.remark(format!(
-        "talking to {}; /why explains, Ctrl-C cancels what is being answered, and at the prompt leaves as /quit does",
+        "talking to {}; /help lists the commands, Ctrl-C cancels what is being answered, and at the prompt leaves as /quit does",
         agent.name
     ))?;
     let mut editor = DefaultEditor::new().map_err(no_prompt)?;
     let mut last = None;
     loop {
-        let text = match editor.readline("you> ") {
+        let line = match editor.readline("you> ") {
             Ok(line) => line,
             Err(ReadlineError::Interrupted | ReadlineError::Eof) => return Ok(()),
             Err(cause) => return Err(no_prompt(cause)),
         };
-        match text.trim() {
-            "" => continue,
-            "/quit" => return Ok(()),
-            "/why" => {
-                let asked = client.why(last.as_deref().unwrap_or(why::LAST)).await;
-                carry_on(out, asked.and_then(|why| why::print(out, why)))?;
+        let text = match slash::read(&line) {
+            Ok(Line::Say(text)) => text,
+            Ok(Line::Quit) => return Ok(()),
+            Ok(Line::New(name)) => {
+                let name = name.unwrap_or_else(new_thread);
+                out.remark(format!(
+                    "a new conversation; come back to it with `ironctl chat {} --thread {name}`",
+                    agent.name
+                ))?;
+                (thread, last) = (Some(name), None);
                 continue;
             }
-            _ => {}
-        }
+            other => {
+                carry_on(out, command(at, client, other, last.as_deref()).await)?;
+                continue;
+            }
+        };
         // The editor keeps lines in memory only, for the arrow keys.
-        let _ = editor.add_history_entry(text.as_str());
+        let _ = editor.add_history_entry(line.as_str());
         let message = NewMessage {
             text,
             files: files.clone(),
@@ -70,10 +86,26 @@ pub async fn hold(
         files.clear();
         let mut words = Words::new(out, format!("{}> ", agent.name));
         let answered = follow(out, client, &recorded, wait, &mut words).await;
+        let told = answered.and_then(|view| tell(words, &view, wait));
+        carry_on(out, told.map_err(|error| error.while_waiting_for(&recorded.message_id)))?;
         last = Some(recorded.message_id);
-        carry_on(out, answered.and_then(|view| tell(words, &view, wait)))?;
         remind(out, client, &agent.id).await?;
     }
+}
+
+/// One of the commands that only show something.
+async fn command(at: &At, client: &Client, line: Result<Line, Error>, last: Option<&str>) -> Result<(), Error> {
+    match line? {
+        Line::Help => slash::COMMANDS.iter().try_for_each(|(name, does)| at.out.line(format!("{name:<12} {does}"))),
+        Line::Why => why::print(at.out, client.why(last.unwrap_or(why::LAST)).await?),
+        Line::Inbox => inbox::run(at).await,
+        Line::Empty | Line::Say(_) | Line::New(_) | Line::Quit => Ok(()),
+    }
+}
+
+/// The name of a conversation that begins now.
+fn new_thread() -> String {
+    jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string()
 }
 
 /// The last lines of the conversation, as the host has them.

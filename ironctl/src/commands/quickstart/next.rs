@@ -71,7 +71,7 @@ pub fn tell(at: &At, agent: &str, found: &[Next]) -> Result<(), Error> {
 }
 
 /// How this program was called, so that what is shown can be typed as it stands.
-fn own_command(home: &Home) -> String {
+pub fn own_command(home: &Home) -> String {
     let called = env::args().next().filter(|name| is_plain(name)).unwrap_or_else(|| "ironctl".to_owned());
     let usual = Home::resolve(env::var_os(HOME_VARIABLE).map(Into::into));
     let elsewhere = |path: &Path| usual.as_ref().is_ok_and(|usual| usual.path() != path);
