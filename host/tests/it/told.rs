@@ -186,3 +186,30 @@ fn mistyped_agent_is_answered_with_the_nearest() {
     world.agent("assistant");
     world.ctl(&["chat", "asistant", "hello"]).refused("did you mean assistant?");
 }
+
+#[test]
+fn channel_that_another_agent_heard_names_that_agent() {
+    let world = World::new();
+    world.up();
+    world.agent("clerk");
+    world.agent("nova");
+    let made = ["channel", "add", "webhook", "desk", "--url", "http://127.0.0.1:9/", "--agent", "clerk"];
+    world.ctl(&made).ok();
+    let connected = world.ctl(&["--json", "agent", "connect", "nova", "desk"]).ok().json();
+    assert_eq!((&connected["agent"], &connected["taken_from"]), (&json!("nova"), &json!("clerk")));
+    let again = world.ctl(&["--json", "agent", "connect", "nova", "desk"]).ok().json();
+    assert_eq!(again["taken_from"], Value::Null, "{again}");
+}
+
+#[test]
+fn usage_of_a_script_is_marked() {
+    let (_server, world) = with_model(|_| Act::Say("Hi.".to_owned()));
+    world.agent("b");
+    world.say("a", "hello");
+    world.say("b", "hello");
+    let usage = world.ctl(&["--json", "usage"]).ok().json();
+    for row in usage["rows"].as_array().expect("rows") {
+        assert_eq!(row["scripted"] == true, row["model"] == "scripted", "{row}");
+    }
+    assert!(world.ctl(&["usage"]).ok().stdout.contains("(no model)"));
+}
