@@ -354,6 +354,10 @@ pub fn sweep(home: &Home, live: &[(AgentId, Digest)]) {
         for layer in entries(&agent.join("layers")) {
             if !live.iter().any(|(owner, digest)| home.layer(*owner, digest) == layer) {
                 remove_left(&layer);
+            } else if is_of_an_earlier_version(&layer)
+                && let Err(error) = layer::open_directories(&layer)
+            {
+                tracing::warn!(%error, path = %layer.display(), "the directories of these packages stay read-only");
             }
         }
         // Only what is empty goes.
@@ -361,6 +365,12 @@ pub fn sweep(home: &Home, live: &[(AgentId, Digest)]) {
             let _ = std::fs::remove_dir(directory);
         }
     }
+}
+
+/// Whether the directories of this layer are read-only, as earlier versions made them.
+fn is_of_an_earlier_version(layer: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    layer.symlink_metadata().is_ok_and(|found| found.is_dir() && found.permissions().mode() & 0o200 == 0)
 }
 
 fn remove_left(path: &Path) {

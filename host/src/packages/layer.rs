@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// What a digest is of, so that no other digest is one of a layer.
@@ -25,6 +25,9 @@ const ROOT: [&str; 14] =
     ["boot", "dev", "etc", "home", "media", "mnt", "opt", "proc", "root", "run", "srv", "sys", "tmp", "var"];
 /// What is said of any other place in the root.
 const ELSEWHERE: &str = "other places";
+/// The mode of every directory of a layer. Its owner may write, so that the home can be removed with `rm -rf`: in a jail the mount
+/// is read-only, and every file is read-only by itself.
+const DIRECTORY_MODE: u32 = 0o755;
 /// Longest path in a layer, in bytes; the kernel takes four times this.
 pub(super) const PATH_BYTES_MAX: usize = 1024;
 /// Bytes that are read at once.
@@ -84,8 +87,6 @@ pub(super) fn build(
         fs::rename(place, &target).map_err(Error::io(&target))?;
     }
     crate::failpoint::reach("packages.placed");
-    // Not before: a directory that cannot be written cannot be moved.
-    set_mode(&target, 0o555)?;
     File::open(&layers).and_then(|layers| layers.sync_all()).map_err(Error::io(&layers))?;
     Ok(Built { digest, files: tree.entries.len() as u64, bytes: tree.bytes, left_out: tree.left_out })
 }
@@ -149,7 +150,7 @@ impl Tree {
                 let place = if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
                 let found = fs::symlink_metadata(&path).map_err(Error::io(&path))?;
                 self.look(source, &place, &found, root.dev())?;
-                if source.place == Place::Layer && !found.is_symlink() && found.mode() & 0o222 != 0 {
+                if source.place == Place::Layer && !found.is_symlink() && found.mode() & writable(&found) != 0 {
                     return Err(unfit(format!("{place:?} can be written")));
                 }
                 let Some(target) = placed(source, &place, &path, &found)? else {
@@ -295,9 +296,9 @@ impl Tree {
             }
         }
         for (path, _) in self.entries.iter().rev().filter(|(_, entry)| matches!(entry, Entry::Directory)) {
-            set_mode(&place.join(path), 0o555)?;
+            set_mode(&place.join(path), DIRECTORY_MODE)?;
         }
-        set_mode(place, 0o755)?;
+        set_mode(place, DIRECTORY_MODE)?;
         // All of it before its name: a name that outlives a power cut is a whole layer.
         let synced = File::open(place).and_then(|place| Ok(nix::unistd::syncfs(&place)?));
         synced.map_err(Error::io(place))?;
@@ -318,6 +319,29 @@ impl Tree {
         }
         Ok(manifest.digest())
     }
+}
+
+/// The rights to write that nothing of this kind has in a layer.
+fn writable(found: &Metadata) -> u32 {
+    if found.is_dir() { 0o022 } else { 0o222 }
+}
+
+/// Lets the owner write the directories of a layer that an earlier version made read-only.
+pub(super) fn open_directories(layer: &Path) -> io::Result<()> {
+    let mut open = vec![layer.to_owned()];
+    while let Some(directory) = open.pop() {
+        let mode = fs::symlink_metadata(&directory)?.mode() & 0o7777;
+        if mode != DIRECTORY_MODE {
+            fs::set_permissions(&directory, fs::Permissions::from_mode(DIRECTORY_MODE))?;
+        }
+        for entry in fs::read_dir(&directory)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                open.push(entry.path());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Where in the layer something belongs; `None` for what is left out.

@@ -249,13 +249,14 @@ fn two_packages_that_bring_one_path_differently_are_refused() {
 }
 
 #[test]
-fn everything_in_a_layer_is_read_only_and_has_no_more_rights_than_to_be_read_and_run() {
+fn files_of_a_layer_are_read_only_and_rm_rf_removes_it() {
     let fetched = Fetched::new(Place::Root);
     fetched.file("usr/bin/x", "x", 0o700).file("usr/share/y", "y", 0o666);
     let (built, place) = fetched.build(&Config::default()).expect("built");
     let mode = |path: &str| fs::metadata(place.join(path)).expect("there").mode() & 0o7777;
     assert_eq!((mode("usr/bin/x"), mode("usr/share/y")), (0o555, 0o444));
-    assert_eq!((mode("usr"), mode("usr/bin"), mode("")), (0o555, 0o555, 0o555));
+    // A directory that its owner cannot write could not be removed with `rm -rf`.
+    assert_eq!((mode("usr"), mode("usr/bin"), mode("")), (0o755, 0o755, 0o755));
     assert_eq!((built.files, built.bytes), (5, 2));
 }
 
@@ -345,8 +346,13 @@ fn what_nobody_has_is_swept_away_and_what_somebody_has_is_kept() {
     set_mode(&old.join("usr"), 0o555).expect("set");
     let left = home.agent(agent).join("fetching/chg_x/work");
     fs::create_dir_all(&left).expect("made");
+    // As an earlier version left it.
+    [place.join("usr"), place.clone()].iter().for_each(|path| set_mode(path, 0o555).expect("set"));
     super::super::sweep(&home, &[(agent, built.digest)]);
     assert!(place.exists() && !old.exists() && !left.exists());
+    for path in [place.join("usr"), place.clone()] {
+        assert_eq!(fs::metadata(&path).expect("there").mode() & 0o7777, 0o755, "{}", path.display());
+    }
     super::super::sweep(&home, &[(AgentId::new(), built.digest)]);
     assert!(!place.exists(), "another agent's");
 }
