@@ -42,6 +42,9 @@ pub const API_VERSION: &str = "v1";
 /// File in the home that tells where a running host listens; written at start, removed at stop.
 pub const RUN_FILE: &str = "run.json";
 
+/// File in the home that the one host that runs there holds locked, as it does the home itself.
+pub const LOCK_FILE: &str = "host.lock";
+
 /// File in the home that holds the owner's token, mode 0600.
 pub const OWNER_TOKEN_FILE: &str = "owner.token";
 

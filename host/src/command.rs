@@ -3,13 +3,16 @@
 //! `run` forks the launcher before it starts a thread or reads a key. Next: `daemon`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use crate::{audit, config, daemon, failpoint, home, jail, launcher, preflight, reader, rotation};
+use crate::{audit, config, custody, daemon, failpoint, home, jail, launcher, preflight, reader, rotation, settings};
 use clap::{Parser, Subcommand};
 use ironclaw_contract::operator::{Failure, LedgerHead, exit};
 use std::error::Error;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// The remedy for a file of settings that cannot be read.
+const UNREADABLE_SETTINGS: &str = "put a readable file there (`chmod 600`), or move it away: then every default holds";
 
 #[derive(Parser)]
 #[command(
@@ -186,10 +189,14 @@ fn fail(error: &(dyn Error + 'static), json: bool) {
 }
 
 fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
-    let of_home = |error: &home::Error| match error {
-        home::Error::NotInitialised(_) => "set it up with `ironctl init`",
-        home::Error::Running(_) => "stop it first: `ironctl down`",
-        home::Error::Permissions { .. } | home::Error::Io { .. } => "",
+    let of_home = |error: &home::Error| -> &'static str {
+        match error {
+            home::Error::NotInitialised(_) => "set it up with `ironctl init`",
+            home::Error::Running(_) => "stop it first: `ironctl down`",
+            home::Error::Damaged { remedy, .. } => remedy,
+            home::Error::NoRoom { .. } => "make room on the disk that holds the home, then start again",
+            home::Error::Permissions { .. } | home::Error::Io { .. } => "",
+        }
     };
     let of_rotation = |error: &rotation::Error| match error {
         rotation::Error::Home(error) => of_home(error),
@@ -203,6 +210,11 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
         return of_rotation(error);
     }
     match (error.downcast_ref::<daemon::Error>(), error.downcast_ref::<audit::Error>()) {
+        (Some(daemon::Error::Settings(settings::Error::Read { .. })), _) => UNREADABLE_SETTINGS,
+        (Some(daemon::Error::Settings(_)), _) => "correct the file; `ironctl config check` reads it again",
+        (Some(daemon::Error::Key(custody::Error::Read { .. } | custody::Error::Length(_))), _) => {
+            "put the master key back from where you keep it: nothing else opens the record"
+        }
         (Some(daemon::Error::Home(error)), _) | (_, Some(audit::Error::Home(error))) => of_home(error),
         (Some(daemon::Error::Rotation(error)), _) | (_, Some(audit::Error::Key(error))) => of_rotation(error),
         _ => "",
@@ -222,12 +234,19 @@ fn run(path: &Path) -> Done {
 
 fn init(at: &At) -> Done {
     let made = daemon::init(&at.home)?;
+    let is_new = made != daemon::Made::Nothing;
     let path = at.home.canonicalize()?;
     let path = path.display();
     match (at.json, made) {
-        (true, made) => say(&serde_json::json!({ "home": path.to_string(), "made": made }).to_string()),
-        (false, true) => say(&format!("set up {path}")),
-        (false, false) => say(&format!("{path} is set up already; nothing was changed")),
+        (true, made) => {
+            let token = made == daemon::Made::Token;
+            say(&serde_json::json!({ "home": path.to_string(), "made": is_new, "token_replaced": token }).to_string())
+        }
+        (false, daemon::Made::Home) => say(&format!("set up {path}")),
+        (false, daemon::Made::Token) => {
+            say(&format!("{path} is set up already; {path}/owner.token holds a new token of the owner"))
+        }
+        (false, daemon::Made::Nothing) => say(&format!("{path} is set up already; nothing was changed")),
     }
 }
 

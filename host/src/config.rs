@@ -150,7 +150,7 @@ pub fn load(home: &Home) -> Result<(Config, Option<PathBuf>), Error> {
     let in_xdg = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().join("config.toml"));
     let found = [Some(in_home), in_xdg].into_iter().flatten().find(|path| path.exists());
     let Some(path) = found else { return Ok((Config::default(), None)) };
-    let text = std::fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+    let text = settings::read(&path)?;
     let config = parse(&text, &path)?;
     // Where heads are kept can be judged only beside the home.
     crate::ledger::sink::Sink::choose(&config.ledger, home).map_err(|what| settings::refused(&path, what))?;

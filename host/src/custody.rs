@@ -11,7 +11,6 @@ use ironclaw_contract::seam::crypt::SessionKey;
 use serde::Deserialize;
 use sha2::Sha256;
 use std::fmt;
-use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -115,7 +114,7 @@ impl MasterKey {
     pub fn read(path: &Path) -> Result<Self, Error> {
         let path = path.to_owned();
         let fault = |source| Error::Read { path: path.clone(), source };
-        let mut file = File::open(&path).map_err(fault)?;
+        let mut file = home::open_file(&path).map_err(fault)?;
         let metadata = file.metadata().map_err(fault)?;
         let mode = metadata.mode() & 0o7777;
         // systemd gives a credential to its service by an access list, which shows as rights of the group.

@@ -3,6 +3,7 @@
 //! Holds no behaviour of its own; what grows here belongs to a module. Next: `pipeline`.
 
 mod grounds;
+mod runtime;
 
 pub use grounds::{Exposed, refuse_key_file};
 
@@ -36,9 +37,6 @@ use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use zeroize::Zeroizing;
-
-/// Bytes of a unix socket's path that the system takes, with room for the name of a session's socket.
-const SOCKET_PATH_BYTES_MAX: usize = 80;
 
 /// Why the daemon does not run.
 #[derive(Debug, thiserror::Error)]
@@ -120,8 +118,8 @@ fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
 
 /// Sets up a home: master key, state, genesis, owner and token, settings. A second time it changes nothing.
 ///
-/// Returns whether anything was made.
-pub fn init(path: &Path) -> Result<bool, Error> {
+/// Returns what was made.
+pub fn init(path: &Path) -> Result<Made, Error> {
     grounds::refuse_home(path)?;
     let home = Home::create(path)?;
     let (config, _) = config::load(&home)?;
@@ -147,17 +145,31 @@ fn beside_no_host<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, 
     runtime.map_err(io("start the runtime"))?.block_on(work)
 }
 
-async fn set_up(state: &State, home: &Home, wrapping: custody::WrappingKey) -> Result<bool, Error> {
+/// What [`init`] made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    /// The home.
+    Home,
+    /// A token of the owner, in the place of one that was lost or that no live token fits.
+    Token,
+    /// Nothing: everything is in place.
+    Nothing,
+}
+
+async fn set_up(state: &State, home: &Home, wrapping: custody::WrappingKey) -> Result<Made, Error> {
     let fresh = Fresh::new()?;
     let text = Zeroizing::new(fresh.text().to_owned());
-    let lost = !home.owner_token().exists();
+    home.check_owner_token()?;
+    let kept = home::read_small(&home.owner_token()).ok().map(Zeroizing::new);
+    let kept = kept.map(|text| Digest::of(text.trim().as_bytes()));
     let made = state
         .write(move |tx| {
             if let Some(owner) = registry::owner(tx)? {
-                if lost {
-                    registry::tokens::issue_for_file(tx, owner, &fresh)?;
+                if kept.map(|digest| registry::tokens::is_live(tx, &digest)).transpose()?.unwrap_or(false) {
+                    return Ok::<_, Error>(Made::Nothing);
                 }
-                return Ok::<_, Error>(lost);
+                registry::tokens::issue_for_file(tx, owner, &fresh)?;
+                return Ok(Made::Token);
             }
             let signer = head::Signer::make(tx, &wrapping)?;
             Entry::genesis("ledger.opened")
@@ -166,10 +178,10 @@ async fn set_up(state: &State, home: &Home, wrapping: custody::WrappingKey) -> R
                 .append(tx)?;
             let owner = registry::create_owner(tx, "owner")?;
             registry::tokens::issue_for_file(tx, owner, &fresh)?;
-            Ok(true)
+            Ok(Made::Home)
         })
         .await?;
-    if made {
+    if made != Made::Nothing {
         home::write_private(&home.owner_token(), text.as_bytes())?;
     }
     if !home.config().exists() {
@@ -178,6 +190,7 @@ async fn set_up(state: &State, home: &Home, wrapping: custody::WrappingKey) -> R
     if !home.policy().exists() {
         home::write_private(&home.policy(), policy::TEMPLATE.as_bytes())?;
     }
+    pipeline::keep_reserve(home);
     Ok(made)
 }
 
@@ -213,12 +226,15 @@ fn open_state(home: &Home, config: &Config, master: &MasterKey) -> Result<State,
 /// Runs the host on a home until it is told to stop. `launcher` was forked before any thread.
 pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
     let home = Home::open(path)?;
+    home.check_room()?;
     let _lock = home.hold()?;
     // One that was killed leaves its own behind, with a socket that is ours as soon as we listen: nobody may take us for it.
-    let _ = std::fs::remove_file(home.run_file());
+    runtime::remove_left(&home);
+    home.prepare_start()?;
     let (config, _) = config::load(&home)?;
     grounds::refuse_shown(&config, &home)?;
-    observe::start(&config.log, &home).map_err(io("open the log"))?;
+    observe::start(&config.log, &home)?;
+    pipeline::keep_reserve(&home);
     rotation::settle(&home, &config.keys)?;
     let master = MasterKey::load(&home, &config.keys)?;
     let state = open_state(&home, &config, &master)?;
@@ -241,7 +257,7 @@ pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
 
 async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, launcher: Handle) -> Result<(), Error> {
     let boot = BootId::new();
-    let runtime = runtime_directory(&home)?;
+    let runtime = runtime::directory(&home)?;
     let socket = config.api.socket.clone().unwrap_or_else(|| runtime.join("api.sock"));
     let core = Core {
         state: state.clone(),
@@ -323,6 +339,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     let run = serde_json::to_vec(&run).expect("plain fields");
     home::write_private(&home.run_file(), &run)?;
     pipeline.heed_the_file().await?;
+    tokio::spawn(pipeline.clone().watch_for_the_file());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), %boot, home = %home.path().display(), "listening");
     let mut terminate = signal(SignalKind::terminate()).map_err(io("listen for SIGTERM"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(io("listen for SIGINT"))?;
@@ -429,9 +446,9 @@ async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Res
         .await?;
     let previous = previous.ok_or_else(|| Error::NoGenesis(home.path().to_owned()))?;
     let mut warnings = Vec::new();
-    if !home.policy().exists() {
+    if policy::is_absent(&home.policy()) {
         let warning = format!(
-            "{} is not there, so every default holds: one yes of an owner or admin is enough for any change; `ironctl init` writes one to edit",
+            "{} is missing or empty, so every default holds: one yes of an owner or admin is enough for any change; `ironctl init` writes one to edit",
             home.policy().display()
         );
         tracing::warn!("{warning}");
@@ -448,32 +465,6 @@ async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Res
         warnings.push(warning.to_owned());
     }
     Ok(warnings)
-}
-
-/// A private directory with a short path: sockets have at most 108 bytes for theirs.
-fn runtime_directory(home: &Home) -> Result<PathBuf, Error> {
-    use std::os::unix::fs::MetadataExt;
-    let me = nix::unistd::geteuid();
-    let name = &Digest::of(home.path().as_os_str().as_encoded_bytes()).to_string()[..12];
-    let of_login = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| {
-        path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX - 24
-            && path.metadata().is_ok_and(|found| found.uid() == me.as_raw())
-    });
-    let path = match of_login {
-        Some(login) => login.join(format!("ironclaw-{name}")),
-        None => PathBuf::from(format!("/tmp/ironclaw-{me}-{name}")),
-    };
-    home::make_private(&path)?;
-    let refuse = |why: String| Error::Runtime { path: path.clone(), why };
-    let found = path.symlink_metadata().map_err(|error| refuse(error.to_string()))?;
-    if found.uid() != me.as_raw() || found.mode() & 0o077 != 0 {
-        return Err(refuse(format!(
-            "it belongs to uid {} with mode {:04o}: somebody else made it",
-            found.uid(),
-            found.mode() & 0o7777
-        )));
-    }
-    Ok(path)
 }
 
 fn listen(socket: &Path) -> Result<UnixListener, Error> {
@@ -500,7 +491,7 @@ async fn open_port(name: &str, listen: &str) -> Result<Option<Port>, Error> {
 
 /// A token of the owner that was about to take its file when the host died: it does, if the record has it.
 async fn settle_owner_token(state: &State, home: &Home) -> Result<(), Error> {
-    let Ok(text) = std::fs::read_to_string(home.owner_token_next()) else { return Ok(()) };
+    let Ok(text) = home::read_small(&home.owner_token_next()) else { return Ok(()) };
     let digest = Digest::of(text.trim().as_bytes());
     if state.read(move |tx| registry::tokens::is_live(tx, &digest)).await? {
         return Ok(home.adopt_owner_token()?);

@@ -1,15 +1,26 @@
 //! Where the host keeps its things, and who may look at them.
 //!
-//! Never follows a home that is a link or that others can write; never makes anything wider than 0700. Next: `custody`.
+//! Never waits for a file that is something else, such as a pipe; never follows a home that is a link or that others can write; never makes anything wider than 0700. Next: `custody`.
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, SessionId};
 use ironclaw_contract::operator;
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{Flock, FlockArg, OFlag};
 use std::fs::{self, DirBuilder};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+mod check;
+
+/// A token, a run file and the fingerprints of keys are not longer.
+const SMALL_FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// How often the lock of a home is tried: whoever only looks whether it is held has it for a moment.
+const HOLD_TRIES: u32 = 5;
+
+/// How long to wait before the lock is tried again.
+const HOLD_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// Length of the file by which the home is tried: one page, so that it needs a block.
 const TRIED_BYTES: usize = 4096;
@@ -50,6 +61,30 @@ pub enum Error {
     /// A host has this home.
     #[error("another host runs on {0}")]
     Running(PathBuf),
+    /// Something of the home is not what it must be.
+    #[error("{path} {what}")]
+    Damaged {
+        /// Which file or directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// The disk is too full to start on.
+    #[error(
+        "no room to start at {path}: {free_bytes} bytes and {free_files} files are free, and a start needs {} bytes and {} files",
+        check::START_ROOM_BYTES_MIN,
+        check::START_ROOM_FILES_MIN
+    )]
+    NoRoom {
+        /// The home.
+        path: PathBuf,
+        /// What this user may still write.
+        free_bytes: u64,
+        /// How many files can still be made.
+        free_files: u64,
+    },
     /// The system says no.
     #[error("{path}: {source}")]
     Io {
@@ -67,19 +102,18 @@ impl Home {
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fault)?;
         let home = Self(path.canonicalize().map_err(fault)?);
         home.check_permissions()?;
-        for directory in ["sessions", "agents", "ledger", "logs"] {
-            make_private(&home.0.join(directory))?;
-        }
+        home.make_directories()?;
         Ok(home)
     }
 
     /// The home at `path`, which must have been set up.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let home = path.canonicalize().map(Self).map_err(|_| Error::NotInitialised(path.to_owned()))?;
+        home.check_permissions()?;
         if !home.state_db().exists() {
             return Err(Error::NotInitialised(home.0));
         }
-        home.check_permissions()?;
+        home.check_files()?;
         Ok(home)
     }
 
@@ -120,18 +154,34 @@ impl Home {
 
     /// Held by the one host that runs here.
     pub fn lock(&self) -> PathBuf {
-        self.0.join("host.lock")
+        self.0.join(operator::LOCK_FILE)
     }
 
     /// Takes the home for one process, for as long as the file is held.
     ///
     /// # Errors
     /// [`Error::Running`] while another has it.
-    pub fn hold(&self) -> Result<Flock<fs::File>, Error> {
+    pub fn hold(&self) -> Result<Held, Error> {
         let path = self.lock();
-        let file = fs::File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
-        let file = file.map_err(|source| Error::Io { path, source })?;
-        Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| Error::Running(self.0.clone()))
+        if let Ok(found) = path.symlink_metadata()
+            && !found.is_file()
+        {
+            return Err(check::not_a_file(&path, check::MADE_ANEW));
+        }
+        let file = fs::File::options().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
+        let file = file.map_err(|source| check::unusable(&path, &source, check::MADE_ANEW))?;
+        let directory = fs::File::open(&self.0).map_err(|source| Error::Io { path: self.0.clone(), source })?;
+        // The home as well: a lock file that was removed or replaced would let a second host in.
+        let refused = |_| Error::Running(self.0.clone());
+        let held = Held {
+            _file: lock(file).map_err(refused)?,
+            _home: match lock(directory) {
+                Err(nix::Error::EWOULDBLOCK) => return Err(refused(nix::Error::EWOULDBLOCK)),
+                // Not every file system locks directories.
+                locked => locked.ok(),
+            },
+        };
+        Ok(held)
     }
 
     /// The owner's token.
@@ -215,6 +265,24 @@ impl Home {
     }
 }
 
+/// A home that this process has to itself until this is dropped.
+#[derive(Debug)]
+pub struct Held {
+    _file: Flock<fs::File>,
+    _home: Option<Flock<fs::File>>,
+}
+
+fn lock(mut file: fs::File) -> Result<Flock<fs::File>, nix::Error> {
+    for _ in 1..HOLD_TRIES {
+        file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(held) => return Ok(held),
+            Err((file, _)) => file,
+        };
+        std::thread::sleep(HOLD_PAUSE);
+    }
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error)
+}
+
 /// The directories of one session.
 #[derive(Debug, Clone)]
 pub struct SessionPlace(PathBuf);
@@ -276,6 +344,28 @@ pub fn make_private(path: &Path) -> Result<(), Error> {
             if metadata.is_dir() { Ok(()) } else { Err(fault(io::Error::other("is not a directory"))) }
         }
         made => made.map_err(fault),
+    }
+}
+
+/// Opens a regular file to read it; anything else of that name is an error at once, also a pipe without another end.
+pub fn open_file(path: &Path) -> io::Result<fs::File> {
+    let file = fs::File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
+}
+
+/// The text of a regular file that a host or its operator keeps small.
+pub fn read_small(path: &Path) -> io::Result<String> {
+    read_text(path, SMALL_FILE_BYTES_MAX)
+}
+
+/// The text of a regular file of at most so many bytes.
+pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    let mut text = String::new();
+    open_file(path)?.take(bytes_max.saturating_add(1)).read_to_string(&mut text)?;
+    if text.len() as u64 > bytes_max {
+        Err(io::Error::other(format!("it has more than {bytes_max} bytes")))
+    } else {
+        Ok(text)
     }
 }
 

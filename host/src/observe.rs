@@ -2,14 +2,17 @@
 //!
 //! Never holds content, arguments, keys or tokens; ids and reasons only. Next: `daemon`.
 
-use crate::home::Home;
+use crate::home::{self, Home};
+use nix::fcntl::OFlag;
 use serde::Deserialize;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tracing_subscriber::fmt::writer::{BoxMakeWriter, MakeWriterExt};
 
-/// A log file of this size is set aside at the next start; one older file is kept.
+/// A log file of this size is set aside, at a start and while it is written to; one older file is kept.
 const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// `[log]`
@@ -52,12 +55,13 @@ pub enum Format {
 ///
 /// # Errors
 /// When the log file cannot be opened.
-pub fn start(config: &Config, home: &Home) -> std::io::Result<()> {
+pub fn start(config: &Config, home: &Home) -> Result<(), home::Error> {
     let path = home.log();
-    if std::fs::metadata(&path).is_ok_and(|log| log.len() > LOG_BYTES_MAX) {
-        std::fs::rename(&path, path.with_extension("log.1"))?;
-    }
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
+    let file = LogFile::open(&path, LOG_BYTES_MAX).map_err(|error| home::Error::Damaged {
+        path,
+        what: format!("cannot be written: {error}"),
+        remedy: "move it away; it is made anew",
+    })?;
     let level = match config.level {
         Level::Error => tracing::Level::ERROR,
         Level::Warn => tracing::Level::WARN,
@@ -81,7 +85,91 @@ pub fn start(config: &Config, home: &Home) -> std::io::Result<()> {
     Ok(())
 }
 
+/// A log file that is set aside once it is large.
+struct LogFile {
+    file: File,
+    path: PathBuf,
+    bytes: u64,
+    bytes_max: u64,
+}
+
+impl LogFile {
+    fn open(path: &Path, bytes_max: u64) -> io::Result<Self> {
+        // Without waiting: a pipe that stands there has no other end.
+        let mut options = OpenOptions::new();
+        let file = options.append(true).create(true).mode(0o600).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
+        let found = file.metadata()?;
+        if !found.is_file() {
+            return Err(io::Error::other("it is no file"));
+        }
+        let mut log = Self { file, path: path.to_owned(), bytes: found.len(), bytes_max };
+        if log.bytes > bytes_max {
+            log.set_aside()?;
+        }
+        Ok(log)
+    }
+
+    fn set_aside(&mut self) -> io::Result<()> {
+        std::fs::rename(&self.path, self.path.with_extension("log.1"))?;
+        let fresh = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
+        (self.file, self.bytes) = (fresh, 0);
+        Ok(())
+    }
+}
+
+impl Write for LogFile {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.bytes + line.len() as u64 > self.bytes_max && self.bytes > 0 {
+            // On a disk where that fails the old file goes on; it is tried again after as much more.
+            if self.set_aside().is_err() {
+                self.bytes = 0;
+            }
+        }
+        let written = self.file.write(line)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
 fn stderr_is_a_file() -> bool {
     use nix::sys::stat::{SFlag, fstat};
     fstat(std::io::stderr()).is_ok_and(|found| found.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFREG.bits())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_log_is_set_aside_while_it_is_written_to() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("host.log");
+        let mut log = LogFile::open(&path, 20).expect("opened");
+        for line in ["first line\n", "second line\n", "third line\n"] {
+            log.write_all(line.as_bytes()).expect("written");
+        }
+        let read = |path: &Path| fs::read_to_string(path).expect("there");
+        assert_eq!(
+            (read(&path).as_str(), read(&path.with_extension("log.1")).as_str()),
+            ("third line\n", "second line\n")
+        );
+        drop(log);
+        // One that was large at a start goes aside then.
+        fs::write(&path, "x".repeat(30)).expect("written");
+        LogFile::open(&path, 20).expect("opened").write_all(b"fresh\n").expect("written");
+        assert_eq!((read(&path).as_str(), read(&path.with_extension("log.1")).len()), ("fresh\n", 30));
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_the_log_is_refused_at_once() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("host.log");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("made");
+        LogFile::open(&path, 20).err().expect("it is no file");
+    }
 }

@@ -35,7 +35,7 @@ pub use dispatch::{Dispatch, give_up};
 pub use drafts::Drafts;
 pub use places::{Limits, Places, Room};
 pub use shortages::{ROOM_BYTES_MIN, ROOM_INODES_MIN};
-pub use stops::{Latch, Stopped, find as stopped};
+pub use stops::{Latch, Stopped, find as stopped, keep_reserve};
 
 use crate::channel::{Received, webhook};
 use crate::custody::{ApprovalRoot, WrappingKey};
@@ -169,6 +169,9 @@ pub enum Error {
     /// A model endpoint cannot be opened.
     #[error(transparent)]
     Model(#[from] model::Error),
+    /// A file of the home.
+    #[error(transparent)]
+    Home(#[from] crate::home::Error),
     /// The session's actor is gone; the daemon is stopping.
     #[error("the host is stopping")]
     Stopping,

@@ -334,8 +334,8 @@ struct ReplacedKey {
 
 impl Known {
     fn read(home: &Home) -> Self {
-        let text = std::fs::read(home.keys_file()).unwrap_or_default();
-        serde_json::from_slice(&text).unwrap_or_default()
+        let text = home::read_small(&home.keys_file()).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
     }
 
     fn remember(home: &Home, fresh: &MasterKey, old: &MasterKey) -> Result<(), Error> {

@@ -2,8 +2,12 @@
 //!
 //! Knows no setting. Next: `config`, `gateway::policy`.
 
+use crate::home;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
+
+/// No file of settings is longer.
+const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// Why a file of the operator's is refused.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +28,14 @@ pub enum Error {
         /// What is wrong: which key, the nearest known one, what would be right.
         what: String,
     },
+}
+
+/// The text of a file of the operator's.
+///
+/// # Errors
+/// [`Error::Read`]: it is not there, it cannot be read, or it is no file.
+pub fn read(path: &Path) -> Result<String, Error> {
+    home::read_text(path, FILE_BYTES_MAX).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
 /// Reads one text; `path` is for messages.

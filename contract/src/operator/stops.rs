@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// File in the home that asks the next start of a host to start stopped: the way of `ironctl panic` where no host answers.
 pub const PANIC_FILE: &str = "panic";
 
+/// Empty file in the home that is renamed to [`PANIC_FILE`] where no file can be made: a rename needs no inode.
+pub const PANIC_RESERVE_FILE: &str = "panic.reserve";
+
 /// `POST /v1/sessions/{id}/cancel`: a turn was ended with a notice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

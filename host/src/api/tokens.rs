@@ -122,7 +122,7 @@ pub async fn rotate(
 
 /// Whether the home's own file holds the token of this digest.
 fn holds(home: &home::Home, digest: &Digest) -> bool {
-    let held = std::fs::read_to_string(home.owner_token()).unwrap_or_default();
+    let held = home::read_small(&home.owner_token()).unwrap_or_default();
     bool::from(Digest::of(held.trim().as_bytes()).as_bytes().ct_eq(digest.as_bytes()))
 }
 

@@ -116,11 +116,19 @@ impl Policy {
 /// # Errors
 /// [`Error`]; a host does not start then.
 pub fn load(path: &Path) -> Result<Policy, Error> {
-    let text = match std::fs::read_to_string(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        read => read.map_err(|source| Error::Read { path: path.to_owned(), source })?,
+    let text = match settings::read(path) {
+        Err(Error::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => String::new(),
+        read => read?,
     };
     compile(&settings::parse(&text, path)?).map_err(|what| settings::refused(path, what))
+}
+
+/// Whether there is no policy to read: no file, or one without a word.
+pub fn is_absent(path: &Path) -> bool {
+    match settings::read(path) {
+        Ok(text) => text.trim().is_empty(),
+        Err(_) => !path.exists(),
+    }
 }
 
 #[derive(Default, Deserialize)]

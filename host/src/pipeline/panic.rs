@@ -7,7 +7,10 @@ use super::stops::{self, Stopped};
 use super::{Error, Pipeline};
 use crate::registry::Person;
 use crate::turn::{self, Close};
-use crate::{delivery, failpoint};
+use crate::{delivery, failpoint, sys};
+use ironclaw_contract::operator::PANIC_FILE;
+use nix::errno::Errno;
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -39,6 +42,46 @@ impl Pipeline {
             self.stop_everything(None).await?;
         }
         Ok(())
+    }
+
+    /// Heeds the file as soon as it appears, also without a request; for as long as the host runs. Where the system gives no
+    /// watch, the file is heeded at the next start.
+    pub async fn watch_for_the_file(self) {
+        let ended = match self.watch().await {
+            Ok(()) => return,
+            Err(error) => error,
+        };
+        tracing::warn!(error = %ended, "the panic file is heeded at the next start only");
+    }
+
+    async fn watch(&self) -> std::io::Result<()> {
+        let watch = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
+        watch.add_watch(self.core().home.path(), AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO)?;
+        let readable = sys::watched(sys::duplicate(&watch)?)?;
+        // It may have come since the host looked.
+        self.heed_quietly().await;
+        loop {
+            let mut ready = readable.readable().await?;
+            let events = match watch.read_events() {
+                Err(Errno::EAGAIN) => {
+                    ready.clear_ready();
+                    continue;
+                }
+                events => events?,
+            };
+            // An event without a name: some were lost.
+            let may_be_ours = |event: &InotifyEvent| event.name.as_ref().is_none_or(|name| name == PANIC_FILE);
+            // While everything is stopped it is this host that makes and removes the file; `lift` looks once more.
+            if events.iter().any(may_be_ours) && !self.core().latch.is_shut() {
+                self.heed_quietly().await;
+            }
+        }
+    }
+
+    async fn heed_quietly(&self) {
+        if let Err(error) = self.heed_the_file().await {
+            tracing::error!(%error, "everything is stopped, and the record does not have it");
+        }
     }
 
     async fn stop_everything(&self, by: Option<Person>) -> Result<Panicked, Error> {
@@ -84,7 +127,7 @@ impl Pipeline {
         let _writing = latch.writing.lock().await;
         let was_shut = latch.is_shut();
         // Before the record: the other way round, a crash between them would stop everything again.
-        self.forget_the_file();
+        stops::take_back(&self.core().home)?;
         let by = by.clone();
         let lifted = self.core().state.write(move |tx| Ok::<_, Error>(stops::end(tx, &by, was_shut)?)).await;
         if lifted.is_err() && was_shut {
@@ -99,6 +142,8 @@ impl Pipeline {
             self.core.changes.ring();
             self.wake_all().await?;
         }
+        // One that came while everything was stopped asks for the next stop.
+        self.heed_the_file().await?;
         Ok(lifted)
     }
 

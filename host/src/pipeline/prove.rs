@@ -5,6 +5,7 @@
 
 use super::launch::{self, make_run_directory, pair, reader_spec, sandbox_spec, uid_of};
 use super::{Core, Error};
+use crate::home;
 use crate::jail::probe::{self, Surroundings};
 use crate::jail::{Probe, Role, Spec};
 use crate::launcher::Exit;
@@ -90,7 +91,8 @@ fn host_files(core: &Core, session: &Session) -> Vec<(String, PathBuf)> {
 
 /// Where the API listens, as whoever wants to ask it finds out.
 fn api_socket(core: &Core) -> PathBuf {
-    let run = std::fs::read(core.home.run_file()).ok().and_then(|run| serde_json::from_slice::<Run>(&run).ok());
+    let run = home::read_small(&core.home.run_file()).ok();
+    let run = run.and_then(|run| serde_json::from_str::<Run>(&run).ok());
     run.map_or_else(|| core.config.runtime.join("api.sock"), |run| run.socket.into())
 }
 

@@ -7,7 +7,7 @@ use crate::home::{self, Home};
 use crate::ledger::Entry;
 use crate::registry::Person;
 use crate::state::{self, Tx};
-use ironclaw_contract::operator::PANIC_FILE;
+use ironclaw_contract::operator::{PANIC_FILE, PANIC_RESERVE_FILE};
 use rusqlite::OptionalExtension;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -137,15 +137,73 @@ pub fn file(home: &Home) -> PathBuf {
     home.path().join(PANIC_FILE)
 }
 
-/// Asks for a stop at the next start, whatever happens before it is recorded.
+/// Asks for a stop at the next start, whatever happens before it is recorded. Where no file can be made, the reserve takes its
+/// name.
 pub fn ask(home: &Home) -> Result<(), home::Error> {
-    home::write_private(&file(home), b"")
+    if file(home).symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    home::write_private(&file(home), b"").or_else(|error| home::replace(&reserve(home), &file(home)).map_err(|_| error))
 }
 
-/// Takes the file away once the record has it.
-pub fn take_back(home: &Home) -> io::Result<()> {
-    match std::fs::remove_file(file(home)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+/// Takes the file away once the record has it; it becomes the reserve where there is none. A directory of that name is removed if
+/// it is empty.
+pub fn take_back(home: &Home) -> Result<(), home::Error> {
+    let path = file(home);
+    let fault = |source| home::Error::Io { path: path.clone(), source };
+    let found = match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(fault)?,
+    };
+    if found.is_dir() {
+        return std::fs::remove_dir(&path).map_err(fault);
+    }
+    if found.is_file() && reserve(home).symlink_metadata().is_err() {
+        return home::replace(&path, &reserve(home));
+    }
+    home::remove(&path)
+}
+
+/// Makes the file that is kept in reserve, unless it is there. Without it a stop still lasts wherever a file can be made.
+pub fn keep_reserve(home: &Home) {
+    if reserve(home).symlink_metadata().is_err()
+        && let Err(error) = home::write_private(&reserve(home), b"")
+    {
+        tracing::warn!(%error, "the reserve for the panic file could not be made");
+    }
+}
+
+fn reserve(home: &Home) -> PathBuf {
+    home.path().join(PANIC_RESERVE_FILE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_panic_file_and_its_reserve_become_each_other() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let home = Home::create(&directory.path().join("h")).expect("made");
+        let there = |path: PathBuf| path.symlink_metadata().is_ok();
+        let stands = || (there(file(&home)), there(reserve(&home)));
+        keep_reserve(&home);
+        ask(&home).expect("a file can be made");
+        assert_eq!(stands(), (true, true));
+        take_back(&home).expect("taken back");
+        assert_eq!(stands(), (false, true));
+        // What was renamed to ask is renamed back.
+        fs::rename(reserve(&home), file(&home)).expect("renamed");
+        take_back(&home).expect("taken back");
+        assert_eq!(stands(), (false, true));
+        take_back(&home).expect("there is nothing to take back");
+        // A directory asks as well; one with something in it is left to its owner.
+        fs::create_dir(file(&home)).expect("made");
+        ask(&home).expect("it asks already");
+        take_back(&home).expect("it is empty");
+        fs::create_dir_all(file(&home).join("full")).expect("made");
+        take_back(&home).expect_err("it is not empty");
+        assert_eq!(stands(), (true, true));
     }
 }

@@ -25,6 +25,7 @@ const LAYERS: &[&[&str]] = &[
 /// Imports within a layer, each with its reason. One that nobody needs any more fails too.
 const BESIDE: &[(&str, &str, &str)] = &[
     ("observe", "home", "the log lies in the home"),
+    ("settings", "home", "a file of settings is opened as every file of the home is: without waiting for a pipe"),
     ("integrity", "custody", "a sealer's keys are derived where all keys are"),
     ("approval", "custody", "the keys of approvals are derived where all keys are"),
     ("apply", "gateway", "only what was approved is applied"),

@@ -1,0 +1,173 @@
+//! Looks over a home before anything in it is used, so that what is wrong has a name and a remedy at once.
+//!
+//! Never repairs more than a directory that is missing, and opens no database. Next: `daemon`.
+
+use super::{Error, Home, make_private};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// With less than this free a host does not start: its first entries would fail half-way.
+pub(super) const START_ROOM_BYTES_MIN: u64 = 1024 * 1024;
+
+/// So many files a start may have to make.
+pub(super) const START_ROOM_FILES_MIN: u64 = 16;
+
+/// What a home has beside its files.
+const DIRECTORIES: [&str; 4] = ["sessions", "agents", "ledger", "logs"];
+
+/// What the record is kept in.
+const RECORD: [&str; 3] = ["state.db", "state.db-wal", "state.db-shm"];
+
+/// The remedy for a file that nothing is lost with.
+pub(super) const MADE_ANEW: &str = "move it away; it is made anew";
+
+const PUT_BACK: &str = "move it away, and put back the file from a backup";
+
+const DIRECTORY_MADE_ANEW: &str = "move it away; the next start makes an empty directory in its place";
+
+const LET_ME_IN: &str = "give its owner all rights to it: `chmod 700`";
+
+impl Home {
+    /// Makes the directories that a start needs, and removes what a host that was killed left. For whoever holds the home.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] with a remedy.
+    pub fn prepare_start(&self) -> Result<(), Error> {
+        self.clear_run_file()?;
+        self.make_directories()
+    }
+
+    /// Makes the directories that are missing; gives those that cannot be used.
+    pub(super) fn make_directories(&self) -> Result<(), Error> {
+        for name in DIRECTORIES {
+            let path = self.0.join(name);
+            let there = path.symlink_metadata();
+            if there.as_ref().is_ok_and(|found| !found.is_dir()) {
+                return Err(Error::Damaged { path, what: "is no directory".to_owned(), remedy: DIRECTORY_MADE_ANEW });
+            }
+            if there.is_err() && self.state_db().exists() {
+                tracing::warn!(path = %path.display(), "was missing and is made anew");
+            }
+            make_private(&path)?;
+            fs::read_dir(&path).map_err(|source| unusable(&path, &source, LET_ME_IN))?;
+        }
+        Ok(())
+    }
+
+    /// What a database library would open and wait for.
+    pub(super) fn check_files(&self) -> Result<(), Error> {
+        let paths = RECORD.map(|name| self.0.join(name));
+        match paths.iter().find(|path| path.metadata().is_ok_and(|found| !found.is_file())) {
+            Some(path) => Err(not_a_file(path, PUT_BACK)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a disk that is too full to start on, before anything is written.
+    ///
+    /// # Errors
+    /// [`Error::NoRoom`].
+    pub fn check_room(&self) -> Result<(), Error> {
+        let Some(room) = self.room() else { return Ok(()) };
+        let (free_bytes, free_files) = (room.free_bytes, room.free_inodes.unwrap_or(u64::MAX));
+        match free_bytes < START_ROOM_BYTES_MIN || free_files < START_ROOM_FILES_MIN {
+            true => Err(Error::NoRoom { path: self.0.clone(), free_bytes, free_files }),
+            false => Ok(()),
+        }
+    }
+
+    /// Removes the run file of a host that was killed, whatever became of it.
+    /// Refuses an owner's token that could not be replaced by a fresh one.
+    pub fn check_owner_token(&self) -> Result<(), Error> {
+        let path = self.owner_token();
+        match path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            true => Err(not_a_file(&path, MADE_ANEW)),
+            false => Ok(()),
+        }
+    }
+
+    fn clear_run_file(&self) -> Result<(), Error> {
+        let path = self.run_file();
+        let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        let removed = if is_directory { fs::remove_dir(&path) } else { fs::remove_file(&path) };
+        match removed {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(unusable(&path, &source, MADE_ANEW)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// That something else stands where a file is expected.
+pub(super) fn not_a_file(path: &Path, remedy: &'static str) -> Error {
+    Error::Damaged { path: path.to_owned(), what: "is no file".to_owned(), remedy }
+}
+
+/// That the system does not let us use it.
+pub(super) fn unusable(path: &Path, source: &io::Error, remedy: &'static str) -> Error {
+    Error::Damaged { path: path.to_owned(), what: format!("cannot be used: {source}"), remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::stat::Mode;
+
+    fn home() -> (tempfile::TempDir, Home) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let home = Home::create(&directory.path().join("h")).expect("made");
+        (directory, home)
+    }
+
+    #[test]
+    fn missing_directories_are_made_and_other_things_named() {
+        let (_directory, home) = home();
+        for name in DIRECTORIES {
+            let path = home.path().join(name);
+            fs::remove_dir(&path).expect("removed");
+            home.prepare_start().expect("made anew");
+            assert!(path.is_dir(), "{name}");
+            fs::remove_dir(&path).expect("removed");
+            fs::write(&path, "").expect("written");
+            let refused = home.prepare_start().expect_err("it is no directory");
+            assert!(matches!(&refused, Error::Damaged { path: named, .. } if *named == path), "{refused}");
+            fs::remove_file(&path).expect("removed");
+        }
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_is_refused_at_once() {
+        let (_directory, home) = home();
+        let pipe = |path: &Path| nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR).expect("made");
+        pipe(&home.lock());
+        assert!(matches!(home.hold(), Err(Error::Damaged { .. })));
+        pipe(&home.state_db());
+        assert!(matches!(Home::open(home.path()), Err(Error::Damaged { .. })));
+        pipe(&home.policy());
+        assert!(super::super::read_text(&home.policy(), 10).is_err());
+    }
+
+    #[test]
+    fn a_run_file_of_any_kind_is_cleared_before_a_start() {
+        let (_directory, home) = home();
+        let path = home.run_file();
+        fs::write(&path, [0xff]).expect("written");
+        home.prepare_start().expect("garbage goes");
+        fs::create_dir(&path).expect("made");
+        home.prepare_start().expect("an empty directory goes");
+        assert!(path.symlink_metadata().is_err());
+        fs::create_dir_all(path.join("of-somebody")).expect("made");
+        let refused = home.prepare_start().expect_err("somebody's files are in it");
+        assert!(matches!(&refused, Error::Damaged { path: named, .. } if *named == path), "{refused}");
+    }
+
+    #[test]
+    fn a_home_is_held_without_its_lock_file_too() {
+        let (_directory, home) = home();
+        let held = home.hold().expect("free");
+        fs::remove_file(home.lock()).expect("removed");
+        assert!(matches!(home.hold(), Err(Error::Running(_))));
+        drop(held);
+        home.hold().expect("free again");
+    }
+}
