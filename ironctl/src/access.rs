@@ -3,8 +3,7 @@
 //! Next: `client`.
 
 use crate::failure::Error;
-use crate::home::Home;
-use std::fs::File;
+use crate::home::{self, Home};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -42,6 +41,11 @@ impl Access {
         self.api.as_deref().map(port).transpose()
     }
 
+    /// Whether the caller speaks with a token that they named, not with the owner's in the home.
+    pub fn names_token(&self) -> bool {
+        self.token_file.is_some() || std::env::var(TOKEN_VARIABLE).is_ok_and(|token| !token.is_empty())
+    }
+
     /// The token: of the file that was named, else of the environment, else the owner's in the home.
     pub fn token(&self, home: &Home) -> Result<String, Error> {
         if let Some(path) = &self.token_file {
@@ -73,7 +77,7 @@ fn port(url: &str) -> Result<Way, Error> {
 fn from_file(path: &Path) -> Result<String, Error> {
     let unreadable = || Error::failed("token_unreadable", format!("cannot read {}", path.display()));
     let read = || -> io::Result<(u32, String)> {
-        let file = File::open(path)?;
+        let file = home::open_file(path)?;
         let mode = file.metadata()?.mode() & 0o777;
         let mut text = String::new();
         file.take(TOKEN_BYTES_MAX).read_to_string(&mut text)?;

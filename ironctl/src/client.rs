@@ -12,11 +12,12 @@ pub use events::Heard;
 
 use crate::access::{Access, Way};
 use crate::failure::Error;
-use crate::home::Home;
+use crate::home::{Home, RENEW_TOKEN};
+use crate::processes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::operator::{
     API_VERSION, Agent, AgentBudget, AgentMode, AgentModel, Cancelled, Failure, HistoryLine, LedgerHead, McpServer,
@@ -61,6 +62,8 @@ pub struct Client {
     home: PathBuf,
     way: Way,
     token: String,
+    /// Whether the token is the owner's in the home.
+    is_of_home: bool,
 }
 
 impl Client {
@@ -68,7 +71,7 @@ impl Client {
     ///
     /// Opening asks nothing: a stale run file shows at the first question.
     pub fn open(home: &Home) -> Result<Self, Error> {
-        Ok(Self { home: home.path().to_owned(), way: socket_of(home)?, token: home.token()? })
+        Ok(Self { home: home.path().to_owned(), way: socket_of(home)?, token: home.token()?, is_of_home: true })
     }
 
     /// The host that the caller named, or that of this home, with the caller's token.
@@ -77,7 +80,8 @@ impl Client {
             Some(way) => way,
             None => socket_of(home)?,
         };
-        Ok(Self { home: home.path().to_owned(), way, token: access.token(home)? })
+        let is_of_home = !access.names_token();
+        Ok(Self { home: home.path().to_owned(), way, token: access.token(home)?, is_of_home })
     }
 
     /// The daemon and every session.
@@ -336,7 +340,13 @@ impl Client {
         let status = response.status();
         let body = self.whole(response.into_body(), until).await?;
         Err(match serde_json::from_slice::<Failure>(&body) {
-            Ok(failure) => Error::Refused(failure),
+            Ok(mut failure) => {
+                // The owner's own file does not fit: what helps is a fresh one, whatever is wrong with it.
+                if self.is_of_home && matches!(self.way, Way::Socket(_)) && status == StatusCode::UNAUTHORIZED {
+                    failure.error.hint = RENEW_TOKEN.to_owned();
+                }
+                Error::Refused(failure)
+            }
             Err(_) => Error::failed(
                 "answer_unclear",
                 format!("the host answered /{API_VERSION}/{path} with {status} and no reason"),
@@ -409,7 +419,16 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 fn socket_of(home: &Home) -> Result<Way, Error> {
     match home.run()? {
         Some(run) => Ok(Way::Socket(run.socket.into())),
-        None => Err(Error::Unreachable { home: home.path().to_owned() }),
+        None => Err(unreachable(home)),
+    }
+}
+
+/// That no host can be asked: there is none, or one that cannot be found by its home.
+fn unreachable(home: &Home) -> Error {
+    let path = home.path().to_owned();
+    match processes::hosts(&path).first() {
+        Some(host) => Error::Hidden { home: path, pid: host.pid() },
+        None => Error::Unreachable { home: path },
     }
 }
 

@@ -15,6 +15,14 @@ pub enum Error {
         /// The home that was asked.
         home: PathBuf,
     },
+    /// A host runs on the home, and the home does not say where it listens.
+    #[error("process {pid} runs on {}, and its run.json does not say where it listens", home.display())]
+    Hidden {
+        /// The home that was asked.
+        home: PathBuf,
+        /// The host.
+        pid: u32,
+    },
     /// A host took the request and then fell silent or went away.
     #[error("{message}")]
     Lost {
@@ -95,7 +103,7 @@ impl Error {
     /// The code that the process ends with.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Unreachable { .. } | Self::Lost { .. } => exit::UNREACHABLE,
+            Self::Unreachable { .. } | Self::Hidden { .. } | Self::Lost { .. } => exit::UNREACHABLE,
             Self::Refused(_) | Self::Failed { .. } | Self::Output(_) => exit::FAILED,
             Self::Usage { .. } => exit::USAGE,
             Self::Passed(code) => *code,
@@ -106,6 +114,10 @@ impl Error {
     pub fn told(&self) -> Option<Failure> {
         let (code, hint) = match self {
             Self::Unreachable { .. } => ("host_unreachable", "start it with `ironctl up --detach`".to_owned()),
+            Self::Hidden { pid, .. } => (
+                "host_hidden",
+                format!("wait if it was started just now; `kill {pid}` stops it in order, then `ironctl up --detach`"),
+            ),
             Self::Lost { hint, .. } => ("host_lost", hint.clone()),
             Self::Refused(failure) => return Some(failure.clone()),
             Self::Usage { hint, .. } => ("usage", hint.clone()),

@@ -4,7 +4,10 @@
 
 use crate::failure::Error;
 use directories::BaseDirs;
-use ironclaw_contract::operator::{LOG_FILE, OWNER_TOKEN_FILE, PANIC_FILE, RUN_FILE, Run};
+use ironclaw_contract::operator::{
+    LOCK_FILE, LOG_FILE, OWNER_TOKEN_FILE, PANIC_FILE, PANIC_RESERVE_FILE, RUN_FILE, Run,
+};
+use nix::fcntl::{Flock, FlockArg, OFlag};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -12,6 +15,9 @@ use std::path::{Path, PathBuf};
 
 /// More than this in the run file or the token is not ours.
 const SMALL_FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// What to do about an owner's token that cannot be used.
+pub const RENEW_TOKEN: &str = "`ironctl init` makes a new token of the owner in its place";
 
 /// The directory that holds everything of one installation; absolute.
 #[derive(Debug, Clone)]
@@ -39,51 +45,85 @@ impl Home {
         &self.0
     }
 
+    /// Whether there is anything of an installation here, however damaged.
+    pub fn is_there(&self) -> bool {
+        let of_a_home =
+            ["state.db", "master.key", "sessions", OWNER_TOKEN_FILE, LOCK_FILE, RUN_FILE, PANIC_RESERVE_FILE];
+        of_a_home.iter().any(|name| self.0.join(name).symlink_metadata().is_ok())
+    }
+
+    /// Whether a host can have the lock of this home; `None` where nothing can be locked, so that nothing shows it.
+    pub fn is_held(&self) -> Option<bool> {
+        let locked = |path: &Path| {
+            let file =
+                open(path).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_file() || found.is_dir()))?;
+            match Flock::lock(file, FlockArg::LockSharedNonblock) {
+                Ok(_) => Some(false),
+                Err((_, nix::Error::EWOULDBLOCK)) => Some(true),
+                Err(_) => None,
+            }
+        };
+        let found = [locked(&self.0), locked(&self.0.join(LOCK_FILE))];
+        found.into_iter().flatten().reduce(|one, other| one || other)
+    }
+
     /// Whether `ironclaw-host init` has been here.
     pub fn is_initialised(&self) -> bool {
         ["state.db", OWNER_TOKEN_FILE].iter().all(|name| self.0.join(name).exists())
     }
 
-    /// Who runs here according to the run file; `None` when there is no such file.
+    /// Who runs here according to the run file; `None` when there is no such file, or none that a host wrote.
     ///
     /// The file may be stale: only an answer shows that a host is there.
     pub fn run(&self) -> Result<Option<Run>, Error> {
         let path = self.0.join(RUN_FILE);
-        let text = match read_small(&path) {
-            Ok(text) => text,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(cause) => return Err(unreadable("run_file_unreadable", &path).because(cause)),
-        };
-        serde_json::from_str(&text).map(Some).map_err(|cause| {
-            unreadable("run_file_unreadable", &path).because(cause).hinting("stop the host and remove the file")
-        })
+        match read_small(&path) {
+            Ok(text) => Ok(serde_json::from_str(&text).ok()),
+            Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => {
+                let hint = format!("chmod 600 {}, or run this as the user of the host", path.display());
+                Err(unreadable("run_file_unreadable", &path).because(cause).hinting(hint))
+            }
+            Err(_) => Ok(None),
+        }
     }
 
     /// The owner's token, without surrounding white space.
     pub fn token(&self) -> Result<String, Error> {
         let path = self.0.join(OWNER_TOKEN_FILE);
-        let text = read_small(&path).map_err(|cause| unreadable("token_unreadable", &path).because(cause))?;
-        Ok(text.trim().to_owned())
+        let hint = || match path.is_dir() {
+            true => format!("remove {}; `ironctl init` then makes a new token", path.display()),
+            false => RENEW_TOKEN.to_owned(),
+        };
+        let text =
+            read_small(&path).map_err(|cause| unreadable("token_unreadable", &path).because(cause).hinting(hint()))?;
+        let token = text.trim();
+        if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let message = format!("{} holds no token", path.display());
+            return Err(Error::failed("token_unreadable", message).hinting(hint()));
+        }
+        Ok(token.to_owned())
     }
 
-    /// Makes the file that asks the next start of a host to start stopped; it is on disk when this returns.
+    /// Makes the file that asks a host to stop everything, at its next start at the latest; it is on disk when this returns.
+    ///
+    /// Where no file can be made, the one that is kept in reserve takes its name.
     pub fn ask_for_panic(&self) -> Result<(), Error> {
         let path = self.0.join(PANIC_FILE);
-        let made = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
-        made.and_then(|file| file.sync_all()).and_then(|()| File::open(&self.0)?.sync_all()).map_err(|cause| {
+        if path.symlink_metadata().is_ok() {
+            return Ok(());
+        }
+        let make = || -> io::Result<()> {
+            OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path)?.sync_all()?;
+            open(&self.0)?.sync_all()
+        };
+        let made = make().or_else(|cause| {
+            fs::rename(self.0.join(PANIC_RESERVE_FILE), &path)
+                .and_then(|()| open(&self.0)?.sync_all())
+                .map_err(|_| cause)
+        });
+        made.map_err(|cause| {
             Error::failed("home_unwritable", format!("cannot write {}", path.display())).because(cause)
         })
-    }
-
-    /// Takes that file away again.
-    pub fn take_panic_back(&self) -> Result<(), Error> {
-        let path = self.0.join(PANIC_FILE);
-        match fs::remove_file(&path) {
-            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
-                Err(Error::failed("home_unwritable", format!("cannot remove {}", path.display())).because(cause))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Path of the owner's token.
@@ -109,9 +149,19 @@ impl Home {
             .recursive(true)
             .mode(0o700)
             .create(directory)
-            .and_then(|()| OpenOptions::new().create(true).append(true).mode(0o600).open(&path));
-        opened
-            .map_err(|cause| Error::failed("home_unwritable", format!("cannot open {}", path.display())).because(cause))
+            // Without waiting: a pipe that stands there has no other end.
+            .and_then(|()| {
+                let mut options = OpenOptions::new();
+                options.create(true).append(true).mode(0o600).custom_flags(OFlag::O_NONBLOCK.bits()).open(&path)
+            });
+        let opened = opened.and_then(|file| match file.metadata()?.is_file() {
+            true => Ok(file),
+            false => Err(io::Error::other("it is no file")),
+        });
+        let hint = format!("remove it, or see to it that you can write to {}", directory.display());
+        opened.map_err(|cause| {
+            Error::failed("home_unwritable", format!("cannot open {}", path.display())).because(cause).hinting(hint)
+        })
     }
 }
 
@@ -119,9 +169,20 @@ fn unreadable(code: &'static str, path: &Path) -> Error {
     Error::failed(code, format!("cannot read {}", path.display()))
 }
 
+/// Opens what is there without waiting for the other end of a pipe.
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)
+}
+
+/// Opens a regular file; anything else of that name is an error at once.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    let file = open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
+}
+
 fn read_small(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    fs::File::open(path)?.take(SMALL_FILE_BYTES_MAX).read_to_string(&mut text)?;
+    open_file(path)?.take(SMALL_FILE_BYTES_MAX).read_to_string(&mut text)?;
     Ok(text)
 }
 
@@ -137,14 +198,64 @@ mod tests {
         assert!(!home.is_initialised());
     }
 
+    /// Every way in which a file of the home may be damaged.
+    fn damaged(path: &Path, way: usize) {
+        match way {
+            0 => fs::write(path, "").expect("written"),
+            1 => fs::write(path, [0xff, 0x00, b'{']).expect("written"),
+            2 => fs::write(path, "{ two words").expect("written"),
+            3 => fs::create_dir(path).expect("made"),
+            _ => nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRUSR).expect("made"),
+        }
+    }
+
     #[test]
-    fn a_damaged_run_file_is_named() {
+    fn a_damaged_run_file_is_as_good_as_none() {
+        for way in 0..5 {
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            damaged(&directory.path().join(RUN_FILE), way);
+            let home = Home::resolve(Some(directory.path().into())).expect("an absolute path");
+            assert_eq!(home.run().expect("no error"), None, "{way}");
+            assert!(home.is_there(), "{way}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_token_is_named_with_the_remedy() {
+        for way in 0..5 {
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            damaged(&directory.path().join(OWNER_TOKEN_FILE), way);
+            let home = Home::resolve(Some(directory.path().into())).expect("an absolute path");
+            let told = home.token().expect_err("no token").told().expect("told").error;
+            assert_eq!(told.code, "token_unreadable", "{way}");
+            assert!(told.message.contains(OWNER_TOKEN_FILE) && told.hint.contains("ironctl init"), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn a_lock_shows_on_the_file_and_on_the_home() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        fs::write(directory.path().join(RUN_FILE), "{").expect("written");
         let home = Home::resolve(Some(directory.path().into())).expect("an absolute path");
-        let told = home.run().expect_err("not JSON").told().expect("told");
-        assert_eq!(told.error.code, "run_file_unreadable");
-        assert!(told.error.message.contains("run.json"), "{}", told.error.message);
+        assert_eq!(home.is_held(), Some(false));
+        fs::write(directory.path().join(LOCK_FILE), "").expect("written");
+        for path in [directory.path().to_owned(), directory.path().join(LOCK_FILE)] {
+            let held = Flock::lock(File::open(&path).expect("there"), FlockArg::LockExclusiveNonblock).expect("free");
+            assert_eq!(home.is_held(), Some(true), "{}", path.display());
+            drop(held);
+            assert_eq!(home.is_held(), Some(false), "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn the_reserve_asks_for_a_stop_where_no_file_can_be_made() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let home = Home::resolve(Some(directory.path().into())).expect("an absolute path");
+        home.ask_for_panic().expect("a file can be made");
+        home.ask_for_panic().expect("it is there already");
+        assert!(directory.path().join(PANIC_FILE).is_file());
+        fs::remove_file(directory.path().join(PANIC_FILE)).expect("removed");
+        fs::create_dir(directory.path().join(PANIC_FILE)).expect("made");
+        home.ask_for_panic().expect("a directory of that name asks as well");
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod home;
 mod jail;
 mod output;
 mod probe;
+mod processes;
 mod sibling;
 
 use clap::Parser;

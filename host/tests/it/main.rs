@@ -1,6 +1,7 @@
 //! The host's tests, as one program.
 
 mod authority;
+mod broken;
 mod budget;
 mod changes;
 mod changes_random;
@@ -13,6 +14,7 @@ mod erase;
 #[path = "../escape/escape.rs"]
 mod escape;
 mod failures;
+mod home_files;
 mod hooks;
 mod jail;
 mod journal;
@@ -33,6 +35,7 @@ mod mounts;
 mod operators;
 mod packages;
 mod packages_change;
+mod panic_homes;
 mod port;
 mod preflight;
 mod processes;

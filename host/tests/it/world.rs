@@ -66,6 +66,36 @@ impl World {
         world
     }
 
+    /// A copy of this home on which no host runs, for the same user and programs.
+    pub(crate) fn copy(&self) -> Self {
+        let directory = tempfile::Builder::new().prefix("ic").tempdir().expect("a temporary directory");
+        std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
+        let home = directory.path().join("h");
+        copy_as_is(&self.home, &home);
+        let (programs, environment) = (self.programs.clone(), self.environment.clone());
+        Self { home, programs, who: self.who, environment, _directory: directory, _programs: None }
+    }
+
+    /// Moves the home, on which no host runs, to where nothing is yet.
+    pub(crate) fn move_home(&mut self, to: PathBuf) {
+        copy_as_is(&self.home, &to);
+        self.home = to;
+    }
+
+    /// Kills every host of this home, also one that the home knows nothing of.
+    pub(crate) fn end_hosts(&self) {
+        let home = self.home.as_os_str().as_encoded_bytes();
+        for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+            if words.first().is_some_and(|program| program.ends_with(b"/ironclaw-host")) && words.contains(&home) {
+                kill(pid);
+                wait_for("a host to be gone", || !alive(pid));
+            }
+        }
+    }
+
     /// Gives every command from now on this environment variable, or takes it away.
     pub(crate) fn set_env(&mut self, name: &str, value: Option<&str>) {
         self.environment.retain(|(set, _)| set != name);
@@ -196,7 +226,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        self.kill_host();
+        self.end_hosts();
     }
 }
 
@@ -209,7 +239,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    fn new(output: Output, arguments: &[&str]) -> Self {
+    pub(crate) fn new(output: Output, arguments: &[&str]) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

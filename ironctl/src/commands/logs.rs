@@ -4,6 +4,7 @@
 
 use super::At;
 use crate::failure::Error;
+use crate::home;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -32,7 +33,7 @@ pub struct Args {
 /// Prints the end of the log, and follows it if asked to.
 pub fn run(at: &At, args: &Args) -> Result<(), Error> {
     let path = at.home.log_file();
-    let mut file = File::open(&path).map(BufReader::new).map_err(|c| unreadable(&path, c))?;
+    let mut file = home::open_file(&path).map(BufReader::new).map_err(|c| unreadable(&path, c))?;
     for line in last_lines(&mut file, args.n).map_err(|c| unreadable(&path, c))? {
         print(at, &line)?;
     }
@@ -55,7 +56,7 @@ fn follow(at: &At, mut file: BufReader<File>, path: &Path) -> Error {
         } else if got == 0 {
             std::thread::sleep(FOLLOW_POLL);
             if was_replaced(file.get_mut(), path)
-                && let Ok(new) = File::open(path)
+                && let Ok(new) = home::open_file(path)
             {
                 file = BufReader::new(new);
                 line.clear();

@@ -1,15 +1,13 @@
 //! `ironctl panic`: stops every agent at once, and keeps them stopped until `ironctl resume`.
-//! Never depends on a host that obeys: one that is silent or fails is killed, one that does not run will start stopped.
-//! Next: `commands::resume`.
+//! Never depends on a host that obeys or on a file that can be written: a host that does not confirm the stop is killed, and
+//! success means that no process of an agent was found afterwards. Next: `processes`, `commands::resume`.
 
-use super::{At, down};
+use super::At;
 use crate::failure::Error;
-use crate::home::Home;
+use crate::processes::{self, Process};
 use ironclaw_contract::operator::Panicked;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::json;
-use std::path::Path;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -20,122 +18,143 @@ const KILL_POLL: Duration = Duration::from_millis(20);
 
 /// Stops everything.
 pub async fn run(at: &At) -> Result<(), Error> {
-    if !at.home.is_initialised() {
-        let missing = format!("there is no home at {}", at.home.path().display());
-        return Err(Error::failed("home_missing", missing).hinting("name it with --home DIR"));
-    }
-    // First the file: whatever fails from here on, the next start is stopped.
-    at.home.ask_for_panic()?;
     let asked = match at.client() {
         Ok(client) => client.panic().await,
         Err(error) => Err(error),
     };
     match asked {
-        Ok(panicked) => tell(at, &panicked),
-        Err(Error::Refused(no)) if is_not_ours_to_ask(&no.error.code) => {
-            at.home.take_panic_back()?;
+        Ok(panicked) if panicked.gone => confirmed(at, &panicked).await,
+        Ok(_) => by_force(at, None).await,
+        // A person who was named and may not do this is refused. Any other no is no reason to leave agents running: the
+        // caller can write the home, or the kernel refuses what follows.
+        Err(Error::Refused(no)) if at.access.names_token() && no.error.code == "role_too_low" => {
             Err(Error::Refused(no))
         }
-        Err(failed) => without_a_stop(at, failed).await,
+        Err(failed) => by_force(at, Some(failed)).await,
     }
 }
 
-/// Whether an answer says that the caller may not stop everything. Any other no, such as that of a full disk, comes from a host
-/// that could not do it, and then the file stays.
-fn is_not_ours_to_ask(code: &str) -> bool {
-    matches!(code, "role_too_low" | "host_foreign" | "origin_foreign")
-        || code.starts_with("token_")
-        || code.starts_with("peer_")
-}
-
-fn tell(at: &At, panicked: &Panicked) -> Result<(), Error> {
+/// The host has stopped everything and recorded that; what is left of an agent all the same is killed.
+async fn confirmed(at: &At, panicked: &Panicked) -> Result<(), Error> {
+    // A host that was asked on a port need not be the one of this home.
+    if at.access.port()?.is_none() {
+        let deadline = Instant::now() + KILL_WAIT;
+        loop {
+            let left = processes::jailed(at.home.path());
+            if left.is_empty() {
+                break;
+            }
+            end(at, &left, deadline)?;
+            sleep(KILL_POLL).await;
+        }
+    }
     at.out.json(panicked)?;
-    if !panicked.gone {
-        at.out.line("warning: some processes were killed and not seen to be gone; look at `ironctl status`")?;
-    }
     at.out.line(format!("everything is stopped; sessions that were awake: {}", panicked.sessions))?;
     at.out.line("messages are kept; `ironctl resume` lets them be answered")
 }
 
-/// A host that runs and did not say that everything is stopped is killed, and its agents die with it. Fails when a host goes on
-/// listening: then nobody knows what of it is stopped.
-async fn without_a_stop(at: &At, failed: Error) -> Result<(), Error> {
-    let killed = match running(&at.home) {
-        None => {
-            let deadline = Instant::now() + KILL_WAIT;
-            // One that is dying listens for a moment after it has lost its name; one that goes on listening is none that can
-            // be seen or killed from here.
-            while let Ok(client) = at.client()
-                && client.is_listening().await
-            {
-                if Instant::now() > deadline {
-                    return Err(still_there(&at.home, failed));
-                }
-                sleep(KILL_POLL).await;
-            }
-            None
-        }
-        Some((pid, process)) => {
-            // It may have ended a moment ago.
-            let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
-            let deadline = Instant::now() + KILL_WAIT;
-            while process.is_there() {
-                if Instant::now() > deadline {
-                    return Err(failed);
-                }
-                sleep(KILL_POLL).await;
-            }
-            Some(pid)
-        }
-    };
-    at.out.json(&json!({ "stopped": true, "host_killed": killed }))?;
-    at.out.line(match killed {
+/// Kills every host of the home and what it runs, without its consent; a host that starts from now on finds the panic file.
+async fn by_force(at: &At, failed: Option<Error>) -> Result<(), Error> {
+    let home = at.home.path();
+    let found = processes::hosts(home);
+    if found.is_empty() && !at.home.is_there() {
+        return Err(no_home(at, failed));
+    }
+    // Before the kill: a supervisor may start the host again at once.
+    let lasting = at.home.ask_for_panic();
+    let host_killed = kill_all(at).await.map_err(|error| match failed {
+        Some(failed) => error.because(failed),
+        None => error,
+    })?;
+    at.out.json(&json!({ "stopped": true, "host_killed": host_killed, "lasts": lasting.is_ok() }))?;
+    at.out.line(match host_killed {
         Some(pid) => format!(
             "the host did not say that everything is stopped and was killed (process {pid}), and every agent with it"
         ),
-        None => format!("no host runs at {}", at.home.path().display()),
+        None => format!("no host runs at {}", home.display()),
     })?;
-    at.out.line("the next start will be stopped; `ironctl resume` then lets it go on")
+    match lasting {
+        Ok(()) => at.out.line("the next start will be stopped; `ironctl resume` then lets it go on"),
+        Err(cause) => Err(does_not_last(cause)),
+    }
 }
 
-fn still_there(home: &Home, failed: Error) -> Error {
-    let message = format!("a host at {} still listens and did not stop everything", home.path().display());
-    Error::failed("panic_failed", message).because(failed).hinting(
-        "it could not be found among the processes: end it where it runs; the next start will be stopped in any case",
+/// Kills hosts and agents until none is found and the lock of the home can be taken; gives the host that was killed first.
+async fn kill_all(at: &At) -> Result<Option<u32>, Error> {
+    let home = at.home.path();
+    let deadline = Instant::now() + KILL_WAIT;
+    let mut seen = BTreeSet::new();
+    let mut killed = None;
+    loop {
+        let hosts = processes::hosts(home);
+        killed = killed.or_else(|| hosts.first().map(Process::pid));
+        // Noted while their host lives: afterwards nothing shows whose they were.
+        seen.extend(processes::below(&hosts));
+        seen.extend(processes::jailed(home));
+        seen.extend(hosts);
+        seen.retain(Process::is_there);
+        if !seen.is_empty() {
+            end(at, &seen, deadline)?;
+        } else if is_locked(at).await {
+            if Instant::now() > deadline {
+                return Err(still_held(at));
+            }
+        } else {
+            return Ok(killed);
+        }
+        sleep(KILL_POLL).await;
+    }
+}
+
+/// Kills these once more; fails when they had their time.
+fn end(at: &At, left: &BTreeSet<Process>, deadline: Instant) -> Result<(), Error> {
+    let refused = left.iter().filter_map(|process| process.kill().err()).last();
+    if Instant::now() <= deadline {
+        return Ok(());
+    }
+    let pids: Vec<String> = left.iter().map(|process| process.pid().to_string()).collect();
+    let pids = pids.join(" ");
+    let message = format!("processes of {} are still there: {pids}", at.home.path().display());
+    let error = Error::failed("panic_failed", message)
+        .hinting(format!("as the user who runs the host, or as root: `kill -9 {pids}`"));
+    Err(match refused {
+        Some(cause) => error.because(cause),
+        None => error,
+    })
+}
+
+/// Whether a host that is not among the processes seen here has the home.
+async fn is_locked(at: &At) -> bool {
+    match at.home.is_held() {
+        Some(held) => held,
+        // Nothing can be locked here: then only a host that listens shows.
+        None => match at.client() {
+            Ok(client) => client.is_listening().await,
+            Err(_) => false,
+        },
+    }
+}
+
+fn still_held(at: &At) -> Error {
+    let message = format!("a host has {} and is not among the processes that are seen here", at.home.path().display());
+    Error::failed("panic_failed", message).hinting(
+        "end it where it runs, for instance outside of this container; a host that starts there from now on is stopped",
     )
 }
 
-/// The host that the run file names, if that process is really one on this home.
-fn running(home: &Home) -> Option<(u32, down::Process)> {
-    let pid = home.run().ok()??.pid;
-    let process = down::Process::of(pid)?;
-    let command = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    is_host(&command, home.path()).then_some((pid, process))
+fn no_home(at: &At, failed: Option<Error>) -> Error {
+    match failed {
+        // The host that was asked is another one's: nothing here is to be stopped.
+        Some(failed) if at.access.port().is_ok_and(|port| port.is_some()) => failed,
+        _ => {
+            let missing = format!("there is no home at {}", at.home.path().display());
+            Error::failed("home_missing", missing).hinting("name it with --home DIR")
+        }
+    }
 }
 
-fn is_host(command: &[u8], home: &Path) -> bool {
-    let mut words = command.split(|byte| *byte == 0);
-    let program = words.next().and_then(|program| program.rsplit(|byte| *byte == b'/').next());
-    let names_home = |word: &[u8]| word == home.as_os_str().as_encoded_bytes();
-    program == Some(b"ironclaw-host") && words.any(names_home)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_who_may_not_ask_takes_it_back() {
-        assert!(["role_too_low", "token_revoked", "peer_user", "host_foreign"].into_iter().all(is_not_ours_to_ask));
-        assert!(!["internal", "too_many_failures", "not_found", ""].into_iter().any(is_not_ours_to_ask));
-    }
-
-    #[test]
-    fn only_a_host_of_this_home_is_killed() {
-        let home = Path::new("/srv/a");
-        assert!(is_host(b"/usr/bin/ironclaw-host\0run\0--home\0/srv/a\0", home));
-        assert!(!is_host(b"/usr/bin/ironclaw-host\0run\0--home\0/srv/b\0", home));
-        assert!(!is_host(b"/usr/bin/vi\0/srv/a\0", home));
-        assert!(!is_host(b"", home));
-    }
+fn does_not_last(cause: Error) -> Error {
+    Error::failed("panic_does_not_last", "everything is stopped now, and a host that starts would not stay stopped")
+        .because(cause)
+        .hinting("let no host start (`systemctl stop ironclaw`), make the home writable, then `ironctl panic` again")
 }

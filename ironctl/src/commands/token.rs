@@ -8,13 +8,17 @@ use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
 use ironclaw_contract::operator::{IssuedToken, NewToken, Token};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 /// What to do with tokens.
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Make a token for a person, and print it this once
     #[command(
-        after_help = "Example:\n  ironctl token create --person Bob --expires 30d --name laptop\n  ironctl token create --person Bob --expires 2027-01-31T12:00:00Z"
+        after_help = "Example:\n  ironctl token create --person Bob --expires 30d --out bob.token\n  ironctl token create --person Bob --expires 2027-01-31T12:00:00Z"
     )]
     Create {
         /// Name or id of who will speak with it
@@ -26,6 +30,9 @@ pub enum Action {
         /// What it is for
         #[arg(long, default_value = "", hide_default_value = true)]
         name: String,
+        /// Write it to this new file, which only you can read, and not to standard output
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
     },
     /// List the tokens
     #[command(after_help = "Example:\n  ironctl token list")]
@@ -48,9 +55,14 @@ pub enum Action {
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
     match action {
-        Action::Create { person, expires, name } => {
+        Action::Create { person, expires, name, out } => {
+            // Before the token is made: one that cannot be kept would be live and lost.
+            let file = out.as_deref().map(NewFile::create).transpose()?;
             let issued = client.create_token(&NewToken { person, name, expires }).await?;
-            tell(at.out, &issued)
+            match file {
+                Some(file) => file.keep(at.out, issued),
+                None => tell(at.out, &issued),
+            }
         }
         Action::List => {
             let tokens = client.tokens().await?;
@@ -64,6 +76,49 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         }
         Action::Rotate { token } => tell(at.out, &client.rotate_token(&token).await?),
     }
+}
+
+/// A new file for a token; removed again unless the token is written to it.
+struct NewFile {
+    file: File,
+    path: PathBuf,
+    is_written: bool,
+}
+
+impl NewFile {
+    /// Makes it, readable by its owner alone; one that is there is left as it is.
+    fn create(path: &Path) -> Result<Self, Error> {
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let file = made.map_err(|cause| not_written(path, cause).hinting("name a file that is not there yet"))?;
+        Ok(Self { file, path: path.to_owned(), is_written: false })
+    }
+
+    /// Writes the token and tells where it is.
+    fn keep(mut self, out: Output, mut issued: IssuedToken) -> Result<(), Error> {
+        let text = issued.text.take().unwrap_or_default();
+        let written = writeln!(self.file, "{text}").and_then(|()| self.file.sync_all());
+        written.map_err(|cause| {
+            let revoke = format!("`ironctl token revoke {}` ends the token that was made", issued.token.id);
+            not_written(&self.path, cause).hinting(revoke)
+        })?;
+        self.is_written = true;
+        issued.saved_to = Some(self.path.display().to_string());
+        out.json(&issued)?;
+        out.line(format!("{} holds {} of {}", self.path.display(), issued.token.id, issued.token.person_name))
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.is_written {
+            // It is ours, and without a token in it.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn not_written(path: &Path, cause: io::Error) -> Error {
+    Error::failed("token_not_written", format!("cannot write {}", path.display())).because(cause)
 }
 
 /// Prints a token that was made now: its text alone on stdout, the rest beside it.

@@ -74,10 +74,14 @@ pub async fn ensure(at: &At) -> Result<Started, Error> {
     loop {
         // Asked before the child is looked at: when two start at once, one gives way to the other.
         let ended = child.try_wait().ok().flatten();
-        // While it starts, half-written files and refused connections only mean "not yet".
-        if let Ok(Some((_, status))) = answering(&at.home).await {
-            let already_running = status.host.pid != child.id();
-            return Ok(Started::of(status, already_running));
+        match answering(&at.home).await {
+            Ok(Some((_, status))) => {
+                let already_running = status.host.pid != child.id();
+                return Ok(Started::of(status, already_running));
+            }
+            Err(refused) if is_final(&refused) && ended.is_none() => return Err(refused),
+            // While it starts, a refused connection only means "not yet".
+            Ok(None) | Err(_) => {}
         }
         if let Some(status) = ended {
             let words = last_words(&at.home, said_before);
@@ -103,8 +107,17 @@ pub async fn answering(home: &Home) -> Result<Option<(Client, Status)>, Error> {
     };
     match asked {
         Ok(answer) => Ok(Some(answer)),
-        Err(Error::Unreachable { .. }) => Ok(None),
+        Err(Error::Unreachable { .. } | Error::Hidden { .. }) => Ok(None),
         Err(other) => Err(other),
+    }
+}
+
+/// Whether a host that starts will answer so for as long as it runs: it does not take the token that we have.
+fn is_final(refused: &Error) -> bool {
+    match refused {
+        Error::Refused(_) => true,
+        Error::Failed { code, .. } => *code == "token_unreadable",
+        _ => false,
     }
 }
 

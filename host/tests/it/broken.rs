@@ -1,0 +1,59 @@
+//! The ways in which a file or a directory of a home can be broken.
+//!
+//! Next: `home_files`, `panic_homes`.
+
+use nix::sys::stat::Mode;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+
+/// One of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Missing,
+    Empty,
+    Garbage,
+    Directory,
+    Pipe,
+    /// Nobody has a right to it; root has all the same.
+    Unreadable,
+    /// A directory in which nothing can be made.
+    ReadOnly,
+    /// As it should be, for whoever cleans up.
+    Usable,
+}
+
+/// What a start is tried with.
+pub(crate) const KINDS: [Kind; 6] =
+    [Kind::Missing, Kind::Empty, Kind::Garbage, Kind::Directory, Kind::Pipe, Kind::Unreadable];
+
+/// Breaks what is at `path`; what takes its place belongs to the owner of the directory that it is in.
+pub(crate) fn put(path: &Path, kind: Kind) {
+    let mode = |mode| drop(fs::set_permissions(path, Permissions::from_mode(mode)));
+    match kind {
+        Kind::Unreadable => return mode(0o000),
+        Kind::ReadOnly => return mode(0o500),
+        Kind::Usable => return mode(0o700),
+        _ => {}
+    }
+    match path.symlink_metadata() {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path).expect("removed"),
+        Ok(_) => fs::remove_file(path).expect("removed"),
+        Err(_) => {}
+    }
+    match kind {
+        Kind::Empty => fs::write(path, "").expect("written"),
+        Kind::Garbage => fs::write(path, [0xff, 0x00, b'{', b'\n', 0x80]).expect("written"),
+        Kind::Directory => fs::create_dir(path).expect("made"),
+        Kind::Pipe => nix::unistd::mkfifo(path, Mode::S_IRWXU).expect("made"),
+        _ => return,
+    }
+    mode(if kind == Kind::Directory { 0o700 } else { 0o600 });
+    if nix::unistd::geteuid().is_root() {
+        use std::os::unix::fs::MetadataExt;
+        let above = fs::metadata(path.parent().expect("below a directory")).expect("there");
+        // A host that watches for it may have taken it away already.
+        let given = chown(path, Some(above.uid()), Some(above.gid()));
+        assert!(given.is_ok() || path.symlink_metadata().is_err(), "{}: {given:?}", path.display());
+    }
+}
