@@ -412,6 +412,7 @@ pub fn replace(from: &Path, to: &Path) -> Result<(), Error> {
 /// Removes a file, if it is there.
 pub fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => Err(check::not_a_file(path, check::NOT_NEEDED)),
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(Error::Io { path: path.to_owned(), source: error })
         }

@@ -269,7 +269,12 @@ pub fn settle(home: &Home, config: &custody::Config) -> Result<(), Error> {
     if !next.exists() {
         return Ok(discard(home)?);
     }
-    if opens(home, &MasterKey::read(&next)?)? {
+    let fresh = MasterKey::read(&next);
+    let is_adopted = match &fresh {
+        Ok(fresh) => opens(home, fresh)?,
+        Err(_) => false,
+    };
+    if is_adopted {
         tracing::warn!("the master key was being replaced when it was cut short: that is finished now");
         for old in snapshot::all(&home.state_db()) {
             tracing::warn!("{} may be under the old key: remove it if nobody kept that", old.path.display());
@@ -278,7 +283,11 @@ pub fn settle(home: &Home, config: &custody::Config) -> Result<(), Error> {
         return Ok(discard(home)?);
     }
     let old = MasterKey::load(home, config)?;
-    drop(open_to_look(&home.state_db(), &old.state_key()).map_err(|error| explain(home, &source, &old, error))?);
+    if let Err(error) = open_to_look(&home.state_db(), &old.state_key()) {
+        // It may be the only key that opens the record: what is wrong with it comes first.
+        fresh?;
+        return Err(explain(home, &source, &old, error));
+    }
     tracing::warn!("the master key was being replaced when it was cut short: the old one stays");
     discard(home)?;
     Ok(home::remove(&next)?)

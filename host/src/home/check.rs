@@ -22,6 +22,9 @@ const RECORD: [&str; 3] = ["state.db", "state.db-wal", "state.db-shm"];
 /// The remedy for a file that nothing is lost with.
 pub(super) const MADE_ANEW: &str = "move it away; it is made anew";
 
+/// The remedy for what only stands in the way.
+pub(super) const NOT_NEEDED: &str = "move it away; nothing of it is needed";
+
 const PUT_BACK: &str = "move it away, and put back the file from a backup";
 
 const DIRECTORY_MADE_ANEW: &str = "move it away; the next start makes an empty directory in its place";

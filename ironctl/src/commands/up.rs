@@ -85,8 +85,13 @@ pub async fn ensure(at: &At) -> Result<Started, Error> {
         }
         if let Some(status) = ended {
             let words = last_words(&at.home, said_before);
-            return Err(Error::failed("host_start_failed", format!("the host ended at once ({status}): {words}"))
-                .hinting(format!("look at {}", at.home.stderr_file().display())));
+            let (why, hint) = match words.rsplit_once("\nhint: ") {
+                Some((why, hint)) => (why, hint.to_owned()),
+                None => (words.as_str(), format!("look at {}", at.home.stderr_file().display())),
+            };
+            return Err(
+                Error::failed("host_start_failed", format!("the host ended at once ({status}): {why}")).hinting(hint)
+            );
         }
         if Instant::now() > deadline {
             return Err(Error::failed(
