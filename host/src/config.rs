@@ -134,7 +134,7 @@ pub const TEMPLATE: &str = "\
 # npm_registry = \"https://registry.npmjs.org/path/\"   # default: npm's own
 # proxy = \"http://proxy.example:3128/path/\"   # default: none; no variable of the environment is inherited
 # ports = [53, 80, 443]     # TCP ports that the clients may use, beside those of the proxy and the registry
-# fetch_seconds_max = 600   # one run of a client
+# fetch_seconds_max = 600   # fetching for one change, all runs of clients together
 # layer_bytes_max = 1073741824    # bytes of all files of an agent's packages
 # layer_files_max = 200000        # how many these are
 

@@ -6,6 +6,7 @@ mod client;
 mod fetch;
 mod layer;
 mod names;
+mod shadow;
 mod unpack;
 
 pub use layer::verify;
@@ -24,6 +25,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Names that one change may have; more than a person reads.
 pub const NAMES_MAX: usize = 64;
@@ -50,7 +52,7 @@ pub struct Config {
     pub proxy: Option<String>,
     /// TCP ports that the clients may connect to beside those of the proxy and the registry; at most 8.
     pub ports: Vec<u16>,
-    /// How long one run of a client may take, in seconds; 1 to 86400.
+    /// How long fetching for one change may take, all runs of clients together, in seconds; 1 to 86400.
     pub fetch_seconds_max: u64,
     /// Bytes of all files of a layer; 1 MiB to 1 TiB.
     pub layer_bytes_max: u64,
@@ -177,15 +179,30 @@ impl Error {
         move |source| Self::Io { path: path.to_owned(), source }
     }
 
-    /// As a refusal, for whoever asked: a breakdown is the host's fault.
+    /// What the system said, without the path: whoever asked may not know where the home is.
+    fn cause(&self) -> String {
+        match self {
+            Self::Home(home::Error::Io { source, .. }) | Self::Io { source, .. } => source.to_string(),
+            Self::Home(_) => "the directories of the agent cannot be used".to_owned(),
+            Self::Refused(_) | Self::Launch(_) => String::new(),
+        }
+    }
+
+    /// As a refusal, for whoever asked: a breakdown is the host's fault. It names no path of the home.
     pub fn refusal(self) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,
             Self::Launch(error) => {
                 let remedy = error.remedy();
-                Refusal::host("packages_jail", error.to_string()).hint(remedy)
+                tracing::error!(%error, "the jail of a package client could not be made");
+                let message = "the jail of a package client could not be made; the host's log has the reason";
+                Refusal::host("packages_jail", message).hint(remedy)
             }
-            error @ (Self::Home(_) | Self::Io { .. }) => Refusal::host("packages_failed", error.to_string()),
+            error @ (Self::Home(_) | Self::Io { .. }) => {
+                tracing::error!(%error, "packages could not be fetched or stored");
+                let message = format!("packages could not be fetched or stored: {}", error.cause());
+                Refusal::host("packages_failed", message).hint("the host's log names the file")
+            }
         }
     }
 }
@@ -312,6 +329,8 @@ async fn build(means: &Means, bench: &Bench, agent: AgentId, wanted: &Packages) 
 /// The directory of one change while its packages are fetched.
 struct Bench {
     path: PathBuf,
+    /// When all of its clients have to be done.
+    until: Instant,
 }
 
 impl Bench {
@@ -324,7 +343,7 @@ impl Bench {
         let path = all.join(change.to_string());
         discard(&path)?;
         make_private(&path)?;
-        let bench = Self { path };
+        let bench = Self { path, until: Instant::now() + means.config.patience() };
         make_private(&bench.etc())?;
         // What is read by the client's uid, in a directory that only the host enters.
         set_mode(&bench.etc(), 0o755)?;

@@ -303,9 +303,11 @@ pub fn waiting(tx: &Tx<'_>) -> Result<u64, state::Error> {
 /// The approved change of each agent that is to be applied next, and that of the host; oldest first.
 pub fn approved(tx: &Tx<'_>) -> Result<Vec<Row>, state::Error> {
     let sql = "SELECT * FROM changes WHERE ordinal IN \
-               (SELECT min(ordinal) FROM changes WHERE status = 'approved' GROUP BY agent_id) ORDER BY ordinal LIMIT ?1";
+               (SELECT min(ordinal) FROM changes WHERE status = 'approved' GROUP BY agent_id, kind = ?2) \
+               ORDER BY kind = ?2, ordinal LIMIT ?1";
     let mut statement = tx.db().prepare_cached(sql)?;
-    Ok(readable(statement.query_map([AT_ONCE_MAX as i64], row)?)?)
+    let given = params![AT_ONCE_MAX as i64, ChangeKind::Packages.name()];
+    Ok(readable(statement.query_map(given, row)?)?)
 }
 
 /// What was submitted.

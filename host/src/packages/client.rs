@@ -114,12 +114,12 @@ pub(super) async fn follow(
             }
         }
     };
-    let patience = means.config.patience();
     let work = bench.work();
     let ended = tokio::select! {
         exit = talk => exit,
-        () = tokio::time::sleep(patience) => {
-            let message = format!("cannot {} within {} seconds", task.what, patience.as_secs());
+        () = tokio::time::sleep_until(bench.until) => {
+            let seconds = means.config.fetch_seconds_max;
+            let message = format!("cannot {}: fetching took longer than {seconds} seconds in all", task.what);
             let hint = "raise packages.fetch_seconds_max if the network is slow";
             Err(Refusal::host("packages_late", message).hint(hint).into())
         }

@@ -154,6 +154,11 @@ pub(super) async fn npm(means: &Means, bench: &Bench, names: &[String]) -> Resul
         ["--ignore-scripts", "--git=/usr/bin/false", "--no-audit", "--no-fund", "--no-update-notifier"]
             .map(str::to_owned),
     );
+    // A port that is refused stays so: one more try, soon. The time limit of the whole fetch bounds everything else.
+    args.extend(
+        ["--fetch-retries=1", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=2000", "--fetch-timeout=60000"]
+            .map(str::to_owned),
+    );
     args.extend(["--no-progress", "--loglevel=warn", "--install-links=true"].map(str::to_owned));
     args.push(format!("--prefix={WORK}/npm"));
     args.push(format!("--cache={WORK}/npm-cache"));

@@ -2,6 +2,7 @@
 //!
 //! Keeps no file that is more than its bytes: no set-uid, no device, no pipe, no socket, no link that leads out. Next: `packages`.
 
+use super::shadow::Machine;
 use super::unpack::check_size;
 use super::{Config, Error, discard, set_mode, unfit};
 use crate::home::{Home, make_private};
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// What a digest is of, so that no other digest is one of a layer.
 const MANIFEST: &[u8] = b"ironclaw layer 1\n";
 /// Where everything of a layer is.
-const TOP: &str = "usr";
+pub(super) const TOP: &str = "usr";
 /// What stands in the root of a machine beside what is merged into `/usr` (Filesystem Hierarchy Standard 3.0, and `proc` and `sys`).
 const ROOT: [&str; 14] =
     ["boot", "dev", "etc", "home", "media", "mnt", "opt", "proc", "root", "run", "srv", "sys", "tmp", "var"];
@@ -72,7 +73,7 @@ pub(super) fn build(
     sources: &[Source],
     place: &Path,
 ) -> Result<Built, Error> {
-    let mut tree = Tree::default();
+    let mut tree = Tree { machine: Some(Machine::default()), ..Tree::default() };
     for source in sources {
         tree.take(source, Some(config))?;
     }
@@ -97,7 +98,8 @@ pub(super) fn build(
 /// A refusal with what is not, or the system's no.
 pub fn verify(directory: &Path, digest: &Digest) -> Result<(), Error> {
     let damaged = |why: String| {
-        let message = format!("the packages in {} are not those that were approved: {why}", directory.display());
+        let layer = directory.file_name().unwrap_or_default().to_string_lossy();
+        let message = format!("the agent's packages in the layer {layer} are not those that were approved: {why}");
         let hint = "ask for the agent's packages again; until then its sandboxes do not start";
         Error::from(Refusal::host("packages_damaged", message).hint(hint))
     };
@@ -109,14 +111,18 @@ pub fn verify(directory: &Path, digest: &Digest) -> Result<(), Error> {
         Ok(found) if found == *digest => Ok(()),
         Ok(found) => Err(damaged(format!("their digest is {found}"))),
         Err(Error::Refused(refusal)) => Err(damaged(refusal.message)),
-        Err(Error::Io { path, source }) => Err(damaged(format!("{}: {source}", path.display()))),
+        Err(Error::Io { path, source }) => {
+            // Where the home is concerns nobody who reads this.
+            let within = path.strip_prefix(directory).unwrap_or(Path::new("")).to_path_buf();
+            Err(damaged(format!("{:?}: {source}", within.display().to_string())))
+        }
         Err(error @ (Error::Launch(_) | Error::Home(_))) => Err(error),
     }
 }
 
 /// One path of a layer.
 #[derive(Debug)]
-enum Entry {
+pub(super) enum Entry {
     Directory,
     File { source: PathBuf, executable: bool, bytes: u64 },
     Link { target: String },
@@ -129,6 +135,8 @@ struct Tree {
     entries: BTreeMap<String, Entry>,
     bytes: u64,
     left_out: BTreeMap<&'static str, u64>,
+    /// Over whose `/usr` it is to lie; a layer that is only verified is compared with none.
+    machine: Option<Machine>,
     /// For each file with more than one name: how many it has, how many were seen, and one of them.
     names: HashMap<(u64, u64), (u64, u64, String)>,
 }
@@ -219,6 +227,9 @@ impl Tree {
         let bytes = if let Entry::File { bytes, .. } = &entry { *bytes } else { 0 };
         match self.entries.get(&target) {
             None => {
+                if let Some(machine) = &self.machine {
+                    machine.check(source, &target, &entry)?;
+                }
                 self.bytes = self.bytes.saturating_add(bytes);
                 self.entries.insert(target, entry);
                 Ok(())
@@ -391,7 +402,7 @@ fn are_same(one: &Entry, other: &Entry) -> Result<bool, Error> {
 }
 
 /// Reads a file of exactly so many bytes, into another if there is one; gives its digest.
-fn copy(source: &Path, bytes: u64, mut into: Option<&File>) -> io::Result<Digest> {
+pub(super) fn copy(source: &Path, bytes: u64, mut into: Option<&File>) -> io::Result<Digest> {
     let mut options = OpenOptions::new();
     let mut file =
         options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(source)?;

@@ -41,8 +41,9 @@ const RETRY_AFTER: Duration = Duration::from_secs(30);
 #[derive(Default)]
 pub struct Changes {
     bell: Notify,
-    /// Whose change is being applied now. One of an agent at a time: two would make its layer at once.
-    busy: Mutex<HashSet<Option<AgentId>>>,
+    /// What is being applied now. One change of packages of an agent at a time, because two would make its layer at once, and one of all
+    /// other kinds, which never waits for a fetch.
+    busy: Mutex<HashSet<Place>>,
 }
 
 impl Changes {
@@ -51,20 +52,33 @@ impl Changes {
         self.bell.notify_one();
     }
 
-    fn take(&self, agent: Option<AgentId>) -> bool {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(agent)
+    fn take(&self, place: Place) -> bool {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(place)
+    }
+}
+
+/// Where a change waits for those before it: its agent, and whether it fetches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Place {
+    agent: Option<AgentId>,
+    fetches: bool,
+}
+
+impl Place {
+    fn of(row: &Row) -> Self {
+        Self { agent: row.agent, fetches: row.kind == ChangeKind::Packages }
     }
 }
 
 /// That a change of somebody is being applied. Whatever ends that, the next look finds the one behind it.
 struct Busy<'a> {
     core: &'a Core,
-    agent: Option<AgentId>,
+    place: Place,
 }
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        self.core.changes.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.agent);
+        self.core.changes.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.place);
         // What panicked would do so again at once; it is looked at with the next that rings.
         if !std::thread::panicking() {
             self.core.changes.ring();
@@ -321,7 +335,7 @@ impl Pipeline {
         }
         if !self.core.latch.is_shut() {
             for row in approved {
-                if self.core.changes.take(row.agent) {
+                if self.core.changes.take(Place::of(&row)) {
                     let pipeline = self.clone();
                     tokio::spawn(async move { pipeline.carry_out(row).await });
                 }
@@ -340,7 +354,7 @@ impl Pipeline {
     /// Applies one approved change; what fails on our side is tried again later.
     async fn carry_out(&self, row: Row) {
         let id = row.id;
-        let busy = Busy { core: &self.core, agent: row.agent };
+        let busy = Busy { core: &self.core, place: Place::of(&row) };
         if let Err(error) = self.apply_change(row).await
             && !matches!(error, Error::State(state::Error::Closed))
         {

@@ -99,12 +99,17 @@ impl Registry {
 
     /// Offers a package to npm whose scripts would leave a file beside it and at `ran`.
     pub(crate) fn publish(&self, name: &str, ran: &Path) {
+        self.publish_with(name, ran, &json!({ name: "cli.js" }), &json!({}));
+    }
+
+    /// The same with these programs and dependencies.
+    pub(crate) fn publish_with(&self, name: &str, ran: &Path, programs: &Value, needs: &Value) {
         let directory = stage::directory();
         let package = directory.path().join("package");
         std::fs::create_dir(&package).expect("a directory");
         let script = format!("echo ran > ran; echo ran > {}", ran.display());
         let mut manifest = json!({
-            "name": name, "version": "1.2.3", "bin": { name: "cli.js" },
+            "name": name, "version": "1.2.3", "bin": programs, "dependencies": needs,
             "scripts": { "preinstall": script, "install": script, "postinstall": script, "prepare": script },
         });
         std::fs::write(package.join("package.json"), manifest.to_string()).expect("written");
@@ -375,7 +380,7 @@ fn what_is_larger_or_slower_than_allowed_is_refused_in_time() {
         .expect("written");
     let settings = format!("fetch_seconds_max = 1\nproxy = \"http://127.0.0.1:{port}/\"");
     let told = shop.ask("home", json!({ "apt": ["large"], "settings": settings }));
-    assert_eq!(told["message"], "cannot read what apt offers within 1 seconds", "{told}");
+    assert_eq!(told["message"], "cannot read what apt offers: fetching took longer than 1 seconds in all", "{told}");
     assert_eq!(shop.layers(), Vec::<String>::new());
 }
 

@@ -85,6 +85,12 @@ impl Store {
         &self.desk.world
     }
 
+    /// Asks for packages of the agent, approves them, and gives what came of it.
+    fn asked(&self, packages: &Value) -> Value {
+        let asked = self.desk.submit("packages", packages.clone()).ok().json();
+        self.approve(asked["id"].as_str().expect("an id"))
+    }
+
     /// Approves what is held, and gives what it came to, well or not.
     fn approve(&self, id: &str) -> Value {
         let answer = self.world().ctl(&["approve", id]);
@@ -332,6 +338,50 @@ fn a_host_that_is_killed_when_a_fetch_has_failed_says_so_once_and_fetches_nothin
     }
     assert_eq!(store.registry.asked(), asked, "nothing is fetched again");
     store.world().ctl(&["approve", &id]).refused("already");
+}
+
+#[test]
+fn a_package_that_would_replace_a_program_is_refused_by_name() {
+    let store = Store::new(Who::Ordinary, Build::Plain);
+    let trace = store.shelf.join("traces/npm");
+    store.registry.publish_with("evil-npm", &trace, &json!({ "sh": "cli.js" }), &json!({}));
+    let done = store.asked(&json!({ "npm": ["evil-npm"] }));
+    assert_eq!(done["status"], "failed", "{done}");
+    assert!(done["outcome"].as_str().is_some_and(|said| said.contains("/usr/bin/sh ")), "{done}");
+    assert_eq!((store.agent("a")["packages"].clone(), store.layers("a")), (Value::Null, Vec::new()));
+    store.runs("a", "echo it is the shell", "it is the shell\n[exit code 0]");
+}
+
+#[test]
+fn a_dependency_on_a_blocked_port_fails_without_the_homes_path() {
+    let store = Store::new(Who::Ordinary, Build::Plain);
+    let blocked = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}/x.tgz", blocked.local_addr().expect("an address"));
+    let trace = store.shelf.join("traces/npm");
+    store.registry.publish_with("needy-npm", &trace, &json!({}), &json!({ "other": address }));
+    let done = store.asked(&json!({ "npm": ["needy-npm"] }));
+    assert_eq!(done["status"], "failed", "{done}");
+    let home = store.world().home.display().to_string();
+    assert!(done["outcome"].as_str().is_some_and(|said| !said.is_empty() && !said.contains(&home)), "{done}");
+}
+
+#[test]
+fn a_fetch_that_hangs_holds_up_no_other_change() {
+    let store = Store::new(Who::Ordinary, Build::Plain);
+    store.registry.be_silent(true);
+    let (asked, id) = (store.registry.asked(), store.desk.want("good"));
+    let mut approving = store.world().command("ironctl");
+    approving.arg("--home").arg(&store.world().home).args(["approve", &id]);
+    approving.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut approving = approving.spawn().expect("ironctl runs");
+    wait_for("the registry to be asked", || store.registry.asked() > asked);
+    // Of the same agent, and of another one.
+    store.world().change("a", "persona", &json!({ "instructions": "be brief" }));
+    store.world().agent("b");
+    store.world().change("b", "persona", &json!({ "instructions": "be brief" }));
+    assert_eq!(store.desk.show(&id)["status"], "approved", "it is still fetched");
+    store.world().kill_host();
+    approving.wait().expect("it ends");
 }
 
 #[test]
