@@ -5,7 +5,7 @@
 
 mod diagnosis;
 
-use crate::jail::{Identity, Limits, Role, Spec, inspect, landlock};
+use crate::jail::{Identity, Limits, Role, Spec, System, inspect, landlock};
 use crate::launcher::wire::{self, Event, Failure, Part, Request};
 use crate::launcher::{self, Entries};
 use crate::sys;
@@ -33,6 +33,7 @@ pub fn run(proc_sys: &Path, first_id: u32) -> Preflight {
     checks.push(landlock());
     checks.push(pidfd());
     checks.extend(trial(&machine, first_id));
+    checks.push(locks(machine.root, first_id));
     Preflight { ok: checks.iter().all(|check| check.ok), checks }
 }
 
@@ -51,7 +52,7 @@ const PARTS: [(Part, &str, &str); 8] = [
 /// Makes one jail, part by part: the parts before the one that failed are there, those behind it
 /// were not tried.
 fn trial(machine: &Machine, first_id: u32) -> Vec<Check> {
-    let failed = try_launch(machine.root, first_id).err();
+    let failed = try_launch(machine.root, first_id, None).err();
     // The pivot comes last, but is a matter of the root.
     let failing = failed.as_ref().map(|failure| match failure.part {
         Part::Source | Part::System | Part::Program | Part::Launch => Part::Launch,
@@ -69,8 +70,22 @@ fn trial(machine: &Machine, first_id: u32) -> Vec<Check> {
         .collect()
 }
 
-/// Launches the reader's role with nothing mounted, and looks at it from outside.
-fn try_launch(root: bool, first_id: u32) -> Result<(), Failure> {
+/// Says on whose files a command's locks below `/usr` hold. Where they hold on the machine's, that is no reason to launch nothing.
+fn locks(root: bool, first_id: u32) -> Check {
+    let found = match try_launch(root, first_id, Some(System::default())) {
+        Ok(true) => "locks on programs hold in the jail alone".to_owned(),
+        Ok(false) => {
+            "this kernel lays no file system of its own over /usr, so an agent with run_command can hold locks on \
+                      the machine's files below /usr; take run_command from agents that must not"
+                .to_owned()
+        }
+        Err(failure) => format!("not tried, because a jail with programs cannot be made here ({})", failure.step),
+    };
+    pass("locks on programs", found)
+}
+
+/// Launches the reader's role with nothing mounted, and looks at it from outside. Gives whether its programs are apart.
+fn try_launch(root: bool, first_id: u32, system: Option<System>) -> Result<bool, Failure> {
     let fault = |step: String| Failure { part: Part::Launch, step, errno: 0 };
     let own = |error: io::Error| Failure { part: Part::Launcher, step: format!("use a launcher: {error}"), errno: 0 };
     let handle = launcher::fork(Entries { reader: wait_for_end }).map_err(own)?;
@@ -82,7 +97,7 @@ fn try_launch(root: bool, first_id: u32) -> Result<(), Failure> {
         name: "preflight".into(),
         role: Role::Reader,
         mounts: Vec::new(),
-        system: None,
+        system,
         identity,
         limits: Limits { launch_ms: TRIAL_MS_MAX, ..Limits::default() },
     };
@@ -96,7 +111,8 @@ fn try_launch(root: bool, first_id: u32) -> Result<(), Failure> {
             .map_err(|error| fault(format!("look at the jail from outside: {error}")))
             .and_then(|mut report| {
                 report.landlock = landlock;
-                inspect::verify(&report, &spec).map_err(|faults| fault(faults.join("; ")))
+                inspect::verify(&report, &spec).map_err(|faults| fault(faults.join("; ")))?;
+                Ok(inspect::programs_are_apart(pid as u32).unwrap_or(false))
             }),
         Some(Event::Failed { failure, .. }) => Err(failure),
         Some(Event::Exited { exit, .. }) => Err(fault(format!("keep a jail: it {exit}"))),

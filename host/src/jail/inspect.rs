@@ -3,6 +3,7 @@
 //! Reads `/proc` and believes nothing that the process or the launcher says. The host asks here
 //! before it hands out a session's key. Next: `jail::probe`, which tries instead of looking.
 
+use super::native::apart::SOURCE;
 use super::system::Names;
 use super::{Identity, Mount, Spec};
 use crate::sys;
@@ -110,6 +111,21 @@ impl View {
         mounts.sort();
         Self { root, mounts }
     }
+}
+
+/// Whether the machine's programs are a file system of the jail's own in process `pid`, so that locks on them hold there alone.
+pub(crate) fn programs_are_apart(pid: u32) -> io::Result<bool> {
+    Ok(are_apart(&fs::read_to_string(format!("/proc/{pid}/mountinfo"))?))
+}
+
+/// `30 25 0:26 / /usr ro,nosuid - overlay ironclaw ro`
+fn are_apart(mountinfo: &str) -> bool {
+    let is_own = |line: &str| {
+        let (mount, system) = line.split_once(" - ").unwrap_or_default();
+        let mut system = system.split(' ');
+        mount.split(' ').nth(4) == Some("/usr") && system.next() == Some("overlay") && system.next() == Some(SOURCE)
+    };
+    mountinfo.lines().any(is_own)
 }
 
 /// Kind and inode of each namespace of a process.
@@ -270,6 +286,18 @@ mod tests {
         assert!(!quiet(local, ""));
         assert!(!quiet("", lo6));
         assert!(quiet("Main:\nLocal:\n", "\n"));
+    }
+
+    #[test]
+    fn programs_of_the_machines_own_mount_are_not_apart() {
+        let line =
+            |point: &str, kind: &str, source: &str| format!("30 25 0:26 / {point} ro,nosuid - {kind} {source} ro");
+        assert!(are_apart(&line("/usr", "overlay", "ironclaw")));
+        for other in
+            [line("/usr", "ext4", "/dev/vda"), line("/usr", "overlay", "overlay"), line("/tmp", "overlay", "ironclaw")]
+        {
+            assert!(!are_apart(&other), "{other}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //!    root, so process 2 is moved although its own rules forbid it to do that itself;
 //! 4. process 1 gives up everything too, opens the gate, and from then on only reaps.
 
+pub(crate) mod apart;
 mod furniture;
 mod program;
 mod site;

@@ -3,7 +3,8 @@
 //! Next: `commands`, for what a command reaches; `mounts`, for what people granted.
 
 use crate::stage::everybody;
-use crate::world::{Build, World, copy_as_is};
+use crate::world::{Build, World, copy_as_is, wait_for};
+use nix::fcntl::{Flock, FlockArg};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -57,7 +58,7 @@ fn own_files_below_a_shown_directory_stop_the_start() {
         let said = refused_start(&world);
         assert!(said.contains(name), "{setting}: {said}");
         // Nor does a rotation put a key there.
-        let old = world.ctl(&["key", "rotate", "master", "--keep-old", "/usr/local/old.key"]);
+        let old = world.ctl(&["key", "rotate", "master", "--keep-old", "/usr/local/old.key", "--yes"]);
         assert!(old.code == 1 && old.stderr.contains("/usr/local/old.key"), "{}", old.stderr);
         // Without the setting the same home starts.
         world.configure("");
@@ -74,12 +75,82 @@ fn the_api_refuses_link_local_and_metadata_addresses() {
         for scheme in ["https", "http"] {
             let url = format!("{scheme}://{host}/x");
             let channel = ["--json", "channel", "add", "webhook", "desk", "--url", &url, "--agent", "a"];
-            let model = ["--json", "model", "add", "far", "--kind", "openai", "--base-url", &url, "--model", "m"];
+            let model = ["--json", "model", "add", "far", "--kind", "openai", "--base-url", &url, "--no-key"];
+            let model = [&model[..], &["--model", "m"]].concat();
             for (command, code) in [(&channel[..], "channel_url"), (&model[..], "url_refused")] {
                 let answer = world.ctl(command);
                 let said: serde_json::Value = serde_json::from_str(&answer.stderr).expect(&answer.stderr);
                 assert_eq!((answer.code, said["error"]["code"].as_str()), (1, Some(code)), "{url}: {said}");
             }
         }
+    }
+}
+
+/// Holds every kind of lock on the machine's files until it is told to go.
+const LOCKS: &str = r#"perl -e '
+use Fcntl qw(:DEFAULT :flock);
+my @held;
+for my $path ("/usr/bin/env", "/etc/alternatives") {
+  -e $path or next;
+  sysopen(my $f, $path, O_RDONLY) or die "$path: $!";
+  flock($f, LOCK_EX | LOCK_NB) or die "flock $path: $!";
+  push @held, $f;
+}
+sysopen(my $f, "/usr/bin/env", O_RDONLY) or die $!;
+my $lock = pack("s s x4 q q i x4", F_RDLCK, 0, 0, 0, 0);
+fcntl($f, F_SETLK, $lock) or die "fcntl: $!";
+open(my $note, ">", "/workspace/held") or die $!; close $note;
+select(undef, undef, undef, 0.02) until -e "/workspace/go";
+print "locked all\n";
+'"#;
+
+#[test]
+fn locks_below_usr_hold_in_the_jail_alone() {
+    for who in everybody() {
+        let world = World::with(who, Build::Plain, None);
+        world.up();
+        world.ctl(&["agent", "create", "a", "--tool", "run_command"]).ok();
+        world.say("a", "hello");
+        let workspace = world.session_directory().join("workspace");
+        std::thread::scope(|scope| {
+            let said = scope.spawn(|| world.say("a", &format!("run {}", LOCKS.replace('\n', " "))));
+            wait_for("the locks or a failure", || workspace.join("held").exists() || said.is_finished());
+            let locked: Vec<_> =
+                ["/usr/bin/env", "/etc/alternatives"].into_iter().filter(|path| is_locked(path)).collect();
+            let ranges = has_range_lock("/usr/bin/env");
+            std::fs::write(workspace.join("go"), "").expect("written");
+            let said = said.join().expect("no panic");
+            assert!(said.contains("locked all\n[exit code 0]"), "{who:?}: {said}");
+            assert_eq!((locked, ranges), (Vec::new(), false), "{who:?}: on the machine's own files");
+        });
+    }
+}
+
+fn is_locked(path: &str) -> bool {
+    let Ok(file) = std::fs::File::open(path) else { return false };
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).is_err()
+}
+
+/// Whether a lock of a range stands in the way of one that is asked for.
+fn has_range_lock(path: &str) -> bool {
+    let file = std::fs::File::open(path).expect("it is there");
+    let mut asked = libc::flock { l_type: libc::F_WRLCK as i16, l_whence: 0, l_start: 0, l_len: 0, l_pid: 0 };
+    nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_GETLK(&mut asked)).expect("the kernel tells");
+    asked.l_type != libc::F_UNLCK as i16
+}
+
+#[test]
+fn preflight_says_where_locks_on_programs_hold() {
+    for who in everybody() {
+        let world = World::with(who, Build::Plain, None);
+        let told = world.command("ironclaw-host").args(["preflight", "--json"]).output().expect("it runs");
+        let told: serde_json::Value = serde_json::from_slice(&told.stdout).expect("JSON");
+        let check =
+            told["checks"].as_array().expect("a list").iter().find(|check| check["name"] == "locks on programs");
+        assert_eq!(
+            check.map(|check| &check["found"]),
+            Some(&"locks on programs hold in the jail alone".into()),
+            "{told}"
+        );
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Everything is open before the host's root is covered, and nothing of it can be written from inside. Next: `site`.
 
+use super::apart;
 use crate::jail::system::{ALTERNATIVES, DEVICES, GROUP, Names, PASSWD, System, TMP_ROOM};
 use crate::jail::{Wall, Walls};
 use crate::launcher::wire::{Failure, Part, step};
@@ -11,10 +12,9 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat, openat2};
 use nix::mount::{MsFlags, mount};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::symlinkat;
-use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
@@ -35,11 +35,22 @@ impl Furniture {
             errno: 0,
         })?;
         let host = step(Part::System, "open /usr", open("/usr", DIRECTORY, Mode::empty()))?;
+        let alternatives = match names.alternatives {
+            true => Some(step(
+                Part::System,
+                format!("open /{ALTERNATIVES}"),
+                open(&Path::new("/").join(ALTERNATIVES), DIRECTORY, Mode::empty()),
+            )?),
+            false => None,
+        };
+        let directories: Vec<&OwnedFd> =
+            system.layer.is_none().then_some(&host).into_iter().chain(&alternatives).collect();
+        let mut apart = apart::each(Part::System, &directories)?.into_iter();
         let usr = match &system.layer {
-            None => step(Part::System, "copy the mount of /usr", sys::open_tree(host.as_fd()))?,
+            None => apart.next().expect("one is made of each directory"),
             Some(layer) => {
                 let name = format!("lay {} over /usr", layer.display());
-                step(Part::System, name, open_layer(layer).and_then(|layer| laid_over(&layer, &host)))?
+                step(Part::System, name, open_layer(layer).and_then(|layer| apart::laid(&[&layer, &host])))?
             }
         };
         let mut trees = vec![("usr", usr, Some(Wall::NoExecution))];
@@ -49,12 +60,7 @@ impl Furniture {
             let tree = step(Part::System, format!("copy the mount of /{device}"), tree)?;
             trees.push((device, tree, Some(Wall::NoDevices)));
         }
-        if names.alternatives {
-            let directory = open(&Path::new("/").join(ALTERNATIVES), DIRECTORY, Mode::empty());
-            let tree = directory.map_err(io::Error::from).and_then(|directory| sys::open_tree(directory.as_fd()));
-            let tree = step(Part::System, format!("copy the mount of /{ALTERNATIVES}"), tree)?;
-            trees.push((ALTERNATIVES, tree, None));
-        }
+        trees.extend(apart.map(|tree| (ALTERNATIVES, tree, None)));
         Ok(Self { names, trees })
     }
 
@@ -95,14 +101,6 @@ fn open_layer(layer: &Path) -> io::Result<OwnedFd> {
     let layer = open(layer, DIRECTORY, Mode::empty())?;
     let how = OpenHow::new().flags(DIRECTORY).resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
     Ok(openat2(&layer, "usr", how)?)
-}
-
-/// Both as one read-only file system. Named by descriptor: the option has no way to write a colon in a path that is safe on
-/// every kernel, and the path of the home stays unknown to whoever sees the mount.
-fn laid_over(layer: &OwnedFd, host: &OwnedFd) -> io::Result<OwnedFd> {
-    let lower = format!("/proc/self/fd/{}:/proc/self/fd/{}", layer.as_raw_fd(), host.as_raw_fd());
-    let lower = CString::new(lower).expect("numbers have no null byte");
-    sys::new_file_system(c"overlay", &[(c"source", c"ironclaw"), (c"lowerdir", &lower)])
 }
 
 fn write(root: &OwnedFd, name: &str, content: &str) -> io::Result<()> {

@@ -2,6 +2,7 @@
 //!
 //! Never attaches anything that can be written, and nothing that is executed but the machine's programs. Next: `site`.
 
+use super::apart;
 use super::site::hang;
 use crate::jail::client::{Client, Kind};
 use crate::launcher::wire::{Failure, Part, step};
@@ -26,8 +27,14 @@ pub(super) fn open(client: &Client) -> Result<Vec<Open>, Failure> {
         let found = nix::fcntl::open(&sight.source, flags, Mode::empty());
         let found = step(Part::Source, format!("open {name}"), found)?;
         let mode = step(Part::Source, format!("look at {name}"), fstat(&found))?.st_mode;
-        let tree = step(Part::Source, format!("copy {name}"), sys::open_tree(found.as_fd()))?;
-        Ok(Open { tree, is_directory: mode & libc::S_IFMT == libc::S_IFDIR })
+        let is_directory = mode & libc::S_IFMT == libc::S_IFDIR;
+        let tree = match sight.kind {
+            Kind::Programs if is_directory => apart::each(Part::Source, &[&found])?.remove(0),
+            Kind::Programs | Kind::Data | Kind::Device => {
+                step(Part::Source, format!("copy {name}"), sys::open_tree(found.as_fd()))?
+            }
+        };
+        Ok(Open { tree, is_directory })
     };
     client.sights.iter().map(one).collect()
 }
