@@ -14,7 +14,7 @@ use std::fmt;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use zeroize::{Zeroize, Zeroizing};
 
 const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 24;
@@ -91,9 +91,48 @@ impl fmt::Debug for SecretText {
     }
 }
 
+/// Words of the stack, of eight bytes each, that a computation with a key may have written to.
+const STACK_WORDS: usize = 2048;
+
+/// The bytes of a key in one place of the heap: to move the key moves a pointer and leaves no copy. Wipes itself.
+struct Bytes(Box<[u8; KEY_BYTES]>);
+
+impl Bytes {
+    /// Makes a key of what this writes, in place.
+    fn written<E>(write: impl FnOnce(&mut [u8; KEY_BYTES]) -> Result<(), E>) -> Result<Self, E> {
+        let mut bytes = Self(Box::new([0; KEY_BYTES]));
+        let written = write(&mut bytes.0);
+        wipe_stack();
+        written.map(|()| bytes)
+    }
+
+    fn random() -> Result<Self, Error> {
+        Self::written(|bytes| getrandom::fill(bytes).map_err(Error::Random))
+    }
+
+    /// Derives a key with HKDF-SHA256.
+    fn derived(salt: &[u8], from: &[u8; KEY_BYTES], info: &str) -> Self {
+        let derived = Self::written(|bytes| Hkdf::<Sha256>::new(Some(salt), from).expand(info.as_bytes(), bytes));
+        derived.expect("32 bytes are within what HKDF gives")
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// Overwrites the part of the stack below: what computes with a key leaves copies there and does not wipe them.
+#[inline(never)]
+fn wipe_stack() {
+    let mut stack = [0u64; STACK_WORDS];
+    stack.zeroize();
+    std::hint::black_box(&stack);
+}
+
 /// The key above all others; 32 bytes.
-#[derive(ZeroizeOnDrop)]
-pub struct MasterKey([u8; KEY_BYTES]);
+pub struct MasterKey(Bytes);
 
 impl MasterKey {
     /// Makes a master key in the home, unless there is one or it is kept elsewhere.
@@ -122,15 +161,15 @@ impl MasterKey {
         if mode & others != 0 {
             return Err(Error::Mode { path, mode });
         }
-        let mut bytes = [0; KEY_BYTES];
-        let mut rest = [0; 1];
-        let mut read = || -> std::io::Result<usize> {
-            file.read_exact(&mut bytes)?;
-            file.read(&mut rest)
-        };
-        match read() {
-            Ok(0) => Ok(Self(bytes)),
-            Ok(_) => Err(Error::Length(path)),
+        let read: std::io::Result<Bytes> = Bytes::written(|bytes| {
+            file.read_exact(bytes)?;
+            match file.read(&mut [0])? {
+                0 => Ok(()),
+                _ => Err(std::io::ErrorKind::UnexpectedEof.into()),
+            }
+        });
+        match read {
+            Ok(bytes) => Ok(Self(bytes)),
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Err(Error::Length(path)),
             Err(source) => Err(fault(source)),
         }
@@ -138,41 +177,37 @@ impl MasterKey {
 
     /// A key that nothing is under yet.
     pub fn fresh() -> Result<Self, Error> {
-        Ok(Self(random()?))
+        Ok(Self(Bytes::random()?))
     }
 
     /// Writes it to a file of mode 0600.
     pub fn write_to(&self, path: &Path) -> Result<(), Error> {
-        Ok(home::write_private(path, &self.0)?)
+        Ok(home::write_private(path, self.0.0.as_slice())?)
     }
 
     /// Names the key without telling anything of it: 16 hex characters, for people and the ledger.
     pub fn fingerprint(&self) -> String {
-        self.derive("fingerprint", 0).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        self.derive("fingerprint", 0).0.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// A key for one purpose; `generation` is part of it, so that a restore begins anew.
-    fn derive(&self, purpose: &str, generation: u64) -> Zeroizing<[u8; KEY_BYTES]> {
-        let mut key = Zeroizing::new([0; KEY_BYTES]);
-        Hkdf::<Sha256>::new(Some(b"ironclaw/1"), &self.0)
-            .expand(format!("{purpose}/{generation}").as_bytes(), key.as_mut_slice())
-            .expect("32 bytes are within what HKDF gives");
-        key
+    fn derive(&self, purpose: &str, generation: u64) -> Bytes {
+        Bytes::derived(b"ironclaw/1", &self.0.0, &format!("{purpose}/{generation}"))
     }
 
     /// The raw key of `state.db`.
     pub fn state_key(&self) -> SessionKey {
-        SessionKey::new(*self.derive("state.db", 0))
+        SessionKey::new(*self.derive("state.db", 0).0)
     }
 
     /// What the keys of approvals come from.
     pub fn approval_root(&self) -> ApprovalRoot {
-        ApprovalRoot(*self.derive("approval", 0))
+        ApprovalRoot(self.derive("approval", 0))
     }
 
     /// What wraps the keys of sessions.
     pub fn wrapping_key(&self) -> WrappingKey {
-        WrappingKey(*self.derive("wrap", 0))
+        WrappingKey(self.derive("wrap", 0))
     }
 }
 
@@ -225,29 +260,28 @@ pub fn credentials_directory() -> Option<PathBuf> {
 }
 
 /// What the keys of approvals come from: each thing that can be approved has a key of its own, the same after a restart.
-#[derive(ZeroizeOnDrop)]
-pub struct ApprovalRoot([u8; KEY_BYTES]);
+pub struct ApprovalRoot(Bytes);
 
 impl ApprovalRoot {
     /// The key of one change or call, in one generation of the record.
     pub fn key(&self, subject: &str, generation: u64) -> Zeroizing<[u8; KEY_BYTES]> {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
-        Hkdf::<Sha256>::new(Some(b"ironclaw/approval"), &self.0)
+        Hkdf::<Sha256>::new(Some(b"ironclaw/approval"), self.0.0.as_slice())
             .expand(format!("{generation}/{subject}").as_bytes(), key.as_mut_slice())
             .expect("32 bytes are within what HKDF gives");
+        wipe_stack();
         key
     }
 
     /// One of known bytes.
     #[cfg(test)]
     pub(crate) fn of_test(bytes: [u8; KEY_BYTES]) -> Self {
-        Self(bytes)
+        Self(Bytes(Box::new(bytes)))
     }
 }
 
 /// Wraps and unwraps the keys of sessions.
-#[derive(ZeroizeOnDrop)]
-pub struct WrappingKey([u8; KEY_BYTES]);
+pub struct WrappingKey(Bytes);
 
 /// A fresh signing key of the ledger.
 pub struct LedgerSecret {
@@ -270,12 +304,12 @@ pub struct SessionKeys {
 impl WrappingKey {
     /// Two fresh keys, and how they are stored.
     pub fn make(&self, session: SessionId) -> Result<(SessionKeys, [Vec<u8>; 2]), Error> {
-        let (queue, content) = (Zeroizing::new(random()?), Zeroizing::new(random()?));
+        let (queue, content) = (Zeroizing::new(random()?), Bytes::random()?);
         let stored = [
-            seal(&self.0, queue.as_slice(), format!("queue key of {session}").as_bytes())?,
-            seal(&self.0, content.as_slice(), format!("content key of {session}").as_bytes())?,
+            seal(&self.0.0, queue.as_slice(), format!("queue key of {session}").as_bytes())?,
+            seal(&self.0.0, content.0.as_slice(), format!("content key of {session}").as_bytes())?,
         ];
-        Ok((SessionKeys { queue: SessionKey::new(*queue), content: ContentKey(*content) }, stored))
+        Ok((SessionKeys { queue: SessionKey::new(*queue), content: ContentKey(content) }, stored))
     }
 
     /// Opens the stored key of the queues.
@@ -285,14 +319,15 @@ impl WrappingKey {
 
     /// Opens the stored key of the bodies.
     pub fn content_key(&self, session: SessionId, stored: &[u8]) -> Result<ContentKey, Error> {
-        Ok(ContentKey(*self.unwrap(stored, format!("content key of {session}"), "the wrapped content key")?))
+        let opened = self.unwrap(stored, format!("content key of {session}"), "the wrapped content key")?;
+        Ok(ContentKey(Bytes::written(|bytes| Ok::<_, Error>(bytes.copy_from_slice(opened.as_slice())))?))
     }
 
     /// A fresh signing key of the ledger, and how it is stored under its name, which `name` makes of it.
     pub fn make_ledger_key(&self, name: impl FnOnce(&[u8; KEY_BYTES]) -> String) -> Result<LedgerSecret, Error> {
         let secret = Zeroizing::new(random()?);
         let name = name(&secret);
-        let stored = seal(&self.0, secret.as_slice(), format!("ledger key {name}").as_bytes())?;
+        let stored = seal(&self.0.0, secret.as_slice(), format!("ledger key {name}").as_bytes())?;
         Ok(LedgerSecret { name, secret, stored })
     }
 
@@ -317,13 +352,13 @@ impl WrappingKey {
 
     /// How a secret of the operator's is stored under its name; under another name it does not open.
     pub fn wrap_secret(&self, name: &str, text: &SecretText) -> Result<Vec<u8>, Error> {
-        seal(&self.0, text.expose().as_bytes(), format!("secret {name}").as_bytes())
+        seal(&self.0.0, text.expose().as_bytes(), format!("secret {name}").as_bytes())
     }
 
     /// Opens the stored secret of this name.
     pub fn secret(&self, name: &str, stored: &[u8]) -> Result<SecretText, Error> {
         let sealed = Error::Sealed("a stored secret");
-        let Some(opened) = open(&self.0, stored, format!("secret {name}").as_bytes()) else { return Err(sealed) };
+        let Some(opened) = open(&self.0.0, stored, format!("secret {name}").as_bytes()) else { return Err(sealed) };
         match String::from_utf8(opened) {
             Ok(text) => Ok(SecretText::new(text)),
             Err(error) => {
@@ -346,7 +381,7 @@ impl WrappingKey {
     /// Wraps it under the other key, and opens it again to see that it is the same.
     fn pass(&self, other: &Self, stored: &[u8], context: String, what: &'static str) -> Result<Vec<u8>, Error> {
         let key = self.unwrap(stored, context.clone(), what)?;
-        let wrapped = seal(&other.0, key.as_slice(), context.as_bytes())?;
+        let wrapped = seal(&other.0.0, key.as_slice(), context.as_bytes())?;
         if *other.unwrap(&wrapped, context, what)? != *key {
             return Err(Error::Sealed(what));
         }
@@ -354,7 +389,7 @@ impl WrappingKey {
     }
 
     fn unwrap(&self, stored: &[u8], context: String, what: &'static str) -> Result<Zeroizing<[u8; KEY_BYTES]>, Error> {
-        let opened = Zeroizing::new(open(&self.0, stored, context.as_bytes()).ok_or(Error::Sealed(what))?);
+        let opened = Zeroizing::new(open(&self.0.0, stored, context.as_bytes()).ok_or(Error::Sealed(what))?);
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         if opened.len() != KEY_BYTES {
             return Err(Error::Sealed(what));
@@ -365,18 +400,17 @@ impl WrappingKey {
 }
 
 /// Encrypts the bodies of one session in `state.db`.
-#[derive(Zeroize, ZeroizeOnDrop)]
-pub struct ContentKey([u8; KEY_BYTES]);
+pub struct ContentKey(Bytes);
 
 impl ContentKey {
     /// The stored form of a body; only for this item.
     pub fn seal(&self, item: ItemId, body: &[u8]) -> Result<Vec<u8>, Error> {
-        seal(&self.0, body, item.to_string().as_bytes())
+        seal(&self.0.0, body, item.to_string().as_bytes())
     }
 
     /// The body of this item.
     pub fn open(&self, item: ItemId, stored: &[u8]) -> Result<Vec<u8>, Error> {
-        open(&self.0, stored, item.to_string().as_bytes()).ok_or(Error::Sealed("the body of an item"))
+        open(&self.0.0, stored, item.to_string().as_bytes()).ok_or(Error::Sealed("the body of an item"))
     }
 }
 
@@ -385,6 +419,8 @@ fn seal(key: &[u8; KEY_BYTES], plain: &[u8], context: &[u8]) -> Result<Vec<u8>, 
     let nonce = random::<NONCE_BYTES>()?;
     let cipher = XChaCha20Poly1305::new(key.into());
     let sealed = cipher.encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: context });
+    drop(cipher);
+    wipe_stack();
     let mut stored = nonce.to_vec();
     stored.extend(sealed.expect("a body is far below the cipher's limit of 256 GiB"));
     Ok(stored)
@@ -392,16 +428,76 @@ fn seal(key: &[u8; KEY_BYTES], plain: &[u8], context: &[u8]) -> Result<Vec<u8>, 
 
 fn open(key: &[u8; KEY_BYTES], stored: &[u8], context: &[u8]) -> Option<Vec<u8>> {
     let (nonce, sealed) = stored.split_first_chunk::<NONCE_BYTES>()?;
-    XChaCha20Poly1305::new(key.into()).decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: context }).ok()
+    let cipher = XChaCha20Poly1305::new(key.into());
+    let opened = cipher.decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: context }).ok();
+    drop(cipher);
+    wipe_stack();
+    opened
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// How often these bytes, each with its bits turned, stand in memory of this process that can be written.
+    fn copies(turned: &[u8; KEY_BYTES]) -> usize {
+        use std::os::unix::fs::FileExt;
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
+        let memory = File::open("/proc/self/mem").expect("memory");
+        let mut count = 0;
+        for line in maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|may| may.starts_with("rw"))) {
+            let (from, to) = line.split(' ').next().and_then(|range| range.split_once('-')).expect("a range");
+            let address = |text| u64::from_str_radix(text, 16).expect("an address");
+            let (mut at, to) = (address(from), address(to));
+            let mut chunk = vec![0; 1 << 20];
+            while at < to {
+                let wanted = chunk.len().min((to - at) as usize);
+                // A mapping may go, or be one that cannot be read.
+                let Ok(read) = memory.read_at(&mut chunk[..wanted], at) else { break };
+                if read == 0 {
+                    break;
+                }
+                // What was read is in memory too, and counts once.
+                let own = chunk.as_ptr() as u64..chunk.as_ptr() as u64 + chunk.len() as u64;
+                // A key in a structure is aligned; a look at each byte would take seconds.
+                let places = chunk[..read].chunks_exact(8).enumerate().filter(|(_, word)| word[0] == !turned[0]);
+                let is_key = |at: usize| {
+                    chunk[..read]
+                        .get(at * 8..at * 8 + KEY_BYTES)
+                        .is_some_and(|found| found.iter().zip(turned).all(|(a, b)| *a == !b))
+                };
+                count += places.filter(|(word, _)| is_key(*word) && !own.contains(&(at + *word as u64 * 8))).count();
+                // What lies across the end of this piece is in the next.
+                let is_last = at + read as u64 >= to || read < wanted;
+                at += read as u64 - if is_last { 0 } else { KEY_BYTES as u64 - 8 };
+            }
+            chunk.zeroize();
+        }
+        count
+    }
+
+    #[test]
+    fn a_key_that_is_moved_stands_in_memory_once_and_then_never() {
+        let master = MasterKey::fresh().expect("random");
+        for key in [master.wrapping_key().0, master.approval_root().0, master.derive("x", 1)] {
+            let turned: [u8; KEY_BYTES] = std::array::from_fn(|at| !key.0[at]);
+            // Through futures and boxes, as the daemon moves it.
+            let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+            let moved = runtime.block_on(async move {
+                let held = Box::new((key, [0u8; 64]));
+                let again = Box::pin(async move { *held }).await;
+                Box::new(again)
+            });
+            wipe_stack();
+            assert_eq!(copies(&turned), 1, "while it is held");
+            drop(moved);
+            assert_eq!(copies(&turned), 0, "afterwards");
+        }
+    }
+
     #[test]
     fn a_secret_opens_under_its_own_name_and_key_alone_and_does_not_print() {
-        let (old, new) = (WrappingKey([7; 32]), WrappingKey([8; 32]));
+        let (old, new) = (WrappingKey(Bytes(Box::new([7; 32]))), WrappingKey(Bytes(Box::new([8; 32]))));
         let text = SecretText::new("sk-zinnober".to_owned());
         assert_eq!(format!("{text:?}"), "SecretText");
         let stored = old.wrap_secret("openai", &text).expect("wrapped");
@@ -414,13 +510,13 @@ mod tests {
 
     #[test]
     fn a_key_or_body_under_another_name_does_not_open() {
-        let wrapping = WrappingKey([7; 32]);
+        let wrapping = WrappingKey(Bytes(Box::new([7; 32])));
         let (one, other) = (SessionId::new(), SessionId::new());
         let (keys, stored) = wrapping.make(one).expect("made");
         assert_eq!(wrapping.queue_key(one, &stored[0]).expect("opens").as_bytes(), keys.queue.as_bytes());
         assert!(wrapping.queue_key(other, &stored[0]).is_err(), "another session");
         assert!(wrapping.queue_key(one, &stored[1]).is_err(), "the other key");
-        assert!(WrappingKey([8; 32]).queue_key(one, &stored[0]).is_err(), "another master key");
+        assert!(WrappingKey(Bytes(Box::new([8; 32]))).queue_key(one, &stored[0]).is_err(), "another master key");
         let (item, body) = (ItemId::new(), b"words");
         let sealed = keys.content.seal(item, body).expect("sealed");
         assert_eq!(keys.content.open(item, &sealed).expect("opens"), body);

@@ -4,6 +4,7 @@
 //! Next: `jail::native`, which says in which order these are called, and why.
 
 pub(crate) mod bare;
+mod wiping;
 
 use std::ffi::{CStr, CString, c_int, c_long, c_uint, c_void};
 use std::io;

@@ -6,7 +6,7 @@ use crate::model_server::{Act, Api, Seen, Server};
 use crate::processes::below;
 use crate::record::{self, Needle};
 use crate::stage::{NOBODY, Who};
-use crate::world::{Answer, World};
+use crate::world::{Answer, World, wait_for};
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
@@ -93,6 +93,55 @@ fn an_agent_works_in_several_steps_through_either_api_streaming_and_not() {
         }
     }
     assert_eq!(world.entries("call.reported").len(), 8, "two tools in each of four conversations");
+}
+
+#[test]
+fn no_copy_of_a_key_or_token_stays_in_the_hosts_memory() {
+    let server = Server::start(guarded);
+    let world = running();
+    world.ctl_given(KEY, &["secret", "set", "key"]).ok();
+    for (kind, how) in [("openai", &[][..]), ("anthropic", &["--no-stream"])] {
+        add(&world, &server, kind, kind, &[&["--key", "secret:key"], how].concat(), "").ok();
+        world.ctl(&["agent", "create", kind, "--model", kind]).ok();
+        assert_eq!(world.say(kind, "thank you"), "You said: thank you");
+    }
+    let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
+    // An open connection keeps its buffers.
+    drop(server);
+    let host = world.pid().expect("it runs");
+    for needle in [KEY, token.trim()] {
+        let Some(_) = copies(host, needle) else {
+            assert!(!nix::unistd::geteuid().is_root(), "root may read any memory");
+            return; // a security module lets an ordinary user read the memory of children alone
+        };
+        wait_for("every copy to be wiped", || copies(host, needle) == Some(0));
+    }
+}
+
+/// How often a text stands in the memory of a process that can be written; `None` where nobody may look.
+fn copies(pid: i32, needle: &str) -> Option<usize> {
+    use std::os::unix::fs::FileExt;
+    const PIECE_BYTES: usize = 1 << 20;
+    let pattern = regex::bytes::Regex::new(&regex::escape(needle)).expect("a pattern");
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).ok()?;
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut count = 0;
+    for line in maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|may| may.starts_with("rw"))) {
+        let (from, to) = line.split(' ').next().and_then(|range| range.split_once('-')).expect("a range");
+        let address = |text| u64::from_str_radix(text, 16).expect("an address");
+        let (mut at, to) = (address(from), address(to));
+        while at < to {
+            let wanted = PIECE_BYTES.min((to - at) as usize);
+            // A mapping may be gone by now.
+            let Ok(read @ 1..) = memory.read_at(&mut piece[..wanted], at) else { break };
+            count += pattern.find_iter(&piece[..read]).count();
+            // What lies across the end of this piece is in the next.
+            let is_last = at + read as u64 >= to || read < needle.len();
+            at += read as u64 - if is_last { 0 } else { needle.len() as u64 - 1 };
+        }
+    }
+    Some(count)
 }
 
 #[test]
