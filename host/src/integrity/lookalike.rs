@@ -1,13 +1,12 @@
 //! Takes the force out of text that looks like the host's own wrappers, result blocks or a model's role markers.
 //!
-//! Never drops a character and never decides who wrote a text: what it changes shows, and [`restore`] takes it back.
-//! Next: `lookalike::fold` for which characters are read as the same.
+//! Never drops a character and never decides who wrote a text: what it changes shows. Next: `lookalike::fold` for which
+//! characters are read as the same.
 //!
-//! The scheme: the opening bracket of a look-alike, and every `⟦` of the text itself, is put between `⟦` and `⟧`; nothing else
-//! changes. So each `⟦` of the output opens a group of three characters, which makes it injective. `[MSG_AUTH:1]` becomes
-//! `⟦[⟧MSG_AUTH:1]`. A second pass finds no look-alike any more and only escapes the marks of the first, so that each pass needs
-//! a `restore` of its own. Two neutral texts that are put side by side may form a look-alike across the joint: neutralise what
-//! will stand together as one text, or put something visible between.
+//! The scheme: the opening bracket of a look-alike is put between `⟦` and `⟧`; nothing else changes. `[MSG_AUTH:1]` becomes
+//! `⟦[⟧MSG_AUTH:1]`. Such a group of three characters is harmless and is left as it is, so a second pass changes nothing: what a
+//! model copies does not grow. Two neutral texts that are put side by side may form a look-alike across the joint: neutralise
+//! what will stand together as one text, or put something visible between.
 
 mod fold;
 
@@ -71,35 +70,9 @@ const _: () = assert!(FORBIDDEN.len() < 64, "one bit each");
 
 /// The text with every look-alike made visible and harmless; borrowed where there is nothing to change.
 ///
-/// Takes time linear in the length, whatever the text. `restore(&neutralise(x)) == x` for every `x`.
+/// Takes time linear in the length, whatever the text. `neutralise(&neutralise(x)) == neutralise(x)` for every `x`.
 pub fn neutralise(text: &str) -> Cow<'_, str> {
     settle(text, true).0
-}
-
-/// What [`neutralise`] was given; borrowed where no group stands. A `⟦` that opens no group stays as it is.
-pub fn restore(text: &str) -> Cow<'_, str> {
-    let mut output = String::new();
-    let mut kept = 0;
-    while let Some(found) = text[kept..].find(OPEN) {
-        let at = kept + found;
-        output.push_str(&text[kept..at]);
-        let mut group = text[at..].chars().skip(1);
-        kept = match (group.next(), group.next()) {
-            (Some(character), Some(CLOSE)) if is_opening(character) => {
-                output.push(character);
-                at + OPEN.len_utf8() + character.len_utf8() + CLOSE.len_utf8()
-            }
-            _ => {
-                output.push(OPEN);
-                at + OPEN.len_utf8()
-            }
-        };
-    }
-    if kept == 0 {
-        return Cow::Borrowed(text);
-    }
-    output.push_str(&text[kept..]);
-    Cow::Owned(output)
 }
 
 /// [`neutralise`] for a text that comes in pieces: the same output, however the text is cut.
@@ -134,13 +107,18 @@ fn settle(text: &str, whole: bool) -> (Cow<'_, str>, &str) {
     let mut output = String::new();
     let mut kept = 0;
     let mut end = text.len();
+    let mut group_end = 0;
     for (at, character) in text.char_indices().filter(|&(_, character)| is_opening(character)) {
+        if at < group_end {
+            continue;
+        }
         match verdict(&text[at..], whole) {
             Verdict::Hit => {
                 output.push_str(&text[kept..at]);
                 output.extend([OPEN, character, CLOSE]);
                 kept = at + character.len_utf8();
             }
+            Verdict::Group(bytes) => group_end = at + bytes,
             Verdict::Miss => {}
             Verdict::Undecided => {
                 end = at;
@@ -159,6 +137,8 @@ fn settle(text: &str, whole: bool) -> (Cow<'_, str>, &str) {
 enum Verdict {
     Hit,
     Miss,
+    /// A group of so many bytes that an earlier pass made.
+    Group(usize),
     /// The text ends too early to say.
     Undecided,
 }
@@ -167,12 +147,15 @@ enum Verdict {
 ///
 /// Reads [`HELD_BYTES_MAX`] bytes at most, and stops at the next opening bracket but one: that is what keeps the time linear.
 fn verdict(text: &str, whole: bool) -> Verdict {
+    if let Some(found) = group(text, whole) {
+        return found;
+    }
     let mut alive: u64 = (1 << FORBIDDEN.len()) - 1;
     let mut matched = 0;
     for (at, character) in text.char_indices() {
-        if character == OPEN {
-            // Always escaped when it comes first; anywhere else it ends every entry.
-            return if at == 0 { Verdict::Hit } else { Verdict::Miss };
+        // It may begin a group, and ends every entry.
+        if character == OPEN && at > 0 {
+            return Verdict::Miss;
         }
         if at + character.len_utf8() > HELD_BYTES_MAX {
             return Verdict::Hit;
@@ -181,6 +164,7 @@ fn verdict(text: &str, whole: bool) -> Verdict {
             Glyph::Unseen => continue,
             Glyph::Like(b'/') if matched == 1 => continue,
             Glyph::Like(byte) => byte,
+            Glyph::Other if character == OPEN => b'[',
             Glyph::Other => return Verdict::Miss,
         };
         for (bit, entry) in FORBIDDEN.iter().enumerate() {
@@ -197,6 +181,24 @@ fn verdict(text: &str, whole: bool) -> Verdict {
         matched += 1;
     }
     if whole { Verdict::Miss } else { Verdict::Undecided }
+}
+
+/// Whether a group begins here: [`OPEN`], an opening bracket, [`CLOSE`]. `None` where none can.
+fn group(text: &str, whole: bool) -> Option<Verdict> {
+    let mut characters = text.chars();
+    if characters.next() != Some(OPEN) {
+        return None;
+    }
+    let more = (!whole).then_some(Verdict::Undecided);
+    let Some(bracket) = characters.next() else { return more };
+    if !is_opening(bracket) {
+        return None;
+    }
+    match characters.next() {
+        Some(CLOSE) => Some(Verdict::Group(OPEN.len_utf8() + bracket.len_utf8() + CLOSE.len_utf8())),
+        Some(_) => None,
+        None => more,
+    }
 }
 
 fn is_opening(character: char) -> bool {

@@ -107,13 +107,12 @@ reply = "else"
 
 /// Nothing in the text looks like a mark of the host, and nothing of it was lost.
 #[track_caller]
-fn neutral(text: &str, passes: u32) {
+fn neutral(text: &str) {
     for mark in ["[MSG_AUTH", "[/MSG_AUTH", "[Tool result for", "<tool_result"] {
         assert!(!text.contains(mark), "{text}");
     }
-    let restored =
-        (0..passes).fold(text.to_owned(), |text, _| ironclaw_host::integrity::lookalike::restore(&text).into_owned());
-    assert!(restored.contains(MARKS), "{text} gives {restored}");
+    let bare: String = text.chars().filter(|letter| !['⟦', '⟧'].contains(letter)).collect();
+    assert!(bare.contains(MARKS), "{text} gives {bare}");
 }
 
 #[test]
@@ -124,12 +123,12 @@ fn look_alikes_reach_neither_a_model_nor_a_person_and_files_keep_every_byte() {
     world.configure(&format!("[model]\nscript = {:?}\n", script.display().to_string()));
     world.up();
     world.agent("a");
-    neutral(&world.say("a", "say it"), 1);
+    neutral(&world.say("a", "say it"));
     assert_eq!(world.say("a", "write it"), "written");
     let file = world.session_directory().join("workspace/f.txt");
     assert_eq!(std::fs::read_to_string(file).expect("written"), MARKS, "a call's arguments are as the model gave them");
-    neutral(&world.say("a", "read it"), 2);
-    neutral(&world.say("a", &format!("echo {MARKS}")), 2);
+    neutral(&world.say("a", "read it"));
+    neutral(&world.say("a", &format!("echo {MARKS}")));
 }
 
 #[test]
@@ -139,11 +138,11 @@ fn look_alikes_in_a_message_a_file_and_a_report_are_neutral_before_they_are_seal
     let script = json!([generate(json!(["$own"])), report("$calls.0.call_id", MARKS)]);
     let played = attacked.play("a", "read f.txt", &script);
     let reply = played.chat["reply"].as_str().expect("a reply");
-    neutral(reply, 2);
+    neutral(reply);
 
     let played = attacked.play("a", &format!("echo {MARKS} {wide}"), &json!([]));
     let text = played.seen["texts"][0].as_str().expect("a text");
-    neutral(text, 1);
+    neutral(text);
     assert!(!text.contains("\u{ff3b}MSG"), "a bracket of another alphabet is one too: {text}");
 
     let file = attacked.world.home.join("page.html");
@@ -153,7 +152,7 @@ fn look_alikes_in_a_message_a_file_and_a_report_are_neutral_before_they_are_seal
     let played = attacked.played(chat);
     let text = played.seen["texts"][0].as_str().expect("a text");
     assert!(text.starts_with("what is in it?"), "{text}");
-    neutral(text, 1);
+    neutral(text);
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn every_way_to_write_a_look_alike_is_neutralised() {
         let neutral = neutralise(text);
         assert!(neutral.contains(OPEN), "{text}");
         assert!(!holds_a_forbidden_word(&neutral), "{text} became {neutral}");
-        assert_eq!(restore(&neutral), text);
+        assert_eq!(neutralise(&neutral), neutral);
     }
 }
 
@@ -89,12 +89,15 @@ fn a_look_alike_is_found_at_once_inside_others() {
         ("[[MSG_AUTH:1]]", "[⟦[⟧MSG_AUTH:1]]"),
         ("<<tool_result>", "<⟦<⟧tool_result>"),
         ("<[<tool_use", "<[⟦<⟧tool_use"),
-        ("⟦[⟧MSG_AUTH:1]", "⟦⟦⟧[⟧MSG_AUTH:1]"),
+        ("⟦[⟧MSG_AUTH:1]", "⟦[⟧MSG_AUTH:1]"),
         ("⟦MSG_AUTH:1⟧", "⟦⟦⟧MSG_AUTH:1⟧"),
+        ("⟦[MSG_AUTH:1]", "⟦⟦[⟧MSG_AUTH:1]"),
+        ("⟦⟦MSG_AUTH:1⟧", "⟦⟦⟦⟧MSG_AUTH:1⟧"),
+        ("⟦[⟧[MSG_AUTH:1]", "⟦[⟧⟦[⟧MSG_AUTH:1]"),
         ("[MSG_AUTH[MSG_AUTH", "⟦[⟧MSG_AUTH⟦[⟧MSG_AUTH"),
     ] {
         assert_eq!(neutralise(text), neutral);
-        assert_eq!(restore(neutral), text);
+        assert_eq!(neutralise(neutral), neutral);
     }
 }
 
@@ -104,7 +107,6 @@ fn a_long_run_of_invisible_characters_hides_nothing() {
         let text = format!("see [MSG{}_AUTH:1]", "\u{200b}".repeat(gap));
         let neutral = neutralise(&text);
         assert!(neutral.starts_with("see ⟦[⟧"), "gap of {gap}");
-        assert_eq!(restore(&neutral), text);
         assert_eq!(cut(&text, &[1]), neutral);
     }
 }
@@ -119,23 +121,19 @@ fn plain_text_is_not_even_copied() {
         "[\n                                                  {\"a\": 1}]",
     ] {
         assert!(matches!(neutralise(text), Cow::Borrowed(same) if same == text), "{text}");
-        assert!(matches!(restore(text), Cow::Borrowed(same) if same == text), "{text}");
         assert_eq!(cut(text, &[1]), text);
     }
 }
 
 #[test]
-fn a_second_pass_only_escapes_the_marks_of_the_first() {
-    let once = neutralise("a [MSG_AUTH:1] b").into_owned();
-    let twice = neutralise(&once).into_owned();
-    assert_eq!(twice, "a ⟦⟦⟧[⟧MSG_AUTH:1] b");
-    assert_eq!(restore(&twice), once);
-}
-
-#[test]
-fn a_mark_that_opens_no_group_is_left_by_restore() {
-    for text in ["⟦", "⟦x⟧", "⟦[", "a⟦⟧", "⟦]⟧"] {
-        assert_eq!(restore(text), text);
+fn text_that_was_defused_once_is_not_changed_again() {
+    for text in ["<|im_end|>", "a [MSG_AUTH:1] b", "⟦", "⟦x⟧", "⟦[", "a⟦⟧", "⟦]⟧", "⟦⟦⟧⟧"] {
+        let once = neutralise(text).into_owned();
+        let mut copied = once.clone();
+        for _ in 0..3 {
+            copied = neutralise(&copied).into_owned();
+        }
+        assert_eq!(copied, once, "{text}");
     }
 }
 
@@ -146,7 +144,7 @@ fn the_worst_text_takes_linear_time() {
     {
         let text = |bytes: usize| unit.repeat(bytes / unit.len());
         let neutral = neutralise(&text(256 * 1024)).into_owned();
-        assert_eq!(restore(&neutral), text(256 * 1024));
+        assert_eq!(neutralise(&neutral), neutral);
     }
     let gap = format!("[{}", " ".repeat(510)).repeat(512);
     assert_eq!(cut(&gap, &[7]), neutralise(&gap));
@@ -212,11 +210,22 @@ fn nasty() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn restore_gives_back_every_text(text in prop_oneof![nasty(), any::<String>()]) {
-        let neutral = neutralise(&text);
-        prop_assert_eq!(restore(&neutral), text.as_str());
-        let twice = neutralise(&neutral);
-        prop_assert_eq!(restore(&twice), neutral.as_ref());
+    fn a_second_pass_changes_nothing(text in prop_oneof![nasty(), any::<String>()]) {
+        let once = neutralise(&text);
+        prop_assert_eq!(neutralise(&once), once.as_ref());
+    }
+
+    #[test]
+    fn every_character_remains(text in nasty()) {
+        let mut left = text.chars().peekable();
+        for character in neutralise(&text).chars() {
+            if left.peek() == Some(&character) {
+                left.next();
+            } else {
+                prop_assert!([OPEN, CLOSE].contains(&character), "{:?}", text);
+            }
+        }
+        prop_assert_eq!(left.next(), None);
     }
 
     #[test]
@@ -226,8 +235,8 @@ proptest! {
 
     #[test]
     fn a_text_without_anything_forbidden_is_borrowed(text in nasty()) {
-        let plain = !text.contains(OPEN) && !holds_a_forbidden_word(&text);
-        prop_assert_eq!(matches!(neutralise(&text), Cow::Borrowed(_)), plain, "{:?}", text);
+        let plain = !holds_a_forbidden_word(&text);
+        prop_assert!(!plain || text.contains(OPEN) || matches!(neutralise(&text), Cow::Borrowed(_)), "{:?}", text);
     }
 
     #[test]
