@@ -20,7 +20,7 @@ pub mod socket;
 pub mod untrusted;
 
 /// Version of every frame and row shape; part of the fingerprint.
-pub const WIRE_VERSION: u32 = 3;
+pub const WIRE_VERSION: u32 = 4;
 
 /// SHA-256 over schema, cipher parameters and wire version, 64 hex characters.
 ///

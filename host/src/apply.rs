@@ -11,7 +11,7 @@ use crate::registry::{self, Agent, AgentDraft, Giver, Person, Warrant, channels,
 use crate::state::{self, Tx};
 use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::seam::change::{
-    Access, AgentRole, Change, CreateAgent, Engage, Grant, McpAccess, Packages, Permissions, Wiring,
+    Access, AgentRole, Change, CreateAgent, EnabledTools, Engage, Grant, McpAccess, Packages, Permissions, Wiring,
 };
 use std::path::PathBuf;
 
@@ -63,7 +63,8 @@ fn do_it(tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<St
             registry::set_persona(tx, approved, &agent, &persona.instructions)?;
             Ok(format!("agent {} is told something else about itself", agent.name))
         }
-        Change::EnabledTools(tools) => {
+        Change::EnabledTools(EnabledTools::Difference(_)) => Err(incomplete().into()),
+        Change::EnabledTools(EnabledTools::All(tools)) => {
             let agent = concerned(tx, approved)?;
             registry::set_tools(tx, approved, &agent, tools)?;
             Ok(format!("agent {} may call {}", agent.name, listed(tools, "no tool")))

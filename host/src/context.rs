@@ -331,15 +331,12 @@ fn message_parts(spans: &[Span], body: &str, principal: &str, parts: &mut Vec<Pa
 }
 
 fn offered_tools(agent: &Agent) -> Vec<ToolSchema> {
-    tools::builtin()
-        .iter()
-        .filter(|tool| tool.runs == tools::Runs::Row || agent.enabled_tools.iter().any(|enabled| enabled == tool.name))
-        .map(|tool| ToolSchema {
-            name: tool.name.to_owned(),
-            description: tool.description.to_owned(),
-            parameters: tool.parameters.clone(),
-        })
-        .collect()
+    let schema = |tool: &tools::Tool| ToolSchema {
+        name: tool.name.to_owned(),
+        description: tool.description.to_owned(),
+        parameters: tool.parameters.clone(),
+    };
+    tools::offered(&agent.enabled_tools).map(schema).collect()
 }
 
 fn own_json<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, state::Error> {

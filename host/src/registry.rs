@@ -313,12 +313,7 @@ fn check_draft(draft: &AgentDraft) -> Result<(), Refusal> {
     if draft.persona.len() > PERSONA_BYTES_MAX {
         return Err(Refusal::operator("persona_too_long", format!("the persona is over {PERSONA_BYTES_MAX} bytes")));
     }
-    if let Some(unknown) = draft.enabled_tools.iter().find(|tool| crate::tools::find(tool).is_none()) {
-        let known: Vec<&str> = crate::tools::builtin().iter().map(|tool| tool.name).collect();
-        let refusal = Refusal::operator("tool_unknown", format!("there is no tool {unknown:?}"));
-        return Err(refusal.hint(format!("known tools: {}", known.join(", "))));
-    }
-    Ok(())
+    crate::tools::check(&draft.enabled_tools)
 }
 
 /// Sets how strictly an agent is judged.

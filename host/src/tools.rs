@@ -2,6 +2,7 @@
 //!
 //! Never runs one and never decides whether one may run. Next: `model` for who asks for them.
 
+use crate::refusal::Refusal;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::{OPTIONS_MAX, REASON_BYTES_MAX};
 use serde::{Deserialize, Serialize};
@@ -17,10 +18,13 @@ pub const MEMORY: [&str; 2] = ["remember", "recall"];
 /// Runs a command with the machine's programs. An agent has it only if its configuration says so: with it goes a jail that has
 /// something to execute.
 pub const RUN_COMMAND: &str = "run_command";
+/// Proposes a change of what the agent is or may do. An agent has it unless its configuration says otherwise.
+pub const REQUEST_CHANGE: &str = "request_capability_change";
 /// The tools that ask the host for something. All but `send_message` are actions of the contract under the same name;
 /// `request_capability_change` is the envelope of any kind of change.
-pub const ACTIONS: [&str; 5] =
-    ["schedule_task", "ask_user_question", "skill_install", "request_capability_change", "send_message"];
+pub const ACTIONS: [&str; 5] = ["schedule_task", "ask_user_question", "skill_install", REQUEST_CHANGE, "send_message"];
+/// Tools of the contract that nothing in this version handles. None of them can be enabled, and no model is offered one.
+pub const UNHANDLED: [&str; 4] = ["schedule_task", "ask_user_question", "skill_install", "send_message"];
 /// Seconds that a command may take when the call does not say.
 const COMMAND_SECONDS_USUAL: u32 = 30;
 /// Seconds that a command may take.
@@ -31,6 +35,8 @@ const SEARCH_HITS_MAX: u32 = 200;
 pub const REMEMBERED_BYTES_MAX: usize = 4 * 1024;
 /// The most notes that `recall` gives at once.
 pub const RECALLED_MAX: usize = 20;
+/// Characters of an unknown tool's name that are shown.
+const SHOWN_CHARACTERS_MAX: usize = 64;
 
 /// A tool as a model is told of it and as the host judges it.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,7 +121,39 @@ pub enum Runs {
 
 /// The tools that an agent has unless its configuration says otherwise.
 pub fn usual() -> impl Iterator<Item = &'static str> {
-    WORKSPACE.into_iter().chain(MEMORY)
+    WORKSPACE.into_iter().chain(MEMORY).chain([REQUEST_CHANGE])
+}
+
+/// The tools that an agent may have: those that something in this version handles.
+pub fn handled() -> impl Iterator<Item = &'static Tool> {
+    builtin().iter().filter(|tool| !UNHANDLED.contains(&tool.name))
+}
+
+/// The tools that a model is offered which may call these.
+pub fn offered(enabled: &[String]) -> impl Iterator<Item = &'static Tool> {
+    handled().filter(move |tool| enabled.iter().any(|name| name == tool.name))
+}
+
+/// Refuses names of tools that no agent can have.
+///
+/// # Errors
+/// `tool_unknown` and `tool_unhandled` name the first such tool; the hint lists those that there are.
+pub fn check(names: &[String]) -> Result<(), Refusal> {
+    for name in names {
+        let (code, message) = match find(name) {
+            Some(tool) if UNHANDLED.contains(&tool.name) => {
+                ("tool_unhandled", format!("{name} cannot be enabled: nothing handles it in this version"))
+            }
+            Some(_) => continue,
+            None => {
+                let shown: String = name.chars().take(SHOWN_CHARACTERS_MAX).collect();
+                ("tool_unknown", format!("there is no tool {shown:?}"))
+            }
+        };
+        let may: Vec<&str> = handled().map(|tool| tool.name).collect();
+        return Err(Refusal::operator(code, message).hint(format!("tools that can be enabled: {}", may.join(", "))));
+    }
+    Ok(())
 }
 
 /// Every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], then [`ACTIONS`], in that order.
@@ -237,7 +275,7 @@ fn run_command() -> Tool {
 }
 
 /// What a model is told of the payload of each kind.
-const PAYLOADS: &str = "To what. persona: {\"instructions\"}. enabled_tools: [names], all of them. packages: {\"apt\":[names],\"npm\":[names]}, \
+const PAYLOADS: &str = "To what. persona: {\"instructions\"}. enabled_tools: {\"add\"?:[names],\"remove\"?:[names]}, or [names], all of them. packages: {\"apt\":[names],\"npm\":[names]}, \
 all of them. wiring: {\"channel\",\"engage\":all|pattern|none,\"pattern\"?}. permissions: {\"access\"?:everyone|members,\
 \"grant\"?:[{\"identity\",\"role\":admin|member}],\"revoke\"?:[identities]}. mounts: [{\"source\",\"target\"?,\"read_only\"?}], all of them. \
 create_agent: {\"name\",\"persona\"?,\"enabled_tools\"?,\"members\"?,\"wirings\"?}. mcp_access: {\"server\",\"tools\"?}. \
@@ -299,7 +337,7 @@ fn actions() -> [Tool; ACTIONS.len()] {
             json!({ "payload": skill, "reason": reason.clone() }),
         ),
         row(
-            "request_capability_change",
+            REQUEST_CHANGE,
             Class::Ask,
             "Proposes a change of what you are or may do. A person decides.",
             &["kind", "payload", "reason"],
@@ -384,6 +422,22 @@ mod tests {
             assert_eq!(class.name().parse(), Ok(class));
             assert_eq!(json!(class), json!(class.name()));
         }
+    }
+
+    #[test]
+    fn a_tool_without_a_handler_is_in_no_offer_and_no_agent() {
+        let all: Vec<String> = builtin().iter().map(|tool| tool.name.to_owned()).collect();
+        let offered: Vec<&str> = offered(&all).map(|tool| tool.name).collect();
+        assert_eq!(offered.len() + UNHANDLED.len(), all.len());
+        assert!(!offered.iter().any(|name| UNHANDLED.contains(name)));
+        assert!(usual().all(|name| offered.contains(&name)));
+        for name in UNHANDLED {
+            let refusal = check(&["read_file".to_owned(), name.to_owned()]).expect_err(name);
+            assert_eq!(refusal.code, "tool_unhandled");
+            assert!(refusal.hint.contains(REQUEST_CHANGE));
+        }
+        assert_eq!(check(&["Read_File".to_owned()]).expect_err("no tool").code, "tool_unknown");
+        assert!(check(&all[..1]).is_ok());
     }
 
     #[test]

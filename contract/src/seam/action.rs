@@ -230,7 +230,8 @@ mod tests {
     fn every_named_action_reads_back() {
         let payload = |kind| match kind {
             ChangeKind::Persona => serde_json::json!({"instructions": "i"}),
-            ChangeKind::EnabledTools | ChangeKind::Mounts => serde_json::json!([]),
+            ChangeKind::EnabledTools => serde_json::json!({"add": ["t"]}),
+            ChangeKind::Mounts => serde_json::json!([]),
             ChangeKind::Packages => serde_json::json!({"npm": ["n"]}),
             ChangeKind::Wiring => serde_json::json!({"channel": "c", "engage": "none"}),
             ChangeKind::Permissions => serde_json::json!({"access": "members"}),

@@ -66,8 +66,8 @@ impl Payload {
 pub enum Change {
     /// `{"instructions": "…"}`
     Persona(Persona),
-    /// `["tool", …]`: all that the agent may call from then on.
-    EnabledTools(Vec<String>),
+    /// `["tool", …]`: all that the agent may call from then on; or `{"add"?, "remove"?}`: what is otherwise then.
+    EnabledTools(EnabledTools),
     /// `{"apt": […], "npm": […]}`, or a list of names for apt: all that the agent has from then on.
     Packages(Packages),
     /// `{"channel", "engage", "pattern"?}`
@@ -90,6 +90,28 @@ pub enum Change {
 pub struct Persona {
     /// The whole text, at most [`INSTRUCTIONS_BYTES_MAX`] bytes; empty takes it away.
     pub instructions: String,
+}
+
+/// Which tools an agent may call: all of them, or what is otherwise than now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum EnabledTools {
+    /// All that it may call from then on.
+    All(Vec<String>),
+    /// What it may call beside those that it has, and what it may no longer call.
+    Difference(ToolDifference),
+}
+
+/// Tools that an agent may call in addition, and tools that it may no longer call; not both empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolDifference {
+    /// Names of tools that are added; one that it has already stays.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub add: Vec<String>,
+    /// Names of tools that are taken away; one that it does not have is no error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remove: Vec<String>,
 }
 
 /// Software in an agent's jail, by name: the package managers choose the versions, and what came is pinned.
@@ -281,7 +303,10 @@ impl Change {
     pub fn parse(kind: ChangeKind, payload: &Payload) -> Result<Self, Error> {
         let change = match kind {
             ChangeKind::Persona => Self::Persona(read(kind, payload)?),
-            ChangeKind::EnabledTools => Self::EnabledTools(read(kind, payload)?),
+            ChangeKind::EnabledTools => Self::EnabledTools(match payload.0.is_array() {
+                true => EnabledTools::All(read(kind, payload)?),
+                false => EnabledTools::Difference(read(kind, payload)?),
+            }),
             ChangeKind::Packages => match payload.0.is_array() {
                 true => Self::Packages(Packages { apt: read(kind, payload)?, npm: Vec::new() }),
                 false => Self::Packages(read(kind, payload)?),
@@ -336,7 +361,18 @@ impl Change {
     fn within_bounds(&self) -> Result<(), String> {
         match self {
             Self::Persona(persona) => instructions(persona),
-            Self::EnabledTools(tools) => names("a tool", tools),
+            Self::EnabledTools(EnabledTools::All(tools)) => names("a tool", tools),
+            Self::EnabledTools(EnabledTools::Difference(ToolDifference { add, remove })) => {
+                if add.is_empty() && remove.is_empty() {
+                    return Err("it says nothing: add or remove".to_owned());
+                }
+                names("a tool", add)?;
+                names("a tool", remove)?;
+                match add.iter().find(|tool| remove.contains(tool)) {
+                    Some(tool) => Err(format!("{tool:?} is both added and removed")),
+                    None => Ok(()),
+                }
+            }
             Self::Packages(packages) => {
                 names("a package", &packages.apt)?;
                 names("a package", &packages.npm)
@@ -522,6 +558,13 @@ mod tests {
         for (kind, payload) in [
             (ChangeKind::Persona, json!({ "instructions": long })),
             (ChangeKind::EnabledTools, json!(["a", "a"])),
+            (ChangeKind::EnabledTools, json!({})),
+            (ChangeKind::EnabledTools, json!({"add": []})),
+            (ChangeKind::EnabledTools, json!({"add": ["a", "a"]})),
+            (ChangeKind::EnabledTools, json!({"add": ["a"], "remove": ["a"]})),
+            (ChangeKind::EnabledTools, json!({"add": "a"})),
+            (ChangeKind::EnabledTools, json!({"add": ["a"], "all": ["b"]})),
+            (ChangeKind::EnabledTools, json!([{"add": ["a"]}])),
             (ChangeKind::EnabledTools, json!([""])),
             (ChangeKind::EnabledTools, json!(vec!["t"; 100])),
             (ChangeKind::Packages, json!([long])),

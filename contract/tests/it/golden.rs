@@ -179,6 +179,7 @@ fn every_golden_file_belongs_to_one_shape() {
 const INSIDE: &[&str] = &[
     "AskUserQuestion", // Action
     "CreateAgent",     // Action, in its payload
+    "EnabledTools",    // Action, in its payload
     "Envelope",        // Action
     "FailureBody",     // Failure
     "Grant",           // Action, in its payload
@@ -198,6 +199,7 @@ const INSIDE: &[&str] = &[
     "ReaderStatus",    // SessionStatus
     "ScheduleTask",    // Action
     "SkillInstall",    // Action
+    "ToolDifference",  // Action, in its payload
     "Untrusted",       // adds nothing to what it wraps
     "Wiring",          // Action, in its payload
 ];

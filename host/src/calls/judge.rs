@@ -99,8 +99,7 @@ fn judge_tool(agent: &Agent, name: &str) -> Judgement {
     let Some(tool) = tools::find(name) else {
         return Judgement::refused("there is no such tool");
     };
-    let enabled = tool.runs == Runs::Row || agent.enabled_tools.iter().any(|enabled| enabled == tool.name);
-    if !enabled {
+    if !tools::offered(&agent.enabled_tools).any(|offered| offered.name == tool.name) {
         return Judgement::refused("the tool is not enabled for this agent");
     }
     match tool.class {
@@ -123,7 +122,7 @@ pub fn action_of(call: &Call) -> Result<Action, String> {
     let mut arguments: Value = serde_json::from_str(&call.arguments).map_err(|error| error.to_string())?;
     let object = arguments.as_object_mut().ok_or("the arguments are no object")?;
     let name = match call.tool.as_str() {
-        "request_capability_change" => {
+        tools::REQUEST_CHANGE => {
             let kind = object.remove("kind").and_then(|kind| kind.as_str().map(str::to_owned));
             // Only a kind of change: the names of other actions make no row in the sandbox.
             kind_of(&kind.ok_or("kind is missing: it names what would change")?)?.name().to_owned()
@@ -175,11 +174,13 @@ mod tests {
 
     #[test]
     fn what_is_unknown_disabled_malformed_or_beyond_the_workspace_is_refused() {
-        let agent = agent(&["read_file"]);
+        // Nothing handles `send_message`: it is not enabled, whatever the record says.
+        let agent = agent(&["read_file", "send_message"]);
         for (tool, arguments, why) in [
             ("rm", "{}", "no such tool"),
             ("write_file", "{}", "not enabled"),
-            ("send_message", "{}", "class send"),
+            ("send_message", "{}", "not enabled"),
+            ("request_capability_change", "{}", "not enabled"),
             ("run_command", r#"{"command":"true"}"#, "not enabled"),
             ("read_file", r#"{"path":"a","path":"b"}"#, "stands twice"),
             ("read_file", r#"{"offset":9007199254740993}"#, "2^53"),

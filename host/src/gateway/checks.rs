@@ -16,8 +16,10 @@ use crate::registry::{self, Agent, Identity, LOOPBACK, Person, Role, channels};
 use crate::routing::engage;
 use crate::session::store;
 use crate::state::{self, Tx};
-use crate::tools::{self, Runs};
-use ironclaw_contract::seam::change::{Change, ChangeKind, Grant, Packages, Permissions, Wiring};
+use crate::tools;
+use ironclaw_contract::seam::change::{
+    Change, ChangeKind, EnabledTools, Grant, Packages, Permissions, ToolDifference, Wiring,
+};
 use serde_json::Value;
 
 /// Looks at a proposal.
@@ -112,7 +114,7 @@ fn of_whom(tx: &Tx<'_>, proposed: &Proposed) -> Result<Option<Agent>, No> {
 fn complete(tx: &Tx<'_>, grounds: &Grounds, proposed: &Proposed, agent: Option<&Agent>) -> Result<Change, No> {
     Ok(match proposed.change.clone() {
         Change::Persona(persona) => Change::Persona(persona),
-        Change::EnabledTools(wanted) => Change::EnabledTools(enabled(wanted)?),
+        Change::EnabledTools(wanted) => Change::EnabledTools(EnabledTools::All(tools_after(wanted, agent)?)),
         Change::Packages(Packages { mut apt, mut npm }) => {
             apt.sort();
             npm.sort();
@@ -140,25 +142,28 @@ fn complete(tx: &Tx<'_>, grounds: &Grounds, proposed: &Proposed, agent: Option<&
     })
 }
 
-/// Tools that an agent has only where they are enabled.
+/// The tools of a list, in its one order.
 fn enabled(mut wanted: Vec<String>) -> Result<Vec<String>, Refusal> {
-    for name in &wanted {
-        match tools::find(name).map(|tool| tool.runs) {
-            Some(Runs::Local | Runs::Host) => {}
-            Some(Runs::Row) => {
-                let message = format!("{name} is a request to the host, which every agent may make: it is not enabled");
-                return Err(Refusal::operator("tool_not_enabled_so", message).hint("leave it out"));
-            }
-            None => {
-                let shown: String = name.chars().take(64).collect();
-                let may = tools::builtin().iter().filter(|tool| tool.runs != Runs::Row).map(|tool| tool.name);
-                let hint = format!("tools that can be enabled: {}", may.collect::<Vec<_>>().join(", "));
-                return Err(Refusal::operator("tool_unknown", format!("there is no tool {shown:?}")).hint(hint));
-            }
-        }
-    }
+    tools::check(&wanted)?;
     wanted.sort();
     Ok(wanted)
+}
+
+/// All tools that an agent has after a change: a difference is applied to those that it has now.
+fn tools_after(wanted: EnabledTools, agent: Option<&Agent>) -> Result<Vec<String>, Refusal> {
+    let ToolDifference { add, remove } = match wanted {
+        EnabledTools::All(tools) => return enabled(tools),
+        EnabledTools::Difference(difference) => difference,
+    };
+    // What cannot be enabled may still be taken away.
+    if let Some(unknown) = remove.iter().find(|name| tools::find(name).is_none()) {
+        tools::check(std::slice::from_ref(unknown))?;
+    }
+    let had = agent.map(|agent| agent.enabled_tools.clone()).unwrap_or_default();
+    let mut after: Vec<String> = had.into_iter().filter(|tool| !remove.contains(tool)).collect();
+    let new: Vec<String> = add.into_iter().filter(|tool| !after.contains(tool)).collect();
+    after.extend(new);
+    enabled(after)
 }
 
 /// The channel that a wiring names.

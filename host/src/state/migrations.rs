@@ -21,6 +21,7 @@ pub(crate) const VERSIONS: &[&str] = &[
     include_str!("v8.sql"),
     include_str!("v9.sql"),
     include_str!("v10.sql"),
+    include_str!("v11.sql"),
 ];
 
 /// Where the record keeps that its schema was changed, until the ledger has it.
@@ -128,6 +129,32 @@ mod tests {
         run_these(&VERSIONS[..8], &db, &path, &key).expect("version 8");
         let after = indexes(&db);
         assert!(!before.is_empty() && before.iter().all(|name| after.contains(name)), "{before:?} {after:?}");
+    }
+
+    /// The record as it was before the version whose script has these words, and its number.
+    fn before_version(words: &str, db: &Connection, path: &Path, key: &SessionKey) -> usize {
+        let at = VERSIONS.iter().position(|script| script.contains(words)).expect("a version");
+        run_these(&VERSIONS[..at], db, path, key).expect("the versions before");
+        at + 1
+    }
+
+    #[test]
+    fn agents_keep_the_tools_that_they_had_implicitly() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
+        let db = connect(&path, &key).expect("made");
+        let version = before_version("request_capability_change", &db, &path, &key);
+        for (name, tools) in [("a", r#"["write_file","read_file"]"#), ("b", r#"["send_message"]"#), ("c", "[]")] {
+            let sql = "INSERT INTO agents (id, name, model, persona, enabled_tools, mode, created_at) \
+                       VALUES (?1, ?1, 'scripted', '', ?2, 'enforce', 1)";
+            db.execute(sql, [name, tools]).expect("an agent");
+        }
+        run_these(&VERSIONS[..version], &db, &path, &key).expect("the version");
+        let mut statement = db.prepare("SELECT enabled_tools FROM agents ORDER BY name").expect("it is SQL");
+        let found: Vec<String> =
+            statement.query_map([], |row| row.get(0)).expect("read").collect::<Result<_, _>>().expect("lists");
+        let asks = r#"["request_capability_change"]"#;
+        assert_eq!(found, [r#"["write_file","read_file","request_capability_change"]"#, asks, asks]);
     }
 
     #[test]

@@ -51,7 +51,6 @@ pub(crate) struct Attempt {
     requests: Vec<&'static str>,
     rows: Vec<&'static str>,
     calls: Vec<&'static str>,
-    actions: usize,
     errors: &'static str,
     answer: &'static str,
     look: Option<Look>,
@@ -67,7 +66,6 @@ pub(crate) fn attempt(name: &'static str, script: impl Fn(&Known) -> Vec<Value> 
         requests: Vec::new(),
         rows: Vec::new(),
         calls: Vec::new(),
-        actions: 0,
         errors: "",
         answer: "",
         look: None,
@@ -93,11 +91,6 @@ impl Attempt {
     /// Calls of the model are refused for these reasons, in order.
     pub(crate) fn calls(self, reasons: &[&'static str]) -> Self {
         Self { calls: reasons.to_vec(), ..self }
-    }
-
-    /// So many calls go out as rows, and are refused for want of a handler.
-    pub(crate) fn actions(self, actions: usize) -> Self {
-        Self { actions, ..self }
     }
 
     /// The attack fails in the attacker's own process, with this in the error.
@@ -297,7 +290,7 @@ impl Attempt {
         assert_eq!(rows.len(), self.rows.len(), "{name}: {rows:?}");
         assert!(rows.iter().zip(&self.rows).all(|(row, why)| row.contains(why)), "{name}: {rows:?}");
         assert_eq!(told("call.refused"), self.calls, "{name}");
-        assert_eq!(told("action.refused").len(), self.actions, "{name}");
+        assert!(told("action.refused").is_empty(), "{name}");
         assert_eq!(deliveries, 1, "{name}: the person had one answer");
         let launches = since.iter().filter(|entry| is(entry, "session.launching")).count();
         assert!(!self.launches_again() || launches > 0, "{name}: another launch looks at it");

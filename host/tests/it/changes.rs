@@ -406,9 +406,9 @@ fn a_skill_is_not_installed_by_its_name_or_by_way_of_permissions() {
     let before = desk.everything();
     for version in ["1.0.0", "../../../etc"] {
         let reply = desk.world.say("a", &format!("install skill weather {version}"));
-        assert!(reply.contains("no skills are configured"), "{reply}");
+        assert!(reply.contains("the tool is not enabled for this agent"), "{reply}");
     }
-    let refused = desk.world.entries("action.refused");
+    let refused = desk.world.entries("call.refused");
     assert_eq!(refused.len(), 2, "{refused:?}");
     for payload in [r#"{"skill":"weather","version":"1.0.0"}"#, r#"{"access":"everyone","skill":"weather"}"#] {
         desk.submit("permissions", payload).refused("skill");

@@ -55,6 +55,7 @@ mod storm;
 mod streaming;
 mod tamper;
 mod told;
+mod tools;
 mod walls;
 mod webhook;
 mod weeks;

@@ -133,11 +133,11 @@ fn a_row_that_is_refused_holds_up_nothing_behind_it() {
     world.up();
     world.agent("a");
     for number in 0..3 {
-        world.say("a", "ask me what to do");
+        world.say("a", r#"change enabled_tools ["no_such_tool"] because I say so"#);
         world.say("a", "say nothing");
         assert!(world.say("a", &format!("echo still-here-{number}")).contains(&format!("still-here-{number}")));
     }
-    assert_eq!(world.entries("action.refused").len(), 3);
+    assert_eq!(world.entries("change.refused").len(), 3);
     assert_eq!(world.entries("delivery.received").len(), 9);
 }
 

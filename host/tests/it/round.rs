@@ -52,16 +52,16 @@ fn the_conversation_survives_a_stop_and_a_start() {
 }
 
 #[test]
-fn an_action_without_a_handler_is_refused_and_the_agent_is_told() {
+fn a_tool_without_a_handler_is_refused_and_the_agent_is_told() {
     let world = World::new();
     world.up();
     world.agent("a");
-    let reply = world.say("a", "ask me what to do");
-    assert!(reply.contains("not available on this host yet"), "{reply}");
-    assert_eq!(world.entries("action.refused").len(), 1);
-    let reply = world.say("a", "send hi to bob");
-    assert!(reply.contains("class send"), "{reply}");
-    assert_eq!(world.entries("call.refused").len(), 1);
+    for words in ["ask me what to do", "send hi to bob", "schedule daily: look", "install skill weather 1.0.0"] {
+        let reply = world.say("a", words);
+        assert!(reply.contains("the tool is not enabled for this agent"), "{reply}");
+    }
+    assert_eq!(world.entries("call.refused").len(), 4);
+    assert!(world.entries("action.refused").is_empty());
 }
 
 #[test]

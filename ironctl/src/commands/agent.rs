@@ -29,7 +29,7 @@ pub enum Action {
         /// What it is told about itself
         #[arg(long, value_name = "TEXT")]
         persona: Option<String>,
-        /// A tool that it may call; repeat for more [default: the workspace tools]
+        /// A tool that it may call; repeat for more [default: files, notes and request_capability_change]
         #[arg(long = "tool", value_name = "TOOL")]
         tools: Vec<String>,
     },

@@ -364,7 +364,12 @@ fn changes() -> Vec<Shape> {
         let sample = Action::Change { change, reason: "it was asked for".to_owned() };
         action(&format!("action.{kind}"), sample)
     };
-    ChangeKind::ALL.iter().map(change).collect()
+    let difference = r#"{"add":["run_command"],"remove":["write_file"]}"#;
+    let payload: Payload = serde_json::from_str(difference).expect("an object");
+    let change_of_some = Change::parse(ChangeKind::EnabledTools, &payload).expect("of its kind");
+    let sample = Action::Change { change: change_of_some, reason: "it was asked for".to_owned() };
+    let difference = action("action.enabled_tools.difference", sample);
+    ChangeKind::ALL.iter().map(change).chain([difference]).collect()
 }
 
 #[test]

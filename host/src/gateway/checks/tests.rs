@@ -215,8 +215,8 @@ fn a_tool_that_is_none_or_that_nobody_enables_is_refused() {
         let tools = |payload| scene.by_owner(ChangeKind::EnabledTools, payload);
         scene.refused(tx, tools(json!(["read_file", "exec"])), "tool_unknown");
         scene.refused(tx, tools(json!(["Read_File"])), "tool_unknown");
-        scene.refused(tx, tools(json!(["schedule_task"])), "tool_not_enabled_so");
-        scene.refused(tx, tools(json!(["send_message"])), "tool_not_enabled_so");
+        scene.refused(tx, tools(json!(["schedule_task"])), "tool_unhandled");
+        scene.refused(tx, tools(json!(["send_message"])), "tool_unhandled");
     });
 }
 

@@ -5,8 +5,8 @@
 use super::{Names, View, named};
 use crate::tools::RUN_COMMAND;
 use ironclaw_contract::seam::change::{
-    Access, AgentRole, Change, CreateAgent, Engage, McpAccess, McpRegister, Mount, Packages, Permissions, Persona,
-    Wiring,
+    Access, AgentRole, Change, CreateAgent, EnabledTools, Engage, McpAccess, McpRegister, Mount, Packages, Permissions,
+    Persona, ToolDifference, Wiring,
 };
 use serde_json::Value;
 
@@ -28,7 +28,8 @@ pub fn sentences(view: &View<'_>, names: &Names<'_>) -> Vec<Sentence> {
     let mut said = Said { sentences: Vec::new(), names };
     match view.change {
         Change::Persona(persona) => said.persona(&agent, persona, view.before),
-        Change::EnabledTools(tools) => said.tools(&agent, tools, view.before),
+        Change::EnabledTools(EnabledTools::All(tools)) => said.tools(&agent, tools, view.before),
+        Change::EnabledTools(EnabledTools::Difference(difference)) => said.difference(&agent, difference),
         Change::Packages(packages) => said.packages(&agent, packages, view.facts),
         Change::Wiring(wiring) => said.wiring(&agent, wiring),
         Change::Permissions(permissions) => said.permissions(&agent, permissions),
@@ -93,6 +94,17 @@ impl Said<'_> {
         ));
         self.say(format!("New: {}. No longer: {}. As before: {}.", self.list(new), self.list(lost), self.list(kept)));
         self.run_command(agent, tools, had.contains(&RUN_COMMAND));
+    }
+
+    /// A difference that was not applied to what the agent has: a checked change holds the whole list.
+    fn difference(&mut self, agent: &str, difference: &ToolDifference) {
+        let ToolDifference { add, remove } = difference;
+        self.say(format!(
+            "{agent} would be allowed to call these tools beside its own: {}; and no longer these: {}.",
+            self.list(add.iter().map(String::as_str)),
+            self.list(remove.iter().map(String::as_str))
+        ));
+        self.run_command(agent, add, false);
     }
 
     /// What it means to have the tool that runs programs.
