@@ -11,6 +11,7 @@ use crate::integrity::seal::Sealer;
 use crate::items::{self, Draft};
 use crate::ledger::Entry;
 use crate::refusal::{Fault, Refusal};
+use crate::registry::LOOPBACK;
 use crate::routing::Routed;
 use crate::session::store::{self, NewError, Session};
 use crate::state::{self, Tx, stored};
@@ -18,7 +19,7 @@ use crate::turn::CONTEXT_MESSAGES_MAX;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{MessageId, PersonId, SessionId};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
-use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -106,7 +107,7 @@ pub fn record(
     tx.db()
         .prepare_cached(
             "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, event_id, received_at, attempts) \
-             VALUES (?1,?2,?3,'chat','queued',?9,?4,?5,?6,?7,?8,0)",
+             VALUES (?1,?2,?3,?10,'queued',?9,?4,?5,?6,?7,?8,0)",
         )?
         .execute(params![
             id.to_string(),
@@ -117,7 +118,8 @@ pub fn record(
             received.channel,
             received.event_id,
             now,
-            routed.asks()
+            routed.asks(),
+            kind_on(&received.channel).name()
         ])?;
     if !routed.asks() {
         bound_context(tx, session.id)?;
@@ -132,6 +134,11 @@ pub fn record(
         .with("asks", routed.asks())
         .append(tx)?;
     Ok(Ok(Recorded { message: id, session: session.id, again: false }))
+}
+
+/// What sort of row a message is that comes on this channel.
+fn kind_on(channel: &str) -> Kind {
+    if channel == LOOPBACK { Kind::Chat } else { Kind::Webhook }
 }
 
 /// No turn is handed more context than its bound; what is older waits for none, and must not keep its item from being dropped. It
@@ -201,7 +208,7 @@ pub struct Message {
     /// Its number.
     pub seq: u64,
     /// `chat task webhook system`.
-    pub kind: ironclaw_contract::seam::message::Kind,
+    pub kind: Kind,
     /// Where it stands.
     pub status: String,
     /// Whether it asks for a turn.

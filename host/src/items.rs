@@ -26,6 +26,7 @@ pub struct Draft {
     hop: u32,
     spans: Vec<Span>,
     labels: Vec<Label>,
+    scripted: bool,
     digest: Digest,
     bytes: usize,
     stored: Vec<u8>,
@@ -50,6 +51,7 @@ impl Draft {
             hop: 0,
             spans,
             labels,
+            scripted: false,
             digest: Digest::of(body.as_bytes()),
             bytes: body.len(),
             stored: key.seal(id, body.as_bytes())?,
@@ -66,6 +68,12 @@ impl Draft {
     pub fn call(mut self, call: CallId, tool: &str) -> Self {
         self.call = Some(call);
         self.tool = Some(tool.to_owned());
+        self
+    }
+
+    /// Says whether the built-in script made it, and no model.
+    pub const fn scripted(mut self, scripted: bool) -> Self {
+        self.scripted = scripted;
         self
     }
 
@@ -104,8 +112,8 @@ impl Draft {
             digest: self.digest,
         };
         db.prepare_cached(
-            "INSERT INTO items (id, session_id, seq, kind, issued_at, boot, turn_id, call_id, tool, hop, authors, labels, digest, bytes, body) \
-             VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)",
+            "INSERT INTO items (id, session_id, seq, kind, issued_at, boot, turn_id, call_id, tool, hop, authors, labels, digest, bytes, body, scripted) \
+             VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)",
         )?
         .execute(params![
             tuple.item.to_string(),
@@ -123,8 +131,9 @@ impl Draft {
             tuple.digest.to_string(),
             self.bytes as i64,
             self.stored,
+            self.scripted,
         ])?;
-        Ok(Recorded { bytes: self.bytes as u64, tuple })
+        Ok(Recorded { bytes: self.bytes as u64, scripted: self.scripted, tuple })
     }
 }
 
@@ -135,6 +144,8 @@ pub struct Recorded {
     pub tuple: Tuple,
     /// Bytes of its body.
     pub bytes: u64,
+    /// Whether the built-in script made it, and no model.
+    pub scripted: bool,
 }
 
 impl Recorded {
@@ -150,7 +161,7 @@ impl Recorded {
 }
 
 const COLUMNS: &str =
-    "id, session_id, seq, kind, issued_at, boot, turn_id, call_id, tool, hop, authors, labels, digest, bytes";
+    "id, session_id, seq, kind, issued_at, boot, turn_id, call_id, tool, hop, authors, labels, digest, bytes, scripted";
 
 fn recorded(row: &Row<'_>) -> rusqlite::Result<Recorded> {
     let tuple = Tuple {
@@ -168,7 +179,7 @@ fn recorded(row: &Row<'_>) -> rusqlite::Result<Recorded> {
         labels: stored_json(row, "labels")?,
         digest: stored(row, "digest")?,
     };
-    Ok(Recorded { tuple, bytes: row.get::<_, i64>("bytes")? as u64 })
+    Ok(Recorded { tuple, bytes: row.get::<_, i64>("bytes")? as u64, scripted: row.get("scripted")? })
 }
 
 /// The item of this id, whatever session it belongs to.
@@ -183,8 +194,9 @@ pub fn after(tx: &Tx<'_>, session: SessionId, after_seq: u64, limit: usize) -> R
     several(tx, &sql, params![session.to_string(), stored_seq(after_seq), limit as i64])
 }
 
-/// What a sandbox is told of: the session's items numbered above `after_seq`, in order, at most `limit`, without those that
-/// a summary stands in for, and without messages that wait for a turn of their own.
+/// What a sandbox is told of: the session's items numbered above `after_seq`, in order, at most `limit`. Left out are items
+/// that a summary stands in for, messages that wait for a turn or that no turn has shown yet, and notices outside of every
+/// turn, which are for people alone.
 pub fn live_after(
     tx: &Tx<'_>,
     session: SessionId,
@@ -193,9 +205,10 @@ pub fn live_after(
 ) -> Result<Vec<Recorded>, state::Error> {
     let sql = format!(
         "SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND seq > max(?2, (SELECT settled_seq FROM sessions WHERE id = ?1)) \
-         AND summary_item IS NULL AND seq NOT IN \
+         AND summary_item IS NULL AND NOT (kind = 'notice' AND turn_id IS NULL) AND seq NOT IN \
          (SELECT seq FROM messages WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' \
-         AND trigger = 1) ORDER BY seq LIMIT ?3"
+         AND trigger = 1 UNION ALL SELECT seq FROM messages WHERE session_id = ?1 AND first_ordinal IS NULL) \
+         ORDER BY seq LIMIT ?3"
     );
     several(tx, &sql, params![session.to_string(), stored_seq(after_seq), limit as i64])
 }

@@ -99,6 +99,16 @@ pub enum Part {
         /// The words.
         text: String,
     },
+    /// What the host tells the agent beside every question: the outcome of a change. It may quote a person's reason.
+    Told {
+        /// The words.
+        text: String,
+    },
+    /// A short remark of the host, in its own fixed words alone: the date, what is left out.
+    Remark {
+        /// The words, on one line.
+        text: String,
+    },
     /// A summary of earlier parts.
     Summary {
         /// The words.
@@ -206,7 +216,11 @@ impl Prompt {
         let tool = |tool: &ToolSchema| tool.name.len() + tool.description.len() + tool.parameters.to_string().len();
         let call = |call: &PastCall| call.call_id.len() + call.tool.len() + call.arguments.len();
         let part = |part: &Part| match part {
-            Part::Person { text } | Part::Notice { text } | Part::Summary { text } => text.len(),
+            Part::Person { text }
+            | Part::Notice { text }
+            | Part::Told { text }
+            | Part::Remark { text }
+            | Part::Summary { text } => text.len(),
             Part::Context { author, text } => author.len() + text.len(),
             Part::Assistant { text, calls } => text.len() + calls.iter().map(call).sum::<usize>(),
             Part::Result { call_id, text, .. } => call_id.len() + text.len(),
@@ -333,6 +347,19 @@ impl Error {
             Self::Unreadable { .. } | Self::Script { .. } | Self::Spec { .. } => self.to_string(),
         }
     }
+}
+
+/// What the two APIs are sent for a prompt: Chat Completions, then Messages.
+#[cfg(test)]
+pub(crate) fn requests(prompt: &Prompt) -> [serde_json::Value; 2] {
+    let habits = openai::Habits {
+        streams: false,
+        asks_usage: false,
+        short_ids: false,
+        limit_field: "max_tokens",
+        output_tokens_max: 1024,
+    };
+    [openai::request(prompt, "model", habits), anthropic::request(prompt, "model", false, 1024)]
 }
 
 /// The operator's script, if it is not too long.

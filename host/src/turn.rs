@@ -15,6 +15,10 @@ const TURN_MESSAGES_MAX: usize = 16;
 /// Messages that only inform and are shown to a turn; older ones are not.
 pub const CONTEXT_MESSAGES_MAX: usize = 32;
 
+/// Has a message asked again: it moves behind what was said since, and what was done for it before stands in front of it.
+pub const ASK_AGAIN: &str = "UPDATE messages SET status = 'queued', attempts = 0, first_ordinal = NULL, \
+    moved_seq = (SELECT last_seq FROM sessions WHERE id = messages.session_id) WHERE id = ?1";
+
 /// A message is given up after it was in so many turns that came to no end.
 pub const MESSAGE_ATTEMPTS_MAX: u32 = 3;
 
@@ -73,6 +77,8 @@ pub struct Turn {
     pub open: bool,
     /// When it is thought to be over, milliseconds since the epoch; a clock that nobody sets ends it.
     pub deadline: i64,
+    /// When it was opened, milliseconds since the epoch.
+    pub opened_at: i64,
     /// Requests to the model so far.
     pub model_calls: u32,
     /// Tool calls so far.
@@ -89,6 +95,7 @@ fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
         principal: row.get("principal")?,
         open: row.get::<_, String>("state")? == "open",
         deadline: row.get("deadline")?,
+        opened_at: row.get("opened_at")?,
         model_calls: row.get("model_calls")?,
         tool_calls: row.get("tool_calls")?,
         result_bytes: row.get::<_, i64>("result_bytes")? as u64,
@@ -213,6 +220,12 @@ pub fn open_next(tx: &mut Tx<'_>, session: SessionId, config: &Config) -> Result
     for message in &chosen {
         take.execute(params![message.id.to_string(), id.to_string()])?;
     }
+    // What has come in until now is shown from this turn on, and keeps this place.
+    db.prepare_cached(
+        "UPDATE messages SET first_ordinal = (SELECT ordinal FROM turns WHERE id = ?2) \
+         WHERE session_id = ?1 AND first_ordinal IS NULL AND trigger = 0",
+    )?
+    .execute([session.to_string(), id.to_string()])?;
     for message in &chosen {
         Entry::verify("turn.opened")
             .session(session)
@@ -221,14 +234,8 @@ pub fn open_next(tx: &mut Tx<'_>, session: SessionId, config: &Config) -> Result
             .with("principal", first.principal.clone())
             .append(tx)?;
     }
-    // The same person's further messages are not context: they have a turn of their own before them.
-    let beside = |message: &&Waiting| !message.trigger || message.principal != first.principal;
-    let context = waiting
-        .iter()
-        .filter(|message| !chosen.iter().any(|c| c.id == message.id))
-        .filter(beside)
-        .map(|message| message.id)
-        .collect();
+    // A message that asks is shown in its own turn first: beside another one it would stand at a place that it then leaves.
+    let context = waiting.iter().filter(|message| !message.trigger).map(|message| message.id).collect();
     Ok(Some(Opened { id, deadline, messages: chosen.iter().map(|message| message.id).collect(), context }))
 }
 

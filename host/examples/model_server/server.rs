@@ -77,7 +77,9 @@ impl Seen {
     /// The last words of a user.
     pub fn asked(&self) -> String {
         let said = self.conversation().into_iter().rev().find(|(role, _)| role == "user");
-        said.map(|(_, text)| text).unwrap_or_default()
+        let said = said.map(|(_, text)| text).unwrap_or_default();
+        // The host's own lines, such as the date, stand in front of the person's words.
+        said.rsplit("\n\n").next().unwrap_or_default().to_owned()
     }
 
     /// The results of tools since then, oldest first.

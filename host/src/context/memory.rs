@@ -25,6 +25,8 @@ const BODIES_BYTES_MAX: usize = 1 << 20;
 pub struct Memory {
     items: HashMap<ItemId, Known>,
     turns: HashMap<TurnId, i64>,
+    /// When turns were opened, by ordinal.
+    opened: HashMap<i64, i64>,
     /// Answers of turns that are over, and whether they were meant for anybody.
     answers: HashMap<ItemId, bool>,
     body_bytes: usize,
@@ -34,7 +36,16 @@ struct Known {
     reference: Ref,
     recorded: Arc<Recorded>,
     body: Option<Arc<str>>,
-    ordinal: Option<i64>,
+    place: Option<Place>,
+}
+
+/// Where an item stands among the others of its conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// The turn that it belongs to or is shown in first; of a summary, the last that it covers.
+    pub(super) ordinal: i64,
+    /// Its number; of a message that is asked again, the last number before that.
+    pub(super) seq: u64,
 }
 
 impl Memory {
@@ -51,7 +62,7 @@ impl Memory {
             *self = Self::default();
         }
         let recorded = Arc::new(recorded);
-        let known = Known { reference: reference.clone(), recorded: Arc::clone(&recorded), body: None, ordinal: None };
+        let known = Known { reference: reference.clone(), recorded: Arc::clone(&recorded), body: None, place: None };
         self.items.insert(reference.item, known);
         recorded
     }
@@ -60,7 +71,7 @@ impl Memory {
     pub fn forget_places(&mut self, messages: &[ItemId]) {
         for message in messages {
             if let Some(known) = self.items.get_mut(message) {
-                known.ordinal = None;
+                known.place = None;
             }
         }
     }
@@ -93,35 +104,60 @@ impl Memory {
         Ok(answered)
     }
 
-    /// The place of an item among all turns: of its turn, of the first turn of a message, of the last that a summary covers.
-    pub(super) fn ordinal(&mut self, tx: &Tx<'_>, item: &Recorded) -> Result<Option<i64>, state::Error> {
+    /// Whether a turn that is over got no output of a model, so that its notice says why.
+    pub(super) fn failed(tx: &Tx<'_>, turn: TurnId) -> Result<bool, state::Error> {
+        let sql = "SELECT failure IS NOT NULL FROM turns WHERE id = ?1";
+        let failed = tx.db().prepare_cached(sql)?.query_row([turn.to_string()], |row| row.get(0)).optional()?;
+        Ok(failed.unwrap_or(false))
+    }
+
+    /// When the turn of this ordinal was opened.
+    pub(super) fn opened_at(&mut self, tx: &Tx<'_>, ordinal: i64) -> Result<Option<i64>, state::Error> {
+        if let Some(at) = self.opened.get(&ordinal) {
+            return Ok(Some(*at));
+        }
+        let sql = "SELECT opened_at FROM turns WHERE ordinal = ?1";
+        let at = tx.db().prepare_cached(sql)?.query_row([ordinal], |row| row.get(0)).optional()?;
+        if let Some(at) = at {
+            self.opened.insert(ordinal, at);
+        }
+        Ok(at)
+    }
+
+    /// Where an item stands; `None` for a message that no turn has shown, and for what belongs to no turn.
+    pub(super) fn place(&mut self, tx: &Tx<'_>, item: &Recorded) -> Result<Option<Place>, state::Error> {
+        let seq = item.tuple.seq;
         if let Some(turn) = item.tuple.turn
             && item.tuple.kind != ItemKind::Summary
         {
             if let Some(ordinal) = self.turns.get(&turn) {
-                return Ok(Some(*ordinal));
+                return Ok(Some(Place { ordinal: *ordinal, seq }));
             }
             let sql = "SELECT ordinal FROM turns WHERE id = ?1";
             let ordinal = tx.db().prepare_cached(sql)?.query_row([turn.to_string()], |row| row.get(0)).optional()?;
             if let Some(ordinal) = ordinal {
                 self.turns.insert(turn, ordinal);
             }
-            return Ok(ordinal);
+            return Ok(ordinal.map(|ordinal| Place { ordinal, seq }));
         }
         let known = self.items.get_mut(&item.tuple.item);
-        if let Some(ordinal) = known.as_ref().and_then(|known| known.ordinal) {
-            return Ok(Some(ordinal));
+        if let Some(place) = known.as_ref().and_then(|known| known.place) {
+            return Ok(Some(place));
         }
         let found = if item.tuple.kind == ItemKind::Summary {
-            items::summary::ordinal(tx, item)?
+            items::summary::ordinal(tx, item)?.map(|ordinal| Place { ordinal, seq })
         } else {
-            let sql = "SELECT first_ordinal FROM messages WHERE id = ?1";
+            let sql = "SELECT first_ordinal, moved_seq FROM messages WHERE id = ?1 AND first_ordinal IS NOT NULL";
             let message = item.tuple.item.message().to_string();
-            tx.db().prepare_cached(sql)?.query_row([message], |row| row.get::<_, Option<i64>>(0)).optional()?.flatten()
+            let read = |row: &rusqlite::Row<'_>| {
+                let moved: Option<i64> = row.get(1)?;
+                Ok(Place { ordinal: row.get(0)?, seq: moved.map_or(seq, |moved| moved as u64) })
+            };
+            tx.db().prepare_cached(sql)?.query_row([message], read).optional()?
         };
         // Once a message was in a turn, its place stays until it is tried again.
-        if let (Some(known), Some(ordinal)) = (known, found) {
-            known.ordinal = Some(ordinal);
+        if let (Some(known), Some(place)) = (known, found) {
+            known.place = Some(place);
         }
         Ok(found)
     }
@@ -152,7 +188,10 @@ mod tests {
             digest,
         };
         let seal = Digest::of(b"seal");
-        (Ref { item, kind: ItemKind::Message, seq: 2, issued_at: 5, boot, digest, seal }, Recorded { tuple, bytes: 4 })
+        (
+            Ref { item, kind: ItemKind::Message, seq: 2, issued_at: 5, boot, digest, seal },
+            Recorded { tuple, bytes: 4, scripted: false },
+        )
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Nobody's words stay theirs in a summary: it is the model's, with the labels of everything that it was made of.
 //! Next: `items::summary` for what it then stands in for.
 
-use super::{Checked, Memory, Refused, compose_parts};
+use super::{Checked, Memory, Reader, Refused, parts};
 use crate::custody::ContentKey;
 use crate::integrity::lookalike;
 use crate::items::{BodyError, summary as covers};
@@ -74,13 +74,13 @@ fn check_parts(turn: &Turn, own: &[ItemId], checked: &[Checked]) -> Result<(), R
 /// The prompt for a summary of these items, and the place of the last of them among the turns.
 pub fn compose(
     tx: &Tx<'_>,
-    turn: &Turn,
+    reader: &Reader<'_>,
     checked: Vec<Checked>,
     bytes_max: usize,
     key: &ContentKey,
     memory: &mut Memory,
 ) -> Result<(Prompt, i64), BodyError> {
-    let (parts, ordinal) = compose_parts(tx, turn, checked, key, memory)?;
+    let (parts, ordinal) = parts::compose(tx, reader, checked, key, memory)?;
     let parts = parts.into_iter().map(quoted).collect();
     let system = format!("{SYSTEM} At most {bytes_max} bytes.");
     Ok((Prompt { purpose: Purpose::Compact, system, tools: Vec::new(), parts }, ordinal))
@@ -110,7 +110,7 @@ fn quoted(part: Part) -> Part {
             ("the agent".to_owned(), lines.join("\n"))
         }
         Part::Result { tool, ok, text, .. } => (format!("{} of {tool}", if ok { "result" } else { "failure" }), text),
-        Part::Notice { text } => ("the host".to_owned(), text),
+        Part::Notice { text } | Part::Told { text } | Part::Remark { text } => ("the host".to_owned(), text),
         Part::Summary { text } => ("an earlier summary".to_owned(), text),
     };
     Part::Context { author, text }
@@ -127,6 +127,8 @@ mod tests {
             Part::Assistant { text: String::new(), calls: Vec::new() },
             Part::Result { call_id: "c".into(), tool: "read_file".into(), ok: false, text: "gone".into() },
             Part::Notice { text: "n".into() },
+            Part::Told { text: "t".into() },
+            Part::Remark { text: "r".into() },
             Part::Summary { text: "s".into() },
         ];
         for part in parts {

@@ -33,7 +33,7 @@ pub fn cover(
     }
     // A mark below which nothing has to be looked at any more, so that the next wake does not read the whole conversation.
     let sql = "UPDATE sessions SET settled_seq = coalesce((SELECT min(seq) - 2 FROM items WHERE session_id = ?1 AND seq > settled_seq \
-               AND summary_item IS NULL), settled_seq) WHERE id = ?1";
+               AND summary_item IS NULL AND NOT (kind = 'notice' AND turn_id IS NULL)), settled_seq) WHERE id = ?1";
     db.prepare_cached(sql)?.execute([session])?;
     Ok(())
 }

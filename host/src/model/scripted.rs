@@ -150,7 +150,12 @@ impl<'a> Request<'a> {
                         request.error = request.error.or(Some(text));
                     }
                 }
-                Part::Person { .. } | Part::Context { .. } | Part::Notice { .. } | Part::Summary { .. } => {}
+                Part::Person { .. }
+                | Part::Context { .. }
+                | Part::Notice { .. }
+                | Part::Told { .. }
+                | Part::Remark { .. }
+                | Part::Summary { .. } => {}
             }
         }
         if missing > 0 {

@@ -9,7 +9,7 @@ use super::reports::{NO_ROW, note_unsealed, quote, reportable};
 use super::{Core, Error, endpoints};
 use crate::budget::book::Booked;
 use crate::calls::{self, Judgement, Place, ResultBody};
-use crate::context::{self, OutputBody, Refused};
+use crate::context::{self, OutputBody, Reader, Refused};
 use crate::failpoint;
 use crate::integrity::lookalike;
 use crate::items::{self, BodyError, Draft, Recorded};
@@ -28,6 +28,7 @@ use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, ITEMS_MAX, OUTPUT_CALLS_MA
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_contract::seam::socket::{Call, Context, Item, Purpose, RefusalCode, Response, Verdict};
+use jiff::tz::TimeZone;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -113,17 +114,19 @@ impl Server {
                 for warning in warnings {
                     note_unsealed(tx, session, agent.mode, &warning)?;
                 }
-                let (count, labels) = (checked.len(), context::joined_labels(&checked));
+                let (count, labels) = (checked.len(), context::joined_labels(&checked, &open.principal));
+                let chain = core.endpoints().chain(&agent.model);
+                let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
+                let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system() };
                 let (prompt, covers) = if purpose == Purpose::Compact {
                     let items = context::item_numbers(&checked);
                     let bytes_max = context::summary::bytes_max(bytes_max);
-                    let (prompt, ordinal) = context::summary::compose(tx, &open, checked, bytes_max, &key, memory)?;
+                    let (prompt, ordinal) = context::summary::compose(tx, &reader, checked, bytes_max, &key, memory)?;
                     (prompt, Some(Covers { items, ordinal }))
                 } else {
-                    (context::compose(tx, &agent, &open, checked, &key, memory)?, None)
+                    (context::compose(tx, &reader, checked, &key, memory)?, None)
                 };
                 turn::count_model_call(tx, turn)?;
-                let chain = core.endpoints().chain(&agent.model);
                 let booked = model_budget::book(tx, &core, (session, turn), &agent, &prompt, &chain)?;
                 let (booked, allowance) = match booked {
                     Ok(booked) => booked,
@@ -208,7 +211,9 @@ impl Server {
                 let spans = vec![Span { author: Author::Model, bytes: json.len() }];
                 let draft =
                     Draft::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key).map_err(BodyError::from)?;
-                let item = draft.turn(turn).record(tx, session, &core.sealer)?;
+                let by = core.endpoints().get(&endpoint).map(|endpoint| endpoint.spec.kind);
+                let scripted = by == Some(endpoint::Kind::Scripted);
+                let item = draft.turn(turn).scripted(scripted).record(tx, session, &core.sealer)?;
                 turn::count_tool_calls(tx, turn, judged.len())?;
                 Entry::claim("output.sealed")
                     .session(session)
@@ -302,7 +307,7 @@ impl Server {
                             Mode::DangerousWarn => note_unsealed(tx, session, Mode::DangerousWarn, &message)?,
                             Mode::DangerousOff => {}
                         }
-                        return Ok(Ok(sealed(&quote(tx, &core, session, &key, &text)?, &core)));
+                        return Ok(Ok(sealed(&quote(tx, &core, (session, turn), &key, &text)?, &core)));
                     }
                 };
                 let place = Place { session, turn, key: &key, sealer: &core.sealer };

@@ -10,7 +10,7 @@ use crate::ledger::Entry;
 use crate::registry::Mode;
 use crate::state::Tx;
 use crate::tools::Runs;
-use ironclaw_contract::ids::{CallId, ItemId, SessionId};
+use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 
@@ -42,12 +42,12 @@ pub(super) fn note_unsealed(tx: &mut Tx<'_>, session: SessionId, mode: Mode, why
 pub(super) fn quote(
     tx: &mut Tx<'_>,
     core: &Core,
-    session: SessionId,
+    (session, turn): (SessionId, TurnId),
     key: &ContentKey,
     text: &str,
 ) -> Result<Recorded, Error> {
     let spans = vec![Span { author: Author::Quoted, bytes: text.len() }];
     let labels = vec![Label::External];
     let draft = Draft::new(ItemId::new(), ItemKind::Message, text, spans, labels, key).map_err(BodyError::from)?;
-    Ok(draft.record(tx, session, &core.sealer)?)
+    Ok(draft.turn(turn).record(tx, session, &core.sealer)?)
 }

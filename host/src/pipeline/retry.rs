@@ -9,7 +9,7 @@ use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::registry::{self, Person};
 use crate::state::{self, Tx};
-use crate::{delivery, items, routing, session};
+use crate::{delivery, items, routing, session, turn};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::seam::seal::ItemKind;
 
@@ -44,11 +44,7 @@ fn queue_again(tx: &mut Tx<'_>, id: MessageId, by: &Person) -> Result<Result<Rec
     if items::find(tx, id.item())?.is_none() {
         return refuse("message_dropped", "is not kept any more: send it again");
     }
-    // It stands behind what was said since, and what was done for it before stands in front of it.
-    tx.db().execute(
-        "UPDATE messages SET status = 'queued', attempts = 0, first_ordinal = NULL WHERE id = ?1",
-        [id.to_string()],
-    )?;
+    tx.db().execute(turn::ASK_AGAIN, [id.to_string()])?;
     let entry = Entry::meta("message.retried").session(message.session).message(id);
     entry.with("by", by.id.to_string()).append(tx)?;
     Ok(Ok(Recorded { message: id, session: message.session, again: true }))

@@ -158,6 +158,33 @@ mod tests {
     }
 
     #[test]
+    fn messages_that_inform_keep_the_turn_that_showed_them() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
+        let db = connect(&path, &key).expect("made");
+        let version = before_version("moved_seq", &db, &path, &key);
+        db.execute_batch(
+            "PRAGMA foreign_keys = OFF;
+             INSERT INTO turns (id, session_id, principal, scope, state, opened_at, deadline, model_calls, tool_calls, result_bytes)
+               VALUES ('t1','s','p','read','closed',100,1,0,0,0), ('other','x','p','read','closed',150,1,0,0,0),
+                      ('t2','s','p','read','closed',200,1,0,0,0);
+             INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, received_at, attempts)
+               VALUES ('m1','s',2,'chat','completed',0,'a','p','desk',50,0), ('m2','s',4,'system','completed',0,'host','host','host',120,0),
+                      ('m3','s',6,'chat','queued',0,'a','p','loopback',250,0);",
+        )
+        .expect("a conversation");
+        run_these(&VERSIONS[..version], &db, &path, &key).expect("the version");
+        let mut statement = db.prepare("SELECT first_ordinal, kind FROM messages ORDER BY seq").expect("it is SQL");
+        let found: Vec<(Option<i64>, String)> = statement
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .expect("read")
+            .collect::<Result<_, _>>()
+            .expect("places");
+        let expected = [(Some(1), "webhook"), (Some(3), "system"), (None, "chat")];
+        assert_eq!(found, expected.map(|(place, kind)| (place, kind.to_owned())));
+    }
+
+    #[test]
     fn a_change_that_fails_half_way_leaves_the_file_as_it_was_with_a_copy_beside_it() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));

@@ -102,7 +102,7 @@ fn what_is_only_context_waits_for_a_turn_up_to_a_bound() {
         hook.say(&format!("e{number}"), "by the way");
     }
     world.down();
-    let count = "SELECT count(*) FROM messages WHERE trigger = 0 AND status = 'queued' AND kind = 'chat'";
+    let count = "SELECT count(*) FROM messages WHERE trigger = 0 AND status = 'queued' AND kind = 'webhook'";
     let queued: i64 = record::open(&world.home).query_row(count, [], |row| row.get(0)).expect("read");
     assert_eq!(queued, 32);
 }

@@ -1,7 +1,9 @@
-//! Which tools an agent has, and how a person adds and takes away some of them.
+//! Which tools an agent has, how a person adds and takes away some of them, and what a model is shown of it.
 //!
-//! The real programs. Next: `changes`.
+//! The real programs, with a model server on loopback where a prompt is looked at. Next: `changes`.
 
+use crate::model_server::{Act, Seen, Server};
+use crate::streaming;
 use crate::world::World;
 use serde_json::{Value, json};
 
@@ -80,4 +82,42 @@ fn an_agent_asks_for_one_more_tool_in_the_chat() {
     let id = waiting["changes"][0]["id"].as_str().expect("an id").to_owned();
     assert_eq!(world.ctl(&["--json", "approve", &id]).ok().json()["status"], "applied");
     assert_eq!(tools_of(&world, "a").len(), USUAL.len() + 1);
+}
+
+#[test]
+fn a_model_sees_the_outcome_last_and_no_words_of_the_script() {
+    let server = Server::start(|seen: &Seen| Act::Say(format!("answer to: {}", seen.asked())));
+    let world = streaming::world("", &server, "openai", &[]);
+    world.ctl(&["agent", "set", "a", "--model", "scripted"]).ok();
+    world.say("a", "hello");
+    let reply = world.say("a", "change persona to a pirate");
+    assert!(reply.contains("pending as chg_"), "{reply}");
+    let waiting = world.ctl(&["--json", "change", "list"]).ok().json();
+    let id = waiting["changes"][0]["id"].as_str().expect("an id").to_owned();
+    world.ctl(&["reject", &id, "--reason", "no thanks"]).ok();
+    world.ctl(&["agent", "set", "a", "--model", "m"]).ok();
+    world.say("a", "first words");
+    world.say("a", "second words");
+
+    let seen = server.seen();
+    let [.., first, second] = &seen[..] else { panic!("two requests") };
+    let shown = first.body["messages"].to_string();
+    assert!(!shown.contains("Say help to see") && !shown.contains("it answers by fixed rules"), "{shown}");
+    assert!(!shown.contains("in place of an answer") && !shown.contains("pending as"), "{shown}");
+    let order = ["hello", "a pirate", "a script of the host, and no model", "no thanks", "first words"];
+    let places: Vec<Option<usize>> = order.iter().map(|words| shown.find(words)).collect();
+    assert!(places.iter().all(Option::is_some), "{places:?}: {shown}");
+    assert!(shown.find("no thanks") > shown.find("a pirate") && shown.find("first words") > shown.find("no thanks"));
+    // The next prompt begins with the bytes of this one.
+    let stem = shown.strip_suffix(r#"","role":"user"}]"#).expect("the person has the last word");
+    assert!(second.body["messages"].to_string().starts_with(stem), "{second:?}");
+    let offered: Vec<&str> = first.body["tools"]
+        .as_array()
+        .expect("tools")
+        .iter()
+        .filter_map(|tool| tool["function"]["name"].as_str())
+        .collect();
+    let mut offered_sorted = offered;
+    offered_sorted.sort_unstable();
+    assert_eq!(offered_sorted, USUAL);
 }

@@ -28,7 +28,7 @@ impl Source {
             program if program == "main" || program.starts_with("bin/") => vec!["main".to_owned()],
             module => module.split('/').map(str::to_owned).collect(),
         };
-        let is_test_file = module.last().is_some_and(|last| last == "tests");
+        let is_test_file = module.iter().any(|part| part == "tests");
         let tokens = if is_test_file { Vec::new() } else { without_tests(tokens(text)) };
         let (paths, depths) = paths(&tokens).into_iter().unzip();
         let words = tokens.iter().cloned().collect();
