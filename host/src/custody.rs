@@ -320,7 +320,11 @@ impl WrappingKey {
     /// Opens the stored key of the bodies.
     pub fn content_key(&self, session: SessionId, stored: &[u8]) -> Result<ContentKey, Error> {
         let opened = self.unwrap(stored, format!("content key of {session}"), "the wrapped content key")?;
-        Ok(ContentKey(Bytes::written(|bytes| Ok::<_, Error>(bytes.copy_from_slice(opened.as_slice())))?))
+        let copied = Bytes::written(|bytes| {
+            bytes.copy_from_slice(opened.as_slice());
+            Ok::<_, Error>(())
+        });
+        Ok(ContentKey(copied?))
     }
 
     /// A fresh signing key of the ledger, and how it is stored under its name, which `name` makes of it.
@@ -443,7 +447,7 @@ mod tests {
     fn copies(turned: &[u8; KEY_BYTES]) -> usize {
         use std::os::unix::fs::FileExt;
         let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
-        let memory = File::open("/proc/self/mem").expect("memory");
+        let memory = std::fs::File::open("/proc/self/mem").expect("memory");
         let mut count = 0;
         for line in maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|may| may.starts_with("rw"))) {
             let (from, to) = line.split(' ').next().and_then(|range| range.split_once('-')).expect("a range");
