@@ -260,8 +260,13 @@ async fn answer(shared: &Shared, api: Api, key: Option<String>, body: &Bytes) ->
         Act::Stall(text) | Act::Cut(text) => {
             let half = whole(&seen, &text, &[]).to_string();
             let half = Bytes::from(half[..half.len() / 2].to_owned());
-            let chunks = vec![Ok(half), Err(io::Error::other("cut"))];
-            Body::from_stream(tokio_stream::iter(chunks)).into_response()
+            // A pause lets the first half leave: otherwise the connection ends before the answer begins.
+            let cut = async {
+                tokio::task::yield_now().await;
+                Err(io::Error::other("cut"))
+            };
+            let begun = futures_util::stream::once(async { Ok(half) });
+            Body::from_stream(begun.chain(futures_util::stream::once(cut))).into_response()
         }
         Act::After(..) => unreachable!("waited for above"),
     }
