@@ -108,7 +108,10 @@ async fn kill_all(at: &At) -> Result<Option<u32>, Error> {
 
 /// Kills these once more; fails when they had their time.
 fn end(at: &At, left: &BTreeSet<Process>, deadline: Instant) -> Result<(), Error> {
-    let refused = left.iter().filter_map(|process| process.kill().err()).last();
+    let mut refused = None;
+    for process in left {
+        refused = process.kill().err().or(refused);
+    }
     if Instant::now() <= deadline {
         return Ok(());
     }
