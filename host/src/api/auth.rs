@@ -72,7 +72,9 @@ async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Respo
         },
     };
     peer.withdraw();
-    api.refusals.note((denied.refusal.code, via)).await;
+    if denied.refusal.code != peer::GONE {
+        api.refusals.note((denied.refusal.code, via)).await;
+    }
     // One that ended is told so however much others fail: its holder is a person with a mistake, not a stranger who tries.
     let limited = peer.is_open_to_others() && !api.failures.allow(denied.token.as_ref(), Instant::now());
     if limited {

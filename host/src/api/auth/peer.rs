@@ -12,7 +12,9 @@ use axum::http::header::{HOST, ORIGIN};
 use axum::serve::IncomingStream;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt};
+use std::io;
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use tokio::net::{UnixListener, UnixStream};
 
 /// Where a request came from.
@@ -115,12 +117,26 @@ fn look(stream: &UnixStream) -> Result<(), Refusal> {
     if uid != me {
         return Ok(());
     }
-    let same = peer.and_then(|peer| peer.pid()).is_some_and(same_user_namespace);
-    if same && held.is_none_or(|process| is_alive(&process)) {
-        return Ok(());
+    let theirs = peer.and_then(|peer| peer.pid()).map(|pid| user_namespace(&pid.to_string()));
+    judge(user_namespace("self").ok().as_deref(), theirs, held.map(|process| is_alive(&process)))
+}
+
+/// The code of a refusal that nobody hears: the peer ended while it was looked at.
+pub(super) const GONE: &str = "peer_gone";
+
+/// Judges a process by its user namespace and ours; `alive` is what its descriptor says, if the kernel gives one.
+fn judge(ours: Option<&Path>, theirs: Option<io::Result<PathBuf>>, alive: Option<bool>) -> Result<(), Refusal> {
+    let is_missing = matches!(&theirs, Some(Err(error)) if error.kind() == io::ErrorKind::NotFound);
+    if alive == Some(false) || (is_missing && alive.is_none()) {
+        return Err(Refusal::operator(GONE, "the process at the other end has ended"));
     }
-    let refusal = Refusal::operator("peer_namespace", "a process in another user namespace is not served");
-    Err(refusal.hint("run ironctl on the same side of the container as the host"))
+    match theirs {
+        Some(Ok(theirs)) if ours == Some(&*theirs) => Ok(()),
+        Some(_) | None => {
+            let refusal = Refusal::operator("peer_namespace", "a process in another user namespace is not served");
+            Err(refusal.hint("run ironctl on the same side of the container as the host"))
+        }
+    }
 }
 
 fn is_alive(process: &impl AsFd) -> bool {
@@ -128,10 +144,8 @@ fn is_alive(process: &impl AsFd) -> bool {
     matches!(poll(&mut asked, PollTimeout::ZERO), Ok(0))
 }
 
-fn same_user_namespace(peer: i32) -> bool {
-    let namespace = |who: &str| std::fs::read_link(format!("/proc/{who}/ns/user")).ok();
-    let ours = namespace("self");
-    ours.is_some() && ours == namespace(&peer.to_string())
+fn user_namespace(who: &str) -> io::Result<PathBuf> {
+    std::fs::read_link(format!("/proc/{who}/ns/user"))
 }
 
 #[cfg(test)]
@@ -145,6 +159,29 @@ mod tests {
             request = request.header(*name, *value);
         }
         check_names(&request.body(Body::empty()).expect("a request"), 8787).map_err(|refusal| refusal.code)
+    }
+
+    #[test]
+    fn peer_that_ended_is_not_one_of_another_namespace() {
+        let ours = Path::new("user:[1]");
+        let link = |name: &str| Some(Ok(PathBuf::from(name)));
+        let missing = || Some(Err(io::Error::from(io::ErrorKind::NotFound)));
+        let denied = || Some(Err(io::Error::from(io::ErrorKind::PermissionDenied)));
+        for (theirs, alive, expected) in [
+            (link("user:[1]"), Some(true), None),
+            (link("user:[1]"), None, None),
+            (link("user:[2]"), Some(true), Some("peer_namespace")),
+            (link("user:[1]"), Some(false), Some("peer_gone")),
+            (missing(), Some(false), Some("peer_gone")),
+            (missing(), None, Some("peer_gone")),
+            (missing(), Some(true), Some("peer_namespace")),
+            (denied(), Some(true), Some("peer_namespace")),
+            (None, None, Some("peer_namespace")),
+        ] {
+            let shown = format!("{theirs:?} {alive:?}");
+            assert_eq!(judge(Some(ours), theirs, alive).err().map(|refusal| refusal.code), expected, "{shown}");
+        }
+        assert!(judge(None, link("user:[1]"), Some(true)).is_err());
     }
 
     #[test]
