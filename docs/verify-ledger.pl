@@ -11,7 +11,8 @@
 # What is checked: each entry's hash, SHA-256 of "previous|seq|TYPE|data"; numbers without a gap; that `data` and
 # `canonical` are the same bytes; that each chain continues from the file before it; the Ed25519 signature (RFC 8032) of
 # the head behind each chain and of each head in DIR, and that the entries are those that were signed. With --key, that
-# the ledger names the key that you wrote down. What nobody can check: entries that no head outside was signed over, if
+# the ledger names the key that you wrote down. Heads that an owner accepted as those of another history are not compared, and a line
+# names each such entry: whoever has the host's keys can write one. What nobody can check: entries that no head outside was signed over, if
 # somebody has the host's keys.
 use strict;
 use warnings;
@@ -249,6 +250,8 @@ sub verify {
     if (defined $directory) {
         opendir my $in, $directory or die "$directory: $!\n";
         for my $name (sort grep { /^[^.].*\.json$/ } readdir $in) {
+            # Reading a pipe would wait for ever.
+            if (!-f "$directory/$name") { push @kept, [$name]; next }
             open my $one, '<:raw', "$directory/$name" or die "$directory/$name: $!\n";
             read $one, my $line, 4096;
             chomp $line;
@@ -260,7 +263,7 @@ sub verify {
     if ($file ne '-') { open $in, '<', $file or die "$file: $!\n" }
     binmode $in;
 
-    my ($ledger, $last, $chains, $started, %found, @keys);
+    my ($ledger, $last, $chains, $started, %found, @keys, %accepted, @breaks);
     my ($next, $chain, $digest, $genesis) = (0);
     while (defined(my $line = <$in>)) {
         my $open = defined $chain;
@@ -281,6 +284,15 @@ sub verify {
             # Within a text every quote has a backslash before it, so these are members and nothing quoted.
             if ($type eq 'GENESIS' || ($type eq 'META' && $data =~ /[{,]"what":"ledger\.key_made"/)) {
                 push @keys, $1 if $data =~ /[{,]"key":"([0-9a-f]{64})"/;
+            }
+            # An owner says that heads know another history, as after a restore: these are not compared, and the verdict says so.
+            elsif ($type eq 'META' && $data =~ /[{,]"what":"ledger\.break_accepted"/) {
+                my ($by) = $data =~ /[{,]"by":"([^"\\]*)"/;
+                my ($from) = $data =~ /[{,]"from":(\d+)/;
+                my ($heads) = $data =~ /[{,]"heads":\[([^]]*)\]/;
+                my ($reason) = $data =~ /[{,]"reason":("(?:[^"\\]|\\.)*")/;
+                $accepted{$_} = 1 for ($heads // '') =~ /"(\d+:[0-9a-f]{64})"/g;
+                push @breaks, [$seq, $from // 0, $by // '', $reason // '""'];
             }
         }
         elsif (my $head = head($line)) {
@@ -321,8 +333,9 @@ sub verify {
             next;
         }
         bad(undef, 'head', "$name was signed with a key that this ledger does not name") if !$known;
-        $own++;
         my $seq = $head->{seq};
+        next if $accepted{"$seq:$head->{hash}"};
+        $own++;
         if    (!defined $found{$seq})           { $beyond = $seq if !defined $beyond || $seq < $beyond }
         elsif ($found{$seq} eq $head->{hash})   { $agreed = $seq if !defined $agreed || $seq > $agreed }
         elsif (!defined $differing || $seq < $differing) { $differing = $seq }
@@ -333,9 +346,10 @@ sub verify {
         bad($differing, 'rewritten', "another entry was signed here$since");
     }
     bad($next, 'truncated', "a head was signed at $beyond, and the entries end at " . ($next - 1)) if defined $beyond;
-    bad(0, 'rewritten', "none of the $foreign heads is of this ledger: it is another one, or was rewritten from its first entry") if !$own && $foreign && $started;
+    bad(0, 'rewritten', "none of the $foreign heads is of this ledger: it is another one, or was rewritten from its first entry") if !$own && $foreign && $started && !@breaks;
     print "ok $next entries\n   chains $chains, outside heads $own\n   ledger $ledger\n";
     print "   key    $keys[-1]\n" if @keys;
+    printf "   accepted at %s: heads and archives know another history from entry %s on, by %s: %s\n", @$_ for @breaks;
     print "   note: $foreign heads of other ledgers were left out\n" if $foreign;
 }
 

@@ -133,6 +133,7 @@ fn routes() -> Vec<Route> {
         get("/v1/messages/{id}/why", Member, "What became of a message, and why", chat::why),
         get("/v1/usage", Admin, "What models took, and the ceilings", usage::show),
         get("/v1/audit/head", Admin, "The head of the ledger, signed", audit::head),
+        post("/v1/audit/accept", Owner, "Accept that heads or archives know another history", audit::accept),
         post("/v1/audit/rotate", Admin, "Begin a new chain of the ledger", audit::rotate),
         post("/v1/panic", Admin, "End every agent's processes; nothing begins until resume", stops::panic),
         post("/v1/resume", Admin, "Let everything go on after a panic", stops::resume),

@@ -73,7 +73,7 @@ fn fault(path: &Path) -> impl FnOnce(io::Error) -> Error {
 fn checked(path: &Path) -> impl FnOnce(check::Error) -> Error {
     let path = path.to_owned();
     move |error| match error {
-        check::Error::Bad(bad) => Error::Bad(bad),
+        check::Error::Bad(bad) => Error::Bad(bad.in_file(&path)),
         check::Error::Io(source) => Error::Io { path, source },
     }
 }
@@ -117,8 +117,14 @@ pub struct Beside<'a> {
 }
 
 impl Beside<'_> {
-    fn read(&self) -> Result<Vec<Kept>, Error> {
-        self.heads.map_or_else(|| Ok(Vec::new()), |path| head::all(path).map_err(fault(path)))
+    /// The heads of the directory that was named, or of the usual ones.
+    fn read(&self, usual: &[PathBuf]) -> Result<Vec<Kept>, Error> {
+        let named = self.heads.map(Path::to_owned);
+        let mut kept = Vec::new();
+        for path in named.as_slice().iter().chain(usual.iter().filter(|_| self.heads.is_none())) {
+            kept.extend(head::all(path).map_err(fault(path))?);
+        }
+        Ok(kept)
     }
 
     fn judge(&self, whole: &Whole, kept: &[Kept], mut remarks: Vec<String>) -> Result<LedgerWhole, Error> {
@@ -134,6 +140,7 @@ impl Beside<'_> {
             heads,
             ledger: whole.ledger.clone(),
             key: whole.keys.last().cloned(),
+            accepted: whole.accepted(),
             remarks,
         })
     }
@@ -144,9 +151,10 @@ impl Beside<'_> {
 pub fn verify(path: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Error> {
     let opened = open(path)?;
     let Opened { home, db, sink, .. } = &opened;
-    let usual = sink.directory().filter(|path| path.is_dir());
-    let beside = Beside { heads: beside.heads.or(usual), key: beside.key };
-    let kept = beside.read()?;
+    let state_db = home.state_db();
+    // Where not even a genesis is, there is no name to look under.
+    let usual = Position::read(db).map_or_else(|_| Vec::new(), |position| sink.sources(&position.ledger, home));
+    let kept = beside.read(&usual)?;
     let wanted = check::wanted(&kept);
     // A host may rotate meanwhile: what lies there before the snapshot is judged by it, what comes later is not.
     let before = archive::firsts(home).map_err(fault(&home.ledger()))?;
@@ -160,6 +168,7 @@ pub fn verify(path: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Error> {
             Ok(chain) => chain,
             Err(check::Error::Bad(bad)) if whole.next != *first => {
                 // A hole in front of it says more than what follows from it.
+                let bad = bad.in_file(&archive::path(home, *first));
                 return Err(missing(&whole, *first, home).unwrap_or(bad).into());
             }
             Err(error) => return Err(checked(&archive::path(home, *first))(error)),
@@ -167,16 +176,19 @@ pub fn verify(path: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Error> {
         if let Some(bad) = missing(&whole, chain.first, home) {
             return Err(bad.into());
         }
-        whole.join(chain)?;
+        whole.join(chain).map_err(|bad| bad.in_file(&archive::path(home, *first)))?;
     }
     if live_first == u64::MAX {
         let why = "the record holds no entry, not even a genesis";
-        return Err(Bad::at(whole.next, Class::Truncated, why).into());
+        return Err(Bad::at(whole.next, Class::Truncated, why).in_file(&state_db).into());
     }
     if let Some(bad) = missing(&whole, live_first, home) {
         return Err(bad.into());
     }
-    let live = chain::check(db, opened.another(), &wanted)?;
+    let live = chain::check(db, opened.another(), &wanted).map_err(|error| match error {
+        chain::Error::Bad(bad) => chain::Error::Bad(bad.in_file(&state_db)),
+        chain::Error::State(error) => chain::Error::State(error),
+    })?;
     let mut remarks = Vec::new();
     if let Some(later) = before.iter().find(|first| **first > live_first) {
         let name = archive::path(home, *later).display().to_string();
@@ -189,7 +201,10 @@ pub fn verify(path: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Error> {
             |seq: u64| db.query_row("SELECT hash FROM ledger WHERE seq = ?1", [seq as i64], |row| row.get(0)).ok();
         remarks.push(archive::leftover(home, &live, hash).map_err(checked(&archive::path(home, live_first)))?);
     }
-    whole.join(live)?;
+    whole.join(live).map_err(|bad| bad.in_file(&state_db))?;
+    if kept.is_empty() && sink.root().is_some() && beside.heads.is_none() && live_first > 0 {
+        remarks.push("no head of this ledger was found outside of the home".to_owned());
+    }
     beside.judge(&whole, &kept, remarks)
 }
 
@@ -228,7 +243,7 @@ fn archives(home: &Home, firsts: &[u64], wanted: &BTreeSet<u64>) -> Vec<Result<c
 
 /// Verifies an export; `-` is standard input.
 pub fn verify_file(file: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Error> {
-    let kept = beside.read()?;
+    let kept = beside.read(&[])?;
     let wanted = check::wanted(&kept);
     let whole = if file == Path::new("-") {
         check::export(io::stdin().lock(), &wanted)
@@ -236,7 +251,11 @@ pub fn verify_file(file: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Erro
         let input = std::fs::File::open(file).map_err(fault(file))?;
         check::export(io::BufReader::with_capacity(1024 * 1024, input), &wanted)
     };
-    beside.judge(&whole.map_err(checked(file))?, &kept, Vec::new())
+    let whole = whole.map_err(|error| match error {
+        check::Error::Bad(bad) => Error::Bad(bad),
+        check::Error::Io(source) => Error::Io { path: file.to_owned(), source },
+    })?;
+    beside.judge(&whole, &kept, Vec::new())
 }
 
 /// Writes the ledger of the home at `path`: the archives as they are, the live chain, and a head signed now.

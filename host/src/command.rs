@@ -5,7 +5,7 @@
 
 use crate::{audit, config, custody, daemon, failpoint, home, jail, launcher, preflight, reader, rotation, settings};
 use clap::{Parser, Subcommand};
-use ironclaw_contract::operator::{Failure, LedgerHead, exit};
+use ironclaw_contract::operator::{AcceptedBreak, Failure, LedgerHead, exit};
 use std::error::Error;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -178,7 +178,7 @@ fn fail(error: &(dyn Error + 'static), json: bool) {
     }
     let hint = hint_for(error);
     if json {
-        let failure = Failure::new("failed", message, hint);
+        let failure = Failure::new(code_of(error), message, hint);
         eprintln!("{}", serde_json::to_string(&failure).unwrap_or_default());
     } else {
         eprintln!("error: {message}");
@@ -188,18 +188,41 @@ fn fail(error: &(dyn Error + 'static), json: bool) {
     }
 }
 
+/// The stable word for a failure; `failed` where there is none.
+fn code_of(error: &(dyn Error + 'static)) -> &'static str {
+    let home = match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(daemon::Error::Home(error)), _) | (_, Some(audit::Error::Home(error))) => Some(error),
+        _ => error.downcast_ref::<home::Error>(),
+    };
+    match (home, error.downcast_ref()) {
+        (Some(home::Error::RecordMissing { .. }), _) => "record_missing",
+        (_, Some(daemon::Error::NoGenesis(_))) => "record_empty",
+        (_, Some(daemon::Error::Key(custody::Error::Missing { .. }))) => "key_missing",
+        _ => "failed",
+    }
+}
+
 fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
     let of_home = |error: &home::Error| -> &'static str {
         match error {
             home::Error::NotInitialised(_) => "set it up with `ironctl init`",
             home::Error::Running(_) => "stop it first: `ironctl down`",
+            home::Error::RecordMissing { .. } => {
+                "put back the newest backup of the home; to begin anew, move the home away first"
+            }
             home::Error::Damaged { remedy, .. } => remedy,
             home::Error::NoRoom { .. } => "make room on the disk that holds the home, then start again",
             home::Error::Permissions { .. } | home::Error::Io { .. } => "",
         }
     };
+    let of_key = |error: &custody::Error| match error {
+        custody::Error::Missing { .. } => "put the key back from where you keep it; no other key opens the record",
+        custody::Error::Home(error) => of_home(error),
+        _ => "",
+    };
     let of_rotation = |error: &rotation::Error| match error {
         rotation::Error::Home(error) => of_home(error),
+        rotation::Error::Key(error) => of_key(error),
         rotation::Error::Replaced { .. } => "use the newer key; this one opens only copies from before",
         _ => "",
     };
@@ -217,6 +240,10 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
         }
         (Some(daemon::Error::Home(error)), _) | (_, Some(audit::Error::Home(error))) => of_home(error),
         (Some(daemon::Error::Rotation(error)), _) | (_, Some(audit::Error::Key(error))) => of_rotation(error),
+        (Some(daemon::Error::Key(error)), _) => of_key(error),
+        (Some(daemon::Error::NoGenesis(_)), _) => {
+            "put back the newest backup of the home; if nothing was ever set up there, move the home away and run `ironctl init`"
+        }
         _ => "",
     }
 }
@@ -283,6 +310,9 @@ fn verify(home: Option<&Path>, file: Option<&Path>, beside: &audit::Beside<'_>, 
             if let Some(key) = &whole.key {
                 say(&format!("   key    {key}"))?;
             }
+            for accepted in &whole.accepted {
+                say(&accepted_line(accepted))?;
+            }
             for remark in &whole.remarks {
                 say(&format!("   note: {remark}"))?;
             }
@@ -297,6 +327,12 @@ fn verify(home: Option<&Path>, file: Option<&Path>, beside: &audit::Beside<'_>, 
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// The reason as JSON, so that it is one line of printable text.
+fn accepted_line(AcceptedBreak { seq, from, by, reason }: &AcceptedBreak) -> String {
+    let reason = serde_json::to_string(reason).expect("text is JSON");
+    format!("   accepted at {seq}: heads and archives know another history from entry {from} on, by {by}: {reason}")
 }
 
 fn head(at: &At) -> Done {

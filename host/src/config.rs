@@ -125,6 +125,7 @@ pub const TEMPLATE: &str = "\
 # rotate_entries = 10000    # a chain of so many entries is put into a file of ledger/, and the next one begins
 # rotate_days = 30          # so is one that is so old
 # head_every_entries = 1000 # so often a signed head is kept outside of the home, and at each stop
+# head_every_seconds = 60 # so is one after so many seconds with changes, until the next one takes its place
 # heads = \"/path/dir\"      # where; default: below ironclaw/heads in the XDG data directory
 
 [packages]
@@ -187,9 +188,11 @@ pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
     if !(16..=10_000_000).contains(&config.ledger.rotate_entries)
         || !(1..=3_650).contains(&config.ledger.rotate_days)
         || !(1..=1_000_000).contains(&config.ledger.head_every_entries)
+        || !(1..=86_400).contains(&config.ledger.head_every_seconds)
     {
         return refuse(
-            "ledger.rotate_entries must be 16 to 10000000, ledger.rotate_days 1 to 3650, and ledger.head_every_entries 1 to 1000000",
+            "ledger.rotate_entries must be 16 to 10000000, ledger.rotate_days 1 to 3650, ledger.head_every_entries 1 to 1000000, and \
+             ledger.head_every_seconds 1 to 86400",
         );
     }
     let (all, one) = (config.session.awake_max, config.session.awake_per_agent_max);

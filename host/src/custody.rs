@@ -41,6 +41,14 @@ pub enum Error {
         /// The cause.
         source: std::io::Error,
     },
+    /// The record is there, and the key that it is under is not.
+    #[error("the master key {key} is missing, and {record} is under it")]
+    Missing {
+        /// Where the key belongs.
+        key: PathBuf,
+        /// The record.
+        record: PathBuf,
+    },
     /// The file is not 32 bytes.
     #[error("the master key {0} must hold exactly 32 bytes")]
     Length(PathBuf),
@@ -136,9 +144,16 @@ pub struct MasterKey(Bytes);
 
 impl MasterKey {
     /// Makes a master key in the home, unless there is one or it is kept elsewhere.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] beside a record: a fresh key would open nothing of it.
     pub fn create(home: &Home, config: &Config) -> Result<(), Error> {
-        if config.master_key_file.is_some() || credential().is_some() || home.master_key().exists() {
+        let is_there = home.master_key().exists() || home.master_key_next().exists();
+        if config.master_key_file.is_some() || credential().is_some() || is_there {
             return Ok(());
+        }
+        if home.has_record() {
+            return Err(Error::Missing { key: home.master_key(), record: home.state_db() });
         }
         let bytes = Zeroizing::new(random::<KEY_BYTES>()?);
         Ok(home::write_private(&home.master_key(), bytes.as_slice())?)

@@ -3,6 +3,7 @@
 //! Holds no behaviour of its own; what grows here belongs to a module. Next: `pipeline`.
 
 mod grounds;
+mod history;
 mod runtime;
 
 pub use grounds::{Exposed, refuse_key_file};
@@ -12,7 +13,6 @@ use crate::api::port::{self, Port};
 use crate::api::{self, Api};
 use crate::config::Config;
 use crate::custody::{self, MasterKey, Source};
-use crate::gateway;
 use crate::gateway::policy::{self, Policy};
 use crate::gateway::quorum;
 use crate::home::{self, Home};
@@ -71,8 +71,8 @@ pub enum Error {
     /// The master key does not open the record.
     #[error(transparent)]
     Rotation(#[from] rotation::Error),
-    /// The home was not set up.
-    #[error("{0} has a state database but no genesis: remove it and run `ironctl init`")]
+    /// The home was not set up to its end.
+    #[error("the record of {0} is empty: it has no genesis")]
     NoGenesis(PathBuf),
     /// The sandbox's program is missing.
     #[error("cannot find ironclaw-sandbox beside {0}: install both from one build")]
@@ -119,18 +119,26 @@ fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
 /// Sets up a home: master key, state, genesis, owner and token, settings. A second time it changes nothing.
 ///
 /// Returns what was made.
+///
+/// # Errors
+/// [`home::Error::RecordMissing`] in a home that had a record: a new one would hide what is left of it.
 pub fn init(path: &Path) -> Result<Made, Error> {
     grounds::refuse_home(path)?;
     let home = Home::create(path)?;
     let (config, _) = config::load(&home)?;
+    home.check_for_lost_record()?;
+    if !home.has_record() {
+        home.begin_setup()?;
+    }
     MasterKey::create(&home, &config.keys)?;
     // A host that runs here has done so itself.
     if let Ok(_held) = home.hold()
-        && home.state_db().exists()
+        && home.has_record()
     {
         rotation::settle(&home, &config.keys)?;
     }
     let master = MasterKey::load(&home, &config.keys)?;
+    State::create(&home.state_db())?;
     beside_no_host(async {
         let state = open_state(&home, &config, &master)?;
         let made = set_up(&state, &home, master.wrapping_key()).await;
@@ -159,6 +167,7 @@ pub enum Made {
 async fn set_up(state: &State, home: &Home, wrapping: custody::WrappingKey) -> Result<Made, Error> {
     let fresh = Fresh::new()?;
     let text = Zeroizing::new(fresh.text().to_owned());
+    let (remains, place) = (home.remains(), home.path().to_owned());
     home.check_owner_token()?;
     let kept = home::read_small(&home.owner_token()).ok().map(Zeroizing::new);
     let kept = kept.map(|text| Digest::of(text.trim().as_bytes()));
@@ -170,6 +179,9 @@ async fn set_up(state: &State, home: &Home, wrapping: custody::WrappingKey) -> R
                 }
                 registry::tokens::issue_for_file(tx, owner, &fresh)?;
                 return Ok(Made::Token);
+            }
+            if remains.is_some() {
+                return Err(Error::NoGenesis(place));
             }
             let signer = head::Signer::make(tx, &wrapping)?;
             Entry::genesis("ledger.opened")
@@ -191,6 +203,7 @@ async fn set_up(state: &State, home: &Home, wrapping: custody::WrappingKey) -> R
         home::write_private(&home.policy(), policy::TEMPLATE.as_bytes())?;
     }
     pipeline::keep_reserve(home);
+    home.end_setup()?;
     Ok(made)
 }
 
@@ -292,18 +305,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
     let (keeper, other_history) = Keeper::start(state, &home, &config.ledger, sink, master.wrapping_key()).await?;
     let mut warnings = warnings;
-    let begun = state.write(move |tx| gateway::store::begin_generation(tx, &other_history)).await?;
-    if let Some(unknown) = begun {
-        let waiting = match unknown {
-            0 => String::new(),
-            1 => ", and 1 change waits for somebody to look at it (`ironctl inbox`)".to_owned(),
-            many => format!(", and {many} changes wait for somebody to look at them (`ironctl inbox`)"),
-        };
-        let warning =
-            format!("this home was put back to an earlier state: approvals from before are worth nothing{waiting}");
-        tracing::warn!("{warning}");
-        warnings.push(warning);
-    }
+    warnings.extend(history::begin_another(state, other_history).await?);
     let launcher = core.launcher.clone();
     let pipeline = Pipeline::new(core);
     // Nothing is fetched yet, and no sandbox runs.
@@ -417,7 +419,7 @@ fn pipeline_config(config: &Config, runtime: PathBuf) -> Result<pipeline::Config
 /// Writes the BOOT entry; says so when the last run did not end in order.
 async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Result<Vec<String>, Error> {
     let policy_digest = policy.digest().to_string();
-    let previous: Option<Option<String>> = state
+    let begun: Option<(Option<String>, Vec<String>)> = state
         .write(move |tx| {
             if registry::owner(tx)?.is_none() {
                 return Ok::<_, state::Error>(None);
@@ -441,11 +443,12 @@ async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Res
                 Some(previous) => entry.with("unclean_end_of", previous.clone()).append(tx)?,
                 None => entry.append(tx)?,
             };
-            Ok(Some(previous))
+            let lost = history::note_losses(tx, boot)?;
+            Ok(Some((previous, lost)))
         })
         .await?;
-    let previous = previous.ok_or_else(|| Error::NoGenesis(home.path().to_owned()))?;
-    let mut warnings = Vec::new();
+    let (previous, mut warnings) = begun.ok_or_else(|| Error::NoGenesis(home.path().to_owned()))?;
+    home.end_setup()?;
     if policy::is_absent(&home.policy()) {
         let warning = format!(
             "{} is missing or empty, so every default holds: one yes of an owner or admin is enough for any change; `ironctl init` writes one to edit",

@@ -2,6 +2,8 @@
 //!
 //! Never waits for a file that is something else, such as a pipe; never follows a home that is a link or that others can write; never makes anything wider than 0700. Next: `custody`.
 
+mod former;
+
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, SessionId};
 use ironclaw_contract::operator;
@@ -85,6 +87,16 @@ pub enum Error {
         /// How many files can still be made.
         free_files: u64,
     },
+    /// The record is gone, and other files show that there was one.
+    #[error("{home} has no record: state.db is {how}, and {found} shows that there was one")]
+    RecordMissing {
+        /// The home.
+        home: PathBuf,
+        /// `missing` or `empty`.
+        how: &'static str,
+        /// What is left of it.
+        found: PathBuf,
+    },
     /// The system says no.
     #[error("{path}: {source}")]
     Io {
@@ -110,7 +122,8 @@ impl Home {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let home = path.canonicalize().map(Self).map_err(|_| Error::NotInitialised(path.to_owned()))?;
         home.check_permissions()?;
-        if !home.state_db().exists() {
+        if !home.has_record() {
+            home.check_for_lost_record()?;
             return Err(Error::NotInitialised(home.0));
         }
         home.check_files()?;
@@ -313,8 +326,10 @@ impl SessionPlace {
         self.inbound().join(ironclaw_contract::seam::link::path::INBOUND_DB)
     }
 
-    /// Makes what is missing. With `owner`, `out` and `workspace` become that user's, and `in` readable by its group.
-    pub fn prepare(&self, owner: Option<u32>) -> Result<(), Error> {
+    /// Makes what is missing. With `owner`, `out` and `workspace` become that user's, and `in` readable by its group. Gives whether the
+    /// workspace was made.
+    pub fn prepare(&self, owner: Option<u32>) -> Result<bool, Error> {
+        let has_workspace = self.workspace().exists();
         make_private(&self.0)?;
         for directory in [self.inbound(), self.outbound(), self.workspace()] {
             make_private(&directory)?;
@@ -331,7 +346,7 @@ impl SessionPlace {
             give(&self.outbound(), Some(uid), 0o700)?;
             give(&self.workspace(), Some(uid), 0o700)?;
         }
-        Ok(())
+        Ok(!has_workspace)
     }
 }
 

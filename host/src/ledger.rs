@@ -6,6 +6,7 @@
 pub mod archive;
 pub mod chain;
 pub mod check;
+pub mod foreign;
 pub mod head;
 pub mod keeper;
 pub mod line;
@@ -27,12 +28,17 @@ use std::path::PathBuf;
 /// What the entry is about that names a signing key, where no genesis does.
 pub const KEY_MADE: &str = "ledger.key_made";
 
+/// What the entry is about with which an owner accepts that heads or archives know another history.
+pub const BREAK_ACCEPTED: &str = "ledger.break_accepted";
+
 /// `[ledger]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// A head is signed and kept outside after so many entries, and at the first start and each stop.
     pub head_every_entries: u64,
+    /// So is one after so many seconds with entries that no head covers; the next head takes its place.
+    pub head_every_seconds: u64,
     /// Where heads are kept; a directory outside of the home, at best on another machine.
     pub heads: Option<PathBuf>,
     /// A chain of so many entries is put into a file, and the next one begins.
@@ -43,7 +49,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { head_every_entries: 1_000, heads: None, rotate_entries: 10_000, rotate_days: 30 }
+        Self { head_every_entries: 1_000, head_every_seconds: 60, heads: None, rotate_entries: 10_000, rotate_days: 30 }
     }
 }
 

@@ -4,7 +4,9 @@
 
 mod clock;
 mod events;
+pub mod log;
 pub mod migrations;
+mod opening;
 pub mod rekey;
 pub mod snapshot;
 mod stored;
@@ -19,22 +21,18 @@ use clock::Clock;
 use events::Events;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::seam::crypt::SessionKey;
-use rusqlite::{Connection, OpenFlags};
+use opening::{connect, create, look_through, unlock};
+use rusqlite::Connection;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 use threads::{Finish, Job, Work, read_loop, spawn, write_loop};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
-use zeroize::Zeroizing;
 
 /// Jobs that may wait before whoever brings the next has to.
 const QUEUE_MAX: usize = 1024;
-
-/// A file that is longer is not looked through at the start: that would take longer than an operator waits.
-const LOOKED_THROUGH_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 thread_local! {
     /// That SQLite found damage in what this thread asked for; whatever the change made of that error, its thread hears of it.
@@ -116,6 +114,22 @@ pub enum Error {
          put back the newest backup of the home, or where there is one a snapshot from before an upgrade ({0}.before-vN)"
     )]
     DamagedMeanwhile(String),
+    /// The file could not be made.
+    #[error("cannot make {path}: {source}")]
+    NotMade {
+        /// The file.
+        path: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The write-ahead log could not be read.
+    #[error("cannot read {path}: {source}")]
+    Log {
+        /// The file.
+        path: String,
+        /// The cause.
+        source: std::io::Error,
+    },
     /// What SQLite reports.
     #[error("state database: {0}")]
     Sqlite(#[source] rusqlite::Error),
@@ -236,21 +250,31 @@ impl Watched {
     /// The last connection that is closed would write the log into the file, and a damaged one stays as it is.
     fn leave(&self, db: &Connection) {
         if self.look() {
-            // It may fail only where SQLite lacks the setting, and ours has it.
-            let _ = db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+            keep_log(db);
         }
     }
 }
 
 impl State {
-    /// Opens the state, brings its schema up to date, and starts its two threads.
+    /// Makes an empty file for the state, unless there is one. Only a home that is being set up needs it.
+    ///
+    /// # Errors
+    /// [`Error::NotMade`]
+    pub fn create(path: &Path) -> Result<(), Error> {
+        create(path)
+    }
+
+    /// Opens the state, which must be there, brings its schema up to date, and starts its two threads.
     ///
     /// # Errors
     /// [`Error::WrongKey`] and [`Error::Newer`]; otherwise what SQLite reports.
     pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
+        // Before SQLite does: what is behind a damaged frame is gone once it has.
+        let left = log::look(path)?;
         let db = connect(path, key)?;
         look_through(&db, path)?;
         migrations::run(&db, path, key)?;
+        log::opened(&db, path, &left)?;
         for other in snapshot::under_other_keys(path, key) {
             tracing::warn!("{} is not under this master key: remove it if nobody kept the old one", other.display());
         }
@@ -336,10 +360,8 @@ impl State {
 
     /// Bytes of the file and of its log.
     pub fn bytes(&self) -> u64 {
-        let mut log = self.path.as_os_str().to_owned();
-        log.push("-wal");
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
-        size(&self.path) + size(Path::new(&log))
+        size(&self.path) + size(&log::path_of(&self.path))
     }
 
     /// Returns once SQLite has found damage in the file, with what to tell the operator.
@@ -396,14 +418,25 @@ impl State {
     }
 }
 
+/// Lets the log stay as it is when this connection is closed.
+fn keep_log(db: &Connection) {
+    // It may fail only where SQLite lacks the setting, and ours has it.
+    let _ = db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+}
+
 /// Opens the state to look at it, beside a running host or without one.
 ///
 /// # Errors
 /// As [`State::open`]; a file of an older version is not brought up to date, as nothing is written.
 pub fn open_to_look(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
+    // What a crash left stays as it was, for the next start to look at.
+    let has_log = std::fs::metadata(log::path_of(path)).is_ok_and(|found| found.len() > 0);
     let db = connect(path, key)?;
     migrations::check(&db, path, key)?;
     db.execute_batch("PRAGMA query_only = ON;")?;
+    if has_log {
+        keep_log(&db);
+    }
     Ok(db)
 }
 
@@ -444,57 +477,4 @@ where
         // The group that it was to be in could not even begin.
         false => E::from(Error::Unwritten("it could not be begun, and the log says why".to_owned())),
     })?
-}
-
-fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(path, flags)?;
-    unlock(&db, key)?;
-    db.busy_timeout(Duration::from_secs(5))?;
-    // A plan does not look at values: with a bound LIMIT, a statement would be parsed and planned anew each time it runs.
-    db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    db.set_prepared_statement_cache_capacity(128);
-    let opened = db.execute_batch(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; \
-         PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;",
-    );
-    match opened {
-        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => {
-            Err(Error::WrongKey(path.display().to_string()))
-        }
-        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
-            Err(Error::InUse(path.display().to_string()))
-        }
-        Err(error) if is_damage(&error) => {
-            Err(Error::Damaged { path: path.display().to_string(), why: error.to_string() })
-        }
-        other => Ok(other.map(|()| db)?),
-    }
-}
-
-/// Gives the cipher its key and parameters; nothing is read yet.
-fn unlock(db: &Connection, key: &SessionKey) -> rusqlite::Result<()> {
-    // Processors have instructions for this hash; the queues' parameters are the contract's, these are ours.
-    let open = Zeroizing::new(format!(
-        "PRAGMA cipher_log_level = NONE; PRAGMA key = \"x'{}'\"; PRAGMA cipher_page_size = 4096; PRAGMA cipher_hmac_algorithm = HMAC_SHA256;",
-        key.to_hex().as_str()
-    ));
-    db.execute_batch(&open)
-}
-
-/// Reads every page once: damage is found here, and not by whoever comes upon it in the middle of something.
-fn look_through(db: &Connection, path: &Path) -> Result<(), Error> {
-    if std::fs::metadata(path).is_ok_and(|found| found.len() > LOOKED_THROUGH_BYTES_MAX) {
-        return Ok(());
-    }
-    let damaged = |why: String| Error::Damaged { path: path.display().to_string(), why };
-    match db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)) {
-        Ok(found) if found == "ok" => Ok(()),
-        Ok(wrong) => Err(damaged(wrong.lines().last().unwrap_or_default().to_owned())),
-        Err(error) if is_damage(&error) => Err(damaged(error.to_string())),
-        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
-            Err(Error::InUse(path.display().to_string()))
-        }
-        Err(error) => Err(error.into()),
-    }
 }

@@ -20,9 +20,9 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::operator::{
-    API_VERSION, Agent, AgentBudget, AgentMode, AgentModel, Cancelled, Failure, HistoryLine, LedgerHead, McpServer,
-    MessageView, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Proof, Recorded, Resumed, Rotated, Session,
-    Status, Transcript, Usage, Why,
+    API_VERSION, AcceptBreak, Agent, AgentBudget, AgentMode, AgentModel, BreakAccepted, Cancelled, Failure,
+    HistoryLine, LedgerHead, McpServer, MessageView, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Proof,
+    Recorded, Resumed, Rotated, Session, Status, Transcript, Usage, Why,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -240,6 +240,12 @@ impl Client {
     /// Closes the ledger's chain and begins the next.
     pub async fn rotate_ledger(&self) -> Result<Rotated, Error> {
         parse(&self.ask(Method::POST, "audit/rotate", None, ROTATE_PATIENCE).await?)
+    }
+
+    /// Accepts that heads or archives know another history.
+    pub async fn accept_break(&self, reason: String) -> Result<BreakAccepted, Error> {
+        let body = serde_json::to_vec(&AcceptBreak { reason }).expect("plain fields are JSON");
+        parse(&self.ask(Method::POST, "audit/accept", Some(body), ROTATE_PATIENCE).await?)
     }
 
     /// Every session.

@@ -69,7 +69,9 @@ impl Home {
 
     /// Whether `ironclaw-host init` has been here.
     pub fn is_initialised(&self) -> bool {
-        ["state.db", OWNER_TOKEN_FILE].iter().all(|name| self.0.join(name).exists())
+        // An empty record is none, and the host's own program says what to do about it.
+        let has_record = fs::metadata(self.0.join("state.db")).is_ok_and(|found| found.len() > 0);
+        has_record && self.0.join(OWNER_TOKEN_FILE).exists()
     }
 
     /// Who runs here according to the run file; `None` when there is no such file, or none that a host wrote.

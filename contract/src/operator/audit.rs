@@ -100,9 +100,49 @@ pub struct LedgerWhole {
     /// The newest public key that the ledger names; absent when it names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Other histories that an owner accepted, oldest first; heads of these are not compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<AcceptedBreak>,
     /// What else is worth knowing, in sentences.
     #[serde(default)]
     pub remarks: Vec<String>,
+}
+
+/// An entry with which an owner accepted that heads or archives know another history, as after a restore.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AcceptedBreak {
+    /// Sequence number of that entry.
+    pub seq: u64,
+    /// The first entry that is not the same in the other history.
+    pub from: u64,
+    /// Id of the owner.
+    pub by: String,
+    /// Why, in the owner's words.
+    pub reason: String,
+}
+
+/// `POST /v1/audit/accept`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct AcceptBreak {
+    /// Why the ledger knows another history than heads or archives do; 1 to 400 characters.
+    pub reason: String,
+}
+
+/// What `POST /v1/audit/accept` came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct BreakAccepted {
+    /// Sequence number of the entry that says so, the last one of several.
+    pub seq: u64,
+    /// The first entry that is not the same in the other history.
+    pub from: u64,
+    /// Heads of the other history.
+    pub heads: u64,
+    /// Names of the archives of the other history, which were moved aside.
+    pub archives: Vec<String>,
 }
 
 /// A ledger in which something does not fit.
@@ -114,6 +154,9 @@ pub struct LedgerBad {
     /// The first sequence number that cannot be right; absent when none can be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
+    /// The file that it shows in; absent for an export, and where no file can be named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// `broken truncated rewritten forked replayed missing head`.
     pub class: String,
     /// Why, in words.

@@ -2,13 +2,14 @@
 //!
 //! Verifying is never asked of the host that is to be verified: `ironclaw-host audit` does that. Next: `ledger::keeper`.
 
-use super::{Answer, Api, Reply};
+use super::{Answer, Api, Body, Reply};
 use crate::ledger::archive::{Error, Why};
+use crate::ledger::keeper::AcceptError;
 use crate::refusal::Refusal;
 use crate::registry::Person;
 use axum::extract::State;
 use axum::{Extension, Json};
-use ironclaw_contract::operator::{LedgerHead, Rotated};
+use ironclaw_contract::operator::{AcceptBreak, BreakAccepted, LedgerHead, Rotated};
 
 /// `GET /v1/audit/head`
 pub async fn head(State(api): State<Api>) -> Reply<LedgerHead> {
@@ -21,7 +22,32 @@ pub async fn rotate(State(api): State<Api>, Extension(person): Extension<Person>
     rotated.map(Json).map_err(|error| match error {
         Error::Empty(_) => Refusal::operator("ledger_empty", error.to_string()).into(),
         Error::Broken(_) => Refusal::host("ledger_broken", error.to_string()).into(),
-        Error::Io { .. } => Refusal::host("archive_failed", error.to_string()).into(),
+        Error::Io { .. } | Error::Home(_) => Refusal::host("archive_failed", error.to_string()).into(),
         Error::State(error) => Answer::from(error),
+    })
+}
+
+/// A reason has at most so many characters, which is what an entry holds.
+const REASON_CHARACTERS_MAX: usize = 400;
+
+/// `POST /v1/audit/accept`
+pub async fn accept(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Body(asked): Body<AcceptBreak>,
+) -> Reply<BreakAccepted> {
+    let reason = asked.reason.trim().to_owned();
+    if reason.is_empty() || reason.chars().count() > REASON_CHARACTERS_MAX || reason.chars().any(char::is_control) {
+        let why = "the reason has 1 to 400 characters, and no control characters";
+        return Err(Refusal::operator("reason_invalid", why).into());
+    }
+    let accepted = api.about.keeper.accept(person.id.to_string(), reason).await;
+    accepted.map(Json).map_err(|error| match error {
+        AcceptError::Nothing => Refusal::operator("nothing_to_accept", error.to_string())
+            .hint("`ironctl audit verify` says whether the ledger is whole")
+            .into(),
+        AcceptError::Io(_) => Refusal::host("heads_unreadable", error.to_string()).into(),
+        AcceptError::Archive(_) => Refusal::host("archive_failed", error.to_string()).into(),
+        AcceptError::State(error) => Answer::from(error),
     })
 }

@@ -104,7 +104,7 @@ fn home_at(path: &Path) -> Own {
 
 /// The host's own directories and files, and what the operator does to keep each of them elsewhere.
 fn own(config: &Config, home: &Home) -> Vec<Own> {
-    let heads = Sink::choose(&config.ledger, home).ok().and_then(|sink| sink.directory().map(Path::to_owned));
+    let heads = Sink::choose(&config.ledger, home).ok().and_then(|sink| sink.root().map(Path::to_owned));
     let settings = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().to_owned());
     let named = [
         ("the directory of heads", heads, "set ledger.heads to a directory elsewhere"),

@@ -40,6 +40,11 @@ const CUT_SHORT: &str = "SELECT * FROM deliveries WHERE state IN ('intent','send
 /// Of those that are lost one soon after the other, a person is told of the first; this long after the last they are told anew.
 const TOLD_AGAIN_MS: i64 = 60 * 60 * 1000;
 
+/// Where the record keeps up to which one the open deliveries may have been sent in another history of it.
+const DOUBTFUL: &str = "deliveries_doubtful";
+const OF_DOUBT: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND channel <> 'loopback' AND rowid <= ?1 \
+                        ORDER BY created_at, id";
+
 /// Whose a delivery is: of the person for whom the turn worked; without one, of whoever is linked to where it goes.
 const WHOSE: &str = "coalesce((SELECT principal FROM turns WHERE turns.id = deliveries.turn_id), \
                      (SELECT person_id FROM identities WHERE identities.channel = deliveries.channel \
@@ -156,6 +161,23 @@ pub fn cut_short(tx: &Tx<'_>) -> Result<Vec<Delivery>, state::Error> {
     Ok(found)
 }
 
+/// Notes that the record was put back: whatever is open now may have been sent meanwhile.
+pub fn doubt(tx: &mut Tx<'_>) -> Result<(), state::Error> {
+    let sql = "INSERT OR REPLACE INTO meta (key, value) SELECT ?1, coalesce(max(rowid), 0) FROM deliveries";
+    tx.db().execute(sql, [DOUBTFUL])?;
+    Ok(())
+}
+
+/// The open ones that may have been sent before the record was put back, once.
+pub fn doubtful(tx: &mut Tx<'_>) -> Result<Vec<Delivery>, state::Error> {
+    let mut take = tx.db().prepare_cached("DELETE FROM meta WHERE key = ?1 RETURNING CAST(value AS INTEGER)")?;
+    let mut rows = take.query([DOUBTFUL])?;
+    let Some(last) = rows.next()?.map(|row| row.get::<_, i64>(0)).transpose()? else { return Ok(Vec::new()) };
+    let mut statement = tx.db().prepare_cached(OF_DOUBT)?;
+    let found = statement.query_map([last], delivery)?.collect::<rusqlite::Result<_>>()?;
+    Ok(found)
+}
+
 /// What is still to be sent on a channel, and is not being sent.
 pub fn intended_on(tx: &Tx<'_>, channel: &str) -> Result<Vec<Delivery>, state::Error> {
     let sql = "SELECT * FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' AND state IN ('intent','sending') \
@@ -269,7 +291,7 @@ mod tests {
         for version in state::migrations::VERSIONS {
             db.execute_batch(version).expect("a version of the schema");
         }
-        for sql in [SENDING, READY, NEXT_AT, CUT_SHORT] {
+        for sql in [SENDING, READY, NEXT_AT, CUT_SHORT, OF_DOUBT] {
             let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("it is SQL");
             let nothing = vec![rusqlite::types::Null; statement.parameter_count()];
             let plan = statement.query_map(rusqlite::params_from_iter(nothing), |row| row.get::<_, String>("detail"));

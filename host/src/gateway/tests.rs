@@ -76,6 +76,7 @@ impl Desk {
 
     fn open(&mut self) {
         let path = self.directory.path().join("state.db");
+        State::create(&path).expect("made");
         self.state = Some(State::open(&path, &SessionKey::new([7; 32])).expect("it opens"));
     }
 

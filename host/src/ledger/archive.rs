@@ -8,7 +8,7 @@ use super::head::{Position, Signer};
 use super::line::{self, Parts};
 use super::{Entry, chain};
 use crate::failpoint;
-use crate::home::Home;
+use crate::home::{self, Home};
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ledger_entry::{Broken, Verifier};
@@ -37,6 +37,9 @@ pub enum Error {
         /// The cause.
         source: io::Error,
     },
+    /// The directory of the archives.
+    #[error(transparent)]
+    Home(#[from] home::Error),
     /// The chain is not whole; it stays where it is, for whoever looks into it.
     #[error("the ledger is not whole, so nothing was rotated: {0}")]
     Broken(#[from] Broken),
@@ -64,7 +67,12 @@ pub fn path(home: &Home, first: u64) -> PathBuf {
 /// The numbers at which archived chains begin, in order, by the names of their files.
 pub fn firsts(home: &Home) -> io::Result<Vec<u64>> {
     let mut firsts = Vec::new();
-    for entry in std::fs::read_dir(home.ledger())? {
+    let entries = match std::fs::read_dir(home.ledger()) {
+        // Without the directory there is no archive, and the chains that continue from one say so.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(firsts),
+        entries => entries?,
+    };
+    for entry in entries {
         let name = entry?.file_name();
         let number = |name: &str| name.strip_prefix("chain-")?.strip_suffix(".ndjson")?.parse::<u64>().ok();
         firsts.extend(name.to_str().and_then(number));
@@ -74,8 +82,26 @@ pub fn firsts(home: &Home) -> io::Result<Vec<u64>> {
 }
 
 /// Opens the archive of the chain that begins at `first`.
+///
+/// # Errors
+/// Anything but a regular file is refused: reading a FIFO would wait for ever.
 pub fn open(home: &Home, first: u64) -> io::Result<BufReader<File>> {
-    Ok(BufReader::with_capacity(BUFFER_BYTES, File::open(path(home, first))?))
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path(home, first))?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("is no regular file"));
+    }
+    Ok(BufReader::with_capacity(BUFFER_BYTES, file))
+}
+
+/// Makes the directory of the archives where it is missing. Gives whether it was made.
+///
+/// # Errors
+/// Those of the file system, and where something else has its name.
+pub fn ensure_directory(home: &Home) -> Result<bool, home::Error> {
+    let made = !home.ledger().exists();
+    home::make_private(&home.ledger())?;
+    Ok(made)
 }
 
 /// Checks one archive.
@@ -103,7 +129,8 @@ pub fn rotate(tx: &mut Tx<'_>, home: &Home, signer: &Signer, why: &Why) -> Resul
     if position.first == position.seq {
         return Err(Error::Empty(position.first));
     }
-    let aside = set_aside(tx, home, &position)?;
+    ensure_directory(home)?;
+    let aside = set_aside_leftover(tx, home, &position)?;
     let path = path(home, position.first);
     let head = signer.sign(position.clone(), tx.now());
     let digest = write(tx, &path, position.first, &head)?;
@@ -139,9 +166,9 @@ pub fn rotate(tx: &mut Tx<'_>, home: &Home, signer: &Signer, why: &Why) -> Resul
 
 /// Moves an archive out of the way that is not the beginning of the live chain: the record is older than it, and what it
 /// holds stands nowhere else. Gives its new name.
-fn set_aside(tx: &Tx<'_>, home: &Home, position: &Position) -> Result<Option<String>, Error> {
+fn set_aside_leftover(tx: &Tx<'_>, home: &Home, position: &Position) -> Result<Option<String>, Error> {
     let there = path(home, position.first);
-    if !there.exists() {
+    if there.symlink_metadata().is_err() {
         return Ok(None);
     }
     let mut find = tx.db().prepare_cached("SELECT hash FROM ledger WHERE seq = ?1").map_err(state::Error::from)?;
@@ -150,17 +177,27 @@ fn set_aside(tx: &Tx<'_>, home: &Home, position: &Position) -> Result<Option<Str
     {
         return Ok(None);
     }
+    set_aside(home, position.first).map(Some)
+}
+
+/// Moves the archive that begins at `first` out of the way. Gives its new name.
+pub(super) fn set_aside(home: &Home, first: u64) -> Result<String, Error> {
+    let there = path(home, first);
     let fault = |source: io::Error| Error::Io { path: there.clone(), source };
     for number in 0..u32::MAX {
         let aside = there.with_extension(format!("aside-{number}"));
-        // Made before the rename, so that no earlier one is replaced.
-        match OpenOptions::new().write(true).create_new(true).open(&aside) {
-            Ok(_) => {}
+        // Made before the rename, so that no earlier one is replaced; a directory replaces no file.
+        let made = match there.is_dir() {
+            true => std::fs::create_dir(&aside),
+            false => OpenOptions::new().write(true).create_new(true).open(&aside).map(drop),
+        };
+        match made {
+            Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             Err(error) => return Err(fault(error)),
         }
         std::fs::rename(&there, &aside).map_err(fault)?;
-        return Ok(aside.file_name().map(|name| name.to_string_lossy().into_owned()));
+        return Ok(aside.file_name().unwrap_or_default().to_string_lossy().into_owned());
     }
     Err(fault(io::Error::other("there is no free name to move it to")))
 }

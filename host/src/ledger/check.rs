@@ -2,14 +2,17 @@
 //!
 //! Reads only and needs no secret; hashes bytes as they are stored. Next: `docs/verify-ledger.pl`, which does the same without us.
 
+use super::head::Signed;
 use super::line::{self, Line, Parts};
-use super::{Genesis, KEY_MADE, head};
+use super::{BREAK_ACCEPTED, Genesis, KEY_MADE, head};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ledger_entry::{Broken, Kind, Verifier};
-use ironclaw_contract::operator::{LedgerBad, SignedHead};
+use ironclaw_contract::operator::{AcceptedBreak, LedgerBad, SignedHead};
+use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead};
+use std::path::{Path, PathBuf};
 
 /// Bytes of a line that may be an entry: its data, twice, and what stands around them.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -57,17 +60,30 @@ pub struct Bad {
     pub class: Class,
     /// Why, in words.
     pub why: String,
+    /// The file that it shows in, where one is known.
+    pub file: Option<PathBuf>,
 }
 
 impl Bad {
     /// At this number.
     pub fn at(seq: u64, class: Class, why: impl Into<String>) -> Self {
-        Self { seq: Some(seq), class, why: why.into() }
+        Self { seq: Some(seq), class, why: why.into(), file: None }
+    }
+
+    /// With the file that it shows in.
+    pub fn in_file(self, path: &Path) -> Self {
+        Self { file: Some(path.to_owned()), ..self }
     }
 
     /// As scripts get it.
     pub fn view(&self) -> LedgerBad {
-        LedgerBad { ok: false, seq: self.seq, class: self.class.name().to_owned(), why: self.why.clone() }
+        LedgerBad {
+            ok: false,
+            seq: self.seq,
+            file: self.file.as_ref().map(|file| file.display().to_string()),
+            class: self.class.name().to_owned(),
+            why: self.why.clone(),
+        }
     }
 }
 
@@ -76,9 +92,13 @@ impl std::error::Error for Bad {}
 impl std::fmt::Display for Bad {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.seq {
-            Some(seq) => write!(f, "bad seq {seq}: {} ({})", self.why, self.class.name()),
-            None => write!(f, "bad: {} ({})", self.why, self.class.name()),
+            Some(seq) => write!(f, "bad seq {seq}: ")?,
+            None => f.write_str("bad: ")?,
         }
+        if let Some(file) = &self.file {
+            write!(f, "{}: ", file.display())?;
+        }
+        write!(f, "{} ({})", self.why, self.class.name())
     }
 }
 
@@ -115,6 +135,26 @@ pub struct Walk<'a> {
     started: bool,
     wanted: std::iter::Peekable<std::collections::btree_set::Range<'a, u64>>,
     found: Vec<(u64, String)>,
+    accepted: Vec<Accepted>,
+}
+
+/// What an entry about [`BREAK_ACCEPTED`] says.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Accepted {
+    what: String,
+    #[serde(skip)]
+    seq: u64,
+    from: u64,
+    by: String,
+    reason: String,
+    heads: Vec<String>,
+}
+
+impl Accepted {
+    fn signed(&self) -> impl Iterator<Item = Signed> {
+        self.heads.iter().filter_map(|head| head.parse().ok())
+    }
 }
 
 /// One chain that is whole in itself.
@@ -131,6 +171,7 @@ pub struct Chain {
     keys: Vec<String>,
     started: bool,
     found: Vec<(u64, String)>,
+    accepted: Vec<Accepted>,
     /// Of its lines, with its closing head; `None` for a chain that is not in a file.
     digest: Option<Digest>,
     head: Option<SignedHead>,
@@ -148,6 +189,7 @@ impl<'a> Walk<'a> {
             started: false,
             wanted: wanted.range(first..).peekable(),
             found: Vec::new(),
+            accepted: Vec::new(),
         }
     }
 
@@ -162,6 +204,9 @@ impl<'a> Walk<'a> {
         } else if kind == Kind::Meta.name() && canonical.contains(KEY_MADE) {
             let made = Genesis::read(canonical);
             self.keys.extend(made.key.filter(|_| made.what == KEY_MADE));
+        } else if kind == Kind::Meta.name() && canonical.contains(BREAK_ACCEPTED) {
+            let read: Accepted = serde_json::from_str(canonical).unwrap_or_default();
+            self.accepted.extend(Some(Accepted { seq, ..read }).filter(|read| read.what == BREAK_ACCEPTED));
         }
         self.started |= kind == Kind::Boot.name();
         if self.wanted.peek() == Some(&&seq) {
@@ -190,9 +235,17 @@ impl<'a> Walk<'a> {
             keys: self.keys,
             started: self.started,
             found: self.found,
+            accepted: self.accepted,
             digest,
             head,
         })
+    }
+}
+
+impl Chain {
+    /// The hashes of the wanted entries that are in it.
+    pub fn into_found(self) -> Vec<(u64, String)> {
+        self.found
     }
 }
 
@@ -211,6 +264,7 @@ pub struct Whole {
     started: bool,
     last: Option<(String, Option<Digest>)>,
     found: BTreeMap<u64, String>,
+    accepted: Vec<Accepted>,
 }
 
 impl Whole {
@@ -269,12 +323,23 @@ impl Whole {
         self.next = chain.last + 1;
         self.last = Some((chain.hash, chain.digest));
         self.found.extend(chain.found);
+        self.accepted.extend(chain.accepted);
         Ok(())
+    }
+
+    /// Which other histories an owner accepted.
+    pub fn accepted(&self) -> Vec<AcceptedBreak> {
+        let view = |read: &Accepted| {
+            let Accepted { seq, from, by, reason, .. } = read.clone();
+            AcceptedBreak { seq, from, by, reason }
+        };
+        self.accepted.iter().map(view).collect()
     }
 
     /// Compares with heads that were kept outside; returns how many are of this ledger, and a remark on the others.
     pub fn compare(&self, kept: &[head::Kept]) -> Result<(u64, Option<String>), Bad> {
-        let no_head = |why: String| Bad { seq: None, class: Class::Head, why };
+        let no_head = |why: String| Bad { seq: None, class: Class::Head, why, file: None };
+        let accepted: BTreeSet<Signed> = self.accepted.iter().flat_map(Accepted::signed).collect();
         let mut agreed: Option<u64> = None;
         let (mut differing, mut beyond): (Option<&SignedHead>, Option<&SignedHead>) = (None, None);
         let (mut own, mut foreign) = (0, 0);
@@ -294,6 +359,10 @@ impl Whole {
             }
             if !our_key {
                 return Err(no_head(format!("{name} was signed with a key that this ledger does not name")));
+            }
+            // An owner said so, and the verdict names it.
+            if accepted.contains(&Signed { seq: head.seq, hash: head.hash.clone() }) {
+                continue;
             }
             own += 1;
             // The newest that agrees, and the oldest that does not: what is right up to where.
@@ -318,7 +387,7 @@ impl Whole {
                 format!("a head was signed at {}, and the entries end at {}", head.seq, self.next.saturating_sub(1));
             return Err(Bad::at(self.next, Class::Truncated, why));
         }
-        if own == 0 && foreign > 0 && self.started {
+        if own == 0 && foreign > 0 && self.started && self.accepted.is_empty() {
             let why = format!(
                 "none of the {foreign} heads is of this ledger: it is another one, or was rewritten from its first entry"
             );

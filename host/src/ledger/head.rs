@@ -106,6 +106,14 @@ impl Signer {
         }
     }
 
+    /// A signer for tests of other modules.
+    #[cfg(test)]
+    pub(super) fn of_test() -> Self {
+        let key = SigningKey::from_bytes(&[7; 32]);
+        let public = hex(key.verifying_key().as_bytes());
+        Self { key, public }
+    }
+
     /// The public key, 64 hex characters.
     pub fn public(&self) -> &str {
         &self.public
@@ -175,19 +183,77 @@ pub fn file_name(head: &SignedHead) -> String {
 }
 
 fn prefix(ledger: &str) -> String {
-    format!("{}-", ledger.get(..16).unwrap_or(ledger))
+    format!("{}-", short(ledger))
+}
+
+/// The beginning of a ledger's id, which names its files and its directory.
+pub fn short(ledger: &str) -> &str {
+    ledger.get(..16).unwrap_or(ledger)
 }
 
 /// The number of the newest head of this ledger in a directory, by the names of its files.
 pub fn newest(directory: &Path, ledger: &str) -> Option<u64> {
-    let prefix = prefix(ledger);
-    let names = std::fs::read_dir(directory).ok()?.flatten().map(|entry| entry.file_name());
-    let number = |name: &str| name.strip_prefix(&prefix)?.strip_suffix(".json")?.split('-').next()?.parse().ok();
-    names.filter_map(|name| number(name.to_str()?)).max()
+    names(directory, ledger).ok()?.iter().filter_map(|name| named(name, ledger)).map(|(seq, _)| seq).max()
 }
 
-/// The authentic heads of this ledger that know another history than the chain that begins at `first` and goes up to `end`: the name
-/// of each, and from which number on it does. `hash_at` gives the hash of one of the chain's entries.
+/// The names of the heads of this ledger in a directory, in their order.
+///
+/// # Errors
+/// Those of the directory.
+pub fn names(directory: &Path, ledger: &str) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if named(&name, ledger).is_some() {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// What the name of a head's file says: its number, and the beginning of the hash there.
+pub fn named<'a>(name: &'a str, ledger: &str) -> Option<(u64, &'a str)> {
+    let (seq, hash) = name.strip_prefix(&prefix(ledger))?.strip_suffix(".json")?.split_once('-')?;
+    Some((seq.parse().ok()?, hash))
+}
+
+/// A head that knows another history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contradiction {
+    /// The name of its file.
+    pub name: String,
+    /// From which number on its history is another.
+    pub from: u64,
+    /// What was signed.
+    pub signed: Signed,
+}
+
+/// An entry that a head was signed over.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Signed {
+    /// Its number.
+    pub seq: u64,
+    /// Its hash.
+    pub hash: String,
+}
+
+impl std::fmt::Display for Signed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.seq, self.hash)
+    }
+}
+
+impl std::str::FromStr for Signed {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (seq, hash) = text.split_once(':').ok_or(())?;
+        Ok(Self { seq: seq.parse().map_err(|_| ())?, hash: hash.to_owned() })
+    }
+}
+
+/// The authentic heads of this ledger that know another history than the entries from `first` up to `end`. `hash_at` gives the hash of
+/// one of these.
 ///
 /// # Errors
 /// Those of `hash_at`.
@@ -196,18 +262,18 @@ pub fn contradictions<E>(
     ledger: &str,
     (first, end): (u64, u64),
     mut hash_at: impl FnMut(u64) -> Result<Option<String>, E>,
-) -> Result<Vec<(String, u64)>, E> {
+) -> Result<Vec<Contradiction>, E> {
     let mut found = Vec::new();
     for Kept { name, head } in kept {
         let Some(head) = head.filter(|head| head.ledger == ledger && head.seq >= first && is_authentic(head)) else {
             continue;
         };
-        let differs_at = match hash_at(head.seq)? {
+        let from = match hash_at(head.seq)? {
             None => end + 1,
             Some(hash) if hash != head.hash => head.seq,
             Some(_) => continue,
         };
-        found.push((name, differs_at));
+        found.push(Contradiction { name, from, signed: Signed { seq: head.seq, hash: head.hash } });
     }
     Ok(found)
 }
@@ -256,12 +322,18 @@ pub fn all(directory: &Path) -> io::Result<Vec<Kept>> {
         if name.starts_with('.') || !name.ends_with(".json") {
             continue;
         }
-        let small = entry.metadata().is_ok_and(|found| found.is_file() && found.len() <= HEAD_BYTES_MAX);
-        let bytes = if small { std::fs::read(entry.path()).unwrap_or_default() } else { Vec::new() };
-        kept.push(Kept { name, head: serde_json::from_slice(&bytes).ok() });
+        kept.push(one(directory, name));
     }
     kept.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(kept)
+}
+
+/// One file of a directory of heads; one that cannot be read is no head.
+pub fn one(directory: &Path, name: String) -> Kept {
+    let path = directory.join(&name);
+    let small = path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= HEAD_BYTES_MAX);
+    let bytes = if small { std::fs::read(path).unwrap_or_default() } else { Vec::new() };
+    Kept { name, head: serde_json::from_slice(&bytes).ok() }
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -288,9 +360,7 @@ mod tests {
     use super::*;
 
     fn signer() -> Signer {
-        let key = SigningKey::from_bytes(&[7; 32]);
-        let public = hex(key.verifying_key().as_bytes());
-        Signer { key, public }
+        Signer::of_test()
     }
 
     #[test]

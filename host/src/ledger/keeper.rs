@@ -2,8 +2,12 @@
 //!
 //! Never stops the host: a directory that does not answer is a warning, an entry, and another try. Next: `ledger::archive`.
 
+mod outside;
+
+pub use outside::AcceptError;
+
 use super::archive::{self, Why};
-use super::head::{self, Position, Signer};
+use super::head::{self, Position, Signed, Signer};
 use super::sink::{Sink, nowhere};
 use super::{Config, Entry, Genesis};
 use crate::custody::WrappingKey;
@@ -11,9 +15,9 @@ use crate::failpoint;
 use crate::home::Home;
 use crate::state::{self, State, Tx};
 use ironclaw_contract::operator::{LedgerHead, Rotated, SignedHead};
-use rusqlite::OptionalExtension;
+use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Notify, broadcast::error::RecvError};
@@ -26,9 +30,6 @@ const RETRY_MIN: Duration = Duration::from_secs(30);
 /// The longest wait between two tries, and between two looks at the age of the chain: the clock may be set, and a machine
 /// may sleep.
 const LOOK_MAX: Duration = Duration::from_secs(3600);
-
-/// How long a start waits for the directory of the heads.
-const HEADS_TIME_MAX: Duration = Duration::from_secs(10);
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -45,6 +46,14 @@ struct Shared {
     config: Config,
     signer: Arc<Signer>,
     sink: Sink,
+    /// Which ledger.
+    ledger: String,
+    /// Where its heads are kept.
+    directory: Option<PathBuf>,
+    /// Entries of other histories that heads were signed over and that are known.
+    other: Mutex<BTreeSet<Signed>>,
+    /// The head that was kept only because time went by; the next one takes its place.
+    passing: Mutex<Option<String>>,
     stop: Notify,
     /// One at a time: the task's, and those that are asked for.
     rotating: tokio::sync::Mutex<()>,
@@ -63,12 +72,16 @@ struct Trouble {
     rotation: Option<String>,
     /// Why nothing is known of the chain, so that no head is signed.
     reading: Option<String>,
-    /// What heads outside know that this ledger does not.
+    /// What heads or archives know that this ledger does not.
     behind: Option<String>,
+    /// Why nothing can be told of an earlier state.
+    unknown: Option<String>,
+    /// Another copy of this home.
+    copy: Option<String>,
 }
 
 impl Keeper {
-    /// Begins to keep a ledger; a home of an earlier version gets its signing key now. Gives the names of the heads outside that know
+    /// Begins to keep a ledger; a home of an earlier version gets its signing key now. Gives the names of the heads and archives that know
     /// another history than this ledger, as where a home was put back to an earlier state.
     pub async fn start(
         state: &State,
@@ -78,7 +91,12 @@ impl Keeper {
         wrapping: WrappingKey,
     ) -> Result<(Self, Vec<String>), head::Error> {
         let signer = state.write(move |tx| Signer::ensure(tx, &wrapping)).await?;
+        let ledger = state.read(|tx| Position::read(tx.db())).await?.ledger;
         let shared = Arc::new(Shared {
+            directory: sink.directory(&ledger),
+            ledger,
+            other: Mutex::default(),
+            passing: Mutex::default(),
             state: state.clone(),
             home: home.clone(),
             config: config.clone(),
@@ -90,6 +108,7 @@ impl Keeper {
             trouble: Mutex::default(),
             kept_at: Mutex::default(),
         });
+        shared.take_over_heads().await;
         let other_history = shared.look_back().await?;
         let task = tokio::spawn(Arc::clone(&shared).keep());
         Ok((Self { shared, task: Arc::new(Mutex::new(Some(task))) }, other_history))
@@ -114,9 +133,10 @@ impl Keeper {
         let trouble = self.shared.trouble.lock().expect("no holder panics");
         let nowhere = match &self.shared.sink {
             Sink::Nowhere(why) => Some(nowhere(why)),
-            Sink::Named(_) | Sink::Usual(_) => None,
+            Sink::Named(_) | Sink::Usual { .. } => None,
         };
-        let trouble = [&trouble.heads, &trouble.rotation, &trouble.reading, &trouble.behind].map(Clone::clone);
+        let Trouble { heads, rotation, reading, behind, unknown, copy } = &*trouble;
+        let trouble = [heads, rotation, reading, behind, unknown, copy].map(Clone::clone);
         std::iter::once(nowhere).chain(trouble).flatten().collect()
     }
 
@@ -134,8 +154,8 @@ impl Keeper {
             // It ends by itself; if it panicked, the last head is tried all the same.
             let _ = task.await;
         }
-        if self.shared.sink.directory().is_some() {
-            self.shared.keep_head().await;
+        if self.shared.directory.is_some() {
+            self.shared.keep_head(false).await;
         }
     }
 }
@@ -145,6 +165,7 @@ impl Shared {
     async fn keep(self: Arc<Self>) {
         let mut events = self.state.events();
         let mut kept = None;
+        let mut changed: Option<Instant> = None;
         let mut known: Option<Known> = None;
         let (mut head_again, mut rotate_again) = (Again::default(), Again::default());
         loop {
@@ -168,23 +189,25 @@ impl Shared {
                 };
             }
             let Some(now) = &known else { continue };
-            if kept.is_none() {
-                kept = Some(
-                    self.sink
-                        .directory()
-                        .and_then(|path| head::newest(path, &now.ledger))
-                        .map_or(0, |seq| (seq + 1).min(now.next)),
-                );
+            let kept_to = *kept.get_or_insert_with(|| {
+                let newest = self.directory.as_deref().and_then(|path| head::newest(path, &self.ledger));
+                newest.map_or(0, |seq| (seq + 1).min(now.next))
+            });
+            let far = now.next.saturating_sub(kept_to);
+            if far > 0 && changed.is_none() {
+                changed = Some(Instant::now());
             }
-            let far = now.next.saturating_sub(kept.unwrap_or(0));
+            let timed = changed.map(|since| since + Duration::from_secs(self.config.head_every_seconds));
+            let is_time = timed.is_some_and(|at| at <= Instant::now());
             // The first one at once: without any, a directory that others share says nothing of this ledger.
-            let due = far >= self.config.head_every_entries
-                || kept == Some(0)
+            let asked = far >= self.config.head_every_entries
+                || kept_to == 0
                 || self.trouble.lock().expect("no holder panics").heads.is_some();
-            if self.sink.directory().is_some() && due && head_again.is_due() {
-                match self.keep_head().await {
+            if self.directory.is_some() && (asked || is_time) && head_again.is_due() {
+                match self.keep_head(!asked).await {
                     Some(seq) => {
                         kept = Some(seq + 1);
+                        changed = None;
                         head_again.settled();
                     }
                     None => head_again.later(),
@@ -217,50 +240,9 @@ impl Shared {
                     Err(RecvError::Lagged(_)) => known = None,
                     Err(RecvError::Closed) => return,
                 },
-                () = tokio::time::sleep_until(now.until(&self.config, &head_again, &rotate_again)) => known = None,
+                () = tokio::time::sleep_until(now.until(&self.config, timed, &head_again, &rotate_again)) => known = None,
             }
         }
-    }
-
-    /// At a start: the heads outside that know more than this ledger, as they do when a home was put back to what it was.
-    async fn look_back(&self) -> Result<Vec<String>, state::Error> {
-        let Some(directory) = self.sink.directory().map(Path::to_owned) else { return Ok(Vec::new()) };
-        // It may be another machine's, which nobody waits for: then nothing is known of another history, and a person is told so.
-        let read = tokio::time::timeout(HEADS_TIME_MAX, tokio::task::spawn_blocking(move || head::all(&directory)));
-        let read = read.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut));
-        let kept = match read.and_then(|read| read.unwrap_or_else(|panicked| Err(io::Error::other(panicked)))) {
-            Ok(kept) => kept,
-            // One that is not there yet is made with the first head.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => {
-                tracing::warn!(%error, "the heads outside were not read");
-                let sentence = format!("the heads outside were not read: {error}");
-                self.trouble.lock().expect("no holder panics").behind = Some(sentence);
-                return Ok(Vec::new());
-            }
-        };
-        let compare = move |tx: &mut Tx<'_>| {
-            let position = Position::read(tx.db())?;
-            let mut keys = tx.db().prepare_cached("SELECT public FROM ledger_keys")?;
-            let keys: Vec<String> = keys.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-            // Anybody may sign anything with a key of their own.
-            let kept = kept.into_iter().filter(|kept| kept.is_signed_by(&keys)).collect();
-            let mut find = tx.db().prepare_cached("SELECT hash FROM ledger WHERE seq = ?1")?;
-            let hash_at = |seq: u64| Ok::<_, state::Error>(find.query_row([seq as i64], |row| row.get(0)).optional()?);
-            head::contradictions(kept, &position.ledger, (position.first, position.seq), hash_at)
-        };
-        let found = self.state.read(compare).await?;
-        if let Some(from) = found.iter().map(|(_, from)| *from).min() {
-            let sentence = format!(
-                "heads that were kept outside know another history from entry {from} on: this home was put back to an earlier state, \
-                 or its ledger was rewritten; `ironctl audit verify` says more"
-            );
-            tracing::warn!("{sentence}");
-            self.trouble.lock().expect("no holder panics").behind = Some(sentence);
-            let note = Entry::retract("ledger.behind_heads").with("from", from);
-            self.state.write(move |tx| note.append(tx)).await?;
-        }
-        Ok(found.into_iter().map(|(name, _)| name).collect())
     }
 
     async fn sign(&self) -> Result<SignedHead, state::Error> {
@@ -268,8 +250,10 @@ impl Shared {
         self.state.read(move |tx| Ok(signer.sign(Position::read(tx.db())?, tx.now()))).await
     }
 
-    /// Signs a head and keeps it outside; gives its number, or `None` after a failure, which is noted.
-    async fn keep_head(&self) -> Option<u64> {
+    /// Signs a head and keeps it outside, until the next one if it is a passing one; gives its number, or `None` after a failure, which
+    /// is noted.
+    async fn keep_head(&self, passing: bool) -> Option<u64> {
+        self.look_beside().await;
         let head = match self.sign().await {
             Ok(head) => head,
             Err(error) => {
@@ -277,18 +261,31 @@ impl Shared {
                 return None;
             }
         };
-        let seq = head.seq;
-        self.put_outside(head).await.then_some(seq)
+        let (seq, name) = (head.seq, head::file_name(&head));
+        let put = self.put_outside(head).await;
+        if put && passing {
+            *self.passing.lock().expect("no holder panics") = Some(name);
+        }
+        put.then_some(seq)
     }
 
     /// Keeps a head outside, off the runtime's threads: the directory may be another machine's.
     async fn put_outside(&self, head: SignedHead) -> bool {
-        let (sink, home, seq) = (self.sink.clone(), self.home.clone(), head.seq);
-        let put = move || sink.ready(&home).and_then(|directory| head::keep(directory, &head));
+        let (sink, home, ledger, seq) = (self.sink.clone(), self.home.clone(), self.ledger.clone(), head.seq);
+        let passed = self.passing.lock().expect("no holder panics").take();
+        let put = move || {
+            let directory = sink.ready(&ledger, &home)?;
+            head::keep(&directory, &head)?;
+            // A minute's head says nothing that this one does not. Where nothing can be removed it stays.
+            if let Some(passed) = passed.filter(|name| *name != head::file_name(&head)) {
+                let _ = std::fs::remove_file(directory.join(passed));
+            }
+            Ok(())
+        };
         let one = self.putting.lock().await;
         let done = tokio::task::spawn_blocking(put).await.unwrap_or_else(|error| Err(io::Error::other(error)));
         drop(one);
-        let directory = self.sink.directory().unwrap_or(Path::new("")).display().to_string();
+        let directory = self.directory.as_deref().unwrap_or(Path::new("")).display().to_string();
         let failed = done.err().map(|error| {
             tracing::warn!(%directory, %error, seq, "a head of the ledger was not kept outside");
             (
@@ -321,7 +318,7 @@ impl Shared {
         failpoint::reach("chain_rotated");
         self.trouble.lock().expect("no holder panics").rotation = None;
         tracing::info!(archive = %rotated.archive, "the ledger was rotated");
-        if self.sink.directory().is_some() {
+        if self.directory.is_some() {
             self.put_outside(head).await;
         }
         Ok(rotated)
@@ -330,7 +327,6 @@ impl Shared {
 
 /// What is known of the live chain.
 struct Known {
-    ledger: String,
     first: u64,
     begun_at: i64,
     next: u64,
@@ -342,13 +338,7 @@ impl Known {
         let position = Position::read(tx.db())?;
         let sql = "SELECT data FROM ledger ORDER BY seq LIMIT 1";
         let genesis: String = tx.db().query_row(sql, [], |row| row.get(0))?;
-        Ok(Self {
-            ledger: position.ledger,
-            first: position.first,
-            begun_at: Genesis::read(&genesis).at,
-            next: position.seq + 1,
-            now: tx.now(),
-        })
+        Ok(Self { first: position.first, begun_at: Genesis::read(&genesis).at, next: position.seq + 1, now: tx.now() })
     }
 
     /// Whether the chain is long or old enough. One that holds nothing but its genesis is neither.
@@ -369,10 +359,10 @@ impl Known {
     }
 
     /// When to look again though nothing happens.
-    fn until(&self, config: &Config, head: &Again, rotation: &Again) -> Instant {
+    fn until(&self, config: &Config, timed: Option<Instant>, head: &Again, rotation: &Again) -> Instant {
         let age = Duration::from_millis(self.left(config).clamp(1_000, LOOK_MAX.as_millis() as i64) as u64);
         let look = Instant::now() + age;
-        [head.at, rotation.at].into_iter().flatten().filter(|at| *at > Instant::now()).fold(look, Instant::min)
+        [timed, head.at, rotation.at].into_iter().flatten().filter(|at| *at > Instant::now()).fold(look, Instant::min)
     }
 }
 
@@ -403,7 +393,7 @@ mod tests {
     use super::*;
 
     fn known(entries: u64, age_days: i64) -> Known {
-        Known { ledger: String::new(), first: 20, begun_at: 0, next: 20 + entries, now: age_days * DAY_MS }
+        Known { first: 20, begun_at: 0, next: 20 + entries, now: age_days * DAY_MS }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::rfc3339;
 use crate::home::Home;
 use crate::state::{self, Tx};
 use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::ledger_entry::Kind;
+use ironclaw_contract::ledger_entry::{Kind, Verifier};
 use ironclaw_contract::operator::Stage;
 use rusqlite::params;
 use serde_json::{Map, Value};
@@ -76,6 +76,9 @@ fn live(tx: &Tx<'_>, message: &str, turns: &BTreeSet<String>, stages: &mut Vec<S
 }
 
 /// What an archive says of the message and its turns; adds the turns that it comes by.
+///
+/// # Errors
+/// An archive that is not whole is an error, with what it says up to there: what is missing may be about the message.
 fn archived(
     home: &Home,
     first: u64,
@@ -83,13 +86,25 @@ fn archived(
     turns: &mut BTreeSet<String>,
     stages: &mut Vec<Stage>,
 ) -> io::Result<()> {
+    let mut verifier = Verifier::starting_at(first);
     for text in archive::open(home, first)?.lines() {
         let text = text?;
+        let parts = match line::parse(&text) {
+            Some(Line::Entry(parts)) => parts,
+            Some(Line::Head(head)) if head.seq + 1 == verifier.next_seq() && head.hash == verifier.head() => {
+                return Ok(());
+            }
+            Some(Line::Head(_)) | None => {
+                return Err(damaged(verifier.next_seq(), "the line is not what was written there"));
+            }
+        };
+        verifier
+            .accept(parts.seq, parts.kind, parts.canonical, parts.hash)
+            .map_err(|bad| damaged(bad.seq, &bad.why))?;
         // Most lines are about others; looking into each would take ten times as long.
         if !text.contains(message) && !turns.iter().any(|turn| text.contains(turn.as_str())) {
             continue;
         }
-        let Some(Line::Entry(parts)) = line::parse(&text) else { continue };
         let (Ok(data), Ok(kind)) = (serde_json::from_str::<Map<String, Value>>(parts.canonical), parts.kind.parse())
         else {
             continue;
@@ -103,7 +118,14 @@ fn archived(
         }
         stages.push(stage(parts.seq, kind, &data));
     }
-    Ok(())
+    Err(damaged(verifier.next_seq(), "the archive ends without its signed head"))
+}
+
+fn damaged(seq: u64, why: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("it is damaged from entry {seq} on ({why}): put back a copy of it"),
+    )
 }
 
 fn stage(seq: u64, kind: Kind, data: &Map<String, Value>) -> Stage {

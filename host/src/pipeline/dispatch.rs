@@ -189,8 +189,15 @@ impl Pipeline {
     }
 }
 
-/// What was being sent when the host last ended is sent again only where that shows once.
+/// What may have been sent before is sent again only where that shows once: what was being sent when the host last ended, and what was
+/// open in a record that was put back.
 fn sweep(tx: &mut Tx<'_>, core: &Core) -> Result<(), Error> {
+    for delivery in journal::doubtful(tx)? {
+        if !channel_of(tx, &delivery)?.is_some_and(|channel| channel.idempotent) {
+            let words = "the record was put back to an earlier state, and it may have been sent since".to_owned();
+            settle(tx, core, &delivery, &Ended::Unknown(words))?;
+        }
+    }
     for delivery in journal::cut_short(tx)? {
         let words = "the host ended while it was being sent".to_owned();
         let idempotent = channel_of(tx, &delivery)?.is_some_and(|channel| channel.idempotent);

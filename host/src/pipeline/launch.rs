@@ -17,6 +17,7 @@ use crate::session::link::{self, Link};
 use crate::session::projection::Inbound;
 use crate::session::store::{Session, Why};
 use crate::shortage::Shortage;
+use crate::state::{self, Tx};
 use crate::tools;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::crypt::{self, SessionKey};
@@ -343,6 +344,23 @@ pub async fn start_reader(core: &Core, session: &Session, queue: &SessionKey) ->
     Ok((process, reader))
 }
 
+/// Says so where a workspace that a session worked in is gone: its agent finds an empty one.
+async fn note_lost_workspace(core: &Core, session: &Session) -> Result<(), Error> {
+    let id = session.id;
+    let note = move |tx: &mut Tx<'_>| {
+        let sql = "SELECT EXISTS (SELECT 1 FROM turns WHERE session_id = ?1)";
+        let worked: bool = tx.db().query_row(sql, [id.to_string()], |row| row.get(0)).map_err(state::Error::from)?;
+        if worked {
+            Entry::retract("session.workspace_lost").session(id).append(tx)?;
+        }
+        Ok::<_, PipelineError>(worked)
+    };
+    if core.state.write(note).await.map_err(Box::new)? {
+        tracing::error!(session = %id, "the workspace of this session is gone; an empty one was made: put back its backup");
+    }
+    Ok(())
+}
+
 /// Wakes a session.
 pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error> {
     // Room first: at a start of the daemon, every session with work wants to wake at once.
@@ -351,7 +369,9 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
     let keys = session.keys(&core.wrapping).map_err(|error| Error::Keys(session.id, error))?;
     let uid = uid_of(core, session)?;
     let place = core.home.session(session.id);
-    place.prepare(uid)?;
+    if place.prepare(uid)? {
+        note_lost_workspace(core, session).await?;
+    }
     let inbound = open_inbound(core, session, &keys.queue, uid).await?;
     let SessionKeys { queue, content } = keys;
     let key = Arc::new(content);

@@ -111,13 +111,14 @@ pub fn check(db: &Connection, path: &Path, key: &SessionKey) -> Result<i64, Erro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{connect, open_to_look};
+    use crate::state::{connect, create, open_to_look};
 
     #[test]
     fn the_rebuilt_journal_has_every_index_of_the_table_before() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
-        let db = connect(&path, &key).expect("made");
+        create(&path).expect("made");
+        let db = connect(&path, &key).expect("opened");
         let indexes = |db: &Connection| -> Vec<String> {
             let sql =
                 "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = 'deliveries' AND sql IS NOT NULL";
@@ -188,7 +189,8 @@ mod tests {
     fn a_change_that_fails_half_way_leaves_the_file_as_it_was_with_a_copy_beside_it() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
-        let db = connect(&path, &key).expect("made");
+        create(&path).expect("made");
+        let db = connect(&path, &key).expect("opened");
         run_these(&VERSIONS[..5], &db, &path, &key).expect("version 5");
         let schema = |db: &Connection| -> String {
             db.query_row("SELECT group_concat(sql) FROM sqlite_master", [], |row| row.get(0)).expect("a schema")

@@ -3,7 +3,7 @@
 //! Never writes into the original but to close its log, and never leaves a file behind it that SQLite could take for the new one's.
 //! Next: `rotation`.
 
-use super::{Error, Tx, connect, migrations, wall_clock};
+use super::{Error, Tx, connect, create, log, migrations, wall_clock};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
@@ -28,8 +28,12 @@ impl Copy {
     /// # Errors
     /// [`Error::WrongKey`], [`Error::Newer`], [`Error::InUse`] while anybody else has it open.
     pub fn of(path: &Path, key: &SessionKey, to: &Path) -> Result<Self, Error> {
+        let left = log::look(path)?;
         let original = connect(path, key)?;
         migrations::run(&original, path, key)?;
+        // What a crash left is taken in here, and what it lost is noted; afterwards neither file needs a log.
+        log::opened(&original, path, &left)?;
+        log::closed(&original)?;
         // Out of the write-ahead log, which a renamed file would leave behind, and alone.
         let alone = || -> rusqlite::Result<String> {
             original.execute_batch("PRAGMA locking_mode = EXCLUSIVE;")?;
@@ -43,6 +47,7 @@ impl Copy {
             }
             Err(error) => return Err(error.into()),
         }
+        create(to)?;
         let mut copy = connect(to, key)?;
         copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
         Backup::new(&original, &mut copy)?.run_to_completion(PAGES_AT_ONCE, Duration::ZERO, None)?;
@@ -151,7 +156,8 @@ mod tests {
                 chown(directory.path(), Some(nobody.as_raw()), None).expect("given");
                 setfsuid(nobody);
             }
-            migrations::run(&connect(&from, &old).expect("made"), &from, &old).expect("a schema");
+            create(&from).expect("made");
+            migrations::run(&connect(&from, &old).expect("opened"), &from, &old).expect("a schema");
             let ready = Copy::of(&from, &old, &to).expect("a copy").rekey(&new).expect("re-encrypted");
             let may = |mode| std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(mode)).expect("set");
             // Names can be changed in it, and it cannot be opened.

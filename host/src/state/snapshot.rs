@@ -3,7 +3,7 @@
 //! Never leaves half a copy under a name that counts, and never outlives an erasure: what somebody had erased would stand in it.
 //! Next: `state::migrations`.
 
-use super::{Error, connect, rekey, unlock};
+use super::{Error, connect, log, rekey, unlock};
 use ironclaw_contract::seam::crypt::SessionKey;
 use nix::sys::statvfs::statvfs;
 use rusqlite::backup::Backup;
@@ -53,6 +53,7 @@ pub fn take(db: &Connection, path: &Path, key: &SessionKey, before: i64) -> Resu
         copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
         // In one step, so that nobody can write in the middle of it.
         Backup::new(db, &mut copy)?.run_to_completion(i32::MAX, Duration::ZERO, None)?;
+        log::closed(&copy)?;
         rekey::prove(&copy, "the snapshot")
     };
     let kept = copied().map_err(|error| fault("is not a whole copy", &error)).and_then(|()| {
@@ -225,7 +226,7 @@ fn room(path: &Path, target: &Path) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{migrations, open_to_look};
+    use crate::state::{create, migrations, open_to_look};
     use std::os::unix::fs::PermissionsExt;
 
     fn key() -> SessionKey {
@@ -234,7 +235,8 @@ mod tests {
 
     fn state(directory: &Path) -> (PathBuf, Connection) {
         let path = directory.join("state.db");
-        let db = connect(&path, &key()).expect("made");
+        create(&path).expect("made");
+        let db = connect(&path, &key()).expect("opened");
         migrations::run(&db, &path, &key()).expect("a schema");
         (path, db)
     }

@@ -4,7 +4,7 @@
 
 use super::clock::{Clock, wall_clock};
 use super::events::Events;
-use super::{DAMAGE, Tx, Watched, is_damage};
+use super::{DAMAGE, Tx, Watched, is_damage, keep_log, log};
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -101,6 +101,8 @@ pub(super) fn write_loop(
             if empty_log {
                 // Busy readers make it incomplete; the next one, or the stop of the daemon, completes it.
                 let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+                // So that an empty log is never that of a host which runs.
+                let _ = log::touch(db);
             }
             for entry in &told {
                 watched.metrics.entry(entry.what, entry.refuses);
@@ -122,7 +124,11 @@ pub(super) fn write_loop(
     drop(held);
     refuse_the_rest(jobs);
     if !watched.look() {
-        let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        match log::closed(db) {
+            Ok(()) => drop(db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))),
+            // The record goes on saying that it is open, so its log has to stay.
+            Err(_) => keep_log(db),
+        }
     }
     watched.leave(db);
 }

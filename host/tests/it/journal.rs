@@ -4,7 +4,7 @@
 
 use crate::client::{self, Client};
 use crate::hooks::{Hook, Receiver, Say, receipt, world};
-use crate::world::{Build, World, alive, wait_for};
+use crate::world::{Build, World, alive, copy_as_is, wait_for};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -229,4 +229,40 @@ fn what_is_to_be_sent_on_a_removed_channel_is_dead_and_never_delivered() {
     drop(hook);
     assert_eq!(receiver.replies().len(), 1);
     assert!(world.entries("delivery.received").iter().all(|entry| entry["data"]["turn"].is_null()), "notices alone");
+}
+
+#[test]
+fn put_back_record_sends_no_open_reply_again_by_itself() {
+    let world = world(Build::Plain, SOON);
+    let heads = crate::tamper::outside(&world);
+    let config = world.home.join("config.toml");
+    let settings = std::fs::read_to_string(&config).expect("read") + &format!("[ledger]\nheads = {heads:?}\n");
+    world.configure(&settings);
+    let busy = || Receiver::new(|_, _| Say::Later(503, "3600"));
+    let (receiver, other) = (busy(), busy());
+    let hook = Hook::add(&world, "shop", &receiver, &[]);
+    let twice = Hook::add(&world, "desk", &other, &["--idempotent"]);
+    let (message, shown_once) = (hook.say("e1", "hello"), twice.say("e2", "hello"));
+    wait_for("both to be tried once", || (receiver.replies().len(), other.replies().len()) == (1, 1));
+    wait_for("both to wait", || world.entries("delivery.retried").len() == 2);
+    world.down();
+    let kept = world.home.with_file_name("kept");
+    copy_as_is(&world.home, &kept);
+    world.up();
+    world.say("a", "echo what the backup does not know");
+    world.down();
+    std::fs::remove_dir_all(&world.home).expect("removed");
+    std::fs::rename(&kept, &world.home).expect("put back");
+    world.up();
+    receipt(&world, &message, "unknown");
+    let letters = dead(&world);
+    assert_eq!(letters.len(), 1, "the one that its channel shows once stays open: {letters:?}");
+    assert_eq!((world.entries("delivery.unknown").len(), world.entries("state.generation").len()), (1, 1));
+    let why = world.ctl(&["--json", "why", &shown_once]).ok().json();
+    assert_eq!(stages(&why, "delivery.unknown"), 0, "{why}");
+    // Another start is no other history.
+    world.down();
+    world.up();
+    assert_eq!((world.entries("delivery.unknown").len(), world.entries("state.generation").len()), (1, 1));
+    assert_eq!(receiver.replies().len(), 1, "nothing went out again");
 }

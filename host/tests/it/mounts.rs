@@ -158,7 +158,9 @@ fn the_mounts_of_an_agent_are_replaced_as_a_whole_and_are_nobody_elses() {
     let (two, one) = ([mount("/a", true), mount("/b", false)], [mount("/c", true)]);
     let (first, other) = (AgentId::new(), AgentId::new());
     let found = runtime.block_on(async {
-        let state = State::open(&directory.path().join("state.db"), &SessionKey::new([7; 32])).expect("it opens");
+        let path = directory.path().join("state.db");
+        State::create(&path).expect("made");
+        let state = State::open(&path, &SessionKey::new([7; 32])).expect("it opens");
         let work = move |tx: &mut Tx<'_>| {
             Entry::genesis("ledger.opened").append(tx)?;
             for agent in [first, other] {

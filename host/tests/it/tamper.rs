@@ -106,6 +106,13 @@ impl Ledger {
     }
 }
 
+/// What the independent verifier says of an export beside a directory of heads.
+pub(crate) fn perl(export: &Path, heads: &Path) -> (i32, String) {
+    let output = Command::new("perl").arg(script()).arg(export).arg("--heads").arg(heads).output().expect("perl runs");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (output.status.code().unwrap_or(-1), said)
+}
+
 fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace").join("docs/verify-ledger.pl")
 }

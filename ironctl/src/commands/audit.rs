@@ -6,7 +6,7 @@ use super::At;
 use crate::failure::Error;
 use crate::sibling::{self, Offline};
 use clap::Subcommand;
-use ironclaw_contract::operator::{LedgerHead, Rotated};
+use ironclaw_contract::operator::{BreakAccepted, LedgerHead, Rotated};
 use serde::de::DeserializeOwned;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -51,6 +51,13 @@ pub enum Action {
     /// Put the chain so far into a sealed file, and begin the next
     #[command(after_help = "Example:\n  ironctl audit rotate")]
     Rotate,
+    /// Accept that heads or archives know another history, as after a restore; as an owner
+    #[command(after_help = "Example:\n  ironctl audit accept --reason \"restored the backup of Monday\"")]
+    Accept {
+        /// Why; every later verification shows it
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
 }
 
 /// Does it; what only reads is done by the host's binary, and ends as that does.
@@ -75,6 +82,7 @@ pub async fn run(at: &At, action: &Action) -> Result<(), Error> {
         Action::Export => Offline::host(&["audit", "export"])?.at(&at.home),
         Action::Head { out } => return head(at, out.as_deref()).await,
         Action::Rotate => return rotate(at).await,
+        Action::Accept { reason } => return accept(at, reason).await,
     };
     offline.json(at.out.is_json()).pass()
 }
@@ -110,6 +118,17 @@ async fn head(at: &At, out: Option<&Path>) -> Result<(), Error> {
         (None, Some(directory), None) => at.out.line(format!("heads will be kept in {directory}; there is none yet")),
         (None, None, _) => Ok(()),
     }
+}
+
+async fn accept(at: &At, reason: &str) -> Result<(), Error> {
+    let accepted = at.client()?.accept_break(reason.to_owned()).await?;
+    at.out.json(&accepted)?;
+    let BreakAccepted { seq, from, heads, archives } = accepted;
+    at.out.line(format!("entry {seq} says that {heads} heads know another history from entry {from} on"))?;
+    for name in archives {
+        at.out.line(format!("an archive of that history is {name} now"))?;
+    }
+    Ok(())
 }
 
 async fn rotate(at: &At) -> Result<(), Error> {

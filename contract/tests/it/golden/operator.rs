@@ -5,12 +5,12 @@ use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::ids::{AgentId, CallId, ItemId, MemoryId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{
-    Agent, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentWiring, Attempt, Cancelled, Check,
-    Control, Failure, HEAD_DOMAIN, HeadsKept, HistoryLine, HostStatus, JailReport, LedgerBad, LedgerHead, LedgerLine,
-    LedgerVerdict, LedgerWhole, McpHolder, McpServer, McpServerHeader, McpServerTool, MessageFile, MessageView,
-    ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Places, Preflight, Proof, ReaderStatus,
-    Recorded, Resumed, Rotated, Run, Session, SessionStatus, SignedHead, Stage, Status, Stopped, Transcript,
-    TranscriptCall, TranscriptItem, TranscriptSpan, Why,
+    AcceptBreak, AcceptedBreak, Agent, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentWiring,
+    Attempt, BreakAccepted, Cancelled, Check, Control, Failure, HEAD_DOMAIN, HeadsKept, HistoryLine, HostStatus,
+    JailReport, LedgerBad, LedgerHead, LedgerLine, LedgerVerdict, LedgerWhole, McpHolder, McpServer, McpServerHeader,
+    McpServerTool, MessageFile, MessageView, ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes, Panicked,
+    Places, Preflight, Proof, ReaderStatus, Recorded, Resumed, Rotated, Run, Session, SessionStatus, SignedHead, Stage,
+    Status, Stopped, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, Why,
 };
 use std::collections::BTreeMap;
 
@@ -400,10 +400,20 @@ fn audit() -> Vec<Shape> {
         heads: 3,
         ledger: digest(0xc0).to_string(),
         key: Some(digest(0xe1).to_string()),
+        accepted: Vec::new(),
         remarks: vec!["2 heads of other ledgers were left out".to_owned()],
     };
-    let bad =
-        LedgerBad { ok: false, seq: Some(7), class: "truncated".to_owned(), why: "the last line is torn".to_owned() };
+    let accepted =
+        AcceptedBreak { seq: 40, from: 12, by: id::<PersonId>("per", 1).to_string(), reason: "a restore".to_owned() };
+    let bad = LedgerBad {
+        ok: false,
+        seq: Some(7),
+        file: None,
+        class: "truncated".to_owned(),
+        why: "the last line is torn".to_owned(),
+    };
+    let file = Some("/home/alice/.local/state/ironclaw/ledger/chain-000000000020.ndjson".to_owned());
+    let archives = vec!["chain-000000000020.aside-0".to_owned()];
     vec![
         shape("operator.signed_head", head.clone()),
         shape("operator.ledger_head", LedgerHead { head, kept: kept.clone() }),
@@ -411,6 +421,11 @@ fn audit() -> Vec<Shape> {
         shape("operator.heads_kept.none", HeadsKept::default()),
         shape("operator.rotated", rotated),
         shape("operator.ledger_whole", whole.clone()),
+        shape("operator.ledger_whole.accepted", LedgerWhole { accepted: vec![accepted.clone()], ..whole.clone() }),
+        shape("operator.accepted_break", accepted),
+        shape("operator.accept_break", AcceptBreak { reason: "a restore".to_owned() }),
+        shape("operator.break_accepted", BreakAccepted { seq: 40, from: 12, heads: 3, archives }),
+        shape("operator.ledger_bad.in_file", LedgerBad { file, ..bad.clone() }),
         shape("operator.ledger_bad", bad.clone()),
         shape("operator.ledger_bad.nowhere", LedgerBad { seq: None, ..bad.clone() }),
         shape("operator.ledger_verdict.whole", LedgerVerdict::Whole(whole)),

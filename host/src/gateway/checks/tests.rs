@@ -90,7 +90,9 @@ pub(crate) fn on_record(test: impl FnOnce(&mut Tx<'_>, Scene) + Send + 'static) 
     let key = MasterKey::fresh().expect("random bytes");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let state = State::open(&directory.path().join("state.db"), &key.state_key()).expect("it opens");
+        let path = directory.path().join("state.db");
+        State::create(&path).expect("made");
+        let state = State::open(&path, &key.state_key()).expect("it opens");
         let run = move |tx: &mut Tx<'_>| {
             let scene = set_scene(tx, &key);
             test(tx, scene);

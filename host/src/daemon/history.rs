@@ -1,0 +1,63 @@
+//! What a start finds lost or put back, and what follows: another generation of the record, an entry, a warning.
+//!
+//! Decides nothing about what is lost: `state::log`, heads and archives say so. Next: `gateway::store`, `delivery::journal`.
+
+use crate::delivery::journal;
+use crate::gateway::store;
+use crate::ledger::Entry;
+use crate::state::{self, State, Tx, log};
+use ironclaw_contract::ids::BootId;
+
+/// Names in the ledger what the write-ahead log lost, and treats the record as one that was put back. Gives warnings.
+pub(super) fn note_losses(tx: &mut Tx<'_>, boot: BootId) -> Result<Vec<String>, state::Error> {
+    let lost = log::take_lost(tx.db())?;
+    let mut warnings = Vec::new();
+    for one in &lost {
+        let entry = Entry::retract("state.changes_lost");
+        match one {
+            log::Lost::Missing => entry.with("log", "missing").append(tx)?,
+            log::Lost::Damaged { commits } => entry.with("log", "damaged").with("commits", *commits).append(tx)?,
+        };
+        warnings.push(one.sentence());
+    }
+    if !lost.is_empty() {
+        // Each loss is a history of its own.
+        let unknown = begin_generation(tx, &[format!("log of {boot}")])?;
+        warnings.push(put_back(unknown.unwrap_or(0)));
+    }
+    for warning in &warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok(warnings)
+}
+
+/// Treats the record as one that was put back where heads or archives know another history. Gives a warning.
+pub(super) async fn begin_another(state: &State, other_history: Vec<String>) -> Result<Option<String>, state::Error> {
+    let begun = state.write(move |tx| begin_generation(tx, &other_history)).await?;
+    let warning = begun.map(put_back);
+    if let Some(warning) = &warning {
+        tracing::warn!("{warning}");
+    }
+    Ok(warning)
+}
+
+/// Gives how many changes wait for a person; `None` when all of this history was known before.
+fn begin_generation(tx: &mut Tx<'_>, other_history: &[String]) -> Result<Option<usize>, state::Error> {
+    let unknown = store::begin_generation(tx, other_history)?;
+    if unknown.is_some() {
+        journal::doubt(tx)?;
+    }
+    Ok(unknown)
+}
+
+fn put_back(unknown: usize) -> String {
+    let waiting = match unknown {
+        0 => String::new(),
+        1 => ", and 1 change waits for a decision (`ironctl inbox`)".to_owned(),
+        many => format!(", and {many} changes wait for a decision (`ironctl inbox`)"),
+    };
+    format!(
+        "this record was put back to an earlier state: approvals from before are void, and open replies are not sent by themselves \
+         (`ironctl message dead list`){waiting}"
+    )
+}

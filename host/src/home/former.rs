@@ -1,0 +1,129 @@
+//! What shows that a home held a record, so that a new one is never made beside the remains of another.
+//!
+//! Only looks, and opens none of the files. Next: `daemon`.
+
+use super::{Error, Home};
+use std::fs;
+use std::path::PathBuf;
+
+/// There from the first step of setting up a home to the last.
+const SETUP_FILE: &str = "setup.unfinished";
+
+impl Home {
+    /// Whether the record's file is there and holds anything.
+    pub fn has_record(&self) -> bool {
+        fs::metadata(self.state_db()).is_ok_and(|found| found.len() > 0)
+    }
+
+    /// Refuses a home without a record that had one.
+    ///
+    /// # Errors
+    /// [`Error::RecordMissing`] with what shows that there was a record.
+    pub fn check_for_lost_record(&self) -> Result<(), Error> {
+        if self.has_record() || self.setup_file().exists() {
+            return Ok(());
+        }
+        let how = if self.state_db().exists() { "empty" } else { "missing" };
+        match self.remains().or_else(|| self.key_or_log()) {
+            Some(found) => Err(Error::RecordMissing { home: self.0.clone(), how, found }),
+            None => Ok(()),
+        }
+    }
+
+    /// What is only there after a host was set up: files that the record names. `None` while a setup is unfinished.
+    pub fn remains(&self) -> Option<PathBuf> {
+        if self.setup_file().exists() {
+            return None;
+        }
+        let file = [self.owner_token(), self.keys_file()].into_iter().find(|path| path.exists());
+        let filled = ["sessions", "ledger", "agents"].map(|name| self.0.join(name)).into_iter().find(|directory| {
+            // A directory that cannot be read may hold anything.
+            fs::read_dir(directory).map_or_else(
+                |error| error.kind() != std::io::ErrorKind::NotFound,
+                |mut entries| entries.next().is_some(),
+            )
+        });
+        file.or(filled).or_else(|| self.snapshot())
+    }
+
+    /// A key or a write-ahead log without the record that belongs to it.
+    fn key_or_log(&self) -> Option<PathBuf> {
+        let mut log = self.state_db().into_os_string();
+        log.push("-wal");
+        let log = PathBuf::from(log);
+        let has_log = fs::metadata(&log).is_ok_and(|found| found.len() > 0);
+        let key = Some(self.master_key()).filter(|key| key.exists());
+        if has_log { Some(log) } else { key }
+    }
+
+    /// A copy of the record from before an upgrade, or one that was about to take its place.
+    fn snapshot(&self) -> Option<PathBuf> {
+        let names = fs::read_dir(&self.0).ok()?.flatten().map(|entry| entry.file_name());
+        let is_copy = |name: &str| name.starts_with("state.db.before-v") || name == "state.db.next";
+        names.filter(|name| name.to_str().is_some_and(is_copy)).map(|name| self.0.join(name)).min()
+    }
+
+    /// Notes that a record is being made in this home, until [`Home::end_setup`].
+    pub fn begin_setup(&self) -> Result<(), Error> {
+        super::write_private(&self.setup_file(), b"")
+    }
+
+    /// Notes that the home is set up.
+    pub fn end_setup(&self) -> Result<(), Error> {
+        super::remove(&self.setup_file())
+    }
+
+    fn setup_file(&self) -> PathBuf {
+        self.0.join(SETUP_FILE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_remains_of_a_record_refuses_a_new_one() {
+        let made = || {
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            let home = Home::create(&directory.path().join("home")).expect("made");
+            (directory, home)
+        };
+        let (_kept, fresh) = made();
+        fresh.check_for_lost_record().expect("an empty home is a new one");
+        for (name, is_directory) in [
+            ("owner.token", false),
+            ("keys.json", false),
+            ("master.key", false),
+            ("state.db-wal", false),
+            ("state.db.before-v8", false),
+            ("state.db.next", false),
+            ("sessions/ses_1", true),
+            ("agents/agt_1", true),
+            ("ledger/chain-000000000000.ndjson", false),
+        ] {
+            let (_kept, home) = made();
+            let path = home.path().join(name);
+            if is_directory { fs::create_dir(&path) } else { fs::write(&path, "x") }.expect("made");
+            for (empty, expected) in [(false, "missing"), (true, "empty")] {
+                if empty {
+                    fs::write(home.state_db(), "").expect("written");
+                }
+                let refused = home.check_for_lost_record();
+                assert!(
+                    matches!(&refused, Err(Error::RecordMissing { how, .. }) if *how == expected),
+                    "{name}: {refused:?}"
+                );
+                let opened = Home::open(home.path());
+                assert!(matches!(opened, Err(Error::RecordMissing { .. })), "{name}: {opened:?}");
+            }
+            // A setup that was cut short goes on.
+            home.begin_setup().expect("written");
+            home.check_for_lost_record().expect("it is not finished");
+            home.end_setup().expect("removed");
+            home.check_for_lost_record().expect_err("it is finished");
+            fs::write(home.state_db(), "x").expect("written");
+            home.check_for_lost_record().expect("there is a record");
+        }
+    }
+}
