@@ -16,6 +16,7 @@ pub mod message;
 pub mod outbound;
 pub mod schema;
 pub mod seal;
+pub mod settings;
 pub mod socket;
 pub mod untrusted;
 

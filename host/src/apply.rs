@@ -2,6 +2,8 @@
 //!
 //! Takes nothing but an [`Approved`], and does nothing that was not shown. Next: `gateway::decide`.
 
+mod settings;
+
 use crate::gateway::{Approved, Judged, No, judged};
 use crate::packages::Layer;
 use crate::refusal::Refusal;
@@ -107,6 +109,7 @@ fn do_it(tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<St
             };
             Ok(format!("MCP server {} is in the catalogue{lost}", server.name))
         }
+        Change::Settings(settings) => settings::set(tx, approved, settings),
     }
 }
 

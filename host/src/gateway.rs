@@ -13,6 +13,7 @@ pub mod decide;
 mod places;
 pub mod policy;
 pub mod quorum;
+pub mod settings;
 pub mod shown;
 pub mod store;
 pub mod voices;
@@ -83,6 +84,8 @@ pub struct Grounds {
     pub private: Vec<PathBuf>,
     /// How packages are fetched.
     pub packages: crate::packages::Config,
+    /// The ceilings of the settings, which hold where an agent has none of its own.
+    pub budget: crate::budget::Config,
 }
 
 impl Grounds {
@@ -124,6 +127,18 @@ pub struct Standing {
 pub struct Checked {
     proposed: Proposed,
     standing: Standing,
+}
+
+impl Checked {
+    /// Its kind.
+    pub const fn kind(&self) -> ChangeKind {
+        self.proposed.change.kind()
+    }
+
+    /// Who has to approve it.
+    pub fn rule(&self, policy: &policy::Policy) -> policy::Rule {
+        settings::rule(policy, &self.proposed.change, &self.standing.before, &self.standing.facts)
+    }
 }
 
 /// A change that enough people approved and whose approvals are used up in this very transaction. Made by
@@ -202,7 +217,7 @@ pub(crate) fn judged<T>(result: Result<T, No>) -> Result<Judged<T>, state::Error
     }
 }
 
-/// Whether a change of this kind is of one agent; the others are of the host.
+/// Whether a change of this kind is of one agent; the others are of the host, and of `settings` the default model is.
 pub(crate) const fn concerns_agent(kind: ChangeKind) -> bool {
     match kind {
         ChangeKind::CreateAgent | ChangeKind::McpRegister => false,
@@ -212,7 +227,8 @@ pub(crate) const fn concerns_agent(kind: ChangeKind) -> bool {
         | ChangeKind::Wiring
         | ChangeKind::Permissions
         | ChangeKind::Mounts
-        | ChangeKind::McpAccess => true,
+        | ChangeKind::McpAccess
+        | ChangeKind::Settings => true,
     }
 }
 

@@ -5,6 +5,7 @@
 mod accept;
 mod actor;
 mod actors;
+pub mod at_once;
 mod cancel;
 pub mod changes;
 mod deadlines;

@@ -183,7 +183,7 @@ pub trait Warrant {
 }
 
 /// The entry about what became of a change.
-fn warranted(what: &'static str, warrant: &dyn Warrant) -> Entry {
+pub(crate) fn warranted(what: &'static str, warrant: &dyn Warrant) -> Entry {
     let by: Vec<String> = warrant.approvers().iter().map(ToString::to_string).collect();
     Entry::meta(what).with("change", warrant.change_id().to_string()).with("by", by)
 }
@@ -317,23 +317,22 @@ fn check_draft(draft: &AgentDraft) -> Result<(), Refusal> {
 }
 
 /// Sets how strictly an agent is judged.
-pub fn set_mode(tx: &mut Tx<'_>, agent: AgentId, mode: Mode, by: PersonId) -> Result<(), state::Error> {
-    tx.db().execute("UPDATE agents SET mode = ?2 WHERE id = ?1", params![agent.to_string(), mode.name()])?;
-    Entry::meta("agent.mode")
-        .with("agent", agent.to_string())
+pub fn set_mode(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, mode: Mode) -> Result<(), state::Error> {
+    tx.db().execute("UPDATE agents SET mode = ?2 WHERE id = ?1", params![agent.id.to_string(), mode.name()])?;
+    warranted("agent.mode", warrant)
+        .with("agent", agent.id.to_string())
         .with("mode", mode.name())
-        .with("by", by.to_string())
+        .with("was", agent.mode.name())
         .append(tx)?;
     Ok(())
 }
 
 /// Removes an agent whose sessions are gone.
-pub fn remove_agent(tx: &mut Tx<'_>, agent: &Agent, by: PersonId) -> Result<(), state::Error> {
+pub fn remove_agent(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent) -> Result<(), state::Error> {
     tx.db().execute("DELETE FROM agents WHERE id = ?1", [agent.id.to_string()])?;
-    Entry::meta("agent.removed")
+    warranted("agent.removed", warrant)
         .with("agent", agent.id.to_string())
         .with("name", agent.name.clone())
-        .with("by", by.to_string())
         .append(tx)?;
     Ok(())
 }

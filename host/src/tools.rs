@@ -292,7 +292,7 @@ fn actions() -> [Tool; ACTIONS.len()] {
     };
     let reason =
         json!({ "type": "string", "maxLength": REASON_BYTES_MAX, "description": "Why, for the person who decides." });
-    let kinds: Vec<_> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
+    let kinds: Vec<_> = ChangeKind::for_agents().map(ChangeKind::name).collect();
     let mut skill = object(
         &["skill", "version"],
         json!({

@@ -120,6 +120,11 @@ impl Client {
         self.post(&format!("agents/{}/mode", segment(agent)), &mode).await
     }
 
+    /// An agent's own ceilings.
+    pub async fn budget(&self, agent: &str) -> Result<AgentBudget, Error> {
+        self.get(&format!("agents/{}/budget", segment(agent))).await
+    }
+
     /// Sets an agent's own ceilings; what is absent stays as it is, and 0 takes one away.
     pub async fn set_budget(&self, agent: &str, budget: &AgentBudget) -> Result<AgentBudget, Error> {
         self.post(&format!("agents/{}/budget", segment(agent)), budget).await

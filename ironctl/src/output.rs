@@ -34,8 +34,8 @@ impl Output {
         write_out(&format!("{}\n", safe(text.as_ref())))
     }
 
-    /// Text for people on stdout exactly as the host wrote it; one that would have to be altered to be safe is refused.
-    pub fn exact(self, text: &str) -> Result<(), Error> {
+    /// Refuses a text that would have to be altered to be safe, and one that the terminal would break.
+    pub fn check_exact(self, text: &str) -> Result<(), Error> {
         if text.chars().any(|character| character == '\t' || is_unsafe(character)) {
             let message =
                 "the host sent a text that would steer the terminal; it is not shown, and nothing was decided";
@@ -49,7 +49,22 @@ impl Output {
             let message = format!("the terminal has {columns} columns, and a line of this page has {widest}");
             return Err(Error::failed("terminal_narrow", message).hinting(NARROW));
         }
+        Ok(())
+    }
+
+    /// Text for people on stdout exactly as the host wrote it; one that would have to be altered to be safe is refused.
+    pub fn exact(self, text: &str) -> Result<(), Error> {
+        self.check_exact(text)?;
+        if self.json {
+            return Ok(());
+        }
         write_out(text)
+    }
+
+    /// How high the terminal is, if it is one that says so.
+    pub fn rows(self) -> Option<usize> {
+        let rows = terminal_size::terminal_size_of(io::stdout()).map(|(_, rows)| usize::from(rows.0));
+        rows.filter(|rows| *rows > 0)
     }
 
     /// How wide the terminal is, if it is one that says so.

@@ -18,7 +18,7 @@ pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 pub struct Change {
     /// `chg_…`.
     pub id: String,
-    /// `persona enabled_tools packages wiring permissions mounts create_agent mcp_access mcp_register`.
+    /// `persona enabled_tools packages wiring permissions mounts create_agent mcp_access mcp_register settings`.
     pub kind: String,
     /// Whom it concerns; null where it is nobody.
     pub agent: Option<ChangedAgent>,
@@ -150,7 +150,7 @@ pub struct NewChange {
     /// To what.
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub kind: ChangeKind,
-    /// Name or id of the agent; none for `create_agent` and `mcp_register`.
+    /// Name or id of the agent; none for `create_agent`, `mcp_register`, and `settings` with `default_model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// What would be set, in the shape of the kind.

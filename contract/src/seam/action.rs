@@ -107,7 +107,7 @@ impl Action {
     pub fn names() -> impl Iterator<Item = &'static str> {
         ["schedule_task", "ask_user_question", "skill_install"]
             .into_iter()
-            .chain(ChangeKind::ALL.iter().map(|kind| kind.name()))
+            .chain(ChangeKind::for_agents().map(ChangeKind::name))
     }
 
     /// Its name.
@@ -140,7 +140,7 @@ impl Action {
                 Self::SkillInstall { skill: envelope.payload, reason: envelope.reason }
             }
             other => {
-                let Ok(kind) = other.parse::<ChangeKind>() else {
+                let Some(kind) = other.parse::<ChangeKind>().ok().filter(|kind| kind.is_for_agents()) else {
                     let shown: String = other.chars().take(NAME_BYTES_MAX / 4).collect();
                     return Err(Error::Unknown(shown));
                 };
@@ -227,6 +227,13 @@ mod tests {
     }
 
     #[test]
+    fn settings_are_no_action_of_an_agent() {
+        let text = r#"{"action":"settings","payload":{"mode":"dangerous_off"},"reason":"r"}"#;
+        assert!(matches!(Action::parse(text), Err(Error::Unknown(name)) if name == "settings"));
+        assert!(!Action::names().any(|name| name == "settings"));
+    }
+
+    #[test]
     fn every_named_action_reads_back() {
         let payload = |kind| match kind {
             ChangeKind::Persona => serde_json::json!({"instructions": "i"}),
@@ -238,6 +245,7 @@ mod tests {
             ChangeKind::CreateAgent => serde_json::json!({"name": "n"}),
             ChangeKind::McpAccess => serde_json::json!({"server": "s"}),
             ChangeKind::McpRegister => serde_json::json!({"name": "n", "url": "https://u", "tools": []}),
+            ChangeKind::Settings => serde_json::json!({"mode": "enforce"}),
         };
         let mut actions = vec![
             Action::ScheduleTask(ScheduleTask { prompt: "p".into(), run_at: None, recurrence: Some("daily".into()) }),
@@ -251,7 +259,7 @@ mod tests {
                 reason: "r".into(),
             },
         ];
-        actions.extend(ChangeKind::ALL.iter().map(|&kind| {
+        actions.extend(ChangeKind::for_agents().map(|kind| {
             let payload = Payload::try_from(payload(kind)).expect("an object or a list");
             Action::Change { change: Change::parse(kind, &payload).expect("of its kind"), reason: "r".into() }
         }));

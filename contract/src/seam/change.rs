@@ -1,6 +1,8 @@
-//! The nine kinds of capability change that an agent may propose, and the one shape that each has.
+//! The kinds of change: nine that an agent may propose, and `settings`, which only a person does. Each has one shape.
 //!
 //! Never says which of them may be had: that is the host's and a person's. No kind takes a field of another. Next: `action`.
+
+pub use super::settings::{GuardMode, Settings};
 
 use super::limits::{
     ENTRIES_MAX, IDENTITY_BYTES_MAX, INSTRUCTIONS_BYTES_MAX, MOUNTS_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX,
@@ -33,7 +35,32 @@ ChangeKind {
     McpAccess = "mcp_access",
     /// A new MCP server.
     McpRegister = "mcp_register",
+    /// How strictly an agent is judged, what it may use, and whether it stays; or the default model.
+    Settings = "settings",
 });
+
+impl ChangeKind {
+    /// Whether an agent may propose it; the others are no action.
+    pub const fn is_for_agents(self) -> bool {
+        match self {
+            Self::Persona
+            | Self::EnabledTools
+            | Self::Packages
+            | Self::Wiring
+            | Self::Permissions
+            | Self::Mounts
+            | Self::CreateAgent
+            | Self::McpAccess
+            | Self::McpRegister => true,
+            Self::Settings => false,
+        }
+    }
+
+    /// Those that an agent may propose.
+    pub fn for_agents() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|kind| kind.is_for_agents())
+    }
+}
 
 /// A payload that nobody has looked into yet: a JSON object or list, strict and bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,6 +109,8 @@ pub enum Change {
     McpAccess(McpAccess),
     /// `{"name", "url", "tools", "headers"?}`
     McpRegister(McpRegister),
+    /// `{"mode"?, "model"?, "tokens_per_day"?, "cost_per_day_micros"?}`, `{"remove": true}` or `{"default_model"}`
+    Settings(Settings),
 }
 
 /// What an agent is told about itself.
@@ -317,6 +346,7 @@ impl Change {
             ChangeKind::CreateAgent => Self::CreateAgent(read(kind, payload)?),
             ChangeKind::McpAccess => Self::McpAccess(read(kind, payload)?),
             ChangeKind::McpRegister => Self::McpRegister(read(kind, payload)?),
+            ChangeKind::Settings => Self::Settings(read(kind, payload)?),
         };
         let bounds = |what| Error::Bounds { kind, what };
         let is_flat = matches!(change, Self::Packages(_)) && payload.0.is_array();
@@ -339,6 +369,7 @@ impl Change {
             Self::CreateAgent(_) => ChangeKind::CreateAgent,
             Self::McpAccess(_) => ChangeKind::McpAccess,
             Self::McpRegister(_) => ChangeKind::McpRegister,
+            Self::Settings(_) => ChangeKind::Settings,
         }
     }
 
@@ -354,6 +385,7 @@ impl Change {
             Self::CreateAgent(agent) => serde_json::json!(agent),
             Self::McpAccess(access) => serde_json::json!(access),
             Self::McpRegister(server) => serde_json::json!(server),
+            Self::Settings(settings) => serde_json::json!(settings),
         };
         Payload(value)
     }
@@ -430,6 +462,7 @@ impl Change {
                     text("scheme", header.scheme.as_deref().unwrap_or("-"), NAME_BYTES_MAX)
                 })
             }
+            Self::Settings(settings) => settings.within_bounds(),
         }
     }
 }
@@ -452,7 +485,7 @@ fn is_of_form(given: &Value, read: &Value) -> bool {
     }
 }
 
-fn text(field: &str, value: &str, max: usize) -> Result<(), String> {
+pub(super) fn text(field: &str, value: &str, max: usize) -> Result<(), String> {
     if (1..=max).contains(&value.len()) { Ok(()) } else { Err(format!("{field} must be 1 to {max} bytes")) }
 }
 
@@ -523,6 +556,7 @@ mod tests {
                 ChangeKind::McpRegister,
                 json!({"name": "files", "url": "https://mcp.example", "tools": [{"name": "read"}]}),
             ),
+            (ChangeKind::Settings, json!({"mode": "dangerous_warn"})),
         ]
     }
 

@@ -36,6 +36,8 @@ pub const INSTRUCTIONS_BYTES_MAX: usize = 32 * 1024;
 pub const ENTRIES_MAX: usize = 64;
 /// Directories of the host in one jail.
 pub const MOUNTS_MAX: usize = 8;
+/// A ceiling of tokens, or of millionths of a currency, on one day.
+pub const CEILING_MAX: u64 = 1 << 40;
 /// Options of a question.
 pub const OPTIONS_MAX: usize = 16;
 /// The hello must come this soon after the launch.

@@ -2,17 +2,16 @@
 //!
 //! Only an operator comes here; an agent's own wish for a change goes another way. Next: `registry`.
 
+use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
-use crate::budget;
-use crate::gateway::{self, checks};
+use crate::gateway::checks;
 use crate::ledger;
-use crate::memories;
-use crate::pipeline::{Command, Core, Error};
+use crate::pipeline::{Core, Error};
 use crate::refusal::Refusal;
 use crate::registry::channels::{self, Channel};
 use crate::registry::mounts::{self, Mount};
 use crate::registry::software::{self, Software};
-use crate::registry::{self, AgentDraft, Mode, Person, Role, mcp, roles};
+use crate::registry::{self, AgentDraft, Giver, Mode, Person, Role, mcp, roles};
 use crate::routing;
 use crate::session::store;
 use crate::state::Tx;
@@ -22,7 +21,7 @@ use axum::{Extension, Json};
 use ironclaw_contract::operator::{
     Agent, AgentMcp, AgentMember, AgentMode, AgentModel, AgentMount, AgentPackages, AgentWiring, NewAgent,
 };
-use ironclaw_contract::seam::change::{Access, AgentRole, ChangeKind, Packages};
+use ironclaw_contract::seam::change::{Access, AgentRole, Change, ChangeKind, Packages, Settings};
 
 /// `GET /v1/agents`: those that the caller may talk to.
 pub async fn list(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<Agent>> {
@@ -82,38 +81,17 @@ pub async fn create(
 pub async fn remove(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
+    Extension(Current(current)): Extension<Current>,
     Path(agent): Path<String>,
 ) -> Reply<Agent> {
     let found = find(&api, agent).await?;
-    let (of_agent, shown, by) = (found.id, found.clone(), person.clone());
-    let core = api.pipeline.core();
-    let (view, sessions) =
-        core.state.read(move |tx| Ok::<_, Error>((view(tx, &shown, &by)?, store::of_agent(tx, of_agent)?))).await?;
-    for session in sessions {
-        let removed = api.pipeline.ask(session.id, |done| Command::Remove(person.id, done)).await?;
-        removed.map_err(|message| Answer::from(Refusal::host("session_not_removed", message)))?;
-    }
-    // Before its notes and itself are erased: a crash in between leaves nothing that was erased in a snapshot.
-    core.forget_snapshots().await?;
-    let removed = core
-        .state
-        .write(move |tx| {
-            // A message may have come while its sessions were erased.
-            if !store::of_agent(tx, found.id)?.is_empty() {
-                return Ok::<_, Error>(false);
-            }
-            memories::erase_of_agent(tx, found.id)?;
-            gateway::store::erase_of_agent(tx, found.id)?;
-            budget::book::forget(tx, found.id)?;
-            registry::remove_agent(tx, &found, person.id)?;
-            Ok(true)
-        })
-        .await?;
-    if !removed {
-        let refusal =
-            Refusal::operator("agent_in_use", format!("agent {} got a message while it was being removed", view.name));
-        return Err(refusal.hint("try again").into());
-    }
+    let wanted = Settings { remove: true, ..Settings::default() };
+    api.pipeline.may_at_once(person.id, found.clone(), wanted.clone()).await??;
+    let (shown, by) = (found.clone(), person.clone());
+    let view = api.state().read(move |tx| view(tx, &shown, &by)).await?;
+    api.pipeline.remove_sessions(found.id, person.id).await??;
+    let giver = Giver { person: person.id, token: Some(current) };
+    api.pipeline.set_at_once(giver, found, wanted).await??;
     Ok(Json(view))
 }
 
@@ -121,12 +99,13 @@ pub async fn remove(
 pub async fn set_mode(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
+    Extension(current): Extension<Current>,
     Path(agent): Path<String>,
     Body(new): Body<AgentMode>,
 ) -> Reply<AgentMode> {
-    let found = find(&api, agent).await?;
     let mode: Mode = new.mode.parse().map_err(|message: String| Refusal::operator("mode_malformed", message))?;
-    api.pipeline.core().state.write(move |tx| registry::set_mode(tx, found.id, mode, person.id)).await?;
+    let wanted = Settings { mode: mode.name().parse().ok(), ..Settings::default() };
+    set(&api, &person, current, agent, wanted).await?;
     Ok(Json(AgentMode { mode: mode.name().to_owned() }))
 }
 
@@ -134,12 +113,31 @@ pub async fn set_mode(
 pub async fn set_model(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
+    Extension(current): Extension<Current>,
     Path(agent): Path<String>,
     Body(new): Body<AgentModel>,
 ) -> Reply<AgentModel> {
-    let found = find(&api, agent).await?;
-    let set = move |tx: &mut Tx<'_>| registry::models::set_model(tx, found.id, &new.model, person.id);
-    Ok(Json(AgentModel { model: api.state().write(set).await?? }))
+    let wanted = Settings { model: Some(new.model), ..Settings::default() };
+    let agent = set(&api, &person, current, agent, wanted).await?;
+    Ok(Json(AgentModel { model: agent.model }))
+}
+
+/// Sets something of an agent at once, where the policy leaves it to the caller; gives the agent as it is then.
+pub async fn set(
+    api: &Api,
+    person: &Person,
+    Current(current): Current,
+    agent: String,
+    wanted: Settings,
+) -> Result<registry::Agent, Answer> {
+    let found = find(api, agent).await?;
+    let id = found.id.to_string();
+    let payload = Change::Settings(wanted.clone()).payload();
+    Change::parse(ChangeKind::Settings, &payload)
+        .map_err(|error| Refusal::operator("payload_malformed", error.to_string()))?;
+    let giver = Giver { person: person.id, token: Some(current) };
+    api.pipeline.set_at_once(giver, found, wanted).await??;
+    find(api, id).await
 }
 
 /// The agent of this name or id.

@@ -98,7 +98,7 @@ pub async fn list(
         }
         let more = rows.len() > limit;
         rows.truncate(limit);
-        let changes = rows.iter().map(|row| summary(tx, row, pipeline.approvals_needed(row.kind)));
+        let changes = rows.iter().map(|row| summary(tx, row, pipeline.approvals_needed(row)));
         Ok::<_, state::Error>(Changes { changes: changes.collect::<Result<_, _>>()?, more })
     });
     Ok(Json(found.await?))
@@ -218,7 +218,7 @@ fn of_member(tx: &Tx<'_>, person: &Person, filter: &Filter) -> Result<Vec<Row>, 
 /// A change with what a person is shown.
 async fn whole(api: &Api, person: &Person, change: ChangeId) -> Result<Change, Answer> {
     let shown = api.pipeline.show(person, change).await??;
-    let needed = api.pipeline.approvals_needed(shown.row.kind);
+    let needed = api.pipeline.approvals_needed(&shown.row);
     Ok(api.state().read(move |tx| view(tx, shown, needed)).await?)
 }
 

@@ -3,24 +3,28 @@
 //! Only an owner says where a secret is sent. An endpoint whose test fails leaves nothing behind, not even the key that came
 //! with it. Next: `registry::models`, `pipeline::endpoints`.
 
+use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
 use crate::custody::SecretText;
+use crate::gateway::checks;
 use crate::ledger;
 use crate::model;
 use crate::model::endpoint::{Prices, Probe, Spec};
 use crate::model::fault::Fault;
 use crate::model::preset::PRESETS;
 use crate::model::scripted;
-use crate::pipeline::endpoints;
+use crate::pipeline::at_once::{NotSet, settle};
+use crate::pipeline::{self, Core, endpoints};
 use crate::refusal::Refusal;
 use crate::registry::models::{self, Stored, Wanted, kind_name};
 use crate::registry::people::refuse;
-use crate::registry::{self, Person};
+use crate::registry::{self, Giver, Person};
 use crate::secrets::{self, PREFIX, SecretName};
 use crate::state::{self, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::{KeptModel, Model, ModelPreset, NewModel, TestedModel};
+use ironclaw_contract::seam::change::{ChangeKind, Settings};
 
 /// Characters of what an endpoint said to its test.
 const SAID_CHARACTERS_MAX: usize = 200;
@@ -62,6 +66,7 @@ pub async fn presets() -> Reply<Vec<ModelPreset>> {
 pub async fn add(
     State(api): State<Api>,
     Extension(by): Extension<Person>,
+    Extension(Current(current)): Extension<Current>,
     Body(mut new): Body<NewModel>,
 ) -> Reply<KeptModel> {
     let value = new.key_value.take().map(|value| secrets::value(value.take())).transpose()?;
@@ -74,7 +79,14 @@ pub async fn add(
     }
     // Nothing of this is kept yet; what would be refused then is refused before a request is made.
     let (checked, named, is_new) = (spec.clone(), key.clone(), value.is_some());
-    let checked = api.state().read(move |tx| check(tx, &checked, replace, named.as_ref(), is_new)).await?;
+    let pipeline = api.pipeline.clone();
+    let asks = by.clone();
+    let checked =
+        api.state().read(move |tx| match left_to(tx, pipeline.core(), &asks, &checked.name, replace, default)? {
+            Ok(()) => check(tx, &checked, replace, named.as_ref(), is_new),
+            Err(refusal) => Ok(Err(refusal)),
+        });
+    let checked = checked.await?;
     if let Err(refusal) = checked {
         return Err(noted(&api, &by, refusal).await?);
     }
@@ -90,6 +102,7 @@ pub async fn add(
         }
     }
     let pipeline = api.pipeline.clone();
+    let giver = Giver { person: by.id, token: Some(current) };
     let kept = change(&api, move |tx| {
         // One of them refused must take the others with it: an error undoes the change, a refusal would not.
         let undone = |refusal| Err(Undone::Refused(refusal));
@@ -103,10 +116,9 @@ pub async fn add(
         }
         let mut moved = Vec::new();
         if default {
-            match models::set_default(tx, &spec.name, by.id)? {
-                Ok(agents) => moved = agents,
-                Err(refusal) => return undone(refusal),
-            }
+            moved = followers_elsewhere(tx, &spec.name)?;
+            let wanted = Settings { default_model: Some(spec.name.clone()), ..Settings::default() };
+            settle(tx, pipeline.core(), &giver, None, wanted)?;
         }
         Ok(KeptModel { model: one(tx, &spec.name)?, tested, moved })
     });
@@ -133,13 +145,48 @@ pub async fn remove(
 pub async fn set_default(
     State(api): State<Api>,
     Extension(by): Extension<Person>,
+    Extension(Current(current)): Extension<Current>,
     Path(model): Path<String>,
 ) -> Reply<KeptModel> {
-    let set = api.state().write(move |tx| match models::set_default(tx, &model, by.id)? {
-        Ok(moved) => Ok::<_, state::Error>(Ok(KeptModel { model: one(tx, &model)?, tested: None, moved })),
-        Err(refusal) => refuse(tx, REFUSED, by.id, refusal),
+    let (pipeline, giver) = (api.pipeline.clone(), Giver { person: by.id, token: Some(current) });
+    let set = api.state().write(move |tx| {
+        let moved = followers_elsewhere(tx, &model)?;
+        let wanted = Settings { default_model: Some(model.clone()), ..Settings::default() };
+        settle(tx, pipeline.core(), &giver, None, wanted)?;
+        Ok::<_, NotSet>(KeptModel { model: one(tx, &model)?, tested: None, moved })
     });
-    Ok(Json(set.await??))
+    match set.await {
+        Ok(kept) => Ok(Json(kept)),
+        Err(NotSet::Refused(refusal)) => Err(noted(&api, &by, refusal).await?),
+        Err(NotSet::Broken(error)) => Err(error.into()),
+    }
+}
+
+/// The agents that go over to this endpoint once it is the default.
+fn followers_elsewhere(tx: &Tx<'_>, name: &str) -> Result<Vec<String>, state::Error> {
+    let follows = |agent: &registry::Agent| agent.follows_default && agent.model != name;
+    Ok(registry::agents(tx)?.into_iter().filter(follows).map(|agent| agent.name).collect())
+}
+
+/// Whether the policy leaves to this person alone what adding an endpoint does to agents: another default, or another endpoint in
+/// the place of one that they use.
+fn left_to(
+    tx: &Tx<'_>,
+    core: &Core,
+    by: &Person,
+    name: &str,
+    replace: bool,
+    default: bool,
+) -> Result<Result<(), Refusal>, state::Error> {
+    let kind = ChangeKind::Settings;
+    let direct = checks::direct(core.policy.rule(kind), kind, by.role);
+    let is_replaced = replace && models::find(tx, name)?.is_some() && models::is_in_use(tx, name)?;
+    let hint = match (is_replaced, default) {
+        (true, _) => "add it under another name, and propose it to each agent: `ironctl agent set AGENT --model NAME`",
+        (false, true) => "add it without making it the default, and propose that: `ironctl model default NAME`",
+        (false, false) => return Ok(Ok(())),
+    };
+    Ok(direct.map_err(|refusal| refusal.hint(hint)))
 }
 
 /// `POST /v1/models/{model}/test`: one small request to this endpoint alone, without those behind it.
@@ -165,6 +212,16 @@ pub async fn test(State(api): State<Api>, Path(model): Path<String>) -> Reply<Te
 enum Undone {
     Refused(Refusal),
     Broken(secrets::Error),
+    Unset(pipeline::Error),
+}
+
+impl From<NotSet> for Undone {
+    fn from(not_set: NotSet) -> Self {
+        match not_set {
+            NotSet::Refused(refusal) => Self::Refused(refusal),
+            NotSet::Broken(error) => Self::Unset(error),
+        }
+    }
 }
 
 impl<E: Into<secrets::Error>> From<E> for Undone {
@@ -197,6 +254,7 @@ async fn change<T: Send + 'static>(
         Ok(Ok(made)) => Ok(made),
         Ok(Err(Undone::Refused(refusal))) => Err(refusal.into()),
         Ok(Err(Undone::Broken(error))) => Err(error.into()),
+        Ok(Err(Undone::Unset(error))) => Err(error.into()),
         Err(error) => Err(Answer::broken(&error)),
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Counts and ids, never words. Next: `budget::book`.
 
+use super::auth::Current;
 use super::{Answer, Api, Body, Reply, agents, id};
 use crate::budget::{self, Ceiling, Limit, Own, book};
 use crate::ledger::rfc3339;
@@ -15,6 +16,7 @@ use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{AgentId, SessionId};
 use ironclaw_contract::operator::{self, AgentBudget, Usage, UsageRow};
+use ironclaw_contract::seam::change::Settings;
 use serde::Deserialize;
 
 /// A ceiling of which only this part is left is nearly reached: a tenth.
@@ -188,27 +190,26 @@ pub async fn of_agent(State(api): State<Api>, Path(agent): Path<String>) -> Repl
 pub async fn set(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
+    Extension(current): Extension<Current>,
     Path(agent): Path<String>,
     Body(new): Body<AgentBudget>,
 ) -> Reply<AgentBudget> {
-    let found = agents::find(&api, agent).await?;
     for limit in [new.tokens_per_day, new.cost_per_day_micros].into_iter().flatten() {
         if limit > book::COUNT_MAX {
             let words = format!("a ceiling of {limit} is over the limit of {}", book::COUNT_MAX);
             return Err(Refusal::operator("budget_too_large", words).hint("0 takes a ceiling away").into());
         }
     }
-    let own = api.state().write(move |tx| {
-        let old = book::own(tx, found.id)?;
-        let changed = |new: Option<u64>, old: Option<u64>| new.map_or(old, |new| (new > 0).then_some(new));
-        let own = Own {
-            tokens_per_day: changed(new.tokens_per_day, old.tokens_per_day),
-            cost_per_day_micros: changed(new.cost_per_day_micros, old.cost_per_day_micros),
-        };
-        book::set_own(tx, found.id, own, person.id)?;
-        Ok::<_, Error>(own)
-    });
-    Ok::<_, Answer>(Json(view(own.await?)))
+    let AgentBudget { tokens_per_day, cost_per_day_micros } = new;
+    let found = match (tokens_per_day, cost_per_day_micros) {
+        (None, None) => agents::find(&api, agent).await?,
+        _ => {
+            let wanted = Settings { tokens_per_day, cost_per_day_micros, ..Settings::default() };
+            agents::set(&api, &person, current, agent, wanted).await?
+        }
+    };
+    let own = api.state().read(move |tx| book::own(tx, found.id)).await?;
+    Ok::<_, Answer>(Json(view(own)))
 }
 
 fn view(own: Own) -> AgentBudget {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::gateway::Proposed;
-use crate::gateway::checks::tests::{Scene, on_record};
+use crate::gateway::checks::tests::{Scene, Yes, on_record};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::change::ChangeKind;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ fn what_is_gone_since_is_not_changed() {
         channels::remove(tx, "desk", scene.owner).expect("removed");
         assert_eq!(apply(tx, &approved, &Prepared::Nothing).expect("whole").expect_err("gone").code, "change_outdated");
         let approved = scene.approved(tx, scene.by_owner(ChangeKind::EnabledTools, json!([])));
-        registry::remove_agent(tx, &scene.clerk, scene.owner).expect("removed");
+        registry::remove_agent(tx, &Yes::of(scene.owner), &scene.clerk).expect("removed");
         assert_eq!(apply(tx, &approved, &Prepared::Nothing).expect("whole").expect_err("gone").code, "change_outdated");
     });
 }

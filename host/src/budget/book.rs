@@ -4,10 +4,10 @@
 //! judges. Next: `budget::judge`.
 
 use super::{Ceiling, Config, Limit, Own, Spent, day_of, limits};
-use crate::ledger::Entry;
 use crate::model::Usage;
+use crate::registry::{Warrant, warranted};
 use crate::state::{self, Tx, stored};
-use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
+use ironclaw_contract::ids::{AgentId, SessionId};
 use rusqlite::{OptionalExtension, params};
 
 /// Days that are looked back at most.
@@ -197,15 +197,14 @@ pub fn own(tx: &Tx<'_>, agent: AgentId) -> Result<Own, state::Error> {
 }
 
 /// Sets an agent's own ceilings.
-pub fn set_own(tx: &mut Tx<'_>, agent: AgentId, own: Own, by: PersonId) -> Result<(), state::Error> {
+pub fn set_own(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, own: Own) -> Result<(), state::Error> {
     let sql = "INSERT OR REPLACE INTO agent_budgets (agent_id, tokens_per_day, cost_per_day_micros) VALUES (?1,?2,?3)";
     let [tokens, cost] = [own.tokens_per_day, own.cost_per_day_micros].map(|limit| limit.map(bounded));
     tx.db().execute(sql, params![agent.to_string(), tokens, cost])?;
-    Entry::meta("agent.budget")
+    warranted("agent.budget", warrant)
         .with("agent", agent.to_string())
         .with("tokens_per_day", tokens)
         .with("cost_per_day_micros", cost)
-        .with("by", by.to_string())
         .append(tx)?;
     Ok(())
 }

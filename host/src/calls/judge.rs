@@ -141,10 +141,10 @@ pub fn action_of(call: &Call) -> Result<Action, String> {
 }
 
 fn kind_of(name: &str) -> Result<ChangeKind, String> {
-    name.parse().map_err(|_| {
-        let kinds: Vec<_> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
+    name.parse().ok().filter(|kind: &ChangeKind| kind.is_for_agents()).ok_or_else(|| {
+        let kinds: Vec<_> = ChangeKind::for_agents().map(ChangeKind::name).collect();
         let shown: String = name.chars().take(TOOL_NAME_MAX).collect();
-        format!("kind {shown:?} is no kind of change: it is one of {}", kinds.join(", "))
+        format!("kind {shown:?} is no kind of change that an agent asks for: it is one of {}", kinds.join(", "))
     })
 }
 
@@ -255,6 +255,7 @@ mod tests {
             ("skill_install", r#""payload":{"skill":"s","version":"1"},"reason":"r""#),
             ("ask_user_question", r#""question":"q""#),
             ("schedule_task", r#""prompt":"p","recurrence":"daily""#),
+            ("settings", r#""payload":{"mode":"dangerous_off"},"reason":"r""#),
         ] {
             let arguments = format!(r#"{{"kind":"{kind}",{rest}}}"#);
             let call = Call { call_id: CallId::new(), tool: "request_capability_change".into(), arguments };

@@ -52,6 +52,7 @@ pub(super) fn look(config: &Config, home: &Home, runtime: &Path, socket: &Path) 
         linked: allowed.into_iter().filter(|(named, real)| named != real).collect(),
         private: private.flat_map(|path| [canonical(&path), path]).collect(),
         packages: config.packages.clone(),
+        budget: config.budget.clone(),
     })
 }
 

@@ -3,7 +3,7 @@
 //! Only looks, and finds the same for the same state: what it finds otherwise later makes it another change. Next: `gateway::checks`.
 
 use super::places::{self, Place, Unseen};
-use super::{Grounds, Standing};
+use super::{Grounds, Standing, settings};
 use crate::packages;
 use crate::registry::channels::Channel;
 use crate::registry::{self, Agent, Identity, channels, marks, mcp, mounts, roles, software};
@@ -30,6 +30,7 @@ pub fn look(tx: &Tx<'_>, grounds: &Grounds, change: &Change, agent: Option<&Agen
         (Change::McpRegister(server), _) => {
             mcp::find(tx, &server.name)?.map_or(Value::Null, |server| json!(server.described()))
         }
+        (Change::Settings(wanted), agent) => settings::before(tx, wanted, agent)?,
         (
             Change::Persona(_)
             | Change::EnabledTools(_)
@@ -76,6 +77,7 @@ fn facts(tx: &Tx<'_>, grounds: &Grounds, change: &Change) -> Result<Value, state
         Change::McpRegister(server) => {
             json!({ "secrets": of_secrets(tx, server)?, "grants": of_grants(tx, server)? })
         }
+        Change::Settings(wanted) => settings::facts(tx, grounds, wanted)?,
     })
 }
 

@@ -8,7 +8,7 @@ mod newcomers;
 mod servers;
 
 use super::policy::Rule;
-use super::{Checked, Grounds, Judged, No, Proposed, Requester, before, concerns_agent, judged};
+use super::{Checked, Grounds, Judged, No, Proposed, Requester, before, concerns_agent, judged, settings};
 use crate::packages;
 use crate::refusal::Refusal;
 use crate::registry::channels::Channel;
@@ -72,7 +72,8 @@ fn after(proposed: &Proposed, agent: Option<&Agent>) -> Option<Value> {
             | Change::Wiring(_)
             | Change::Mounts(_)
             | Change::McpAccess(_)
-            | Change::McpRegister(_),
+            | Change::McpRegister(_)
+            | Change::Settings(_),
             _,
         ) => payload(),
     }
@@ -89,6 +90,10 @@ fn of_whom(tx: &Tx<'_>, proposed: &Proposed) -> Result<Option<Agent>, No> {
         ),
     };
     match &proposed.requester {
+        Requester::Agent { principal: _, origin: _ } if !kind.is_for_agents() => {
+            let message = format!("a change of kind {kind} is not an agent's to ask for");
+            return Err(Refusal::operator("change_not_an_agents", message).hint("a person asks for it").into());
+        }
         Requester::Agent { principal: _, origin } => {
             let own = store::find(tx, origin.session)?.map(|session| session.agent);
             if own.is_none() || own != agent.as_ref().map(|agent| agent.id) {
@@ -101,6 +106,10 @@ fn of_whom(tx: &Tx<'_>, proposed: &Proposed) -> Result<Option<Agent>, No> {
             return Err(Refusal::operator("agent_superfluous", message).hint("leave out --agent").into());
         }
         Requester::Person(_) => {}
+    }
+    if let Change::Settings(wanted) = &proposed.change {
+        settings::check_agent(wanted, agent.as_ref())?;
+        return Ok(agent);
     }
     if concerns_agent(kind) && agent.is_none() {
         let message = format!("a change of kind {kind} concerns an agent");
@@ -139,6 +148,10 @@ fn complete(tx: &Tx<'_>, grounds: &Grounds, proposed: &Proposed, agent: Option<&
         Change::CreateAgent(wanted) => Change::CreateAgent(newcomers::complete(tx, proposed, agent, wanted)?),
         Change::McpAccess(wanted) => Change::McpAccess(servers::complete_access(tx, wanted)?),
         Change::McpRegister(wanted) => Change::McpRegister(servers::complete_server(tx, wanted)?),
+        Change::Settings(wanted) => {
+            settings::check(tx, &wanted)?;
+            Change::Settings(wanted)
+        }
     })
 }
 

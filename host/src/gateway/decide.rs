@@ -5,6 +5,7 @@
 
 use super::checks;
 use super::policy::{Policy, Rule, is_of_agent};
+use super::settings::rule_of;
 use super::shown::{self, Asker, View};
 use super::store::{self, Given, Row, Status};
 use super::voices::{self, Behind, NOT_INDEPENDENT};
@@ -72,7 +73,7 @@ pub fn standing(tx: &Tx<'_>, person: &Person, kind: ChangeKind, agent: Option<Ag
 
 /// Whether this person decides about this change.
 pub fn may_decide(tx: &Tx<'_>, policy: &Policy, by: &Person, row: &Row) -> Result<bool, state::Error> {
-    Ok(policy.rule(row.kind).admits(standing(tx, by, row.kind, row.agent)?))
+    Ok(rule_of(policy, row).admits(standing(tx, by, row.kind, row.agent)?))
 }
 
 /// What a person is shown of a change, and its digest.
@@ -105,7 +106,7 @@ pub fn show(tx: &Tx<'_>, policy: &Policy, row: &Row) -> Result<(String, Digest),
         reason: &row.reason,
         before: &row.before,
         facts: &row.facts,
-        rule: policy.rule(row.kind),
+        rule: &rule_of(policy, row),
         created_at: ledger::rfc3339(row.created_at),
         expires_at: ledger::rfc3339(row.expires_at),
         generation: row.generation,
@@ -187,7 +188,8 @@ fn open(tx: &mut Tx<'_>, bench: &Bench<'_>, by: &Person, id: ChangeId) -> Result
             .with("by", by.id.to_string())
             .reason("whoever decided has no role that may")
             .append(tx)?;
-        let roles: Vec<&str> = bench.policy.rule(row.kind).roles.iter().map(|role| role.name()).collect();
+        let rule = rule_of(bench.policy, &row);
+        let roles: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
         let message =
             format!("{id} is not {}'s to decide: a change of kind {} takes {}", by.name, row.kind, roles.join(" or "));
         return Ok(Err((Refusal::operator("not_yours_to_decide", message), None)));
@@ -219,7 +221,7 @@ pub fn approve(
         Ok(open) => open,
         Err((refusal, ended)) => return Ok((Err(refusal), ended)),
     };
-    let rule = bench.policy.rule(row.kind);
+    let rule = &rule_of(bench.policy, &row);
     if !rule.requester_may_approve && by.id == row.principal() {
         let message = format!("{id} was asked for by {} or on their behalf: somebody else has to approve it", by.name);
         return Ok((Err(Refusal::operator("not_yours_to_decide", message)), None));
@@ -344,7 +346,7 @@ fn take_back(tx: &mut Tx<'_>, row: &Row, given: &Given, code: &'static str, word
 
 /// The approvals that are good for this change now, by different and independent people; the others are taken back, each by name.
 fn count(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row, shown: Digest) -> Result<Vec<Voice>, Error> {
-    let rule = bench.policy.rule(row.kind);
+    let rule = &rule_of(bench.policy, row);
     let thing = thing(row, rule, shown);
     let now = tx.wall();
     let mut good: Vec<Voice> = Vec::new();
@@ -466,7 +468,7 @@ pub fn approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Judged<
     let (_, shown) = show(tx, bench.policy, &row)?;
     let before = store::approvals(tx, row.id)?.iter().filter(|given| given.state == "live").count();
     let good = count(tx, bench, &row, shown)?;
-    let needed = bench.policy.rule(row.kind).approvals;
+    let needed = rule_of(bench.policy, &row).approvals;
     if good.len() < needed as usize {
         let words = format!(
             "of {before} approvals {} are still good, and {needed} are needed: a role was lost, or the policy, the text or the time is another",

@@ -27,7 +27,7 @@ pub const TEMPLATE: &str = "\
 # requester_may_approve = true # false: whoever asked, or on whose behalf an agent asked, does not count
 # expires_hours = 168          # an undecided change is over after this long
 
-# For one kind of change: persona enabled_tools packages wiring permissions mounts create_agent mcp_access mcp_register
+# For one kind of change: persona enabled_tools packages wiring permissions mounts create_agent mcp_access mcp_register settings
 # [kind.create_agent]
 # approvals = 2
 ";
@@ -81,7 +81,8 @@ pub const fn is_of_agent(kind: ChangeKind) -> bool {
         | ChangeKind::Mounts
         | ChangeKind::CreateAgent
         | ChangeKind::McpAccess
-        | ChangeKind::McpRegister => false,
+        | ChangeKind::McpRegister
+        | ChangeKind::Settings => false,
     }
 }
 

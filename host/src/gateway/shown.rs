@@ -88,35 +88,52 @@ pub fn render(view: &View<'_>) -> String {
     let payload = view.change.payload();
     let names = Names::of(view, payload.value());
     let mut page = Page::default();
-    page.heading("WHAT WOULD HAPPEN");
-    for sentence in effect::sentences(view, &names) {
-        page.put(if sentence.can_harm { "  !! " } else { "  " }, &sentence.words);
-    }
-    settings(&mut page, view, payload.value(), &names);
+    which(&mut page, view, payload.value(), &names);
+    asker(&mut page, view, &names);
+    deciders(&mut page, view);
     page.heading("WHAT THE NAMES IN IT MEAN NOW");
     for line in tree::lines("known", view.facts, &names) {
         page.put(&format!("  {}", line.prefix), &line.body);
     }
-    asker(&mut page, view, &names);
-    deciders(&mut page, view);
+    settings(&mut page, view, payload.value(), &names);
+    // Last, so that it stands directly above the question; and of it last what can do harm.
+    page.heading("WHAT WOULD HAPPEN");
+    let mut sentences = effect::sentences(view, &names);
+    sentences.sort_by_key(|sentence| sentence.can_harm);
+    for sentence in sentences {
+        page.put(if sentence.can_harm { "  !! " } else { "  " }, &sentence.words);
+    }
+    page.finish()
+}
+
+/// Ids and digests, by which it is told from any other change; a terminal shows them when it is asked to.
+fn which(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>) {
     page.heading("WHICH CHANGE");
-    for (field, value) in [
+    let mut fields = vec![
         ("id", view.id.to_string()),
         ("kind", view.change.kind().name().to_owned()),
-        ("agent", view.agent.as_ref().map_or_else(|| "none".to_owned(), |(id, name)| named(id, name, &names))),
+        ("agent", view.agent.as_ref().map_or_else(|| "none".to_owned(), |(id, name)| named(id, name, names))),
         ("asked at", plain(&view.created_at)),
         ("generation of the record", view.generation.to_string()),
-    ] {
+    ];
+    if let Asker::Agent { agent: _, principal: _, session, turn, message, call } = &view.requester {
+        fields.push(("asked in conversation", plain(session)));
+        fields.push(("asked in turn", plain(turn)));
+        fields.push(("answering message", message.as_deref().map_or_else(|| "none".to_owned(), plain)));
+        fields.push(("asked by call", plain(call)));
+    }
+    let labels: Vec<&str> = view.labels.iter().map(|label| label.name()).collect();
+    fields.push(("labels of the request", if labels.is_empty() { "none".to_owned() } else { labels.join(", ") }));
+    for (field, value) in fields {
         page.put("  ", &format!("{field}: {value}"));
     }
     for (field, value) in
-        [("what would be set", payload.value()), ("what is set now", view.before), ("what the names mean", view.facts)]
+        [("what would be set", payload), ("what is set now", view.before), ("what the names mean", view.facts)]
     {
         page.put("  ", &format!("digest of {field}:"));
         // Alone on its line, so that it can be copied whole.
         page.put("    ", &Digest::of(&canonical::to_vec(value)).to_string());
     }
-    page.finish()
 }
 
 /// The present setting and the new one, as one list of lines.
@@ -139,14 +156,9 @@ fn asker(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
     page.heading("WHO ASKS");
     match &view.requester {
         Asker::Person(id, name) => page.put("  ", &format!("person {}", named(id, name, names))),
-        Asker::Agent { agent, principal, session, turn, message, call } => {
+        Asker::Agent { agent, principal, .. } => {
             page.put("  ", &format!("agent {}", named(&agent.0, agent.1, names)));
             page.put("  ", &format!("on behalf of person {}", named(&principal.0, principal.1, names)));
-            let message = message.as_deref().map_or_else(|| "none".to_owned(), plain);
-            page.put("  ", &format!("in conversation {}", plain(session)));
-            page.put("  ", &format!("in turn {}", plain(turn)));
-            page.put("  ", &format!("answering message {message}"));
-            page.put("  ", &format!("by call {}", plain(call)));
             let before = match (view.labels.contains(&Label::External), view.labels.is_empty()) {
                 (true, _) => "what its model had before it when it asked held words of strangers, or may have",
                 (false, false) => "what its model had before it when it asked held no words of strangers",
@@ -155,9 +167,6 @@ fn asker(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
             page.put("  ", before);
         }
     }
-    let labels: Vec<&str> = view.labels.iter().map(|label| label.name()).collect();
-    let labels = if labels.is_empty() { "none".to_owned() } else { labels.join(", ") };
-    page.put("  ", &format!("labels of the request: {labels}"));
     let whose = match view.requester {
         Asker::Person(..) => "THE PERSON",
         Asker::Agent { .. } => "THE AGENT",

@@ -349,6 +349,23 @@ fn digest_of(
 /// # Errors
 /// The inner error refuses one more from somebody of whom too many wait already.
 pub fn propose(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Judged<Submitted>, state::Error> {
+    write_down(tx, policy, checked, true)
+}
+
+/// The same for one that is decided in the same transaction: it waits for nobody, so no bound of what waits holds for it.
+///
+/// # Errors
+/// As [`propose`].
+pub fn propose_at_once(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Judged<Submitted>, state::Error> {
+    write_down(tx, policy, checked, false)
+}
+
+fn write_down(
+    tx: &mut Tx<'_>,
+    policy: &Policy,
+    checked: Checked,
+    waits: bool,
+) -> Result<Judged<Submitted>, state::Error> {
     let Checked { proposed, standing } = checked;
     let kind = proposed.change.kind();
     let agent = proposed.agent;
@@ -379,7 +396,7 @@ pub fn propose(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Jud
     let of_requester =
         count("SELECT count(*) FROM changes WHERE status = 'pending' AND requester = ?1", &[&requester])?;
     let of_all = count("SELECT count(*) FROM changes WHERE status = 'pending'", &[])?;
-    if of_requester >= max || of_all >= PENDING_MAX {
+    if waits && (of_requester >= max || of_all >= PENDING_MAX) {
         let fault = if origin.is_some() { Fault::Sandbox } else { Fault::Operator };
         let refusal =
             Refusal::new(fault, "changes_too_many", format!("{of_requester} requests wait for a decision already"));
@@ -538,28 +555,31 @@ pub fn next_end(tx: &Tx<'_>) -> Result<Option<i64>, state::Error> {
 
 /// Erases what a conversation asked for, with its words: what it was and what became of it stays in the ledger, as digests.
 pub fn erase_of_session(tx: &mut Tx<'_>, session: SessionId) -> Result<(), state::Error> {
-    erase(tx, "session_id", &session.to_string(), "the conversation was removed")
+    erase(tx, "session_id", &session.to_string(), "the conversation was removed", None)
 }
 
-/// Erases what was asked for an agent, or by it.
-pub fn erase_of_agent(tx: &mut Tx<'_>, agent: AgentId) -> Result<(), state::Error> {
-    erase(tx, "agent_id", &agent.to_string(), "the agent was removed")
+/// Erases what was asked for an agent, or by it, but for the change that removes it.
+pub fn erase_of_agent(tx: &mut Tx<'_>, agent: AgentId, by: ChangeId) -> Result<(), state::Error> {
+    erase(tx, "agent_id", &agent.to_string(), "the agent was removed", Some(by))
 }
 
-fn erase(tx: &mut Tx<'_>, column: &str, of: &str, why: &str) -> Result<(), state::Error> {
-    let open = format!("SELECT * FROM changes WHERE {column} = ?1 AND status IN ('pending','approved','unknown')");
+fn erase(tx: &mut Tx<'_>, column: &str, of: &str, why: &str, but: Option<ChangeId>) -> Result<(), state::Error> {
+    let but = but.map_or_else(String::new, |id| id.to_string());
+    let open = format!(
+        "SELECT * FROM changes WHERE {column} = ?1 AND id <> ?2 AND status IN ('pending','approved','unknown')"
+    );
     let mut statement = tx.db().prepare_cached(&open)?;
-    let rows: Vec<Row> = readable(statement.query_map([of], row)?)?;
+    let rows: Vec<Row> = readable(statement.query_map([of, &but], row)?)?;
     drop(statement);
     for row in rows {
         end(tx, &row, Status::Withdrawn, None, why)?;
     }
     let db = tx.db();
     db.execute(
-        &format!("DELETE FROM approvals WHERE change_id IN (SELECT id FROM changes WHERE {column} = ?1)"),
-        [of],
+        &format!("DELETE FROM approvals WHERE change_id IN (SELECT id FROM changes WHERE {column} = ?1 AND id <> ?2)"),
+        [of, &but],
     )?;
-    db.execute(&format!("DELETE FROM changes WHERE {column} = ?1"), [of])?;
+    db.execute(&format!("DELETE FROM changes WHERE {column} = ?1 AND id <> ?2"), [of, &but])?;
     Ok(())
 }
 

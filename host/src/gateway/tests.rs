@@ -214,6 +214,7 @@ fn grounds() -> Grounds {
         linked: Vec::new(),
         private: Vec::new(),
         packages: crate::packages::Config::default(),
+        budget: crate::budget::Config::default(),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::apply::{self, Applied, Prepared};
 use crate::failpoint;
 use crate::gateway::decide::{self, Bench, Said};
 use crate::gateway::store::{self, Row, Status, Submitted};
-use crate::gateway::{Judged, Proposed, Requester, checks};
+use crate::gateway::{Judged, Proposed, Requester, checks, settings};
 use crate::inbox;
 use crate::integrity::lookalike;
 use crate::ledger::Entry;
@@ -98,7 +98,7 @@ pub struct Shown {
 }
 
 impl Core {
-    fn bench(&self) -> Bench<'_> {
+    pub(super) fn bench(&self) -> Bench<'_> {
         Bench { policy: &self.policy, grounds: &self.grounds, root: &self.approvals }
     }
 }
@@ -162,9 +162,9 @@ pub(super) fn tell(tx: &mut Tx<'_>, core: &Core, row: &Row) -> Result<(), Error>
 }
 
 impl Pipeline {
-    /// So many people have to say yes to a change of this kind.
-    pub fn approvals_needed(&self, kind: ChangeKind) -> u32 {
-        self.core.policy.rule(kind).approvals
+    /// So many people have to say yes to this change.
+    pub fn approvals_needed(&self, row: &Row) -> u32 {
+        settings::rule_of(&self.core.policy, row).approvals
     }
 
     /// A person asks for a change.
@@ -414,8 +414,9 @@ impl Pipeline {
         }
         failpoint::reach("change_applied");
         tracing::info!(change = %row.id, kind = %row.kind, "applied");
-        // They see what was set only when they begin anew.
-        if let Some(agent) = row.concerned()
+        // They see what was set only when they begin anew; settings are looked up at each request.
+        if row.kind != ChangeKind::Settings
+            && let Some(agent) = row.concerned()
             && let Err(error) = self.respawn(agent).await
         {
             tracing::error!(%agent, %error, "applied, and its sessions did not begin anew; `ironctl session stop` ends them");
@@ -423,8 +424,15 @@ impl Pipeline {
         Ok(())
     }
 
-    /// What has to be there before the transaction: software, which takes a network and time, and changes nothing yet.
+    /// What has to be done before the transaction: software is fetched, which takes a network and time and changes nothing yet; the
+    /// conversations of an agent that is removed are erased.
     async fn prepare(&self, row: &Row) -> Result<Judged<Prepared>, Error> {
+        if let (Change::Settings(wanted), Some(agent)) = (&row.change, row.agent)
+            && wanted.remove
+        {
+            let by = row.decided_by.unwrap_or_else(|| row.principal());
+            return Ok(self.remove_sessions(agent, by).await?.map(|()| Prepared::Nothing));
+        }
         let (Change::Packages(wanted), Some(agent)) = (&row.change, row.agent) else {
             return Ok(Ok(Prepared::Nothing));
         };

@@ -2,7 +2,7 @@
 //!
 //! Never opens one and never holds a key: an endpoint names the secret that does. Next: `model::endpoint`, `pipeline::endpoints`.
 
-use super::{Agent, agents};
+use super::{Agent, Warrant, agents, warranted};
 use crate::ledger::Entry;
 use crate::model::endpoint::{Kind, Prices, Spec};
 use crate::model::{check_url, scripted};
@@ -295,16 +295,20 @@ pub fn keep(tx: &mut Tx<'_>, spec: &Spec, replace: bool, by: PersonId) -> Result
 ///
 /// # Errors
 /// The inner error refuses an endpoint that is not there.
-pub fn set_default(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<Result<Vec<String>, Refusal>, state::Error> {
+pub fn set_default(
+    tx: &mut Tx<'_>,
+    warrant: &dyn Warrant,
+    name: &str,
+) -> Result<Result<Vec<String>, Refusal>, state::Error> {
     if let Err(refusal) = known(tx, name)? {
         return Ok(Err(refusal));
     }
     tx.db().execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [DEFAULT_KEY, name])?;
-    Entry::meta("model.default_set").with("name", name).with("by", by.to_string()).append(tx)?;
+    warranted("model.default_set", warrant).with("name", name).append(tx)?;
     let moving: Vec<Agent> =
         agents(tx)?.into_iter().filter(|agent| agent.follows_default && agent.model != name).collect();
     for agent in &moving {
-        give(tx, agent.id, name, true, by)?;
+        give(tx, warrant, agent.id, name, true)?;
     }
     Ok(Ok(moving.into_iter().map(|agent| agent.name).collect()))
 }
@@ -315,14 +319,14 @@ pub fn set_default(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<Result<V
 /// The inner error refuses an endpoint that is not there.
 pub fn set_model(
     tx: &mut Tx<'_>,
+    warrant: &dyn Warrant,
     agent: AgentId,
     wanted: &str,
-    by: PersonId,
 ) -> Result<Result<String, Refusal>, state::Error> {
     Ok(match choose(tx, Some(wanted))? {
         Err(refusal) => Err(refusal),
         Ok((model, follows)) => {
-            give(tx, agent, &model, follows, by)?;
+            give(tx, warrant, agent, &model, follows)?;
             Ok(model)
         }
     })
@@ -339,18 +343,29 @@ pub fn choose(tx: &Tx<'_>, wanted: Option<&str>) -> Result<Result<(String, bool)
     }
 }
 
-fn give(tx: &mut Tx<'_>, agent: AgentId, model: &str, follows: bool, by: PersonId) -> Result<(), state::Error> {
+fn give(
+    tx: &mut Tx<'_>,
+    warrant: &dyn Warrant,
+    agent: AgentId,
+    model: &str,
+    follows: bool,
+) -> Result<(), state::Error> {
     tx.db().execute(
         "UPDATE agents SET model = ?2, follows_default = ?3 WHERE id = ?1",
         params![agent.to_string(), model, follows],
     )?;
-    Entry::meta("agent.model_set")
+    warranted("agent.model_set", warrant)
         .with("agent", agent.to_string())
         .with("model", model)
         .with("follows_default", follows)
-        .with("by", by.to_string())
         .append(tx)?;
     Ok(())
+}
+
+/// Whether an agent may be sent to this endpoint: it is one's, the default, or behind another one.
+pub fn is_in_use(tx: &Tx<'_>, name: &str) -> Result<bool, state::Error> {
+    let behind = |model: &Stored| model.spec.fallbacks.iter().any(|fallback| fallback == name);
+    Ok(default(tx)? == name || agents(tx)?.iter().any(|agent| agent.model == name) || models(tx)?.iter().any(behind))
 }
 
 /// Removes an endpoint that nobody uses.

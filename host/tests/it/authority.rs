@@ -141,3 +141,107 @@ fn a_member_sees_nothing_of_an_agent_for_others() {
     assert_eq!(mara.get("/v1/agents/a").1["persona"], "the secret of the house");
     assert_eq!(mara.get("/v1/agents").1[0]["name"], "a");
 }
+
+/// Asked for by the owner; both people say yes.
+fn approved_by_both(world: &World, carol: &Raw, id: &str) {
+    world.ctl(&["approve", id]).ok();
+    assert_eq!(approve(world, carol, id).0, 200);
+    crate::world::wait_for("the change to be applied", || shown(world, id)["status"] == "applied");
+}
+
+/// The one change that waits.
+fn waiting(world: &World) -> String {
+    let list = world.ctl(&["--json", "change", "list"]).ok().json();
+    let list = list["changes"].as_array().expect("a list").clone();
+    assert_eq!(list.len(), 1, "{list:?}");
+    id_of(&list[0])
+}
+
+fn exists(world: &World, agent: &str) -> bool {
+    world.ctl(&["agent", "show", agent]).code == 0
+}
+
+#[test]
+fn one_admin_alone_weakens_no_agent_where_two_decide() {
+    let world = of_two();
+    world.ctl(&["model", "add", "other", "--kind", "scripted", "--no-test"]).ok();
+    let carol = Raw::of_person(&world, "carol");
+    for (method, path, body) in [
+        ("POST", "/v1/agents/a/mode", r#"{"mode":"dangerous_off"}"#),
+        ("POST", "/v1/agents/a/model", r#"{"model":"other"}"#),
+        ("DELETE", "/v1/agents/a", ""),
+    ] {
+        let answer = carol.ask(method, path, body);
+        assert_eq!(code(&answer), (403, "policy_asks_for_more"), "{path}: {answer:?}");
+        assert!(answer.1["error"]["hint"].as_str().is_some_and(|hint| hint.contains("--kind settings")), "{answer:?}");
+    }
+    // What tightens waits for nobody; what loosens it again does.
+    world.ctl(&["agent", "set", "a", "--mode", "enforce", "--tokens-per-day", "1000"]).ok();
+    for ceiling in [2000, 0] {
+        let answer = carol.ask("POST", "/v1/agents/a/budget", &json!({ "tokens_per_day": ceiling }).to_string());
+        assert_eq!(code(&answer), (403, "policy_asks_for_more"), "{ceiling}: {answer:?}");
+    }
+    assert_eq!(world.ctl(&["--json", "agent", "show", "a"]).ok().json()["model"], "scripted");
+    assert_eq!(carol.get("/v1/agents/a/budget").1["tokens_per_day"], 1000);
+    assert!(world.entries("agent.mode").is_empty(), "it was enforce already");
+    // The commands become changes that wait, and do what they say once both agree.
+    let refused = world.ctl(&["--json", "agent", "set", "a", "--mode", "dangerous_warn", "--tokens-per-day", "none"]);
+    assert!(refused.code == 1 && refused.stderr.contains("change_pending"), "{}", refused.stderr);
+    let id = waiting(&world);
+    let page = shown(&world, &id)["shown"].as_str().expect("a text").to_owned();
+    assert!(page.contains("guarded LESS") && page.contains("NO ceiling"), "{page}");
+    approved_by_both(&world, &carol, &id);
+    let modes = world.entries("agent.mode");
+    assert_eq!((&modes[0]["data"]["mode"], &modes[0]["data"]["change"]), (&json!("dangerous_warn"), &json!(id)));
+    assert!(carol.get("/v1/agents/a/budget").1["tokens_per_day"].is_null());
+    let refused = world.ctl(&["--json", "agent", "remove", "a", "--yes"]);
+    assert!(refused.code == 1 && refused.stderr.contains("change_pending"), "{}", refused.stderr);
+    assert!(exists(&world, "a"));
+    let id = waiting(&world);
+    approved_by_both(&world, &carol, &id);
+    assert!(!exists(&world, "a"));
+}
+
+#[test]
+fn the_default_model_and_endpoints_in_use_are_settings() {
+    let world = of_two();
+    let carol = Raw::of_person(&world, "carol");
+    world.ctl(&["model", "add", "other", "--kind", "scripted", "--no-test"]).ok();
+    let refused = world.ctl(&["--json", "model", "default", "other"]);
+    assert!(refused.code == 1 && refused.stderr.contains("change_pending"), "{}", refused.stderr);
+    let id = waiting(&world);
+    let answer = approve(&world, &carol, &id);
+    assert_eq!(code(&answer), (403, "not_yours_to_decide"), "it takes owners: {answer:?}");
+    world.ctl(&["person", "add", "olaf", "--role", "owner"]).ok();
+    world.ctl(&["reject", &id]).ok();
+    let olaf = Raw::of_person(&world, "olaf");
+    world.ctl(&["--json", "model", "default", "other"]);
+    approved_by_both(&world, &olaf, &waiting(&world));
+    assert_eq!(world.ctl(&["--json", "agent", "show", "a"]).ok().json()["model"], "other", "it follows the default");
+    // Another endpoint in the place of one that agents use is another model for them.
+    world
+        .ctl(&["--json", "model", "add", "other", "--kind", "scripted", "--no-test", "--replace"])
+        .refused("policy_asks_for_more");
+}
+
+#[test]
+fn what_one_owner_sets_at_once_is_a_change_in_the_ledger() {
+    let world = World::with(client::own(), Build::Plain, None);
+    world.up();
+    world.agent("a");
+    world.say("a", "hello");
+    let set = world.ctl(&["--json", "agent", "set", "a", "--mode", "dangerous_off", "--tokens-per-day", "5"]).ok();
+    assert_eq!((&set.json()["mode"], &set.json()["tokens_per_day"]), (&json!("dangerous_off"), &json!(5)));
+    world.ctl(&["agent", "set", "a", "--mode", "dangerous_off"]).ok();
+    assert_eq!(world.entries("agent.mode").len(), 1, "it is so already");
+    let change = world.entries("agent.mode")[0]["data"]["change"].clone();
+    for what in ["change.proposed", "change.approved_by", "change.approved", "change.applied"] {
+        let entries = world.entries(what);
+        assert!(entries.iter().any(|entry| entry["data"]["change"] == change), "{what}: {entries:?}");
+    }
+    world.ctl(&["agent", "remove", "a", "--yes"]).ok();
+    assert!(!exists(&world, "a"));
+    let removed = &world.entries("agent.removed")[0]["data"];
+    let id = removed["change"].as_str().expect("a change");
+    assert_eq!(shown(&world, id)["status"], "applied", "what removed it is kept");
+}

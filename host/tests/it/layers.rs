@@ -29,6 +29,8 @@ const BESIDE: &[(&str, &str, &str)] = &[
     ("integrity", "custody", "a sealer's keys are derived where all keys are"),
     ("approval", "custody", "the keys of approvals are derived where all keys are"),
     ("apply", "gateway", "only what was approved is applied"),
+    ("apply", "budget", "an agent's ceilings are settings that are approved"),
+    ("gateway", "budget", "who decides is shown an agent's ceilings beside those of the settings"),
     ("gateway", "routing", "a pattern is refused that routing could not compile"),
     ("packages", "launcher", "the clients of package managers run in jails that a launcher makes"),
     ("registry", "secrets", "a model endpoint names the secret that holds its key"),

@@ -2,16 +2,19 @@
 //! Never judges a name or a tool: the host does. Removes nothing without asking.
 //! Next: `commands::chat`.
 
-use super::{At, usage};
+use super::review::{self, Said};
+use super::{At, change, propose, usage};
 use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
 use ironclaw_contract::operator::{
-    Agent, AgentBudget, AgentMcp, AgentMember, AgentMount, AgentPackages, AgentWiring, NewAgent,
+    Agent, AgentBudget, AgentMcp, AgentMember, AgentMount, AgentPackages, AgentWiring, ChangeKind, NewAgent, NewChange,
+    Payload,
 };
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
 
 /// What to do with agents.
 #[derive(Debug, Subcommand)]
@@ -52,6 +55,9 @@ pub enum Action {
         /// What to set
         #[command(flatten)]
         changes: Changes,
+        /// Lower the guard or raise a ceiling without asking, as without a terminal
+        #[arg(long)]
+        yes: bool,
     },
     /// Let an agent hear a channel
     #[command(after_help = "Example:\n  ironctl agent connect assistant shop")]
@@ -98,6 +104,19 @@ pub struct Changes {
     cost_per_day: Option<u64>,
 }
 
+impl Changes {
+    /// As the payload of a change.
+    fn payload(&self) -> Value {
+        let mut payload = Map::new();
+        let mut set = |field: &str, value: Option<Value>| value.map(|value| payload.insert(field.to_owned(), value));
+        set("mode", self.mode.clone().map(Value::from));
+        set("model", self.model.clone().map(Value::from));
+        set("tokens_per_day", self.tokens_per_day.map(Value::from));
+        set("cost_per_day_micros", self.cost_per_day.map(Value::from));
+        payload.into()
+    }
+}
+
 /// Does it.
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
@@ -123,16 +142,28 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.json(&agent)?;
             show(at.out, agent)
         }
-        Action::Set { agent, changes } => set(at.out, &client, &agent, changes).await,
+        Action::Set { agent, changes, yes } => set(at, &client, &agent, changes, yes).await,
         Action::Connect { agent, channel } => {
-            let connected = client.connect(&channel, &agent).await?;
+            let connected = match client.connect(&channel, &agent).await {
+                Ok(connected) => connected,
+                Err(refused) => {
+                    let wiring = json!({ "channel": channel, "engage": "all" });
+                    return Err(propose::instead(at, &client, refused, ChangeKind::Wiring, Some(&agent), wiring).await);
+                }
+            };
             at.out.json(&connected)?;
             let taken = connected.taken_from.map(|from| format!("; {from} does not hear it any more"));
             let agent = connected.agent.unwrap_or(agent);
             at.out.line(format!("{agent} hears {}{}", connected.name, taken.unwrap_or_default()))
         }
         Action::Disconnect { agent, channel } => {
-            let disconnected = client.disconnect(&channel, &agent).await?;
+            let disconnected = match client.disconnect(&channel, &agent).await {
+                Ok(disconnected) => disconnected,
+                Err(refused) => {
+                    let wiring = json!({ "channel": channel, "engage": "none" });
+                    return Err(propose::instead(at, &client, refused, ChangeKind::Wiring, Some(&agent), wiring).await);
+                }
+            };
             at.out.json(&disconnected)?;
             at.out.line(format!("{agent} hears {} no more", disconnected.name))
         }
@@ -141,14 +172,74 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let sessions = agent.sessions;
             at.out.confirm(&format!("remove {} and its {sessions} sessions", agent.name), yes)?;
             // By id: the name could have gone to another agent while the question stood.
-            client.remove_agent(&agent.id).await?;
+            if let Err(refused) = client.remove_agent(&agent.id).await {
+                let settings = json!({ "remove": true });
+                return Err(
+                    propose::instead(at, &client, refused, ChangeKind::Settings, Some(&agent.id), settings).await
+                );
+            }
             at.out.json(&json!({ "removed": agent.id, "name": agent.name }))?;
             at.out.line(format!("removed agent {} ({})", agent.name, agent.id))
         }
     }
 }
 
-async fn set(out: Output, client: &Client, agent: &str, changes: Changes) -> Result<(), Error> {
+/// Sets at once what the policy leaves to this person, and proposes it otherwise. On a terminal what lowers the guard is shown
+/// and asked about first.
+async fn set(at: &At, client: &Client, agent: &str, changes: Changes, yes: bool) -> Result<(), Error> {
+    if !yes && review::is_possible(at.out) && lowers(client, agent, &changes).await? {
+        return ask(at, client, agent, &changes).await;
+    }
+    let settings = changes.payload();
+    match set_at_once(at.out, client, agent, changes).await {
+        Ok(()) => Ok(()),
+        Err(refused) => Err(propose::instead(at, client, refused, ChangeKind::Settings, Some(agent), settings).await),
+    }
+}
+
+/// Whether it lowers the guard, or raises or removes a ceiling.
+async fn lowers(client: &Client, agent: &str, changes: &Changes) -> Result<bool, Error> {
+    if changes.mode.as_deref().is_some_and(|mode| mode != "enforce") {
+        return Ok(true);
+    }
+    if changes.tokens_per_day.is_none() && changes.cost_per_day.is_none() {
+        return Ok(false);
+    }
+    let now = client.budget(agent).await?;
+    let raises = |now: Option<u64>, then: Option<u64>| match (now, then) {
+        (_, None) | (None, Some(_)) => false,
+        (Some(now), Some(then)) => then == 0 || then > now,
+    };
+    Ok(raises(now.tokens_per_day, changes.tokens_per_day) || raises(now.cost_per_day_micros, changes.cost_per_day))
+}
+
+/// Asks for it as for any change, shows what it does, and takes the word of the person.
+async fn ask(at: &At, client: &Client, agent: &str, changes: &Changes) -> Result<(), Error> {
+    let payload = Payload::try_from(changes.payload())
+        .map_err(|what| Error::usage(what.to_owned(), "say what to set: --mode, --model, --tokens-per-day"))?;
+    let new = NewChange { kind: ChangeKind::Settings, agent: Some(agent.to_owned()), payload, reason: String::new() };
+    let submitted = client.submit_change(&new).await?;
+    let waiting = client.change(&submitted.id, Duration::ZERO).await?;
+    match review::ask(at.out, &waiting, false)? {
+        Said::Approve(shown) => {
+            let decided = change::settled(client, client.approve(&submitted.id, shown).await?).await?;
+            if decided.status == "pending" {
+                return Err(propose::waits(&decided.id));
+            }
+            change::outcome(at.out, &decided)
+        }
+        Said::Reject(reason) => {
+            client.reject(&submitted.id, reason).await?;
+            Err(Error::failed("not_confirmed", format!("nothing of agent {agent} was changed")))
+        }
+        Said::Skip | Said::Quit => {
+            client.reject(&submitted.id, String::new()).await?;
+            Err(Error::failed("not_confirmed", format!("nothing of agent {agent} was changed")))
+        }
+    }
+}
+
+async fn set_at_once(out: Output, client: &Client, agent: &str, changes: Changes) -> Result<(), Error> {
     let mut told = Map::new();
     let mut tell = |set: serde_json::Value| told.extend(set.as_object().cloned().into_iter().flatten());
     let concerns_costs = changes.model.is_some() || changes.cost_per_day.is_some();

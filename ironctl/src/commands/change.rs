@@ -48,10 +48,10 @@ pub enum Action {
         after_help = "Example:\n  ironctl change submit --kind persona --agent assistant --payload @persona.json --reason unfriendly"
     )]
     Submit {
-        /// persona, enabled_tools, packages, wiring, permissions, mounts, create_agent, mcp_access or mcp_register
+        /// persona, enabled_tools, packages, wiring, permissions, mounts, create_agent, mcp_access, mcp_register or settings
         #[arg(long, value_parser = kind)]
         kind: ChangeKind,
-        /// Name or id of the agent; none for create_agent and mcp_register
+        /// Name or id of the agent; none for create_agent, mcp_register and the default model
         #[arg(long)]
         agent: Option<String>,
         /// What would be set: JSON, @FILE that holds it, or - for stdin
@@ -96,7 +96,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 }
 
 /// Whether it can still be decided.
-fn is_open(change: &Change) -> bool {
+pub fn is_open(change: &Change) -> bool {
     matches!(change.status.as_str(), "pending" | "unknown")
 }
 

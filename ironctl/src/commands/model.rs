@@ -4,11 +4,12 @@
 
 mod add;
 
-use super::At;
+use super::{At, propose};
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{KeptModel, Model, TestedModel};
+use ironclaw_contract::operator::{ChangeKind, KeptModel, Model, TestedModel};
+use serde_json::json;
 
 /// What to do with model endpoints.
 #[derive(Debug, Subcommand)]
@@ -70,7 +71,13 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.line(said(&tested))
         }
         Action::Default { name } => {
-            let kept = client.default_model(&name).await?;
+            let kept = match client.default_model(&name).await {
+                Ok(kept) => kept,
+                Err(refused) => {
+                    let settings = json!({ "default_model": name });
+                    return Err(propose::instead(at, &client, refused, ChangeKind::Settings, None, settings).await);
+                }
+            };
             at.out.json(&kept)?;
             at.out.line(default(&kept))
         }

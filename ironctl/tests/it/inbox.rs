@@ -384,3 +384,60 @@ fn what_is_skipped_or_left_stays_undecided() {
     }
     assert_eq!(decisions(&host), []);
 }
+
+#[test]
+fn approve_on_a_terminal_shows_the_page_and_asks() {
+    let host = host_with_one();
+    let mut terminal = Terminal::running(&host, &["approve", "chg_1"], Some(100));
+    terminal.wait_for("would be told another text about itself.");
+    terminal.wait_for("approve, reject, quit? ");
+    terminal.type_in("quit\n");
+    assert_eq!(terminal.end(), 1);
+    assert_eq!(decisions(&host), []);
+    let mut terminal = Terminal::running(&host, &["approve", "chg_1"], Some(100));
+    terminal.wait_for("approve, reject, quit? ");
+    terminal.type_in("approve\n");
+    terminal.wait_for("chg_1 is applied");
+    assert_eq!(terminal.end(), 0);
+    assert_eq!(decisions(&host).len(), 1);
+    let host = host_with_one();
+    let mut terminal = Terminal::running(&host, &["approve", "chg_1", "--yes"], Some(100));
+    terminal.wait_for("chg_1 is applied");
+    assert_eq!(terminal.end(), 0);
+}
+
+/// A page that does not fit on a small screen.
+fn long_page() -> String {
+    let lines: String = (0..60).map(|line| format!("    | line {line}\n")).collect();
+    format!(
+        "WHICH CHANGE\n  id: chg_1\n\nWHY, IN THE WORDS OF THE PERSON WHO ASKS\n{lines}\nWHAT WOULD HAPPEN\n  Much.\n  !! Harm.\n"
+    )
+}
+
+#[test]
+fn the_effect_of_a_page_that_does_not_fit_is_above_the_question() {
+    let text: &'static str = long_page().leak();
+    let host = host_that_shows(text, digest(text));
+    let mut terminal = Terminal::sized(&host, &["approve", "chg_1"], 80, 24);
+    terminal.wait_for("| line 0");
+    terminal.wait_for("-- 44 more lines");
+    assert!(!terminal.seen().contains("Harm"), "{}", terminal.seen());
+    terminal.type_in("\n");
+    terminal.wait_for("| line 25");
+    terminal.wait_for("more lines");
+    terminal.type_in("end\n");
+    terminal.wait_for("WHAT WOULD HAPPEN");
+    terminal.wait_for("  !! Harm.");
+    terminal.wait_for("approve, reject, details, quit? ");
+    let seen = terminal.seen();
+    let after = seen.split("!! Harm.").nth(1).expect("it was shown");
+    assert!(after.lines().count() <= 4, "the effect is directly above the question: {after:?}");
+    assert!(!seen.contains("id: chg_1"), "ids are details: {seen}");
+    terminal.type_in("details\n");
+    terminal.wait_for("  id: chg_1");
+    terminal.wait_for("approve, reject, details, quit? ");
+    terminal.type_in("approve\n");
+    terminal.wait_for("chg_1 is applied");
+    assert_eq!(terminal.end(), 0);
+    assert_eq!(decisions(&host)[0].1, json!({"shown": digest(text)}), "the digest covers all of it");
+}

@@ -3,6 +3,7 @@
 //! Next: `chat`.
 
 use crate::fake_host::{Answer, FakeHost, status, view};
+use crate::terminal::Terminal;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -121,4 +122,39 @@ fn an_answer_of_another_shape_is_named_as_that() {
     let (code, _, err) = host.ironctl(&["status"]);
     assert_eq!(code, 1);
     assert!(err.contains("may be of different versions"), "{err}");
+}
+
+#[test]
+fn on_a_terminal_a_lowered_guard_is_shown_and_asked_about() {
+    let page = "WHAT WOULD HAPPEN\n  !! Agent \"assistant\" would be guarded LESS.\n";
+    let digest = ironclaw_contract::canonical::Digest::of(page.as_bytes()).to_string();
+    let host = FakeHost::new(move |line, _| match line {
+        "POST /v1/changes" => Answer::json(json!({"id": "chg_1", "status": "pending"})),
+        _ => Answer::json(json!({
+            "id": "chg_1", "kind": "settings", "agent": {"id": "agt_1", "name": "assistant"},
+            "status": if line.ends_with("/approve") { "applied" } else if line.ends_with("/reject") { "rejected" } else { "pending" },
+            "before": {"mode": "enforce"}, "after": {"mode": "dangerous_off"},
+            "requested_by": {"kind": "person", "id": "per_1", "name": "owner"}, "origin": null, "reason": "",
+            "shown_digest": digest, "decided_by": null, "decided_at": null, "applied_at": null, "outcome": "done",
+            "shown": page, "approvals": {"by": [], "needed": 1},
+            "created_at": "2026-01-02T03:04:05.000Z", "expires_at": "2026-01-09T03:04:05.000Z"
+        })),
+    });
+    let posts = || -> Vec<String> {
+        let asked = host.asked().into_iter().map(|asked| asked.line);
+        asked.filter(|line| line.starts_with("POST")).collect()
+    };
+    let words = ["agent", "set", "assistant", "--mode", "dangerous_off"];
+    let mut terminal = Terminal::running(&host, &words, Some(100));
+    terminal.wait_for("guarded LESS");
+    terminal.wait_for("approve, reject, quit? ");
+    terminal.type_in("quit\n");
+    assert_eq!(terminal.end(), 1);
+    assert_eq!(posts(), ["POST /v1/changes", "POST /v1/changes/chg_1/reject"]);
+    let mut terminal = Terminal::running(&host, &words, Some(100));
+    terminal.wait_for("approve, reject, quit? ");
+    terminal.type_in("approve\n");
+    terminal.wait_for("chg_1 is applied");
+    assert_eq!(terminal.end(), 0);
+    assert_eq!(posts().last().map(String::as_str), Some("POST /v1/changes/chg_1/approve"));
 }

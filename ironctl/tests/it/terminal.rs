@@ -24,7 +24,15 @@ pub struct Terminal {
 impl Terminal {
     /// With these words, against this host, on a terminal of so many columns or one that does not say.
     pub fn running(host: &FakeHost, words: &[&str], columns: Option<u16>) -> Self {
-        let size = columns.map(|ws_col| Winsize { ws_row: 40, ws_col, ws_xpixel: 0, ws_ypixel: 0 });
+        Self::on(host, words, columns.map(|ws_col| Winsize { ws_row: 40, ws_col, ws_xpixel: 0, ws_ypixel: 0 }))
+    }
+
+    /// On a terminal of this size.
+    pub fn sized(host: &FakeHost, words: &[&str], ws_col: u16, ws_row: u16) -> Self {
+        Self::on(host, words, Some(Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 }))
+    }
+
+    fn on(host: &FakeHost, words: &[&str], size: Option<Winsize>) -> Self {
         let pty = openpty(&size, None).expect("a pseudo-terminal");
         // The copy is closed on exec: a child that held our side would never see it closed.
         let screen = File::from(pty.master.try_clone().expect("a second handle"));

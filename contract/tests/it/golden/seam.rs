@@ -4,7 +4,7 @@ use super::{Shape, every, rewritten, shape, shape_by_bytes};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, BootId, CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::action::{Action, AskUserQuestion, ScheduleTask, SkillInstall};
-use ironclaw_contract::seam::change::{Access, AgentRole, Change, ChangeKind, Engage, Payload};
+use ironclaw_contract::seam::change::{Access, AgentRole, Change, ChangeKind, Engage, GuardMode, Payload, Settings};
 use ironclaw_contract::seam::link::{Fatal, FromSandbox, Hello, TurnLimits, Welcome};
 use ironclaw_contract::seam::message::{Author, Kind, Span, Status};
 use ironclaw_contract::seam::outbound::{Chat, EndReason, Progress, RawRow};
@@ -67,6 +67,7 @@ fn words() -> Vec<Shape> {
         word("words.engage", Engage::ALL),
         word("words.access", Access::ALL),
         word("words.agent_role", AgentRole::ALL),
+        word("words.guard_mode", GuardMode::ALL),
     ]
 }
 
@@ -341,7 +342,7 @@ fn actions() -> Vec<Shape> {
 }
 
 fn changes() -> Vec<Shape> {
-    let change = |kind: &ChangeKind| {
+    let change = |kind: ChangeKind| {
         let payload = match kind {
             ChangeKind::Persona => r#"{"instructions":"Answer briefly."}"#,
             ChangeKind::EnabledTools => r#"["read_file","search_files"]"#,
@@ -358,9 +359,10 @@ fn changes() -> Vec<Shape> {
             ChangeKind::McpRegister => {
                 r#"{"headers":[{"name":"Authorization","scheme":"Bearer","secret":"calendar"}],"name":"calendar","tools":[{"description":"What is on","name":"list_events"}],"url":"https://calendar.example"}"#
             }
+            ChangeKind::Settings => unreachable!("no action: see `settings`"),
         };
         let payload: Payload = serde_json::from_str(payload).expect("an object or a list");
-        let change = Change::parse(*kind, &payload).expect("of its kind");
+        let change = Change::parse(kind, &payload).expect("of its kind");
         let sample = Action::Change { change, reason: "it was asked for".to_owned() };
         action(&format!("action.{kind}"), sample)
     };
@@ -369,7 +371,23 @@ fn changes() -> Vec<Shape> {
     let change_of_some = Change::parse(ChangeKind::EnabledTools, &payload).expect("of its kind");
     let sample = Action::Change { change: change_of_some, reason: "it was asked for".to_owned() };
     let difference = action("action.enabled_tools.difference", sample);
-    ChangeKind::ALL.iter().map(change).chain([difference]).collect()
+    ChangeKind::for_agents().map(change).chain([difference]).chain(settings()).collect()
+}
+
+/// Payloads of the one kind that only people ask for.
+fn settings() -> Vec<Shape> {
+    let of_agent = Settings {
+        mode: Some(GuardMode::DangerousWarn),
+        model: Some("local".to_owned()),
+        tokens_per_day: Some(200_000),
+        cost_per_day_micros: Some(0),
+        ..Settings::default()
+    };
+    vec![
+        shape("settings.agent", of_agent),
+        shape("settings.remove", Settings { remove: true, ..Settings::default() }),
+        shape("settings.default_model", Settings { default_model: Some("local".to_owned()), ..Settings::default() }),
+    ]
 }
 
 #[test]

@@ -79,8 +79,13 @@ fn set_scene(tx: &mut Tx<'_>, key: &MasterKey) -> Scene {
     let origin =
         store::Origin { channel: LOOPBACK.to_owned(), platform_id: owner.to_string(), thread_id: String::new() };
     let session = store::of_origin_or_new(tx, &clerk, &origin, &wrapping).expect("made").id;
-    let grounds =
-        Grounds { mounts: Vec::new(), linked: Vec::new(), private: Vec::new(), packages: packages::Config::default() };
+    let grounds = Grounds {
+        mounts: Vec::new(),
+        linked: Vec::new(),
+        private: Vec::new(),
+        packages: packages::Config::default(),
+        budget: crate::budget::Config::default(),
+    };
     Scene { owner, member: member.id, clerk, other, session, grounds }
 }
 
@@ -203,7 +208,7 @@ fn an_agent_asks_for_itself_alone() {
         let mut of_nobody = scene.by_owner(ChangeKind::CreateAgent, json!({ "name": "helper" }));
         of_nobody.agent = Some(scene.clerk.id);
         scene.refused(tx, of_nobody, "agent_superfluous");
-        registry::remove_agent(tx, &scene.other, scene.owner).expect("removed");
+        registry::remove_agent(tx, &Yes::of(scene.owner), &scene.other).expect("removed");
         let mut gone = scene.by_owner(ChangeKind::Persona, persona());
         gone.agent = Some(scene.other.id);
         scene.refused(tx, gone, "agent_gone");

@@ -2,6 +2,8 @@
 //!
 //! Never the whole: what exactly is set stands below it. Next: `shown`.
 
+mod settings;
+
 use super::{Names, View, named};
 use crate::tools::RUN_COMMAND;
 use ironclaw_contract::seam::change::{
@@ -37,6 +39,7 @@ pub fn sentences(view: &View<'_>, names: &Names<'_>) -> Vec<Sentence> {
         Change::CreateAgent(new) => said.create_agent(new),
         Change::McpAccess(access) => said.mcp_access(&agent, access),
         Change::McpRegister(server) => said.mcp_register(server, view.before, view.facts),
+        Change::Settings(settings) => said.settings(&agent, settings, view.before, view.facts),
     }
     said.sentences
 }

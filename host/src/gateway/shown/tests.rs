@@ -151,9 +151,19 @@ fn samples() -> Vec<Asked> {
             json!({"name": "files", "url": "https://mcp.example", "tools": [{"name": "read", "description": "Reads."}],
                    "headers": [{"name": "Authorization", "secret": "files-key", "scheme": "Bearer"}]}),
         ),
+        Asked::of(
+            ChangeKind::Settings,
+            json!({"mode": "dangerous_off", "model": "far", "tokens_per_day": 0, "cost_per_day_micros": 9_000_000}),
+        ),
     ];
     samples[0].before = json!({"instructions": "Be brief.\nBe rude."});
     samples[1].before = json!(["read_file", "write_file"]);
+    samples[9].before =
+        json!({"mode": "enforce", "model": "default", "tokens_per_day": 1000, "cost_per_day_micros": 1_000_000});
+    samples[9].facts = json!({
+        "endpoint": {"name": "far", "kind": "openai", "base_url": "https://far.example/v1", "model": "m", "fallbacks": []},
+        "of_the_settings": {"tokens_per_day": 0, "cost_per_day_micros": 0},
+    });
     samples[4].facts = json!({"identities": {"chat:bob": {"person": ALICE, "name": "Bob"}}});
     samples
 }
@@ -305,6 +315,23 @@ fn what_can_do_harm_is_said_clearly() {
     said(6, "answer EVERY message");
     said(7, "leave this machine");
     said(8, "would carry the SECRET \"files-key\"");
+    said(9, "would NOT be guarded");
+    said(9, "would go to \"https://far.example/v1\"");
+    said(9, "NO ceiling of its own for tokens");
+    said(9, "could use up to 9000000 millionths");
+}
+
+#[test]
+fn what_would_happen_stands_last_and_what_can_do_harm_at_its_end() {
+    for asked in samples() {
+        let text = asked.shown();
+        assert!(text.starts_with("WHICH CHANGE\n"), "{text}");
+        let (_, effect) = text.rsplit_once("\nWHAT WOULD HAPPEN\n").expect("it is said");
+        assert!(effect.lines().all(|line| line.starts_with(' ')), "no section behind it: {text}");
+        let first = effect.lines().position(|line| line.starts_with("  !! "));
+        let mildest = effect.lines().skip(first.unwrap_or(0)).filter(|line| !line.starts_with("  !! "));
+        assert!(first.is_none() || mildest.count() == 0, "{effect}");
+    }
 }
 
 #[test]
@@ -492,7 +519,18 @@ fn means(asked: &Asked) -> Asked {
 
 /// The text without digests, which would tell any two apart.
 fn without_digests(text: &str) -> String {
-    text.split("  digest of").next().expect("split gives at least one part").to_owned()
+    let mut lines = text.lines();
+    let mut kept = String::new();
+    while let Some(line) = lines.next() {
+        // Its value is alone on the next line.
+        if line.starts_with("  digest of") {
+            lines.next();
+        } else {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    kept
 }
 
 proptest! {

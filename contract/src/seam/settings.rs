@@ -1,0 +1,118 @@
+//! The kind `settings`: how strictly an agent is judged, what it may use, whether it stays, and the host's default model.
+//!
+//! Only a person asks for it: no agent has an action of this name (RFC 0018). Next: `host/src/gateway/checks/settings.rs`.
+
+use super::change::text;
+use super::limits::{CEILING_MAX, NAME_BYTES_MAX};
+use super::message::word;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+word!(/// How strictly an agent's context and calls are judged.
+GuardMode {
+    /// What has no seal is refused.
+    Enforce = "enforce",
+    /// What has no seal is shown as quoted text.
+    DangerousWarn = "dangerous_warn",
+    /// As `dangerous_warn`, and judgements are not enforced.
+    DangerousOff = "dangerous_off",
+});
+
+/// Settings of one agent, or the default model of the host. What is left out stays as it is.
+///
+/// `remove` goes alone, and so does `default_model`, which concerns no agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// How strictly the agent is judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<GuardMode>,
+    /// Name of its model endpoint; `default` for the default of the host, also later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Tokens that it may use on one day; 0 takes its own ceiling away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_day: Option<u64>,
+    /// What it may cost on one day, in millionths of the currency of the prices; 0 takes its own ceiling away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_per_day_micros: Option<u64>,
+    /// Removes the agent with its conversations and notes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remove: bool,
+    /// Name of the model endpoint that is the default of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_model: Option<String>,
+}
+
+impl Settings {
+    /// Whether it concerns an agent, and not the host.
+    pub const fn concerns_agent(&self) -> bool {
+        self.default_model.is_none()
+    }
+
+    pub(super) fn within_bounds(&self) -> Result<(), String> {
+        let Self { mode, model, tokens_per_day, cost_per_day_micros, remove, default_model } = self;
+        let sets = mode.is_some() || model.is_some() || tokens_per_day.is_some() || cost_per_day_micros.is_some();
+        match (sets, *remove, default_model) {
+            (false, false, None) => {
+                return Err(
+                    "it sets nothing: mode, model, tokens_per_day, cost_per_day_micros, remove or default_model"
+                        .to_owned(),
+                );
+            }
+            (true, true, _) | (_, true, Some(_)) => return Err("remove goes alone".to_owned()),
+            (true, false, Some(_)) => return Err("default_model goes alone".to_owned()),
+            (true, false, None) | (false, true, None) | (false, false, Some(_)) => {}
+        }
+        for (field, name) in [("model", model), ("default_model", default_model)] {
+            name.as_ref().map_or(Ok(()), |name| text(field, name, NAME_BYTES_MAX))?;
+        }
+        for (field, ceiling) in [("tokens_per_day", tokens_per_day), ("cost_per_day_micros", cost_per_day_micros)] {
+            if ceiling.is_some_and(|ceiling| ceiling > CEILING_MAX) {
+                return Err(format!("{field} is at most {CEILING_MAX}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::change::{self, Change, ChangeKind, Payload};
+    use serde_json::{Value, json};
+
+    fn parse(payload: Value) -> Result<Change, change::Error> {
+        Change::parse(ChangeKind::Settings, &Payload::try_from(payload).expect("an object or a list"))
+    }
+
+    #[test]
+    fn settings_are_strict_and_bounded_and_read_back() {
+        for payload in [
+            json!({"mode": "dangerous_off"}),
+            json!({"model": "default", "tokens_per_day": 0, "cost_per_day_micros": 2_500_000}),
+            json!({"remove": true}),
+            json!({"default_model": "local"}),
+        ] {
+            let change = parse(payload.clone()).expect("settings");
+            assert_eq!(change.payload().value(), &payload);
+        }
+        for payload in [
+            json!({}),
+            json!([]),
+            json!({"remove": false}),
+            json!({"mode": "off"}),
+            json!({"mode": "enforce", "remove": true}),
+            json!({"mode": "enforce", "default_model": "local"}),
+            json!({"remove": true, "default_model": "local"}),
+            json!({"model": ""}),
+            json!({"default_model": "x".repeat(257)}),
+            json!({"tokens_per_day": -1}),
+            json!({"tokens_per_day": 1.5}),
+            json!({"cost_per_day_micros": (1_u64 << 40) + 1}),
+            json!({"persona": "x"}),
+        ] {
+            assert!(parse(payload.clone()).is_err(), "{payload}");
+        }
+    }
+}

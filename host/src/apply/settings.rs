@@ -1,0 +1,65 @@
+//! Applies settings: those of one agent, its removal, or the default model of the host.
+//!
+//! Checks whatever it could refuse before it writes. Next: `gateway::settings`.
+
+use super::concerned;
+use crate::budget::{Own, book};
+use crate::gateway::{Approved, No, store as changes};
+use crate::memories;
+use crate::refusal::Refusal;
+use crate::registry::{self, Agent, Mode, models};
+use crate::session::store;
+use crate::state::Tx;
+use ironclaw_contract::seam::change::Settings;
+
+/// Sets what they say.
+pub(super) fn set(tx: &mut Tx<'_>, approved: &Approved, settings: &Settings) -> Result<String, No> {
+    let Settings { mode, model, tokens_per_day, cost_per_day_micros, remove, default_model } = settings;
+    if let Some(name) = default_model {
+        let moved = models::set_default(tx, approved, name)??;
+        return Ok(format!("model endpoint {name} is the default; agents that go over to it: {}", moved.len()));
+    }
+    let agent = concerned(tx, approved)?;
+    if *remove {
+        return self::remove(tx, approved, &agent);
+    }
+    let mut said = Vec::new();
+    if let Some(model) = model {
+        said.push(format!("model endpoint {}", models::set_model(tx, approved, agent.id, model)??));
+    }
+    if let Some(mode) = mode {
+        let mode: Mode = mode.name().parse().map_err(|what: String| Refusal::host("change_incomplete", what))?;
+        registry::set_mode(tx, approved, &agent, mode)?;
+        said.push(format!("mode {mode}"));
+    }
+    if tokens_per_day.is_some() || cost_per_day_micros.is_some() {
+        let old = book::own(tx, agent.id)?;
+        let changed = |new: Option<u64>, old: Option<u64>| new.map_or(old, |new| (new > 0).then_some(new));
+        let own = Own {
+            tokens_per_day: changed(*tokens_per_day, old.tokens_per_day),
+            cost_per_day_micros: changed(*cost_per_day_micros, old.cost_per_day_micros),
+        };
+        book::set_own(tx, approved, agent.id, own)?;
+        let shown = |ceiling: Option<u64>| ceiling.map_or_else(|| "none".to_owned(), |ceiling| ceiling.to_string());
+        said.push(format!(
+            "ceilings of its own: tokens a day {}, millionths of a currency a day {}",
+            shown(own.tokens_per_day),
+            shown(own.cost_per_day_micros)
+        ));
+    }
+    Ok(format!("agent {} has {}", agent.name, said.join(", ")))
+}
+
+/// Removes an agent whose conversations are gone.
+fn remove(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent) -> Result<String, No> {
+    // A message may have come while its conversations were erased.
+    if !store::of_agent(tx, agent.id)?.is_empty() {
+        let message = format!("agent {} got a message while it was being removed", agent.name);
+        return Err(Refusal::operator("agent_in_use", message).hint("try again").into());
+    }
+    memories::erase_of_agent(tx, agent.id)?;
+    changes::erase_of_agent(tx, agent.id, approved.id())?;
+    book::forget(tx, agent.id)?;
+    registry::remove_agent(tx, approved, agent)?;
+    Ok(format!("agent {} ({}) is removed", agent.name, agent.id))
+}

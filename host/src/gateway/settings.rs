@@ -1,0 +1,214 @@
+//! The kind `settings`: guard mode, model endpoint, ceilings and removal of an agent, and the default model of the host.
+//!
+//! Only people ask for it. What only tightens takes one person, whatever the policy says; what loosens goes by the policy.
+//! Next: `gateway::checks`, `apply::settings`.
+
+use super::policy::{Policy, Rule};
+use super::store::Row;
+use super::{Grounds, No};
+use crate::budget::{self, book};
+use crate::model::scripted;
+use crate::refusal::Refusal;
+use crate::registry::models::{self, kind_name};
+use crate::registry::{self, Agent, Mode, Role};
+use crate::state::{self, Tx};
+use ironclaw_contract::operator::DEFAULT_MODEL;
+use ironclaw_contract::seam::change::{Change, Settings};
+use ironclaw_contract::seam::limits::CEILING_MAX;
+use serde_json::{Map, Value, json};
+
+/// The rule for a change: that of its kind, but for settings.
+pub fn rule_of(policy: &Policy, row: &Row) -> Rule {
+    rule(policy, &row.change, &row.before, &row.facts)
+}
+
+/// The rule for a change, with how it stands and what its names mean.
+pub(super) fn rule(policy: &Policy, change: &Change, before: &Value, facts: &Value) -> Rule {
+    let rule = policy.rule(change.kind()).clone();
+    match change {
+        // Which endpoint every new agent uses is an owner's to say, as which endpoints there are is.
+        Change::Settings(wanted) if !wanted.concerns_agent() && rule.admits(Role::Owner) => {
+            Rule { roles: vec![Role::Owner], ..rule }
+        }
+        Change::Settings(wanted) if only_tightens(wanted, before, facts) => {
+            Rule { approvals: 1, requester_may_approve: true, ..rule }
+        }
+        Change::Settings(_)
+        | Change::Persona(_)
+        | Change::EnabledTools(_)
+        | Change::Packages(_)
+        | Change::Wiring(_)
+        | Change::Permissions(_)
+        | Change::Mounts(_)
+        | Change::CreateAgent(_)
+        | Change::McpAccess(_)
+        | Change::McpRegister(_) => rule,
+    }
+}
+
+/// The rule for settings of an agent as everything stands now.
+///
+/// # Errors
+/// Those of the record.
+pub fn rule_now(
+    tx: &Tx<'_>,
+    policy: &Policy,
+    grounds: &Grounds,
+    wanted: &Settings,
+    agent: &Agent,
+) -> Result<Rule, state::Error> {
+    let (before, facts) = (before(tx, wanted, Some(agent))?, facts(tx, grounds, wanted)?);
+    Ok(rule(policy, &Change::Settings(wanted.clone()), &before, &facts))
+}
+
+/// Whether settings raise the guard or lower a ceiling, and do nothing else.
+pub fn only_tightens(wanted: &Settings, before: &Value, facts: &Value) -> bool {
+    let Settings { mode, model, tokens_per_day, cost_per_day_micros, remove, default_model } = wanted;
+    if *remove || default_model.is_some() {
+        return false;
+    }
+    let text = |field: &str| before[field].as_str().unwrap_or_default().to_owned();
+    let mode = mode.is_none_or(|mode| {
+        let laxity = |mode: Mode| match mode {
+            Mode::Enforce => 0,
+            Mode::DangerousWarn => 1,
+            Mode::DangerousOff => 2,
+        };
+        let (now, then) = (text("mode").parse::<Mode>(), mode.name().parse::<Mode>());
+        matches!((now, then), (Ok(now), Ok(then)) if laxity(then) <= laxity(now))
+    });
+    let model = model.as_ref().is_none_or(|model| *model == text("model"));
+    let ceiling = |field: &str, wanted: &Option<u64>| {
+        let (now, of_settings) = (number(&before[field]), number(&facts["of_the_settings"][field]));
+        // Without a ceiling of its own that of the settings holds, where there is one.
+        let holds = if now > 0 { now } else { of_settings };
+        wanted.is_none_or(|then| then == now || (then > 0 && (holds == 0 || then <= holds)))
+    };
+    mode && model && ceiling("tokens_per_day", tokens_per_day) && ceiling("cost_per_day_micros", cost_per_day_micros)
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_default()
+}
+
+/// Refuses an endpoint that is not there.
+pub(super) fn check(tx: &Tx<'_>, wanted: &Settings) -> Result<(), No> {
+    if let Some(model) = wanted.model.as_deref().filter(|model| *model != DEFAULT_MODEL) {
+        models::known(tx, model)??;
+    }
+    if let Some(model) = wanted.default_model.as_deref() {
+        models::known(tx, model)??;
+    }
+    Ok(())
+}
+
+/// Refuses settings for whoever they do not concern.
+pub(super) fn check_agent(wanted: &Settings, agent: Option<&Agent>) -> Result<(), Refusal> {
+    match (wanted.concerns_agent(), agent) {
+        (false, Some(_)) => {
+            let refusal =
+                Refusal::operator("agent_superfluous", "default_model is a setting of the host and of no agent");
+            Err(refusal.hint("leave out --agent"))
+        }
+        (true, Some(_)) | (false, None) => Ok(()),
+        (true, None) => {
+            let refusal = Refusal::operator("agent_missing", "these settings are those of an agent");
+            Err(refusal.hint("name it with --agent; `ironctl agent list` shows who there is"))
+        }
+    }
+}
+
+/// The present settings, of the fields that the wish names.
+pub(super) fn before(tx: &Tx<'_>, wanted: &Settings, agent: Option<&Agent>) -> Result<Value, state::Error> {
+    let mut now = Map::new();
+    let mut set = |field: &str, value: Value| now.insert(field.to_owned(), value);
+    if wanted.default_model.is_some() {
+        set("default_model", models::default(tx)?.into());
+    }
+    let Some(agent) = agent else { return Ok(if now.is_empty() { Value::Null } else { now.into() }) };
+    if wanted.mode.is_some() {
+        set("mode", agent.mode.name().into());
+    }
+    if wanted.model.is_some() {
+        set("model", if agent.follows_default { DEFAULT_MODEL.into() } else { agent.model.clone().into() });
+    }
+    let own = book::own(tx, agent.id)?;
+    if wanted.tokens_per_day.is_some() {
+        set("tokens_per_day", own.tokens_per_day.unwrap_or_default().into());
+    }
+    if wanted.cost_per_day_micros.is_some() {
+        set("cost_per_day_micros", own.cost_per_day_micros.unwrap_or_default().into());
+    }
+    Ok(now.into())
+}
+
+/// What the names mean now: the endpoint behind a name, the ceilings of the settings, the agents that follow the default.
+pub(super) fn facts(tx: &Tx<'_>, grounds: &Grounds, wanted: &Settings) -> Result<Value, state::Error> {
+    let mut facts = Map::new();
+    for named in [&wanted.model, &wanted.default_model].into_iter().flatten() {
+        let name = if named == DEFAULT_MODEL { models::default(tx)? } else { named.clone() };
+        facts.insert("endpoint".to_owned(), endpoint(tx, &name)?);
+    }
+    if wanted.default_model.is_some() {
+        let followers = registry::agents(tx)?.into_iter().filter(|agent| agent.follows_default);
+        let followers: Map<String, Value> =
+            followers.map(|agent| (agent.name, json!({ "agent": agent.id.to_string() }))).collect();
+        facts.insert("followers".to_owned(), followers.into());
+    }
+    if wanted.tokens_per_day.is_some() || wanted.cost_per_day_micros.is_some() {
+        let budget::Config { tokens_per_agent_day, cost_per_agent_day_micros, .. } = &grounds.budget;
+        let ceilings = json!({
+            "tokens_per_day": (*tokens_per_agent_day).min(CEILING_MAX),
+            "cost_per_day_micros": (*cost_per_agent_day_micros).min(CEILING_MAX),
+        });
+        facts.insert("of_the_settings".to_owned(), ceilings);
+    }
+    Ok(facts.into())
+}
+
+fn endpoint(tx: &Tx<'_>, name: &str) -> Result<Value, state::Error> {
+    if name == scripted::NAME {
+        return Ok(json!({ "name": name, "kind": scripted::NAME }));
+    }
+    Ok(models::find(tx, name)?.map_or(Value::Null, |stored| {
+        json!({
+            "name": name,
+            "kind": kind_name(stored.spec.kind),
+            "base_url": stored.spec.base_url.as_ref().map(ToString::to_string),
+            "model": stored.spec.model,
+            "fallbacks": stored.spec.fallbacks,
+        })
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironclaw_contract::seam::change::GuardMode;
+
+    #[test]
+    fn what_raises_the_guard_or_lowers_a_ceiling_tightens() {
+        let before = json!({"mode": "dangerous_warn", "model": "a", "tokens_per_day": 100, "cost_per_day_micros": 0});
+        let facts = json!({"of_the_settings": {"tokens_per_day": 0, "cost_per_day_micros": 500}});
+        let with = |change: fn(&mut Settings)| {
+            let mut wanted = Settings::default();
+            change(&mut wanted);
+            only_tightens(&wanted, &before, &facts)
+        };
+        assert!(with(|wanted| wanted.mode = Some(GuardMode::Enforce)));
+        assert!(!with(|wanted| wanted.mode = Some(GuardMode::DangerousOff)));
+        assert!(with(|wanted| wanted.tokens_per_day = Some(99)));
+        assert!(!with(|wanted| wanted.tokens_per_day = Some(101)));
+        assert!(!with(|wanted| wanted.tokens_per_day = Some(0)), "taken away");
+        assert!(with(|wanted| wanted.cost_per_day_micros = Some(500)), "what holds anyway");
+        assert!(!with(|wanted| wanted.cost_per_day_micros = Some(501)), "more than the settings allow");
+        assert!(!with(|wanted| wanted.model = Some("b".to_owned())));
+        assert!(!with(|wanted| wanted.remove = true));
+        assert!(!with(|wanted| wanted.default_model = Some("a".to_owned())));
+        let loosens_one = |wanted: &mut Settings| {
+            wanted.mode = Some(GuardMode::Enforce);
+            wanted.tokens_per_day = Some(0);
+        };
+        assert!(!with(loosens_one), "one that loosens is enough");
+    }
+}

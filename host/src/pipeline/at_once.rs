@@ -1,0 +1,153 @@
+//! What one person sets by a command of their own: the same change that others would be asked about, asked for, approved and
+//! applied in one transaction where the policy leaves it to this person.
+//!
+//! Never another way to set anything. Next: `pipeline::changes`.
+
+use super::actor::Command;
+use super::changes::tell;
+use super::{Core, Error, Pipeline};
+use crate::apply::{self, Applied, Prepared};
+use crate::gateway::decide::{self, Said};
+use crate::gateway::store::{self, Status};
+use crate::gateway::{Judged, Proposed, Requester, checks, settings};
+use crate::refusal::Refusal;
+use crate::registry::{self, Agent, Giver};
+use crate::session::store as sessions;
+use crate::state::Tx;
+use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::seam::change::{Change, Settings};
+
+/// Why nothing was set: what was begun is taken back with the transaction.
+#[derive(Debug)]
+pub enum NotSet {
+    /// On purpose.
+    Refused(Refusal),
+    /// Something broke on our side.
+    Broken(Error),
+}
+
+impl<E: Into<Error>> From<E> for NotSet {
+    fn from(error: E) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
+/// Sets something at once. What is so already is set.
+///
+/// # Errors
+/// [`NotSet::Refused`] where the policy asks for more than this person, and for whatever a check does not pass.
+pub fn settle(tx: &mut Tx<'_>, core: &Core, by: &Giver, agent: Option<&Agent>, wanted: Settings) -> Result<(), NotSet> {
+    let refuse = |refusal| Err(NotSet::Refused(refusal));
+    // As it stands now: a role may have been taken while the request was on its way.
+    let Some(person) = registry::find_person(tx, &by.person.to_string())? else {
+        return refuse(Refusal::operator("person_unknown", "whoever asks is not known here any more"));
+    };
+    let payload = Change::Settings(wanted.clone()).payload();
+    let proposed = Proposed {
+        change: Change::Settings(wanted),
+        agent: agent.map(|agent| agent.id),
+        requester: Requester::Person(person.id),
+        reason: String::new(),
+        labels: Vec::new(),
+    };
+    let checked = match checks::check(tx, &core.grounds, proposed)? {
+        Ok(checked) => checked,
+        Err(refusal) if refusal.code == "change_empty" => return Ok(()),
+        Err(refusal) => return refuse(refusal),
+    };
+    let rule = checked.rule(&core.policy);
+    if let Err(refusal) = checks::direct(&rule, checked.kind(), person.role) {
+        let of = agent.map_or_else(String::new, |agent| format!(" --agent {}", agent.name));
+        let payload = ironclaw_contract::canonical::to_string(&payload);
+        let hint = format!(
+            "propose it, and let others decide: `ironctl change submit --kind settings{of} --payload '{payload}' --reason WHY`"
+        );
+        return refuse(refusal.hint(hint));
+    }
+    let submitted = match store::propose_at_once(tx, &core.policy, checked)? {
+        Ok(submitted) => submitted,
+        Err(refusal) => return refuse(refusal),
+    };
+    let row = match store::known(tx, submitted.id)? {
+        Ok(row) => row,
+        Err(refusal) => return refuse(refusal),
+    };
+    let (_, shown) = decide::show(tx, &core.policy, &row)?;
+    let proof = by.token.as_ref().map(ToString::to_string).unwrap_or_default();
+    match decide::approve(tx, &core.bench(), &person, &proof, row.id, &shown)?.0 {
+        Ok(Said::Approved) => {}
+        Ok(Said::Counted(_)) => {
+            return refuse(Refusal::host("change_incomplete", "one yes was to be enough, and was not"));
+        }
+        Err(refusal) => return refuse(refusal),
+    }
+    let approved = match decide::approved(tx, &core.bench(), &row)? {
+        Ok(approved) => approved,
+        Err(refusal) => return refuse(refusal),
+    };
+    let Applied { outcome } = match apply::apply(tx, &approved, &Prepared::Nothing)? {
+        Ok(applied) => applied,
+        Err(refusal) => return refuse(refusal),
+    };
+    let row = store::end(tx, &row, Status::Applied, None, &outcome)?;
+    for overtaken in decide::overtaken(tx, &core.bench(), &row)? {
+        tell(tx, core, &overtaken)?;
+    }
+    Ok(())
+}
+
+impl Pipeline {
+    /// Sets something of an agent at once.
+    ///
+    /// # Errors
+    /// The inner error refuses, see [`settle`].
+    pub async fn set_at_once(&self, by: Giver, agent: Agent, wanted: Settings) -> Result<Judged<()>, Error> {
+        let core = std::sync::Arc::clone(&self.core);
+        let set = self.core.state.write(move |tx| settle(tx, &core, &by, Some(&agent), wanted)).await;
+        match set {
+            Ok(()) => Ok(Ok(())),
+            Err(NotSet::Refused(refusal)) => Ok(Err(refusal)),
+            Err(NotSet::Broken(error)) => Err(error),
+        }
+    }
+
+    /// Whether the policy leaves settings to this person alone.
+    ///
+    /// # Errors
+    /// The inner error refuses, see [`settle`].
+    pub async fn may_at_once(&self, by: PersonId, agent: Agent, wanted: Settings) -> Result<Judged<()>, Error> {
+        let core = std::sync::Arc::clone(&self.core);
+        let judge = move |tx: &mut Tx<'_>| {
+            let Some(person) = registry::find_person(tx, &by.to_string())? else {
+                return Ok(Err(Refusal::operator("person_unknown", "whoever asks is not known here any more")));
+            };
+            let rule = settings::rule_now(tx, &core.policy, &core.grounds, &wanted, &agent)?;
+            let kind = ironclaw_contract::seam::change::ChangeKind::Settings;
+            let payload = ironclaw_contract::canonical::to_string(&Change::Settings(wanted).payload());
+            Ok::<_, Error>(checks::direct(&rule, kind, person.role).map_err(|refusal| {
+                refusal.hint(format!(
+                    "propose it, and let others decide: `ironctl change submit --kind settings --agent {} --payload '{payload}' \
+                     --reason WHY`",
+                    agent.name
+                ))
+            }))
+        };
+        self.core.state.read(judge).await
+    }
+
+    /// Erases the conversations of an agent that is about to be removed.
+    ///
+    /// # Errors
+    /// The inner error: a conversation could not be removed.
+    pub(crate) async fn remove_sessions(&self, agent: AgentId, by: PersonId) -> Result<Judged<()>, Error> {
+        let found = self.core.state.read(move |tx| sessions::of_agent(tx, agent)).await?;
+        for session in found {
+            if let Err(message) = self.ask(session.id, |done| Command::Remove(by, done)).await? {
+                return Ok(Err(Refusal::host("session_not_removed", message)));
+            }
+        }
+        // Before its notes and itself are erased: a crash in between leaves nothing that was erased in a snapshot.
+        self.core.forget_snapshots().await?;
+        Ok(Ok(()))
+    }
+}

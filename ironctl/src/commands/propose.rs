@@ -1,0 +1,40 @@
+//! What a command would set at once, proposed in its place where the policy asks for more than this one person.
+//! Never approves anything.
+//! Next: `commands::review`, `commands::change`.
+
+use super::At;
+use crate::client::Client;
+use crate::failure::Error;
+use ironclaw_contract::operator::{ChangeKind, NewChange, Payload};
+use serde_json::Value;
+
+/// Where the host left it to more people, asks them; gives the failure with which the command ends.
+pub async fn instead(
+    at: &At,
+    client: &Client,
+    refused: Error,
+    kind: ChangeKind,
+    agent: Option<&str>,
+    payload: Value,
+) -> Error {
+    let Error::Refused(failure) = &refused else { return refused };
+    if failure.error.code != "policy_asks_for_more" {
+        return refused;
+    }
+    let Ok(payload) = Payload::try_from(payload) else { return refused };
+    let new = NewChange { kind, agent: agent.map(str::to_owned), payload, reason: String::new() };
+    match client.submit_change(&new).await {
+        Ok(submitted) => waits(&submitted.id),
+        // What the host said first names the command; why that failed comes with it.
+        Err(error) => {
+            at.out.failure(&error);
+            refused
+        }
+    }
+}
+
+/// Nothing was set yet: people decide.
+pub fn waits(id: &str) -> Error {
+    let message = format!("nothing is changed yet: the policy asks for more than one person, and {id} waits for them");
+    Error::failed("change_pending", message).hinting(format!("ironctl inbox, or: ironctl approve {id}"))
+}

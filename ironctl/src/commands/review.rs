@@ -1,0 +1,159 @@
+//! Shows a change on a terminal and takes the word of a person: what would happen stands directly above the question, ids and
+//! digests behind the word `details`, and a page that does not fit comes screen by screen.
+//! Never takes anything but a whole word for an answer, and never one that was typed before the question.
+//! Next: `commands::inbox`, `commands::approve`.
+
+use super::change;
+use crate::failure::Error;
+use crate::output::Output;
+use ironclaw_contract::operator::{Change, Digest};
+use nix::sys::termios::{FlushArg, tcflush};
+use std::io::{self, BufRead, IsTerminal};
+
+/// The section of a page that is shown for the word `details`.
+const DETAILS: &str = "WHICH CHANGE";
+
+/// Lines of a screen that are kept for the question.
+const QUESTION_ROWS: usize = 3;
+
+/// A screen has at least so many lines of a page.
+const PAGE_ROWS_MIN: usize = 5;
+
+/// What a person says about a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// Yes, to the text of this digest.
+    Approve(Digest),
+    /// No, and why.
+    Reject(String),
+    /// Nothing about this one.
+    Skip,
+    /// Nothing more.
+    Quit,
+}
+
+/// Whether a person can be shown something and be asked.
+pub fn is_possible(out: Output) -> bool {
+    !out.is_json() && io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// Shows a change and asks; `may_skip` where there is a next one.
+pub fn ask(out: Output, waiting: &Change, may_skip: bool) -> Result<Said, Error> {
+    let digest = change::verified(waiting)?;
+    out.check_exact(&waiting.shown)?;
+    let page = Page::of(&waiting.shown);
+    let question = match (page.details.is_empty(), may_skip) {
+        (false, true) => "\napprove, reject, details, skip, quit? ",
+        (true, true) => "\napprove, reject, skip, quit? ",
+        (false, false) => "\napprove, reject, details, quit? ",
+        (true, false) => "\napprove, reject, quit? ",
+    };
+    if !show(out, &page.shown)? {
+        return Ok(Said::Quit);
+    }
+    loop {
+        let Some(line) = asked(out, question)? else { return Ok(Said::Quit) };
+        match line.as_str() {
+            "approve" => return Ok(Said::Approve(digest)),
+            "reject" => {
+                let Some(reason) = asked(out, "why? (may be empty) ")? else { return Ok(Said::Quit) };
+                return Ok(Said::Reject(reason));
+            }
+            "details" if !page.details.is_empty() => {
+                if !show(out, &page.details)? {
+                    return Ok(Said::Quit);
+                }
+            }
+            "skip" if may_skip => return Ok(Said::Skip),
+            "quit" => return Ok(Said::Quit),
+            _ => out.line("nothing was decided: type the whole word")?,
+        }
+    }
+}
+
+/// A page in two parts.
+#[derive(Debug, PartialEq, Eq)]
+struct Page<'a> {
+    shown: Vec<&'a str>,
+    details: Vec<&'a str>,
+}
+
+impl<'a> Page<'a> {
+    /// Only the host writes at the edge: a line that begins there is the heading of a section.
+    fn of(text: &'a str) -> Self {
+        let (mut shown, mut details) = (Vec::new(), Vec::new());
+        let mut is_detail = false;
+        for line in text.lines() {
+            if !line.is_empty() && !line.starts_with(' ') {
+                is_detail = line == DETAILS;
+            }
+            if is_detail { details.push(line) } else { shown.push(line) }
+        }
+        if shown.is_empty() {
+            return Self { shown: details, details: Vec::new() };
+        }
+        while details.last().is_some_and(|line| line.is_empty()) {
+            details.pop();
+        }
+        Self { shown, details }
+    }
+}
+
+/// Prints lines, a screen at a time where they do not fit; false when the person has enough.
+fn show(out: Output, lines: &[&str]) -> Result<bool, Error> {
+    let rows = out.rows().map(|rows| rows.saturating_sub(QUESTION_ROWS).max(PAGE_ROWS_MIN));
+    let Some(rows) = rows.filter(|rows| *rows < lines.len()) else {
+        print(out, lines)?;
+        return Ok(true);
+    };
+    let mut rest = lines;
+    loop {
+        let (screen, left) = rest.split_at(rows.min(rest.len()));
+        print(out, screen)?;
+        if left.is_empty() {
+            return Ok(true);
+        }
+        let Some(line) = asked(out, &format!("-- {} more lines: Enter, or end for the last of them -- ", left.len()))?
+        else {
+            return Ok(false);
+        };
+        rest = match line.as_str() {
+            "end" => &left[left.len().saturating_sub(rows)..],
+            _ => left,
+        };
+    }
+}
+
+fn print(out: Output, lines: &[&str]) -> Result<(), Error> {
+    out.exact(&lines.iter().map(|line| format!("{line}\n")).collect::<String>())
+}
+
+/// A line that is typed after the question; `None` when the terminal is gone or at its end (Ctrl-D).
+fn asked(out: Output, question: &str) -> Result<Option<String>, Error> {
+    // What was typed before was an answer to something else.
+    tcflush(io::stdin(), FlushArg::TCIFLUSH)
+        .map_err(|cause| Error::failed("no_prompt", "cannot ask on this terminal").because(cause))?;
+    out.words(question)?;
+    let mut line = String::new();
+    if io::stdin().lock().read_line(&mut line)? == 0 {
+        out.line("")?;
+        return Ok(None);
+    }
+    Ok(Some(line.strip_suffix('\n').unwrap_or(&line).to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_and_digests_are_behind_details_and_nothing_is_lost() {
+        let text = "WHICH CHANGE\n  id: chg_1\n\nWHO ASKS\n  person\n    | WHICH CHANGE\n\nWHAT WOULD HAPPEN\n  !! all of it\n";
+        let page = Page::of(text);
+        assert_eq!(page.details, ["WHICH CHANGE", "  id: chg_1"]);
+        assert_eq!(page.shown.first(), Some(&"WHO ASKS"));
+        assert_eq!(page.shown.last(), Some(&"  !! all of it"));
+        assert!(page.shown.contains(&"    | WHICH CHANGE"), "a stranger's line is no heading");
+        assert_eq!(Page::of("WHICH CHANGE\n  id\n").shown.len(), 2, "something is shown in any case");
+    }
+}
