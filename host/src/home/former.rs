@@ -10,9 +10,9 @@ use std::path::PathBuf;
 const SETUP_FILE: &str = "setup.unfinished";
 
 impl Home {
-    /// Whether the record's file is there and holds anything.
+    /// Whether the record's file is there and holds anything. What is no file is left to the check of the home's files.
     pub fn has_record(&self) -> bool {
-        fs::metadata(self.state_db()).is_ok_and(|found| found.len() > 0)
+        fs::metadata(self.state_db()).is_ok_and(|found| !found.is_file() || found.len() > 0)
     }
 
     /// Refuses a home without a record that had one.

@@ -143,7 +143,8 @@ mod tests {
     fn agents_keep_the_tools_that_they_had_implicitly() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
-        let db = connect(&path, &key).expect("made");
+        create(&path).expect("made");
+        let db = connect(&path, &key).expect("opened");
         let version = before_version("request_capability_change", &db, &path, &key);
         for (name, tools) in [("a", r#"["write_file","read_file"]"#), ("b", r#"["send_message"]"#), ("c", "[]")] {
             let sql = "INSERT INTO agents (id, name, model, persona, enabled_tools, mode, created_at) \
@@ -162,7 +163,8 @@ mod tests {
     fn messages_that_inform_keep_the_turn_that_showed_them() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
-        let db = connect(&path, &key).expect("made");
+        create(&path).expect("made");
+        let db = connect(&path, &key).expect("opened");
         let version = before_version("moved_seq", &db, &path, &key);
         db.execute_batch(
             "PRAGMA foreign_keys = OFF;

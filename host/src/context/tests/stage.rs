@@ -63,7 +63,9 @@ pub(super) fn on_stage(test: impl FnOnce(Stage<'_, '_>) + Send + 'static) {
     let key = MasterKey::fresh().expect("random bytes");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let state = State::open(&directory.path().join("state.db"), &key.state_key()).expect("it opens");
+        let path = directory.path().join("state.db");
+        State::create(&path).expect("made");
+        let state = State::open(&path, &key.state_key()).expect("it opens");
         let run = move |tx: &mut Tx<'_>| {
             test(set(tx, key.wrapping_key()));
             Ok::<_, state::Error>(())
