@@ -51,6 +51,7 @@ pub(crate) struct Attempt {
     requests: Vec<&'static str>,
     rows: Vec<&'static str>,
     calls: Vec<&'static str>,
+    proposals: usize,
     errors: &'static str,
     answer: &'static str,
     look: Option<Look>,
@@ -66,6 +67,7 @@ pub(crate) fn attempt(name: &'static str, script: impl Fn(&Known) -> Vec<Value> 
         requests: Vec::new(),
         rows: Vec::new(),
         calls: Vec::new(),
+        proposals: 0,
         errors: "",
         answer: "",
         look: None,
@@ -91,6 +93,11 @@ impl Attempt {
     /// Calls of the model are refused for these reasons, in order.
     pub(crate) fn calls(self, reasons: &[&'static str]) -> Self {
         Self { calls: reasons.to_vec(), ..self }
+    }
+
+    /// So many changes are proposed, each once.
+    pub(crate) fn proposes(self, proposals: usize) -> Self {
+        Self { proposals, ..self }
     }
 
     /// The attack fails in the attacker's own process, with this in the error.
@@ -273,6 +280,7 @@ impl Attempt {
                     let told = if what == "model.refused" { data["code"].as_str().unwrap_or_default() } else { reason };
                     found.entry(what).or_default().push(told);
                 }
+                ("change.proposed", _) if !retracted => found.entry(what).or_default().push(what),
                 ("session.quarantined", Comes::Quarantined(_) | Comes::QuarantinedLater(_)) => {
                     halted += 1;
                     assert!(retracted && !reason.is_empty() && data["fault"] == "sandbox", "{name}: {entry}");
@@ -291,6 +299,7 @@ impl Attempt {
         assert!(rows.iter().zip(&self.rows).all(|(row, why)| row.contains(why)), "{name}: {rows:?}");
         assert_eq!(told("call.refused"), self.calls, "{name}");
         assert!(told("action.refused").is_empty(), "{name}");
+        assert_eq!(told("change.proposed").len(), self.proposals, "{name}");
         assert_eq!(deliveries, 1, "{name}: the person had one answer");
         let launches = since.iter().filter(|entry| is(entry, "session.launching")).count();
         assert!(!self.launches_again() || launches > 0, "{name}: another launch looks at it");

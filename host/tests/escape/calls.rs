@@ -175,6 +175,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         })
         .asks(ENABLE)
         .answered("Proposed: pending as")
+        .proposes(1)
         .rows(&[USED]),
         instead("an_action_that_differs_by_one_byte_is_refused", tools("asked!"), ANOTHER),
         instead(
