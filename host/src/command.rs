@@ -438,6 +438,6 @@ fn unmet(
         return Ok(Vec::new());
     }
     let master = rotation::key(home, &config.keys)?;
-    let people = crate::state::look(&home.state_db(), &master.state_key(), |tx| crate::gateway::quorum::look(tx))?;
+    let people = crate::state::look(&home.state_db(), &master.state_key(), crate::gateway::quorum::look)?;
     Ok(crate::gateway::quorum::unmet(&people, policy))
 }

@@ -24,6 +24,9 @@ enum Within {
     Unshown,
 }
 
+/// A part of a context, with the ordinal of its turn.
+pub(super) type Placed = (Option<i64>, Checked);
+
 /// The parts in their order, each with the ordinal of its turn, and the ordinal of the last turn among them.
 ///
 /// An item stands in the turn that made it, a message in the turn that answered it or showed it first. Within a turn the messages
@@ -34,7 +37,7 @@ pub(super) fn order(
     turn: &Turn,
     checked: Vec<Checked>,
     memory: &mut Memory,
-) -> Result<(Vec<(Option<i64>, Checked)>, i64), state::Error> {
+) -> Result<(Vec<Placed>, i64), state::Error> {
     let mut last = 0;
     let mut keyed = Vec::with_capacity(checked.len());
     for part in checked {

@@ -310,13 +310,16 @@ impl Voice {
     }
 }
 
+/// An approval that does not count beside others, and why.
+type Dependent = (Given, String);
+
 /// Of several good approvals those that are independent of each other, and why each of the others is not.
 fn independent(
     tx: &Tx<'_>,
     row: &Row,
     rule: &Rule,
     mut voices: Vec<Voice>,
-) -> Result<(Vec<Voice>, Vec<(Given, String)>), state::Error> {
+) -> Result<(Vec<Voice>, Vec<Dependent>), state::Error> {
     // Whoever speaks for themselves comes first: a person whom they made does not take their place.
     voices.sort_by_key(|voice| !voice.behind.is_direct());
     let (mut counted, mut people, mut others) = (Vec::new(), BTreeSet::new(), Vec::new());
