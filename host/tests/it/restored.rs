@@ -227,7 +227,7 @@ fn archive_that_is_none_or_damaged_is_named_at_once() {
     std::fs::rename(&archive, &away).expect("moved");
     for damage in ["cut", "flipped", "empty", "binary", "directory", "fifo", "dangling"] {
         let written = match damage {
-            "cut" => whole[..whole.len() / 2].as_bytes().to_vec(),
+            "cut" => whole.as_bytes()[..whole.len() / 2].to_vec(),
             "flipped" => whole.replacen("\"at\":1", "\"at\":2", 6).into_bytes(),
             "binary" => vec![0xff; 4000],
             _ => Vec::new(),
