@@ -18,16 +18,22 @@ const PAGE_BYTES: usize = 4096;
 const MAGIC: u32 = 0x377f_0682;
 const READ_BYTES: usize = 256 * 1024;
 
-/// Set in the record's own file while a host or a command has it open, so that a log has to lie beside it.
+/// Set in the record's own file while a host or a command has it open, so that a log has to be beside it.
 const OPEN: &str = "log";
+/// Its value where the log has to hold a frame.
+const FILLED: &str = "open";
+/// Its value from an erasure on, which empties the log.
+const EMPTIED: &str = "emptied";
 /// Changes that were found to be lost, until the ledger names them.
 const LOST: &str = "changes_lost";
 
 /// What the log is before SQLite opens the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Log {
-    /// There is no log, or it holds no frame.
+    /// There is no log.
     Missing,
+    /// It holds no frame.
+    Empty,
     /// Every frame up to the end of what was written is good.
     Whole,
     /// Frames that were committed are behind one that does not fit; so many commits.
@@ -81,7 +87,7 @@ pub(super) fn look(path: &Path) -> Result<Log, Error> {
 fn walk(mut file: impl Read) -> io::Result<Log> {
     let mut header = [0; HEADER_BYTES];
     if !fill(&mut file, &mut header)? {
-        return Ok(Log::Missing);
+        return Ok(Log::Empty);
     }
     let mut sums = Sums { little: word(&header, 0) == MAGIC, values: (0, 0) };
     sums.add(&header[..24]);
@@ -108,7 +114,7 @@ fn walk(mut file: impl Read) -> io::Result<Log> {
         }
     }
     Ok(match (frames, commits_behind) {
-        (0, _) => Log::Missing,
+        (0, _) => Log::Empty,
         (_, 0) => Log::Whole,
         (_, commits) => Log::Damaged(commits),
     })
@@ -160,12 +166,12 @@ pub(super) fn opened(db: &Connection, path: &Path, log: &Log) -> Result<(), Erro
 }
 
 fn note_open(db: &Connection, log: &Log) -> Result<(), Error> {
-    let sql = "SELECT 1 FROM meta WHERE key = ?1";
-    let was_open = db.query_row(sql, [OPEN], |_| Ok(())).optional()?.is_some();
-    let lost = match log {
-        Log::Missing if was_open => Some(Lost::Missing),
-        Log::Damaged(commits) => Some(Lost::Damaged { commits: *commits }),
-        Log::Missing | Log::Whole => None,
+    let sql = "SELECT value FROM meta WHERE key = ?1";
+    let was_open: Option<String> = db.query_row(sql, [OPEN], |row| row.get(0)).optional()?;
+    let lost = match (log, was_open.as_deref()) {
+        (Log::Missing, Some(_)) | (Log::Empty, Some(FILLED)) => Some(Lost::Missing),
+        (Log::Damaged(commits), _) => Some(Lost::Damaged { commits: *commits }),
+        (Log::Missing | Log::Empty | Log::Whole, _) => None,
     };
     let change = || -> Result<(), Error> {
         if let Some(lost) = lost {
@@ -174,7 +180,7 @@ fn note_open(db: &Connection, log: &Log) -> Result<(), Error> {
             let text = serde_json::to_string(&all).expect("plain fields");
             db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [LOST, &text])?;
         }
-        touch(db)?;
+        set(db, FILLED)?;
         Ok(())
     };
     db.execute_batch("BEGIN IMMEDIATE")?;
@@ -187,9 +193,13 @@ fn note_open(db: &Connection, log: &Log) -> Result<(), Error> {
     Ok(())
 }
 
-/// Notes that the record is open; afterwards the log holds a frame.
-pub(super) fn touch(db: &Connection) -> rusqlite::Result<()> {
-    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, 'open')", [OPEN]).map(drop)
+/// Notes that the log is about to be emptied, so that an empty one is no loss until the next start.
+pub(super) fn emptied(db: &Connection) -> rusqlite::Result<()> {
+    set(db, EMPTIED)
+}
+
+fn set(db: &Connection, value: &str) -> rusqlite::Result<()> {
+    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [OPEN, value]).map(drop)
 }
 
 /// Notes that the record is about to be closed in order: no log has to lie beside it.
@@ -265,7 +275,7 @@ mod tests {
         for cut in [1, 100, PAGE_BYTES, PAGE_BYTES + 10, whole.len() - 40, whole.len() - HEADER_BYTES - 1] {
             std::fs::write(path_of(&path), &whole[..whole.len() - cut]).expect("written");
             let found = look(&path).expect("read");
-            assert!(matches!(found, Log::Whole | Log::Missing), "{cut}: {found:?}");
+            assert!(matches!(found, Log::Whole | Log::Empty), "{cut}: {found:?}");
         }
     }
 
@@ -312,6 +322,14 @@ mod tests {
         let path = killed(directory.path(), 8);
         std::fs::write(path_of(&path), "").expect("emptied");
         assert_eq!(lost(&path), [Lost::Missing], "an empty one is none");
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = killed(directory.path(), 8);
+        let db = connect(&path, &key()).expect("opened");
+        emptied(&db).expect("noted");
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("emptied");
+        drop(db);
+        std::fs::write(path_of(&path), "").expect("as an erasure leaves it");
+        assert_eq!(lost(&path), [], "an erasure empties it");
     }
 
     #[test]

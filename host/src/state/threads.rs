@@ -99,10 +99,9 @@ pub(super) fn write_loop(
             }
         } else {
             if empty_log {
+                let _ = log::emptied(db);
                 // Busy readers make it incomplete; the next one, or the stop of the daemon, completes it.
                 let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-                // So that an empty log is never that of a host which runs.
-                let _ = log::touch(db);
             }
             for entry in &told {
                 watched.metrics.entry(entry.what, entry.refuses);
