@@ -183,8 +183,9 @@ impl Actor {
             let may_wake = !held && session.standing == Standing::Live && !self.core.latch.is_shut();
             let command = match pending.take() {
                 Some(command) => command,
-                None if may_wake && self.has_work().await? => {
-                    let mut wish = place.take().unwrap_or_else(|| self.core.places.join(session.agent, self.id));
+                None if may_wake && let Some(person) = self.person_waiting().await? => {
+                    let join = || self.core.places.join(session.agent, &person, self.id);
+                    let mut wish = place.take().unwrap_or_else(join);
                     match self.wait_for_place(&mut wish).await? {
                         Waited::Held => {}
                         // Without a place nothing is launched, also if everything goes on a moment later.
@@ -452,13 +453,16 @@ impl Actor {
         self.core.state.read(move |tx| Ok(store::find(tx, id)?)).await
     }
 
-    async fn has_work(&self) -> Result<bool, Error> {
+    /// On whose behalf the turn is that is open, or else the one that is next; `None` without work.
+    async fn person_waiting(&self) -> Result<Option<String>, Error> {
         let id = self.id;
         self.core
             .state
             .read(move |tx| {
-                let open = turn::open_of(tx, id)?.is_some();
-                Ok(open || !turn::choose(&turn::waiting(tx, id)?).is_empty())
+                if let Some(open) = turn::open_of(tx, id)? {
+                    return Ok(Some(open.principal));
+                }
+                Ok(turn::choose(&turn::waiting(tx, id)?).first().map(|first| first.principal.clone()))
             })
             .await
     }

@@ -72,12 +72,13 @@ impl Places {
         Arc::new(Self { limits, inner: Mutex::default(), taken: watch::Sender::new(0) })
     }
 
-    /// Joins those who wait for a place. A session that waits or holds one already must not join again.
-    pub fn join(self: &Arc<Self>, agent: AgentId, session: SessionId) -> Place {
+    /// Joins those who wait for a place, for a turn on behalf of this person. A session that waits or holds one already must not join
+    /// again.
+    pub fn join(self: &Arc<Self>, agent: AgentId, person: &str, session: SessionId) -> Place {
         let (tell, stand) = watch::channel(Stand::Waits);
         self.change(|inner| {
             inner.told.insert(session, tell);
-            inner.waiting.join(agent, session);
+            inner.waiting.join(agent, person, session, &inner.awake);
         });
         Place { places: Arc::clone(self), session, stand }
     }
@@ -110,8 +111,8 @@ impl Places {
         while let Some(step) = fair::next(&inner.waiting, &inner.awake, self.limits) {
             let (session, stand) = match step {
                 Step::Admit(session) => {
-                    if let Some(agent) = inner.waiting.leave(session, true) {
-                        inner.awake.enter(agent, session);
+                    if let Some((agent, person)) = inner.waiting.leave(session, true) {
+                        inner.awake.enter(agent, person, session);
                     }
                     (session, Stand::Held)
                 }
@@ -187,10 +188,10 @@ mod tests {
         let places = Places::new(Limits { awake_max: 1, awake_per_agent_max: 1 });
         let agent = AgentId::new();
         let ids: Vec<SessionId> = (0..3).map(|_| SessionId::new()).collect();
-        let mut first = places.join(agent, ids[0]);
+        let mut first = places.join(agent, "ann", ids[0]);
         first.held().await;
-        let second = places.join(agent, ids[1]);
-        let mut third = places.join(agent, ids[2]);
+        let second = places.join(agent, "ann", ids[1]);
+        let mut third = places.join(agent, "ann", ids[2]);
         assert_eq!((places.line(ids[0]), places.line(ids[1]), places.line(ids[2])), (None, Some(1), Some(2)));
         assert_eq!(places.room(), Room { awake: 1, awake_max: 1, waiting: 2 });
         drop(second);

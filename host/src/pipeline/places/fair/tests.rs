@@ -5,7 +5,7 @@ use std::collections::HashMap;
 /// A world without processes: sessions with so many turns to do, in rounds in which each awake one may do one turn.
 struct World {
     agents: Vec<AgentId>,
-    of: HashMap<SessionId, AgentId>,
+    of: HashMap<SessionId, (AgentId, String)>,
     /// Turns that each session still has to do.
     work: HashMap<SessionId, u32>,
     waiting: Waiting,
@@ -14,12 +14,13 @@ struct World {
     asked: Vec<SessionId>,
     limits: Limits,
     round: usize,
-    /// Since which round a session waits, and at which place among its agent's.
+    /// Since which round a session waits, and at which place among its person's at its agent.
     since: HashMap<SessionId, (usize, usize)>,
+    people: usize,
 }
 
 impl World {
-    fn new(agents: usize, limits: Limits) -> Self {
+    fn new(agents: usize, people: usize, limits: Limits) -> Self {
         Self {
             agents: (0..agents).map(|_| AgentId::new()).collect(),
             of: HashMap::new(),
@@ -31,13 +32,15 @@ impl World {
             limits,
             round: 0,
             since: HashMap::new(),
+            people,
         }
     }
 
     fn wants(&mut self, session: SessionId) {
-        let agent = self.of[&session];
-        self.waiting.join(agent, session);
-        let own = self.waiting.agents.iter().find(|(waiting, _)| *waiting == agent).map_or(0, |(_, own)| own.len());
+        let (agent, person) = self.of[&session].clone();
+        self.waiting.join(agent, &person, session, &self.awake);
+        let people = self.waiting.agents.iter().find(|(waiting, _)| *waiting == agent).map(|(_, people)| people);
+        let own = people.into_iter().flatten().find(|(waiting, _)| *waiting == person).map_or(0, |(_, own)| own.len());
         self.since.insert(session, (self.round, own));
         self.settle();
     }
@@ -58,10 +61,12 @@ impl World {
             match step {
                 Step::Admit(session) => {
                     let (since, place) = self.since.remove(&session).expect("it waited");
-                    let bound = place * (self.agents.len() + 1) * (TURNS_IN_A_ROW_MAX as usize + 1);
+                    let in_turns = self.people * (self.agents.len() + 1);
+                    let bound = place * in_turns * (TURNS_IN_A_ROW_MAX as usize + 1);
                     assert!(self.round - since <= bound, "{} rounds at place {place}", self.round - since);
                     self.waiting.leave(session, true);
-                    self.awake.enter(self.of[&session], session);
+                    let (agent, person) = self.of[&session].clone();
+                    self.awake.enter(agent, person, session);
                     self.admitted.push(session);
                 }
                 Step::AskBack(session) => {
@@ -72,7 +77,7 @@ impl World {
             }
             assert!(self.admitted.len() <= self.limits.awake_max, "the limit of all");
             for agent in &self.agents {
-                let own = self.admitted.iter().filter(|session| self.of[*session] == *agent).count();
+                let own = self.admitted.iter().filter(|session| self.of[*session].0 == *agent).count();
                 assert!(own <= self.limits.awake_per_agent_max, "the limit of one agent");
             }
             assert!(self.asked.len() <= self.waiting.len(), "nobody is asked back for nothing");
@@ -120,17 +125,18 @@ proptest! {
     #[test]
     fn nobody_starves_and_no_limit_is_passed(
         agents in 1usize..5,
+        people in 1usize..4,
         awake_max in 1usize..6,
         per_agent in 1usize..6,
-        events in prop::collection::vec((0usize..5, 0usize..8, 1u32..12, prop::collection::vec(0usize..8, 0..6)), 1..60),
+        events in prop::collection::vec((0usize..5, 0usize..4, 0usize..8, 1u32..12, prop::collection::vec(0usize..8, 0..6)), 1..60),
     ) {
         let limits = Limits { awake_max, awake_per_agent_max: per_agent.min(awake_max) };
-        let mut world = World::new(agents, limits);
-        let mut sessions: HashMap<(usize, usize), SessionId> = HashMap::new();
-        for (agent, session, turns, order) in events {
-            let agent = agent % agents;
-            let session = *sessions.entry((agent, session)).or_insert_with(SessionId::new);
-            world.of.insert(session, world.agents[agent]);
+        let mut world = World::new(agents, people, limits);
+        let mut sessions: HashMap<(usize, usize, usize), SessionId> = HashMap::new();
+        for (agent, person, session, turns, order) in events {
+            let (agent, person) = (agent % agents, person % people);
+            let session = *sessions.entry((agent, person, session)).or_insert_with(SessionId::new);
+            world.of.insert(session, (world.agents[agent], format!("per_{person}")));
             world.gets_work(session, turns);
             world.pass(&order);
         }
@@ -140,6 +146,39 @@ proptest! {
         }
         prop_assert!(world.work.values().all(|turns| *turns == 0), "all work is done: {:?}", world.work);
         prop_assert_eq!(world.waiting.len(), 0);
+    }
+
+    /// However many sessions other people have, and however many turns these have to do.
+    #[test]
+    fn a_person_waits_for_one_turn_of_each_other_person(
+        places in 1usize..5,
+        crowd in prop::collection::vec((0usize..4, 1u32..12), 1..40),
+        passes in 0usize..12,
+        order in prop::collection::vec(0usize..8, 0..6),
+    ) {
+        let limits = Limits { awake_max: places, awake_per_agent_max: places };
+        let mut world = World::new(1, 5, limits);
+        for (person, turns) in &crowd {
+            let session = SessionId::new();
+            world.of.insert(session, (world.agents[0], format!("per_{person}")));
+            world.gets_work(session, *turns);
+        }
+        (0..passes).for_each(|_| world.pass(&order));
+        let mine = SessionId::new();
+        world.of.insert(mine, (world.agents[0], "me".to_owned()));
+        world.gets_work(mine, 1);
+        let others = {
+            let mut people: Vec<_> = crowd.iter().map(|(person, _)| person).collect();
+            people.sort_unstable();
+            people.dedup();
+            people.len()
+        };
+        let mut rounds = 0;
+        while !world.admitted.contains(&mine) {
+            rounds += 1;
+            prop_assert!(rounds <= others, "{rounds} rounds with {others} other people");
+            world.pass(&order);
+        }
     }
 
     #[test]
@@ -152,9 +191,9 @@ proptest! {
         let (mut gone, mut known) = (Vec::new(), Vec::new());
         for (agent, stays) in joins {
             let session = SessionId::new();
-            all.join(agents[agent], session);
+            all.join(agents[agent], "ann", session, &Awake::default());
             if stays || !known.contains(&agent) {
-                patient.join(agents[agent], session);
+                patient.join(agents[agent], "ann", session, &Awake::default());
                 known.push(agent);
             } else {
                 gone.push(session);
@@ -172,7 +211,7 @@ fn admitted(waiting: &mut Waiting, awake: &mut Awake, of: &[(SessionId, AgentId)
     while let Some(Step::Admit(session)) = next(waiting, awake, limits) {
         let agent = of.iter().find(|(known, _)| *known == session).expect("known").1;
         waiting.leave(session, true);
-        awake.enter(agent, session);
+        awake.enter(agent, "ann".to_owned(), session);
         order.push(session);
     }
     order
@@ -184,7 +223,7 @@ fn agents_are_served_in_turns_and_each_ones_oldest_first() {
     let ids: Vec<SessionId> = (0..5).map(|_| SessionId::new()).collect();
     let of = [(ids[0], a), (ids[1], a), (ids[2], a), (ids[3], b), (ids[4], b)];
     let mut waiting = Waiting::default();
-    of.iter().for_each(|(session, agent)| waiting.join(*agent, *session));
+    of.iter().for_each(|(session, agent)| waiting.join(*agent, "ann", *session, &Awake::default()));
     let expected = vec![ids[0], ids[3], ids[1], ids[4], ids[2]];
     assert_eq!(waiting.order(), expected);
     let limits = Limits { awake_max: 9, awake_per_agent_max: 9 };
@@ -197,7 +236,7 @@ fn an_agent_at_its_limit_lets_others_pass_and_keeps_its_turn() {
     let ids: Vec<SessionId> = (0..4).map(|_| SessionId::new()).collect();
     let of = [(ids[0], a), (ids[1], a), (ids[2], b), (ids[3], b)];
     let mut waiting = Waiting::default();
-    of.iter().for_each(|(session, agent)| waiting.join(*agent, *session));
+    of.iter().for_each(|(session, agent)| waiting.join(*agent, "ann", *session, &Awake::default()));
     let mut awake = Awake::default();
     let limits = Limits { awake_max: 9, awake_per_agent_max: 1 };
     assert_eq!(admitted(&mut waiting, &mut awake, &of, limits), [ids[0], ids[2]]);
@@ -217,12 +256,12 @@ fn the_place_of_whoever_is_idle_the_longest_is_asked_back_and_only_if_somebody_w
     let ids: Vec<SessionId> = (0..4).map(|_| SessionId::new()).collect();
     let limits = Limits { awake_max: 3, awake_per_agent_max: 3 };
     let (mut waiting, mut awake) = (Waiting::default(), Awake::default());
-    ids[..3].iter().for_each(|session| awake.enter(agent, *session));
+    ids[..3].iter().for_each(|session| awake.enter(agent, "ann".to_owned(), *session));
     awake.idle(ids[1]);
     awake.idle(ids[0]);
     awake.idle(ids[1]);
     assert_eq!(next(&waiting, &awake, limits), None);
-    waiting.join(agent, ids[3]);
+    waiting.join(agent, "ann", ids[3], &awake);
     assert_eq!(next(&waiting, &awake, limits), Some(Step::AskBack(ids[1])), "idle again is idle still");
     awake.busy(ids[1]);
     assert_eq!(next(&waiting, &awake, limits), Some(Step::AskBack(ids[0])));
@@ -234,15 +273,42 @@ fn a_busy_session_goes_on_until_it_had_its_turns_and_somebody_waits() {
     let (busy, other) = (SessionId::new(), SessionId::new());
     let limits = Limits { awake_max: 1, awake_per_agent_max: 1 };
     let (mut waiting, mut awake) = (Waiting::default(), Awake::default());
-    awake.enter(a, busy);
+    awake.enter(a, "ann".to_owned(), busy);
     (0..2 * TURNS_IN_A_ROW_MAX).for_each(|_| awake.turn_ended(busy));
     assert_eq!(next(&waiting, &awake, limits), None, "nobody waits");
     awake.leave(busy);
-    awake.enter(a, busy);
-    waiting.join(b, other);
+    awake.enter(a, "ann".to_owned(), busy);
+    waiting.join(b, "ann", other, &awake);
     for _ in 0..TURNS_IN_A_ROW_MAX {
         assert_eq!(next(&waiting, &awake, limits), None);
         awake.turn_ended(busy);
     }
     assert_eq!(next(&waiting, &awake, limits), Some(Step::AskBack(busy)));
+}
+
+#[test]
+fn people_of_one_agent_are_served_in_turns() {
+    let agent = AgentId::new();
+    let ids: Vec<SessionId> = (0..14).map(|_| SessionId::new()).collect();
+    let mut waiting = Waiting::default();
+    ids[..12].iter().for_each(|session| waiting.join(agent, "bob", *session, &Awake::default()));
+    waiting.join(agent, "ann", ids[12], &Awake::default());
+    waiting.join(agent, "cem", ids[13], &Awake::default());
+    assert_eq!(waiting.order()[..4], [ids[0], ids[12], ids[13], ids[1]]);
+    assert_eq!(waiting.leave(ids[0], true), Some((agent, "bob".to_owned())));
+    assert_eq!(waiting.order()[..3], [ids[12], ids[13], ids[1]], "bob's turn was used");
+}
+
+#[test]
+fn a_person_without_a_place_waits_for_one_turn_and_not_four() {
+    let agent = AgentId::new();
+    let ids: Vec<SessionId> = (0..3).map(|_| SessionId::new()).collect();
+    let limits = Limits { awake_max: 1, awake_per_agent_max: 1 };
+    let (mut waiting, mut awake) = (Waiting::default(), Awake::default());
+    awake.enter(agent, "bob".to_owned(), ids[0]);
+    awake.turn_ended(ids[0]);
+    waiting.join(agent, "bob", ids[1], &awake);
+    assert_eq!(next(&waiting, &awake, limits), None, "bob's other session waits for four");
+    waiting.join(agent, "ann", ids[2], &awake);
+    assert_eq!(next(&waiting, &awake, limits), Some(Step::AskBack(ids[0])));
 }
