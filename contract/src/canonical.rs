@@ -7,6 +7,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed, MapAccess, SeqAccess, Visitor
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Number, Value};
 use sha2::{Digest as _, Sha256};
+use std::cell::Cell;
 use std::fmt;
 use std::str::FromStr;
 
@@ -23,12 +24,19 @@ pub struct Limits {
     pub bytes_max: usize,
     /// Nested arrays and objects.
     pub depth_max: usize,
+    /// Values of any kind, the outermost among them: a small object takes a hundred times its text in memory.
+    pub values_max: usize,
 }
 
 impl Limits {
-    /// Limits with `bytes_max` bytes and the usual depth of 32.
+    /// Limits with `bytes_max` bytes, the usual depth of 32, and as many values as so many bytes can hold.
     pub const fn bytes(bytes_max: usize) -> Self {
-        Self { bytes_max, depth_max: 32 }
+        Self { bytes_max, depth_max: 32, values_max: bytes_max }
+    }
+
+    /// The same with at most so many values.
+    pub const fn values(self, values_max: usize) -> Self {
+        Self { values_max, ..self }
     }
 }
 
@@ -64,7 +72,8 @@ pub fn parse(text: &[u8], limits: Limits) -> Result<Value, Error> {
     }
     let refused = |error| Error::Refused(said(&error));
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let value = Strict { depth: limits.depth_max }.deserialize(&mut reader).map_err(refused)?;
+    let left = Cell::new(limits.values_max);
+    let value = Strict { depth: limits.depth_max, left: &left }.deserialize(&mut reader).map_err(refused)?;
     reader.end().map_err(refused)?;
     Ok(value)
 }
@@ -195,25 +204,30 @@ impl<'de> Deserialize<'de> for Digest {
 
 /// Builds a value and refuses on the way what readers disagree on.
 #[derive(Clone, Copy)]
-struct Strict {
+struct Strict<'a> {
     depth: usize,
+    /// Values that may still come.
+    left: &'a Cell<usize>,
 }
 
-impl Strict {
+impl Strict<'_> {
     fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
         let depth = self.depth.checked_sub(1).ok_or_else(|| E::custom("nested too deeply"))?;
-        Ok(Self { depth })
+        Ok(Self { depth, ..self })
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
     type Value = Value;
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        use serde::de::Error as _;
+        let left = self.left.get().checked_sub(1).ok_or_else(|| D::Error::custom("too many values"))?;
+        self.left.set(left);
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for Strict<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -306,6 +320,15 @@ mod tests {
         refused("{} {}");
         refused(&("[".repeat(33) + &"]".repeat(33)));
         assert!(matches!(parse(&[b' '; 5000], LIMITS), Err(Error::TooLong { .. })));
+    }
+
+    #[test]
+    fn text_with_more_values_than_allowed_is_refused() {
+        let limits = LIMITS.values(4);
+        assert!(parse(br#"{"a":[1,{}]}"#, limits).is_ok(), "the object, the array, the number, the empty object");
+        let error = parse(br#"{"a":[1,{},2]}"#, limits).expect_err("five").to_string();
+        assert!(error.contains("too many values"), "{error}");
+        assert!(parse("0".as_bytes(), Limits::bytes(1)).is_ok() && parse(b"[0,0,0]", Limits::bytes(7)).is_ok());
     }
 
     #[test]
