@@ -71,8 +71,7 @@ pub fn whole(body: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
 ///
 /// # Errors
 /// As [`whole`]; [`Fault::Cut`] where the stream stops without having said why.
-pub fn event(data: &str, assembly: &mut Assembly<'_>) -> Result<Step, Fault> {
-    let event: Value = serde_json::from_str(data).map_err(|_| Fault::Malformed)?;
+pub fn event(event: &Value, assembly: &mut Assembly<'_>) -> Result<Step, Fault> {
     match event["type"].as_str().ok_or(Fault::Malformed)? {
         "message_start" => count(&event["message"]["usage"], assembly),
         "content_block_start" => {
@@ -200,6 +199,9 @@ mod tests {
             r#"{"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"t2","name":"b","input":{}}}"#,
             r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":9}}"#,
         ];
+        let event = |data: &str, assembly: &mut Assembly<'_>| {
+            event(&super::super::json::read(data.as_bytes(), 100).map_err(|(fault, _)| fault)?, assembly)
+        };
         for data in events {
             assert_eq!(event(data, &mut assembly), Ok(Step::More), "{data}");
         }
@@ -221,7 +223,8 @@ mod tests {
             let draft = Draft::default();
             let mut assembly = Assembly::new(&draft);
             for data in [call, &ended(reason), &ended("tool_use"), r#"{"type":"message_stop"}"#] {
-                event(data, &mut assembly).expect("an event");
+                let read = super::super::json::read(data.as_bytes(), 100).expect("JSON");
+                event(&read, &mut assembly).expect("an event");
             }
             assert_eq!(assembly.finish(), Err(fault), "{reason}");
         }

@@ -102,20 +102,24 @@ pub enum Step {
     Done,
 }
 
+/// Whether this is the event that ends a stream, which is no JSON.
+pub fn is_last(data: &str, assembly: &mut Assembly<'_>) -> bool {
+    let is_last = data.trim() == "[DONE]";
+    if is_last {
+        assembly.ends(End::Whole);
+    }
+    is_last
+}
+
 /// Takes one event of a stream.
 ///
 /// # Errors
 /// As [`whole`].
-pub fn event(data: &str, assembly: &mut Assembly<'_>) -> Result<Step, Fault> {
-    if data.trim() == "[DONE]" {
-        assembly.ends(End::Whole);
-        return Ok(Step::Done);
-    }
-    let chunk: Value = serde_json::from_str(data).map_err(|_| Fault::Malformed)?;
+pub fn event(chunk: &Value, assembly: &mut Assembly<'_>) -> Result<Step, Fault> {
     if !chunk.is_object() {
         return Err(Fault::Malformed);
     }
-    count(&chunk, assembly);
+    count(chunk, assembly);
     // The chunk with the usage has no choice.
     let Some(choice) = chunk["choices"].get(0) else { return Ok(Step::More) };
     // A server that does not stream may put the whole message into one event.
@@ -180,9 +184,11 @@ mod tests {
         let draft = Draft::default();
         let mut assembly = Assembly::new(&draft);
         for data in events {
-            if event(data, &mut assembly)? == Step::Done {
+            if is_last(data, &mut assembly) {
                 break;
             }
+            let read = super::super::json::read(data.as_bytes(), 100).map_err(|(fault, _)| fault)?;
+            assert_eq!(event(&read, &mut assembly)?, Step::More);
         }
         assembly.finish()
     }

@@ -7,23 +7,19 @@ use super::assembly::{Assembly, Counted};
 use super::breaker::Breaker;
 use super::draft::Draft;
 use super::endpoint::{Kind, Prices, Spec};
+use super::events::Events;
 use super::fault::{Detail, Failure, Fault};
-use super::http::{Answer, Ask, Connections, EVENT_BYTES_MAX, STREAM_BYTES_MAX, Waits};
+use super::http::{Answer, Ask, Connections, STREAM_BYTES_MAX, Waits};
 use super::manners::Manners;
 use super::openai::{self, Habits, Step};
 use super::refused::{About, Said, retry_after};
-use super::{Allowance, Config, Output, Prompt, Usage, anthropic, tokens_estimated};
+use super::{Allowance, Config, Output, Prompt, Usage, anthropic, json, tokens_estimated};
 use crate::custody::SecretText;
 use backon::{BackoffBuilder, ExponentialBuilder};
-use eventsource_stream::{EventStream, EventStreamError};
-use futures_util::StreamExt;
 use ironclaw_contract::seam::socket::Purpose;
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use serde_json::Value;
-use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use url::Url;
@@ -195,7 +191,8 @@ impl Remote {
                 return Err(refused(answer, key.is_some()).await);
             }
             let body = answer.whole().await.map_err(nothing_said)?;
-            let body: Value = serde_json::from_slice(&body).map_err(|_| nothing_said(Fault::Malformed))?;
+            let body =
+                json::read_long(body, json::LISTING_VALUES_MAX).await.map_err(|(fault, _)| nothing_said(fault))?;
             let data = body["data"].as_array().ok_or_else(|| nothing_said(Fault::Malformed))?;
             let names = data.iter().filter_map(|model| model["id"].as_str()).take(MODELS_MAX);
             Ok(names.map(str::to_owned).collect())
@@ -293,8 +290,7 @@ impl Remote {
     ) -> Result<(), (Fault, String)> {
         let unsaid = |fault| (fault, String::new());
         let body = answer.whole().await.map_err(unsaid)?;
-        let body: Value = serde_json::from_slice(&body)
-            .map_err(|error| (Fault::Malformed, format!("the answer is no JSON (column {})", error.column())))?;
+        let body = json::read_long(body, json::ANSWER_VALUES_MAX).await?;
         if let Some(said) = Said::in_answer(&body) {
             return Err((said.fault_inside(has_key), said.words));
         }
@@ -307,52 +303,54 @@ impl Remote {
 
     async fn read_stream(
         &self,
-        answer: Answer,
+        mut answer: Answer,
         assembly: &mut Assembly<'_>,
         has_key: bool,
     ) -> Result<(), (Fault, String)> {
         let unsaid = |fault| (fault, String::new());
-        // Bytes since the last event: a line without an end is held in memory.
-        let (since, has_ended) = (&AtomicUsize::new(0), &AtomicBool::new(false));
-        let pieces = futures_util::stream::try_unfold(answer, |mut answer| async move {
-            if has_ended.load(Ordering::Relaxed) {
+        let mut events = Events::default();
+        loop {
+            while let Some(data) = events.next() {
+                if self.take_event(&data, assembly, has_key)? == Step::Done {
+                    // A body that was read to its end leaves the connection usable.
+                    let _ = timeout(CLOSE_WAIT, answer.piece(STREAM_BYTES_MAX)).await;
+                    return Ok(());
+                }
+            }
+            if assembly.has_ended() {
                 answer.wait_at_most(USAGE_WAIT);
             }
-            let Some(piece) = answer.piece(STREAM_BYTES_MAX).await? else { return Ok(None) };
-            if since.fetch_add(piece.len(), Ordering::Relaxed) + piece.len() > EVENT_BYTES_MAX {
-                return Err(Fault::TooLarge);
-            }
-            Ok(Some((piece, answer)))
-        });
-        let mut events = pin!(EventStream::new(pieces));
-        while let Some(event) = events.next().await {
-            since.store(0, Ordering::Relaxed);
-            let data = match event {
-                Ok(event) => event.data,
+            let taken = match answer.piece(STREAM_BYTES_MAX).await {
+                Ok(Some(piece)) => events.push(&piece),
+                Ok(None) => return Ok(()),
+                Err(fault) => Err(fault),
+            };
+            match taken {
+                Ok(()) => {}
                 // It is whole; only the usage is missing.
                 Err(_) if assembly.has_ended() => return Ok(()),
-                Err(EventStreamError::Transport(fault)) => return Err(unsaid(fault)),
-                Err(EventStreamError::Utf8(_) | EventStreamError::Parser(_)) => return Err(unsaid(Fault::Malformed)),
-            };
-            // Looked for as text first, since nearly every event is a few letters of an answer.
-            if data.contains("\"error\"")
-                && let Ok(body) = serde_json::from_str::<Value>(&data)
-                && let Some(said) = Said::in_answer(&body)
-            {
-                return Err((said.fault_inside(has_key), said.words));
-            }
-            let step = match self.speaks {
-                Speaks::Chat => openai::event(&data, assembly),
-                Speaks::Messages => anthropic::event(&data, assembly),
-            };
-            has_ended.store(assembly.has_ended(), Ordering::Relaxed);
-            if step.map_err(unsaid)? == Step::Done {
-                // A body that was read to its end leaves the connection usable.
-                let _ = timeout(CLOSE_WAIT, events.next()).await;
-                return Ok(());
+                Err(fault) => return Err(unsaid(fault)),
             }
         }
-        Ok(())
+    }
+
+    /// Takes one event, which is read once: it may be an error, or the next piece of the answer.
+    fn take_event(&self, data: &str, assembly: &mut Assembly<'_>, has_key: bool) -> Result<Step, (Fault, String)> {
+        let unsaid = |fault| (fault, String::new());
+        if let Speaks::Chat = self.speaks
+            && openai::is_last(data, assembly)
+        {
+            return Ok(Step::Done);
+        }
+        let body = json::read(data.as_bytes(), json::ANSWER_VALUES_MAX).map_err(|(fault, _)| unsaid(fault))?;
+        if let Some(said) = Said::in_answer(&body) {
+            return Err((said.fault_inside(has_key), said.words));
+        }
+        let step = match self.speaks {
+            Speaks::Chat => openai::event(&body, assembly),
+            Speaks::Messages => anthropic::event(&body, assembly),
+        };
+        step.map_err(unsaid)
     }
 
     fn idle(&self) -> Duration {
