@@ -5,10 +5,12 @@
 mod agents;
 mod audit;
 mod auth;
+mod body;
 mod changes;
 mod channels;
 mod chat;
 mod dead;
+mod door;
 mod draft;
 pub mod hooks;
 mod mcp;
@@ -29,28 +31,24 @@ mod usage;
 mod watching;
 
 use crate::pipeline::Pipeline;
+use crate::quota;
 use crate::refusal::{Fault, Refusal};
 use crate::registry::Role::{Admin, Member, Owner};
 use crate::state::State;
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, FromRequest, Request};
 use axum::http::header::WWW_AUTHENTICATE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use body::{Body, Large, MESSAGE_BYTES_MAX};
 use ironclaw_contract::operator::Failure;
-use port::Port;
+use port::{Port, Socket};
 use routes::{Route, delete, get, open_to_all, post};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tokio::net::UnixListener;
 use tokio::sync::{Notify, watch};
-
-/// Bytes of a request: the largest message with its files, in JSON.
-const REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// `[api]`
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -73,6 +71,8 @@ pub struct Api {
     refusals: refusals::Refusals,
     expiry: Arc<Notify>,
     probed: Arc<watching::Probed>,
+    /// Who may read a large body now.
+    large: Arc<Large>,
     /// Held while a token is replaced: the file has room for one that is to come.
     rotating: Arc<tokio::sync::Mutex<()>>,
     /// Held while model endpoints change, so that what is open is what was recorded last.
@@ -107,7 +107,7 @@ fn routes() -> Vec<Route> {
         get("/v1/agents/{agent}/budget", Admin, "An agent's own ceilings", usage::of_agent),
         post("/v1/agents/{agent}/budget", Admin, "Set an agent's own ceilings; 0 takes one away", usage::set),
         post("/v1/agents/{agent}/model", Admin, "Give an agent another model endpoint", agents::set_model),
-        post("/v1/agents/{agent}/messages", Member, "Say something to an agent", chat::send),
+        post("/v1/agents/{agent}/messages", Member, "Say something to an agent", chat::send).up_to(MESSAGE_BYTES_MAX),
         get("/v1/agents/{agent}/history", Member, "The caller's conversation with an agent", chat::history),
         get("/v1/agents/{agent}/memory", Admin, "What an agent keeps for later", memory::list),
         post("/v1/agents/{agent}/memory", Admin, "Give an agent something to keep", memory::add),
@@ -184,8 +184,9 @@ impl Api {
         let refusals = refusals::Refusals::new(pipeline.core().state.clone(), "api.refused");
         let (tokens, failures, expiry) = (auth::Tokens::default(), Arc::default(), Arc::default());
         let (rotating, probed, models) = (Arc::default(), Arc::default(), Arc::default());
+        let large = Arc::default();
         let about = Arc::new(about);
-        Self { pipeline, about, stop, tokens, failures, refusals, expiry, probed, rotating, models }
+        Self { pipeline, about, stop, tokens, failures, refusals, expiry, probed, large, rotating, models }
     }
 
     /// The record.
@@ -205,14 +206,14 @@ impl Api {
     /// When a socket breaks.
     pub async fn serve(
         self,
-        listener: UnixListener,
+        listener: Socket,
         port: Option<Port>,
         stopped: watch::Receiver<bool>,
     ) -> std::io::Result<()> {
         let refusals = self.refusals.clone();
         let expiring = tokio::spawn(tokens::expire_in_time(self.clone()));
-        let places = port.as_ref().map(Port::places);
-        let withdrawing = places.map(|places| tokio::spawn(tokens::withdraw_in_time(self.clone(), places)));
+        let places: Vec<_> = port.iter().map(Port::places).chain([listener.places()]).collect();
+        let withdrawing = tokio::spawn(tokens::withdraw_in_time(self.clone(), places));
         let app = self.app();
         let ended = || {
             let mut stopped = stopped.clone();
@@ -232,7 +233,7 @@ impl Api {
             }
         };
         expiring.abort();
-        withdrawing.inspect(tokio::task::JoinHandle::abort);
+        withdrawing.abort();
         refusals.flush().await;
         served
     }
@@ -244,23 +245,7 @@ impl Api {
                 Answer::from(Refusal::operator("method_not_allowed", "this path does not take that method"))
             })
             .layer(axum::middleware::from_fn_with_state(self.clone(), auth::require))
-            .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
             .with_state(self)
-    }
-}
-
-/// A request's body, strictly of this shape; anything else is answered in the API's own words.
-pub struct Body<T>(pub T);
-
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
-    type Rejection = Answer;
-
-    async fn from_request(request: Request, state: &S) -> Result<Self, Answer> {
-        let malformed = |what: String| Answer::from(Refusal::operator("request_malformed", what));
-        let bytes =
-            axum::body::Bytes::from_request(request, state).await.map_err(|error| malformed(error.body_text()))?;
-        let limits = ironclaw_contract::canonical::Limits::bytes(REQUEST_BYTES_MAX);
-        ironclaw_contract::canonical::from_slice(&bytes, limits).map(Body).map_err(|error| malformed(error.to_string()))
     }
 }
 
@@ -310,7 +295,9 @@ impl From<Refusal> for Answer {
                 StatusCode::FORBIDDEN
             }
             (_, "change_decided" | "change_expired" | "change_stale" | "shown_differs") => StatusCode::CONFLICT,
-            (_, "too_many_failures" | "changes_too_many") => StatusCode::TOO_MANY_REQUESTS,
+            (_, "too_many_failures" | "changes_too_many" | "too_many_connections") => StatusCode::TOO_MANY_REQUESTS,
+            (_, code) if quota::CODES.contains(&code) => StatusCode::TOO_MANY_REQUESTS,
+            (_, "request_too_large") => StatusCode::PAYLOAD_TOO_LARGE,
             (_, "method_not_allowed") => StatusCode::METHOD_NOT_ALLOWED,
             (_, code) if code.ends_with("_unknown") || code == "not_found" => StatusCode::NOT_FOUND,
             (_, code) if code.ends_with("_exists") || code.ends_with("_in_use") => StatusCode::CONFLICT,

@@ -7,7 +7,7 @@ mod run;
 mod schedule;
 
 pub use judge::{Judged, Judgement, action_of, digest, judge};
-pub use run::{Ran, run};
+pub use run::{Ran, run, wanted};
 
 use crate::custody::ContentKey;
 use crate::integrity::seal::Sealer;

@@ -38,6 +38,8 @@ pub struct Config {
     pub ledger: crate::ledger::Config,
     /// `[packages]`
     pub packages: crate::packages::Config,
+    /// `[quota]`
+    pub quota: crate::quota::Config,
 }
 
 /// `[jail]`: who an agent runs as when the host was started as root.
@@ -94,6 +96,17 @@ pub const TEMPLATE: &str = "\
 [jail]
 # uid_base = 1879048192     # started as root: each session gets a uid of its own from here on
 # uid_count = 65536
+
+[quota]
+# conversations_per_person = 512        # conversations of one person; a message that would begin another is refused
+# conversations_per_channel = 4096      # the same for one webhook channel
+# waiting_per_person = 1000             # messages of one person that wait for an answer
+# waiting_per_channel = 4000            # the same for one webhook channel
+# waiting_bytes_per_person = 67108864   # bytes of them
+# waiting_bytes_per_channel = 268435456
+# kept_bytes_per_person = 8589934592    # bytes of everything in the conversations of one person
+# workspace_bytes = 8589934592          # bytes that the files of one session may take on the disk
+# workspace_files = 200000              # how many these may be
 
 [model]
 # script = \"/path/to/rules.toml\"   # rules of the scripted model instead of the built-in ones
@@ -214,6 +227,9 @@ pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
         return refuse(&format!("mounts.allow: {} is not absolute", relative.display()));
     }
     if let Err(what) = config.packages.check() {
+        return refuse(&what);
+    }
+    if let Err(what) = config.quota.check() {
         return refuse(&what);
     }
     Ok(config)

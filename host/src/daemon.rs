@@ -284,6 +284,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         )?)),
         launcher: Launcher::start(launcher).map_err(io("connect the launcher"))?,
         launches: tokio::sync::Semaphore::new(pipeline::LAUNCHES_MAX),
+        looks: tokio::sync::Semaphore::new(pipeline::LOOKS_MAX),
         places: Places::new(Limits::of(&config.session)),
         latch: pipeline::Latch::default(),
         actors: pipeline::Actors::default(),
@@ -297,9 +298,9 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         layers: Mutex::default(),
         home: home.clone(),
     };
-    let listener = listen(&socket)?;
-    let port = open_port("api.listen", &config.api.listen).await?;
-    let hooks_port = open_port("webhook.listen", &config.webhook.listen).await?;
+    let listener = port::unix(listen(&socket)?);
+    let port = open_port("api.listen", &config.api.listen, port::For::Api).await?;
+    let hooks_port = open_port("webhook.listen", &config.webhook.listen, port::For::Hooks).await?;
     // From here on it runs: what fails before leaves no mark in the ledger.
     let warnings = begin(state, &home, boot, &core.policy).await?;
     let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
@@ -322,13 +323,13 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     let mut sending = tokio::spawn(pipeline.clone().dispatch(stop.subscribe()));
     let stopping = Arc::new(AtomicBool::new(false));
     let about = api::About {
-        hooks: hooks_port.as_ref().map(Port::address),
+        hooks: hooks_port.as_ref().and_then(Port::address),
         keeper: keeper.clone(),
         started_at: state::wall_clock(),
         warnings,
         stopping: Arc::clone(&stopping),
     };
-    let listens = port.as_ref().map(|port| port.address().to_string());
+    let listens = port.as_ref().and_then(Port::address).map(|address| address.to_string());
     let api = Api::new(pipeline.clone(), about, stop.clone());
     let hooking = hooks_port.map(|port| tokio::spawn(Hooks::new(pipeline.clone()).serve(port, stop.subscribe())));
     let serving = tokio::spawn(api.serve(listener, port, stop.subscribe()));
@@ -410,6 +411,7 @@ fn pipeline_config(config: &Config, runtime: PathBuf) -> Result<pipeline::Config
         budget: config.budget.clone(),
         model: config.model.clone(),
         webhook: config.webhook.clone(),
+        quota: config.quota.clone(),
         uids: root.then_some((config.jail.uid_base, config.jail.uid_count)),
         sandbox,
         runtime,
@@ -485,10 +487,10 @@ fn listen(socket: &Path) -> Result<UnixListener, Error> {
 }
 
 /// The loopback port of this setting, if it opens one.
-async fn open_port(name: &str, listen: &str) -> Result<Option<Port>, Error> {
+async fn open_port(name: &str, listen: &str, what: port::For) -> Result<Option<Port>, Error> {
     // What is no loopback address was refused with the settings.
     let Ok(Some(address)) = port::parse(name, listen) else { return Ok(None) };
-    let opened = Port::open(address).await;
+    let opened = port::open(address, what).await;
     opened.map(Some).map_err(|source| Error::Listen { address: address.to_string(), source })
 }
 

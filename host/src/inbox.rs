@@ -43,7 +43,7 @@ const EVENT_ID_BYTES_MAX: usize = 256;
 /// Refuses what no session should hear of: an empty message, one that is too long, an event id without end.
 pub fn check(received: &Received) -> Result<(), Refusal> {
     let refuse = |code, text: String| Err(Refusal::new(Fault::Sender, code, text));
-    let bytes = received.text.len() + received.files.iter().map(|(_, text)| text.len()).sum::<usize>();
+    let bytes = bytes(received);
     if received.text.trim().is_empty() && received.files.iter().all(|(_, text)| text.trim().is_empty()) {
         return refuse("message_empty", "the message is empty".to_owned());
     }
@@ -54,6 +54,20 @@ pub fn check(received: &Received) -> Result<(), Refusal> {
         return refuse("event_id", format!("an event id has 1 to {EVENT_ID_BYTES_MAX} bytes"));
     }
     Ok(())
+}
+
+/// Whether a message with this event id stands in the record already: then it takes no more room, whatever is said of it.
+///
+/// # Errors
+/// What the state reports.
+pub fn is_known(tx: &Tx<'_>, received: &Received) -> Result<bool, state::Error> {
+    let Some(event) = &received.event_id else { return Ok(false) };
+    Ok(of_event(tx, &received.channel, &received.sender, event)?.is_some())
+}
+
+/// Bytes of what a sender typed and of the files with it.
+pub fn bytes(received: &Received) -> usize {
+    received.text.len() + received.files.iter().map(|(_, text)| text.len()).sum::<usize>()
 }
 
 /// Records a routed message.
@@ -106,8 +120,8 @@ pub fn record(
     let now = tx.now();
     tx.db()
         .prepare_cached(
-            "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, event_id, received_at, attempts) \
-             VALUES (?1,?2,?3,?10,'queued',?9,?4,?5,?6,?7,?8,0)",
+            "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, event_id, received_at, attempts, \
+             bytes) VALUES (?1,?2,?3,?10,'queued',?9,?4,?5,?6,?7,?8,0,?11)",
         )?
         .execute(params![
             id.to_string(),
@@ -119,7 +133,8 @@ pub fn record(
             received.event_id,
             now,
             routed.asks(),
-            kind_on(&received.channel).name()
+            kind_on(&received.channel).name(),
+            body.len() as i64
         ])?;
     if !routed.asks() {
         bound_context(tx, session.id)?;

@@ -33,6 +33,7 @@ pub mod observe;
 pub mod packages;
 pub mod pipeline;
 pub mod preflight;
+pub mod quota;
 pub mod reader;
 pub mod refusal;
 pub mod registry;

@@ -12,6 +12,8 @@ use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
 use rusqlite::{OptionalExtension, Row, params};
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+use unicode_normalization::char::is_combining_mark;
 
 /// Notes of one agent; at 4 KiB each that is 16 MiB.
 pub const NOTES_MAX: usize = 4096;
@@ -21,6 +23,12 @@ const WORDS_MAX: usize = 16;
 
 /// Shorter words are looked for as they are, longer ones as beginnings of words too.
 const PREFIX_CHARACTERS_MIN: usize = 3;
+
+/// A search that takes longer ends with what was found by then.
+pub const SEARCH_TIME_MAX: Duration = Duration::from_millis(250);
+
+/// Notes that are put into the index in one transaction.
+const INDEXED_AT_ONCE_MAX: usize = 64;
 
 /// What is to be kept.
 #[derive(Debug, Clone)]
@@ -106,8 +114,8 @@ pub fn keep(tx: &mut Tx<'_>, agent: AgentId, draft: Draft) -> Result<Result<Kept
     let now = tx.now();
     let ordinal: i64 = db
         .prepare_cached(
-            "INSERT INTO memories (id, agent_id, session_id, turn_id, author, principal, labels, digest, text, by_person, created_at) \
-             VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11) RETURNING ordinal",
+            "INSERT INTO memories (id, agent_id, session_id, turn_id, author, principal, labels, digest, text, by_person, created_at, \
+             indexed) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,1) RETURNING ordinal",
         )?
         .query_row(
             params![
@@ -125,8 +133,7 @@ pub fn keep(tx: &mut Tx<'_>, agent: AgentId, draft: Draft) -> Result<Result<Kept
             ],
             |row| row.get(0),
         )?;
-    db.prepare_cached("INSERT INTO memories_text (rowid, text) VALUES (?1,?2)")?
-        .execute(params![ordinal, draft.text])?;
+    db.prepare_cached(INDEX)?.execute(params![ordinal, indexed(agent, &draft.text)])?;
     if let Some(session) = session {
         add_source(tx, ordinal, session)?;
     }
@@ -165,31 +172,103 @@ pub fn count(tx: &Tx<'_>, agent: AgentId) -> Result<usize, state::Error> {
     Ok(tx.db().prepare_cached(sql)?.query_row([agent.to_string()], |row| row.get::<_, i64>(0))? as usize)
 }
 
-/// The notes of an agent in which words of the query stand: those with the most of them first, then the newest.
+/// What a search came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Numbers of notes, the best first.
+    ordinals: Vec<i64>,
+    /// Whether every word of the query was looked for before the time was over.
+    pub is_whole: bool,
+}
+
+/// Finds the notes of an agent in which words of the query stand: those with the most of them first, then the newest. To be called in
+/// [`state::State::search`].
 ///
-/// The order depends on this agent's notes alone: a rank over all of them would tell one agent of the other's words.
-pub fn search(tx: &Tx<'_>, agent: AgentId, query: &str, limit: usize) -> Result<Vec<Note>, state::Error> {
+/// The order depends on this agent's notes alone: a rank over all of them would tell one agent of the other's words. So does the work:
+/// each word in the index begins with its agent.
+pub fn search(tx: &Tx<'_>, agent: AgentId, query: &str, limit: usize) -> Result<Found, state::Error> {
+    let mut found = Found { ordinals: Vec::new(), is_whole: true };
+    if count(tx, agent)? == 0 {
+        return Ok(found);
+    }
     let mut hits: HashMap<i64, usize> = HashMap::new();
-    let sql = "SELECT memories.ordinal FROM memories_text JOIN memories ON memories.ordinal = memories_text.rowid \
-               WHERE memories_text MATCH ?1 AND memories.agent_id = ?2";
-    let mut look = tx.db().prepare_cached(sql)?;
     for word in words(query) {
-        // Letters and digits alone, in quotes: nothing of the query language is left in it.
-        let star = if word.chars().count() >= PREFIX_CHARACTERS_MIN { "*" } else { "" };
-        let mut rows = look.query(params![format!("\"{word}\"{star}"), agent.to_string()])?;
-        while let Some(row) = rows.next()? {
-            *hits.entry(row.get(0)?).or_default() += 1;
+        if tx.is_out_of_time() || !hits_of(tx, agent, &word, &mut hits)? {
+            found.is_whole = false;
+            break;
         }
     }
     let mut hits: Vec<(usize, i64)> = hits.into_iter().map(|(ordinal, words)| (words, ordinal)).collect();
     hits.sort_unstable_by(|a, b| b.cmp(a));
-    let mut find = tx.db().prepare_cached("SELECT * FROM memories WHERE ordinal = ?1")?;
-    hits.iter().take(limit).map(|(_, ordinal)| Ok(find.query_row([ordinal], note)?)).collect()
+    found.ordinals = hits.into_iter().take(limit).map(|(_, ordinal)| ordinal).collect();
+    Ok(found)
+}
+
+/// Counts the notes in which a word stands; whether it came to the end before the time was over.
+fn hits_of(tx: &Tx<'_>, agent: AgentId, word: &str, hits: &mut HashMap<i64, usize>) -> Result<bool, state::Error> {
+    let mut look = tx.db().prepare_cached("SELECT rowid FROM memories_text WHERE memories_text MATCH ?1")?;
+    // Letters, digits and their marks alone, in quotes: nothing of the query language is left in it.
+    let star = if word.chars().count() >= PREFIX_CHARACTERS_MIN { "*" } else { "" };
+    let mut rows = look.query([format!("\"{}{word}\"{star}", key(agent))])?;
+    loop {
+        match rows.next() {
+            Ok(Some(row)) => *hits.entry(row.get(0)?).or_default() += 1,
+            Ok(None) => return Ok(true),
+            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted) => {
+                return Ok(false);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The notes that a search found, without those that were forgotten since.
+pub fn notes(tx: &Tx<'_>, agent: AgentId, found: &Found) -> Result<Vec<Note>, state::Error> {
+    let sql = "SELECT * FROM memories WHERE ordinal = ?1 AND agent_id = ?2";
+    let mut find = tx.db().prepare_cached(sql)?;
+    let notes =
+        found.ordinals.iter().map(|ordinal| find.query_row(params![ordinal, agent.to_string()], note).optional());
+    Ok(notes.filter_map(Result::transpose).collect::<rusqlite::Result<_>>()?)
+}
+
+/// Puts notes into the index that were kept before it was made; whether more are left.
+pub fn index_some(tx: &mut Tx<'_>) -> Result<bool, state::Error> {
+    let db = tx.db();
+    let sql = "SELECT ordinal, agent_id, text FROM memories WHERE indexed = 0 ORDER BY ordinal LIMIT ?1";
+    let mut look = db.prepare_cached(sql)?;
+    let read =
+        |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, stored::<AgentId>(row, "agent_id")?, row.get::<_, String>(2)?));
+    let missing: Vec<(i64, AgentId, String)> =
+        look.query_map([INDEXED_AT_ONCE_MAX as i64], read)?.collect::<rusqlite::Result<_>>()?;
+    for (ordinal, agent, text) in &missing {
+        db.prepare_cached(INDEX)?.execute(params![ordinal, indexed(*agent, text)])?;
+        db.prepare_cached("UPDATE memories SET indexed = 1 WHERE ordinal = ?1")?.execute([ordinal])?;
+    }
+    Ok(missing.len() == INDEXED_AT_ONCE_MAX)
+}
+
+const INDEX: &str = "INSERT INTO memories_text (rowid, words) VALUES (?1,?2)";
+
+/// The words of a note as they stand in the index.
+fn indexed(agent: AgentId, text: &str) -> String {
+    let key = key(agent);
+    split(text).map(|word| format!("{key}{word} ")).collect()
+}
+
+/// What each word of an agent begins with in the index: letters and digits, as many for each agent.
+fn key(agent: AgentId) -> String {
+    let id = agent.to_string();
+    id.rsplit('_').next().unwrap_or_default().to_owned()
+}
+
+/// Words as the index takes them: it folds case and drops accents.
+fn split(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|character: char| !character.is_alphanumeric() && !is_combining_mark(character))
+        .filter(|word| !word.is_empty())
 }
 
 fn words(query: &str) -> BTreeSet<String> {
-    let words = query.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.take(WORDS_MAX).map(str::to_lowercase).collect()
+    split(query).take(WORDS_MAX).map(str::to_lowercase).collect()
 }
 
 /// The note of an agent.
@@ -248,9 +327,95 @@ pub fn erase_of_agent(tx: &mut Tx<'_>, agent: AgentId) -> Result<usize, state::E
 fn erase(tx: &mut Tx<'_>, which: &str, values: &[&dyn rusqlite::ToSql]) -> Result<usize, state::Error> {
     let db = tx.db();
     // The index first: it is told the words that it has to drop.
-    let sql = format!(
-        "INSERT INTO memories_text (memories_text, rowid, text) SELECT 'delete', ordinal, text FROM memories WHERE {which}"
-    );
-    db.execute(&sql, values)?;
+    let mut look =
+        db.prepare(&format!("SELECT ordinal, agent_id, text FROM memories WHERE indexed = 1 AND ({which})"))?;
+    let mut rows = look.query(values)?;
+    while let Some(row) = rows.next()? {
+        let words = indexed(stored(row, "agent_id")?, &row.get::<_, String>(2)?);
+        db.prepare_cached("INSERT INTO memories_text (memories_text, rowid, words) VALUES ('delete', ?1, ?2)")?
+            .execute(params![row.get::<_, i64>(0)?, words])?;
+    }
     Ok(db.execute(&format!("DELETE FROM memories WHERE {which}"), values)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::State;
+    use ironclaw_contract::seam::crypt::SessionKey;
+
+    fn draft(text: String) -> Draft {
+        let person = PersonId::new();
+        Draft {
+            author: Author::Person { person },
+            principal: person.to_string(),
+            source: None,
+            labels: Vec::new(),
+            text,
+        }
+    }
+
+    async fn opened(directory: &tempfile::TempDir) -> State {
+        let path = directory.path().join("state.db");
+        State::create(&path).expect("made");
+        let state = State::open(&path, &SessionKey::new([7; 32])).expect("opened");
+        state.write(|tx| Entry::genesis("ledger.opened").append(tx).map(drop)).await.expect("begun");
+        state
+    }
+
+    /// The work of one search of an agent, and what it found.
+    async fn searched(state: &State, agent: AgentId, query: &'static str) -> (u64, Vec<String>) {
+        let search = state.search(Duration::from_secs(60), move |tx| {
+            let before = tx.work();
+            let found = search(tx, agent, query, 5)?;
+            let work = tx.work() - before;
+            Ok::<_, state::Error>((work, notes(tx, agent, &found)?.into_iter().map(|note| note.text).collect()))
+        });
+        search.await.expect("searched")
+    }
+
+    #[tokio::test]
+    async fn recall_costs_nothing_for_the_notes_of_other_agents() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = opened(&directory).await;
+        let (rich, poor, one) = (AgentId::new(), AgentId::new(), AgentId::new());
+        let keep = |agent, from: u32, to: u32| {
+            let words = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi";
+            state.write(move |tx| {
+                for n in from..to {
+                    keep(tx, agent, draft(format!("note {n}: {words}")))?.expect("kept");
+                }
+                Ok::<_, state::Error>(())
+            })
+        };
+        const QUERY: &str = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi";
+        keep(one, 0, 1).await.expect("kept");
+        let alone = (searched(&state, poor, QUERY).await.0, searched(&state, one, QUERY).await.0);
+        keep(rich, 0, 500).await.expect("kept");
+        let (work, found) = searched(&state, poor, QUERY).await;
+        assert!(found.is_empty() && work <= alone.0, "{work} after {}", alone.0);
+        let (work, found) = searched(&state, one, QUERY).await;
+        // A larger index has some more segments to look into; each of them is a step, and no note of another agent is.
+        assert!(found.len() == 1 && work <= alone.1 + 4, "{work} after {}", alone.1);
+        let own = searched(&state, rich, QUERY).await.0;
+        assert!(own > 4 * work, "its own notes are what an agent's search costs: {own}, {work}");
+        state.close().await;
+    }
+
+    #[tokio::test]
+    async fn search_without_time_is_cut_short_and_says_so() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = opened(&directory).await;
+        let agent = AgentId::new();
+        let keep = state.write(move |tx| keep(tx, agent, draft("Straße Café naïve".to_owned())).map(drop));
+        keep.await.expect("kept");
+        let search_in = |time| state.search(time, move |tx| search(tx, agent, "cafe NAI strasse", 5));
+        assert_eq!(search_in(Duration::ZERO).await.expect("searched"), Found::default());
+        let found = search_in(Duration::from_secs(60)).await.expect("searched");
+        assert_eq!((found.ordinals.len(), found.is_whole), (1, true), "case and accents are folded");
+        let id = state.read(move |tx| list(tx, agent, 1)).await.expect("listed")[0].id;
+        state.write(move |tx| forget(tx, agent, id, PersonId::new())).await.expect("changed").expect("forgotten");
+        assert_eq!(search_in(Duration::from_secs(60)).await.expect("searched").ordinals.len(), 0);
+        state.close().await;
+    }
 }

@@ -26,6 +26,7 @@ mod shortages;
 mod standing;
 mod stops;
 mod work;
+mod workspace;
 
 pub use actor::{Command, Phase, Shown};
 pub use actors::Actors;
@@ -37,6 +38,7 @@ pub use drafts::Drafts;
 pub use places::{Limits, Places, Room};
 pub use shortages::{ROOM_BYTES_MIN, ROOM_INODES_MIN};
 pub use stops::{Latch, Stopped, find as stopped, keep_reserve};
+pub use workspace::LOOKS_MAX;
 
 use crate::channel::{Received, webhook};
 use crate::custody::{ApprovalRoot, WrappingKey};
@@ -48,9 +50,10 @@ use crate::integrity::seal::Sealer;
 use crate::launcher::Launcher;
 use crate::ledger::Entry;
 use crate::model::endpoint::Endpoints;
+use crate::quota;
 use crate::refusal::Refusal;
 use crate::state::State;
-use crate::{budget, identity, items, model, routing, session, turn};
+use crate::{budget, identity, items, memories, model, routing, session, turn};
 use actors::Unsent;
 use ironclaw_contract::ids::SessionId;
 use std::collections::HashSet;
@@ -78,6 +81,8 @@ pub struct Config {
     pub uids: Option<(u32, u32)>,
     /// `[webhook]`
     pub webhook: webhook::Config,
+    /// `[quota]`
+    pub quota: quota::Config,
     /// The sandbox's program.
     pub sandbox: PathBuf,
     /// Where sockets live; short.
@@ -104,6 +109,8 @@ pub struct Core {
     pub launcher: Launcher,
     /// So many launches at once, for all sessions.
     pub launches: tokio::sync::Semaphore,
+    /// So many looks at workspaces at once, for all sessions.
+    pub looks: tokio::sync::Semaphore,
     /// So many sessions awake at once.
     pub places: Arc<Places>,
     /// Whether everything is stopped.
@@ -129,6 +136,11 @@ pub struct Core {
 }
 
 impl Core {
+    /// Sessions that can have a uid of their own; the last of the range belongs to the clients that fetch software.
+    pub fn numbers(&self) -> u32 {
+        self.config.uids.map_or(u32::MAX, |(_, count)| count - 1)
+    }
+
     /// With something that is erased: it would still stand in what was kept from before a change of the schema.
     pub async fn forget_snapshots(&self) -> Result<(), Error> {
         let removed = self.state.forget_snapshots().await?;
@@ -199,6 +211,8 @@ impl Pipeline {
     /// stopped. What sleeps is not even looked at.
     pub async fn resume(&self) -> Result<(), Error> {
         self.finish_removals().await?;
+        // After a change of the schema that made the index anew.
+        while self.core.state.write(|tx| memories::index_some(tx)).await? {}
         if self.start_stopped().await? {
             return Ok(());
         }
@@ -210,14 +224,18 @@ impl Pipeline {
         self.core.state.checkpoint().await?;
         for id in self.core.state.read(|tx| session::store::removed(tx)).await? {
             let place = self.core.home.session(id).path().to_owned();
-            if place.symlink_metadata().is_err() {
-                continue;
+            let is_gone = place.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+            if !is_gone {
+                self.core.forget_snapshots().await?;
+                match crate::home::remove_tree(&place) {
+                    Ok(()) => tracing::warn!(session = %id, "its removal was cut short and is finished now"),
+                    Err(error) => {
+                        tracing::error!(session = %id, %error, "it is erased, but its directory remains");
+                        continue;
+                    }
+                }
             }
-            self.core.forget_snapshots().await?;
-            match crate::home::remove_tree(&place) {
-                Ok(()) => tracing::warn!(session = %id, "its removal was cut short and is finished now"),
-                Err(error) => tracing::error!(session = %id, %error, "it is erased, but its directory remains"),
-            }
+            self.core.state.write(move |tx| session::store::give_number_back(tx, id)).await?;
         }
         Ok(())
     }
@@ -245,7 +263,16 @@ impl Pipeline {
                     Ok(authenticated) => authenticated,
                     Err(refusal) => return Ok(Err(refusal)),
                 };
-                let routed = match routing::route(tx, authenticated, &core.wrapping)? {
+                let quota = &core.config.quota;
+                // Before a conversation is made for it.
+                if !inbox::is_known(tx, authenticated.received())? {
+                    let (person, received) = (authenticated.person().id, authenticated.received());
+                    let bytes = inbox::bytes(received) as u64;
+                    if let Err(refusal) = quota.admit_message(tx, person, &received.channel, bytes)? {
+                        return Ok(Err(refusal));
+                    }
+                }
+                let routed = match routing::route(tx, authenticated, (quota, core.numbers()), &core.wrapping)? {
                     Ok(routed) => routed,
                     Err(refusal) => return Ok(Err(refusal)),
                 };

@@ -6,6 +6,7 @@ pub mod engage;
 
 use crate::custody::WrappingKey;
 use crate::identity::Authenticated;
+use crate::quota;
 use crate::refusal::{Fault, Refusal};
 use crate::registry::{self, channels};
 use crate::session::store::{self, NewError, Origin, Session};
@@ -39,11 +40,12 @@ impl Routed {
 /// Finds the agent, and the session of this origin, made on the first message.
 ///
 /// # Errors
-/// The inner error refuses a message to an agent that does not exist, one of somebody who may not talk to it, and one on a channel
-/// that it does not hear.
+/// The inner error refuses a message to an agent that does not exist, one of somebody who may not talk to it, one on a channel
+/// that it does not hear, and one that would begin a conversation beyond the bounds of its person, its channel or the host.
 pub fn route(
     tx: &mut Tx<'_>,
     message: Authenticated,
+    (quota, numbers): (&quota::Config, u32),
     wrapping: &WrappingKey,
 ) -> Result<Result<Routed, Refusal>, NewError> {
     let received = message.received();
@@ -71,8 +73,16 @@ pub fn route(
         platform_id: received.platform_id.clone(),
         thread_id: received.thread_id.clone(),
     };
-    let session = store::of_origin_or_new(tx, &agent, &origin, wrapping)?;
-    Ok(Ok(Routed { message, session, asks }))
+    let person = message.person().id;
+    if store::of_origin(tx, agent.id, &origin)?.is_none()
+        && let Err(refusal) = quota.admit_conversation(tx, person, &origin.channel)?
+    {
+        return Ok(Err(refusal));
+    }
+    match store::of_origin_or_new(tx, &agent, &origin, (person, numbers), wrapping) {
+        Ok(session) => Ok(Ok(Routed { message, session, asks })),
+        Err(error) => error.as_refusal().map(Err).ok_or(error),
+    }
 }
 
 /// Who has no role of an agent that is for its members does not talk to it.

@@ -1,4 +1,4 @@
-//! The only truth: `state.db`, behind one writing thread and one reading thread.
+//! The only truth: `state.db`, behind one writing thread, one reading thread, and one for searches.
 //!
 //! Nobody else opens the file. A change and its ledger entries share a transaction, or neither happened. Next: `ledger`.
 
@@ -28,13 +28,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use threads::{Finish, Job, Work, read_loop, spawn, write_loop};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 /// Jobs that may wait before whoever brings the next has to.
 const QUEUE_MAX: usize = 1024;
 
+/// Steps of SQLite between two looks at the time of a search.
+const STEPS_BETWEEN_LOOKS: i32 = 1000;
+
 thread_local! {
+    /// When the search that this thread makes has to end.
+    static SEARCH_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// Looks at that time since this thread began: a count of the work of its searches.
+    static SEARCH_LOOKS: Cell<u64> = const { Cell::new(0) };
     /// That SQLite found damage in what this thread asked for; whatever the change made of that error, its thread hears of it.
     static DAMAGE: Cell<bool> = const { Cell::new(false) };
 }
@@ -212,6 +220,16 @@ impl<'a> Tx<'a> {
         self.prune
     }
 
+    /// Whether the time of this search is over; `false` in what is no search.
+    pub fn is_out_of_time(&self) -> bool {
+        SEARCH_UNTIL.get().is_some_and(|until| Instant::now() >= until)
+    }
+
+    /// The work of all searches so far, in units of some steps of SQLite.
+    pub fn work(&self) -> u64 {
+        SEARCH_LOOKS.get()
+    }
+
     /// Notes a ledger entry, to be told once it is committed.
     pub(crate) fn entry(&mut self, entry: Committed) {
         self.entries.push(entry);
@@ -223,6 +241,7 @@ impl<'a> Tx<'a> {
 pub struct State {
     writes: mpsc::Sender<Job>,
     reads: mpsc::Sender<Job>,
+    searches: mpsc::Sender<Job>,
     events: Events,
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
     closing: Arc<AtomicBool>,
@@ -264,7 +283,7 @@ impl State {
         create(path)
     }
 
-    /// Opens the state, which must be there, brings its schema up to date, and starts its two threads.
+    /// Opens the state, which must be there, brings its schema up to date, and starts its threads.
     ///
     /// # Errors
     /// [`Error::WrongKey`] and [`Error::Newer`]; otherwise what SQLite reports.
@@ -293,13 +312,21 @@ impl State {
         let (watch_writing, watch_reading) = (watched.clone(), watched.clone());
         let writer = spawn("state-writer", move || write_loop(&db, jobs, &clock, &tell, &stop_writing, &watch_writing));
         let (reads, jobs) = mpsc::channel(QUEUE_MAX);
+        let (clock_of_searches, stop_searching, watch_searching) =
+            (same_clock.clone(), Arc::clone(&closing), watched.clone());
         let reader =
             spawn("state-reader", move || read_loop(&reader, jobs, &same_clock, &stop_reading, &watch_reading));
+        let searching = connect_for_searches(path, key)?;
+        let (searches, jobs) = mpsc::channel(QUEUE_MAX);
+        let searcher = spawn("state-searcher", move || {
+            read_loop(&searching, jobs, &clock_of_searches, &stop_searching, &watch_searching);
+        });
         Ok(Self {
             writes,
             reads,
+            searches,
             events,
-            threads: Arc::new(Mutex::new(vec![writer, reader])),
+            threads: Arc::new(Mutex::new(vec![writer, reader, searcher])),
             closing,
             clock: own_clock,
             watched,
@@ -336,6 +363,22 @@ impl State {
         F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
     {
         submit(&self.reads, look, false).await
+    }
+
+    /// As [`State::read`], in a thread of its own, for what may take long. A statement that goes on beyond `time_max` is interrupted.
+    pub async fn search<T, E, F>(&self, time_max: Duration, look: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        let timed = move |tx: &mut Tx<'_>| {
+            SEARCH_UNTIL.set(Some(Instant::now() + time_max));
+            let found = look(tx);
+            SEARCH_UNTIL.set(None);
+            found
+        };
+        submit(&self.searches, timed, false).await
     }
 
     /// Now as transactions see it, milliseconds since the epoch; never less than any time before.
@@ -394,7 +437,7 @@ impl State {
         self.events.of(session)
     }
 
-    /// Lets what waits be written, closes the file, and returns when both threads are gone; whoever comes later is told
+    /// Lets what waits be written, closes the file, and returns when its threads are gone; whoever comes later is told
     /// that the state is closed.
     ///
     /// A process that ends beside a thread which still uses the cipher can crash in the cipher library's own exit.
@@ -403,6 +446,7 @@ impl State {
         // Only to wake them. An error means that it is closed already.
         let _ = self.write(|_| Ok::<_, Error>(())).await;
         let _ = self.read(|_| Ok::<_, Error>(())).await;
+        let _ = self.search(Duration::ZERO, |_| Ok::<_, Error>(())).await;
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         let joined = tokio::task::spawn_blocking(|| threads.into_iter().for_each(|thread| drop(thread.join())));
         let _ = joined.await;
@@ -477,4 +521,16 @@ where
         // The group that it was to be in could not even begin.
         false => E::from(Error::Unwritten("it could not be begun, and the log says why".to_owned())),
     })?
+}
+
+/// A connection whose statements end when the time of their search is over.
+fn connect_for_searches(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
+    let mut db = connect(path, key)?;
+    db.execute_batch("PRAGMA query_only = ON;")?;
+    let is_over = || {
+        SEARCH_LOOKS.set(SEARCH_LOOKS.get() + 1);
+        SEARCH_UNTIL.get().is_some_and(|until| Instant::now() >= until)
+    };
+    db.progress_handler(STEPS_BETWEEN_LOOKS, Some(is_over))?;
+    Ok(db)
 }

@@ -9,6 +9,7 @@ pub mod peer;
 pub use failures::Failures;
 pub use peer::Peer;
 
+use super::door::Answering;
 use super::routes::OPEN_TO_ALL;
 use super::{Answer, Api};
 use crate::refusal::Refusal;
@@ -46,9 +47,11 @@ pub async fn require(
     next: Next,
 ) -> Response {
     let only_looks = request.method().is_safe();
+    let asking = peer.ask();
     let handling = tokio::spawn(handle(api, peer, request, next));
     let _until_we_go = only_looks.then(|| EndsWithUs(handling.abort_handle()));
-    handling.await.unwrap_or_else(|error| Answer::broken(&error).into_response())
+    let response = handling.await.unwrap_or_else(|error| Answer::broken(&error).into_response());
+    response.map(|body| Answering::hold(body, asking))
 }
 
 async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Response {
@@ -58,7 +61,10 @@ async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Respo
         Ok(()) if OPEN_TO_ALL.contains(&request.uri().path()) => return next.run(request).await,
         Ok(()) => match authenticate(&api, &peer, request.headers()).await {
             Ok(token) => {
-                peer.admit(&token.id);
+                if let Err(refusal) = peer.admit(&token) {
+                    api.refusals.note((refusal.code, via)).await;
+                    return Answer::from(refusal).into_response();
+                }
                 request.extensions_mut().insert(token.person.clone());
                 request.extensions_mut().insert(Current(token.id));
                 let mut response = next.run(request).await;

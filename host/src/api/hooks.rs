@@ -4,13 +4,16 @@
 //! are. The order: size, signature, age, whether it came before, limit, agent, shape, sender, record. Next: `channel::webhook`, `inbox`.
 
 use super::Answer;
-use super::port::{Admission, Port};
+use super::body::Large;
+use super::door::Admission;
+use super::port::Port;
 use super::refusals::Refusals;
 use crate::channel::webhook::incoming::{self, REQUEST_BYTES_MAX};
 use crate::channel::webhook::signature::{self, Claimed, Secret};
 use crate::channel::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
 use crate::inbox::events::Event;
 use crate::pipeline::{Error, Pipeline};
+use crate::quota;
 use crate::refusal::{Fault, Refusal};
 use crate::registry::channels::{self, Channel};
 use axum::body::Bytes;
@@ -41,6 +44,8 @@ pub struct Hooks {
     refusals: Refusals,
     failures: Arc<DefaultDirectRateLimiter>,
     signed: Arc<DefaultKeyedRateLimiter<String>>,
+    /// Who may read a large body now.
+    large: Arc<Large>,
 }
 
 impl Hooks {
@@ -52,6 +57,7 @@ impl Hooks {
             failures: Arc::new(RateLimiter::direct(Quota::per_second(FAILURES_A_SECOND).allow_burst(FAILURES_AT_ONCE))),
             // The settings were refused if it is none.
             signed: Arc::new(RateLimiter::keyed(Quota::per_minute(per_minute.unwrap_or(NonZeroU32::MIN)))),
+            large: Arc::default(),
             pipeline,
         }
     }
@@ -174,9 +180,13 @@ async fn take(
         let refusal = Refusal::host("channel_unheard", "no agent hears this channel");
         return Ok(Err(refusal.hint("an operator connects one: `ironctl agent connect AGENT CHANNEL`")));
     };
-    let received = match incoming::read(&name, agent.to_string(), claimed.id, &body) {
-        Ok(received) => received,
-        Err(refusal) => return Ok(Err(refusal)),
+    let _permit = hooks.large.permit(&name, Some(body.len())).await;
+    let event_id = claimed.id.to_owned();
+    let reading = tokio::task::spawn_blocking(move || incoming::read(&name, agent.to_string(), &event_id, &body));
+    let received = match reading.await {
+        Ok(Ok(received)) => received,
+        Ok(Err(refusal)) => return Ok(Err(refusal)),
+        Err(_) => return Err(Error::Stopping),
     };
     let recorded = hooks.pipeline.receive(received).await?;
     Ok(recorded.map(|recorded| Taken { message_id: recorded.message.to_string() }))
@@ -204,6 +214,7 @@ fn refused(refusal: Refusal) -> Response {
         (_, "event_reused") => StatusCode::CONFLICT,
         (_, "request_too_large" | "message_too_long") => StatusCode::PAYLOAD_TOO_LARGE,
         (_, "too_many_failures" | "too_many_requests") => StatusCode::TOO_MANY_REQUESTS,
+        (_, code) if quota::CODES.contains(&code) => StatusCode::TOO_MANY_REQUESTS,
         (Fault::Host, _) | (_, "agent_unknown") => StatusCode::SERVICE_UNAVAILABLE,
         (Fault::Sender | Fault::Operator | Fault::Sandbox, _) => StatusCode::BAD_REQUEST,
     };

@@ -30,8 +30,11 @@ pub struct Look {
 pub async fn list(State(api): State<Api>, Path(agent): Path<String>, Query(look): Query<Look>) -> Reply<Notes> {
     let agent = agents::find(&api, agent).await?.id;
     // One more than is shown says whether there are more.
-    let notes = api.pipeline.core().state.read(move |tx| match &look.query {
-        Some(query) => memories::search(tx, agent, query, NOTES_AT_ONCE + 1),
+    let notes = api.pipeline.core().state.search(memories::SEARCH_TIME_MAX, move |tx| match &look.query {
+        Some(query) => {
+            let found = memories::search(tx, agent, query, NOTES_AT_ONCE + 1)?;
+            memories::notes(tx, agent, &found)
+        }
         None => memories::list(tx, agent, NOTES_AT_ONCE + 1),
     });
     let mut notes = notes.await?;

@@ -4,10 +4,11 @@
 //! shapes have no schema does not compile. Next: `api::routes` for the list, `api::openapi` for the document.
 
 use super::auth::require_role;
+use super::body::{Body, REQUEST_BYTES_MAX};
 use super::watching::Exposition;
-use super::{Answer, Api, Body};
+use super::{Answer, Api};
 use crate::registry::Role;
-use axum::extract::{Path, Query, State};
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::response::sse::Sse;
@@ -31,6 +32,8 @@ pub struct Route {
     pub needs: Option<Role>,
     /// What it is for, one line.
     pub about: &'static str,
+    /// Bytes of a body that it takes.
+    pub bytes_max: usize,
     /// What its handler takes and gives.
     pub shapes: Shapes,
     handler: MethodRouter<Api>,
@@ -70,6 +73,13 @@ impl Named {
     }
 }
 
+impl Route {
+    /// The same for bodies of up to so many bytes.
+    pub fn up_to(self, bytes_max: usize) -> Self {
+        Self { bytes_max, ..self }
+    }
+}
+
 impl Shapes {
     fn named<T: ToSchema>(&mut self) -> Named {
         T::schemas(&mut self.components);
@@ -95,7 +105,15 @@ where
     H: Handler<T, Api> + Described<D>,
     T: 'static,
 {
-    Route { method: "GET", path, needs: Some(needs), about, shapes: H::shapes(), handler: routing::get(handler) }
+    Route {
+        method: "GET",
+        path,
+        needs: Some(needs),
+        about,
+        bytes_max: REQUEST_BYTES_MAX,
+        shapes: H::shapes(),
+        handler: routing::get(handler),
+    }
 }
 
 /// `GET`, for whoever gets as far as the socket or the port. Its handler says nothing of anybody.
@@ -105,7 +123,15 @@ where
     T: 'static,
 {
     assert!(OPEN_TO_ALL.contains(&path), "the list that the look at tokens goes by has {path}");
-    Route { method: "GET", path, needs: None, about, shapes: H::shapes(), handler: routing::get(handler) }
+    Route {
+        method: "GET",
+        path,
+        needs: None,
+        about,
+        bytes_max: REQUEST_BYTES_MAX,
+        shapes: H::shapes(),
+        handler: routing::get(handler),
+    }
 }
 
 /// `POST`
@@ -114,7 +140,15 @@ where
     H: Handler<T, Api> + Described<D>,
     T: 'static,
 {
-    Route { method: "POST", path, needs: Some(needs), about, shapes: H::shapes(), handler: routing::post(handler) }
+    Route {
+        method: "POST",
+        path,
+        needs: Some(needs),
+        about,
+        bytes_max: REQUEST_BYTES_MAX,
+        shapes: H::shapes(),
+        handler: routing::post(handler),
+    }
 }
 
 /// `DELETE`
@@ -123,7 +157,15 @@ where
     H: Handler<T, Api> + Described<D>,
     T: 'static,
 {
-    Route { method: "DELETE", path, needs: Some(needs), about, shapes: H::shapes(), handler: routing::delete(handler) }
+    Route {
+        method: "DELETE",
+        path,
+        needs: Some(needs),
+        about,
+        bytes_max: REQUEST_BYTES_MAX,
+        shapes: H::shapes(),
+        handler: routing::delete(handler),
+    }
 }
 
 /// The routes as axum wants them, each behind its role.
@@ -133,7 +175,7 @@ pub fn router(routes: Vec<Route>) -> Router<Api> {
             Some(needs) => route.handler.route_layer(axum::middleware::from_fn_with_state(needs, require_role)),
             None => route.handler,
         };
-        router.route(route.path, handler)
+        router.route(route.path, handler.layer(DefaultBodyLimit::max(route.bytes_max)))
     })
 }
 

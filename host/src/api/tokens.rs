@@ -3,7 +3,7 @@
 //! Tells the text of a token in the one answer that made it, and writes it nowhere but into the owner's own file. Next: `registry::tokens`.
 
 use super::auth::Current;
-use super::port::Places;
+use super::door::Places;
 use super::{Answer, Api, Body, Reply};
 use crate::home;
 use crate::ledger;
@@ -199,8 +199,8 @@ pub async fn expire_in_time(api: Api) {
     }
 }
 
-/// Takes its place at the port from each connection whose token ended; it has a moment to show another.
-pub async fn withdraw_in_time(api: Api, places: Places) {
+/// Takes its place from each connection whose token ended; it has a moment to show another.
+pub async fn withdraw_in_time(api: Api, doors: Vec<Places>) {
     let mut events = api.state().events();
     loop {
         match events.recv().await {
@@ -209,8 +209,11 @@ pub async fn withdraw_in_time(api: Api, places: Places) {
             Err(RecvError::Closed) => return,
         }
         match api.state().read(|tx| registry::tokens(tx)).await {
-            Ok(tokens) => places
-                .withdraw_unless(|id| tokens.iter().any(|token| token.id == *id && token.state == TokenState::Live)),
+            Ok(tokens) => doors.iter().for_each(|places| {
+                places.withdraw_unless(|id| {
+                    tokens.iter().any(|token| token.id == *id && token.state == TokenState::Live)
+                });
+            }),
             Err(error) => tracing::error!(%error, "cannot tell whose token ended"),
         }
     }

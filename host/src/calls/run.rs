@@ -1,13 +1,14 @@
 //! Runs the calls that concern the host's own record alone, in the transaction that records them.
 //!
-//! Never waits and never reaches anything outside the transaction, so such a call has happened or was never made.
+//! Never waits and never reaches anything outside the transaction, so such a call has happened or was never made. What a call looks for
+//! was found before it, because a search takes time.
 //! Next: `memories`.
 
 use super::Call;
 use super::ResultBody;
 use crate::integrity::lookalike;
 use crate::ledger;
-use crate::memories::{self, Draft, Kept, Note};
+use crate::memories::{self, Draft, Found, Kept, Note};
 use crate::registry::Agent;
 use crate::state::{self, Tx};
 use crate::tools::RECALLED_MAX;
@@ -46,17 +47,37 @@ impl Ran {
     fn new(ok: bool, text: String) -> Self {
         Self { body: ResultBody { ok, text }, labels: vec![Label::External] }
     }
+
+    /// What came from a model stays so on its way through the memory; that a person wrote it down endorses nothing here.
+    fn inherit(&mut self, notes: &[Note]) {
+        if notes.iter().any(|note| note.labels.contains(&Label::LlmDerived)) {
+            self.labels.push(Label::LlmDerived);
+        }
+    }
 }
 
-/// Runs a permitted call; `labels` are those of the output in which it stands.
-pub fn run(tx: &mut Tx<'_>, agent: &Agent, turn: &Turn, labels: &[Label], call: &Call) -> Result<Ran, state::Error> {
+/// What a call looks for in the notes of its agent, and how many it wants, if it does: that takes time, and is done before the
+/// transaction that records the call.
+pub fn wanted(tool: &str, arguments: &str) -> Option<(String, usize)> {
+    let recall: Recall = (tool == "recall").then(|| serde_json::from_str(arguments).ok()).flatten()?;
+    Some((recall.query, recall.max.unwrap_or(RECALLED_USUALLY).clamp(1, RECALLED_MAX)))
+}
+
+/// Runs a permitted call; `labels` are those of the output in which it stands, `found` is what was found for it.
+pub fn run(
+    tx: &mut Tx<'_>,
+    agent: &Agent,
+    (turn, labels): (&Turn, &[Label]),
+    call: &Call,
+    found: Option<&Found>,
+) -> Result<Ran, state::Error> {
     match call.tool.as_str() {
         "remember" => match arguments::<Remember>(call) {
             Ok(wanted) => remember(tx, agent, turn, labels, wanted),
             Err(ran) => Ok(ran),
         },
         "recall" => match arguments::<Recall>(call) {
-            Ok(wanted) => recall(tx, agent, wanted),
+            Ok(_) => recall(tx, agent, found),
             Err(ran) => Ok(ran),
         },
         other => Err(state::Error::Stored(format!("the tool {other:?} does not run in the host"))),
@@ -93,18 +114,23 @@ fn remember(
     })
 }
 
-fn recall(tx: &Tx<'_>, agent: &Agent, wanted: Recall) -> Result<Ran, state::Error> {
-    let limit = wanted.max.unwrap_or(RECALLED_USUALLY).clamp(1, RECALLED_MAX);
-    let notes = memories::search(tx, agent.id, &wanted.query, limit)?;
+fn recall(tx: &Tx<'_>, agent: &Agent, found: Option<&Found>) -> Result<Ran, state::Error> {
+    let Some(found) = found else { return Ok(Ran::new(false, "the notes could not be searched now".to_owned())) };
+    let notes = memories::notes(tx, agent.id, found)?;
+    if !found.is_whole {
+        let shown: Vec<_> = notes.iter().map(shown).collect();
+        let whole = "the search took too long, and there may be more notes: look for fewer or longer words";
+        let mut ran =
+            Ran::new(true, ironclaw_contract::canonical::to_string(&json!({ "notes": shown, "cut_short": whole })));
+        ran.inherit(&notes);
+        return Ok(ran);
+    }
     if notes.is_empty() {
         return Ok(Ran::new(true, "no note has any of these words".to_owned()));
     }
     let shown: Vec<_> = notes.iter().map(shown).collect();
     let mut ran = Ran::new(true, ironclaw_contract::canonical::to_string(&json!({ "notes": shown })));
-    // What came from a model stays so on its way through the memory; that a person wrote it down endorses nothing here.
-    if notes.iter().any(|note| note.labels.contains(&Label::LlmDerived)) {
-        ran.labels.push(Label::LlmDerived);
-    }
+    ran.inherit(&notes);
     Ok(ran)
 }
 

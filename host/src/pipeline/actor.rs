@@ -8,6 +8,7 @@ use super::cancel::Cancelled;
 use super::launch::{self, Awake};
 use super::places::Place;
 use super::prove;
+use super::workspace;
 use super::{Core, Error};
 use crate::launcher::Process;
 use crate::ledger::Entry;
@@ -184,6 +185,14 @@ impl Actor {
             let command = match pending.take() {
                 Some(command) => command,
                 None if may_wake && let Some(person) = self.person_waiting().await? => {
+                    // Also after a turn that went over it: nothing is launched into a workspace that has no room.
+                    if place.is_none()
+                        && let Some(over) = workspace::look(&self.core, self.id).await
+                    {
+                        self.end_over_bound(over).await?;
+                        self.deliver().await?;
+                        continue;
+                    }
                     let join = || self.core.places.join(session.agent, &person, self.id);
                     let mut wish = place.take().unwrap_or_else(join);
                     match self.wait_for_place(&mut wish).await? {

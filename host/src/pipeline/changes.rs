@@ -158,6 +158,7 @@ pub(super) fn tell(tx: &mut Tx<'_>, core: &Core, row: &Row) -> Result<(), Error>
             Entry::retract("change.untold").session(session.id).with("change", row.id.to_string()).append(tx)?;
             Ok(())
         }
+        Err(inbox::Error::Full) => Err(crate::state::Error::Stored("a message took a uid".to_owned()).into()),
     }
 }
 

@@ -358,7 +358,7 @@ fn tell(tx: &mut Tx<'_>, core: &Core, delivery: &Delivery, text: &str) -> Result
     let Some(agent) = registry::find_agent(tx, &session.agent.to_string())? else { return Ok(()) };
     let own = Identity::own(person);
     let origin = Origin { channel: own.channel, platform_id: own.sender, thread_id: String::new() };
-    let session = store::of_origin_or_new(tx, &agent, &origin, &core.wrapping)?;
+    let session = store::of_origin_or_new(tx, &agent, &origin, (person, core.numbers()), &core.wrapping)?;
     let key = session.content_key(&core.wrapping).map_err(items::BodyError::from)?;
     let notice = delivery::notify(tx, &session, None, text, &key, &core.sealer)?;
     delivery::receive(tx, &notice)?;

@@ -14,9 +14,10 @@ use crate::failpoint;
 use crate::integrity::lookalike;
 use crate::items::{self, BodyError, Draft, Recorded};
 use crate::ledger::Entry;
+use crate::memories::{self, Found};
 use crate::model::draft;
 use crate::model::endpoint::{self, Bounds, Endpoint};
-use crate::model::{Answered, Prompt};
+use crate::model::{Answered, Prompt, WantedCall};
 use crate::registry::{self, Agent, Mode};
 use crate::session::store;
 use crate::state::Tx;
@@ -29,6 +30,7 @@ use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_contract::seam::socket::{Call, Context, Item, Purpose, RefusalCode, Response, Verdict};
 use jiff::tz::TimeZone;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -40,7 +42,7 @@ const AFTER_MODEL: Duration = Duration::from_secs(5);
 const AFTER_MODEL_SHARE: u32 = 10;
 
 /// A request's answer, or its refusal.
-type Answer = Result<Result<Response, Refused>, Error>;
+pub(super) type Answer = Result<Result<Response, Refused>, Error>;
 
 const fn refuse<T>(code: RefusalCode, message: String) -> Result<T, Refused> {
     Err(Refused { code, message })
@@ -186,6 +188,7 @@ impl Server {
     }
 
     async fn record_output(&self, turn: TurnId, prepared: Prepared, answered: Answered) -> Answer {
+        let found = self.search_notes(&prepared.agent, &answered.output.calls).await?;
         let text = lookalike::neutralise(&answered.output.text).into_owned();
         let bytes = text.len() as u64;
         let called = !answered.output.calls.is_empty();
@@ -228,7 +231,8 @@ impl Server {
                 let mut answered = Vec::with_capacity(judged.len());
                 for (position, judged) in judged.iter().enumerate() {
                     calls::record(tx, session, turn, item.tuple.item, position, judged)?;
-                    let verdict = verdict(tx, &core, &place, (&agent, &open, &of_output), judged)?;
+                    let found = found.get(&position);
+                    let verdict = verdict(tx, &core, &place, (&agent, &open, &of_output), judged, found)?;
                     let call = &judged.call;
                     let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
                     answered.push(Call { call_id: call.call_id, tool, arguments, verdict });
@@ -238,6 +242,19 @@ impl Server {
             .await?;
         failpoint::reach(if called { "call_recorded" } else { "output_sealed" });
         Ok(response)
+    }
+
+    /// What the calls of an output look for in the notes of their agent, by their place in the output. All of them share one time.
+    async fn search_notes(&self, agent: &Agent, calls: &[WantedCall]) -> Result<HashMap<usize, Found>, Error> {
+        let until = Instant::now() + memories::SEARCH_TIME_MAX;
+        let mut all = HashMap::new();
+        for (position, call) in calls.iter().take(OUTPUT_CALLS_MAX).enumerate() {
+            let Some((query, limit)) = calls::wanted(&call.tool, &call.arguments) else { continue };
+            let (agent, left) = (agent.id, until.saturating_duration_since(Instant::now()));
+            let search = self.core.state.search(left, move |tx| memories::search(tx, agent, &query, limit));
+            all.insert(position, search.await?);
+        }
+        Ok(all)
     }
 
     /// Seals a summary and puts it in the place of what it was made of.
@@ -373,7 +390,7 @@ impl Server {
     }
 
     /// The session's own items, with fresh seals; those that a summary stands in for are not named.
-    pub(super) async fn items(&self, after_seq: u64) -> Answer {
+    pub(super) async fn items_after(&self, after_seq: u64) -> Answer {
         let (core, session) = (Arc::clone(&self.core), self.session);
         self.core
             .state
@@ -426,13 +443,14 @@ fn verdict(
     place: &Place<'_>,
     (agent, turn, labels): (&Agent, &Turn, &[Label]),
     judged: &calls::Judged,
+    found: Option<&Found>,
 ) -> Result<Verdict, Error> {
     let (reason, detail) = match &judged.judgement {
         Judgement::Permitted { runs: Runs::Local, .. } => return Ok(Verdict::Local),
         Judgement::Permitted { runs: Runs::Row, .. } => return Ok(Verdict::Row),
         Judgement::Permitted { runs: Runs::Host, .. } => {
             let call = &judged.call;
-            let calls::Ran { body, labels } = calls::run(tx, agent, turn, labels, call)?;
+            let calls::Ran { body, labels } = calls::run(tx, agent, (turn, labels), call, found)?;
             let author = Author::Tool { tool: call.tool.clone() };
             let item = calls::record_labelled_result(tx, place, call.call_id, &call.tool, author, labels, &body)?;
             calls::settle(tx, call.call_id, item.tuple.item)?;

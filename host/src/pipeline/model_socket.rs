@@ -3,14 +3,17 @@
 //! Judges no request; a sandbox that floods it is stopped, and nothing of it outlives the session. Next: `pipeline::model_requests`.
 
 use super::Core;
+use super::model_requests::Answer;
 use crate::context::{self, Refused};
 use crate::custody::ContentKey;
 use crate::ledger::Entry;
 use crate::refusal::Fault;
 use crate::turn;
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use ironclaw_contract::ids::{SessionId, TurnId};
 use ironclaw_contract::seam::socket::{RefusalCode, Request, Response, frame, frame_length};
 use std::io;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -31,6 +34,11 @@ const ACCEPT_REST: Duration = Duration::from_millis(100);
 /// Refused requests in one launch; each is a ledger entry, and a sandbox that keeps to the contract has hardly any.
 pub const REFUSALS_MAX: u32 = 64;
 
+/// Requests `items` at once, and then in a second. A sandbox asks once for each turn and once for each page of what it does not know: a
+/// conversation at its bound of 20,000 items has 40 pages.
+const ITEMS_AT_ONCE: NonZeroU32 = NonZeroU32::new(512).expect("not zero");
+const ITEMS_A_SECOND: NonZeroU32 = NonZeroU32::new(16).expect("not zero");
+
 /// What the server of one awake session works with.
 pub struct Server {
     pub(super) core: Arc<Core>,
@@ -43,6 +51,8 @@ pub struct Server {
     /// Held by the one request that reads the record.
     pub(super) memory: Arc<std::sync::Mutex<context::Memory>>,
     refusals: AtomicU32,
+    /// How often the record may be read for `items`.
+    items: DefaultDirectRateLimiter,
     trouble: mpsc::Sender<&'static str>,
 }
 
@@ -63,6 +73,7 @@ impl Server {
             one: Mutex::new(()),
             memory: Arc::default(),
             refusals: AtomicU32::new(0),
+            items: RateLimiter::direct(Quota::per_second(ITEMS_A_SECOND).allow_burst(ITEMS_AT_ONCE)),
             trouble,
         }
     }
@@ -142,7 +153,7 @@ impl Server {
             Request::Generate { turn, purpose, refs } => (Some(turn), self.generate(turn, purpose, refs).await),
             Request::Report { turn, call_id, ok, body } => (Some(turn), self.report(turn, call_id, ok, body).await),
             Request::Result { turn, call_id } => (Some(turn), self.result(turn, call_id).await),
-            Request::Items { after_seq } => (None, self.items(after_seq).await),
+            Request::Items { after_seq } => (None, self.metered_items(after_seq).await),
         };
         match answer {
             Ok(Ok(response)) => response,
@@ -155,6 +166,17 @@ impl Server {
             Err(error) => {
                 tracing::error!(session = %self.session, %error, "a model request failed");
                 Response::Refused { code: RefusalCode::Unavailable, message: "the host failed; see its log".to_owned() }
+            }
+        }
+    }
+
+    /// The items, as long as the session does not ask for them too often; one that goes on after [`REFUSALS_MAX`] refusals is stopped.
+    async fn metered_items(&self, after_seq: u64) -> Answer {
+        match self.items.check() {
+            Ok(()) => self.items_after(after_seq).await,
+            Err(_) => {
+                let message = format!("it asks for items more than {ITEMS_A_SECOND} times in a second");
+                Ok(Err(Refused { code: RefusalCode::Budget, message }))
             }
         }
     }

@@ -98,7 +98,10 @@ impl Actor {
         let shown = place.display().to_string();
         let gone = tokio::task::spawn_blocking(move || remove_tree(&run).and_then(|()| remove_tree(&place))).await;
         match gone {
-            Ok(Ok(())) => Ok(()),
+            Ok(Ok(())) => {
+                let give = self.core.state.write(move |tx| store::give_number_back(tx, id));
+                give.await.map_err(|error| error.to_string())
+            }
             Ok(Err(error)) => Err(format!("{id} is erased, but {shown} remains: {error}")),
             Err(_) => Err(format!("{id} is erased, but {shown} remains")),
         }

@@ -9,11 +9,13 @@ use super::launch::{self, Awake};
 use super::model_socket::REFUSALS_MAX;
 use super::places::Place;
 use super::prove;
+use super::workspace::Looking;
 use crate::channel::loopback;
 use crate::custody::ContentKey;
 use crate::delivery::{self, Delivery, Ender};
 use crate::failpoint;
 use crate::launcher::{Exit, Jailed};
+use crate::quota::workspace::Over;
 use crate::reader;
 use crate::session::link::Rung;
 use crate::session::projection::{self, Inbound, Receipt};
@@ -71,6 +73,7 @@ enum Next {
     SandboxEnded,
     ReaderEnded,
     Trouble(&'static str),
+    Full(Over),
     Rung(Rung),
     More,
 }
@@ -96,7 +99,9 @@ impl Actor {
         let mut more = false;
         let mut anew = false;
         let mut closing: Option<Closing> = None;
+        let mut looking = Looking::begin(&self.core, self.id);
         loop {
+            looking.turn(open.is_some());
             if open.is_none() {
                 if let Some((done, _)) = stopping.take() {
                     return Ok(Slept::Ended(Some(done)));
@@ -111,6 +116,7 @@ impl Actor {
                 match open {
                     Some(_) => {
                         closing = None;
+                        looking.turn(true);
                         place.busy();
                     }
                     None => place.idle(),
@@ -122,7 +128,7 @@ impl Actor {
                 (None, _) => closing.as_ref().map_or(idle_until, |closing| closing.at.min(idle_until)),
             };
             let is_free = open.is_none();
-            match self.next(awake, place, is_free, limit, more).await {
+            match self.next(awake, place, &mut looking, is_free, limit, more).await {
                 Next::Halted => return Ok(Slept::Halted),
                 Next::AskedBack => return Ok(Slept::Yielded),
                 Next::Asked(Some(Command::Wake)) => {
@@ -155,6 +161,12 @@ impl Actor {
                 Next::Asked(None) => return Ok(Slept::Ended(None)),
                 Next::SandboxEnded | Next::Rung(Rung::Ended) => return Ok(Slept::died(ending(&awake.sandbox).await)),
                 Next::Trouble(what) | Next::Rung(Rung::Violation(what)) => return Ok(Slept::violated(what)),
+                // After the end of a turn it sleeps, and the next message is told.
+                Next::Full(_) if open.is_none() => return Ok(Slept::Yielded),
+                Next::Full(over) => {
+                    self.end_over_bound(over).await?;
+                    return Ok(Slept::Cancelled);
+                }
                 Next::ReaderEnded => {
                     if let Some(slept) = self.second_reader(awake).await? {
                         return Ok(slept);
@@ -201,7 +213,15 @@ impl Actor {
     }
 
     /// Waits for what is next. The order is the order of importance; every branch can be dropped without a loss.
-    async fn next(&mut self, awake: &mut Awake, place: &mut Place, is_free: bool, limit: Instant, more: bool) -> Next {
+    async fn next(
+        &mut self,
+        awake: &mut Awake,
+        place: &mut Place,
+        looking: &mut Looking,
+        is_free: bool,
+        limit: Instant,
+        more: bool,
+    ) -> Next {
         tokio::select! {
             biased;
             () = self.core.latch.shut() => Next::Halted,
@@ -211,6 +231,7 @@ impl Actor {
             _ = awake.sandbox.exited() => Next::SandboxEnded,
             _ = awake.reader_process.exited() => Next::ReaderEnded,
             Some(what) = awake.trouble.recv() => Next::Trouble(what),
+            Some(over) = looking.over.recv() => Next::Full(over),
             () = std::future::ready(()), if more => Next::More,
             rung = awake.link.rung() => Next::Rung(rung),
         }

@@ -4,7 +4,7 @@
 
 use crate::custody::{self, ContentKey, SessionKeys, WrappingKey};
 use crate::ledger::Entry;
-use crate::refusal::Fault;
+use crate::refusal::{Fault, Refusal};
 use crate::registry::Agent;
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
@@ -137,9 +137,10 @@ pub fn of_agent(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Session>, state::Erro
     Ok(sessions)
 }
 
-/// Every session that is removed.
+/// Every session that is removed and whose files were not seen to be gone.
 pub fn removed(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
-    let mut statement = tx.db().prepare_cached("SELECT id FROM sessions WHERE state = 'removed'")?;
+    let sql = "SELECT id FROM sessions WHERE state = 'removed' AND uid_offset >= 0";
+    let mut statement = tx.db().prepare_cached(sql)?;
     let sessions = statement.query_map([], |row| stored(row, "id"))?.collect::<rusqlite::Result<_>>()?;
     Ok(sessions)
 }
@@ -161,27 +162,32 @@ pub fn of_origin(tx: &Tx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<
     Ok(found)
 }
 
-/// The session of this agent and origin, made if there is none.
+/// The session of this agent and origin, made for this person if there is none. Its number lies below `numbers`.
+///
+/// # Errors
+/// [`NewError::Full`] when all these numbers are taken; the keys and the state.
 pub fn of_origin_or_new(
     tx: &mut Tx<'_>,
     agent: &Agent,
     origin: &Origin,
+    (person, numbers): (PersonId, u32),
     wrapping: &WrappingKey,
 ) -> Result<Session, NewError> {
     if let Some(session) = of_origin(tx, agent.id, origin)? {
         return Ok(session);
     }
+    let uid_offset = free_number(tx, numbers)?.ok_or(NewError::Full)?;
     let id = SessionId::new();
     let (_, [queue, content]) = wrapping.make(id)?;
     let now = tx.now();
     let db = tx.db();
-    // Numbers of removed sessions are never used again: a file of theirs may still be about.
-    let uid_offset: u32 =
-        db.query_row("SELECT coalesce(max(uid_offset) + 1, 0) FROM sessions", [], |row| row.get(0))?;
     db.execute(
         "INSERT INTO sessions (id, agent_id, channel, platform_id, thread_id, uid_offset, state, reason, last_seq, cursor, failures, \
-         queue_key, content_key, created_at, last_active_at) VALUES (?1,?2,?3,?4,?5,?6,'live',NULL,0,0,0,?7,?8,?9,?9)",
-        params![id.to_string(), agent.id.to_string(), origin.channel, origin.platform_id, origin.thread_id, uid_offset, queue, content, now],
+         queue_key, content_key, created_at, last_active_at, person_id) VALUES (?1,?2,?3,?4,?5,?6,'live',NULL,0,0,0,?7,?8,?9,?9,?10)",
+        params![
+            id.to_string(), agent.id.to_string(), origin.channel, origin.platform_id, origin.thread_id, uid_offset, queue, content, now,
+            person.to_string()
+        ],
     )?;
     Entry::meta("session.created")
         .session(id)
@@ -190,6 +196,33 @@ pub fn of_origin_or_new(
         .append(tx)?;
     let made = find(tx, id)?;
     Ok(made.ok_or_else(|| state::Error::Stored(format!("{id} vanished while it was made")))?)
+}
+
+/// A number for a new session: one that none had, as long as there is one, and then one of a removed session. So a number that was
+/// given back rests for as long as it can.
+fn free_number(tx: &mut Tx<'_>, numbers: u32) -> Result<Option<u32>, state::Error> {
+    let sql = "SELECT coalesce(max(number) + 1, 0) FROM \
+               (SELECT max(uid_offset) AS number FROM sessions UNION ALL SELECT max(uid_offset) FROM uids_free)";
+    let next: u32 = tx.db().prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+    if next < numbers {
+        return Ok(Some(next));
+    }
+    let sql = "DELETE FROM uids_free WHERE uid_offset = \
+               (SELECT min(uid_offset) FROM uids_free WHERE usable = 1 AND uid_offset < ?1) RETURNING uid_offset";
+    Ok(tx.db().prepare_cached(sql)?.query_row([numbers], |row| row.get(0)).optional()?)
+}
+
+/// Gives the number of a removed session back, whose own files are gone. An agent that could write to a granted directory may have left
+/// files there under this number: then no other session gets it.
+pub fn give_number_back(tx: &mut Tx<'_>, id: SessionId) -> Result<(), state::Error> {
+    let sql = "INSERT OR IGNORE INTO uids_free (uid_offset, usable) SELECT uid_offset, NOT EXISTS \
+               (SELECT 1 FROM agent_mounts WHERE agent_mounts.agent_id = sessions.agent_id AND read_only = 0) \
+               FROM sessions WHERE id = ?1 AND state = 'removed' AND uid_offset >= 0";
+    tx.db().prepare_cached(sql)?.execute([id.to_string()])?;
+    // The row keeps a number that no session can have.
+    let sql = "UPDATE sessions SET uid_offset = -1 - rowid WHERE id = ?1 AND state = 'removed' AND uid_offset >= 0";
+    tx.db().prepare_cached(sql)?.execute([id.to_string()])?;
+    Ok(())
 }
 
 /// Wraps the keys of every session under another key instead; returns how many sessions there are.
@@ -216,6 +249,20 @@ pub enum NewError {
     /// Its keys.
     #[error(transparent)]
     Key(#[from] custody::Error),
+    /// Every uid of the range belongs to a session.
+    #[error("all uids of sessions are taken: remove sessions, or widen jail.uid_count")]
+    Full,
+}
+
+impl NewError {
+    /// What the sender is told where the host has no uid left; nothing was changed.
+    pub fn as_refusal(&self) -> Option<Refusal> {
+        let refusal = || {
+            let refusal = Refusal::host("conversations_full", "this host has no uid left for another conversation");
+            refusal.hint("an admin removes conversations with `ironctl session remove`, or widens jail.uid_count")
+        };
+        matches!(self, Self::Full).then(refusal)
+    }
 }
 
 impl From<rusqlite::Error> for NewError {
@@ -287,7 +334,7 @@ pub fn touch(tx: &mut Tx<'_>, id: SessionId) -> Result<(), state::Error> {
     Ok(())
 }
 
-/// Erases a session: its keys, and with them every body, then its rows. Its number stays taken.
+/// Erases a session: its keys, and with them every body, then its rows. Its number stays taken until [`give_number_back`].
 pub fn erase(tx: &mut Tx<'_>, id: SessionId, by: PersonId) -> Result<(), state::Error> {
     set_standing(tx, id, Standing::Removed, None, Some(by))?;
     let text = id.to_string();
@@ -299,4 +346,96 @@ pub fn erase(tx: &mut Tx<'_>, id: SessionId, by: PersonId) -> Result<(), state::
     // That an event came stays known, so that nobody repeats it into a new session; what it said does not.
     db.execute("UPDATE events SET digest = '' WHERE session_id = ?1", [&text])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::custody::MasterKey;
+    use crate::quota;
+    use crate::registry::people::create_owner;
+    use crate::registry::{AgentDraft, create_agent};
+    use crate::state::State;
+    use ironclaw_contract::seam::change::Access;
+
+    fn origin(thread: usize) -> Origin {
+        Origin { channel: "desk".to_owned(), platform_id: "x".to_owned(), thread_id: thread.to_string() }
+    }
+
+    /// Runs a test on a record with an owner and an agent.
+    fn on_record(test: impl FnOnce(&mut Tx<'_>, PersonId, &Agent, &WrappingKey) + Send + 'static) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let key = MasterKey::fresh().expect("random bytes");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let path = directory.path().join("state.db");
+            State::create(&path).expect("made");
+            let state = State::open(&path, &key.state_key()).expect("it opens");
+            let run = move |tx: &mut Tx<'_>| {
+                Entry::genesis("ledger.opened").append(tx)?;
+                let owner = create_owner(tx, "Olga")?;
+                let (name, persona, access) = ("a".to_owned(), String::new(), Access::Everyone);
+                let draft = AgentDraft { name, model: None, persona, enabled_tools: Vec::new(), access };
+                let agent = create_agent(tx, draft, owner)?.expect("a name");
+                test(tx, owner, &agent, &key.wrapping_key());
+                Ok::<_, state::Error>(())
+            };
+            state.write(run).await.expect("the test held");
+            state.close().await;
+        });
+    }
+
+    #[test]
+    fn uid_of_a_removed_session_is_used_again_once_files_are_gone() {
+        on_record(|tx, owner, agent, wrapping| {
+            let make = |tx: &mut Tx<'_>, n: usize| of_origin_or_new(tx, agent, &origin(n), (owner, 3), wrapping);
+            let made: Vec<Session> = (0..3).map(|n| make(tx, n).expect("there is a uid")).collect();
+            assert_eq!(made.iter().map(|session| session.uid_offset).collect::<Vec<_>>(), [0, 1, 2]);
+            assert!(matches!(make(tx, 3), Err(NewError::Full)), "nobody gets a uid beyond the range");
+            assert_eq!(make(tx, 1).expect("it is there").id, made[1].id);
+            erase(tx, made[1].id, owner).expect("erased");
+            assert!(matches!(make(tx, 3), Err(NewError::Full)), "a file of it may still be about");
+            assert_eq!(removed(tx).expect("read"), [made[1].id]);
+            give_number_back(tx, made[1].id).expect("given back");
+            give_number_back(tx, made[1].id).expect("once");
+            assert_eq!(removed(tx).expect("read"), [], "there is nothing left to remove");
+            assert_eq!(make(tx, 3).expect("there is a uid again").uid_offset, 1);
+            assert!(matches!(make(tx, 4), Err(NewError::Full)));
+        });
+    }
+
+    #[test]
+    fn uid_that_may_own_files_in_a_granted_directory_is_not_used_again() {
+        on_record(|tx, owner, agent, wrapping| {
+            let sql =
+                "INSERT INTO agent_mounts (agent_id, target, source, read_only) VALUES (?1, '/data', '/srv/data', 0)";
+            tx.db().execute(sql, params![agent.id.to_string()]).expect("granted");
+            let make = |tx: &mut Tx<'_>, n: usize| of_origin_or_new(tx, agent, &origin(n), (owner, 1), wrapping);
+            let made = make(tx, 0).expect("there is a uid");
+            erase(tx, made.id, owner).expect("erased");
+            give_number_back(tx, made.id).expect("noted");
+            assert!(matches!(make(tx, 1), Err(NewError::Full)));
+        });
+    }
+
+    #[test]
+    fn conversation_beyond_the_bound_is_refused_for_its_person_alone() {
+        on_record(|tx, owner, agent, wrapping| {
+            let other = PersonId::new();
+            let config =
+                quota::Config { conversations_per_person: 2, conversations_per_channel: 3, ..quota::Config::default() };
+            let code = |tx: &Tx<'_>, person, channel| {
+                config.admit_conversation(tx, person, channel).expect("read").map_err(|refusal| refusal.code)
+            };
+            for n in 0..2 {
+                assert_eq!(code(tx, owner, "desk"), Ok(()));
+                of_origin_or_new(tx, agent, &origin(n), (owner, 9), wrapping).expect("made");
+            }
+            assert_eq!(code(tx, owner, "desk"), Err("too_many_conversations"));
+            assert_eq!(code(tx, other, "desk"), Ok(()), "another person has their own");
+            of_origin_or_new(tx, agent, &origin(2), (other, 9), wrapping).expect("made");
+            assert_eq!(code(tx, other, "desk"), Err("too_many_conversations"), "the channel has as many as it may");
+            assert_eq!(code(tx, other, crate::registry::LOOPBACK), Ok(()));
+        });
+    }
 }

@@ -73,6 +73,16 @@ fn a_sandbox_that_is_refused_again_and_again_is_stopped() {
 }
 
 #[test]
+fn sandbox_that_asks_for_items_without_end_is_stopped() {
+    let attacked = Attacked::new("");
+    let ask = json!({ "ask": { "ask": "items", "after_seq": 0 } });
+    let script = json!([{ "repeat": { "times": 100_000, "step": ask } }, "hang"]);
+    stopped(&attacked, &script, "it was refused too often on its model socket");
+    let refusals = attacked.refusals(&attacked.id("a"));
+    assert!(refusals.iter().all(|refusal| refusal == "budget"), "{refusals:?}");
+}
+
+#[test]
 fn a_sandbox_whose_rows_are_refused_again_and_again_is_stopped_and_hides_no_message() {
     let attacked = Attacked::new("");
     let row =

@@ -30,7 +30,7 @@ pub(crate) fn make_sessions(world: &World, agents: usize, threads: usize) {
                         platform_id: owner.to_string(),
                         thread_id: format!("t{thread}"),
                     };
-                    store::of_origin_or_new(tx, &agent, &origin, &wrapping)?;
+                    store::of_origin_or_new(tx, &agent, &origin, (owner, u32::MAX), &wrapping)?;
                 }
             }
             Ok::<_, NewError>(())

@@ -15,7 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["state"],
     &["ledger", "model"],
     &["secrets", "registry"],
-    &["items", "memories", "session", "turn", "launcher", "jail", "reader", "preflight", "packages"],
+    &["items", "memories", "session", "turn", "launcher", "jail", "reader", "preflight", "packages", "quota"],
     &["channel", "identity", "routing", "inbox", "context", "calls", "delivery", "budget", "gateway", "apply"],
     &["pipeline"],
     &["api", "rotation"],

@@ -42,6 +42,8 @@ mod preflight;
 mod processes;
 mod promises;
 mod prove;
+mod quota;
+mod quota_campaign;
 mod record;
 mod restored;
 mod rotation;

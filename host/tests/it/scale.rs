@@ -52,7 +52,10 @@ fn of_a_thousand_sessions_fifty_are_awake_and_none_starves() {
     let seed = setting("IRONCLAW_SEED").unwrap_or(now) | 1;
     let count = setting("IRONCLAW_SCALE_MESSAGES").map_or(MESSAGES, |count| count as usize);
     println!("IRONCLAW_SEED={seed} IRONCLAW_SCALE_MESSAGES={count}");
-    let world = world(&format!("[session]\nawake_max = {AWAKE_MAX}\nawake_per_agent_max = {AWAKE_PER_AGENT_MAX}\n"));
+    // All of it is one person's: more than one may have waiting by default.
+    let world = world(&format!(
+        "[session]\nawake_max = {AWAKE_MAX}\nawake_per_agent_max = {AWAKE_PER_AGENT_MAX}\n[quota]\nwaiting_per_person = 100000\n"
+    ));
     world.up();
     (0..AGENTS).for_each(|agent| world.agent(&name(agent)));
     world.down();

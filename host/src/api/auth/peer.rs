@@ -3,9 +3,10 @@
 //! Never trusts what a request says of where it comes from beyond refusing it: a foreign `Host` or `Origin` is a browser that was
 //! sent here. Next: `api::port`, `api::auth`.
 
-use crate::api::port::{Admission, Port};
+use crate::api::door::{Admission, Asking};
+use crate::api::port::{Port, Socket};
 use crate::refusal::Refusal;
-use crate::registry::TokenId;
+use crate::registry::Token;
 use axum::extract::Request;
 use axum::extract::connect_info::Connected;
 use axum::http::header::{HOST, ORIGIN};
@@ -15,20 +16,20 @@ use nix::sys::socket::{getsockopt, sockopt};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
 
 /// Where a request came from.
 #[derive(Debug, Clone)]
 pub enum Peer {
     /// A process on the unix socket; looked at when it was let in, once a connection.
-    Unix(Result<(), Refusal>),
+    Unix(Result<(), Refusal>, Admission),
     /// Somebody on this machine, over the loopback port.
     Loopback(Admission),
 }
 
-impl Connected<IncomingStream<'_, UnixListener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
-        Self::Unix(look(stream.io()))
+impl Connected<IncomingStream<'_, Socket>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, Socket>) -> Self {
+        Self::Unix(look(stream.io().stream()), stream.io().admission())
     }
 }
 
@@ -42,7 +43,7 @@ impl Peer {
     /// A word for the ledger.
     pub const fn via(&self) -> &'static str {
         match self {
-            Self::Unix(_) => "unix",
+            Self::Unix(..) => "unix",
             Self::Loopback(_) => "loopback",
         }
     }
@@ -50,23 +51,33 @@ impl Peer {
     /// Whether processes of other users can reach it.
     pub const fn is_open_to_others(&self) -> bool {
         match self {
-            Self::Unix(_) => false,
+            Self::Unix(..) => false,
             Self::Loopback(_) => true,
         }
     }
 
-    /// Notes that a request of it carried this valid token.
-    pub fn admit(&self, token: &TokenId) {
-        if let Self::Loopback(admission) = self {
-            admission.admit(token);
+    const fn admission(&self) -> &Admission {
+        match self {
+            Self::Unix(_, admission) | Self::Loopback(admission) => admission,
         }
+    }
+
+    /// Notes that a request of it carried this valid token.
+    ///
+    /// # Errors
+    /// Refuses more connections of one person than one may have.
+    pub fn admit(&self, token: &Token) -> Result<(), Refusal> {
+        self.admission().admit(&token.id, token.person.id)
+    }
+
+    /// Notes that something is asked, until the answer is sent.
+    pub fn ask(&self) -> Asking {
+        self.admission().ask()
     }
 
     /// Notes that a request of it carried none.
     pub fn withdraw(&self) {
-        if let Self::Loopback(admission) = self {
-            admission.withdraw();
-        }
+        self.admission().withdraw();
     }
 
     /// What can be said before the token is looked at.
@@ -75,7 +86,7 @@ impl Peer {
     /// Refuses a process of another user or user namespace, and a request with a foreign `Host` or `Origin`.
     pub fn check(&self, request: &Request) -> Result<(), Refusal> {
         match self {
-            Self::Unix(looked) => looked.clone(),
+            Self::Unix(looked, _) => looked.clone(),
             Self::Loopback(admission) => check_names(request, admission.port()),
         }
     }

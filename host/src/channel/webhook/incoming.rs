@@ -10,6 +10,9 @@ use serde::Deserialize;
 /// Bytes of a request: the largest message with its files, in JSON that escapes every character of it.
 pub const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024;
 
+/// Values in a request: eight files and what stands around them.
+const VALUES_MAX: usize = 64;
+
 /// Bytes of a sender's id; as many as an identity may have.
 const SENDER_BYTES_MAX: usize = 256;
 
@@ -51,7 +54,7 @@ struct File {
 /// Refuses what is not of this shape.
 pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result<Received, Refusal> {
     let refuse = |code, text: String| Err(Refusal::new(Fault::Sender, code, text));
-    let said: Said = match canonical::from_slice(body, Limits::bytes(REQUEST_BYTES_MAX)) {
+    let said: Said = match canonical::from_slice(body, Limits::bytes(REQUEST_BYTES_MAX).values(VALUES_MAX)) {
         Ok(said) => said,
         Err(error) => {
             let refusal = Refusal::new(Fault::Sender, "request_malformed", error.to_string());
@@ -124,6 +127,8 @@ mod tests {
         ] {
             assert_eq!(read(body).expect_err(body), code, "{body}");
         }
+        let many = format!(r#"{{"sender":"a","text":"hi","files":[{}0]}}"#, r#"{"a":0},"#.repeat(1000));
+        assert_eq!(read(&many).expect_err("many"), "request_malformed");
         let long = format!(r#"{{"sender":"{}","text":"hi"}}"#, "x".repeat(SENDER_BYTES_MAX + 1));
         assert_eq!(read(&long).expect_err("long"), "sender_malformed");
     }

@@ -144,7 +144,9 @@ impl Stage<'_, '_> {
             files,
         };
         let known = identity::authenticate(self.tx, received).expect("read").expect("known");
-        let routed = routing::route(self.tx, known, &self.wrapping).expect("routed").expect("heard");
+        let routed = routing::route(self.tx, known, (&crate::quota::Config::default(), u32::MAX), &self.wrapping)
+            .expect("routed")
+            .expect("heard");
         let recorded = inbox::record(self.tx, &routed, &self.wrapping, &self.sealer).expect("recorded");
         recorded.expect("taken").message
     }

@@ -78,7 +78,7 @@ fn set_scene(tx: &mut Tx<'_>, key: &MasterKey) -> Scene {
     secrets::set(tx, &wrapping, &"token".parse().expect("a name"), &value, owner).expect("set").expect("free");
     let origin =
         store::Origin { channel: LOOPBACK.to_owned(), platform_id: owner.to_string(), thread_id: String::new() };
-    let session = store::of_origin_or_new(tx, &clerk, &origin, &wrapping).expect("made").id;
+    let session = store::of_origin_or_new(tx, &clerk, &origin, (owner, u32::MAX), &wrapping).expect("made").id;
     let grounds = Grounds {
         mounts: Vec::new(),
         linked: Vec::new(),

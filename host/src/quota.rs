@@ -1,0 +1,217 @@
+//! What one person and one channel may have on this host: conversations, messages that wait, and bytes; and what a workspace may hold.
+//!
+//! Refuses the sender alone, before anything is made for the message, and never touches another conversation. Next:
+//! `quota::workspace`, `routing`.
+
+pub mod workspace;
+
+use crate::refusal::{Fault, Refusal};
+use crate::registry::LOOPBACK;
+use crate::state::{self, Tx};
+use ironclaw_contract::ids::PersonId;
+use serde::Deserialize;
+
+/// `[quota]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Conversations of one person that are not removed.
+    pub conversations_per_person: u32,
+    /// Conversations on one channel that are not removed; the loopback has no such bound.
+    pub conversations_per_channel: u32,
+    /// Messages of one person that wait for an answer.
+    pub waiting_per_person: u32,
+    /// Messages on one channel that wait for an answer; the loopback has no such bound.
+    pub waiting_per_channel: u32,
+    /// Bytes of the messages of one person that wait for an answer.
+    pub waiting_bytes_per_person: u64,
+    /// Bytes of the messages on one channel that wait for an answer; the loopback has no such bound.
+    pub waiting_bytes_per_channel: u64,
+    /// Bytes of all items in the conversations of one person.
+    pub kept_bytes_per_person: u64,
+    /// Bytes that the directories of one session may take on the disk.
+    pub workspace_bytes: u64,
+    /// Files and directories that they may hold.
+    pub workspace_files: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            conversations_per_person: 512,
+            conversations_per_channel: 4096,
+            waiting_per_person: 1000,
+            waiting_per_channel: 4000,
+            waiting_bytes_per_person: 64 << 20,
+            waiting_bytes_per_channel: 256 << 20,
+            kept_bytes_per_person: 8 << 30,
+            workspace_bytes: 8 << 30,
+            workspace_files: 200_000,
+        }
+    }
+}
+
+impl Config {
+    /// Whether the numbers make sense.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        let all = [
+            ("conversations_per_person", u64::from(self.conversations_per_person)),
+            ("conversations_per_channel", u64::from(self.conversations_per_channel)),
+            ("waiting_per_person", u64::from(self.waiting_per_person)),
+            ("waiting_per_channel", u64::from(self.waiting_per_channel)),
+            ("waiting_bytes_per_person", self.waiting_bytes_per_person),
+            ("waiting_bytes_per_channel", self.waiting_bytes_per_channel),
+            ("kept_bytes_per_person", self.kept_bytes_per_person),
+            ("workspace_bytes", self.workspace_bytes),
+            ("workspace_files", self.workspace_files),
+        ];
+        match all.iter().find(|(_, value)| *value == 0 || *value > i64::MAX as u64) {
+            Some((name, _)) => Err(format!("quota.{name} must be 1 to {}", i64::MAX)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a message of so many bytes may wait.
+    ///
+    /// # Errors
+    /// The inner error refuses it: `too_many_waiting`, `too_many_bytes_waiting`, `too_many_bytes_kept`.
+    pub fn admit_message(
+        &self,
+        tx: &Tx<'_>,
+        person: PersonId,
+        channel: &str,
+        bytes: u64,
+    ) -> Result<Result<(), Refusal>, state::Error> {
+        let (count, waiting) = sum(tx, WAITING_OF_PERSON, &person.to_string())?;
+        if let Err(refusal) = self.admit_waiting(count, waiting.saturating_add(bytes)) {
+            return Ok(Err(refusal));
+        }
+        if channel != LOOPBACK {
+            let (count, waiting) = sum(tx, WAITING_ON_CHANNEL, channel)?;
+            if let Err(refusal) = self.admit_waiting_on(channel, count, waiting.saturating_add(bytes)) {
+                return Ok(Err(refusal));
+            }
+        }
+        let (_, kept) = sum(tx, KEPT_BY_PERSON, &person.to_string())?;
+        if kept.saturating_add(bytes) > self.kept_bytes_per_person {
+            let most = self.kept_bytes_per_person;
+            let words = format!("your conversations hold {kept} bytes, and one person may have {most}");
+            let hint = "an admin removes conversations with `ironctl session remove`, or sets items.keep_days or \
+                        quota.kept_bytes_per_person";
+            return Ok(Err(refusal("too_many_bytes_kept", words, hint)));
+        }
+        Ok(Ok(()))
+    }
+
+    fn admit_waiting(&self, count: u64, bytes: u64) -> Result<(), Refusal> {
+        const HINT: &str = "wait for answers, and send it again";
+        if count >= u64::from(self.waiting_per_person) {
+            let words = format!("{count} messages of yours wait for an answer, and one person may have no more");
+            return Err(refusal("too_many_waiting", words, HINT));
+        }
+        let most = self.waiting_bytes_per_person;
+        if bytes > most {
+            let words =
+                format!("your messages that wait for an answer would hold {bytes} bytes; at most {most} may wait");
+            return Err(refusal("too_many_bytes_waiting", words, HINT));
+        }
+        Ok(())
+    }
+
+    fn admit_waiting_on(&self, channel: &str, count: u64, bytes: u64) -> Result<(), Refusal> {
+        const HINT: &str = "wait a moment, and send it again under the same id";
+        if count >= u64::from(self.waiting_per_channel) {
+            let words = format!("{count} messages on channel {channel} wait for an answer, and it may have no more");
+            return Err(refusal("too_many_waiting", words, HINT));
+        }
+        let most = self.waiting_bytes_per_channel;
+        if bytes > most {
+            let words = format!(
+                "messages on channel {channel} that wait for an answer would hold {bytes} bytes; at most {most} may wait"
+            );
+            return Err(refusal("too_many_bytes_waiting", words, HINT));
+        }
+        Ok(())
+    }
+
+    /// Whether a person may begin one more conversation on a channel.
+    ///
+    /// # Errors
+    /// The inner error refuses it: `too_many_conversations`.
+    pub fn admit_conversation(
+        &self,
+        tx: &Tx<'_>,
+        person: PersonId,
+        channel: &str,
+    ) -> Result<Result<(), Refusal>, state::Error> {
+        let (count, _) = sum(tx, CONVERSATIONS_OF_PERSON, &person.to_string())?;
+        if count >= u64::from(self.conversations_per_person) {
+            let words = format!("you have {count} conversations, and one person may have no more");
+            let hint = "write in one that exists, or let an admin remove some with `ironctl session remove` or raise \
+                        quota.conversations_per_person";
+            return Ok(Err(refusal("too_many_conversations", words, hint)));
+        }
+        if channel == LOOPBACK {
+            return Ok(Ok(()));
+        }
+        let (count, _) = sum(tx, CONVERSATIONS_ON_CHANNEL, channel)?;
+        if count >= u64::from(self.conversations_per_channel) {
+            let words = format!("channel {channel} has {count} conversations, and may have no more");
+            let hint = "an admin removes some with `ironctl session remove`, or raises quota.conversations_per_channel";
+            return Ok(Err(refusal("too_many_conversations", words, hint)));
+        }
+        Ok(Ok(()))
+    }
+}
+
+// `status IN …` and `state <> …` are the conditions of the indexes, without which every row would be read.
+const WAITING_OF_PERSON: &str = "SELECT count(*), coalesce(sum(bytes), 0) FROM messages WHERE principal = ?1 \
+                                 AND status IN ('queued','processing') AND trigger = 1";
+const WAITING_ON_CHANNEL: &str = "SELECT count(*), coalesce(sum(bytes), 0) FROM messages WHERE channel = ?1 \
+                                  AND status IN ('queued','processing') AND trigger = 1";
+const CONVERSATIONS_OF_PERSON: &str = "SELECT count(*), 0 FROM sessions WHERE person_id = ?1 AND state <> 'removed'";
+const CONVERSATIONS_ON_CHANNEL: &str = "SELECT count(*), 0 FROM sessions WHERE channel = ?1 AND state <> 'removed'";
+const KEPT_BY_PERSON: &str =
+    "SELECT count(*), coalesce(sum(item_bytes), 0) FROM sessions WHERE person_id = ?1 AND state <> 'removed'";
+
+/// The count and the sum that a statement gives for one person or channel.
+fn sum(tx: &Tx<'_>, sql: &str, whose: &str) -> Result<(u64, u64), state::Error> {
+    let read =
+        |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, i64>(1)?.unsigned_abs()));
+    Ok(tx.db().prepare_cached(sql)?.query_row([whose], read)?)
+}
+
+fn refusal(code: &'static str, words: String, hint: &str) -> Refusal {
+    Refusal::new(Fault::Sender, code, words).hint(hint)
+}
+
+/// Codes of refusals that pass once messages are answered or conversations are removed.
+pub const CODES: [&str; 4] =
+    ["too_many_conversations", "too_many_waiting", "too_many_bytes_waiting", "too_many_bytes_kept"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_beyond_a_bound_of_waiting_is_refused() {
+        let config = Config { waiting_per_person: 2, waiting_bytes_per_person: 10, ..Config::default() };
+        let code = |count, bytes| config.admit_waiting(count, bytes).map_err(|refusal| refusal.code);
+        assert_eq!((code(1, 10), code(2, 0)), (Ok(()), Err("too_many_waiting")));
+        assert_eq!(code(0, 11), Err("too_many_bytes_waiting"));
+        let config = Config { waiting_per_channel: 2, waiting_bytes_per_channel: 10, ..Config::default() };
+        let code = |count, bytes| config.admit_waiting_on("desk", count, bytes).map_err(|refusal| refusal.code);
+        assert_eq!((code(1, 10), code(2, 0)), (Ok(()), Err("too_many_waiting")));
+        assert_eq!(code(0, 11), Err("too_many_bytes_waiting"));
+    }
+
+    #[test]
+    fn quota_of_zero_is_refused_by_name() {
+        let error = Config { workspace_files: 0, ..Config::default() }.check().expect_err("refused");
+        assert!(error.starts_with("quota.workspace_files"), "{error}");
+        assert_eq!(Config::default().check(), Ok(()));
+    }
+}
