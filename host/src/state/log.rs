@@ -193,9 +193,15 @@ fn note_open(db: &Connection, log: &Log) -> Result<(), Error> {
     Ok(())
 }
 
-/// Notes that the log is about to be emptied, so that an empty one is no loss until the next start.
+/// Notes that the log is about to be emptied, so that an empty one is no loss until [`filled`].
 pub(super) fn emptied(db: &Connection) -> rusqlite::Result<()> {
     set(db, EMPTIED)
+}
+
+/// Notes that the log holds changes again, in the record's own file as far as readers let that be.
+pub(super) fn filled(db: &Connection) -> rusqlite::Result<()> {
+    set(db, FILLED)?;
+    db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
 
 fn set(db: &Connection, value: &str) -> rusqlite::Result<()> {

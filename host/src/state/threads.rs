@@ -42,6 +42,7 @@ pub(super) fn write_loop(
     watched: &Watched,
 ) {
     let mut held: Option<Job> = None;
+    let mut is_emptied = false;
     while let Some(first) = held.take().or_else(|| jobs.blocking_recv()) {
         // The other thread may have come upon it.
         if watched.look() {
@@ -102,6 +103,9 @@ pub(super) fn write_loop(
                 let _ = log::emptied(db);
                 // Busy readers make it incomplete; the next one, or the stop of the daemon, completes it.
                 let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+                is_emptied = true;
+            } else if wrote && is_emptied {
+                is_emptied = log::filled(db).is_err();
             }
             for entry in &told {
                 watched.metrics.entry(entry.what, entry.refuses);
