@@ -212,7 +212,7 @@ pub fn compose(
     key: &ContentKey,
     memory: &mut Memory,
 ) -> Result<Prompt, BodyError> {
-    let (parts, _) = parts::compose(tx, reader, checked, key, memory)?;
+    let (parts, _) = parts::compose(tx, reader, checked, key, memory, parts::Dates::Said)?;
     let system = system::text(tx, reader)?;
     Ok(Prompt { purpose: Purpose::Reply, system, tools: offered_tools(reader.agent), parts })
 }

@@ -15,15 +15,24 @@ use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::ItemKind;
 use std::collections::HashSet;
 
+/// Whether a prompt says when its turns were.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dates {
+    Said,
+    /// For a summary, which is read on a later day, when "it is now" is wrong.
+    LeftOut,
+}
+
 /// The items as a model is shown them, and the ordinal of the last turn among them.
 ///
-/// Where the date is another than before, the host says so.
+/// With [`Dates::Said`] the host says the date where it is another than before.
 pub(super) fn compose(
     tx: &Tx<'_>,
     reader: &Reader<'_>,
     checked: Vec<Checked>,
     key: &ContentKey,
     memory: &mut Memory,
+    dates: Dates,
 ) -> Result<(Vec<Part>, i64), BodyError> {
     let (ordered, last) = order::order(tx, reader.turn, checked, memory)?;
     let answered: HashSet<CallId> = ordered.iter().filter_map(|(_, part)| call_of(part)).collect();
@@ -44,7 +53,8 @@ pub(super) fn compose(
                 .parts
                 .push(Part::Context { author: "unsealed".to_owned(), text: lookalike::neutralise(&text).into_owned() }),
             Checked::Item(item) => {
-                if let Some(ordinal) = ordinal.filter(|_| item.tuple.kind != ItemKind::Summary) {
+                let is_dated = dates == Dates::Said && item.tuple.kind != ItemKind::Summary;
+                if let Some(ordinal) = ordinal.filter(|_| is_dated) {
                     composer.date(ordinal)?;
                 }
                 composer.item(&item)?;

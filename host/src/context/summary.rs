@@ -80,7 +80,7 @@ pub fn compose(
     key: &ContentKey,
     memory: &mut Memory,
 ) -> Result<(Prompt, i64), BodyError> {
-    let (parts, ordinal) = parts::compose(tx, reader, checked, key, memory)?;
+    let (parts, ordinal) = parts::compose(tx, reader, checked, key, memory, parts::Dates::LeftOut)?;
     let parts = parts.into_iter().map(quoted).collect();
     let system = format!("{SYSTEM} At most {bytes_max} bytes.");
     Ok((Prompt { purpose: Purpose::Compact, system, tools: Vec::new(), parts }, ordinal))
