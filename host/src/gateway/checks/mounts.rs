@@ -69,10 +69,11 @@ fn source(text: &str, grounds: &Grounds) -> Result<PathBuf, Refusal> {
         let refused = refuse("mount_not_allowed", "it is below no directory that may be mounted");
         return refused.map_err(|refusal| refusal.hint("`[mounts] allow` in config.toml names those that may be"));
     }
+    lies(text, places::look(&path))?;
+    // It resolves the path, so only a path without a link on a local file system gets here.
     if grounds.keeps(&path) {
         return refuse("mount_private", "the host keeps what is its own there");
     }
-    lies(text, places::look(&path))?;
     Ok(path)
 }
 
