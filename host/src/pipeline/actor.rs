@@ -336,9 +336,11 @@ impl Actor {
             slept = Slept::Halted;
         }
         self.core.drafts.end(self.id);
-        self.core.deadlines.end(self.id);
         self.show(Phase::Stopping, Some(sandbox), Some(reader));
-        let slept = self.settle(awake, slept).await?;
+        let settled = self.settle(awake, slept).await;
+        // Not before: a request of a sandbox that is being stopped would be refused as late, and the turn would end as failed.
+        self.core.deadlines.end(self.id);
+        let slept = settled?;
         tracing::info!(session = %self.id, "asleep");
         Ok(slept)
     }
