@@ -77,7 +77,7 @@ impl Store {
         world.set_env("IRONCLAW_FAILPOINT", None);
         world.agent("a");
         let store = Self { desk: Desk::over(world, directory), shelf, registry };
-        store.world().change("a", "enabled_tools", &json!(["run_command", "read_file"]));
+        store.world().change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
         store
     }
 
@@ -425,7 +425,7 @@ fn a_stop_in_the_middle_of_a_fetch_is_no_failure_of_it() {
 fn a_layer_that_was_damaged_is_not_used_and_its_person_reads_why_until_it_is_fetched_again() {
     let store = Store::new(Who::Ordinary, Build::Plain);
     store.world().agent("b");
-    store.world().change("b", "enabled_tools", &json!(["run_command"]));
+    store.world().change("b", "enabled_tools", &json!({ "add": ["run_command"] }));
     for agent in ["a", "b"] {
         store.world().change(agent, "packages", &json!(["good"]));
         store.runs(agent, "good", "good is here\n[exit code 0]");
