@@ -52,7 +52,7 @@ pub enum Action {
     #[command(after_help = "Example:\n  ironctl audit rotate")]
     Rotate,
     /// Accept that heads or archives know another history, as after a restore; as an owner
-    #[command(after_help = "Example:\n  ironctl audit accept --reason \"restored the backup of Monday\"")]
+    #[command(after_help = "Example:\n  ironctl audit accept --reason restored")]
     Accept {
         /// Why; every later verification shows it
         #[arg(long, value_name = "TEXT")]

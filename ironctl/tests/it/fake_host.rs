@@ -103,7 +103,7 @@ impl FakeHost {
         let token = home.path().join("owner.token");
         fs::write(&token, "tok_secret\n").expect("written");
         fs::set_permissions(token, Permissions::from_mode(0o600)).expect("own file");
-        fs::write(home.path().join("state.db"), "").expect("written");
+        fs::write(home.path().join("state.db"), "a record").expect("written");
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let kept = Arc::clone(&asked);
         // Ends with the test process.
