@@ -212,7 +212,7 @@ impl Pipeline {
     pub async fn resume(&self) -> Result<(), Error> {
         self.finish_removals().await?;
         // After a change of the schema that made the index anew.
-        while self.core.state.write(|tx| memories::index_some(tx)).await? {}
+        while self.core.state.write(memories::index_some).await? {}
         if self.start_stopped().await? {
             return Ok(());
         }
