@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn uid_that_may_own_files_in_a_granted_directory_is_not_used_again() {
+    fn uid_that_may_own_granted_files_is_not_reused() {
         on_record(|tx, owner, agent, wrapping| {
             let sql =
                 "INSERT INTO agent_mounts (agent_id, target, source, read_only) VALUES (?1, '/data', '/srv/data', 0)";
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn conversation_beyond_the_bound_is_refused_for_its_person_alone() {
+    fn conversation_over_the_bound_is_refused_for_its_person() {
         on_record(|tx, owner, agent, wrapping| {
             let other = PersonId::new();
             let config =

@@ -322,7 +322,7 @@ fn what_can_do_harm_is_said_clearly() {
 }
 
 #[test]
-fn what_would_happen_stands_last_and_what_can_do_harm_at_its_end() {
+fn effect_is_last_on_the_page_and_warnings_end_it() {
     for asked in samples() {
         let text = asked.shown();
         assert!(text.starts_with("WHICH CHANGE\n"), "{text}");

@@ -104,7 +104,7 @@ fn a_role_raised_by_an_approver_after_the_request_is_no_voice() {
 }
 
 #[test]
-fn a_requester_who_does_not_count_does_not_count_through_others() {
+fn excluded_requester_does_not_count_through_others() {
     let desk = Desk::under(NOT_OWN);
     let (id, olga) = (desk.persona("new"), desk.token("olga"));
     desk.add("puppet", Role::Admin, &olga);
@@ -150,7 +150,7 @@ fn a_token_that_its_holder_replaced_themselves_still_counts() {
 }
 
 #[test]
-fn a_token_that_the_host_gave_after_the_request_is_no_second_voice() {
+fn token_issued_by_the_host_after_the_request_is_no_voice() {
     let desk = Desk::under(TWO);
     let (id, adam) = (desk.persona("new"), desk.person("adam"));
     let fresh = Fresh::new().expect("random bytes");
