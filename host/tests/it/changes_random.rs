@@ -182,7 +182,10 @@ impl Random {
     /// Every change that there is.
     fn changes(&self) -> Vec<Value> {
         let list = self.get("/v1/changes?status=all");
-        assert_eq!(list["more"], false, "a run has more changes than one list shows: IRONCLAW_CHANGES has to be smaller");
+        assert_eq!(
+            list["more"], false,
+            "a run has more changes than one list shows: IRONCLAW_CHANGES has to be smaller"
+        );
         list["changes"].as_array().expect("a list").clone()
     }
 
