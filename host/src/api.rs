@@ -12,6 +12,7 @@ mod chat;
 mod dead;
 mod door;
 mod draft;
+mod forgotten;
 pub mod hooks;
 mod mcp;
 mod memory;

@@ -3,9 +3,11 @@
 //! A ref is worth something only if its tuple stands here; an equal body is not enough. Next: `turn`, `context`.
 
 mod retention;
+mod rows;
 pub mod summary;
 
 pub use retention::{Config, keep_within, sessions_over};
+pub use rows::FORGETTABLE;
 
 use crate::custody::{self, ContentKey};
 use crate::integrity::seal::Sealer;

@@ -7,6 +7,7 @@ pub mod archive;
 pub mod chain;
 pub mod check;
 pub mod foreign;
+pub mod forgotten;
 pub mod head;
 pub mod keeper;
 pub mod line;

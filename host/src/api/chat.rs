@@ -4,7 +4,7 @@
 
 use super::auth::{Current, still_stands};
 use super::draft::Following;
-use super::{Answer, Api, Body, Reply, agents, id, status};
+use super::{Answer, Api, Body, Reply, agents, forgotten, id, status};
 use crate::channel::{Received, loopback};
 use crate::inbox::{self, Message};
 use crate::ledger;
@@ -303,7 +303,10 @@ pub async fn why(
     Extension(person): Extension<Person>,
     Path(message): Path<String>,
 ) -> Reply<Why> {
-    let id = own(&api, &person, &message).await?;
+    let id = match own(&api, &person, &message).await {
+        Ok(id) => id,
+        Err(unknown) => return forgotten::why(&api, &person, &message).await?.map(Json).ok_or(unknown),
+    };
     let view = with_what_it_waits_for(&api, look(&api, id).await?);
     let stages = stages(&api, id, None).await?;
     let failure = failure(&api, &view).await?;

@@ -135,10 +135,11 @@ pub fn rotate(tx: &mut Tx<'_>, home: &Home, signer: &Signer, why: &Why) -> Resul
     let head = signer.sign(position.clone(), tx.now());
     let digest = write(tx, &path, position.first, &head)?;
     failpoint::reach("chain_archived");
-    for column in ["message_id", "turn_id"] {
+    // What has no row any more is looked for by its time; see `forgotten`.
+    for (column, table) in [("message_id", "messages"), ("turn_id", "turns")] {
         let sql = format!(
             "INSERT OR IGNORE INTO ledger_archived (subject, first_seq) \
-             SELECT DISTINCT {column}, ?1 FROM ledger WHERE {column} IS NOT NULL"
+             SELECT DISTINCT {column}, ?1 FROM ledger WHERE {column} IN (SELECT id FROM {table})"
         );
         tx.db().execute(&sql, [position.first as i64]).map_err(state::Error::from)?;
     }

@@ -30,29 +30,35 @@ pub fn stages(
     while let Some(first) = open.pop_first() {
         done.insert(first);
         if let Err(error) = archived(home, first, &message, &mut turns, &mut stages) {
-            let at = rfc3339(tx.now());
-            stages.push(Stage {
-                seq: first,
-                at,
-                stage: "ledger.archived".to_owned(),
-                outcome: "unknown".to_owned(),
-                reason: format!("its entries are in {}: {error}", archive::path(home, first).display()),
-            });
+            stages.push(unreadable(home, first, tx.now(), &error));
         }
         for turn in &turns {
             // A chain before the one that first named the message says nothing of its turns.
             open.extend(archives_of(tx, turn)?.into_iter().filter(|other| *other > first && !done.contains(other)));
         }
     }
-    let found: Vec<String> = {
-        let sql = "SELECT DISTINCT turn_id FROM ledger WHERE message_id = ?1 AND turn_id IS NOT NULL";
-        let mut statement = tx.db().prepare_cached(sql)?;
-        statement.query_map([&message], |row| row.get(0))?.collect::<Result<_, _>>()?
-    };
-    turns.extend(found);
+    turns.extend(turns_of(tx, &message)?);
     live(tx, &message, &turns, &mut stages)?;
     stages.retain(|stage| after_seq.is_none_or(|after| stage.seq > after));
     Ok(stages)
+}
+
+/// The turns that the live chain names with the message.
+pub(super) fn turns_of(tx: &Tx<'_>, message: &str) -> Result<Vec<String>, state::Error> {
+    let sql = "SELECT DISTINCT turn_id FROM ledger WHERE message_id = ?1 AND turn_id IS NOT NULL";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    Ok(statement.query_map([message], |row| row.get(0))?.collect::<Result<_, _>>()?)
+}
+
+/// Says that an archive, which may name the message, cannot be read.
+pub(super) fn unreadable(home: &Home, first: u64, now: i64, error: &io::Error) -> Stage {
+    Stage {
+        seq: first,
+        at: rfc3339(now),
+        stage: "ledger.archived".to_owned(),
+        outcome: "unknown".to_owned(),
+        reason: format!("its entries are in {}: {error}", archive::path(home, first).display()),
+    }
 }
 
 fn archives_of(tx: &Tx<'_>, subject: &str) -> Result<BTreeSet<u64>, state::Error> {
@@ -61,7 +67,12 @@ fn archives_of(tx: &Tx<'_>, subject: &str) -> Result<BTreeSet<u64>, state::Error
     Ok(found.map(|first| first.map(|first| first as u64)).collect::<Result<_, _>>()?)
 }
 
-fn live(tx: &Tx<'_>, message: &str, turns: &BTreeSet<String>, stages: &mut Vec<Stage>) -> Result<(), state::Error> {
+pub(super) fn live(
+    tx: &Tx<'_>,
+    message: &str,
+    turns: &BTreeSet<String>,
+    stages: &mut Vec<Stage>,
+) -> Result<(), state::Error> {
     let sql = "SELECT seq, type, data FROM ledger WHERE message_id = ?1 OR turn_id IN (SELECT value FROM json_each(?2)) \
                ORDER BY seq";
     let mut statement = tx.db().prepare_cached(sql)?;
@@ -79,7 +90,7 @@ fn live(tx: &Tx<'_>, message: &str, turns: &BTreeSet<String>, stages: &mut Vec<S
 ///
 /// # Errors
 /// An archive that is not whole is an error, with what it says up to there: what is missing may be about the message.
-fn archived(
+pub(super) fn archived(
     home: &Home,
     first: u64,
     message: &str,
@@ -126,6 +137,14 @@ fn damaged(seq: u64, why: &str) -> io::Error {
         io::ErrorKind::InvalidData,
         format!("it is damaged from entry {seq} on ({why}): put back a copy of it"),
     )
+}
+
+/// What a line of an archive says, if it is an entry.
+pub(super) fn data_of(text: &str) -> Option<Map<String, Value>> {
+    match line::parse(text) {
+        Some(Line::Entry(parts)) => serde_json::from_str(parts.canonical).ok(),
+        _ => None,
+    }
 }
 
 fn stage(seq: u64, kind: Kind, data: &Map<String, Value>) -> Stage {

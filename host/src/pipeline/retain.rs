@@ -38,6 +38,13 @@ impl Pipeline {
                 }
             }
         }
+        for rows in items::FORGETTABLE {
+            while let Some(keys) = core.state.read(move |tx| rows.find(tx)).await? {
+                if core.state.write(move |tx| rows.forget(tx, &keys)).await? == 0 {
+                    break;
+                }
+            }
+        }
         Ok(())
     }
 }

@@ -23,6 +23,7 @@ pub(crate) const VERSIONS: &[&str] = &[
     include_str!("v10.sql"),
     include_str!("v11.sql"),
     include_str!("v12.sql"),
+    include_str!("v13.sql"),
 ];
 
 /// Where the record keeps that its schema was changed, until the ledger has it.

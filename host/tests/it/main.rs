@@ -14,6 +14,7 @@ mod erase;
 #[path = "../escape/escape.rs"]
 mod escape;
 mod failures;
+mod growth;
 mod home_files;
 mod hooks;
 mod jail;

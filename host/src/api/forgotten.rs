@@ -1,0 +1,51 @@
+//! `why` for a message whose row was forgotten. The ledger says what became of it.
+//!
+//! Answers only the person on whose behalf the message was recorded. Next: `ledger::forgotten`.
+
+use super::{Answer, Api};
+use crate::ledger::forgotten;
+use crate::pipeline::Error;
+use crate::registry::Person;
+use crate::session::store::{self, Standing};
+use ironclaw_contract::ids::MessageId;
+use ironclaw_contract::operator::{MessageView, Why};
+use tokio::sync::Semaphore;
+
+/// One search of the archives at a time: each reads whole files, and anyone may ask for any id.
+static SEARCH: Semaphore = Semaphore::const_new(1);
+
+/// What the ledger says of a message without a row; `None` where it says nothing to this person.
+pub async fn why(api: &Api, person: &Person, message: &str) -> Result<Option<Why>, Answer> {
+    let Ok(id) = message.parse::<MessageId>() else { return Ok(None) };
+    let (live, now) = api.state().read(move |tx| Ok::<_, Error>((forgotten::find_live(tx, id)?, tx.now()))).await?;
+    let found = match live {
+        Some(found) => Some(found),
+        None => {
+            let _one = SEARCH.acquire().await.expect("never closed");
+            let home = api.pipeline.core().home.clone();
+            tokio::task::spawn_blocking(move || forgotten::find_archived(&home, id, now)).await.expect("no panic")
+        }
+    };
+    let Some(mut found) = found.filter(|found| found.person == person.id.to_string()) else { return Ok(None) };
+    let complete = api.state().read(move |tx| {
+        // The host tells nothing of a session that was removed.
+        let session = store::find(tx, found.session)?.filter(|session| session.standing != Standing::Removed);
+        found.add_live(tx, id)?;
+        Ok::<_, Error>(session.map(|_| found))
+    });
+    let Some(found) = complete.await? else { return Ok(None) };
+    let is_delivered = found.stages.iter().any(|stage| stage.stage == "delivery.received");
+    let (status, receipt) = if is_delivered { ("delivered", "received") } else { ("completed", "dropped") };
+    let message = MessageView {
+        message_id: id.to_string(),
+        session_id: found.session.to_string(),
+        turn_id: None,
+        status: status.to_owned(),
+        reply: None,
+        notice: false,
+        receipt: receipt.to_owned(),
+        reason: None,
+    };
+    let summary = "The host no longer keeps its text. The ledger says what became of it.".to_owned();
+    Ok(Some(Why { message, stages: found.stages, progress: Vec::new(), failure: None, summary }))
+}
