@@ -56,7 +56,8 @@ impl Shortage {
         None
     }
 
-    fn of_io(error: &io::Error) -> Option<Self> {
+    /// The shortage that an input or output error reports.
+    pub fn of_io(error: &io::Error) -> Option<Self> {
         match error.raw_os_error() {
             Some(errno) => Self::of_errno(errno),
             // `source` of such an error skips the error that it holds.

@@ -5,6 +5,7 @@
 //! are shown like this and no directory that people granted. Next: `furniture`, `view`.
 
 use crate::launcher::wire::{Failure, Part, step};
+use crate::shortage::Shortage;
 use crate::sys;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
@@ -26,9 +27,21 @@ const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_
 /// machine's own mount: `preflight` tells that.
 pub(super) fn each(part: Part, directories: &[&OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
     let made = under_cover(part, |empty| directories.iter().map(|one| laid(&[one, empty])).collect::<io::Result<_>>())?;
-    match made {
-        Ok(made) => Ok(made),
-        Err(_) => directories.iter().map(|one| step(part, "copy a mount of the machine", copied(one))).collect(),
+    or_copies(part, made, directories)
+}
+
+/// Falls back to the machine's own mounts only where the kernel cannot make such file systems. A shortage passes, so it fails the
+/// launch, which is tried again: an agent that causes one must not get a jail without this wall.
+fn or_copies(part: Part, made: io::Result<Vec<OwnedFd>>, directories: &[&OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
+    match made.as_ref().err().and_then(Shortage::of_io) {
+        Some(Shortage::Descriptors | Shortage::Memory | Shortage::Processes) => {
+            step(part, "make a file system of the machine's programs", made)
+        }
+        // The limit on mounts, which only an operator sets, is reported as a full disk.
+        Some(Shortage::Disk | Shortage::Inodes | Shortage::Quota | Shortage::ReadOnly) | None => match made {
+            Ok(made) => Ok(made),
+            Err(_) => directories.iter().map(|one| step(part, "copy a mount of the machine", copied(one))).collect(),
+        },
     }
 }
 
@@ -56,4 +69,31 @@ fn under_cover<T>(part: Part, work: impl FnOnce(&OwnedFd) -> io::Result<T>) -> R
     // Programs load their libraries from there until the pivot.
     step(part, format!("uncover {COVERED}"), umount2(COVERED, MntFlags::MNT_DETACH))?;
     Ok(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launcher::Error;
+
+    fn tried(errno: i32) -> Result<Vec<OwnedFd>, Failure> {
+        or_copies(Part::System, Err(io::Error::from_raw_os_error(errno)), &[])
+    }
+
+    #[test]
+    fn shortage_while_programs_are_set_apart_fails_the_launch() {
+        for errno in [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN] {
+            let failure = tried(errno).expect_err("it passes, so the launch is tried again");
+            let error = Error::Refused { name: "ses".to_owned(), failure };
+            assert_eq!(error.shortage(), Shortage::of_errno(errno), "{errno}");
+            assert!(error.shortage().is_some(), "{errno}");
+        }
+    }
+
+    #[test]
+    fn kernel_without_overlays_gets_the_machines_own_mounts() {
+        for errno in [libc::EPERM, libc::ENODEV, libc::EINVAL, libc::ENOSYS, libc::ENOSPC] {
+            assert!(tried(errno).is_ok_and(|copies| copies.is_empty()), "{errno}");
+        }
+    }
 }
