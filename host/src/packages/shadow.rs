@@ -4,6 +4,8 @@
 
 use super::layer::{Entry, Place, Source, TOP, copy};
 use super::{Error, unfit};
+use crate::jail::system::LINKS;
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,11 +16,14 @@ const DPKG_LISTS: &str = "/var/lib/dpkg/info";
 const PROGRAMS_FIRST: [(&str, &str); 1] = [("usr/local/bin", "usr/bin")];
 /// Where the loader looks for libraries after the directory of the machine's architecture.
 const LIBRARIES_LAST: [&str; 2] = ["usr/lib", "usr/lib64"];
-/// A directory of libraries for newer processors: the loader looks there first.
-const HARDWARE: &str = "glibc-hwcaps";
+/// Where commands look for programs.
+const PROGRAMS: [&str; 2] = ["usr/local/bin", "usr/bin"];
+/// Directories of libraries for some processors, in which the loader looks first. All but the first belong to glibc before 2.37.
+const HARDWARE: [&str; 10] =
+    ["glibc-hwcaps", "tls", "haswell", "xeon_phi", "avx512_1", "x86_64", "i686", "sse2", "aarch64", "atomics"];
 
-/// The machine over whose `/usr` a layer would lie.
-#[derive(Debug, Clone)]
+/// The machine over whose `/usr` a layer is mounted.
+#[derive(Debug)]
 pub(super) struct Machine {
     root: PathBuf,
     lists: PathBuf,
@@ -26,18 +31,27 @@ pub(super) struct Machine {
 
 impl Default for Machine {
     fn default() -> Self {
-        Self { root: PathBuf::from("/"), lists: PathBuf::from(DPKG_LISTS) }
+        Self::at(Path::new("/"), Path::new(DPKG_LISTS))
     }
 }
 
 impl Machine {
-    #[cfg(test)]
-    pub(super) fn at(root: &Path, lists: &Path) -> Self {
+    fn at(root: &Path, lists: &Path) -> Self {
         Self { root: root.to_owned(), lists: lists.to_owned() }
     }
 
-    /// Refuses an entry of a layer that hides a different file of the machine, by both names.
+    /// Refuses an entry of a layer that hides a different file of the machine, by both names, and a link in the place of a directory
+    /// that is searched: what is behind it can hide files of the machine without having their names.
     pub(super) fn check(&self, source: &Source, target: &str, entry: &Entry) -> Result<(), Error> {
+        if let Entry::Link { target: to } = entry
+            && is_searched(target)
+            && !is_link_to(&self.root.join(target), to)
+        {
+            return Err(unfit(format!(
+                "{} brings the link {target:?} in a place where every command of the agent looks for programs or libraries",
+                source.name
+            )));
+        }
         for hidden in hidden_by(target) {
             let is_replaced = self.differs(&hidden, entry)?;
             if is_replaced && !self.owns(source, &hidden) {
@@ -63,7 +77,7 @@ impl Machine {
         Ok(match entry {
             // Directories of both are merged.
             Entry::Directory => !found.is_dir(),
-            Entry::Link { target } => fs::read_link(&path).ok().is_none_or(|there| there != Path::new(target)),
+            Entry::Link { target } => !is_link_to(&path, target),
             Entry::File { source, bytes, .. } => {
                 let is_same = found.is_file() && found.len() == *bytes && {
                     let brought = copy(source, *bytes, None).map_err(Error::io(source))?;
@@ -80,16 +94,22 @@ impl Machine {
             return false;
         }
         let package = source.name.split('=').next().unwrap_or_default();
+        let owned = files_of(&self.lists, package);
         let merged = path.strip_prefix(TOP).unwrap_or(path);
-        let is_listed = |list: &Path| {
-            let text = fs::read(list).unwrap_or_default();
-            let lines = text.split(|byte| *byte == b'\n');
-            lines.into_iter().any(|line| line == format!("/{path}").as_bytes() || line == merged.as_bytes())
-        };
-        let lists = fs::read_dir(&self.lists).into_iter().flatten().flatten();
-        let lists = lists.filter(|list| is_list_of(&list.file_name().to_string_lossy(), package));
-        lists.into_iter().any(|list| is_listed(&list.path()))
+        owned.contains(format!("/{path}").as_bytes()) || owned.contains(merged.as_bytes())
     }
+}
+
+fn is_link_to(path: &Path, target: &str) -> bool {
+    fs::read_link(path).is_ok_and(|there| there == Path::new(target))
+}
+
+/// The files of a package, of whatever architecture, as dpkg lists them in this directory.
+fn files_of(lists: &Path, package: &str) -> HashSet<Vec<u8>> {
+    let lists = fs::read_dir(lists).into_iter().flatten().flatten();
+    let lists = lists.filter(|list| is_list_of(&list.file_name().to_string_lossy(), package));
+    let lines = |text: Vec<u8>| text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>();
+    lists.flat_map(|list| lines(fs::read(list.path()).unwrap_or_default())).collect()
 }
 
 /// Whether a file of dpkg lists the files of this package, of whatever architecture.
@@ -106,15 +126,36 @@ fn hidden_by(target: &str) -> Vec<String> {
     hidden.extend(behind.map(|(_, last)| format!("{last}/{name}")));
     if name.contains(".so") {
         // `usr/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v3`
-        let plain = directory.split_once(&format!("/{HARDWARE}/")).map(|(plain, _)| plain);
-        let plain_or_own = plain.unwrap_or(directory);
+        let plain = library_directory(directory).filter(|plain| *plain != directory);
         hidden.extend(plain.map(|plain| format!("{plain}/{name}")));
-        let is_of_architecture = plain_or_own.strip_prefix("usr/lib/").is_some_and(|rest| rest.contains("-linux-"));
+        let is_of_architecture = directory.strip_prefix("usr/lib/").is_some_and(|rest| rest.contains("-linux-"));
         if is_of_architecture {
             hidden.extend(LIBRARIES_LAST.map(|last| format!("{last}/{name}")));
         }
     }
     hidden
+}
+
+/// Whether commands or the loader look for something in this directory, or in one below it.
+fn is_searched(path: &str) -> bool {
+    let is_above = |directory: &&str| directory.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+    let is_library = path.rsplit('/').next().is_some_and(|name| name.contains(".so"));
+    PROGRAMS.iter().any(|directory| *directory == path || is_above(directory))
+        || library_directory(path).is_some() && !is_library
+}
+
+/// The directory of libraries that the loader looks through together with this one: itself, or the one above those for some
+/// processors.
+fn library_directory(path: &str) -> Option<&str> {
+    let parts: Vec<&str> = path.split('/').collect();
+    let depth = match parts[..] {
+        ["usr", "lib", architecture, ..] if architecture.contains("-linux-") => 3,
+        ["usr", lib, ..] if lib.starts_with("lib") && LINKS.contains(&lib) => 2,
+        _ => return None,
+    };
+    let is_searched = parts.get(depth).is_none_or(|first| HARDWARE.contains(first));
+    let end = path.match_indices('/').nth(depth - 1).map_or(path.len(), |(end, _)| end);
+    is_searched.then(|| &path[..end])
 }
 
 #[cfg(test)]
@@ -164,7 +205,7 @@ mod tests {
     #[test]
     fn a_program_or_library_that_a_layer_would_hide_is_refused() {
         let scene = scene();
-        let other = scene.file("somebody else's");
+        let other = scene.file("another program");
         for (target, hidden) in [
             ("usr/bin/sh", "/usr/bin/sh"),
             ("usr/bin/linked", "/usr/bin/linked"),
@@ -172,6 +213,7 @@ mod tests {
             ("usr/local/bin/sh", "/usr/bin/sh"),
             ("usr/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/x86_64-linux-gnu/libc.so.6"),
             ("usr/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v3/libc.so.6", "/usr/lib/x86_64-linux-gnu/libc.so.6"),
+            ("usr/lib/x86_64-linux-gnu/tls/haswell/libc.so.6", "/usr/lib/x86_64-linux-gnu/libc.so.6"),
             ("usr/lib/x86_64-linux-gnu/libold.so.1", "/usr/lib/libold.so.1"),
         ] {
             for place in [Place::Prefix, Place::Root] {
@@ -209,8 +251,42 @@ mod tests {
         ] {
             assert_eq!(scene.check(name, place, target, entry), Ok(()), "{name} {target}");
         }
-        // The name alone makes nobody the owner, and npm has no owners.
+        // A name that begins like the owner's is not the owner's, and npm has no owners.
         assert!(scene.check("jq-evil=2", Place::Root, "usr/bin/jq", &other).is_err());
         assert!(scene.check("jq=2", Place::Prefix, "usr/bin/jq", &other).is_err());
+    }
+
+    #[test]
+    fn link_over_a_searched_directory_is_refused() {
+        let scene = scene();
+        fs::remove_dir(scene.machine.root.join("usr/local/bin")).expect("removed");
+        fs::remove_dir(scene.machine.root.join("usr/local")).expect("removed");
+        let link = |target: &str| Entry::Link { target: target.to_owned() };
+        for target in [
+            "usr/local",
+            "usr/local/bin",
+            "usr/lib64",
+            "usr/lib64/glibc-hwcaps",
+            "usr/lib/aarch64-linux-gnu",
+            "usr/lib/x86_64-linux-gnu/glibc-hwcaps",
+            "usr/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v3",
+            "usr/lib/x86_64-linux-gnu/tls",
+        ] {
+            for place in [Place::Prefix, Place::Root] {
+                let refused = scene.check("evil=1", place, target, &link("../evil")).expect_err(target);
+                assert!(refused.contains("evil=1") && refused.contains(&format!("{target:?}")), "{refused}");
+            }
+        }
+        std::os::unix::fs::symlink("lib", scene.machine.root.join("usr/lib64")).expect("linked");
+        for target in [
+            "usr/lib64",
+            "usr/lib/new",
+            "usr/local/lib",
+            "usr/lib/x86_64-linux-gnu/new",
+            "usr/lib/x86_64-linux-gnu/libnew.so.1",
+            "usr/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v3/libnew.so.1",
+        ] {
+            assert_eq!(scene.check("new=1", Place::Root, target, &link("lib")), Ok(()), "{target}");
+        }
     }
 }
