@@ -227,7 +227,7 @@ impl Tree {
         let bytes = if let Entry::File { bytes, .. } = &entry { *bytes } else { 0 };
         match self.entries.get(&target) {
             None => {
-                if let Some(machine) = &self.machine {
+                if let Some(machine) = &mut self.machine {
                     machine.check(source, &target, &entry)?;
                 }
                 self.bytes = self.bytes.saturating_add(bytes);

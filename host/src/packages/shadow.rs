@@ -5,7 +5,7 @@
 use super::layer::{Entry, Place, Source, TOP, copy};
 use super::{Error, unfit};
 use crate::jail::system::LINKS;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,8 @@ const HARDWARE: [&str; 10] =
 pub(super) struct Machine {
     root: PathBuf,
     lists: PathBuf,
+    /// The files of each package that was asked about, as dpkg lists them.
+    owned: HashMap<String, HashSet<Vec<u8>>>,
 }
 
 impl Default for Machine {
@@ -37,12 +39,12 @@ impl Default for Machine {
 
 impl Machine {
     fn at(root: &Path, lists: &Path) -> Self {
-        Self { root: root.to_owned(), lists: lists.to_owned() }
+        Self { root: root.to_owned(), lists: lists.to_owned(), owned: HashMap::new() }
     }
 
     /// Refuses an entry of a layer that hides a different file of the machine, by both names, and a link in the place of a directory
     /// that is searched: what is behind it can hide files of the machine without having their names.
-    pub(super) fn check(&self, source: &Source, target: &str, entry: &Entry) -> Result<(), Error> {
+    pub(super) fn check(&mut self, source: &Source, target: &str, entry: &Entry) -> Result<(), Error> {
         if let Entry::Link { target: to } = entry
             && is_searched(target)
             && !is_link_to(&self.root.join(target), to)
@@ -89,12 +91,13 @@ impl Machine {
     }
 
     /// Whether the Debian package that brings a file is the one that has it on this machine.
-    fn owns(&self, source: &Source, path: &str) -> bool {
+    fn owns(&mut self, source: &Source, path: &str) -> bool {
         if source.place != Place::Root {
             return false;
         }
         let package = source.name.split('=').next().unwrap_or_default();
-        let owned = files_of(&self.lists, package);
+        let lists = &self.lists;
+        let owned = self.owned.entry(package.to_owned()).or_insert_with(|| files_of(lists, package));
         let merged = path.strip_prefix(TOP).unwrap_or(path);
         owned.contains(format!("/{path}").as_bytes()) || owned.contains(merged.as_bytes())
     }
@@ -196,7 +199,7 @@ mod tests {
             Entry::File { source, executable: true, bytes: text.len() as u64 }
         }
 
-        fn check(&self, name: &str, place: Place, target: &str, entry: &Entry) -> Result<(), String> {
+        fn check(&mut self, name: &str, place: Place, target: &str, entry: &Entry) -> Result<(), String> {
             let source = Source { root: PathBuf::new(), place, name: name.to_owned() };
             self.machine.check(&source, target, entry).map_err(|error| error.to_string())
         }
@@ -204,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_program_or_library_that_a_layer_would_hide_is_refused() {
-        let scene = scene();
+        let mut scene = scene();
         let other = scene.file("another program");
         for (target, hidden) in [
             ("usr/bin/sh", "/usr/bin/sh"),
@@ -228,7 +231,7 @@ mod tests {
 
     #[test]
     fn what_is_new_identical_or_the_same_packages_own_is_kept() {
-        let scene = scene();
+        let mut scene = scene();
         let (same, other) = (scene.file("the machine's"), scene.file("newer"));
         let same = match same {
             Entry::File { bytes, .. } => {
@@ -258,7 +261,7 @@ mod tests {
 
     #[test]
     fn link_over_a_searched_directory_is_refused() {
-        let scene = scene();
+        let mut scene = scene();
         fs::remove_dir(scene.machine.root.join("usr/local/bin")).expect("removed");
         fs::remove_dir(scene.machine.root.join("usr/local")).expect("removed");
         let link = |target: &str| Entry::Link { target: target.to_owned() };
@@ -288,5 +291,15 @@ mod tests {
         ] {
             assert_eq!(scene.check("new=1", Place::Root, target, &link("lib")), Ok(()), "{target}");
         }
+    }
+
+    #[test]
+    fn lists_of_a_package_are_read_once() {
+        let mut scene = scene();
+        let newer = scene.file("newer");
+        assert_eq!(scene.check("jq=2", Place::Root, "usr/bin/jq", &newer), Ok(()));
+        fs::remove_dir_all(&scene.machine.lists).expect("removed");
+        assert_eq!(scene.check("jq=2", Place::Root, "usr/bin/jq", &newer), Ok(()));
+        assert!(scene.check("dash=2", Place::Root, "usr/bin/sh", &newer).is_err(), "it is of another package");
     }
 }
