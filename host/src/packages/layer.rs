@@ -337,19 +337,23 @@ fn writable(found: &Metadata) -> u32 {
     if found.is_dir() { 0o022 } else { 0o222 }
 }
 
-/// Lets the owner write the directories of a layer that an earlier version made read-only.
+/// Lets the owner write the directories of a layer that an earlier version made read-only. The layer itself comes last: the next start
+/// looks at that alone to find out whether this was interrupted.
 pub(super) fn open_directories(layer: &Path) -> io::Result<()> {
-    let mut open = vec![layer.to_owned()];
-    while let Some(directory) = open.pop() {
-        let mode = fs::symlink_metadata(&directory)?.mode() & 0o7777;
-        if mode != DIRECTORY_MODE {
-            fs::set_permissions(&directory, fs::Permissions::from_mode(DIRECTORY_MODE))?;
-        }
-        for entry in fs::read_dir(&directory)? {
-            let entry = entry?;
+    let mut found = vec![layer.to_owned()];
+    let mut looked = 0;
+    while let Some(directory) = found.get(looked) {
+        let entries = fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
+        for entry in entries {
             if entry.file_type()?.is_dir() {
-                open.push(entry.path());
+                found.push(entry.path());
             }
+        }
+        looked += 1;
+    }
+    for directory in found.iter().rev() {
+        if fs::symlink_metadata(directory)?.mode() & 0o7777 != DIRECTORY_MODE {
+            fs::set_permissions(directory, fs::Permissions::from_mode(DIRECTORY_MODE))?;
         }
     }
     Ok(())

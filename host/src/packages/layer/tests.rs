@@ -5,7 +5,7 @@ use nix::sys::stat::Mode;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 
-/// A directory with what somebody fetched, and a home.
+/// A directory with files that were fetched, and a home.
 struct Fetched {
     directory: tempfile::TempDir,
     place: Place,
@@ -61,6 +61,12 @@ fn build_all(directory: &Path, config: &Config, sources: &[Source]) -> Result<(B
     let built = build(&home, config, agent, sources, &directory.join("layer"))?;
     let place = home.layer(agent, &built.digest);
     Ok((built, place))
+}
+
+/// The agent whose layer is at `place`.
+fn agent_of(place: &Path) -> AgentId {
+    let name = place.ancestors().nth(2).and_then(Path::file_name).and_then(|name| name.to_str());
+    name.and_then(|name| name.parse().ok()).expect("an agent")
 }
 
 impl Drop for Fetched {
@@ -334,13 +340,7 @@ fn what_nobody_has_is_swept_away_and_what_somebody_has_is_kept() {
     fetched.file("usr/bin/x", "x", 0o755);
     let (built, place) = fetched.build(&Config::default()).expect("built");
     let home = Home::create(&fetched.directory.path().join("home")).expect("a home");
-    let agent: AgentId = place
-        .ancestors()
-        .nth(2)
-        .and_then(Path::file_name)
-        .and_then(|name| name.to_str())
-        .and_then(|name| name.parse().ok())
-        .expect("an agent");
+    let agent = agent_of(&place);
     let old = home.layer(agent, &Digest::of(b"old"));
     fs::create_dir_all(old.join("usr/lib")).expect("made");
     set_mode(&old.join("usr"), 0o555).expect("set");
@@ -355,4 +355,26 @@ fn what_nobody_has_is_swept_away_and_what_somebody_has_is_kept() {
     }
     super::super::sweep(&home, &[(AgentId::new(), built.digest)]);
     assert!(!place.exists(), "another agent's");
+}
+
+#[test]
+fn repair_that_fails_is_tried_again_at_the_next_start() {
+    let fetched = Fetched::new(Place::Root);
+    fetched.file("usr/lib/x/y", "y", 0o644);
+    let (built, place) = fetched.build(&Config::default()).expect("built");
+    let mode = |path: &str| fs::metadata(place.join(path)).expect("there").mode() & 0o7777;
+    // A directory deeper than a path may be long ends the repair, also for root.
+    let deep = "for i in $(seq 1 1000); do mkdir abcdefgh && cd -P abcdefgh || exit 1; done";
+    let made = std::process::Command::new("sh").args(["-c", deep]).current_dir(place.join("usr/lib/x")).status();
+    assert!(made.is_ok_and(|made| made.success()));
+    let all = ["usr/lib/x", "usr/lib", "usr", ""];
+    all.iter().for_each(|path| set_mode(&place.join(path), 0o555).expect("set"));
+    let home = Home::create(&fetched.directory.path().join("home")).expect("a home");
+    let live = [(agent_of(&place), built.digest)];
+    super::super::sweep(&home, &live);
+    assert_eq!(mode(""), 0o555, "the next start still sees that there is something to repair");
+    set_mode(&place.join("usr/lib/x"), 0o755).expect("set");
+    discard(&place.join("usr/lib/x/abcdefgh")).expect("removed");
+    super::super::sweep(&home, &live);
+    assert_eq!(all.map(mode), [0o755; 4]);
 }
