@@ -31,6 +31,8 @@ const ELSEWHERE: &str = "other places";
 const DIRECTORY_MODE: u32 = 0o755;
 /// Longest path in a layer, in bytes; the kernel takes four times this.
 pub(super) const PATH_BYTES_MAX: usize = 1024;
+/// Most characters of a path that is no plain text in a refusal.
+const EXCERPT_CHARS_MAX: usize = 128;
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 64 * 1024;
 
@@ -112,7 +114,7 @@ pub fn verify(directory: &Path, digest: &Digest) -> Result<(), Error> {
         Ok(found) => Err(damaged(format!("their digest is {found}"))),
         Err(Error::Refused(refusal)) => Err(damaged(refusal.message)),
         Err(Error::Io { path, source }) => {
-            // Where the home is concerns nobody who reads this.
+            // Readers of the refusal need not know where the home is.
             let within = path.strip_prefix(directory).unwrap_or(Path::new("")).to_path_buf();
             Err(damaged(format!("{:?}: {source}", within.display().to_string())))
         }
@@ -153,8 +155,10 @@ impl Tree {
         while let Some((directory, below)) = open.pop() {
             for entry in fs::read_dir(&directory).map_err(Error::io(&directory))? {
                 let path = entry.map_err(Error::io(&directory))?.path();
-                let name = plain_name(&path)
-                    .ok_or_else(|| unfit(format!("{} brings {path:?}, a name that is no plain text", source.name)))?;
+                let name = plain_name(&path).ok_or_else(|| {
+                    let within = excerpt(path.strip_prefix(&source.root).unwrap_or(Path::new("")));
+                    unfit(format!("{} brings {within:?}, a name that is no plain text", source.name))
+                })?;
                 let place = if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
                 let found = fs::symlink_metadata(&path).map_err(Error::io(&path))?;
                 self.look(source, &place, &found, root.dev())?;
@@ -218,8 +222,9 @@ impl Tree {
         } else if found.is_symlink() {
             let target = fs::read_link(path).map_err(Error::io(path))?;
             let text = target.to_str().filter(|text| is_plain(text) && text.len() <= PATH_BYTES_MAX);
-            let text =
-                text.ok_or_else(|| unfit(format!("{} brings a link to {target:?}, no plain text", source.name)))?;
+            let text = text.ok_or_else(|| {
+                unfit(format!("{} brings a link to {:?}, no plain text", source.name, excerpt(&target)))
+            })?;
             Entry::Link { target: text.to_owned() }
         } else {
             Entry::File { source: path.to_owned(), executable: found.mode() & 0o111 != 0, bytes: found.len() }
@@ -430,6 +435,11 @@ pub(super) fn copy(source: &Path, bytes: u64, mut into: Option<&File>) -> io::Re
             }
         }
     }
+}
+
+/// The beginning of a path for a refusal.
+fn excerpt(path: &Path) -> String {
+    path.to_string_lossy().chars().take(EXCERPT_CHARS_MAX).collect()
 }
 
 /// The name of a path, if it is text without control characters.

@@ -202,6 +202,21 @@ fn a_name_that_is_no_plain_text_is_refused() {
 }
 
 #[test]
+fn name_that_is_no_text_is_refused_without_the_homes_path() {
+    let fetched = Fetched::new(Place::Root);
+    fetched.file("usr/x", "", 0o644);
+    fs::write(fetched.path("usr").join("a\u{202e}b"), "x").expect("written");
+    let refused = fetched.refusal();
+    let directory = fetched.directory.path().display().to_string();
+    assert!(refused.contains(r#""usr/a\u{202e}b""#) && !refused.contains(&directory), "{refused}");
+    let fetched = Fetched::new(Place::Root);
+    fetched.file("usr/x", "", 0o644);
+    fs::write(fetched.path("usr").join("x".repeat(200) + "\n"), "x").expect("written");
+    let refused = fetched.refusal();
+    assert!(refused.matches('x').count() <= EXCERPT_CHARS_MAX, "{refused}");
+}
+
+#[test]
 fn more_bytes_or_files_than_allowed_are_refused() {
     let config = |bytes, files| Config { layer_bytes_max: bytes, layer_files_max: files, ..Config::default() };
     let fetched = Fetched::new(Place::Root);
