@@ -179,16 +179,7 @@ impl Error {
         move |source| Self::Io { path: path.to_owned(), source }
     }
 
-    /// What the system said, without the path: whoever asked may not know where the home is.
-    fn cause(&self) -> String {
-        match self {
-            Self::Home(home::Error::Io { source, .. }) | Self::Io { source, .. } => source.to_string(),
-            Self::Home(_) => "the directories of the agent cannot be used".to_owned(),
-            Self::Refused(_) | Self::Launch(_) => String::new(),
-        }
-    }
-
-    /// As a refusal, for whoever asked: a breakdown is the host's fault. It names no path of the home.
+    /// As a refusal for the person who asked: a breakdown is the host's fault. It names no path of the home.
     pub fn refusal(self) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,
@@ -198,13 +189,23 @@ impl Error {
                 let message = "the jail of a package client could not be made; the host's log has the reason";
                 Refusal::host("packages_jail", message).hint(remedy)
             }
-            error @ (Self::Home(_) | Self::Io { .. }) => {
-                tracing::error!(%error, "packages could not be fetched or stored");
-                let message = format!("packages could not be fetched or stored: {}", error.cause());
-                Refusal::host("packages_failed", message).hint("the host's log names the file")
+            Self::Home(error) => {
+                let cause = match &error {
+                    home::Error::Io { source, .. } => source.to_string(),
+                    _ => "the directories of the agent cannot be used".to_owned(),
+                };
+                failed(&error, &cause)
             }
+            Self::Io { ref source, .. } => failed(&self, &source.to_string()),
         }
     }
+}
+
+/// Logs a breakdown whole, and gives the person who asked what the system said without a path.
+fn failed(error: &dyn std::error::Error, cause: &str) -> Refusal {
+    tracing::error!(%error, "packages could not be fetched or stored");
+    let message = format!("packages could not be fetched or stored: {cause}");
+    Refusal::host("packages_failed", message).hint("the host's log names the file")
 }
 
 impl From<Refusal> for Error {
