@@ -18,7 +18,7 @@ pub mod shown;
 pub mod store;
 pub mod voices;
 
-use crate::jail::shown::is_within;
+use crate::jail::shown::Mounts;
 use crate::refusal::Refusal;
 use crate::registry::Giver;
 use crate::state;
@@ -27,6 +27,7 @@ use ironclaw_contract::seam::change::{Change, ChangeKind};
 use ironclaw_contract::seam::seal::Label;
 use serde::Deserialize;
 use serde_json::Value;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// What somebody asks for, before anybody looked at it.
@@ -89,19 +90,21 @@ pub struct Grounds {
 }
 
 impl Grounds {
-    /// Whether a directory may be in a jail as the settings are now, by its path and the table of mounts: below an allowed one, and neither the host's
-    /// own nor above or below it.
-    pub fn admits(&self, source: &Path) -> bool {
-        self.allows(source) && !self.keeps(source)
+    /// Whether a directory may be in a jail as the settings are now, by its path and the table of mounts: below an allowed one, and
+    /// neither the host's own nor above or below it.
+    ///
+    /// # Errors
+    /// The table of mounts cannot be read.
+    pub fn admits(&self, source: &Path) -> io::Result<bool> {
+        Ok(self.allows(source) && !self.keeps(&Mounts::read()?, source))
     }
 
     fn allows(&self, source: &Path) -> bool {
         self.mounts.iter().any(|allowed| source.starts_with(allowed))
     }
 
-    fn keeps(&self, source: &Path) -> bool {
-        let overlap = |own: &PathBuf| is_within(source, own) || is_within(own, source);
-        self.private.iter().any(overlap)
+    fn keeps(&self, mounts: &Mounts, source: &Path) -> bool {
+        self.private.iter().any(|own| mounts.is_within(source, own) || mounts.is_within(own, source))
     }
 }
 

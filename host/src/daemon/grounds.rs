@@ -6,9 +6,10 @@ use crate::config::Config;
 use crate::custody;
 use crate::gateway::Grounds;
 use crate::home::Home;
-use crate::jail::shown::{canonical, is_within};
+use crate::jail::shown::{Mounts, canonical};
 use crate::ledger::sink::Sink;
 use crate::{jail, packages};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -22,18 +23,34 @@ struct Own {
     remedy: &'static str,
 }
 
-/// Something of the host's own that every jail with programs would show.
+/// Something of the host's own that every jail with programs would show, or may show.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "{what} {} is at or below {}, which agents with run_command and the clients of package managers can read: {remedy}",
-    .path.display(),
-    .shown.display()
-)]
-pub struct Exposed {
-    what: &'static str,
-    path: PathBuf,
-    shown: PathBuf,
-    remedy: &'static str,
+pub enum Exposed {
+    /// It is at or below a place that is shown.
+    #[error(
+        "{what} {} is at or below {}, which agents with run_command and the clients of package managers can read: {remedy}",
+        .path.display(),
+        .shown.display()
+    )]
+    Shown {
+        /// What it is.
+        what: &'static str,
+        /// Where it is.
+        path: PathBuf,
+        /// The place that is shown.
+        shown: PathBuf,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// Bind mounts are unknown.
+    #[error(
+        "cannot read the table of mounts, which says whether agents can read files of the host: {source}; see that /proc is \
+         mounted and that the limit on open files is not reached"
+    )]
+    Mounts {
+        /// The cause.
+        source: io::Error,
+    },
 }
 
 /// What changes are looked at beside. A directory that is not there allows nothing.
@@ -132,9 +149,19 @@ fn sockets(runtime: &Path, socket: &Path) -> [Own; 2] {
 }
 
 fn refuse_exposed(own: &[Own], commands: &[PathBuf], clients: &[PathBuf]) -> Result<(), Exposed> {
+    refuse_exposed_by(Mounts::read(), own, commands, clients)
+}
+
+fn refuse_exposed_by(
+    mounts: io::Result<Mounts>,
+    own: &[Own],
+    commands: &[PathBuf],
+    clients: &[PathBuf],
+) -> Result<(), Exposed> {
+    let mounts = mounts.map_err(|source| Exposed::Mounts { source })?;
     for Own { what, path, remedy } in own {
-        if let Some(shown) = commands.iter().chain(clients).find(|shown| is_within(path, shown)) {
-            return Err(Exposed { what, path: path.clone(), shown: shown.clone(), remedy });
+        if let Some(shown) = commands.iter().chain(clients).find(|shown| mounts.is_within(path, shown)) {
+            return Err(Exposed::Shown { what, path: path.clone(), shown: shown.clone(), remedy });
         }
     }
     Ok(())
@@ -176,7 +203,19 @@ mod tests {
     }
 
     fn refused(own: &[Own], root: &Path) -> Option<(&'static str, PathBuf)> {
-        refuse_exposed(own, &[root.join("usr")], &[root.join("certificates")]).err().map(|e| (e.what, e.path))
+        match refuse_exposed(own, &[root.join("usr")], &[root.join("certificates")]) {
+            Ok(()) => None,
+            Err(Exposed::Shown { what, path, .. }) => Some((what, path)),
+            Err(error @ Exposed::Mounts { .. }) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn table_of_mounts_that_cannot_be_read_refuses_the_start() {
+        let unread = Err(io::Error::from_raw_os_error(nix::libc::EMFILE));
+        let own = [home_at(Path::new("/nowhere"))];
+        let refused = refuse_exposed_by(unread, &own, &places_of_commands(), &[]).expect_err("bind mounts are unknown");
+        assert!(matches!(refused, Exposed::Mounts { .. }), "{refused}");
     }
 
     #[test]

@@ -4,16 +4,31 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// The kernel's table of mounts, proc_pid_mountinfo(5).
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// Returns whether a jail that is given `shown` can read `kept`: it is that place or below it, also through a link or a bind mount.
-pub(crate) fn is_within(kept: &Path, shown: &Path) -> bool {
-    let mounts = fs::read(MOUNTS).unwrap_or_default();
-    is_within_by(&mounts, &canonical(kept), &canonical(shown))
+/// The mounts of this machine, as they were when they were read.
+#[derive(Debug)]
+pub(crate) struct Mounts(Vec<u8>);
+
+impl Mounts {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// The table cannot be read, as when the process has no descriptor left. Bind mounts are unknown then, so a caller refuses what it
+    /// cannot compare.
+    pub(crate) fn read() -> io::Result<Self> {
+        fs::read(MOUNTS).map(Self)
+    }
+
+    /// Returns whether a jail that is given `shown` can read `kept`: it is that place or below it, also through a link or a bind mount.
+    pub(crate) fn is_within(&self, kept: &Path, shown: &Path) -> bool {
+        is_within_by(&self.0, &canonical(kept), &canonical(shown))
+    }
 }
 
 fn is_within_by(mounts: &[u8], kept: &Path, shown: &Path) -> bool {
@@ -116,6 +131,7 @@ mod tests {
         std::os::unix::fs::symlink("real", root.join("linked")).expect("linked");
         assert_eq!(canonical(&root.join("linked")), root.join("real"));
         assert_eq!(canonical(&root.join("linked/heads/of/it")), root.join("real/heads/of/it"));
-        assert!(is_within(&root.join("linked/key"), &root.join("real")));
+        let mounts = Mounts::read().expect("readable");
+        assert!(mounts.is_within(&root.join("linked/key"), &root.join("real")));
     }
 }

@@ -151,6 +151,9 @@ pub enum Error {
         /// Its place in the jail.
         target: String,
     },
+    /// Whether a directory may still be mounted is unknown.
+    #[error("cannot read the table of mounts: {0}")]
+    Mounts(#[source] std::io::Error),
     /// The agent's software is not what was fetched.
     #[error(transparent)]
     Layer(#[from] packages::Error),
@@ -206,6 +209,7 @@ impl Error {
             | Self::Uids { .. }
             | Self::Layer(_)
             | Self::Mount { .. }
+            | Self::Mounts(_)
             | Self::Pipeline(_) => false,
         }
     }
@@ -283,8 +287,10 @@ async fn granted(core: &Core, session: &Session) -> Result<Granted, Error> {
     });
     let (mounts, layer): (Vec<Mount>, _) = read.await.map_err(Box::new)?;
     // The settings may be others than when it was approved.
-    if let Some(mount) = mounts.iter().find(|mount| !core.grounds.admits(&mount.source)) {
-        return Err(Error::Mount { directory: mount.source.clone(), target: mount.target.clone() });
+    for mount in &mounts {
+        if !core.grounds.admits(&mount.source).map_err(Error::Mounts)? {
+            return Err(Error::Mount { directory: mount.source.clone(), target: mount.target.clone() });
+        }
     }
     let system = match layer {
         None => None,

@@ -5,9 +5,10 @@
 
 use crate::gateway::Grounds;
 use crate::gateway::places::{self, Place, Unseen};
-use crate::jail;
+use crate::jail::{self, shown::Mounts};
 use crate::refusal::Refusal;
 use ironclaw_contract::seam::change::Mount;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// What the system makes of itself, and where other services are reached: nothing at or below one of these.
@@ -71,10 +72,22 @@ fn source(text: &str, grounds: &Grounds) -> Result<PathBuf, Refusal> {
     }
     lies(text, places::look(&path))?;
     // It resolves the path, so only a path without a link on a local file system gets here.
-    if grounds.keeps(&path) {
-        return refuse("mount_private", "the host keeps what is its own there");
+    is_free(text, grounds, &path, Mounts::read()).map(|()| path)
+}
+
+/// Refuses the host's own directories, and every directory while bind mounts are unknown.
+fn is_free(text: &str, grounds: &Grounds, path: &Path, mounts: io::Result<Mounts>) -> Result<(), Refusal> {
+    let no = |why: &str| format!("{:?} cannot be mounted: {why}", short(text));
+    match mounts {
+        Ok(mounts) if grounds.keeps(&mounts, path) => {
+            Err(Refusal::operator("mount_private", no("the host keeps what is its own there")))
+        }
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let refusal = Refusal::host("mount_unknown", no(&format!("the table of mounts cannot be read: {error}")));
+            Err(refusal.hint("see that the host's limit on open files is not reached, and try again"))
+        }
     }
-    Ok(path)
 }
 
 /// What a path is called that names an allowed directory by the same link as the settings do.
@@ -180,6 +193,14 @@ mod tests {
             let refused = complete(vec![mount(&source, Some("/x"))], grounds).expect_err(&source);
             assert_eq!(refused.code, code, "{source}: {refused}");
         }
+    }
+
+    #[test]
+    fn no_directory_is_mounted_while_bind_mounts_are_unknown() {
+        let Scene { root, grounds, .. } = &scene();
+        let (path, unread) = (root.join("allowed/data"), io::Error::from_raw_os_error(nix::libc::EMFILE));
+        assert!(is_free("data", grounds, &path, Mounts::read()).is_ok());
+        assert_eq!(is_free("data", grounds, &path, Err(unread)).expect_err("refused").code, "mount_unknown");
     }
 
     #[test]
