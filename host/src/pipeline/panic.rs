@@ -124,7 +124,7 @@ impl Pipeline {
     /// the record nor, after a panic that could not be recorded, in memory alone.
     pub async fn lift(&self, by: &Person) -> Result<bool, Error> {
         let latch = &self.core().latch;
-        let _writing = latch.writing.lock().await;
+        let writing = latch.writing.lock().await;
         let was_shut = latch.is_shut();
         // Before the record: the other way round, a crash between them would stop everything again.
         stops::take_back(&self.core().home)?;
@@ -142,6 +142,8 @@ impl Pipeline {
             self.core.changes.ring();
             self.wake_all().await?;
         }
+        // The stop that the file may ask for locks it as well.
+        drop(writing);
         // One that came while everything was stopped asks for the next stop.
         self.heed_the_file().await?;
         Ok(lifted)

@@ -11,7 +11,9 @@ use crate::scale::{answered, each_answered_once, world};
 use crate::stage::everybody;
 use crate::world::{Build, World, alive, kill, wait_for};
 use serde_json::{Value, json};
+use std::fs::File;
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const CANCELLED: &str = "This was cancelled before there was an answer.";
 
@@ -259,6 +261,31 @@ fn a_panic_ends_a_proof_at_once_asleep_or_awake() {
         wait_for("every jail to be gone", || below(host).len() == 1);
         world.ctl(&["resume"]).ok();
     }
+    assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
+}
+
+#[test]
+fn a_panic_file_that_comes_during_a_resume_stops_again() {
+    let world = world("");
+    world.up();
+    world.agent("a");
+    world.say("a", "my name is Ada");
+    world.ctl(&["panic"]).ok();
+    let (file, is_over) = (world.home.join("panic"), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        // There is a file at the end of the resume as well, however often it is taken away.
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                let _ = File::create(&file);
+            }
+        });
+        let resumed = world.ctl(&["--json", "resume"]);
+        is_over.store(true, Ordering::SeqCst);
+        assert_eq!(resumed.ok().json(), json!({ "resumed": true }));
+    });
+    assert_eq!(world.status()["stopped"]["by"], "the panic file in the home");
+    world.ctl(&["resume"]).ok();
+    assert_eq!(world.status()["stopped"], Value::Null);
     assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
 }
 
