@@ -329,6 +329,7 @@ pub fn set_mode(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, mode: Mod
 
 /// Removes an agent whose sessions are gone.
 pub fn remove_agent(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent) -> Result<(), state::Error> {
+    mounts::note_shared_uids(tx, agent.id)?;
     tx.db().execute("DELETE FROM agents WHERE id = ?1", [agent.id.to_string()])?;
     warranted("agent.removed", warrant)
         .with("agent", agent.id.to_string())

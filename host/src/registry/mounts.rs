@@ -37,6 +37,7 @@ pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Mount>, state::Error> {
 /// Also for a source that is not UTF-8, because the record would show another one.
 pub fn set(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, mounts: &[Mount]) -> Result<(), state::Error> {
     let before = as_text(&of(tx, agent)?);
+    note_shared_uids(tx, agent)?;
     tx.db().prepare_cached("DELETE FROM agent_mounts WHERE agent_id = ?1")?.execute([agent.to_string()])?;
     let sql = "INSERT INTO agent_mounts (agent_id, target, source, read_only) VALUES (?1, ?2, ?3, ?4)";
     for mount in mounts {
@@ -46,6 +47,15 @@ pub fn set(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, mounts: &[Mou
         insert.execute(params![agent.to_string(), mount.target, source, mount.read_only])?;
     }
     altered("agent.mounts", warrant, agent, before.as_bytes(), as_text(mounts).as_bytes()).append(tx)?;
+    Ok(())
+}
+
+/// Notes for the sessions of an agent that can write to a granted directory that files there may belong to their uids. Is called before
+/// the grants go.
+pub(super) fn note_shared_uids(tx: &Tx<'_>, agent: AgentId) -> Result<(), state::Error> {
+    let sql = "UPDATE sessions SET uid_shared = 1 WHERE agent_id = ?1 \
+               AND EXISTS (SELECT 1 FROM agent_mounts WHERE agent_id = ?1 AND read_only = 0)";
+    tx.db().prepare_cached(sql)?.execute([agent.to_string()])?;
     Ok(())
 }
 

@@ -212,10 +212,10 @@ fn free_number(tx: &mut Tx<'_>, numbers: u32) -> Result<Option<u32>, state::Erro
     Ok(tx.db().prepare_cached(sql)?.query_row([numbers], |row| row.get(0)).optional()?)
 }
 
-/// Gives the number of a removed session back, whose own files are gone. An agent that could write to a granted directory may have left
-/// files there under this number: then no other session gets it.
+/// Gives the number of a removed session back, whose own files are gone. A session that could ever write to a granted directory may have
+/// left files there under this number: then no other session gets it.
 pub fn give_number_back(tx: &mut Tx<'_>, id: SessionId) -> Result<(), state::Error> {
-    let sql = "INSERT OR IGNORE INTO uids_free (uid_offset, usable) SELECT uid_offset, NOT EXISTS \
+    let sql = "INSERT OR IGNORE INTO uids_free (uid_offset, usable) SELECT uid_offset, uid_shared = 0 AND NOT EXISTS \
                (SELECT 1 FROM agent_mounts WHERE agent_mounts.agent_id = sessions.agent_id AND read_only = 0) \
                FROM sessions WHERE id = ?1 AND state = 'removed' AND uid_offset >= 0";
     tx.db().prepare_cached(sql)?.execute([id.to_string()])?;
@@ -353,10 +353,16 @@ mod tests {
     use super::*;
     use crate::custody::MasterKey;
     use crate::quota;
+    use crate::registry::mounts::{self, Mount};
     use crate::registry::people::create_owner;
-    use crate::registry::{AgentDraft, create_agent};
+    use crate::registry::{self, AgentDraft, Warrant, create_agent};
     use crate::state::State;
+    use ironclaw_contract::ids::ChangeId;
     use ironclaw_contract::seam::change::Access;
+
+    fn granted(read_only: bool) -> Mount {
+        Mount { source: "/srv/data".into(), target: "/data".to_owned(), read_only }
+    }
 
     fn origin(thread: usize) -> Origin {
         Origin { channel: "desk".to_owned(), platform_id: "x".to_owned(), thread_id: thread.to_string() }
@@ -404,17 +410,66 @@ mod tests {
         });
     }
 
+    #[derive(Debug)]
+    struct Yes(ChangeId, Vec<PersonId>);
+
+    impl Warrant for Yes {
+        fn change_id(&self) -> ChangeId {
+            self.0
+        }
+
+        fn approvers(&self) -> &[PersonId] {
+            &self.1
+        }
+
+        fn givers(&self) -> Vec<registry::Giver> {
+            self.1.iter().copied().map(registry::Giver::from).collect()
+        }
+    }
+
     #[test]
     fn uid_that_may_own_granted_files_is_not_reused() {
+        type End = fn(&mut Tx<'_>, &Yes, &Agent);
+        let ends: [End; 4] = [
+            // The grant is still there.
+            |_, _, _| {},
+            |tx, yes, agent| mounts::set(tx, yes, agent.id, &[]).expect("revoked"),
+            |tx, yes, agent| mounts::set(tx, yes, agent.id, &[granted(true)]).expect("made read-only"),
+            |tx, yes, agent| registry::remove_agent(tx, yes, agent).expect("removed"),
+        ];
+        for end in ends {
+            on_record(move |tx, owner, agent, wrapping| {
+                let yes = Yes(ChangeId::new(), vec![owner]);
+                let other = AgentDraft {
+                    name: "b".to_owned(),
+                    model: None,
+                    persona: String::new(),
+                    enabled_tools: Vec::new(),
+                    access: Access::Everyone,
+                };
+                let other = create_agent(tx, other, owner).expect("made").expect("a name");
+                mounts::set(tx, &yes, agent.id, &[granted(false)]).expect("granted");
+                let made = of_origin_or_new(tx, agent, &origin(0), (owner, 1), wrapping).expect("there is a uid");
+                erase(tx, made.id, owner).expect("erased");
+                end(tx, &yes, agent);
+                give_number_back(tx, made.id).expect("noted");
+                let next = of_origin_or_new(tx, &other, &origin(1), (owner, 1), wrapping);
+                assert!(matches!(next, Err(NewError::Full)), "{next:?}");
+            });
+        }
+    }
+
+    #[test]
+    fn uid_of_a_session_made_after_a_grant_is_used_again() {
         on_record(|tx, owner, agent, wrapping| {
-            let sql =
-                "INSERT INTO agent_mounts (agent_id, target, source, read_only) VALUES (?1, '/data', '/srv/data', 0)";
-            tx.db().execute(sql, params![agent.id.to_string()]).expect("granted");
-            let make = |tx: &mut Tx<'_>, n: usize| of_origin_or_new(tx, agent, &origin(n), (owner, 1), wrapping);
-            let made = make(tx, 0).expect("there is a uid");
+            let yes = Yes(ChangeId::new(), vec![owner]);
+            mounts::set(tx, &yes, agent.id, &[granted(false)]).expect("granted");
+            mounts::set(tx, &yes, agent.id, &[]).expect("revoked");
+            let made = of_origin_or_new(tx, agent, &origin(0), (owner, 1), wrapping).expect("there is a uid");
+            mounts::set(tx, &yes, agent.id, &[granted(true)]).expect("granted to read");
             erase(tx, made.id, owner).expect("erased");
             give_number_back(tx, made.id).expect("noted");
-            assert!(matches!(make(tx, 1), Err(NewError::Full)));
+            assert_eq!(of_origin_or_new(tx, agent, &origin(1), (owner, 1), wrapping).expect("a uid").uid_offset, 0);
         });
     }
 

@@ -24,6 +24,7 @@ pub(crate) const VERSIONS: &[&str] = &[
     include_str!("v11.sql"),
     include_str!("v12.sql"),
     include_str!("v13.sql"),
+    include_str!("v14.sql"),
 ];
 
 /// Where the record keeps that its schema was changed, until the ledger has it.
@@ -187,6 +188,24 @@ mod tests {
             .expect("places");
         let expected = [(Some(1), "webhook"), (Some(3), "system"), (None, "chat")];
         assert_eq!(found, expected.map(|(place, kind)| (place, kind.to_owned())));
+    }
+
+    #[test]
+    fn uids_from_before_grants_were_noted_are_not_reused() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
+        create(&path).expect("made");
+        let db = connect(&path, &key).expect("opened");
+        let version = before_version("uid_shared", &db, &path, &key);
+        let session = "PRAGMA foreign_keys = OFF; \
+            INSERT INTO sessions (id, agent_id, channel, platform_id, thread_id, uid_offset, state, last_seq, cursor, failures, \
+            created_at, last_active_at) VALUES ('s','a','loopback','x','',0,'live',0,0,0,1,1); \
+            INSERT INTO uids_free (uid_offset, usable) VALUES (1, 1);";
+        db.execute_batch(session).expect("a session and a free uid");
+        run_these(&VERSIONS[..version], &db, &path, &key).expect("the version");
+        let sql = "SELECT (SELECT uid_shared FROM sessions), (SELECT usable FROM uids_free)";
+        let found: (bool, bool) = db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("read");
+        assert_eq!(found, (true, false));
     }
 
     #[test]
