@@ -16,32 +16,29 @@ pub struct Manners {
     without_usage: AtomicBool,
     /// A bound by `max_tokens`.
     newer_limit: AtomicBool,
-    /// An output as long as usual.
-    small_limit: AtomicBool,
 }
 
 impl Manners {
-    /// Notes what a refusal is about. Each thing is learned once, so what is learned ends.
-    pub fn learn(&self, about: Option<About>) {
-        let known = match about {
-            Some(About::Usage) => &self.without_usage,
-            Some(About::LimitField) => &self.newer_limit,
-            Some(About::LimitSize) => &self.small_limit,
-            None => return,
-        };
-        known.store(true, Ordering::Relaxed);
+    /// Notes what a refusal is about. Each thing is learned once, so what is learned ends. The bound on the output changes for the
+    /// caller alone: a server may find it too large only beside a long prompt.
+    pub fn learn(&self, about: Option<About>, output_tokens_max: &mut u32) {
+        match about {
+            Some(About::Usage) => self.without_usage.store(true, Ordering::Relaxed),
+            Some(About::LimitField) => self.newer_limit.store(true, Ordering::Relaxed),
+            Some(About::LimitSize) => *output_tokens_max = SMALL_OUTPUT_TOKENS_MAX.min(*output_tokens_max),
+            None => {}
+        }
     }
 
     /// How it is asked now.
     pub fn habits(&self, streams: bool, short_ids: bool, output_tokens_max: u32) -> Habits {
         let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
-        let small = if is(&self.small_limit) { SMALL_OUTPUT_TOKENS_MAX } else { u32::MAX };
         Habits {
             streams,
             asks_usage: !is(&self.without_usage),
             short_ids,
             limit_field: if is(&self.newer_limit) { "max_completion_tokens" } else { "max_tokens" },
-            output_tokens_max: output_tokens_max.min(small),
+            output_tokens_max,
         }
     }
 }
@@ -53,16 +50,20 @@ mod tests {
     #[test]
     fn refused_bound_is_asked_for_in_another_way() {
         let manners = Manners::default();
-        let bound = || {
-            let habits = manners.habits(true, false, 8192);
+        let bound = |output_tokens_max| {
+            let habits = manners.habits(true, false, output_tokens_max);
             (habits.limit_field, habits.output_tokens_max)
         };
-        manners.learn(None);
-        assert_eq!(bound(), ("max_tokens", 8192));
-        manners.learn(Some(About::LimitField));
-        assert_eq!(bound(), ("max_completion_tokens", 8192));
-        manners.learn(Some(About::LimitSize));
-        assert_eq!(bound(), ("max_completion_tokens", SMALL_OUTPUT_TOKENS_MAX));
-        assert_eq!(manners.habits(true, false, 32).output_tokens_max, 32);
+        let mut ours = 8192;
+        manners.learn(None, &mut ours);
+        assert_eq!(bound(ours), ("max_tokens", 8192));
+        manners.learn(Some(About::LimitField), &mut ours);
+        assert_eq!(bound(ours), ("max_completion_tokens", 8192));
+        manners.learn(Some(About::LimitSize), &mut ours);
+        assert_eq!(bound(ours), ("max_completion_tokens", SMALL_OUTPUT_TOKENS_MAX));
+        assert_eq!(bound(8192), ("max_completion_tokens", 8192), "the next prompt may be shorter");
+        let mut smaller = 32;
+        manners.learn(Some(About::LimitSize), &mut smaller);
+        assert_eq!(smaller, 32);
     }
 }

@@ -142,13 +142,13 @@ impl Remote {
             .without_max_times()
             .with_jitter();
         let mut pauses = backoff.build();
-        let mut tries = 0;
+        let (mut tries, mut output_tokens_max) = (0, patience.output_tokens_max);
         loop {
             tries += 1;
             course.tries_left = course.tries_left.saturating_sub(1);
             course.draft.begin();
-            let habits = || self.manners.habits(spec.streams, self.short_ids, patience.output_tokens_max);
-            let asked = habits();
+            let habits = |bound| self.manners.habits(spec.streams, self.short_ids, bound);
+            let asked = habits(output_tokens_max);
             let broken = match self.attempt(spec, key, prompt, course, patience, asked).await {
                 Ok((output, took)) => {
                     self.breaker.well();
@@ -158,8 +158,8 @@ impl Remote {
                 Err(broken) => broken,
             };
             course.usage = course.usage.plus(broken.took);
-            self.manners.learn(broken.about);
-            if broken.about.is_some() && habits() != asked {
+            self.manners.learn(broken.about, &mut output_tokens_max);
+            if broken.about.is_some() && habits(output_tokens_max) != asked {
                 // That it refused this is no try: it says how to ask.
                 (tries, course.tries_left) = (tries - 1, course.tries_left + 1);
                 continue;

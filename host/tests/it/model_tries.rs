@@ -84,5 +84,28 @@ async fn bound_that_a_server_refuses_is_asked_for_in_its_way() {
     assert_eq!(ask(&candidates, vec![person("hello")]).await.expect("an output").output.text, "well");
     assert_eq!(server.seen().len(), 3);
     assert_eq!(ask(&candidates, vec![person("hello")]).await.expect("an output").output.text, "well");
-    assert_eq!(server.seen().len(), 4, "what it refused is remembered");
+    let seen = server.seen();
+    assert_eq!(seen.len(), 5, "the field that it refused is remembered, and its bound is not");
+    assert!(seen[3..].iter().all(|seen| seen.body["max_tokens"].is_null()));
+}
+
+#[tokio::test]
+async fn bound_that_one_long_prompt_leaves_is_not_that_of_the_next() {
+    let server = Server::start(|seen| {
+        let (prompt, bound) = (seen.body["messages"].to_string().len() as u64, seen.body["max_tokens"].as_u64());
+        if prompt + bound.expect("a bound") <= 20_000 {
+            return Act::Say("well".to_owned());
+        }
+        let words =
+            "max_tokens too large: this model's context length is 20000 and your request has 15000 input tokens";
+        Act::Status(400, Vec::new(), json!({ "error": { "message": words } }).to_string())
+    });
+    let endpoints = open(&quick(), vec![spec("local", (Kind::Openai, false), &server.url())]);
+    let candidates = candidates(&endpoints, "local");
+    for said in ["hello".to_owned(), "long ".repeat(3000), "hello".to_owned()] {
+        assert_eq!(ask(&candidates, vec![person(&said)]).await.expect("an output").output.text, "well");
+    }
+    let bounds: Vec<u64> = server.seen().iter().filter_map(|seen| seen.body["max_tokens"].as_u64()).collect();
+    assert!(bounds[2] < bounds[1], "{bounds:?}");
+    assert_eq!(bounds, [bounds[0], bounds[0], bounds[2], bounds[0]]);
 }
