@@ -92,6 +92,14 @@ pub struct Patience {
     pub output_tokens_max: u32,
 }
 
+/// An output that one try made.
+struct Made {
+    output: Output,
+    took: Usage,
+    /// Whether it came to its end in time.
+    is_whole: bool,
+}
+
 /// One try that came to nothing.
 struct Broken {
     fault: Fault,
@@ -150,8 +158,11 @@ impl Remote {
             let habits = |bound| self.manners.habits(spec.streams, self.short_ids, bound);
             let asked = habits(output_tokens_max);
             let broken = match self.attempt(spec, key, prompt, course, patience, asked).await {
-                Ok((output, took)) => {
-                    self.breaker.well();
+                Ok(Made { output, took, is_whole }) => {
+                    // One that ran out of time does not say that the endpoint is well.
+                    if is_whole {
+                        self.breaker.well();
+                    }
                     course.usage = course.usage.plus(took);
                     return Ok(output);
                 }
@@ -221,7 +232,7 @@ impl Remote {
         course: &Course<'_>,
         patience: Patience,
         habits: Habits,
-    ) -> Result<(Output, Usage), Broken> {
+    ) -> Result<Made, Broken> {
         let headers = self.headers(spec, key)?;
         let body = match self.speaks {
             Speaks::Chat => openai::request(prompt, &spec.model, habits),
@@ -274,12 +285,12 @@ impl Remote {
             let took = usage(spec.prices, counted.at_least(sent, received), sent, received);
             return assembly
                 .unfinished()
-                .map(|output| (output, took))
+                .map(|output| Made { output, took, is_whole: false })
                 .ok_or_else(|| broken((Fault::Late, String::new())));
         }
         read.map_err(broken)?;
         let output = assembly.finish().map_err(|fault| broken((fault, String::new())))?;
-        Ok((output, took))
+        Ok(Made { output, took, is_whole: true })
     }
 
     async fn read_whole(

@@ -67,6 +67,28 @@ async fn answer_that_runs_out_of_time_is_shown_marked() {
 }
 
 #[tokio::test]
+async fn answer_that_runs_out_of_time_ends_no_rest() {
+    let asked = AtomicU32::new(0);
+    let ill = Server::start(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+        0..3 => status(503, &[]),
+        _ => Act::Stall("half of it".to_owned()),
+    });
+    let well = Server::start(|_| Act::Say("well".to_owned()));
+    let config = Config { failures_max: 1, rest_ms: 3_600_000, ..quick() };
+    let (first, second) =
+        (spec("ill", (Kind::Openai, true), &ill.url()), spec("well", (Kind::Openai, true), &well.url()));
+    let endpoints = open(&config, vec![first, second]);
+    let sole = candidates(&endpoints, "ill");
+    failed(ask(&sole, vec![person("hello")]).await);
+    let until = Instant::now() + Duration::from_secs(1);
+    let cut = endpoint::generate(&sole, &prompt(vec![person("hello")]), within(until), &Draft::default()).await;
+    assert!(cut.expect("what there is of it").output.text.starts_with("half of it"));
+    let both: Vec<_> = sole.into_iter().chain(candidates(&endpoints, "well")).collect();
+    assert_eq!(ask(&both, vec![person("hello")]).await.expect("the other answers").output.text, "well");
+    assert_eq!(ill.seen().len(), 4, "it rests, and is asked last");
+}
+
+#[tokio::test]
 async fn bound_that_a_server_refuses_is_asked_for_in_its_way() {
     let server = Server::start(|seen| {
         let complaint =
