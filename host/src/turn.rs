@@ -204,15 +204,14 @@ pub fn open_next(tx: &mut Tx<'_>, session: SessionId, config: &Config) -> Result
     let chosen = choose(&waiting);
     let Some(first) = chosen.first() else { return Ok(None) };
     let id = TurnId::new();
-    let now = tx.now();
     // For the sandbox, and for people who look at the record; the host itself ends a turn by `pipeline::deadlines`.
-    let deadline = now + i64::from(config.seconds_max) * 1000;
+    let deadline = tx.now() + i64::from(config.seconds_max) * 1000;
     let db = tx.db();
     db.prepare_cached(
         "INSERT INTO turns (id, session_id, principal, scope, state, opened_at, deadline, model_calls, tool_calls, result_bytes) \
          VALUES (?1,?2,?3,'read write','open',?4,?5,0,0,0)",
     )?
-    .execute(params![id.to_string(), session.to_string(), first.principal, now, deadline])?;
+    .execute(params![id.to_string(), session.to_string(), first.principal, tx.wall(), deadline])?;
     let mut take = db.prepare_cached(
         "UPDATE messages SET status = 'processing', turn_id = ?2, attempts = attempts + 1, \
          first_ordinal = coalesce(first_ordinal, (SELECT ordinal FROM turns WHERE id = ?2)) WHERE id = ?1",

@@ -50,6 +50,23 @@ fn clock_set_forward_in_a_turn_keeps_its_answer() {
 }
 
 #[test]
+fn clock_that_was_ahead_dates_no_later_turn() {
+    let (world, shift) = world("");
+    let server = Server::start(|_| Act::Say("it is done".to_owned()));
+    let base = format!("{}/v1", server.url());
+    world.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    world.ctl(&["agent", "create", "a", "--model", "m"]).ok();
+    for ahead in [0, 400 * DAY_MS, 0] {
+        set(&shift, ahead);
+        assert_eq!(world.say("a", "do it"), "it is done");
+    }
+    let prompt = server.seen().last().expect("a request").body["messages"].to_string();
+    let days: Vec<&str> = prompt.split("it is now ").skip(1).filter_map(|rest| rest.split('.').next()).collect();
+    let [today, ahead, again] = days[..] else { panic!("{prompt}") };
+    assert!(ahead != today && again == today, "{days:?}");
+}
+
+#[test]
 fn clock_that_was_ahead_leaves_days_and_ages_alone() {
     let (world, shift) = world("[items]\nkeep_days = 7\n[budget]\ntokens_per_day = 1000000\n");
     world.agent("a");
