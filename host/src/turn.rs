@@ -75,10 +75,6 @@ pub struct Turn {
     pub principal: String,
     /// Whether it is open.
     pub open: bool,
-    /// When it is thought to be over, milliseconds since the epoch; a clock that nobody sets ends it.
-    pub deadline: i64,
-    /// When it was opened, milliseconds since the epoch.
-    pub opened_at: i64,
     /// Requests to the model so far.
     pub model_calls: u32,
     /// Tool calls so far.
@@ -94,8 +90,6 @@ fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
         session: stored(row, "session_id")?,
         principal: row.get("principal")?,
         open: row.get::<_, String>("state")? == "open",
-        deadline: row.get("deadline")?,
-        opened_at: row.get("opened_at")?,
         model_calls: row.get("model_calls")?,
         tool_calls: row.get("tool_calls")?,
         result_bytes: row.get::<_, i64>("result_bytes")? as u64,
