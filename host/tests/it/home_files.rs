@@ -5,12 +5,11 @@
 
 use crate::broken::{KINDS, Kind, put};
 use crate::stage::Who;
-use crate::world::{Answer, Build, PATIENCE, World};
+use crate::world::{Build, World};
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Mutex;
-use std::time::Instant;
 
 /// So many starts run at the same time.
 const AT_ONCE: usize = 2;
@@ -40,28 +39,11 @@ const FILES: [&str; 20] = [
     "run",
 ];
 
-/// Runs a command that has to end.
-fn bounded(world: &World, arguments: &[&str]) -> Answer {
-    let mut command = world.command("ironctl");
-    command.arg("--home").arg(&world.home).args(arguments);
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    let until = Instant::now() + PATIENCE;
-    while child.try_wait().expect("ours").is_none() {
-        if Instant::now() > until {
-            let _ = child.kill();
-            panic!("ironctl {} hangs", arguments.join(" "));
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    Answer::new(child.wait_with_output().expect("it ended"), arguments)
-}
-
 fn play(template: &World, file: &str, kind: Kind) {
     let what = format!("{file} {kind:?}");
     let world = template.copy();
     put(&world.home.join(file), kind);
-    let up = bounded(&world, &["--json", "up", "--detach"]);
+    let up = world.ctl_bounded(&["--json", "up", "--detach"]);
     println!("{what}: {} {}", up.code, up.stderr.trim());
     assert!([0, 1].contains(&up.code), "{what}: {}{}", up.stdout, up.stderr);
     assert!(!up.stderr.contains("panicked at"), "{what}: {}", up.stderr);
@@ -73,7 +55,7 @@ fn play(template: &World, file: &str, kind: Kind) {
         let has_remedy = |hint: &str| !hint.is_empty() && !hint.starts_with("look at ");
         assert!(hint.is_some_and(has_remedy), "{what} has no remedy: {told}");
     }
-    let status = bounded(&world, &["--json", "status"]);
+    let status = world.ctl_bounded(&["--json", "status"]);
     assert!([0, 1, 3].contains(&status.code), "{what}: {}{}", status.stdout, status.stderr);
     assert!(up.code == 1 || status.code != 3, "{what}: a host that was started answers: {}", status.stderr);
     world.end_hosts();
@@ -113,7 +95,7 @@ fn init_replaces_a_token_that_fits_no_live_token() {
     world.up();
     for kind in [Kind::Missing, Kind::Empty, Kind::Garbage, Kind::Pipe, Kind::Unreadable] {
         put(&world.home.join("owner.token"), kind);
-        let told = bounded(&world, &["--json", "status"]);
+        let told = world.ctl_bounded(&["--json", "status"]);
         let told: Value = serde_json::from_str(told.stderr.trim()).expect("JSON");
         assert!(told["error"]["hint"].as_str().is_some_and(|hint| hint.contains("ironctl init")), "{kind:?}: {told}");
         let made = world.ctl(&["--json", "init"]).ok().json();
@@ -127,7 +109,7 @@ fn init_replaces_a_token_that_fits_no_live_token() {
     put(&world.home.join("owner.token"), Kind::Empty);
     world.ctl(&["init"]).ok();
     std::fs::write(world.home.join("owner.token"), token).expect("written");
-    let up = bounded(&world, &["--json", "up", "--detach"]);
+    let up = world.ctl_bounded(&["--json", "up", "--detach"]);
     let told: Value = serde_json::from_str(up.stderr.trim()).expect("JSON");
     assert_eq!((up.code, &told["error"]["code"]), (1, &"token_revoked".into()), "{told}");
     assert!(told["error"]["hint"].as_str().is_some_and(|hint| hint.contains("ironctl init")), "{told}");

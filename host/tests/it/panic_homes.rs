@@ -6,6 +6,7 @@
 use crate::broken::{Kind, put};
 use crate::client::own;
 use crate::processes::{Process, below};
+use crate::shortages;
 use crate::stage::Who;
 use crate::world::{Answer, Build, World, kill, wait_for};
 use nix::sys::signal::{Signal, kill as signal};
@@ -21,7 +22,7 @@ use std::sync::Mutex;
 const AT_ONCE: usize = 2;
 
 /// A small disk: room for one session, and few files more.
-const DISK: &str = "size=48m,nr_inodes=300,mode=755";
+const DISK: &str = "size=48m,nr_inodes=300";
 
 /// A home with a host and an agent that runs a command, and how it is broken.
 struct Case<'a> {
@@ -286,26 +287,6 @@ fn use_up_inodes(home: &Path) {
     assert!((0..100_000).any(|n| File::create(ballast.join(n.to_string())).is_err()), "a small disk has an end");
 }
 
-/// A file system for one home; unmounted once nobody looks into it.
-struct Disk(PathBuf);
-
-impl Disk {
-    fn under(world: &mut World) -> Self {
-        let at = world.home.with_file_name("disk");
-        fs::create_dir(&at).expect("a directory");
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", DISK, "tmpfs"]).arg(&at).status();
-        assert!(mounted.is_ok_and(|status| status.success()), "root can mount a file system");
-        world.move_home(at.join("h"));
-        Self(at)
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
 /// A home that is set up, with an agent that may run commands, and no host.
 fn template(who: Who) -> World {
     let world = World::with(who, Build::Plain, None);
@@ -330,7 +311,8 @@ fn at_work(world: &World) -> (i32, Child, HashMap<Process, String>) {
 
 fn play(state: &State, template: &World) {
     let mut world = template.copy();
-    let _disk = (state.place == SmallDisk).then(|| Disk::under(&mut world));
+    let mount = |world| shortages::SmallDisk::under(world, DISK).expect("root can mount a file system");
+    let _disk = (state.place == SmallDisk).then(|| mount(&mut world));
     let (host, mut chat, agent) = at_work(&world);
     let mut case = Case { world: &world, host, wrapper: Vec::new(), variable: None };
     (state.break_it)(&mut case);

@@ -7,7 +7,6 @@ use crate::world::{World, copy_as_is, wait_for};
 use ironclaw_host::ledger::head;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 fn warnings(world: &World) -> String {
     world.status()["host"]["warnings"].to_string()
@@ -203,18 +202,6 @@ fn head_goes_outside_after_seconds_with_changes() {
     wait_for("the one before it to go", || count(&heads) <= 2);
 }
 
-/// `ironctl` with a bound, as what reads a pipe may wait for ever.
-fn bounded(world: &World, arguments: &[&str]) -> (i32, String) {
-    let mut command = Command::new("timeout");
-    command.arg("40").arg(world.programs.join("ironctl")).arg("--home").arg(&world.home).args(arguments);
-    let mut own = world.command("ironctl");
-    own.args(["--version"]);
-    command.env_clear().envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let output = command.output().expect("timeout runs");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    (output.status.code().unwrap_or(-1), said)
-}
-
 #[test]
 fn archive_that_is_none_or_damaged_is_named_at_once() {
     let world = World::with(crate::client::own(), crate::world::Build::Plain, None);
@@ -238,11 +225,11 @@ fn archive_that_is_none_or_damaged_is_named_at_once() {
             "dangling" => std::os::unix::fs::symlink("nowhere", &archive).expect("made"),
             _ => std::fs::write(&archive, written).expect("written"),
         }
-        let (code, said) = bounded(&world, &["audit", "verify"]);
-        assert_eq!(code, 1, "{damage}: {said}");
+        let verify = world.ctl_bounded(&["audit", "verify"]);
+        let said = verify.stdout + &verify.stderr;
+        assert_eq!(verify.code, 1, "{damage}: {said}");
         assert!(said.contains("chain-000000000000.ndjson"), "{damage}: {said}");
-        let (code, said) = bounded(&world, &["--json", "why", &message]);
-        let why: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{damage}: {code} {said}"));
+        let why = world.ctl_bounded(&["--json", "why", &message]).ok().json();
         let unknown = why["stages"]
             .as_array()
             .expect("a list")

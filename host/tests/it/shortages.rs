@@ -8,7 +8,7 @@ use crate::world::{Build, World, wait_for};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 /// More tries than `session.launch_attempts_max` lets a session fail.
@@ -25,17 +25,12 @@ impl SmallDisk {
         }
         let at = world.home.with_file_name("disk");
         fs::create_dir(&at).expect("a directory");
-        let run = |program: &str, arguments: &[&str]| {
-            let status = Command::new(program).args(arguments).stdout(Stdio::null()).status();
-            status.is_ok_and(|status| status.success())
-        };
-        let disk = at.display().to_string();
-        if !run("mount", &["-t", "tmpfs", "-o", &format!("{options},mode=755"), "tmpfs", &disk]) {
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("{options},mode=755"), "tmpfs"]).arg(&at);
+        if !mount.status().is_ok_and(|status| status.success()) {
             return None;
         }
-        let home = at.join("h");
-        assert!(run("cp", &["-a", &world.home.display().to_string(), &home.display().to_string()]));
-        world.home = home;
+        world.move_home(at.join("h"));
         Some(Self(at))
     }
 }

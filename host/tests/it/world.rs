@@ -127,6 +127,23 @@ impl World {
         Answer::new(command.output().expect("ironctl runs"), arguments)
     }
 
+    /// The same, with a bound: a command that waits for a pipe would not end.
+    pub(crate) fn ctl_bounded(&self, arguments: &[&str]) -> Answer {
+        let mut command = self.command("ironctl");
+        command.arg("--home").arg(&self.home).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("ironctl runs");
+        let until = Instant::now() + PATIENCE;
+        while child.try_wait().expect("ours").is_none() {
+            if Instant::now() > until {
+                let _ = child.kill();
+                panic!("ironctl {} hangs", arguments.join(" "));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Answer::new(child.wait_with_output().expect("it ended"), arguments)
+    }
+
     /// The same with this on stdin.
     pub(crate) fn ctl_given(&self, input: &str, arguments: &[&str]) -> Answer {
         let mut command = self.command("ironctl");
