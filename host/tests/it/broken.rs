@@ -15,11 +15,11 @@ pub(crate) enum Kind {
     Garbage,
     Directory,
     Pipe,
-    /// Nobody has a right to it; root has all the same.
+    /// A file, made where there is none, that only root can read.
     Unreadable,
     /// A directory in which nothing can be made.
     ReadOnly,
-    /// As it should be, for whoever cleans up.
+    /// As it should be, so that it can be removed.
     Usable,
 }
 
@@ -29,11 +29,18 @@ pub(crate) const KINDS: [Kind; 6] =
 
 /// Breaks what is at `path`; what takes its place belongs to the owner of the directory that it is in.
 pub(crate) fn put(path: &Path, kind: Kind) {
-    let mode = |mode| drop(fs::set_permissions(path, Permissions::from_mode(mode)));
+    let mode = |mode| fs::set_permissions(path, Permissions::from_mode(mode));
     match kind {
-        Kind::Unreadable => return mode(0o000),
-        Kind::ReadOnly => return mode(0o500),
-        Kind::Usable => return mode(0o700),
+        Kind::Unreadable => {
+            if path.symlink_metadata().is_err() {
+                fs::write(path, "").expect("written");
+                give(path);
+            }
+            return mode(0o000).expect("it is ours");
+        }
+        Kind::ReadOnly => return mode(0o500).expect("it is ours"),
+        // What a host took away needs no rights.
+        Kind::Usable => return drop(mode(0o700)),
         _ => {}
     }
     match path.symlink_metadata() {
@@ -48,7 +55,14 @@ pub(crate) fn put(path: &Path, kind: Kind) {
         Kind::Pipe => nix::unistd::mkfifo(path, Mode::S_IRWXU).expect("made"),
         _ => return,
     }
-    mode(if kind == Kind::Directory { 0o700 } else { 0o600 });
+    // A host that watches for it may have taken it away already.
+    let set = mode(if kind == Kind::Directory { 0o700 } else { 0o600 });
+    assert!(set.is_ok() || path.symlink_metadata().is_err(), "{}: {set:?}", path.display());
+    give(path);
+}
+
+/// Gives what was made to the owner of the directory that it is in.
+fn give(path: &Path) {
     if nix::unistd::geteuid().is_root() {
         use std::os::unix::fs::MetadataExt;
         let above = fs::metadata(path.parent().expect("below a directory")).expect("there");

@@ -39,6 +39,17 @@ const FILES: [&str; 20] = [
     "run",
 ];
 
+/// A home that was used, so that it has most of its files, and no host. Its user is not root: rights of files mean nothing to root.
+fn used() -> World {
+    let world = World::with(Who::Ordinary, Build::Plain, None);
+    world.up();
+    world.agent("a");
+    world.say("a", "hello");
+    world.ctl(&["audit", "rotate"]).ok();
+    world.down();
+    world
+}
+
 fn play(template: &World, file: &str, kind: Kind) {
     let what = format!("{file} {kind:?}");
     let world = template.copy();
@@ -74,8 +85,7 @@ fn a_start_with_a_broken_file_of_the_home_ends_at_once() {
             .map(|(_, kind)| (*file, *kind))
     });
     let waiting = Mutex::new(all.collect::<Vec<_>>());
-    // Rights of files mean nothing to root.
-    let template = World::with(Who::Ordinary, Build::Plain, None);
+    let template = used();
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
