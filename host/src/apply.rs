@@ -34,6 +34,8 @@ pub enum Prepared {
     Nothing,
     /// A layer with the software that the change names.
     Layer(Layer),
+    /// The conversations of the agent that the change removes are erased, for good.
+    ConversationsErased,
 }
 
 impl Warrant for Approved {
@@ -128,7 +130,7 @@ fn install(
 ) -> Result<String, No> {
     let names: Vec<String> = packages.apt.iter().chain(&packages.npm).cloned().collect();
     match (names.is_empty(), prepared) {
-        (true, Prepared::Nothing | Prepared::Layer(_)) => software::set(tx, approved, agent.id, None)?,
+        (true, _) => software::set(tx, approved, agent.id, None)?,
         (false, Prepared::Layer(layer)) => {
             software::set(tx, approved, agent.id, Some((packages, &layer.digest)))?;
             return Ok(format!(
@@ -138,7 +140,7 @@ fn install(
                 fetched(layer, &names)
             ));
         }
-        (false, Prepared::Nothing) => {
+        (false, Prepared::Nothing | Prepared::ConversationsErased) => {
             let message = format!("the software of agent {} was not fetched", agent.name);
             return Err(Refusal::host("packages_not_fetched", message).into());
         }

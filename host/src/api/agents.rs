@@ -6,6 +6,7 @@ use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
 use crate::gateway::checks;
 use crate::ledger;
+use crate::pipeline::at_once::after_erasing;
 use crate::pipeline::{Core, Error};
 use crate::refusal::Refusal;
 use crate::registry::channels::{self, Channel};
@@ -91,7 +92,7 @@ pub async fn remove(
     let view = api.state().read(move |tx| view(tx, &shown, &by)).await?;
     api.pipeline.remove_sessions(found.id, person.id).await??;
     let giver = Giver { person: person.id, token: Some(current) };
-    api.pipeline.set_at_once(giver, found, wanted).await??;
+    api.pipeline.set_at_once(giver, found, wanted).await?.map_err(after_erasing)?;
     Ok(Json(view))
 }
 

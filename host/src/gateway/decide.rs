@@ -456,8 +456,35 @@ pub fn recount(tx: &mut Tx<'_>, bench: &Bench<'_>) -> Result<(), Error> {
 /// Uses up the approvals of an approved change, in the transaction that applies it.
 ///
 /// # Errors
-/// The inner error says by name what is not as it was when people approved; nothing is applied then.
+/// The inner error is that of [`still_approved`], or says that an approval was used already; nothing is applied then.
 pub fn approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Judged<Approved>, Error> {
+    let Still { row, voices } = match still_approved(tx, bench, row)? {
+        Ok(still) => still,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    for voice in &voices {
+        if !store::consume(tx, voice.given.id)? {
+            let words = format!("an approval of {} was used already", row.id);
+            return Ok(Err(Refusal::host("approval_used", words)));
+        }
+    }
+    let by = voices.iter().map(|voice| voice.given.person).collect();
+    let givers =
+        voices.iter().map(|voice| Giver { person: voice.given.person, token: voice.proof.parse().ok() }).collect();
+    Ok(Ok(Approved { id: row.id, agent: row.agent, change: row.change, facts: row.facts, by, givers }))
+}
+
+/// A change that is approved as everything stands now. Permits nothing that the transaction which applies it does not check again.
+pub struct Still {
+    row: Row,
+    voices: Vec<Voice>,
+}
+
+/// Checks that a change is still approved, and uses up nothing; takes back the approvals that are not good any more.
+///
+/// # Errors
+/// The inner error says by name what is not as it was when people approved.
+pub fn still_approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Judged<Still>, Error> {
     let refuse = |code, words: String| Ok(Err(Refusal::host(code, words)));
     let Some(row) = store::find(tx, row.id)?.filter(|row| row.status == Status::Approved) else {
         return refuse("change_decided", format!("{} is not approved, or applied already", row.id));
@@ -470,22 +497,14 @@ pub fn approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Judged<
     }
     let (_, shown) = show(tx, bench.policy, &row)?;
     let before = store::approvals(tx, row.id)?.iter().filter(|given| given.state == "live").count();
-    let good = count(tx, bench, &row, shown)?;
+    let voices = count(tx, bench, &row, shown)?;
     let needed = rule_of(bench.policy, &row).approvals;
-    if good.len() < needed as usize {
+    if voices.len() < needed as usize {
         let words = format!(
             "of {before} approvals {} are still good, and {needed} are needed: a role was lost, or the policy, the text or the time is another",
-            good.len()
+            voices.len()
         );
         return refuse("approval_lost", words);
     }
-    for voice in &good {
-        if !store::consume(tx, voice.given.id)? {
-            return refuse("approval_used", format!("an approval of {} was used already", row.id));
-        }
-    }
-    let by = good.iter().map(|voice| voice.given.person).collect();
-    let givers =
-        good.iter().map(|voice| Giver { person: voice.given.person, token: voice.proof.parse().ok() }).collect();
-    Ok(Ok(Approved { id: row.id, agent: row.agent, change: row.change, facts: row.facts, by, givers }))
+    Ok(Ok(Still { row, voices }))
 }

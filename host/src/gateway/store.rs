@@ -48,7 +48,7 @@ pub enum Status {
     Expired,
     /// It cannot be decided any more: what it would alter is not as it was, or whoever asked is gone.
     Withdrawn,
-    /// It was approved and could not be done; nothing was changed.
+    /// It was approved and could not be done; nothing was changed, unless the outcome says that conversations are erased.
     Failed,
     /// It was open in a record that was put back: a person has to look.
     Unknown,

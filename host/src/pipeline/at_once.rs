@@ -8,7 +8,7 @@ use super::changes::tell;
 use super::{Core, Error, Pipeline};
 use crate::apply::{self, Applied, Prepared};
 use crate::gateway::decide::{self, Said};
-use crate::gateway::store::{self, Status};
+use crate::gateway::store::{self, Row, Status};
 use crate::gateway::{Judged, Proposed, Requester, checks, settings};
 use crate::refusal::Refusal;
 use crate::registry::{self, Agent, Giver};
@@ -30,6 +30,11 @@ impl<E: Into<Error>> From<E> for NotSet {
     fn from(error: E) -> Self {
         Self::Broken(error.into())
     }
+}
+
+/// Adds to a refusal to remove an agent that its conversations are erased.
+pub(crate) fn after_erasing(refusal: Refusal) -> Refusal {
+    Refusal { message: format!("{}; the conversations that the agent had are erased", refusal.message), ..refusal }
 }
 
 /// Sets something at once. What is so already is set.
@@ -133,6 +138,19 @@ impl Pipeline {
             }))
         };
         self.core.state.read(judge).await
+    }
+
+    /// Erases the conversations of an agent that a change removes, if people still approve of it: what is erased does not come back.
+    ///
+    /// # Errors
+    /// The inner error: the change is not approved any more, or a conversation could not be removed.
+    pub(super) async fn remove_sessions_approved(&self, row: &Row, agent: AgentId) -> Result<Judged<()>, Error> {
+        let (core, of) = (std::sync::Arc::clone(&self.core), row.clone());
+        let look = self.core.state.write(move |tx| Ok::<_, Error>(decide::still_approved(tx, &core.bench(), &of)?));
+        if let Err(refusal) = look.await? {
+            return Ok(Err(refusal));
+        }
+        self.remove_sessions(agent, row.decided_by.unwrap_or_else(|| row.principal())).await
     }
 
     /// Erases the conversations of an agent that is about to be removed.

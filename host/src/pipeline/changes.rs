@@ -5,6 +5,7 @@
 
 use super::actor::{Command, LAUNCHER_END_TIME};
 use super::actors::Unsent;
+use super::at_once::after_erasing;
 use super::{Core, Error, Pipeline, launch};
 use crate::apply::{self, Applied, Prepared};
 use crate::failpoint;
@@ -386,6 +387,7 @@ impl Pipeline {
         }
         failpoint::reach("change_prepared");
         let (core, of) = (Arc::clone(&self.core), row.clone());
+        let is_erased = prepared == Prepared::ConversationsErased;
         let applied = self
             .core
             .state
@@ -410,7 +412,10 @@ impl Pipeline {
             .await;
         match applied {
             Ok(Ok(())) => {}
-            Ok(Err(refusal)) | Err(Attempt::Refused(refusal)) => return self.fail(&row, &refusal).await,
+            Ok(Err(refusal)) | Err(Attempt::Refused(refusal)) => {
+                let refusal = if is_erased { after_erasing(refusal) } else { refusal };
+                return self.fail(&row, &refusal).await;
+            }
             Err(Attempt::Broken(error)) => return Err(error),
         }
         failpoint::reach("change_applied");
@@ -426,13 +431,13 @@ impl Pipeline {
     }
 
     /// What has to be done before the transaction: software is fetched, which takes a network and time and changes nothing yet; the
-    /// conversations of an agent that is removed are erased.
+    /// conversations of an agent that is removed are erased, if the change is still approved.
     async fn prepare(&self, row: &Row) -> Result<Judged<Prepared>, Error> {
         if let (Change::Settings(wanted), Some(agent)) = (&row.change, row.agent)
             && wanted.remove
         {
-            let by = row.decided_by.unwrap_or_else(|| row.principal());
-            return Ok(self.remove_sessions(agent, by).await?.map(|()| Prepared::Nothing));
+            let erased = self.remove_sessions_approved(row, agent).await?;
+            return Ok(erased.map(|()| Prepared::ConversationsErased));
         }
         let (Change::Packages(wanted), Some(agent)) = (&row.change, row.agent) else {
             return Ok(Ok(Prepared::Nothing));

@@ -203,6 +203,28 @@ fn one_admin_alone_weakens_no_agent_where_two_decide() {
 }
 
 #[test]
+fn a_removal_whose_approver_lost_the_role_erases_nothing() {
+    let world = of_two();
+    world.say("a", "hello");
+    let session = world.session()["id"].clone();
+    let carol = Raw::of_person(&world, "carol");
+    let id = id_of(&world.submit("a", "settings", json!({ "remove": true })).ok().json());
+    // What is approved during a panic waits for its end.
+    world.ctl(&["panic"]).ok();
+    world.ctl(&["--json", "approve", &id]).ok();
+    assert_eq!(approve(&world, &carol, &id).0, 200);
+    assert_eq!(shown(&world, &id)["status"], "approved");
+    world.ctl(&["person", "set", "carol", "--role", "member"]).ok();
+    world.ctl(&["resume"]).ok();
+    crate::world::wait_for("the change to fail", || shown(&world, &id)["status"] == "failed");
+    assert!(exists(&world, "a"));
+    assert_eq!(world.session()["id"], session, "its conversation is there");
+    assert!(world.entries("session.removed").is_empty());
+    let refused = world.entries("approval.refused");
+    assert_eq!((refused.len(), &refused[0]["data"]["code"]), (1, &json!("approver_role_lost")), "{refused:?}");
+}
+
+#[test]
 fn the_default_model_and_endpoints_in_use_are_settings() {
     let world = of_two();
     let carol = Raw::of_person(&world, "carol");
