@@ -106,6 +106,13 @@ pub async fn add(
     let kept = change(&api, move |tx| {
         // One of them refused must take the others with it: an error undoes the change, a refusal would not.
         let undone = |refusal| Err(Undone::Refused(refusal));
+        // Other people may have decided something while the test ran: an agent may use the endpoint by now.
+        let Some(person) = registry::find_person(tx, &by.id.to_string())? else {
+            return undone(Refusal::operator("person_unknown", "the person who asks is not known here any more"));
+        };
+        if let Err(refusal) = left_to(tx, pipeline.core(), &person, &spec.name, replace, default)? {
+            return undone(refusal);
+        }
         if let (Some(value), Some(key)) = (&value, &key)
             && let Err(refusal) = secrets::set(tx, &pipeline.core().wrapping, key, value, by.id)?
         {

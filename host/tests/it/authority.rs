@@ -4,8 +4,10 @@
 
 use crate::client;
 use crate::client::Raw;
+use crate::model_server::{Act, Server};
 use crate::world::{Build, World};
 use serde_json::{Value, json};
+use std::sync::{Mutex, mpsc};
 
 /// A host on which two people decide everything; `carol` is an admin from the beginning, and `mara` a member.
 pub(crate) fn of_two() -> World {
@@ -244,6 +246,31 @@ fn the_default_model_and_endpoints_in_use_are_settings() {
     world
         .ctl(&["--json", "model", "add", "other", "--kind", "scripted", "--no-test", "--replace"])
         .refused("policy_asks_for_more");
+}
+
+#[test]
+fn an_endpoint_in_use_since_its_test_is_not_replaced() {
+    let world = under("[kind.settings]\napprovals = 2\n");
+    world.ctl(&["model", "add", "x", "--kind", "scripted", "--no-test"]).ok();
+    let (asked, is_asked) = mpsc::channel();
+    let (go, is_gone) = mpsc::channel::<()>();
+    let is_gone = Mutex::new(is_gone);
+    let server = Server::start(move |_| {
+        asked.send(()).expect("the test waits");
+        is_gone.lock().expect("one request").recv().expect("the test goes on");
+        Act::Say("yes".to_owned())
+    });
+    let url = format!("{}/v1", server.url());
+    let replace = ["model", "add", "x", "--kind", "openai", "--base-url", &url, "--model", "m", "--replace"];
+    std::thread::scope(|scope| {
+        let added = scope.spawn(|| world.ctl(&replace));
+        is_asked.recv().expect("the endpoint is tested");
+        world.ctl(&["agent", "create", "b", "--model", "x"]).ok();
+        go.send(()).expect("the server waits");
+        added.join().expect("it ended").refused("asks for more");
+    });
+    let kept = Raw::of(&world).get("/v1/models/x").1;
+    assert_eq!(kept["kind"], "scripted", "{kept}");
 }
 
 #[test]
