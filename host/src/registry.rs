@@ -22,7 +22,6 @@ pub use tokens::{Fresh, Token, TokenId, TokenState, tokens};
 
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
-use crate::settings::nearest;
 use crate::state::{self, Tx, stored, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
@@ -148,11 +147,8 @@ pub fn named_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Result<Agent, Refusa
         return Ok(Ok(found));
     }
     let shown: String = name_or_id.chars().take(64).collect();
-    let names: Vec<String> = agents(tx)?.into_iter().map(|agent| agent.name).collect();
-    let hint = match nearest(&shown, names.iter().map(String::as_str)) {
-        Some(name) => format!("did you mean {name}? `ironctl agent list` shows who there is"),
-        None => "`ironctl agent list` shows who there is; `ironctl agent create NAME` makes one".to_owned(),
-    };
+    // Names no other agent: the person may not know of it. `ironctl` suggests one from the list that the person sees.
+    let hint = "`ironctl agent list` shows who there is; `ironctl agent create NAME` makes one";
     Ok(Err(Refusal::operator("agent_unknown", format!("there is no agent {shown:?}")).hint(hint)))
 }
 

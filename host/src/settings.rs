@@ -51,16 +51,6 @@ pub fn refused(path: &Path, what: impl Into<String>) -> Error {
     Error::Refused { path: path.to_owned(), what: what.into() }
 }
 
-/// How like an unknown word a known one must be to be suggested, from 0 to 1.
-const LIKENESS_MIN: f64 = 0.8;
-
-/// The known word that somebody who wrote an unknown one probably meant.
-pub fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let likeness = |word: &str| strsim::jaro_winkler(word, unknown);
-    let found = known.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    found.filter(|word| likeness(word) >= LIKENESS_MIN)
-}
-
 /// Adds the nearest known key to serde's "unknown field `x`, expected one of `a`, `b`".
 fn explain(message: &str) -> String {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
@@ -73,19 +63,5 @@ fn explain(message: &str) -> String {
     match nearest {
         Some(nearest) => format!("{}\nunknown key `{unknown}`: did you mean `{nearest}`?", message.trim_end()),
         None => message.trim_end().to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mistyped_word_finds_the_nearest_and_a_strange_one_none() {
-        let known = || ["assistant", "nova"].into_iter();
-        assert_eq!(nearest("asistant", known()), Some("assistant"));
-        assert_eq!(nearest("nvoa", known()), Some("nova"));
-        assert_eq!(nearest("nobody", known()), None);
-        assert_eq!(nearest("assistant", std::iter::empty()), None);
     }
 }

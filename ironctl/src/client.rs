@@ -6,6 +6,7 @@ mod changes;
 mod channels;
 mod events;
 mod models;
+mod named;
 mod people;
 
 pub use events::Heard;
@@ -326,8 +327,12 @@ impl Client {
     /// The body of the answer, when the host said yes.
     async fn ask(&self, method: Method, path: &str, body: Option<Vec<u8>>, patience: Duration) -> Result<Bytes, Error> {
         let until = Instant::now() + patience;
-        let response = self.request(method, path, body, patience).await?;
-        self.whole(response.into_body(), until).await
+        let named = named::agent(path, body.as_deref());
+        match self.request(method, path, body, patience).await {
+            Ok(response) => self.whole(response.into_body(), until).await,
+            Err(Error::Refused(failure)) => Err(Error::Refused(self.suggesting(failure, named).await)),
+            Err(error) => Err(error),
+        }
     }
 
     /// The answer as soon as its head is here; a refusal becomes the error that it is.

@@ -10,6 +10,7 @@ mod failure;
 mod hidden;
 mod home;
 mod jail;
+mod nearest;
 mod output;
 mod probe;
 mod processes;

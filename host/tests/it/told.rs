@@ -6,6 +6,8 @@ use crate::client::{Raw, own};
 use crate::model_server::{Act, Seen, Server};
 use crate::world::{Answer, Build, World, wait_for};
 use serde_json::{Value, json};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 
 /// A running host whose agent `a` has a model that does what this closure says.
 fn with_model(brain: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> (Server, World) {
@@ -185,6 +187,25 @@ fn mistyped_agent_is_answered_with_the_nearest() {
     world.up();
     world.agent("assistant");
     world.ctl(&["chat", "asistant", "hello"]).refused("did you mean assistant?");
+}
+
+#[test]
+fn mistyped_name_tells_members_of_no_agent_for_others() {
+    let world = World::with(own(), Build::Plain, None);
+    world.up();
+    world.agent("assistant");
+    world.change("assistant", "permissions", &json!({ "access": "members" }));
+    world.ctl(&["person", "add", "mara"]).ok();
+    let mara = Raw::of_person(&world, "mara");
+    let (status, refused) = mara.get("/v1/agents/asistant");
+    assert_eq!((status, refused["error"]["code"].as_str()), (404, Some("agent_unknown")), "{refused}");
+    assert!(!refused.to_string().contains("assistant"), "{refused}");
+    let token = world.home.join("mara.token");
+    std::fs::write(&token, &mara.token).expect("written");
+    std::fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("own file");
+    let token = token.to_str().expect("a path");
+    let refused = world.ctl(&["--token-file", token, "agent", "show", "asistant"]).refused("there is no agent");
+    assert!(!refused.stderr.contains("assistant"), "{}", refused.stderr);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Next: `chat::conversation`, which does it.
 
 use crate::failure::Error;
+use crate::nearest::nearest;
 
 /// Names that are shown in `/help`, and what they do.
 pub const COMMANDS: [(&str, &str); 5] = [
@@ -65,10 +66,8 @@ pub fn read(line: &str) -> Result<Line, Error> {
 }
 
 fn unknown(name: &str) -> Error {
-    let likeness = |known: &&str| strsim::jaro_winkler(known, name);
-    let nearest = NAMES.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    let message = match nearest.filter(|known| likeness(known) >= LIKENESS_MIN) {
-        Some(known) if *known == name => format!("/{name} takes no words behind it; nothing was sent"),
+    let message = match nearest(name, NAMES.into_iter(), LIKENESS_MIN) {
+        Some(known) if known == name => format!("/{name} takes no words behind it; nothing was sent"),
         Some(known) => format!("there is no command /{name}: did you mean /{known}? nothing was sent"),
         None => format!("there is no command /{name}; nothing was sent"),
     };
