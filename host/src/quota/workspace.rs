@@ -1,12 +1,18 @@
 //! Measures what the directories of a session hold, by a walk that ends at the bound.
 //!
-//! Follows no symbolic link and never leaves the file system of the directory. What it cannot read counts as over the bound: an agent
+//! Follows no symbolic link and enters no other mount, also when the agent swaps directories during the walk. What it cannot read counts as over the bound: an agent
 //! could hide files there. Next: `pipeline::workspace`.
 
 use super::Config;
-use std::fs;
+use crate::shortage::Shortage;
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{self, AtFlags, OFlag, OpenHow, ResolveFlag};
+use nix::sys::stat::{Mode, SFlag, fstatat};
+use std::ffi::OsStr;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Bytes of one block in what `stat` reports.
@@ -56,61 +62,109 @@ impl Over {
 /// Whether what lies below a directory is over the bounds; a directory that is not there holds nothing.
 ///
 /// # Errors
-/// What the system reports of the directory itself.
+/// What the system reports of the directory itself, and a shortage of the host.
 pub fn look(root: &Path, config: &Config) -> io::Result<Option<Over>> {
-    let device = match fs::symlink_metadata(root) {
-        Ok(found) => found.dev(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+    let root = match fcntl::open(root, DIRECTORY, Mode::empty()) {
+        Ok(root) => root,
+        Err(Errno::ENOENT) => return Ok(None),
+        Err(error) => return Err(error.into()),
     };
-    let (mut bytes, mut files) = (0u64, 0u64);
-    let mut left: Vec<PathBuf> = vec![root.to_owned()];
-    while let Some(directory) = left.pop() {
-        let entries = match fs::read_dir(&directory) {
-            Ok(entries) => entries,
-            // The agent may remove it in this moment.
-            Err(error) if is_gone(&error) => continue,
-            Err(error) if is_ours(&error) => return Err(error),
+    let mut walk = Walk { root, left: vec![PathBuf::from(".")], bytes: 0, files: 0, config };
+    while let Some(directory) = walk.left.pop() {
+        match walk.directory(&directory) {
+            Ok(None) => {}
+            Ok(Some(over)) => return Ok(Some(over)),
+            // The agent may remove a directory, or put something else in its place, at any moment.
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::EXDEV) => {}
+            Err(error) if is_ours(error) => return Err(error.into()),
             Err(_) => return Ok(Some(Over::Unreadable)),
-        };
-        for entry in entries {
-            let found = match entry.and_then(|entry| Ok((entry.path(), fs::symlink_metadata(entry.path())?))) {
-                Ok(found) => found,
-                Err(error) if is_gone(&error) => continue,
-                Err(error) if is_ours(&error) => return Err(error),
-                Err(_) => return Ok(Some(Over::Unreadable)),
-            };
-            let (path, found) = found;
-            files += 1;
-            // A file with several names takes its room once.
-            bytes = bytes.saturating_add(found.blocks() * BLOCK_BYTES / found.nlink().max(1));
-            if files > config.workspace_files {
-                return Ok(Some(Over::Files));
-            }
-            if bytes > config.workspace_bytes {
-                return Ok(Some(Over::Bytes));
-            }
-            if found.is_dir() && found.dev() == device {
-                left.push(path);
-            }
         }
     }
     Ok(None)
 }
 
-fn is_gone(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+/// How each directory is opened.
+const DIRECTORY: OFlag = OFlag::O_DIRECTORY.union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+
+/// A look at every directory below one.
+struct Walk<'a> {
+    root: OwnedFd,
+    /// Directories that are still to be looked at, each by its path below the root.
+    left: Vec<PathBuf>,
+    bytes: u64,
+    files: u64,
+    config: &'a Config,
 }
 
-/// A shortage of the host is no agent's doing.
-fn is_ours(error: &io::Error) -> bool {
-    use nix::errno::Errno::{EIO, EMFILE, ENFILE, ENOMEM};
-    error.raw_os_error().is_some_and(|code| [EMFILE, ENFILE, ENOMEM, EIO].iter().any(|errno| *errno as i32 == code))
+impl Walk<'_> {
+    /// Counts what is in a directory, and keeps the directories in it for later.
+    fn directory(&mut self, at: &Path) -> nix::Result<Option<Over>> {
+        // By one call that resolves the whole path: an agent may swap any directory on the way for a link out of the workspace.
+        let below = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_XDEV;
+        let opened = fcntl::openat2(&self.root, at, OpenHow::new().flags(DIRECTORY).resolve(below))?;
+        let mut entries = Dir::openat(&opened, ".", DIRECTORY, Mode::empty())?;
+        for entry in entries.iter() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if [c".", c".."].contains(&name) {
+                continue;
+            }
+            let found = match fstatat(&opened, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+                Ok(found) => found,
+                Err(Errno::ENOENT) => continue,
+                Err(error) => return Err(error),
+            };
+            self.files += 1;
+            // A file with several names takes its room once.
+            let bytes = found.st_blocks.unsigned_abs() * BLOCK_BYTES / u64::from(found.st_nlink).max(1);
+            self.bytes = self.bytes.saturating_add(bytes);
+            if self.files > self.config.workspace_files {
+                return Ok(Some(Over::Files));
+            }
+            if self.bytes > self.config.workspace_bytes {
+                return Ok(Some(Over::Bytes));
+            }
+            if SFlag::from_bits_truncate(found.st_mode) & SFlag::S_IFMT == SFlag::S_IFDIR {
+                self.left.push(at.join(OsStr::from_bytes(name.to_bytes())));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether the host lacks something or its disk is broken, which is no agent's doing.
+fn is_ours(error: Errno) -> bool {
+    error == Errno::EIO || Shortage::of_errno(error as i32).is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn directory_swapped_for_a_link_is_not_entered() {
+        let (directory, outside) =
+            (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("another one"));
+        fs::create_dir_all(directory.path().join("a/b")).expect("made");
+        fs::create_dir(outside.path().join("b")).expect("made");
+        let config = Config::default();
+        let root = fcntl::open(directory.path(), DIRECTORY, Mode::empty()).expect("opened");
+        let mut walk = Walk { root, left: Vec::new(), bytes: 0, files: 0, config: &config };
+        assert_eq!(walk.directory(Path::new(".")), Ok(None));
+        assert_eq!(walk.directory(Path::new("./a")), Ok(None));
+        assert_eq!((walk.files, walk.left.len()), (2, 2));
+        // Between the look at their names and the look into them.
+        fs::remove_dir_all(directory.path().join("a")).expect("removed");
+        symlink(outside.path(), directory.path().join("a")).expect("linked");
+        for at in ["./a", "./a/b"] {
+            let entered = walk.directory(Path::new(at));
+            assert!(matches!(entered, Err(Errno::ELOOP | Errno::ENOTDIR)), "{at}: {entered:?}");
+        }
+        assert_eq!(walk.directory(Path::new("..")), Err(Errno::EXDEV));
+        assert_eq!(look(directory.path(), &config).expect("a look"), None);
+    }
 
     #[test]
     fn workspace_over_its_bounds_is_told_by_name() {
@@ -121,7 +175,7 @@ mod tests {
         assert_eq!(super::look(&root.join("none"), &config).expect("it is not there"), None);
         fs::create_dir(root.join("a")).expect("made");
         fs::write(root.join("a/b"), "x").expect("written");
-        std::os::unix::fs::symlink("/usr", root.join("link")).expect("linked");
+        symlink("/usr", root.join("link")).expect("linked");
         assert_eq!(look(), None, "a link counts as one file and is not followed");
         fs::write(root.join("c"), "").expect("written");
         assert_eq!(look(), Some(Over::Files));
@@ -134,13 +188,11 @@ mod tests {
     fn deeply_nested_directories_hide_nothing() {
         let directory = tempfile::tempdir().expect("a directory");
         let name = "d".repeat(200);
-        let mut path = directory.path().to_owned();
         // Beyond the length that a path may have, a directory is reached only step by step.
+        let mut at = fcntl::open(directory.path(), DIRECTORY, Mode::empty()).expect("opened");
         for _ in 0..25 {
-            let at = nix::fcntl::open(&path, nix::fcntl::OFlag::O_DIRECTORY, nix::sys::stat::Mode::empty());
-            let Ok(at) = at else { break };
-            nix::sys::stat::mkdirat(&at, name.as_str(), nix::sys::stat::Mode::S_IRWXU).expect("made");
-            path.push(&name);
+            nix::sys::stat::mkdirat(&at, name.as_str(), Mode::S_IRWXU).expect("made");
+            at = fcntl::openat(&at, name.as_str(), DIRECTORY, Mode::empty()).expect("opened");
         }
         assert_eq!(look(directory.path(), &Config::default()).expect("a look"), Some(Over::Unreadable));
     }
