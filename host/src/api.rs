@@ -180,12 +180,12 @@ fn routes() -> Vec<Route> {
 }
 
 impl Api {
-    /// An API over a pipeline; `stop` is set when somebody asks the daemon to stop.
-    pub fn new(pipeline: Pipeline, about: About, stop: watch::Sender<bool>) -> Self {
+    /// An API over a pipeline; `stop` is set when somebody asks the daemon to stop, and `large` is
+    /// shared with the port for webhooks.
+    pub fn new(pipeline: Pipeline, about: About, stop: watch::Sender<bool>, large: Arc<Large>) -> Self {
         let refusals = refusals::Refusals::new(pipeline.core().state.clone(), "api.refused");
         let (tokens, failures, expiry) = (auth::Tokens::default(), Arc::default(), Arc::default());
         let (rotating, probed, models) = (Arc::default(), Arc::default(), Arc::default());
-        let large = Arc::default();
         let about = Arc::new(about);
         Self { pipeline, about, stop, tokens, failures, refusals, expiry, probed, large, rotating, models }
     }

@@ -330,8 +330,12 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         stopping: Arc::clone(&stopping),
     };
     let listens = port.as_ref().and_then(Port::address).map(|address| address.to_string());
-    let api = Api::new(pipeline.clone(), about, stop.clone());
-    let hooking = hooks_port.map(|port| tokio::spawn(Hooks::new(pipeline.clone()).serve(port, stop.subscribe())));
+    let large = Arc::default();
+    let api = Api::new(pipeline.clone(), about, stop.clone(), Arc::clone(&large));
+    let hooking = hooks_port.map(|port| {
+        let hooks = Hooks::new(pipeline.clone(), large);
+        tokio::spawn(hooks.serve(port, stop.subscribe()))
+    });
     let serving = tokio::spawn(api.serve(listener, port, stop.subscribe()));
     let run = Run {
         pid: std::process::id(),

@@ -31,7 +31,7 @@ pub const REQUEST_VALUES_MAX: usize = 8192;
 /// A body that is larger is read by a thread of its own, and few of them are at once.
 const INLINE_BYTES_MAX: usize = 64 * 1024;
 
-/// Large bodies that are read at once, for everybody.
+/// Large bodies that are read at once, by the API and the port for webhooks together.
 const LARGE_AT_ONCE_MAX: usize = 8;
 
 /// Large bodies of one person, or one channel, that are read at once.
@@ -93,7 +93,8 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Api> for Body<T> {
     type Rejection = Answer;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Answer> {
-        let whose = request.extensions().get::<Person>().map(|person| person.id.to_string()).unwrap_or_default();
+        let whose =
+            request.extensions().get::<Person>().map(|person| format!("person:{}", person.id)).unwrap_or_default();
         let says = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         let _permit = api.large.permit(&whose, says).await;
         let malformed = |what: String| Answer::from(Refusal::operator("request_malformed", what));

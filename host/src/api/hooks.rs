@@ -49,15 +49,15 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// Over a pipeline.
-    pub fn new(pipeline: Pipeline) -> Self {
+    /// Over a pipeline; `large` is the API's, as one bound holds for both.
+    pub fn new(pipeline: Pipeline, large: Arc<Large>) -> Self {
         let per_minute = NonZeroU32::new(pipeline.core().config.webhook.requests_per_minute);
         Self {
             refusals: Refusals::new(pipeline.core().state.clone(), "webhook.refused"),
             failures: Arc::new(RateLimiter::direct(Quota::per_second(FAILURES_A_SECOND).allow_burst(FAILURES_AT_ONCE))),
             // The settings were refused if it is none.
             signed: Arc::new(RateLimiter::keyed(Quota::per_minute(per_minute.unwrap_or(NonZeroU32::MIN)))),
-            large: Arc::default(),
+            large,
             pipeline,
         }
     }
@@ -180,7 +180,7 @@ async fn take(
         let refusal = Refusal::host("channel_unheard", "no agent hears this channel");
         return Ok(Err(refusal.hint("an operator connects one: `ironctl agent connect AGENT CHANNEL`")));
     };
-    let _permit = hooks.large.permit(&name, Some(body.len())).await;
+    let _permit = hooks.large.permit(&format!("channel:{name}"), Some(body.len())).await;
     let event_id = claimed.id.to_owned();
     let reading = tokio::task::spawn_blocking(move || incoming::read(&name, agent.to_string(), &event_id, &body));
     let received = match reading.await {
