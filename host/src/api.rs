@@ -37,7 +37,7 @@ use crate::refusal::{Fault, Refusal};
 use crate::registry::Role::{Admin, Member, Owner};
 use crate::state::State;
 use axum::Router;
-use axum::http::header::WWW_AUTHENTICATE;
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use body::{Body, Large, MESSAGE_BYTES_MAX};
@@ -50,6 +50,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio::sync::{Notify, watch};
+
+/// What `Retry-After` says: places and limits become free within seconds, and nothing tells the exact moment.
+const RETRY_AFTER_SECONDS: u32 = 5;
 
 /// `[api]`
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -348,6 +351,9 @@ impl IntoResponse for Answer {
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        if self.status == StatusCode::TOO_MANY_REQUESTS {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
+        }
         response
     }
 }
@@ -374,7 +380,11 @@ mod tests {
             ("change_stale", StatusCode::CONFLICT),
             ("change_empty", StatusCode::BAD_REQUEST),
         ] {
-            assert_eq!(Answer::from(Refusal::operator(code, "no")).status, status, "{code}");
+            let response = Answer::from(Refusal::operator(code, "no")).into_response();
+            assert_eq!(response.status(), status, "{code}");
+            let retry_after = response.headers().get(RETRY_AFTER).map(HeaderValue::as_bytes);
+            let expected = (status == StatusCode::TOO_MANY_REQUESTS).then_some(&b"5"[..]);
+            assert_eq!(retry_after, expected, "{code}");
         }
     }
 }

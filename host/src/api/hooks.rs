@@ -3,11 +3,11 @@
 //! Never answers that a message was taken before it stands in the record, and never tells whoever has no secret which channels there
 //! are. The order: size, signature, age, whether it came before, limit, agent, shape, sender, record. Next: `channel::webhook`, `inbox`.
 
-use super::Answer;
 use super::body::Large;
 use super::door::Admission;
 use super::port::Port;
 use super::refusals::Refusals;
+use super::{Answer, RETRY_AFTER_SECONDS};
 use crate::channel::webhook::incoming::{self, REQUEST_BYTES_MAX};
 use crate::channel::webhook::signature::{self, Claimed, Secret};
 use crate::channel::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
@@ -219,8 +219,8 @@ fn refused(refusal: Refusal) -> Response {
         (Fault::Sender | Fault::Operator | Fault::Sandbox, _) => StatusCode::BAD_REQUEST,
     };
     let mut response = Answer { status, ..Answer::from(refusal) }.into_response();
-    if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
     }
     response
 }
