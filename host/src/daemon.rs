@@ -29,6 +29,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{Rotated, Run};
+use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -131,24 +132,29 @@ pub fn init(path: &Path) -> Result<Made, Error> {
         home.begin_setup()?;
     }
     MasterKey::create(&home, &config.keys)?;
-    // A host that runs here has done so itself.
-    if let Ok(_held) = home.hold()
-        && home.has_record()
-    {
+    // Held until the end: no host may start in between and share the write-ahead log.
+    let held = match home.hold() {
+        Ok(held) => Some(held),
+        Err(home::Error::Running(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    // A host that runs has settled this itself.
+    if held.is_some() && home.has_record() {
         rotation::settle(&home, &config.keys)?;
     }
     let master = MasterKey::load(&home, &config.keys)?;
     State::create(&home.state_db())?;
-    beside_no_host(async {
-        let state = open_state(&home, &config, &master)?;
+    let open = if held.is_some() { State::open } else { State::open_beside };
+    block_on(async {
+        let state = open_state(open, &home, &config, &master)?;
         let made = set_up(&state, &home, master.wrapping_key()).await;
         state.close().await;
         made
     })
 }
 
-/// Runs what is done while no host runs on the home.
-fn beside_no_host<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+/// Runs a command of this program that serves nothing.
+fn block_on<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(io("start the runtime"))?.block_on(work)
 }
@@ -215,8 +221,8 @@ pub fn rotate(path: &Path) -> Result<Rotated, Error> {
     let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
     rotation::settle(&home, &config.keys)?;
     let master = MasterKey::load(&home, &config.keys)?;
-    beside_no_host(async {
-        let state = open_state(&home, &config, &master)?;
+    block_on(async {
+        let state = open_state(State::open, &home, &config, &master)?;
         let rotated = async {
             let (keeper, _) = Keeper::start(&state, &home, &config.ledger, sink, master.wrapping_key()).await?;
             let rotated = keeper.rotate(archive::Why::Asked(None)).await?;
@@ -229,11 +235,15 @@ pub fn rotate(path: &Path) -> Result<Rotated, Error> {
     })
 }
 
-/// The record, or a clear sentence where this key was replaced.
-fn open_state(home: &Home, config: &Config, master: &MasterKey) -> Result<State, Error> {
+/// Opens the record by `open`; a key that was replaced gets an error that says so.
+fn open_state(
+    open: fn(&Path, &SessionKey) -> Result<State, state::Error>,
+    home: &Home,
+    config: &Config,
+    master: &MasterKey,
+) -> Result<State, Error> {
     let source = Source::of(home, &config.keys);
-    State::open(&home.state_db(), &master.state_key())
-        .map_err(|error| rotation::explain(home, &source, master, error).into())
+    open(&home.state_db(), &master.state_key()).map_err(|error| rotation::explain(home, &source, master, error).into())
 }
 
 /// Runs the host on a home until it is told to stop. `launcher` was forked before any thread.
@@ -250,7 +260,7 @@ pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
     pipeline::keep_reserve(&home);
     rotation::settle(&home, &config.keys)?;
     let master = MasterKey::load(&home, &config.keys)?;
-    let state = open_state(&home, &config, &master)?;
+    let state = open_state(State::open, &home, &config, &master)?;
     settle_owner_token(&state, &home).await?;
     // What comes upon damage stops at once: nothing is built on it, and nothing that is whole is lost.
     let run_file = home.run_file();

@@ -288,12 +288,30 @@ impl State {
     /// # Errors
     /// [`Error::WrongKey`] and [`Error::Newer`]; otherwise what SQLite reports.
     pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
-        // Before SQLite does: what is behind a damaged frame is gone once it has.
-        let left = log::look(path)?;
+        Self::open_as(path, key, log::Owner::This)
+    }
+
+    /// As [`State::open`], beside another process that has the state open: the write-ahead log is left to that process.
+    ///
+    /// # Errors
+    /// As [`State::open`].
+    pub fn open_beside(path: &Path, key: &SessionKey) -> Result<Self, Error> {
+        Self::open_as(path, key, log::Owner::Another)
+    }
+
+    fn open_as(path: &Path, key: &SessionKey, owner: log::Owner) -> Result<Self, Error> {
+        // Before SQLite does: what is behind a damaged frame is gone once it has. A log that another process writes to may end in
+        // half a frame at any time, so it is not judged.
+        let left = match owner {
+            log::Owner::This => Some(log::look(path)?),
+            log::Owner::Another => None,
+        };
         let db = connect(path, key)?;
         look_through(&db, path)?;
         migrations::run(&db, path, key)?;
-        log::opened(&db, path, &left)?;
+        if let Some(left) = left {
+            log::opened(&db, path, &left)?;
+        }
         for other in snapshot::under_other_keys(path, key) {
             tracing::warn!("{} is not under this master key: remove it if nobody kept the old one", other.display());
         }
@@ -310,7 +328,8 @@ impl State {
         let (stop_writing, stop_reading) = (Arc::clone(&closing), Arc::clone(&closing));
         let watched = Watched { metrics: Metrics::default(), damaged: watch::Sender::new(false) };
         let (watch_writing, watch_reading) = (watched.clone(), watched.clone());
-        let writer = spawn("state-writer", move || write_loop(&db, jobs, &clock, &tell, &stop_writing, &watch_writing));
+        let writer =
+            spawn("state-writer", move || write_loop(&db, owner, jobs, &clock, &tell, &stop_writing, &watch_writing));
         let (reads, jobs) = mpsc::channel(QUEUE_MAX);
         let (clock_of_searches, stop_searching, watch_searching) =
             (same_clock.clone(), Arc::clone(&closing), watched.clone());

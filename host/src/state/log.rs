@@ -40,6 +40,15 @@ pub(super) enum Log {
     Damaged(u64),
 }
 
+/// The process that judges the log when it opens the record, and removes it when it closes the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// This process.
+    This,
+    /// Another process, which has the record open.
+    Another,
+}
+
 /// How changes were lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "log")]

@@ -35,6 +35,7 @@ pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> JoinHand
 
 pub(super) fn write_loop(
     db: &Connection,
+    owner: log::Owner,
     mut jobs: mpsc::Receiver<Job>,
     clock: &Clock,
     events: &Events,
@@ -126,12 +127,14 @@ pub(super) fn write_loop(
     }
     drop(held);
     refuse_the_rest(jobs);
-    if !watched.look() {
-        match log::closed(db) {
+    match owner {
+        log::Owner::Another => keep_log(db),
+        log::Owner::This if watched.look() => {}
+        log::Owner::This => match log::closed(db) {
             Ok(()) => drop(db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))),
             // The record goes on saying that it is open, so its log has to stay.
             Err(_) => keep_log(db),
-        }
+        },
     }
     watched.leave(db);
 }

@@ -126,6 +126,21 @@ fn damaged_or_missing_log_is_named_and_ends_approvals() {
 }
 
 #[test]
+fn log_lost_after_an_init_beside_the_host_is_named() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    world.ctl(&["init"]).ok();
+    world.say("a", "echo one");
+    let log = world.home.join("state.db-wal");
+    assert!(log.exists(), "the log of the running host is still there");
+    world.kill_host();
+    std::fs::remove_file(&log).expect("removed");
+    world.up();
+    assert_eq!(losses(&world), ["missing"]);
+}
+
+#[test]
 fn lost_workspace_is_named_in_the_ledger() {
     let world = World::new();
     world.up();
