@@ -1,6 +1,6 @@
 //! The only truth: `state.db`, behind one writing thread, one reading thread, and one for searches.
 //!
-//! Nobody else opens the file. A change and its ledger entries share a transaction, or neither happened. Next: `ledger`.
+//! No other module opens the file. A change and its ledger entries share a transaction, or neither happened. Next: `ledger`.
 
 mod clock;
 mod events;
@@ -14,6 +14,7 @@ mod threads;
 
 pub use clock::wall_clock;
 pub use events::EventsOf;
+pub use opening::{look, open_to_look};
 pub use stored::{bad, stored, stored_json, stored_option};
 
 use crate::metrics::Metrics;
@@ -21,7 +22,7 @@ use clock::Clock;
 use events::Events;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::seam::crypt::SessionKey;
-use opening::{connect, create, look_through, unlock};
+use opening::{connect, connect_for_searches, connect_to_read, create, keep_log, look_through, remove_log, unlock};
 use rusqlite::Connection;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -29,14 +30,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use threads::{Finish, Job, Work, read_loop, spawn, write_loop};
+use threads::{Finish, Job, Watched, Work, close, read_loop, spawn, write_loop};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 /// Jobs that may wait before whoever brings the next has to.
 const QUEUE_MAX: usize = 1024;
-
-/// Steps of SQLite between two looks at the time of a search.
-const STEPS_BETWEEN_LOOKS: i32 = 1000;
 
 thread_local! {
     /// When the search that this thread makes has to end.
@@ -243,35 +241,12 @@ pub struct State {
     reads: mpsc::Sender<Job>,
     searches: mpsc::Sender<Job>,
     events: Events,
-    threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    /// Ends after the other threads.
+    writer: Arc<Mutex<Option<JoinHandle<()>>>>,
     closing: Arc<AtomicBool>,
     clock: Clock,
     watched: Watched,
     path: Arc<Path>,
-}
-
-/// What the two threads tell of themselves.
-#[derive(Clone)]
-struct Watched {
-    metrics: Metrics,
-    damaged: watch::Sender<bool>,
-}
-
-impl Watched {
-    /// To be called after each job: damage that it came upon is told at once, and never taken back. Gives whether there is any.
-    fn look(&self) -> bool {
-        if DAMAGE.take() && !self.damaged.send_replace(true) {
-            tracing::error!("SQLite found damage in the state database");
-        }
-        *self.damaged.borrow()
-    }
-
-    /// The last connection that is closed would write the log into the file, and a damaged one stays as it is.
-    fn leave(&self, db: &Connection) {
-        if self.look() {
-            keep_log(db);
-        }
-    }
 }
 
 impl State {
@@ -315,39 +290,40 @@ impl State {
         for other in snapshot::under_other_keys(path, key) {
             tracing::warn!("{} is not under this master key: remove it if nobody kept the old one", other.display());
         }
-        let reader = connect(path, key)?;
-        reader.execute_batch("PRAGMA query_only = ON;")?;
+        // Every connection before the first thread: a start that fails drops them all, and the log stays.
+        let (reading, searching) = (connect_to_read(path, key)?, connect_for_searches(path, key)?);
         let last: Option<i64> = db.query_row("SELECT max(at) FROM ledger", [], |row| row.get(0))?;
-        let clock = Clock::new(last);
-        let events = Events::default();
-        let (writes, jobs) = mpsc::channel(QUEUE_MAX);
-        let tell = events.clone();
-        let same_clock = clock.clone();
-        let own_clock = clock.clone();
+        let (clock, events) = (Clock::new(last), Events::default());
         let closing = Arc::new(AtomicBool::new(false));
-        let (stop_writing, stop_reading) = (Arc::clone(&closing), Arc::clone(&closing));
         let watched = Watched { metrics: Metrics::default(), damaged: watch::Sender::new(false) };
-        let (watch_writing, watch_reading) = (watched.clone(), watched.clone());
-        let writer =
-            spawn("state-writer", move || write_loop(&db, owner, jobs, &clock, &tell, &stop_writing, &watch_writing));
-        let (reads, jobs) = mpsc::channel(QUEUE_MAX);
-        let (clock_of_searches, stop_searching, watch_searching) =
-            (same_clock.clone(), Arc::clone(&closing), watched.clone());
-        let reader =
-            spawn("state-reader", move || read_loop(&reader, jobs, &same_clock, &stop_reading, &watch_reading));
-        let searching = connect_for_searches(path, key)?;
-        let (searches, jobs) = mpsc::channel(QUEUE_MAX);
-        let searcher = spawn("state-searcher", move || {
-            read_loop(&searching, jobs, &clock_of_searches, &stop_searching, &watch_searching);
-        });
+        let read = |name: &str, db: Connection| {
+            let (sender, jobs) = mpsc::channel(QUEUE_MAX);
+            let (clock, closing, watched) = (clock.clone(), Arc::clone(&closing), watched.clone());
+            (sender, spawn(name, move || read_loop(db, jobs, &clock, &closing, &watched)))
+        };
+        let (reads, reader) = read("state-reader", reading);
+        let (searches, searcher) = read("state-searcher", searching);
+        let (writes, jobs) = mpsc::channel(QUEUE_MAX);
+        let writer = {
+            let (clock, closing, watched) = (clock.clone(), Arc::clone(&closing), watched.clone());
+            let tell = events.clone();
+            spawn("state-writer", move || {
+                write_loop(&db, jobs, &clock, &tell, &closing, &watched);
+                // The last connection to be closed writes the log into the file and removes it, if it may.
+                for thread in [reader, searcher] {
+                    drop(thread.join());
+                }
+                close(db, owner, &watched);
+            })
+        };
         Ok(Self {
             writes,
             reads,
             searches,
             events,
-            threads: Arc::new(Mutex::new(vec![writer, reader, searcher])),
+            writer: Arc::new(Mutex::new(Some(writer))),
             closing,
-            clock: own_clock,
+            clock,
             watched,
             path: path.into(),
         })
@@ -466,8 +442,8 @@ impl State {
         let _ = self.write(|_| Ok::<_, Error>(())).await;
         let _ = self.read(|_| Ok::<_, Error>(())).await;
         let _ = self.search(Duration::ZERO, |_| Ok::<_, Error>(())).await;
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        let joined = tokio::task::spawn_blocking(|| threads.into_iter().for_each(|thread| drop(thread.join())));
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let joined = tokio::task::spawn_blocking(|| writer.map(JoinHandle::join));
         let _ = joined.await;
     }
 
@@ -479,39 +455,6 @@ impl State {
         })
         .await
     }
-}
-
-/// Lets the log stay as it is when this connection is closed.
-fn keep_log(db: &Connection) {
-    // It may fail only where SQLite lacks the setting, and ours has it.
-    let _ = db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
-}
-
-/// Opens the state to look at it, beside a running host or without one.
-///
-/// # Errors
-/// As [`State::open`]; a file of an older version is not brought up to date, as nothing is written.
-pub fn open_to_look(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
-    // What a crash left stays as it was, for the next start to look at.
-    let has_log = std::fs::metadata(log::path_of(path)).is_ok_and(|found| found.len() > 0);
-    let db = connect(path, key)?;
-    migrations::check(&db, path, key)?;
-    db.execute_batch("PRAGMA query_only = ON;")?;
-    if has_log {
-        keep_log(&db);
-    }
-    Ok(db)
-}
-
-/// Looks at the state by the functions that a transaction is handed to, beside a running host or without one.
-///
-/// # Errors
-/// As [`open_to_look`], and those of `look`.
-pub fn look<T>(path: &Path, key: &SessionKey, look: impl FnOnce(&Tx<'_>) -> Result<T, Error>) -> Result<T, Error> {
-    let db = open_to_look(path, key)?;
-    db.execute_batch("BEGIN")?;
-    let now = wall_clock();
-    look(&Tx { db: &db, now, wall: now, prune: now, entries: Vec::new(), empty_log: false })
 }
 
 async fn submit<T, E, F>(jobs: &mpsc::Sender<Job>, work: F, alone: bool) -> Result<T, E>
@@ -540,16 +483,4 @@ where
         // The group that it was to be in could not even begin.
         false => E::from(Error::Unwritten("it could not be begun, and the log says why".to_owned())),
     })?
-}
-
-/// A connection whose statements end when the time of their search is over.
-fn connect_for_searches(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
-    let mut db = connect(path, key)?;
-    db.execute_batch("PRAGMA query_only = ON;")?;
-    let is_over = || {
-        SEARCH_LOOKS.set(SEARCH_LOOKS.get() + 1);
-        SEARCH_UNTIL.get().is_some_and(|until| Instant::now() >= until)
-    };
-    db.progress_handler(STEPS_BETWEEN_LOOKS, Some(is_over))?;
-    Ok(db)
 }

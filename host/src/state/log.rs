@@ -3,7 +3,7 @@
 //! SQLite drops all that is behind the first bad frame and says nothing, so the file is read before SQLite opens it. Never writes to
 //! the log. The format is SQLite's: <https://www.sqlite.org/fileformat2.html#walformat>. Next: `daemon`.
 
-use super::Error;
+use super::{Error, remove_log};
 use rusqlite::{Connection, OptionalExtension};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -217,9 +217,12 @@ fn set(db: &Connection, value: &str) -> rusqlite::Result<()> {
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [OPEN, value]).map(drop)
 }
 
-/// Notes that the record is about to be closed in order: no log has to lie beside it.
+/// Notes that the record is about to be closed in order, so that it needs no log beside it. Closing this connection last may then
+/// remove the log.
 pub(super) fn closed(db: &Connection) -> rusqlite::Result<()> {
-    db.execute("DELETE FROM meta WHERE key = ?1", [OPEN]).map(drop)
+    db.execute("DELETE FROM meta WHERE key = ?1", [OPEN])?;
+    remove_log(db);
+    Ok(())
 }
 
 fn read_lost(db: &Connection) -> Result<Vec<Lost>, Error> {
@@ -242,7 +245,7 @@ pub fn take_lost(db: &Connection) -> Result<Vec<Lost>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{connect, create, migrations, open_to_look};
+    use crate::state::{State, connect, create, migrations, open_to_look, rekey};
     use ironclaw_contract::seam::crypt::SessionKey;
 
     fn key() -> SessionKey {
@@ -355,5 +358,66 @@ mod tests {
         drop(open_to_look(&path, &key()).expect("opened"));
         assert!(std::fs::read(path_of(&path)).expect("still there") == before);
         assert_eq!(lost(&path), []);
+    }
+    /// Makes the record refuse every change of what it notes about itself, by SQL's word for it.
+    fn refuse(path: &Path, change: &str) {
+        let sql = format!("CREATE TRIGGER refuse BEFORE {change} ON meta BEGIN SELECT RAISE(ABORT, 'refused'); END");
+        connect(path, &key()).expect("opened").execute_batch(&sql).expect("made");
+    }
+
+    fn allow(path: &Path) {
+        connect(path, &key()).expect("opened").execute_batch("DROP TRIGGER refuse").expect("removed");
+    }
+
+    fn run<T>(work: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(work)
+    }
+
+    #[test]
+    fn log_is_removed_by_an_orderly_close_only() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = killed(directory.path(), 8);
+        refuse(&path, "DELETE");
+        run(async { State::open(&path, &key()).expect("opened").close().await });
+        assert!(path_of(&path).exists(), "the record still says that it is open");
+        allow(&path);
+        assert_eq!(lost(&path), []);
+        run(async { State::open(&path, &key()).expect("opened").close().await });
+        assert!(!path_of(&path).exists(), "every connection is closed, and the record says so");
+    }
+
+    #[test]
+    fn failed_open_or_copy_leaves_the_log_in_place() {
+        for change in ["INSERT", "DELETE"] {
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            let path = killed(directory.path(), 8);
+            refuse(&path, change);
+            match change {
+                "INSERT" => drop(State::open(&path, &key()).err().expect("the record cannot be marked as open")),
+                _ => {
+                    let copy = rekey::Copy::of(&path, &key(), &directory.path().join("next.db"));
+                    drop(copy.err().expect("the record cannot be marked as closed"));
+                }
+            }
+            assert!(path_of(&path).exists(), "{change}");
+            allow(&path);
+            assert_eq!(lost(&path), [], "{change}");
+        }
+    }
+
+    #[test]
+    fn open_beside_another_process_leaves_the_log_alone() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = killed(directory.path(), 8);
+        let mut bytes = std::fs::read(path_of(&path)).expect("read");
+        bytes[HEADER_BYTES + FRAME_HEADER_BYTES + 7] ^= 1;
+        std::fs::write(path_of(&path), bytes).expect("written");
+        run(async { State::open_beside(&path, &key()).expect("opened").close().await });
+        assert!(path_of(&path).exists(), "it belongs to another process");
+        let db = connect(&path, &key()).expect("opened");
+        assert_eq!(read_lost(&db).expect("read"), [], "it was not judged");
+        let mark: String =
+            db.query_row("SELECT value FROM meta WHERE key = ?1", [OPEN], |row| row.get(0)).expect("read");
+        assert_eq!(mark, FILLED, "the record still says that it is open");
     }
 }

@@ -1,16 +1,20 @@
 //! Opens the file of the record: its cipher, its journal, and a look through all pages.
 //!
-//! Never makes a file in passing. Next: `state::log`.
+//! Never makes a file in passing, and never removes the log of a record that says that it is open. Next: `state::log`.
 
-use super::{Error, is_damage};
+use super::{Error, SEARCH_LOOKS, SEARCH_UNTIL, Tx, is_damage, log, migrations, wall_clock};
 use ironclaw_contract::seam::crypt::SessionKey;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
 /// A file that is longer is not looked through at the start: that would take longer than an operator waits.
 const LOOKED_THROUGH_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// Steps of SQLite between two looks at the time of a search.
+const STEPS_BETWEEN_LOOKS: i32 = 1000;
 
 /// An empty file of mode 0600, unless there is one.
 pub(super) fn create(path: &Path) -> Result<(), Error> {
@@ -23,14 +27,16 @@ pub(super) fn create(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Opens a file that is there: one that is missing is never made in passing.
+/// Opens a file that is there: one that is missing is never made in passing. Its log stays when the connection is closed, unless
+/// [`remove_log`] is called.
 pub(super) fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
     unlock(&db, key)?;
+    keep_log(&db);
     db.busy_timeout(Duration::from_secs(5))?;
     // A plan does not look at values: with a bound LIMIT, a statement would be parsed and planned anew each time it runs.
-    db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.set_prepared_statement_cache_capacity(128);
     let opened = db.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; \
@@ -75,4 +81,65 @@ pub(super) fn look_through(db: &Connection, path: &Path) -> Result<(), Error> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Leaves the log as it is when this connection is the last to be closed; the setting concerns this connection alone.
+pub(super) fn keep_log(db: &Connection) {
+    set_keeps_log(db, true);
+}
+
+/// Lets SQLite write the log into the file and remove it when this connection is the last to be closed.
+pub(super) fn remove_log(db: &Connection) {
+    set_keeps_log(db, false);
+}
+
+fn set_keeps_log(db: &Connection, keeps: bool) {
+    // It may fail only where SQLite lacks the setting, and ours has it.
+    let _ = db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keeps);
+}
+
+/// Opens the state to look at it, beside a running host or without one.
+///
+/// # Errors
+/// As [`State::open`]; a file of an older version is not brought up to date, as nothing is written.
+pub fn open_to_look(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
+    // The log that a crash left stays for the next start. Where there is none, SQLite makes an empty one and has to remove it: the
+    // next start would take it for one that an erasure emptied.
+    let has_log = std::fs::metadata(log::path_of(path)).is_ok_and(|found| found.len() > 0);
+    let db = connect(path, key)?;
+    migrations::check(&db, path, key)?;
+    db.execute_batch("PRAGMA query_only = ON;")?;
+    if !has_log {
+        remove_log(&db);
+    }
+    Ok(db)
+}
+
+/// Looks at the state by the functions that a transaction is handed to, beside a running host or without one.
+///
+/// # Errors
+/// As [`open_to_look`], and those of `look`.
+pub fn look<T>(path: &Path, key: &SessionKey, look: impl FnOnce(&Tx<'_>) -> Result<T, Error>) -> Result<T, Error> {
+    let db = open_to_look(path, key)?;
+    db.execute_batch("BEGIN")?;
+    let now = wall_clock();
+    look(&Tx { db: &db, now, wall: now, prune: now, entries: Vec::new(), empty_log: false })
+}
+
+/// A connection that cannot write.
+pub(super) fn connect_to_read(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
+    let db = connect(path, key)?;
+    db.execute_batch("PRAGMA query_only = ON;")?;
+    Ok(db)
+}
+
+/// A connection whose statements end when the time of their search is over.
+pub(super) fn connect_for_searches(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
+    let mut db = connect_to_read(path, key)?;
+    let is_over = || {
+        SEARCH_LOOKS.set(SEARCH_LOOKS.get() + 1);
+        SEARCH_UNTIL.get().is_some_and(|until| Instant::now() >= until)
+    };
+    db.progress_handler(STEPS_BETWEEN_LOOKS, Some(is_over))?;
+    Ok(db)
 }

@@ -31,7 +31,8 @@ impl Copy {
         let left = log::look(path)?;
         let original = connect(path, key)?;
         migrations::run(&original, path, key)?;
-        // What a crash left is taken in here, and what it lost is noted; afterwards neither file needs a log.
+        // What a crash left is taken in here, and what it lost is noted; afterwards neither file needs a log. Until then an error
+        // leaves the log in place.
         log::opened(&original, path, &left)?;
         log::closed(&original)?;
         // Out of the write-ahead log, which a renamed file would leave behind, and alone.
@@ -170,6 +171,8 @@ mod tests {
         std::thread::scope(|scope| scope.spawn(take_over).join()).expect("no panic").expect("it took over");
         assert!(matches!(open_to_look(&from, &old), Err(Error::WrongKey(_))));
         open_to_look(&from, &new).expect("it is under the new key");
-        assert!(!to.exists());
+        for name in ["state.db.next", "state.db.next-wal", "state.db-wal"] {
+            assert!(!directory.path().join(name).exists(), "{name} is left");
+        }
     }
 }

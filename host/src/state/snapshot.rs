@@ -253,6 +253,8 @@ mod tests {
         }
         let versions: Vec<i64> = all(&path).iter().map(|snapshot| snapshot.before).collect();
         assert_eq!(versions, [12, 13, 14]);
+        let mut names = fs::read_dir(directory.path()).expect("read").map(|entry| entry.expect("read").file_name());
+        assert!(names.all(|name| !name.to_string_lossy().contains("unfinished")), "a copy leaves no log");
         let newest = all(&path).pop().expect("three").path;
         let mode = fs::metadata(&newest).expect("there").permissions().mode() & 0o777;
         assert_eq!(mode, 0o600);

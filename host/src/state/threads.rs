@@ -4,12 +4,13 @@
 
 use super::clock::{Clock, wall_clock};
 use super::events::Events;
-use super::{DAMAGE, Tx, Watched, is_damage, keep_log, log};
+use super::{DAMAGE, Tx, is_damage, keep_log, log};
+use crate::metrics::Metrics;
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// Changes that wait for each other's commit are written together, at most so many.
 const GROUP_MAX: usize = 64;
@@ -21,6 +22,24 @@ pub(super) type Work = Box<dyn FnOnce(&mut Tx<'_>) -> (bool, Finish) + Send>;
 pub(super) struct Job {
     pub(super) work: Work,
     pub(super) alone: bool,
+}
+
+/// What the threads tell of themselves.
+#[derive(Clone)]
+pub(super) struct Watched {
+    pub(super) metrics: Metrics,
+    pub(super) damaged: watch::Sender<bool>,
+}
+
+impl Watched {
+    /// Tells of the damage that this thread came upon since the last call; damage is never taken back. Gives whether there is any,
+    /// and is called after each job.
+    fn look(&self) -> bool {
+        if DAMAGE.take() && !self.damaged.send_replace(true) {
+            tracing::error!("SQLite found damage in the state database");
+        }
+        *self.damaged.borrow()
+    }
 }
 
 pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
@@ -35,7 +54,6 @@ pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> JoinHand
 
 pub(super) fn write_loop(
     db: &Connection,
-    owner: log::Owner,
     mut jobs: mpsc::Receiver<Job>,
     clock: &Clock,
     events: &Events,
@@ -127,16 +145,20 @@ pub(super) fn write_loop(
     }
     drop(held);
     refuse_the_rest(jobs);
-    match owner {
-        log::Owner::Another => keep_log(db),
-        log::Owner::This if watched.look() => {}
-        log::Owner::This => match log::closed(db) {
-            Ok(()) => drop(db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))),
-            // The record goes on saying that it is open, so its log has to stay.
-            Err(_) => keep_log(db),
-        },
+}
+
+/// Closes the connection that writes, once it is the last.
+pub(super) fn close(db: Connection, owner: log::Owner, watched: &Watched) {
+    // While the record says that it is open its log has to stay, and a damaged record stays as it is.
+    if owner == log::Owner::Another || watched.look() || log::closed(&db).is_err() {
+        return;
     }
-    watched.leave(db);
+    if let Err(error) = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
+        DAMAGE.set(DAMAGE.get() || is_damage(&error));
+    }
+    if watched.look() {
+        keep_log(&db);
+    }
 }
 
 /// Takes what was on its way while the thread came to its end, and drops it, which tells whoever waits for it. A receiver that is
@@ -149,7 +171,7 @@ fn refuse_the_rest(mut jobs: mpsc::Receiver<Job>) {
 }
 
 pub(super) fn read_loop(
-    db: &Connection,
+    db: Connection,
     mut jobs: mpsc::Receiver<Job>,
     clock: &Clock,
     closing: &AtomicBool,
@@ -163,7 +185,7 @@ pub(super) fn read_loop(
         let begun = db.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([]));
         for job in group {
             let mut tx = Tx {
-                db,
+                db: &db,
                 now: clock.now(),
                 wall: wall_clock(),
                 prune: clock.prune_time(),
@@ -181,5 +203,4 @@ pub(super) fn read_loop(
         }
     }
     refuse_the_rest(jobs);
-    watched.leave(db);
 }
