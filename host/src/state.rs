@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use threads::{Finish, Job, Watched, Work, close, read_loop, spawn, write_loop};
+use threads::{Finish, GROUP_MAX, Job, SEARCH_GROUP_MAX, Watched, Work, close, read_loop, spawn, write_loop};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 /// Jobs that may wait before whoever brings the next has to.
@@ -296,13 +296,13 @@ impl State {
         let (clock, events) = (Clock::new(last), Events::default());
         let closing = Arc::new(AtomicBool::new(false));
         let watched = Watched { metrics: Metrics::default(), damaged: watch::Sender::new(false) };
-        let read = |name: &str, db: Connection| {
+        let read = |name: &str, db: Connection, group_max: usize| {
             let (sender, jobs) = mpsc::channel(QUEUE_MAX);
             let (clock, closing, watched) = (clock.clone(), Arc::clone(&closing), watched.clone());
-            (sender, spawn(name, move || read_loop(db, jobs, &clock, &closing, &watched)))
+            (sender, spawn(name, move || read_loop(db, jobs, group_max, &clock, &closing, &watched)))
         };
-        let (reads, reader) = read("state-reader", reading);
-        let (searches, searcher) = read("state-searcher", searching);
+        let (reads, reader) = read("state-reader", reading, GROUP_MAX);
+        let (searches, searcher) = read("state-searcher", searching, SEARCH_GROUP_MAX);
         let (writes, jobs) = mpsc::channel(QUEUE_MAX);
         let writer = {
             let (clock, closing, watched) = (clock.clone(), Arc::clone(&closing), watched.clone());

@@ -1,6 +1,7 @@
-//! The two threads that the record is behind: one writes, several changes to a commit; one reads, several looks to a snapshot.
+//! The threads of the record: one writes, several changes to a commit; one reads, several reads to a snapshot; one searches, each
+//! search with a snapshot of its own.
 //!
-//! Neither leaves anybody waiting, and nothing is built on damage. Next: `state::events`.
+//! None leaves a caller without an answer, and nothing is built on damage. Next: `state::events`.
 
 use super::clock::{Clock, wall_clock};
 use super::events::Events;
@@ -12,8 +13,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
-/// Changes that wait for each other's commit are written together, at most so many.
-const GROUP_MAX: usize = 64;
+/// Changes that share a commit, and reads that share a snapshot.
+pub(super) const GROUP_MAX: usize = 64;
+
+/// Searches that share a snapshot. A search may take long, and no checkpoint passes the snapshot that it reads from.
+pub(super) const SEARCH_GROUP_MAX: usize = 1;
 
 pub(super) type Finish = Box<dyn FnOnce(Result<(), &rusqlite::Error>) + Send>;
 pub(super) type Work = Box<dyn FnOnce(&mut Tx<'_>) -> (bool, Finish) + Send>;
@@ -173,6 +177,7 @@ fn refuse_the_rest(mut jobs: mpsc::Receiver<Job>) {
 pub(super) fn read_loop(
     db: Connection,
     mut jobs: mpsc::Receiver<Job>,
+    group_max: usize,
     clock: &Clock,
     closing: &AtomicBool,
     watched: &Watched,
@@ -181,7 +186,7 @@ pub(super) fn read_loop(
         // Those that wait share a snapshot, which is taken now: after each commit of a change, a new one reads its pages from
         // the file again. Whoever comes later gets a later one, or they might miss what they were told is on disk.
         let group: Vec<Job> =
-            std::iter::once(first).chain(std::iter::from_fn(|| jobs.try_recv().ok())).take(GROUP_MAX).collect();
+            std::iter::once(first).chain(std::iter::from_fn(|| jobs.try_recv().ok())).take(group_max).collect();
         let begun = db.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([]));
         for job in group {
             let mut tx = Tx {

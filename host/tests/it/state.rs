@@ -45,6 +45,43 @@ async fn begun(path: &Path) -> State {
 }
 
 #[test]
+fn searches_that_wait_share_no_snapshot() {
+    let directory = tempfile::tempdir().expect("a directory");
+    run(async {
+        let state = begun(&directory.path().join("state.db")).await;
+        let count = |tx: &mut Tx<'_>| Ok::<_, Error>(tx.db().query_row(NOTES, [], |row| row.get::<_, i64>(0))?);
+        let search = |hold: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>| {
+            let state = state.clone();
+            tokio::spawn(async move {
+                let look = move |tx: &mut Tx<'_>| {
+                    let found = count(tx)?;
+                    if let Some((here, go)) = hold {
+                        here.send(()).map_err(|_| Error::Closed)?;
+                        go.recv().map_err(|_| Error::Closed)?;
+                    }
+                    Ok::<_, Error>(found)
+                };
+                state.search(PATIENCE, look).await.expect("found")
+            })
+        };
+        // The first one holds the thread until the other two wait; the second one is at work while a change is committed.
+        let [(here, first), (go, wait), (here_too, second), (go_on, wait_too)] = [(); 4].map(|()| mpsc::channel());
+        let found = [search(Some((here, wait))), search(Some((here_too, wait_too))), search(None)];
+        tokio::task::yield_now().await;
+        first.recv().expect("the first search is at work");
+        go.send(()).expect("it waits");
+        second.recv().expect("the second search is at work");
+        state.write(|tx| note(tx, "new")).await.expect("written");
+        go_on.send(()).expect("it waits");
+        let mut counts = Vec::new();
+        for found in found {
+            counts.push(found.await.expect("no panic"));
+        }
+        assert_eq!([counts[1] - counts[0], counts[2] - counts[0]], [0, 1]);
+    });
+}
+
+#[test]
 fn a_change_that_fails_is_undone_alone_and_the_others_of_its_group_stand() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
