@@ -10,7 +10,7 @@ use crate::processes::below;
 use crate::record;
 use crate::world::{Build, PATIENCE, World, wait_for};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -125,16 +125,27 @@ struct Wait {
     turns: usize,
     /// Messages to its agent that were recorded before it and had no turn yet.
     own_before: usize,
-    /// Messages to its agent that were recorded after it and had a turn before it.
+    /// Messages to its agent that were recorded after it, had a turn before it, and are of a session that had no message before it.
+    overtaken_by_own: usize,
+}
+
+/// A message without a turn.
+struct Unserved {
+    message: String,
+    /// Turns that had ended when it was recorded.
+    ended: usize,
+    /// Messages to its agent that were before it.
+    own_before: usize,
+    /// Sessions of those messages. One of them that is awake may also answer its later messages.
+    sessions_before: HashSet<String>,
     overtaken_by_own: usize,
 }
 
 /// How each message waited, by the ledger.
 fn waits(world: &World, agent_of: &HashMap<String, String>) -> Vec<Wait> {
     let (mut ended, mut waits) = (0usize, Vec::new());
-    // By agent: the messages without a turn in the order of their record, each with the turns that had ended by then, how many
-    // of its agent's were before it, and how many of those behind it were served before it.
-    let mut waiting: HashMap<&str, Vec<(String, usize, usize, usize)>> = HashMap::new();
+    // By agent, in the order of their record: each with its session.
+    let mut waiting: HashMap<&str, Vec<(String, Unserved)>> = HashMap::new();
     for entry in &world.ledger() {
         let data = &entry["data"];
         let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
@@ -142,14 +153,20 @@ fn waits(world: &World, agent_of: &HashMap<String, String>) -> Vec<Wait> {
         match data["what"].as_str() {
             Some("message.recorded") => {
                 let own = waiting.entry(agent).or_default();
-                own.push((text("message"), ended, own.len(), 0));
+                let sessions_before = own.iter().map(|(session, _)| session.clone()).collect();
+                let (message, own_before) = (text("message"), own.len());
+                let unserved = Unserved { message, ended, own_before, sessions_before, overtaken_by_own: 0 };
+                own.push((text("session"), unserved));
             }
             Some("turn.opened") => {
                 let own = waiting.entry(agent).or_default();
-                let at = own.iter().position(|(id, ..)| *id == text("message")).expect("it was recorded");
-                own[..at].iter_mut().for_each(|(_, _, _, overtaken_by_own)| *overtaken_by_own += 1);
-                let (_, ended_then, own_before, overtaken_by_own) = own.remove(at);
-                waits.push(Wait { turns: ended - ended_then, own_before, overtaken_by_own });
+                let message = text("message");
+                let at = own.iter().position(|(_, unserved)| unserved.message == message).expect("it was recorded");
+                let (session, served) = own.remove(at);
+                let overtaken = own[..at].iter_mut().filter(|(_, other)| !other.sessions_before.contains(&session));
+                overtaken.for_each(|(_, other)| other.overtaken_by_own += 1);
+                let Unserved { own_before, overtaken_by_own, .. } = served;
+                waits.push(Wait { turns: ended - served.ended, own_before, overtaken_by_own });
             }
             Some("turn.closed") => ended += 1,
             _ => {}
