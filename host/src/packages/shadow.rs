@@ -1,4 +1,4 @@
-//! Refuses a file of a package that would stand in the place of another file of this machine: a layer lies over `/usr`.
+//! Refuses a file of a package that would replace another file of this machine: a layer is mounted over `/usr`.
 //!
 //! Reads the machine's files and dpkg's lists of them; changes nothing. Next: `layer`.
 

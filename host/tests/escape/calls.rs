@@ -30,7 +30,7 @@ fn system(call: impl Into<Value>, content: impl Into<Value>) -> Value {
     row(json!({ "kind": "system", "content": content.into(), "call": call.into() }))
 }
 
-/// The action that the turn's own call stands for, when its reason is `asked`.
+/// The action that the turn's own call asks for, when its reason is `asked`.
 fn tools(reason: &str) -> Value {
     json!({ "action": "enabled_tools", "payload": ["read_file", "write_file"], "reason": reason })
 }
@@ -70,7 +70,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             .asks(ENABLE)
             .answered("That did not work")
             .requests(&["call"]),
-        // The host's words stand for it, and the call is used up by it.
+        // The host's words replace it, and it uses up the call.
         attempt("a_call_without_its_row_fails_in_the_hosts_words", |_| {
             let mut failed = report(LOCAL, "approved");
             failed["ask"]["ok"] = json!(false);

@@ -30,7 +30,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         .fails("EPERM")
         .look(|attacked, _, _| {
             let file = attacked.directory(&attacked.id("a")).join("workspace/file");
-            assert!(std::fs::symlink_metadata(file).expect("it stands").is_file());
+            assert!(std::fs::symlink_metadata(file).expect("it is there").is_file());
         }),
         attempt("a_file_that_runs_with_its_owners_rights_cannot_be_made", |_| {
             vec![
@@ -42,7 +42,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         .look(|attacked, _, _| {
             use std::os::unix::fs::PermissionsExt;
             let tool = attacked.directory(&attacked.id("a")).join("workspace/tool");
-            let mode = std::fs::metadata(tool).expect("it stands").permissions().mode();
+            let mode = std::fs::metadata(tool).expect("it is there").permissions().mode();
             assert_eq!(mode & 0o6000, 0, "{mode:o}");
         }),
         attempt("a_file_moved_from_the_queue_to_the_workspace_is_only_gone", |_| {

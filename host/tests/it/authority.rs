@@ -118,7 +118,7 @@ fn a_policy_that_nobody_can_meet_fails_the_check_and_is_told() {
         assert!(up.stderr.contains("warning: no change can be approved"), "{}", up.stderr);
         assert!(world.status()["host"]["warnings"].to_string().contains("no change can be approved"));
     }
-    // With a member there is somebody on whose behalf an agent asks: a warning, and no error.
+    // With a member there is a person on whose behalf an agent asks: a warning, and no error.
     world.ctl(&["person", "add", "mara"]).ok();
     let warned = checked("[default]\nrequester_may_approve = false\n").ok();
     assert!(warned.stderr.contains("no request of an owner or admin can be approved"), "{}", warned.stderr);
@@ -177,7 +177,7 @@ fn one_admin_alone_weakens_no_agent_where_two_decide() {
         assert_eq!(code(&answer), (403, "policy_asks_for_more"), "{path}: {answer:?}");
         assert!(answer.1["error"]["hint"].as_str().is_some_and(|hint| hint.contains("--kind settings")), "{answer:?}");
     }
-    // What tightens waits for nobody; what loosens it again does.
+    // A change that tightens is done at once; one that loosens again waits for a decision.
     world.ctl(&["agent", "set", "a", "--mode", "enforce", "--tokens-per-day", "1000"]).ok();
     for ceiling in [2000, 0] {
         let answer = carol.ask("POST", "/v1/agents/a/budget", &json!({ "tokens_per_day": ceiling }).to_string());

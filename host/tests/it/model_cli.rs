@@ -118,7 +118,7 @@ fn no_copy_of_a_key_or_token_stays_in_the_hosts_memory() {
     }
 }
 
-/// How often a text stands in the memory of a process that can be written; `None` where nobody may look.
+/// How often the writable memory of a process holds a text; `None` where the kernel does not show it.
 fn copies(pid: i32, needle: &str) -> Option<usize> {
     use std::os::unix::fs::FileExt;
     const PIECE_BYTES: usize = 1 << 20;
@@ -136,7 +136,7 @@ fn copies(pid: i32, needle: &str) -> Option<usize> {
             // A mapping may be gone by now.
             let Ok(read @ 1..) = memory.read_at(&mut piece[..wanted], at) else { break };
             count += pattern.find_iter(&piece[..read]).count();
-            // What lies across the end of this piece is in the next.
+            // A text that crosses the end of this piece is in the next.
             let is_last = at + read as u64 >= to || read < needle.len();
             at += read as u64 - if is_last { 0 } else { needle.len() as u64 - 1 };
         }

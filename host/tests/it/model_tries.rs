@@ -25,7 +25,7 @@ async fn last_endpoint_has_all_its_tries_also_when_it_rests() {
     let candidates = candidates(&endpoints, "sole");
     let tried = failed(ask(&candidates, vec![person("hello")]).await);
     assert_eq!(tried.failures[0].tries, 3);
-    let answered = ask(&candidates, vec![person("hello")]).await.expect("it rests, and nobody else is left");
+    let answered = ask(&candidates, vec![person("hello")]).await.expect("it rests, and no other endpoint is left");
     assert_eq!(answered.output.text, "well");
     assert_eq!(ask(&candidates, vec![person("hello")]).await.expect("one failure passes").output.text, "well");
 }

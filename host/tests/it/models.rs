@@ -402,7 +402,7 @@ async fn an_endpoint_that_fails_again_and_again_is_asked_last_and_found_when_nob
         failed.failures.iter().map(|failure| failure.endpoint.as_str()).collect::<Vec<_>>(),
         ["second", "first"]
     );
-    assert_eq!(ill.seen().len(), 5, "with all its tries, because nobody else is left");
+    assert_eq!(ill.seen().len(), 5, "with all its tries, because no other endpoint is left");
     *ill_told.lock().expect("no holder panics") = Act::Say("first".to_owned());
     for _ in 0..2 {
         assert_eq!(ask(&candidates, vec![person("hello")]).await.expect("an output").output.text, "first");

@@ -75,7 +75,7 @@ enum End {
 }
 use End::{DoesNotLast, Stopped};
 
-/// Where the home lies.
+/// Where the home is.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Usual,
@@ -153,7 +153,7 @@ const STATES: &[State] = &[
     state("owner.token is a directory", |case| case.put("owner.token", Kind::Directory)),
     state("owner.token is a pipe", |case| case.put("owner.token", Kind::Pipe)),
     state("owner.token cannot be read", |case| case.put("owner.token", Kind::Unreadable)).on(OfAUser),
-    state("the environment has a token of nobody", |case| case.variable = Some(("IRONCLAW_TOKEN", "ict_0"))),
+    state("the environment has a token that no person has", |case| case.variable = Some(("IRONCLAW_TOKEN", "ict_0"))),
     state("the environment names no file with a token", |case| {
         case.variable = Some(("IRONCLAW_TOKEN_FILE", "/nowhere/token"));
     }),
@@ -296,7 +296,7 @@ fn template(who: Who) -> World {
     world
 }
 
-/// Starts a host and has the agent run a command; gives the host, whoever waits for the answer, and what runs in the jail.
+/// Starts a host and has the agent run a command; gives the host, the `chat` that waits for the answer, and what runs in the jail.
 fn at_work(world: &World) -> (i32, Child, HashMap<Process, String>) {
     world.up();
     let host = world.pid().expect("it runs");
@@ -397,7 +397,7 @@ fn a_member_may_neither_panic_nor_take_the_host_down() {
     assert_eq!((made["saved_to"].as_str(), made["text"].as_str()), (Some(path.as_str()), None), "{made}");
     use std::os::unix::fs::PermissionsExt;
     assert_eq!(fs::metadata(&file).expect("made").permissions().mode() & 0o7777, 0o600);
-    // It is not written over, and no token is made that nobody has.
+    // It is not written over, and no token is made that is not saved.
     let tokens = || world.ctl(&["--json", "token", "list"]).ok().json().as_array().map(Vec::len);
     let before = tokens();
     world.ctl(&["token", "create", "--person", "Bob", "--out", &path]).refused("bob.token");

@@ -1,4 +1,4 @@
-//! What one person and one channel may use up, through the real host: who goes beyond it is refused, and nobody else notices.
+//! What one person and one channel may use up, through the real host: a request beyond it is refused, and other people do not notice.
 //!
 //! Next: `quota_campaign`, which does all of it at once.
 

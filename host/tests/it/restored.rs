@@ -1,6 +1,6 @@
 //! A home that was put back, moved or copied, and archives that are damaged: what heads and archives tell, and what an owner accepts.
 //!
-//! Next: `lost_record`, for a record that is gone; `tamper`, for a ledger that somebody changed.
+//! Next: `lost_record`, for a record that is gone; `tamper`, for a ledger that was changed.
 
 use crate::tamper::{outside, perl};
 use crate::world::{World, copy_as_is, wait_for};

@@ -240,7 +240,7 @@ fn once_damage_is_found_nothing_is_committed_any_more_and_the_end_writes_nothing
         assert_eq!(std::fs::read(&path).expect("readable"), file);
         assert_eq!(std::fs::read(directory.path().join("state.db-wal")).expect("it stays"), log);
     });
-    assert_eq!(record::count(&look(&path), NOTES), 1, "what was written before stands");
+    assert_eq!(record::count(&look(&path), NOTES), 1, "what was written before is kept");
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn every_output_is_bounded_and_that_of_a_test_is_small() {
 fn failed_test_of_an_endpoint_has_a_hint_that_fits() {
     let wants_key = Server::start(|_| Act::Status(401, Vec::new(), "{}".to_owned()));
     let closes = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let nobody = format!("http://{}/v1", closes.local_addr().expect("an address"));
+    let closed = format!("http://{}/v1", closes.local_addr().expect("an address"));
     drop(closes);
     let world = World::new();
     world.up();
@@ -97,8 +97,8 @@ fn failed_test_of_an_endpoint_has_a_hint_that_fits() {
     };
     let keyless = hint(&format!("{}/v1", wants_key.url()));
     assert!(keyless.contains("--key-env"), "{keyless}");
-    let away = hint(&nobody);
-    assert!(away.contains(&nobody) && !away.contains("key"), "{away}");
+    let away = hint(&closed);
+    assert!(away.contains(&closed) && !away.contains("key"), "{away}");
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn is_locked(path: &str) -> bool {
     Flock::lock(file, FlockArg::LockExclusiveNonblock).is_err()
 }
 
-/// Whether a lock of a range stands in the way of one that is asked for.
+/// Whether a lock of a range conflicts with one that is asked for.
 fn has_range_lock(path: &str) -> bool {
     let file = std::fs::File::open(path).expect("it is there");
     let mut asked = libc::flock { l_type: libc::F_WRLCK as i16, l_whence: 0, l_start: 0, l_len: 0, l_pid: 0 };

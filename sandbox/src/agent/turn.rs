@@ -115,7 +115,7 @@ impl Spent {
 struct Work<'a> {
     agent: &'a mut Agent,
     turn: &'a Turn,
-    /// When it is over by a clock that nobody sets; `None` where that is too far away.
+    /// When it is over by the monotonic clock; `None` where that is too far away.
     until: Option<Instant>,
     own: Vec<ItemId>,
     spent: Spent,

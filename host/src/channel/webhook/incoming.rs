@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// Bytes of a request: the largest message with its files, in JSON that escapes every character of it.
 pub const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// Values in a request: eight files and what stands around them.
+/// Values in a request: eight files and what is around them.
 const VALUES_MAX: usize = 64;
 
 /// Bytes of a sender's id; as many as an identity may have.

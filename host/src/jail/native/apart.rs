@@ -50,7 +50,7 @@ fn copied(directory: &OwnedFd) -> io::Result<OwnedFd> {
 }
 
 /// Lays directories over each other, the first on top, as one read-only file system. Named by descriptor: the option has no way to
-/// write a colon in a path that is safe on every kernel, and the path of the home stays unknown to whoever sees the mount.
+/// write a colon in a path that is safe on every kernel, and the path of the home stays unknown to programs that see the mount.
 pub(super) fn laid(directories: &[&OwnedFd]) -> io::Result<OwnedFd> {
     let lower: Vec<_> = directories.iter().map(|one| format!("/proc/self/fd/{}", one.as_raw_fd())).collect();
     let lower = CString::new(lower.join(":")).expect("numbers have no null byte");
