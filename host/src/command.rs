@@ -408,7 +408,7 @@ fn check_config(at: &At) -> Done {
     let policy = crate::gateway::policy::load(&home.policy())?;
     let mut warnings = Vec::new();
     for unmet in unmet(&home, &config, &policy)? {
-        if unmet.is_never {
+        if unmet.is_refused {
             return Err(crate::settings::refused(&home.policy(), unmet.to_string()).into());
         }
         warnings.push(unmet.to_string());

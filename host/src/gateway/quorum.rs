@@ -3,6 +3,7 @@
 //! Only counts; refuses nothing. Next: `gateway::policy`, `gateway::decide` for who counts in the end.
 
 use super::policy::{Policy, Rule, is_of_agent};
+use super::settings;
 use crate::registry::{self, Role, roles};
 use crate::state::{self, Tx};
 use ironclaw_contract::ids::PersonId;
@@ -37,22 +38,26 @@ pub fn look(tx: &Tx<'_>) -> Result<People, state::Error> {
     Ok(People { all, of_agents })
 }
 
+/// What the default model, a part of the kind `settings`, is called beside the kinds of change.
+const DEFAULT_MODEL: &str = "settings (default_model)";
+
 /// A rule that cannot be met, and the kinds of change that it holds for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmet {
-    /// For which kinds.
-    pub kinds: Vec<ChangeKind>,
+    /// Names of the kinds.
+    pub kinds: Vec<&'static str>,
     /// What is asked for.
     pub rule: Rule,
     /// So many people can say yes.
     pub there: usize,
     /// Whether no change of these kinds can ever be approved; else only those cannot that one of these people asks for.
     pub is_never: bool,
+    /// Whether `config check` refuses the policy for it; else it is a warning.
+    pub is_refused: bool,
 }
 
 impl fmt::Display for Unmet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
         let roles: Vec<&str> = self.rule.roles.iter().map(|role| role.name()).collect();
         let which =
             if self.is_never { "no change can be approved" } else { "no request of an owner or admin can be approved" };
@@ -60,7 +65,7 @@ impl fmt::Display for Unmet {
         write!(
             f,
             "{which} of kind {}: policy.toml asks for {} with role {}, there {}{beside} (`ironctl person add`, or change policy.toml)",
-            kinds.join(", "),
+            self.kinds.join(", "),
             people(self.rule.approvals as usize),
             roles.join(" or "),
             if self.there == 1 { "is 1".to_owned() } else { format!("are {}", self.there) },
@@ -77,24 +82,42 @@ pub fn unmet(found: &People, policy: &Policy) -> Vec<Unmet> {
     let mut unmet: Vec<Unmet> = Vec::new();
     for kind in ChangeKind::ALL.iter().copied() {
         let rule = policy.rule(kind);
-        let deciders = deciders(found, kind, rule);
-        let there = deciders.len();
-        let needed = rule.approvals as usize;
-        let own = there.saturating_sub(usize::from(!rule.requester_may_approve));
-        // Where somebody else is there on whose behalf an agent asks, each of these people counts.
-        let is_others = found.all.iter().any(|(person, _)| !deciders.contains(person));
-        let best = if is_others { there } else { own };
-        if own >= needed {
-            continue;
-        }
-        let is_never = best < needed;
+        let Some((there, is_never)) = too_few(found, kind, rule) else { continue };
         let same = |other: &&mut Unmet| other.rule == *rule && other.there == there && other.is_never == is_never;
         match unmet.iter_mut().find(same) {
-            Some(other) => other.kinds.push(kind),
-            None => unmet.push(Unmet { kinds: vec![kind], rule: rule.clone(), there, is_never }),
+            Some(other) => other.kinds.push(kind.name()),
+            None => {
+                let kinds = vec![kind.name()];
+                unmet.push(Unmet { kinds, rule: rule.clone(), there, is_never, is_refused: is_never });
+            }
         }
     }
+    unmet.extend(default_model(found, policy.rule(ChangeKind::Settings)));
     unmet
+}
+
+/// The narrower rule for the default model, if no change of it can ever be approved and other settings can be. It takes more owners,
+/// and everything else works without them.
+fn default_model(found: &People, of_settings: &Rule) -> Option<Unmet> {
+    let rule = settings::for_default_model(of_settings.clone());
+    match (too_few(found, ChangeKind::Settings, of_settings), too_few(found, ChangeKind::Settings, &rule)) {
+        (None, Some((there, true))) => {
+            Some(Unmet { kinds: vec![DEFAULT_MODEL], rule, there, is_never: true, is_refused: false })
+        }
+        _ => None,
+    }
+}
+
+/// How many people can say yes, if those are too few, and whether they are for each change of this kind.
+fn too_few(found: &People, kind: ChangeKind, rule: &Rule) -> Option<(usize, bool)> {
+    let deciders = deciders(found, kind, rule);
+    let there = deciders.len();
+    let needed = rule.approvals as usize;
+    let own = there.saturating_sub(usize::from(!rule.requester_may_approve));
+    // Where somebody else is there on whose behalf an agent asks, each of these people counts.
+    let is_others = found.all.iter().any(|(person, _)| !deciders.contains(person));
+    let best = if is_others { there } else { own };
+    (own < needed).then_some((there, best < needed))
 }
 
 /// The people who can say yes; where admins of an agent can, those of the agent that has most.
@@ -124,10 +147,10 @@ mod tests {
         policy::load(&path).expect("a policy")
     }
 
-    /// How many rules cannot be met, and whether any can never be.
+    /// How many rules cannot be met, and whether the policy is refused for one.
     fn found(text: &str, people: &People) -> (usize, bool) {
         let unmet = unmet(people, &policy(text));
-        (unmet.len(), unmet.iter().any(|unmet| unmet.is_never))
+        (unmet.len(), unmet.iter().any(|unmet| unmet.is_refused))
     }
 
     #[test]
@@ -138,7 +161,14 @@ mod tests {
             ("", of(&[Owner]), (0, false)),
             ("[default]\napprovals = 5\n", of(&[Owner]), (1, true)),
             ("[default]\napprovals = 2\n", of(&[Owner, Member]), (1, true)),
-            ("[default]\napprovals = 2\n", of(&[Owner, Admin]), (0, false)),
+            // The default model is for owners to decide about: a warning.
+            ("[default]\napprovals = 2\n", of(&[Owner, Admin]), (1, false)),
+            ("[default]\napprovals = 2\n", of(&[Owner, Owner]), (0, false)),
+            (
+                "[default]\napprovals = 2\n[kind.settings]\nroles = [\"admin\"]\n",
+                of(&[Owner, Admin, Admin]),
+                (0, false),
+            ),
             ("[kind.mounts]\nroles = [\"admin\"]\n", of(&[Owner]), (1, true)),
             (own, of(&[Owner]), (1, true)),
             (own, of(&[Owner, Member]), (1, false)),
@@ -156,7 +186,7 @@ mod tests {
         people.of_agents = vec![BTreeSet::from([people.all[1].0])];
         let unmet = unmet(&people, &policy("[default]\napprovals = 2\n"));
         assert_eq!(unmet.len(), 1);
-        assert!(!unmet[0].kinds.contains(&ChangeKind::Persona), "{:?}", unmet[0].kinds);
-        assert!(unmet[0].kinds.contains(&ChangeKind::Mounts));
+        assert!(!unmet[0].kinds.contains(&"persona"), "{:?}", unmet[0].kinds);
+        assert!(unmet[0].kinds.contains(&"mounts"));
     }
 }

@@ -25,25 +25,20 @@ pub fn rule_of(policy: &Policy, row: &Row) -> Rule {
 /// The rule for a change, with how it stands and what its names mean.
 pub(super) fn rule(policy: &Policy, change: &Change, before: &Value, facts: &Value) -> Rule {
     let rule = policy.rule(change.kind()).clone();
-    match change {
-        // Which endpoint every new agent uses is an owner's to say, as which endpoints there are is.
-        Change::Settings(wanted) if !wanted.concerns_agent() && rule.admits(Role::Owner) => {
-            Rule { roles: vec![Role::Owner], ..rule }
-        }
-        Change::Settings(wanted) if only_tightens(wanted, before, facts) => {
-            Rule { approvals: 1, requester_may_approve: true, ..rule }
-        }
-        Change::Settings(_)
-        | Change::Persona(_)
-        | Change::EnabledTools(_)
-        | Change::Packages(_)
-        | Change::Wiring(_)
-        | Change::Permissions(_)
-        | Change::Mounts(_)
-        | Change::CreateAgent(_)
-        | Change::McpAccess(_)
-        | Change::McpRegister(_) => rule,
+    let Change::Settings(wanted) = change else { return rule };
+    if !wanted.concerns_agent() {
+        for_default_model(rule)
+    } else if only_tightens(wanted, before, facts) {
+        Rule { approvals: 1, requester_may_approve: true, ..rule }
+    } else {
+        rule
     }
+}
+
+/// The rule for the default model, made of that for settings. Which endpoint every new agent uses is an owner's to say, as which
+/// endpoints there are is.
+pub(super) fn for_default_model(rule: Rule) -> Rule {
+    if rule.admits(Role::Owner) { Rule { roles: vec![Role::Owner], ..rule } } else { rule }
 }
 
 /// The rule for settings of an agent as everything stands now.
