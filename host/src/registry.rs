@@ -25,7 +25,7 @@ use crate::refusal::Refusal;
 use crate::state::{self, Tx, stored, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
-use ironclaw_contract::seam::change::Access;
+use ironclaw_contract::seam::change::{Access, GuardMode};
 use rusqlite::{OptionalExtension, Row, params};
 use std::fmt;
 use std::str::FromStr;
@@ -91,6 +91,26 @@ impl Mode {
             Self::Enforce => None,
             Self::DangerousWarn => Some("what has no seal reaches its model as quoted text, and the ledger has each"),
             Self::DangerousOff => Some("no seal is checked, and what passes without one is not recorded"),
+        }
+    }
+}
+
+impl From<GuardMode> for Mode {
+    fn from(mode: GuardMode) -> Self {
+        match mode {
+            GuardMode::Enforce => Self::Enforce,
+            GuardMode::DangerousWarn => Self::DangerousWarn,
+            GuardMode::DangerousOff => Self::DangerousOff,
+        }
+    }
+}
+
+impl From<Mode> for GuardMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Enforce => Self::Enforce,
+            Mode::DangerousWarn => Self::DangerousWarn,
+            Mode::DangerousOff => Self::DangerousOff,
         }
     }
 }
@@ -332,4 +352,17 @@ pub fn remove_agent(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent) -> Re
         .with("name", agent.name.clone())
         .append(tx)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mode_of_the_contract_is_the_one_of_its_name() {
+        for mode in GuardMode::ALL.iter().copied() {
+            assert_eq!(Mode::from(mode).name(), mode.name());
+            assert_eq!(GuardMode::from(Mode::from(mode)), mode);
+        }
+    }
 }

@@ -105,7 +105,7 @@ pub async fn set_mode(
     Body(new): Body<AgentMode>,
 ) -> Reply<AgentMode> {
     let mode: Mode = new.mode.parse().map_err(|message: String| Refusal::operator("mode_malformed", message))?;
-    let wanted = Settings { mode: mode.name().parse().ok(), ..Settings::default() };
+    let wanted = Settings { mode: Some(mode.into()), ..Settings::default() };
     set(&api, &person, current, agent, wanted).await?;
     Ok(Json(AgentMode { mode: mode.name().to_owned() }))
 }

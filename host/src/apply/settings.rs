@@ -28,7 +28,7 @@ pub(super) fn set(tx: &mut Tx<'_>, approved: &Approved, settings: &Settings) -> 
         said.push(format!("model endpoint {}", models::set_model(tx, approved, agent.id, model)??));
     }
     if let Some(mode) = mode {
-        let mode: Mode = mode.name().parse().map_err(|what: String| Refusal::host("change_incomplete", what))?;
+        let mode = Mode::from(*mode);
         registry::set_mode(tx, approved, &agent, mode)?;
         said.push(format!("mode {mode}"));
     }

@@ -8,6 +8,7 @@ use crate::model::Usage;
 use crate::registry::{Warrant, warranted};
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::ids::{AgentId, SessionId};
+use ironclaw_contract::seam::limits::CEILING_MAX;
 use rusqlite::{OptionalExtension, params};
 
 /// Days that are looked back at most.
@@ -17,7 +18,7 @@ pub const DAYS_MAX: u32 = 3_650;
 pub const ROWS_MAX: u32 = 5_000;
 
 /// What one request, or one ceiling, can be at most: a million millions.
-pub const COUNT_MAX: u64 = 1 << 40;
+pub const COUNT_MAX: u64 = CEILING_MAX;
 
 /// A request that is booked and not over yet.
 #[derive(Debug, Clone, PartialEq, Eq)]

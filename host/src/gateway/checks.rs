@@ -36,7 +36,7 @@ pub fn check(tx: &Tx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Judge
 /// # Errors
 /// Refuses what takes more than that.
 pub fn direct(rule: &Rule, kind: ChangeKind, role: Role) -> Judged<()> {
-    if rule.approvals == 1 && rule.requester_may_approve && rule.admits(role) {
+    if rule.is_one_alone() && rule.admits(role) {
         return Ok(());
     }
     let message = format!("the policy of this host asks for more than a command of one {role} here");

@@ -69,8 +69,7 @@ pub fn only_tightens(wanted: &Settings, before: &Value, facts: &Value) -> bool {
             Mode::DangerousWarn => 1,
             Mode::DangerousOff => 2,
         };
-        let (now, then) = (text("mode").parse::<Mode>(), mode.name().parse::<Mode>());
-        matches!((now, then), (Ok(now), Ok(then)) if laxity(then) <= laxity(now))
+        text("mode").parse().is_ok_and(|now| laxity(mode.into()) <= laxity(now))
     });
     let model = model.as_ref().is_none_or(|model| *model == text("model"));
     let ceiling = |field: &str, wanted: &Option<u64>| {
