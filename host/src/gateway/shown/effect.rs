@@ -144,8 +144,8 @@ impl Said<'_> {
             }
         }
         self.warn(
-            "Whoever publishes where it is fetched decides what comes: it would be the version that is there then. The agent could \
-             use all of it."
+            "The publishers of this software decide what comes: it would be the version that is there then. The agent could use all \
+             of it."
                 .to_owned(),
         );
     }
@@ -181,15 +181,15 @@ impl Said<'_> {
             let identity = self.names.show(&grant.identity);
             match grant.role {
                 AgentRole::Admin => self.warn(format!(
-                    "Whoever is {identity} would be ADMIN of this agent: could talk to it, and APPROVE its persona, its tools (run_command, \
-                     which runs programs on this machine, among them) and who may talk to it."
+                    "The person linked to {identity} would be an ADMIN of this agent. They could talk to it, and APPROVE its persona, its \
+                     tools (run_command, which runs programs on this machine, among them) and who may talk to it."
                 )),
-                AgentRole::Member => self.say(format!("Whoever is {identity} would be member of this agent: could talk to it.")),
+                AgentRole::Member => self.say(format!("The person linked to {identity} would be a member of this agent. They could talk to it.")),
             }
         }
         for identity in revoke {
             let identity = self.names.show(identity);
-            self.say(format!("Whoever is {identity} would lose every role of this agent."));
+            self.say(format!("The person linked to {identity} would have no role of this agent any more."));
         }
     }
 
@@ -256,7 +256,7 @@ impl Said<'_> {
                 self.say(format!("{agent} would be allowed to call every tool that MCP server {server} declares now."))
             }
         }
-        self.warn(format!("What it says in these calls would leave this machine for whoever runs {server}."));
+        self.warn(format!("What it says in these calls would leave this machine and go to the operator of {server}."));
     }
 
     fn mcp_register(&mut self, server: &McpRegister, before: &Value, facts: &Value) {

@@ -309,8 +309,8 @@ fn what_can_do_harm_is_said_clearly() {
         assert!(line.starts_with("  !! "), "{line}");
     };
     said(1, "would be allowed to run programs in its jail: run_command");
-    said(2, "Whoever publishes where it is fetched decides what comes");
-    said(4, "\"chat:bob\" would be ADMIN of this agent");
+    said(2, "publishers of this software decide what comes");
+    said(4, "\"chat:bob\" would be an ADMIN of this agent");
     said(5, "It could WRITE to \"/srv/data\"");
     said(6, "answer EVERY message");
     said(7, "leave this machine");
