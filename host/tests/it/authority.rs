@@ -124,6 +124,9 @@ fn a_policy_that_nobody_can_meet_fails_the_check_and_is_told() {
     assert!(warned.stderr.contains("no request of an owner or admin can be approved"), "{}", warned.stderr);
     world.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
     assert_eq!(checked("[default]\nrequester_may_approve = false\n").ok().stderr, "");
+    // One owner is too few for the default model alone.
+    let warned = checked("[default]\napprovals = 2\n").ok();
+    assert!(warned.stderr.contains("settings (default_model)"), "{}", warned.stderr);
 }
 
 #[test]
