@@ -116,6 +116,7 @@ impl Walk<'_> {
             };
             self.files += 1;
             // A file with several names takes its room once.
+            #[allow(clippy::useless_conversion, reason = "the count has 32 bits on other processors")]
             let bytes = found.st_blocks.unsigned_abs() * BLOCK_BYTES / u64::from(found.st_nlink).max(1);
             self.bytes = self.bytes.saturating_add(bytes);
             if self.files > self.config.workspace_files {
