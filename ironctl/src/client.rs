@@ -58,6 +58,18 @@ const ROTATE_PATIENCE: Duration = Duration::from_secs(300);
 /// How long one long poll waits at most; longer waits are several polls.
 pub const POLL_MAX: Duration = Duration::from_secs(25);
 
+/// Whether something takes connections there. Asks nothing, and needs no token.
+pub async fn is_listening(way: &Way) -> bool {
+    let connected = async {
+        match way {
+            Way::Socket(path) => UnixStream::connect(path).await.is_ok(),
+            Way::Port(address) => TcpStream::connect(address).await.is_ok(),
+        }
+    };
+    // A host with too many connections to take another one listens as well.
+    timeout(CONNECT_PATIENCE, connected).await.unwrap_or(true)
+}
+
 /// A host, the way to it, and a token for it.
 pub struct Client {
     home: PathBuf,
@@ -273,18 +285,6 @@ impl Client {
     /// Stops everything; returns when it is over.
     pub async fn panic(&self) -> Result<Panicked, Error> {
         parse(&self.ask(Method::POST, "panic", None, PANIC_PATIENCE).await?)
-    }
-
-    /// Whether anybody takes a connection where the host should be, without a question to it.
-    pub async fn is_listening(&self) -> bool {
-        let connected = async {
-            match &self.way {
-                Way::Socket(path) => UnixStream::connect(path).await.is_ok(),
-                Way::Port(address) => TcpStream::connect(address).await.is_ok(),
-            }
-        };
-        // Whoever has too many connections to take another is there.
-        timeout(CONNECT_PATIENCE, connected).await.unwrap_or(true)
     }
 
     /// Lets everything go on.

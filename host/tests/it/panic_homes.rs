@@ -411,3 +411,43 @@ fn a_member_may_neither_panic_nor_take_the_host_down() {
     assert!(!world.home.join("panic").exists());
     world.down();
 }
+
+/// A port of which every request is answered with an error and no reason.
+fn broken_host() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n");
+        }
+    });
+    port
+}
+
+fn closed_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("bound").port()
+}
+
+#[test]
+fn panic_of_a_named_host_fails_unless_that_one_is_stopped() {
+    let world = World::new();
+    let panic = |port: u16| {
+        let told = world.ctl(&["--json", "--api", &format!("http://127.0.0.1:{port}"), "panic"]);
+        assert_eq!(told.stdout, "", "no success is told");
+        let line = told.stderr.lines().find(|line| line.starts_with('{')).expect("JSON");
+        let failure: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        (told.code, failure["error"]["code"].as_str().expect("a code").to_owned())
+    };
+    let broken = broken_host();
+    assert_eq!(panic(broken), (1, "panic_failed".to_owned()), "beside no host");
+    assert_eq!(panic(closed_port()), (3, "host_unreachable".to_owned()), "beside no host");
+    fs::write(world.home.join("owner.token"), "").expect("written");
+    assert_eq!(panic(broken), (1, "panic_failed".to_owned()), "without a token");
+    world.ctl(&["init"]).ok();
+    world.up();
+    let host = world.status()["host"]["pid"].clone();
+    assert_eq!(panic(broken), (1, "answer_unclear".to_owned()), "beside another host");
+    assert_eq!(world.status()["host"]["pid"], host, "the host of another home lives");
+}

@@ -3,6 +3,8 @@
 //! success means that no process of an agent was found afterwards. Next: `processes`, `commands::resume`.
 
 use super::At;
+use crate::access::Way;
+use crate::client::is_listening;
 use crate::failure::Error;
 use crate::processes::{self, Process};
 use ironclaw_contract::operator::Panicked;
@@ -56,16 +58,23 @@ async fn confirmed(at: &At, panicked: &Panicked) -> Result<(), Error> {
 /// Kills every host of the home and what it runs, without its consent; a host that starts from now on finds the panic file.
 async fn by_force(at: &At, failed: Option<Error>) -> Result<(), Error> {
     let home = at.home.path();
+    let named = at.access.port()?;
+    if let Some(way) = named.as_ref().filter(|way| is_of_another_home(at, way)) {
+        return Err(failed.unwrap_or_else(|| not_stopped(way)));
+    }
     let found = processes::hosts(home);
     if found.is_empty() && !at.home.is_there() {
         return Err(no_home(at, failed));
     }
     // Before the kill: a supervisor may start the host again at once.
     let lasting = at.home.ask_for_panic();
-    let host_killed = kill_all(at).await.map_err(|error| match failed {
-        Some(failed) => error.because(failed),
-        None => error,
-    })?;
+    let host_killed = match kill_all(at).await {
+        Ok(killed) => killed,
+        Err(error) => return Err(caused(error, failed)),
+    };
+    if let Some(way) = &named {
+        check_named(at, way, host_killed, failed, lasting.is_ok()).await?;
+    }
     at.out.json(&json!({ "stopped": true, "host_killed": host_killed, "lasts": lasting.is_ok() }))?;
     at.out.line(match host_killed {
         Some(pid) => format!(
@@ -76,6 +85,45 @@ async fn by_force(at: &At, failed: Option<Error>) -> Result<(), Error> {
     match lasting {
         Ok(()) => at.out.line("the next start will be stopped; `ironctl resume` then lets it go on"),
         Err(cause) => Err(does_not_last(cause)),
+    }
+}
+
+/// Whether the home names its host, and that host does not listen on this port. A home that names none may be of any host.
+fn is_of_another_home(at: &At, way: &Way) -> bool {
+    let (Way::Port(asked), Ok(Some(run))) = (way, at.home.run()) else { return false };
+    let number = |address: &str| address.rsplit(':').next().map(str::to_owned);
+    run.listen.as_deref().and_then(number) != number(asked)
+}
+
+/// After everything of the home was killed: fails unless that was the host that the caller named by its port.
+async fn check_named(at: &At, way: &Way, killed: Option<u32>, failed: Option<Error>, lasts: bool) -> Result<(), Error> {
+    if is_listening(way).await {
+        return Err(caused(not_stopped(way), failed));
+    }
+    if killed.is_some() {
+        return Ok(());
+    }
+    if lasts {
+        let home = at.home.path().display();
+        at.out.remark(format!("the next start at {home} will be stopped; `ironctl resume` then lets it go on"))?;
+    }
+    Err(failed.unwrap_or_else(|| not_stopped(way)))
+}
+
+fn not_stopped(way: &Way) -> Error {
+    let place = match way {
+        Way::Socket(path) => path.display().to_string(),
+        Way::Port(address) => format!("http://{address}"),
+    };
+    Error::failed("panic_failed", format!("the host at {place} did not stop its agents"))
+        .hinting("run `ironctl --home DIR panic` with the home of that host, as the user who runs it")
+}
+
+/// The error with what failed before it.
+fn caused(error: Error, failed: Option<Error>) -> Error {
+    match failed {
+        Some(failed) => error.because(failed),
+        None => error,
     }
 }
 
@@ -131,9 +179,9 @@ async fn is_locked(at: &At) -> bool {
     match at.home.is_held() {
         Some(held) => held,
         // Nothing can be locked here: then only a host that listens shows.
-        None => match at.client() {
-            Ok(client) => client.is_listening().await,
-            Err(_) => false,
+        None => match at.home.run() {
+            Ok(Some(run)) => is_listening(&Way::Socket(run.socket.into())).await,
+            Ok(None) | Err(_) => false,
         },
     }
 }
