@@ -106,6 +106,10 @@ pub async fn ensure(at: &At) -> Result<Started, Error> {
 
 /// The host of a home and its status; `None` when none answers.
 pub async fn answering(home: &Home) -> Result<Option<(Client, Status)>, Error> {
+    // Without a run file a client is refused after a look through `/proc`, which is too much for each poll of a start.
+    if home.run()?.is_none() {
+        return Ok(None);
+    }
     let asked = match Client::open(home) {
         Ok(client) => client.status().await.map(|status| (client, status)),
         Err(error) => Err(error),
