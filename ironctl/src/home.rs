@@ -110,15 +110,18 @@ impl Home {
     ///
     /// Where no file can be made, the one that is kept in reserve takes its name.
     pub fn ask_for_panic(&self) -> Result<(), Error> {
+        self.ask_for_panic_by(|path| {
+            OpenOptions::new().create_new(true).write(true).mode(0o600).open(path)?.sync_all()?;
+            open(&self.0)?.sync_all()
+        })
+    }
+
+    fn ask_for_panic_by(&self, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), Error> {
         let path = self.0.join(PANIC_FILE);
         if path.symlink_metadata().is_ok() {
             return Ok(());
         }
-        let make = || -> io::Result<()> {
-            OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path)?.sync_all()?;
-            open(&self.0)?.sync_all()
-        };
-        let made = make().or_else(|cause| {
+        let made = make(&path).or_else(|cause| {
             fs::rename(self.0.join(PANIC_RESERVE_FILE), &path)
                 .and_then(|()| open(&self.0)?.sync_all())
                 .map_err(|_| cause)
@@ -249,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reserve_asks_for_a_stop_where_no_file_can_be_made() {
+    fn a_panic_is_asked_for_once_by_anything_of_that_name() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let home = Home::resolve(Some(directory.path().into())).expect("an absolute path");
         home.ask_for_panic().expect("a file can be made");
@@ -258,6 +261,20 @@ mod tests {
         fs::remove_file(directory.path().join(PANIC_FILE)).expect("removed");
         fs::create_dir(directory.path().join(PANIC_FILE)).expect("made");
         home.ask_for_panic().expect("a directory of that name asks as well");
+    }
+
+    #[test]
+    fn the_reserve_asks_for_a_stop_where_no_file_can_be_made() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let home = Home::resolve(Some(directory.path().into())).expect("an absolute path");
+        let full = |_: &Path| Err(io::Error::from(nix::Error::ENOSPC));
+        let refused = home.ask_for_panic_by(full).expect_err("no file and no reserve").told().expect("told");
+        assert_eq!(refused.error.code, "home_unwritable");
+        let (asks, reserve) = (directory.path().join(PANIC_FILE), directory.path().join(PANIC_RESERVE_FILE));
+        fs::write(&reserve, "reserve").expect("written");
+        home.ask_for_panic_by(full).expect("the reserve takes the name");
+        assert_eq!(fs::read_to_string(&asks).expect("there"), "reserve");
+        assert!(!reserve.exists(), "it is the same file");
     }
 
     #[test]
