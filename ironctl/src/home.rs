@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 /// More than this in the run file or the token is not ours.
 const SMALL_FILE_BYTES_MAX: u64 = 64 * 1024;
 
+/// A stderr file of this size is set aside at the next start; one older file is kept.
+const STDERR_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
 /// What to do about an owner's token that cannot be used.
 pub const RENEW_TOKEN: &str = "`ironctl init` makes a new token of the owner in its place";
 
@@ -146,10 +149,14 @@ impl Home {
         self.0.join("logs/host.stderr")
     }
 
-    /// Opens [`Home::stderr_file`] for appending, 0600 in a directory of 0700, making both when missing.
+    /// Opens [`Home::stderr_file`] for appending, 0600 in a directory of 0700, making both when missing. A large one is set aside.
     pub fn open_stderr_file(&self) -> Result<File, Error> {
         let path = self.stderr_file();
         let directory = path.parent().expect("stderr_file has a directory part");
+        if path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() > STDERR_BYTES_MAX) {
+            // Where that fails, the old one goes on.
+            let _ = fs::rename(&path, path.with_extension("stderr.1"));
+        }
         let opened = DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -275,6 +282,23 @@ mod tests {
         home.ask_for_panic_by(full).expect("the reserve takes the name");
         assert_eq!(fs::read_to_string(&asks).expect("there"), "reserve");
         assert!(!reserve.exists(), "it is the same file");
+    }
+
+    #[test]
+    fn a_large_stderr_file_is_set_aside_and_one_is_kept() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let home = Home::resolve(Some(directory.path().into())).expect("an absolute path");
+        let length = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
+        let aside = directory.path().join("logs/host.stderr.1");
+        for excess in [0, 1, 2] {
+            home.open_stderr_file().expect("opened").set_len(STDERR_BYTES_MAX + excess).expect("written");
+            let kept = home.open_stderr_file().expect("opened").metadata().expect("there").len();
+            match excess {
+                0 => assert_eq!((kept, aside.exists()), (STDERR_BYTES_MAX, false), "it is not too large"),
+                _ => assert_eq!((kept, length(&aside)), (0, STDERR_BYTES_MAX + excess)),
+            }
+        }
+        assert_eq!(fs::read_dir(directory.path().join("logs")).expect("there").count(), 2);
     }
 
     #[test]
