@@ -272,12 +272,13 @@ impl Shared {
     /// Keeps a head outside, off the runtime's threads: the directory may be another machine's.
     async fn put_outside(&self, head: SignedHead) -> bool {
         let (sink, home, ledger, seq) = (self.sink.clone(), self.home.clone(), self.ledger.clone(), head.seq);
-        let passed = self.passing.lock().expect("no holder panics").take();
+        let passed = self.passing.lock().expect("no holder panics").clone();
+        let to_remove = passed.clone();
         let put = move || {
             let directory = sink.ready(&ledger, &home)?;
             head::keep(&directory, &head)?;
             // A minute's head says nothing that this one does not. Where nothing can be removed it stays.
-            if let Some(passed) = passed.filter(|name| *name != head::file_name(&head)) {
+            if let Some(passed) = to_remove.filter(|name| *name != head::file_name(&head)) {
                 let _ = std::fs::remove_file(directory.join(passed));
             }
             Ok(())
@@ -294,6 +295,8 @@ impl Shared {
             )
         });
         if failed.is_none() {
+            // Another head may have been kept in the meantime, and have its own name here.
+            self.passing.lock().expect("no holder panics").take_if(|name| passed.as_ref() == Some(name));
             *self.kept_at.lock().expect("no holder panics") = Some(Instant::now());
         }
         let (kind, sentence) = failed.unzip();

@@ -203,6 +203,25 @@ fn head_goes_outside_after_seconds_with_changes() {
 }
 
 #[test]
+fn passing_head_goes_after_a_head_that_was_not_kept() {
+    let world = World::new();
+    let heads = outside(&world);
+    world.configure(&format!("[ledger]\nheads = {heads:?}\nhead_every_seconds = 1\n"));
+    world.up();
+    world.agent("a");
+    wait_for("a head that the next one replaces", || count(&heads) == 2);
+    let away = heads.with_file_name("away");
+    std::fs::rename(&heads, &away).expect("moved");
+    world.say("a", "echo one");
+    wait_for("a head that cannot be kept", || !world.entries("ledger.head_not_kept").is_empty());
+    let last = head::all(&away).expect("a directory").into_iter().max_by_key(|kept| kept.name.clone()).expect("two");
+    std::fs::rename(&away, &heads).expect("put back");
+    world.down();
+    assert!(!heads.join(&last.name).exists(), "the last head of the host takes its place");
+    assert_eq!(count(&heads), 2, "the first one, and that of the end");
+}
+
+#[test]
 fn archive_that_is_none_or_damaged_is_named_at_once() {
     let world = World::with(crate::client::own(), crate::world::Build::Plain, None);
     world.up();
