@@ -178,29 +178,59 @@ fn set_aside_leftover(tx: &Tx<'_>, home: &Home, position: &Position) -> Result<O
     {
         return Ok(None);
     }
-    set_aside(home, position.first).map(Some)
+    let aside = Aside::of(home, position.first)?;
+    aside.take().inspect_err(|_| aside.undo())?;
+    Ok(Some(aside.name()))
 }
 
-/// Moves the archive that begins at `first` out of the way. Gives its new name.
-pub(super) fn set_aside(home: &Home, first: u64) -> Result<String, Error> {
-    let there = path(home, first);
-    let fault = |source: io::Error| Error::Io { path: there.clone(), source };
-    for number in 0..u32::MAX {
-        let aside = there.with_extension(format!("aside-{number}"));
-        // Made before the rename, so that no earlier one is replaced; a directory replaces no file.
-        let made = match there.is_dir() {
-            true => std::fs::create_dir(&aside),
-            false => OpenOptions::new().write(true).create_new(true).open(&aside).map(drop),
-        };
-        match made {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            Err(error) => return Err(fault(error)),
+/// A free name for an archive that has to be out of the way.
+pub(super) struct Aside {
+    from: PathBuf,
+    to: PathBuf,
+}
+
+impl Aside {
+    /// Takes a free name for the archive that begins at `first`.
+    pub(super) fn of(home: &Home, first: u64) -> Result<Self, Error> {
+        let from = path(home, first);
+        let fault = |source: io::Error| Error::Io { path: from.clone(), source };
+        for number in 0..u32::MAX {
+            let to = from.with_extension(format!("aside-{number}"));
+            // Made before the rename, so that no earlier one is replaced; a directory replaces no file.
+            let made = match from.is_dir() {
+                true => std::fs::create_dir(&to),
+                false => OpenOptions::new().write(true).create_new(true).open(&to).map(drop),
+            };
+            match made {
+                Ok(()) => return Ok(Self { from, to }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(fault(error)),
+            }
         }
-        std::fs::rename(&there, &aside).map_err(fault)?;
-        return Ok(aside.file_name().unwrap_or_default().to_string_lossy().into_owned());
+        Err(fault(io::Error::other("there is no free name to move it to")))
     }
-    Err(fault(io::Error::other("there is no free name to move it to")))
+
+    /// The name of its file.
+    pub(super) fn name(&self) -> String {
+        self.to.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Moves the archive.
+    pub(super) fn take(&self) -> Result<(), Error> {
+        std::fs::rename(&self.from, &self.to).map_err(|source| Error::Io { path: self.from.clone(), source })
+    }
+
+    /// Gives the archive its name back, and frees the other name.
+    pub(super) fn undo(&self) {
+        let undone = match self.from.symlink_metadata() {
+            Err(_) => std::fs::rename(&self.to, &self.from),
+            Ok(_) if self.to.is_dir() => std::fs::remove_dir(&self.to),
+            Ok(_) => std::fs::remove_file(&self.to),
+        };
+        if let Err(error) = undone {
+            tracing::error!(%error, "{} did not get its name back", self.to.display());
+        }
+    }
 }
 
 /// Writes the live chain and its closing head; returns the SHA-256 of the file, which is on disk when this returns.
@@ -252,4 +282,30 @@ pub fn leftover(home: &Home, live: &Chain, hashes: impl FnOnce(u64) -> Option<St
         left.last, live.last
     );
     Err(Bad::at(live.last.min(left.last) + 1, check::Class::Truncated, why).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_that_was_moved_aside_gets_its_name_back() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let home = Home::create(&directory.path().join("h")).expect("a home");
+        let archive = path(&home, 7);
+        std::fs::write(&archive, "archive").expect("written");
+        let before = std::fs::read_dir(home.ledger()).expect("there").count();
+        for is_moved in [false, true] {
+            let aside = Aside::of(&home, 7).expect("a free name");
+            if is_moved {
+                aside.take().expect("moved");
+                assert!(!archive.exists());
+            }
+            aside.undo();
+            assert_eq!(std::fs::read_to_string(&archive).expect("there"), "archive", "{is_moved}");
+            assert_eq!(std::fs::read_dir(home.ledger()).expect("there").count(), before, "{is_moved}");
+        }
+        let names = [Aside::of(&home, 7), Aside::of(&home, 7)].map(|aside| aside.expect("a free name").name());
+        assert_ne!(names[0], names[1]);
+    }
 }

@@ -2,10 +2,12 @@
 //!
 //! Next: `lost_record`, for a record that is gone; `tamper`, for a ledger that was changed.
 
+use crate::record::open_to_change;
 use crate::tamper::{outside, perl};
 use crate::world::{World, copy_as_is, wait_for};
 use ironclaw_host::ledger::head;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 fn warnings(world: &World) -> String {
@@ -76,6 +78,21 @@ fn accepted_break_is_named_in_every_later_verification() {
     assert_eq!(verified(&world).0, 1);
 }
 
+/// Has the record refuse what it is to remember of an acceptance, and looks at the names of the archives.
+fn refused_accept_moves_no_archive(world: &World) {
+    let names = || {
+        let found = std::fs::read_dir(world.home.join("ledger")).expect("archives");
+        found.map(|entry| entry.expect("a name").file_name()).collect::<BTreeSet<_>>()
+    };
+    let (before, db) = (names(), open_to_change(&world.home));
+    let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON meta WHEN new.key = 'accepted_history' \
+                   BEGIN SELECT RAISE(ABORT, 'refused'); END";
+    db.execute_batch(trigger).expect("made");
+    assert_eq!(world.ctl(&["audit", "accept", "--reason", "only the record was saved"]).code, 1);
+    assert_eq!(names(), before);
+    db.execute_batch("DROP TRIGGER refuse").expect("removed");
+}
+
 #[test]
 fn record_older_than_its_archives_is_named_and_accepted() {
     let world = World::new();
@@ -97,6 +114,7 @@ fn record_older_than_its_archives_is_named_and_accepted() {
         |world: &World| (world.entries("ledger.behind_archives").len(), world.entries("state.generation").len());
     assert_eq!(counts(&world), (1, 1));
     assert_eq!(verified(&world).0, 1);
+    refused_accept_moves_no_archive(&world);
     let accepted = world.ctl(&["--json", "audit", "accept", "--reason", "only the record was saved"]).ok().json();
     assert_eq!(accepted["archives"].as_array().map(Vec::len), Some(2), "{accepted}");
     let (code, whole) = verified(&world);

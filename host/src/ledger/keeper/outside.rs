@@ -2,17 +2,20 @@
 //!
 //! Reads directories off the runtime's threads, and waits for none of them longer than a start may take. Next: `ledger::foreign`.
 
+use super::super::archive::Aside;
 use super::super::foreign::{self, Foreign, Live};
 use super::super::head::{self, Contradiction, Kept, Position, Signed};
 use super::super::sink::Other;
 use super::super::{BREAK_ACCEPTED, Entry, Genesis, archive, check};
 use super::{Keeper, Shared};
+use crate::home::Home;
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical;
 use ironclaw_contract::operator::BreakAccepted;
 use rusqlite::OptionalExtension;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a start waits for the directory of the heads.
@@ -67,14 +70,12 @@ impl Keeper {
         let _one = shared.rotating.lock().await;
         let found = shared.other_history(true).await?;
         let Some(from) = found.from() else { return Err(AcceptError::Nothing) };
-        let home = shared.home.clone();
+        let asides = Arc::new(take_names(&shared.home, &found.archives)?);
+        let moved = Arc::clone(&asides);
         let accepted = shared
             .state
             .write_alone(move |tx| {
-                let mut archives = Vec::new();
-                for foreign in &found.archives {
-                    archives.push(archive::set_aside(&home, foreign.first)?);
-                }
+                let archives: Vec<String> = moved.iter().map(Aside::name).collect();
                 let mut heads: Vec<Signed> = found.heads.into_iter().map(|head| head.signed).collect();
                 heads.sort();
                 heads.dedup();
@@ -87,13 +88,27 @@ impl Keeper {
                     seq = entry.reason(&reason).append(tx)?;
                 }
                 remember(tx, &heads)?;
+                // Last, so that little can fail behind it.
+                moved.iter().try_for_each(Aside::take)?;
                 Ok::<_, AcceptError>(BreakAccepted { seq, from, heads: heads.len() as u64, archives })
             })
-            .await?;
+            .await;
+        // An archive that was moved and is in no entry would not be found again.
+        let accepted = accepted.inspect_err(|_| asides.iter().for_each(Aside::undo))?;
         shared.trouble.lock().expect("no holder panics").behind = None;
         tracing::warn!(seq = accepted.seq, from, "an owner accepted that heads or archives know another history");
         Ok(accepted)
     }
+}
+
+/// Takes a name for each archive that is to be moved aside; on an error it takes none.
+fn take_names(home: &Home, archives: &[Foreign]) -> Result<Vec<Aside>, archive::Error> {
+    let mut asides: Vec<Aside> = Vec::new();
+    for foreign in archives {
+        let aside = Aside::of(home, foreign.first);
+        asides.push(aside.inspect_err(|_| asides.iter().for_each(Aside::undo))?);
+    }
+    Ok(asides)
 }
 
 /// At least one chunk, as archives alone are accepted as well.
