@@ -21,7 +21,7 @@ pub(crate) use tree::remove_tree;
 /// A token, a run file and the fingerprints of keys are not longer.
 const SMALL_FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// How often the lock of a home is tried: whoever only looks whether it is held has it for a moment.
+/// How often the lock of a home is tried: a process that only checks whether the lock is held takes it for a moment.
 const HOLD_TRIES: u32 = 5;
 
 /// How long to wait before the lock is tried again.

@@ -206,7 +206,7 @@ impl<'a> Tx<'a> {
         self.now
     }
 
-    /// The machine's clock as it stands, milliseconds since the epoch: for days, ceilings, ages and expiry, and for times that
+    /// The machine's clock as it is set now, milliseconds since the epoch: for days, ceilings, ages and expiry, and for times that
     /// people read. It goes back when it is set back, so nothing is put in order by it.
     pub const fn wall(&self) -> i64 {
         self.wall
@@ -432,8 +432,7 @@ impl State {
         self.events.of(session)
     }
 
-    /// Lets what waits be written, closes the file, and returns when its threads are gone; whoever comes later is told
-    /// that the state is closed.
+    /// Writes the changes that wait, closes the file, and returns when its threads are gone. Later calls get [`Error::Closed`].
     ///
     /// A process that ends beside a thread which still uses the cipher can crash in the cipher library's own exit.
     pub async fn close(&self) {

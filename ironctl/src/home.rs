@@ -161,7 +161,7 @@ impl Home {
             .recursive(true)
             .mode(0o700)
             .create(directory)
-            // Without waiting: a pipe that stands there has no other end.
+            // Without waiting: a pipe of that name has no other end.
             .and_then(|()| {
                 let mut options = OpenOptions::new();
                 options.create(true).append(true).mode(0o600).custom_flags(OFlag::O_NONBLOCK.bits()).open(&path)

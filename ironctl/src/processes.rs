@@ -83,7 +83,7 @@ pub fn jailed(home: &Path) -> BTreeSet<Process> {
     let Some(place) = Place::of(home) else { return BTreeSet::new() };
     let own = fs::read_link("/proc/self/ns/mnt").ok();
     let is_jailed = |pid: &u32| {
-        // Where everybody sees the same mounts, a directory that somebody mounted makes nobody an agent.
+        // In the caller's own mount namespace, a mounted directory does not make a process an agent.
         let namespace = fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
         let mounts = || fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
         namespace.is_some() && namespace != own && mounts().lines().filter_map(Mount::of).any(|one| place.has(&one))

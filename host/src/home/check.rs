@@ -1,4 +1,4 @@
-//! Looks over a home before anything in it is used, so that what is wrong has a name and a remedy at once.
+//! Checks a home before a host uses anything in it, so that each error names the file and the remedy.
 //!
 //! Never repairs more than a directory that is missing, and opens no database. Next: `daemon`.
 
@@ -22,7 +22,7 @@ const RECORD: [&str; 3] = ["state.db", "state.db-wal", "state.db-shm"];
 /// The remedy for a file that nothing is lost with.
 pub(super) const MADE_ANEW: &str = "move it away; it is made anew";
 
-/// The remedy for what only stands in the way.
+/// The remedy for something that is in the way and not needed.
 pub(super) const NOT_NEEDED: &str = "move it away; nothing of it is needed";
 
 const PUT_BACK: &str = "move it away, and put back the file from a backup";
@@ -32,7 +32,8 @@ const DIRECTORY_MADE_ANEW: &str = "move it away; the next start makes an empty d
 const LET_ME_IN: &str = "give its owner all rights to it: `chmod 700`";
 
 impl Home {
-    /// Makes the directories that a start needs, and removes what a host that was killed left. For whoever holds the home.
+    /// Makes the directories that a start needs, and removes what a host that was killed left. The caller holds the
+    /// lock of the home.
     ///
     /// # Errors
     /// [`Error::Damaged`] with a remedy.
@@ -101,7 +102,7 @@ impl Home {
     }
 }
 
-/// That something else stands where a file is expected.
+/// The error for something else at the path of a file.
 pub(super) fn not_a_file(path: &Path, remedy: &'static str) -> Error {
     Error::Damaged { path: path.to_owned(), what: "is no file".to_owned(), remedy }
 }
@@ -159,8 +160,8 @@ mod tests {
         fs::create_dir(&path).expect("made");
         home.prepare_start().expect("an empty directory goes");
         assert!(path.symlink_metadata().is_err());
-        fs::create_dir_all(path.join("of-somebody")).expect("made");
-        let refused = home.prepare_start().expect_err("somebody's files are in it");
+        fs::create_dir_all(path.join("of-an-operator")).expect("made");
+        let refused = home.prepare_start().expect_err("an operator's files are in it");
         assert!(matches!(&refused, Error::Damaged { path: named, .. } if *named == path), "{refused}");
     }
 

@@ -1,6 +1,6 @@
 //! Where heads of the ledger are kept: a directory outside of the home, or nowhere, and why.
 //!
-//! Never a directory inside of the home, where whoever changes the ledger could change it as well. By default each ledger has a
+//! Never a directory inside of the home: an attacker who can change the ledger could change the heads there as well. By default each ledger has a
 //! directory under its own id, so that a home that moved finds its heads, and a copy of it finds the same. Next: `ledger::keeper`.
 
 use super::Config;
@@ -59,7 +59,7 @@ impl Sink {
             )),
             Some(path) => Ok(Self::Named(path.clone())),
             None => Ok(match directories::BaseDirs::new().map(|base| base.data_dir().join("ironclaw/heads")) {
-                Some(root) if inside(&root, home) => Self::Nowhere("the user's data directory lies inside of the home"),
+                Some(root) if inside(&root, home) => Self::Nowhere("the user's data directory is inside of the home"),
                 Some(root) => Self::Usual { root, by_path: short(home) },
                 None => Self::Nowhere("the user has no data directory"),
             }),

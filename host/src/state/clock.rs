@@ -1,6 +1,6 @@
 //! The clocks of the record: one that never goes back, the machine's own, and one by which old things are dropped.
 //!
-//! The machine's clock may be set by anybody at any time. Order goes by numbers; nothing is dropped because a clock jumped.
+//! The machine's clock may be set at any time. Order goes by numbers; nothing is dropped because a clock jumped.
 
 use crate::failpoint;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,8 +13,8 @@ const JUMP_MS: i64 = 60_000;
 /// After a jump, the clock is believed once it has gone steadily for this long.
 pub const STEADY_AFTER: Duration = Duration::from_secs(3600);
 
-/// The machine's clock as it stands, milliseconds since the epoch, for what other machines compare with theirs. Unlike the record's
-/// time it goes back when somebody sets it back.
+/// The machine's clock as it is set now, milliseconds since the epoch, for what other machines compare with theirs. Unlike the record's
+/// time it goes back when it is set back.
 pub fn wall_clock() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
     now + failpoint::clock_shift_ms()

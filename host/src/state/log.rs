@@ -196,8 +196,8 @@ fn note_open(db: &Connection, log: &Log) -> Result<(), Error> {
     let changed = change();
     db.execute_batch(if changed.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
     changed?;
-    // A log that goes missing takes along what stands in it alone, so this must not. Another reader may hold it up; then the next
-    // checkpoint does it.
+    // If the log goes missing later, the note must not go with it, so it is written into the file now. Another reader may delay
+    // that until the next checkpoint.
     db.query_row("PRAGMA wal_checkpoint(FULL)", [], |_| Ok(()))?;
     Ok(())
 }

@@ -66,7 +66,7 @@ pub(super) fn unlock(db: &Connection, key: &SessionKey) -> rusqlite::Result<()> 
     db.execute_batch(&open)
 }
 
-/// Reads every page once: damage is found here, and not by whoever comes upon it in the middle of something.
+/// Reads every page once, so that damage is found at the start and not in the middle of a change.
 pub(super) fn look_through(db: &Connection, path: &Path) -> Result<(), Error> {
     if std::fs::metadata(path).is_ok_and(|found| found.len() > LOOKED_THROUGH_BYTES_MAX) {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Shows a change on a terminal and takes the word of a person: what would happen stands directly above the question, ids and
-//! digests behind the word `details`, and a page that does not fit comes screen by screen.
+//! Shows a change on a terminal and reads the decision of a person. The effect of the change is directly above the question, the word
+//! `details` shows ids and digests, and a page that does not fit is shown screen by screen.
 //! Never takes anything but a whole word for an answer, and never one that was typed before the question.
 //! Next: `commands::inbox`, `commands::approve`.
 

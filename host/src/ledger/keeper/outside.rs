@@ -200,7 +200,7 @@ impl Shared {
             Ok(found) => found,
             Err(AcceptError::State(error)) => return Err(error),
             Err(error) => {
-                // Nobody waits for another machine: nothing is known of another history then, and a person is told so.
+                // A start does not wait for another machine. Nothing is known of another history then, and a warning says so.
                 tracing::warn!(%error, "the heads outside were not read");
                 let sentence = format!("the heads outside were not read: {error}");
                 self.trouble.lock().expect("no holder panics").behind = Some(sentence);
@@ -231,7 +231,7 @@ impl Shared {
         Ok(found.heads.into_iter().map(|head| head.name).chain(archives).collect())
     }
 
-    /// Heads and archives of another history that nobody accepted. With `archived`, heads over entries in archives are compared too.
+    /// Heads and archives of another history that were not accepted. With `archived`, heads over entries in archives are compared too.
     async fn other_history(&self, archived: bool) -> Result<Found, AcceptError> {
         let live = self.state.read(|tx| live(tx)).await?;
         let (sink, home, ledger) = (self.sink.clone(), self.home.clone(), self.ledger.clone());
@@ -251,7 +251,7 @@ impl Shared {
             Some(_) => self.aside(read).await?,
             None => Vec::new(),
         };
-        // Anybody may sign anything with a key of their own.
+        // Any user can sign a head with a key of their own.
         kept.retain(|kept| kept.is_signed_by(&live.keys));
         self.say_when_nothing_is_known(&kept).await?;
         let old = if archived { self.hashes_in_archives(&kept, live.first).await? } else { BTreeMap::new() };
@@ -311,7 +311,7 @@ impl Shared {
             move |tx: &mut Tx<'_>| Ok::<_, state::Error>(tx.db().query_row(sql, [], |row| row.get::<_, bool>(0))?);
         if self.state.read(look).await? {
             let sentence = format!(
-                "no earlier head of this ledger is in {}, so nobody can tell whether this home was put back to an earlier state: bring \
+                "no earlier head of this ledger is in {}, so it cannot be told whether this home was put back to an earlier state: bring \
                  the heads along when you restore or move a home",
                 directory.display()
             );

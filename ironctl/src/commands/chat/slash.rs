@@ -39,7 +39,7 @@ pub enum Line {
     Quit,
 }
 
-/// Reads a line; two slashes at its beginning stand for one that is said.
+/// Reads a line; two slashes at its beginning mean a message that begins with one slash.
 ///
 /// # Errors
 /// An unknown command, with the nearest one.
