@@ -8,14 +8,16 @@ use super::changes::tell;
 use super::{Core, Error, Pipeline};
 use crate::apply::{self, Applied, Prepared};
 use crate::gateway::decide::{self, Said};
+use crate::gateway::policy::Rule;
 use crate::gateway::store::{self, Row, Status};
 use crate::gateway::{Judged, Proposed, Requester, checks, settings};
 use crate::refusal::Refusal;
-use crate::registry::{self, Agent, Giver};
+use crate::registry::{self, Agent, Giver, Role};
 use crate::session::store as sessions;
 use crate::state::Tx;
+use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_contract::seam::change::{Change, Settings};
+use ironclaw_contract::seam::change::{Change, ChangeKind, Settings};
 
 /// Why nothing was set: what was begun is taken back with the transaction.
 #[derive(Debug)]
@@ -47,9 +49,8 @@ pub fn settle(tx: &mut Tx<'_>, core: &Core, by: &Giver, agent: Option<&Agent>, w
     let Some(person) = registry::find_person(tx, &by.person.to_string())? else {
         return refuse(Refusal::operator("person_unknown", "whoever asks is not known here any more"));
     };
-    let payload = Change::Settings(wanted.clone()).payload();
     let proposed = Proposed {
-        change: Change::Settings(wanted),
+        change: Change::Settings(wanted.clone()),
         agent: agent.map(|agent| agent.id),
         requester: Requester::Person(person.id),
         reason: String::new(),
@@ -61,13 +62,8 @@ pub fn settle(tx: &mut Tx<'_>, core: &Core, by: &Giver, agent: Option<&Agent>, w
         Err(refusal) => return refuse(refusal),
     };
     let rule = checked.rule(&core.policy);
-    if let Err(refusal) = checks::direct(&rule, checked.kind(), person.role) {
-        let of = agent.map_or_else(String::new, |agent| format!(" --agent {}", agent.name));
-        let payload = ironclaw_contract::canonical::to_string(&payload);
-        let hint = format!(
-            "propose it, and let others decide: `ironctl change submit --kind settings{of} --payload '{payload}' --reason WHY`"
-        );
-        return refuse(refusal.hint(hint));
+    if let Err(refusal) = alone(&rule, person.role, agent, wanted) {
+        return refuse(refusal);
     }
     let submitted = match store::propose_at_once(tx, &core.policy, checked)? {
         Ok(submitted) => submitted,
@@ -101,6 +97,20 @@ pub fn settle(tx: &mut Tx<'_>, core: &Core, by: &Giver, agent: Option<&Agent>, w
     Ok(())
 }
 
+/// Whether this rule leaves settings to one person of this role.
+///
+/// # Errors
+/// Refuses with the command that proposes them to others.
+fn alone(rule: &Rule, role: Role, agent: Option<&Agent>, wanted: Settings) -> Judged<()> {
+    checks::direct(rule, ChangeKind::Settings, role).map_err(|refusal| {
+        let of = agent.map_or_else(String::new, |agent| format!(" --agent {}", agent.name));
+        let payload = canonical::to_string(&Change::Settings(wanted).payload());
+        refusal.hint(format!(
+            "propose it, and let others decide: `ironctl change submit --kind settings{of} --payload '{payload}' --reason WHY`"
+        ))
+    })
+}
+
 impl Pipeline {
     /// Sets something of an agent at once.
     ///
@@ -127,15 +137,7 @@ impl Pipeline {
                 return Ok(Err(Refusal::operator("person_unknown", "whoever asks is not known here any more")));
             };
             let rule = settings::rule_now(tx, &core.policy, &core.grounds, &wanted, &agent)?;
-            let kind = ironclaw_contract::seam::change::ChangeKind::Settings;
-            let payload = ironclaw_contract::canonical::to_string(&Change::Settings(wanted).payload());
-            Ok::<_, Error>(checks::direct(&rule, kind, person.role).map_err(|refusal| {
-                refusal.hint(format!(
-                    "propose it, and let others decide: `ironctl change submit --kind settings --agent {} --payload '{payload}' \
-                     --reason WHY`",
-                    agent.name
-                ))
-            }))
+            Ok::<_, Error>(alone(&rule, person.role, Some(&agent), wanted))
         };
         self.core.state.read(judge).await
     }
