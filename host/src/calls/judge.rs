@@ -173,6 +173,18 @@ mod tests {
     }
 
     #[test]
+    fn a_recall_that_will_be_refused_is_not_searched_for() {
+        let wanted = |tools: &[&str], tool: &str, arguments: &str| {
+            crate::calls::wanted(&agent(tools), &WantedCall { tool: tool.into(), arguments: arguments.into() })
+        };
+        let arguments = r#"{"query":"tea","max":3}"#;
+        assert_eq!(wanted(&["recall"], "recall", arguments), Some(("tea".to_owned(), 3)));
+        assert_eq!(wanted(&["remember"], "recall", arguments), None, "it is not enabled");
+        assert_eq!(wanted(&["recall"], "recall", r#"{"query":"tea","query":"milk"}"#), None, "it is no strict JSON");
+        assert_eq!(wanted(&["recall", "remember"], "remember", arguments), None);
+    }
+
+    #[test]
     fn what_is_unknown_disabled_malformed_or_beyond_the_workspace_is_refused() {
         // Nothing handles `send_message`: it is not enabled, whatever the record says.
         let agent = agent(&["read_file", "send_message"]);

@@ -4,11 +4,11 @@
 //! was found before it, because a search takes time.
 //! Next: `memories`.
 
-use super::Call;
-use super::ResultBody;
+use super::{Call, Judgement, ResultBody, judge};
 use crate::integrity::lookalike;
 use crate::ledger;
 use crate::memories::{self, Draft, Found, Kept, Note};
+use crate::model::WantedCall;
 use crate::registry::Agent;
 use crate::state::{self, Tx};
 use crate::tools::RECALLED_MAX;
@@ -56,10 +56,14 @@ impl Ran {
     }
 }
 
-/// What a call looks for in the notes of its agent, and how many it wants, if it does: that takes time, and is done before the
-/// transaction that records the call.
-pub fn wanted(tool: &str, arguments: &str) -> Option<(String, usize)> {
-    let recall: Recall = (tool == "recall").then(|| serde_json::from_str(arguments).ok()).flatten()?;
+/// What a call of this agent looks for in its notes, and how many it wants, if the agent may look: that takes time, and is done before
+/// the transaction that records the call.
+pub fn wanted(agent: &Agent, call: &WantedCall) -> Option<(String, usize)> {
+    let judged = (call.tool == "recall").then(|| judge(agent, call, true))?;
+    if !matches!(judged.judgement, Judgement::Permitted { .. }) {
+        return None;
+    }
+    let recall: Recall = serde_json::from_str(&judged.call.arguments).ok()?;
     Some((recall.query, recall.max.unwrap_or(RECALLED_USUALLY).clamp(1, RECALLED_MAX)))
 }
 

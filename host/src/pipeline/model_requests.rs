@@ -248,8 +248,8 @@ impl Server {
     async fn search_notes(&self, agent: &Agent, calls: &[WantedCall]) -> Result<HashMap<usize, Found>, Error> {
         let until = Instant::now() + memories::SEARCH_TIME_MAX;
         let mut all = HashMap::new();
-        for (position, call) in calls.iter().take(OUTPUT_CALLS_MAX).enumerate() {
-            let Some((query, limit)) = calls::wanted(&call.tool, &call.arguments) else { continue };
+        for (position, call) in calls.iter().take(self.core.config.turn.tool_calls_max as usize).enumerate() {
+            let Some((query, limit)) = calls::wanted(agent, call) else { continue };
             let (agent, left) = (agent.id, until.saturating_duration_since(Instant::now()));
             let search = self.core.state.search(left, move |tx| memories::search(tx, agent, &query, limit));
             all.insert(position, search.await?);
