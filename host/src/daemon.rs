@@ -286,7 +286,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
         state: state.clone(),
         config: pipeline_config(config, runtime.clone())?,
         sealer: Sealer::new(boot)?,
-        turns_before: state.read(|tx| turn::newest(tx)).await?,
+        cut_turns: state.read(|tx| turn::every_open(tx)).await?.iter().map(|turn| turn.id).collect(),
         wrapping: master.wrapping_key(),
         endpoints: RwLock::new(Arc::new(model::endpoint::open_stored(
             &config.model,

@@ -55,7 +55,7 @@ use crate::refusal::Refusal;
 use crate::state::State;
 use crate::{budget, identity, items, memories, model, routing, session, turn};
 use actors::Unsent;
-use ironclaw_contract::ids::SessionId;
+use ironclaw_contract::ids::{SessionId, TurnId};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -99,8 +99,8 @@ pub struct Core {
     pub config: Config,
     /// Seals of this start.
     pub sealer: Sealer,
-    /// The place of the newest turn from before this start.
-    pub turns_before: i64,
+    /// Turns that were open at this start: the host ended while they ran.
+    pub cut_turns: HashSet<TurnId>,
     /// Opens the keys of sessions.
     pub wrapping: WrappingKey,
     /// Model endpoints by name; replaced as a whole when an operator changes one.

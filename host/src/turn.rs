@@ -297,11 +297,6 @@ pub fn messages_of(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<MessageId>, state::E
     Ok(messages)
 }
 
-/// The place of the newest turn; 0 where there is none.
-pub fn newest(tx: &Tx<'_>) -> Result<i64, state::Error> {
-    Ok(tx.db().query_row("SELECT coalesce(max(ordinal), 0) FROM turns", [], |row| row.get(0))?)
-}
-
 /// The newest message that a turn answers.
 ///
 /// # Errors

@@ -250,7 +250,7 @@ impl Actor {
                 return Ok(turn::forgive(tx, &messages)?);
             }
             let attempts = turn::attempts(tx, open.id)?;
-            let ender = if open.ordinal <= core.turns_before { Ender::Host } else { Ender::Sandbox };
+            let ender = if core.cut_turns.contains(&open.id) { Ender::Host } else { Ender::Sandbox };
             match store::find(tx, id)? {
                 Some(session) if attempts >= turn::MESSAGE_ATTEMPTS_MAX => {
                     let message = turn::newest_message(tx, open.id)?;

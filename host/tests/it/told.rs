@@ -4,10 +4,11 @@
 
 use crate::client::{Raw, own};
 use crate::model_server::{Act, Seen, Server};
-use crate::world::{Answer, Build, World, wait_for};
+use crate::world::{Answer, Build, World, kill, wait_for};
 use serde_json::{Value, json};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A running host whose agent `a` has a model that does what this closure says.
 fn with_model(brain: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> (Server, World) {
@@ -141,6 +142,32 @@ fn message_given_up_after_kills_names_the_host_and_retry() {
     assert!(reply.contains(&format!("`ironctl message retry {id}`")), "{reply}");
     let closed: Vec<Value> = world.entries("turn.closed").iter().map(|entry| entry["data"]["reason"].clone()).collect();
     assert_eq!(closed, ["replied", "the host ended", "the host ended", "given up: the host ended"]);
+}
+
+#[test]
+fn sandbox_that_dies_after_an_erased_turn_is_named() {
+    let was_asked = AtomicBool::new(false);
+    let (_server, world) = with_model(move |seen| match seen.asked().as_str() {
+        "hang" if !was_asked.swap(true, Ordering::SeqCst) => Act::Hang,
+        _ => Act::Say("Hi.".to_owned()),
+    });
+    assert_eq!(world.say("a", "hello"), "Hi.");
+    let first = world.session()["id"].clone();
+    world.ctl(&["agent", "create", "b", "--model", "m"]).ok();
+    assert_eq!(world.say("b", "hello"), "Hi.");
+    world.down();
+    world.up();
+    // The newest turn goes with its conversation, and the next turn has its place.
+    let sessions = world.ctl(&["--json", "session", "list"]).ok().json();
+    let sessions = sessions.as_array().expect("a list").iter().map(|session| session["id"].as_str().expect("an id"));
+    let newest = sessions.into_iter().find(|id| first != *id).expect("that of b");
+    world.ctl(&["session", "remove", newest, "--yes"]).ok();
+    world.ctl(&["chat", "a", "hang", "--wait", "10ms"]);
+    wait_for("the turn to open", || world.entries("turn.opened").len() == 3);
+    wait_for("a process", || world.session()["pid"].is_i64());
+    kill(world.session()["pid"].as_i64().expect("awake") as i32);
+    wait_for("the turn to close", || world.entries("turn.closed").len() >= 3);
+    assert_eq!(world.entries("turn.closed")[2]["data"]["reason"], "its sandbox went away");
 }
 
 #[test]
