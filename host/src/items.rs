@@ -221,6 +221,12 @@ pub fn dropped_upto(tx: &Tx<'_>, session: SessionId) -> Result<u64, state::Error
     Ok(tx.db().prepare_cached(sql)?.query_row([session.to_string()], |row| row.get::<_, i64>(0))? as u64)
 }
 
+/// Whether an item of the session belongs to a turn.
+pub fn has_turn(tx: &Tx<'_>, session: SessionId) -> Result<bool, state::Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM items WHERE session_id = ?1 AND turn_id IS NOT NULL)";
+    Ok(tx.db().prepare_cached(sql)?.query_row([session.to_string()], |row| row.get(0))?)
+}
+
 /// The last `limit` items of the session, in order.
 pub fn last(tx: &Tx<'_>, session: SessionId, limit: usize) -> Result<Vec<Recorded>, state::Error> {
     let sql = format!(

@@ -7,6 +7,7 @@ use super::{Core, Error as PipelineError};
 use crate::custody::{ContentKey, SessionKeys};
 use crate::delivery::Delivery;
 use crate::home;
+use crate::items;
 use crate::jail::{Identity, Limits, Mount, Role, Spec, System, inspect};
 use crate::launcher::{self, Jailed};
 use crate::ledger::Entry;
@@ -17,7 +18,7 @@ use crate::session::link::{self, Link};
 use crate::session::projection::Inbound;
 use crate::session::store::{Session, Why};
 use crate::shortage::Shortage;
-use crate::state::{self, Tx};
+use crate::state::Tx;
 use crate::tools;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::crypt::{self, SessionKey};
@@ -353,17 +354,18 @@ pub async fn start_reader(core: &Core, session: &Session, queue: &SessionKey) ->
 /// Says so where a workspace that a session worked in is gone: its agent finds an empty one.
 async fn note_lost_workspace(core: &Core, session: &Session) -> Result<(), Error> {
     let id = session.id;
-    let note = move |tx: &mut Tx<'_>| {
-        let sql = "SELECT EXISTS (SELECT 1 FROM turns WHERE session_id = ?1)";
-        let worked: bool = tx.db().query_row(sql, [id.to_string()], |row| row.get(0)).map_err(state::Error::from)?;
-        if worked {
-            Entry::retract("session.workspace_lost").session(id).append(tx)?;
-        }
-        Ok::<_, PipelineError>(worked)
-    };
-    if core.state.write(note).await.map_err(Box::new)? {
-        tracing::error!(session = %id, "the workspace of this session is gone; an empty one was made: put back its backup");
+    // Old turns and items are forgotten, and the number of rows that were taken is not. Without a row, a turn may have had an output.
+    let has_worked = session.cursor > 0
+        || core.state.read(move |tx| Ok::<_, PipelineError>(items::has_turn(tx, id)?)).await.map_err(Box::new)?;
+    if !has_worked {
+        return Ok(());
     }
+    let note = move |tx: &mut Tx<'_>| {
+        Entry::retract("session.workspace_lost").session(id).append(tx)?;
+        Ok::<_, PipelineError>(())
+    };
+    core.state.write(note).await.map_err(Box::new)?;
+    tracing::error!(session = %id, "the workspace of this session is gone; an empty one was made: put back its backup");
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Damages files only while no host runs. Next: `rotation`, for heads and archives.
 
+use crate::record;
 use crate::world::World;
 use serde_json::Value;
 
@@ -154,6 +155,15 @@ fn lost_workspace_is_named_in_the_ledger() {
     std::fs::remove_dir_all(world.session_directory().join("workspace")).expect("removed");
     world.up();
     world.say("a", "echo gone");
-    let lost = world.entries("session.workspace_lost");
-    assert_eq!((lost.len(), &lost[0]["data"]["session"]), (1, &world.session()["id"]));
+    let lost = || world.entries("session.workspace_lost");
+    assert_eq!((lost().len(), &lost()[0]["data"]["session"]), (1, &world.session()["id"]));
+    // Once more, after what was said is forgotten.
+    world.down();
+    let forget = ["deliveries", "calls", "messages", "items", "turns"].map(|table| format!("DELETE FROM {table};"));
+    record::open_to_change(&world.home).execute_batch(&forget.concat()).expect("changed");
+    record::give_back(&world);
+    std::fs::remove_dir_all(world.session_directory().join("workspace")).expect("removed");
+    world.up();
+    world.say("a", "echo gone again");
+    assert_eq!(lost().len(), 2);
 }
