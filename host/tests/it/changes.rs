@@ -4,6 +4,7 @@
 //! Software (`packages`) has a file of its own, because it needs package managers. Next: `changes_random`, `packages`.
 
 use crate::client::{self, Raw};
+use crate::moments::{Chance, run_of, slice};
 use crate::world::{Answer, Build, World, alive, wait_for};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -254,10 +255,14 @@ fn a_payload_with_another_kinds_field_and_an_unknown_kind_are_refused_in_the_led
     assert!(desk.waiting().is_empty());
 }
 
-/// The host dies at every moment of a change, and each time it is finished as it was decided, once.
+/// The host dies at every moment of a change, and each time it is finished as it was decided, once. One of the moments after a yes in
+/// the fast tier (`IRONCLAW_SEED` chooses another), all of them with `IRONCLAW_LONG=1`.
 #[test]
 fn a_host_that_is_killed_between_any_two_steps_loses_nothing_and_applies_nothing_twice_or_unapproved() {
-    for point in ["change_approved", "change_prepared", "change_applied"] {
+    let points = ["change_approved", "change_prepared", "change_applied"];
+    let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
+    let (seed, count) = run_of("IRONCLAW_POINTS", if is_long { points.len() as u64 } else { 1 });
+    for point in slice(&points, count, &mut Chance(seed)) {
         let mut desk = Desk::new(Build::Failpoints);
         let id = desk.want("persona");
         // Asked for: a kill leaves it waiting.

@@ -43,6 +43,15 @@ pub(crate) fn run_of(length: &str, default: u64) -> (u64, u64) {
     (seed, steps)
 }
 
+/// So many of the cases, in their order, chosen by chance.
+pub(crate) fn slice<T: Clone>(cases: &[T], count: u64, chance: &mut Chance) -> Vec<T> {
+    let mut chosen = cases.to_vec();
+    while chosen.len() as u64 > count {
+        chosen.remove(chance.below(chosen.len() as u64) as usize);
+    }
+    chosen
+}
+
 /// Says that it is over when it goes, so that a failure does not leave the senders talking.
 struct Until<'a>(&'a AtomicBool);
 
