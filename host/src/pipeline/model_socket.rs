@@ -6,6 +6,7 @@ use super::Core;
 use super::model_requests::Answer;
 use crate::context::{self, Refused};
 use crate::custody::ContentKey;
+use crate::items;
 use crate::ledger::Entry;
 use crate::refusal::Fault;
 use crate::turn;
@@ -15,7 +16,7 @@ use ironclaw_contract::seam::socket::{RefusalCode, Request, Response, frame, fra
 use std::io;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
@@ -51,6 +52,8 @@ pub struct Server {
     /// Held by the one request that reads the record.
     pub(super) memory: Arc<std::sync::Mutex<context::Memory>>,
     refusals: AtomicU32,
+    /// The number of the newest dropped item when a request last named one that is gone.
+    excused_upto: AtomicU64,
     /// How often the record may be read for `items`.
     items: DefaultDirectRateLimiter,
     trouble: mpsc::Sender<&'static str>,
@@ -73,6 +76,7 @@ impl Server {
             one: Mutex::new(()),
             memory: Arc::default(),
             refusals: AtomicU32::new(0),
+            excused_upto: AtomicU64::new(0),
             items: RateLimiter::direct(Quota::per_second(ITEMS_A_SECOND).allow_burst(ITEMS_AT_ONCE)),
             trouble,
         }
@@ -162,6 +166,9 @@ impl Server {
             Ok(Err(Refused { code: RefusalCode::Model, message })) => {
                 Response::Refused { code: RefusalCode::Model, message }
             }
+            Ok(Err(refused)) if self.is_excused(&refused).await => {
+                Response::Refused { code: refused.code, message: refused.message }
+            }
             Ok(Err(refused)) => self.refusal(refused, turn).await,
             Err(error) => {
                 tracing::error!(session = %self.session, %error, "a model request failed");
@@ -179,6 +186,17 @@ impl Server {
                 Ok(Err(Refused { code: RefusalCode::Budget, message }))
             }
         }
+    }
+
+    /// Whether the host has dropped items since a request last named one that is gone. The sandbox could not know that, so it is not
+    /// at fault: once for each time that items are dropped, as it asks for the items then.
+    async fn is_excused(&self, refused: &Refused) -> bool {
+        if refused.code != RefusalCode::Unknown {
+            return false;
+        }
+        let session = self.session;
+        let dropped = self.core.state.read(move |tx| items::dropped_upto(tx, session)).await;
+        dropped.is_ok_and(|dropped: u64| self.excused_upto.fetch_max(dropped, Ordering::Relaxed) < dropped)
     }
 
     /// Puts a refusal into the ledger and makes it an answer.
