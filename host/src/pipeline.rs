@@ -19,6 +19,7 @@ mod model_socket;
 mod panic;
 mod places;
 mod prove;
+mod receipts;
 mod reports;
 mod retain;
 mod retry;

@@ -3,9 +3,9 @@
 //! Hands out nothing before the kernel said that the walls stand; a wall that is missing is a refusal, never a downgrade. Next: `jail::inspect`.
 
 use super::model_socket::Server;
+use super::receipts::Unreceipted;
 use super::{Core, Error as PipelineError};
 use crate::custody::{ContentKey, SessionKeys};
-use crate::delivery::Delivery;
 use crate::home;
 use crate::items;
 use crate::jail::{Identity, Limits, Mount, Role, Spec, System, inspect};
@@ -61,8 +61,8 @@ pub struct Awake {
     pub cursor: u64,
     /// Outbound rows that were refused in this launch.
     pub refused_rows: u32,
-    /// The last answer whose receipt is still to be projected.
-    pub unreceipted: Option<Delivery>,
+    /// Answers whose receipts are still to be projected.
+    pub unreceipted: Unreceipted,
     /// When it was launched, milliseconds since the epoch.
     pub since: i64,
     _server: Serving,
@@ -373,7 +373,7 @@ async fn note_lost_workspace(core: &Core, session: &Session) -> Result<(), Error
 pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error> {
     // Room first: at a start of the daemon, every session with work wants to wake at once.
     let _room = core.launches.acquire().await;
-    let since = intend(core, session).await?;
+    let (since, unreceipted) = intend(core, session).await?;
     let keys = session.keys(&core.wrapping).map_err(|error| Error::Keys(session.id, error))?;
     let uid = uid_of(core, session)?;
     let place = core.home.session(session.id);
@@ -412,7 +412,7 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
             reader_process,
             reader,
             reader_died: false,
-            unreceipted: None,
+            unreceipted,
             reader_gone: false,
             link,
             inbound: Some(inbound),
@@ -432,11 +432,12 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
 }
 
 /// A launch is a row first: what follows hands out a key.
-async fn intend(core: &Core, session: &Session) -> Result<i64, Error> {
+/// Notes the launch; gives its time, and the answers that an earlier launch left without a receipt.
+async fn intend(core: &Core, session: &Session) -> Result<(i64, Unreceipted), Error> {
     let id = session.id;
     let intend = core.state.write(move |tx| {
         Entry::verify("session.launching").session(id).append(tx)?;
-        Ok::<_, PipelineError>(tx.now())
+        Ok::<_, PipelineError>((tx.now(), Unreceipted::of(tx, id)?))
     });
     Ok(intend.await.map_err(Box::new)?)
 }

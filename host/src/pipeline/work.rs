@@ -18,7 +18,7 @@ use crate::launcher::{Exit, Jailed};
 use crate::quota::workspace::Over;
 use crate::reader;
 use crate::session::link::Rung;
-use crate::session::projection::{self, Inbound, Receipt};
+use crate::session::projection::{self, Inbound};
 use crate::session::store::{self, Why};
 use crate::shortage::Shortage;
 use crate::turn::{self, Close, Opened};
@@ -52,7 +52,6 @@ struct Open {
 /// A turn that is over and stands open in the inbound queue.
 struct Closing {
     opened: Opened,
-    delivery: Delivery,
     at: Instant,
 }
 
@@ -60,8 +59,8 @@ struct Closing {
 struct Taken {
     /// Whether there may be more.
     more: bool,
-    /// What closed the turn.
-    closed: Option<Delivery>,
+    /// Whether the turn was closed.
+    closed: bool,
 }
 
 /// What is next.
@@ -133,7 +132,7 @@ impl Actor {
                 Next::AskedBack => return Ok(Slept::Yielded),
                 Next::Asked(Some(Command::Wake)) => {
                     self.deliver().await?;
-                    if let Some(slept) = self.project_receipt(awake).await? {
+                    if let Some(slept) = self.project_receipts(awake).await? {
                         return Ok(slept);
                     }
                 }
@@ -178,10 +177,10 @@ impl Actor {
                         Err(slept) => return Ok(slept),
                     };
                     more = taken.more;
-                    if let Some(delivery) = taken.closed
+                    if taken.closed
                         && let Some(current) = open.take()
                     {
-                        closing = Some(Closing::of(current.opened, delivery));
+                        closing = Some(Closing::of(current.opened));
                         place.turn_ended();
                         idle_until = Instant::now() + idle;
                     }
@@ -200,10 +199,10 @@ impl Actor {
                             Ok(taken) => taken,
                             Err(slept) => return Ok(slept),
                         };
-                        let Some(delivery) = taken.closed else {
+                        if !taken.closed {
                             return self.miss_deadline(Arc::clone(&awake.key), current.opened.id).await;
-                        };
-                        closing = Some(Closing::of(current.opened, delivery));
+                        }
+                        closing = Some(Closing::of(current.opened));
                         place.turn_ended();
                         idle_until = Instant::now() + idle;
                     }
@@ -263,14 +262,14 @@ impl Actor {
         open_turn.await?;
         self.forgives = false;
         self.deliver().await?;
-        Ok(None)
+        self.project_receipts(awake).await
     }
 
     /// Opens the next turn, projects it and rings.
     async fn open_turn(&mut self, awake: &mut Awake) -> Result<Result<Option<Open>, Slept>, Error> {
         let (core, session, key, since) =
             (Arc::clone(&self.core), Arc::clone(&awake.session), Arc::clone(&awake.key), awake.since);
-        let cursor = awake.cursor;
+        let (cursor, unreceipted) = (awake.cursor, awake.unreceipted.clone());
         let opened = self
             .core
             .state
@@ -283,16 +282,18 @@ impl Actor {
                 rows.extend(projection::rows(tx, &session, own, Some(opened.id), since, &key, &core.sealer)?);
                 let routing = projection::routing(&session.origin, cursor);
                 turn::informed(tx, &opened.context)?;
-                Ok(Some((opened, rows, routing)))
+                Ok(Some((opened, rows, routing, unreceipted.receipts(tx)?)))
             })
             .await?;
-        let Some((opened, rows, routing)) = opened else { return Ok(Ok(None)) };
+        let Some((opened, rows, routing, receipts)) = opened else { return Ok(Ok(None)) };
         failpoint::reach("turn_open");
         let until = Instant::now() + Duration::from_secs(u64::from(self.core.config.turn.seconds_max));
         // Before the sandbox hears of the turn.
         self.core.deadlines.begin(self.id, opened.id, until);
         let turn = row_of(&opened);
-        if let Some(slept) = self.project(awake, move |inbound| inbound.open_turn(&turn, &rows, &routing)).await {
+        awake.unreceipted.forget(&receipts);
+        let open = move |inbound: &mut Inbound| inbound.open_turn(&turn, &rows, &routing, &receipts);
+        if let Some(slept) = self.project(awake, open).await {
             return Ok(Err(slept));
         }
         failpoint::reach("project");
@@ -302,33 +303,17 @@ impl Actor {
         Ok(Ok(Some(Open { opened, until })))
     }
 
-    /// Projects that the turn is over, and what became of its answer as far as that is known.
+    /// Projects that the turn is over, and what became of answers as far as that is known.
     async fn close_turn(&mut self, awake: &mut Awake, closing: Option<Closing>) -> Result<Option<Slept>, Error> {
-        let Some(Closing { opened, delivery, .. }) = closing else { return Ok(None) };
-        let receipt = self.receipt(&delivery).await?;
-        awake.unreceipted = receipt.is_none().then_some(delivery);
+        let Some(Closing { opened, .. }) = closing else { return Ok(None) };
+        let receipts = self.receipts(awake).await?;
         let turn = row_of(&opened);
         let routing = projection::routing(&awake.session.origin, awake.cursor);
-        Ok(self.project(awake, move |inbound| inbound.close_turn(&turn, &routing, receipt)).await)
-    }
-
-    /// Projects the receipt of the last answer, once there is one: what goes out by a network has it after its turn.
-    async fn project_receipt(&mut self, awake: &mut Awake) -> Result<Option<Slept>, Error> {
-        let Some(delivery) = awake.unreceipted.clone() else { return Ok(None) };
-        let Some(receipt) = self.receipt(&delivery).await? else { return Ok(None) };
-        awake.unreceipted = None;
-        Ok(self.project(awake, move |inbound| inbound.receipt(receipt)).await)
-    }
-
-    /// What became of a delivery that an outbound row asked for.
-    async fn receipt(&self, delivery: &Delivery) -> Result<Option<Receipt>, Error> {
-        let (id, Some(row)) = (delivery.id, delivery.row_id) else { return Ok(None) };
-        let found = self.core.state.read(move |tx| Ok::<_, Error>(delivery::receipt(tx, id)?)).await?;
-        Ok(found.map(|(status, at)| Receipt { row, status, at }))
+        Ok(self.project(awake, move |inbound| inbound.close_turn(&turn, &routing, &receipts)).await)
     }
 
     /// Writes to the inbound queue off the runtime's threads; a lock that a sandbox holds ends it.
-    async fn project<F>(&mut self, awake: &mut Awake, write: F) -> Option<Slept>
+    pub(super) async fn project<F>(&mut self, awake: &mut Awake, write: F) -> Option<Slept>
     where
         F: FnOnce(&mut Inbound) -> Result<(), crypt::Error> + Send + 'static,
     {
@@ -362,7 +347,7 @@ impl Actor {
 
     /// Takes rows out of the outbound queue, row by row, up to a bound.
     async fn take(&mut self, awake: &mut Awake) -> Result<Result<Taken, Slept>, Error> {
-        let mut taken = Taken { more: false, closed: None };
+        let mut taken = Taken { more: false, closed: false };
         let found = match awake.reader.look(awake.cursor).await {
             Ok(found) => found,
             Err(reader::Error::NeedsRecovery) => return Ok(Ok(taken)),
@@ -378,7 +363,7 @@ impl Actor {
                 tracing::warn!(session = %self.id, %error, "the reader died");
                 return Ok(match self.second_reader(awake).await? {
                     Some(slept) => Err(slept),
-                    None => Ok(Taken { more: true, closed: None }),
+                    None => Ok(Taken { more: true, closed: false }),
                 });
             }
         };
@@ -402,8 +387,9 @@ impl Actor {
                 Accepted::Closed(delivery) => {
                     failpoint::reach("intent");
                     self.core.drafts.end(self.id);
-                    self.deliver_one(delivery.clone()).await?;
-                    taken.closed = Some(delivery);
+                    awake.unreceipted.add(&delivery);
+                    self.deliver_one(delivery).await?;
+                    taken.closed = true;
                 }
                 Accepted::Called => awake.results.send_modify(|count| *count += 1),
                 Accepted::Refused => {
@@ -499,8 +485,8 @@ impl Actor {
 }
 
 impl Closing {
-    fn of(opened: Opened, delivery: Delivery) -> Self {
-        Self { opened, delivery, at: Instant::now() + CLOSE_AFTER }
+    fn of(opened: Opened) -> Self {
+        Self { opened, at: Instant::now() + CLOSE_AFTER }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::items::{self, BodyError};
 use crate::state::{self, Tx};
 use ironclaw_contract::ids::{MessageId, TurnId};
 use ironclaw_contract::seam::crypt::{Error, SessionKey};
-use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Routing, Turn};
+use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Projection, Routing, Turn};
 use rusqlite::{OptionalExtension, Row};
 use std::path::Path;
 
@@ -65,37 +65,46 @@ impl Inbound {
     }
 
     /// Projects an opened turn with its messages; what earlier turns needed goes.
-    pub fn open_turn(&mut self, turn: &Turn, messages: &[MessageIn], routing: &Routing) -> Result<(), Error> {
+    pub fn open_turn(
+        &mut self,
+        turn: &Turn,
+        messages: &[MessageIn],
+        routing: &Routing,
+        receipts: &[Receipt],
+    ) -> Result<(), Error> {
         self.writer.project(|inbound| {
             inbound.clear()?;
             for message in messages {
                 inbound.message(message)?;
             }
             inbound.turn(turn)?;
+            note(inbound, receipts)?;
             inbound.routing(routing)
         })
     }
 
-    /// Projects that a turn is closed, and what became of its answer if that is known.
-    pub fn close_turn(&mut self, turn: &Turn, routing: &Routing, receipt: Option<Receipt>) -> Result<(), Error> {
+    /// Projects that a turn is closed, and what became of answers.
+    pub fn close_turn(&mut self, turn: &Turn, routing: &Routing, receipts: &[Receipt]) -> Result<(), Error> {
         self.writer.project(|inbound| {
             inbound.turn(&Turn { open: false, ..turn.clone() })?;
-            if let Some(Receipt { row, status, at }) = receipt {
-                inbound.delivered(&row, status, at)?;
-            }
+            note(inbound, receipts)?;
             inbound.routing(routing)
         })
     }
 
-    /// Projects what became of an answer.
-    pub fn receipt(&mut self, Receipt { row, status, at }: Receipt) -> Result<(), Error> {
-        self.writer.project(|inbound| inbound.delivered(&row, status, at))
+    /// Projects what became of answers.
+    pub fn receipts(&mut self, receipts: &[Receipt]) -> Result<(), Error> {
+        self.writer.project(|inbound| note(inbound, receipts))
     }
 
     /// Projects where replies go and how far rows were taken.
     pub fn routing(&mut self, routing: &Routing) -> Result<(), Error> {
         self.writer.project(|inbound| inbound.routing(routing))
     }
+}
+
+fn note(inbound: &Projection<'_>, receipts: &[Receipt]) -> rusqlite::Result<()> {
+    receipts.iter().try_for_each(|Receipt { row, status, at }| inbound.delivered(row, status, *at))
 }
 
 /// Started as root: the sandbox's own group may read the file, and nobody else.
