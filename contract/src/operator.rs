@@ -7,6 +7,7 @@ mod agents;
 mod audit;
 mod changes;
 mod channels;
+mod denial;
 mod memory;
 mod model;
 mod people;
@@ -22,6 +23,7 @@ pub use agents::*;
 pub use audit::*;
 pub use changes::*;
 pub use channels::*;
+pub use denial::*;
 pub use memory::*;
 pub use model::*;
 pub use people::*;
@@ -90,7 +92,8 @@ pub struct Failure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FailureBody {
-    /// Stable word for scripts, snake_case, e.g. `agent_unknown`.
+    /// Stable word for scripts, snake_case: a [`DenialCode`] of the host, or a code of `ironctl` itself.
+    #[cfg_attr(feature = "schema", schema(value_type = DenialCode))]
     pub code: String,
     /// A sentence that names the thing.
     pub message: String,
@@ -101,8 +104,8 @@ pub struct FailureBody {
 
 impl Failure {
     /// A failure with a code, a sentence and a hint (may be empty).
-    pub fn new(code: &str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: FailureBody { code: code.to_owned(), message: message.into(), hint: hint.into() } }
+    pub fn new(code: impl AsRef<str>, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { error: FailureBody { code: code.as_ref().to_owned(), message: message.into(), hint: hint.into() } }
     }
 }
 

@@ -32,8 +32,7 @@ mod usage;
 mod watching;
 
 use crate::pipeline::Pipeline;
-use crate::quota;
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::Refusal;
 use crate::registry::Role::{Admin, Member, Owner};
 use crate::state::State;
 use axum::Router;
@@ -41,6 +40,7 @@ use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use body::{Body, Large, MESSAGE_BYTES_MAX};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::Failure;
 use port::{Port, Socket};
 use routes::{Route, delete, get, open_to_all, post};
@@ -244,9 +244,9 @@ impl Api {
 
     fn app(self) -> Router {
         routes::router(routes())
-            .fallback(|| async { Answer::from(Refusal::operator("not_found", "there is no such path in the API")) })
+            .fallback(|| async { Answer::from(Refusal::new(DenialCode::NotFound, "there is no such path in the API")) })
             .method_not_allowed_fallback(|| async {
-                Answer::from(Refusal::operator("method_not_allowed", "this path does not take that method"))
+                Answer::from(Refusal::new(DenialCode::MethodNotAllowed, "this path does not take that method"))
             })
             .layer(axum::middleware::from_fn_with_state(self.clone(), auth::require))
             .with_state(self)
@@ -258,7 +258,7 @@ pub struct Answer {
     status: StatusCode,
     failure: Failure,
     /// Its word for the ledger, if it goes there.
-    noted: Option<&'static str>,
+    noted: Option<DenialCode>,
 }
 
 impl Answer {
@@ -271,7 +271,8 @@ impl Answer {
     /// The host broke down: the log has the cause, the caller a sentence.
     fn broken(error: &dyn std::fmt::Display) -> Self {
         tracing::error!(%error, "a request failed");
-        let failure = Failure::new("internal", format!("the host failed: {error}"), "`ironctl logs` has more");
+        let failure =
+            Failure::new(DenialCode::Internal, format!("the host failed: {error}"), "`ironctl logs` has more");
         Self { status: StatusCode::INTERNAL_SERVER_ERROR, failure, noted: None }
     }
 
@@ -279,7 +280,7 @@ impl Answer {
     fn unwritten(error: &dyn std::fmt::Display) -> Self {
         let mut answer = Self::broken(error);
         answer.failure = Failure::new(
-            "state_unwritable",
+            DenialCode::StateUnwritable,
             format!("the host failed: {error}"),
             crate::pipeline::Error::UNWRITTEN_REMEDY,
         );
@@ -289,25 +290,7 @@ impl Answer {
 
 impl From<Refusal> for Answer {
     fn from(refusal: Refusal) -> Self {
-        let status = match (refusal.fault, refusal.code) {
-            (_, "token_missing" | "token_malformed" | "token_invalid" | "token_expired" | "token_revoked") => {
-                StatusCode::UNAUTHORIZED
-            }
-            (_, "peer_user" | "peer_namespace" | "host_foreign" | "origin_foreign") => StatusCode::FORBIDDEN,
-            (_, "forbidden" | "role_too_low" | "identity_not_yours" | "token_not_yours") => StatusCode::FORBIDDEN,
-            (_, "not_yours_to_decide" | "approver_not_independent" | "policy_asks_for_more" | "agent_not_yours") => {
-                StatusCode::FORBIDDEN
-            }
-            (_, "change_decided" | "change_expired" | "change_stale" | "shown_differs") => StatusCode::CONFLICT,
-            (_, "too_many_failures" | "changes_too_many" | "too_many_connections") => StatusCode::TOO_MANY_REQUESTS,
-            (_, code) if quota::CODES.contains(&code) => StatusCode::TOO_MANY_REQUESTS,
-            (_, "request_too_large") => StatusCode::PAYLOAD_TOO_LARGE,
-            (_, "method_not_allowed") => StatusCode::METHOD_NOT_ALLOWED,
-            (_, code) if code.ends_with("_unknown") || code == "not_found" => StatusCode::NOT_FOUND,
-            (_, code) if code.ends_with("_exists") || code.ends_with("_in_use") => StatusCode::CONFLICT,
-            (Fault::Host, _) => StatusCode::SERVICE_UNAVAILABLE,
-            (Fault::Operator | Fault::Sender | Fault::Sandbox, _) => StatusCode::BAD_REQUEST,
-        };
+        let status = StatusCode::from_u16(refusal.code.status()).expect("the list holds statuses");
         Self { status, failure: Failure::new(refusal.code, refusal.message, refusal.hint), noted: None }
     }
 }
@@ -362,9 +345,9 @@ impl IntoResponse for Answer {
 pub type Reply<T> = Result<axum::Json<T>, Answer>;
 
 /// Reads an id out of a path, or says that there is no such thing.
-fn id<T: std::str::FromStr>(text: &str, code: &'static str, what: &str) -> Result<T, Answer> {
+fn id<T: std::str::FromStr>(text: &str, code: DenialCode, what: &str) -> Result<T, Answer> {
     let shown: String = text.chars().take(64).collect();
-    text.parse().map_err(|_| Refusal::operator(code, format!("there is no {what} {shown:?}")).into())
+    text.parse().map_err(|_| Refusal::new(code, format!("there is no {what} {shown:?}")).into())
 }
 
 #[cfg(test)]
@@ -374,13 +357,13 @@ mod tests {
     #[test]
     fn whoever_may_not_and_whoever_asks_too_much_is_told_so_by_the_status() {
         for (code, status) in [
-            ("policy_asks_for_more", StatusCode::FORBIDDEN),
-            ("not_yours_to_decide", StatusCode::FORBIDDEN),
-            ("changes_too_many", StatusCode::TOO_MANY_REQUESTS),
-            ("change_stale", StatusCode::CONFLICT),
-            ("change_empty", StatusCode::BAD_REQUEST),
+            (DenialCode::PolicyAsksForMore, StatusCode::FORBIDDEN),
+            (DenialCode::NotYoursToDecide, StatusCode::FORBIDDEN),
+            (DenialCode::ChangesTooMany, StatusCode::TOO_MANY_REQUESTS),
+            (DenialCode::ChangeStale, StatusCode::CONFLICT),
+            (DenialCode::ChangeEmpty, StatusCode::BAD_REQUEST),
         ] {
-            let response = Answer::from(Refusal::operator(code, "no")).into_response();
+            let response = Answer::from(Refusal::new(code, "no")).into_response();
             assert_eq!(response.status(), status, "{code}");
             let retry_after = response.headers().get(RETRY_AFTER).map(HeaderValue::as_bytes);
             let expected = (status == StatusCode::TOO_MANY_REQUESTS).then_some(&b"5"[..]);

@@ -12,6 +12,7 @@ use crate::registry::mounts::{self, Mount};
 use crate::registry::{self, Agent, AgentDraft, Giver, Person, Warrant, channels, mcp, roles, software};
 use crate::state::{self, Tx};
 use ironclaw_contract::ids::{ChangeId, PersonId};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{
     Access, AgentRole, Change, CreateAgent, EnabledTools, Engage, Grant, McpAccess, Packages, Permissions, Wiring,
 };
@@ -142,7 +143,7 @@ fn install(
         }
         (false, Prepared::Nothing | Prepared::ConversationsErased) => {
             let message = format!("the software of agent {} was not fetched", agent.name);
-            return Err(Refusal::host("packages_not_fetched", message).into());
+            return Err(Refusal::new(DenialCode::PackagesNotFetched, message).into());
         }
     }
     Ok(format!("agent {} has {} in its jail", agent.name, listed(&names, "no software of its own")))
@@ -235,11 +236,11 @@ fn mount(wanted: &ironclaw_contract::seam::change::Mount) -> Result<Mount, No> {
 }
 
 fn gone(what: String) -> Refusal {
-    Refusal::operator("change_outdated", format!("{what} is there no more"))
+    Refusal::new(DenialCode::ChangeOutdated, format!("{what} is there no more"))
 }
 
 fn incomplete() -> Refusal {
-    Refusal::host("change_incomplete", "the change is not what the checks made of it")
+    Refusal::new(DenialCode::ChangeIncomplete, "the change is not what the checks made of it")
 }
 
 /// Names in a row: every one of them passed a check for what a name looks like.

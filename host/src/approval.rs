@@ -6,6 +6,7 @@
 use crate::custody::{ApprovalRoot, random};
 use hmac::{Hmac, KeyInit, Mac};
 use ironclaw_contract::canonical::{self, Digest, Limits};
+use ironclaw_contract::operator::DenialCode;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
@@ -107,11 +108,11 @@ pub enum Fault {
 
 impl Fault {
     /// Stable word for scripts and the ledger.
-    pub const fn code(self) -> &'static str {
+    pub const fn code(self) -> DenialCode {
         match self {
-            Self::Forged => "approval_forged",
-            Self::Other(_) => "approval_for_another",
-            Self::Expired => "approval_expired",
+            Self::Forged => DenialCode::ApprovalForged,
+            Self::Other(_) => DenialCode::ApprovalForAnother,
+            Self::Expired => DenialCode::ApprovalExpired,
         }
     }
 }

@@ -3,9 +3,10 @@
 //! Never by a prefix, a display name, or anything that the message says. Next: `routing`.
 
 use crate::channel::Received;
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::Refusal;
 use crate::registry::{self, Person};
 use crate::state::{self, Tx};
+use ironclaw_contract::operator::DenialCode;
 
 /// A message whose sender is a known person. Made by [`authenticate`] alone.
 #[derive(Debug, Clone)]
@@ -37,7 +38,7 @@ pub fn authenticate(tx: &Tx<'_>, received: Received) -> Result<Result<Authentica
         return Ok(Err(not_yours(&who())));
     }
     let Some(person) = found else {
-        return Ok(Err(Refusal::new(Fault::Sender, "sender_unknown", format!("{} is linked to no person", who()))));
+        return Ok(Err(Refusal::new(DenialCode::SenderUnknown, format!("{} is linked to no person", who()))));
     };
     Ok(Ok(Authenticated { received, person }))
 }
@@ -45,6 +46,6 @@ pub fn authenticate(tx: &Tx<'_>, received: Received) -> Result<Result<Authentica
 /// Whoever speaks has another's name, or nobody's; it is not said whose.
 pub fn not_yours(who: &str) -> Refusal {
     let shown: String = who.chars().take(64).collect();
-    let refusal = Refusal::new(Fault::Sender, "identity_not_yours", format!("{shown:?} is no identity of yours"));
+    let refusal = Refusal::new(DenialCode::IdentityNotYours, format!("{shown:?} is no identity of yours"));
     refusal.hint("everybody speaks as themselves, owners too; an owner links identities: `ironctl person link`")
 }

@@ -10,7 +10,7 @@ use crate::integrity::lookalike;
 use crate::integrity::seal::Sealer;
 use crate::items::{self, Draft};
 use crate::ledger::Entry;
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::Refusal;
 use crate::registry::LOOPBACK;
 use crate::routing::Routed;
 use crate::session::store::{self, NewError, Session};
@@ -18,6 +18,7 @@ use crate::state::{self, Tx, stored};
 use crate::turn::CONTEXT_MESSAGES_MAX;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{MessageId, PersonId, SessionId};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
@@ -42,16 +43,19 @@ const EVENT_ID_BYTES_MAX: usize = 256;
 
 /// Refuses what no session should hear of: an empty message, one that is too long, an event id without end.
 pub fn check(received: &Received) -> Result<(), Refusal> {
-    let refuse = |code, text: String| Err(Refusal::new(Fault::Sender, code, text));
+    let refuse = |code, text: String| Err(Refusal::new(code, text));
     let bytes = bytes(received);
     if received.text.trim().is_empty() && received.files.iter().all(|(_, text)| text.trim().is_empty()) {
-        return refuse("message_empty", "the message is empty".to_owned());
+        return refuse(DenialCode::MessageEmpty, "the message is empty".to_owned());
     }
     if bytes > BODY_BYTES_MAX {
-        return refuse("message_too_long", format!("the message is {bytes} bytes; at most {BODY_BYTES_MAX} fit"));
+        return refuse(
+            DenialCode::MessageTooLong,
+            format!("the message is {bytes} bytes; at most {BODY_BYTES_MAX} fit"),
+        );
     }
     if received.event_id.as_ref().is_some_and(|id| id.is_empty() || id.len() > EVENT_ID_BYTES_MAX) {
-        return refuse("event_id", format!("an event id has 1 to {EVENT_ID_BYTES_MAX} bytes"));
+        return refuse(DenialCode::EventId, format!("an event id has 1 to {EVENT_ID_BYTES_MAX} bytes"));
     }
     Ok(())
 }
@@ -93,10 +97,10 @@ pub fn record(
     for (name, text) in &received.files {
         add(Author::File { name: file_name(name) }, text);
     }
-    let refuse = |code, text: String| Ok(Err(Refusal::new(Fault::Sender, code, text)));
+    let refuse = |code, text: String| Ok(Err(Refusal::new(code, text)));
     if body.len() > BODY_BYTES_MAX {
         return refuse(
-            "message_too_long",
+            DenialCode::MessageTooLong,
             format!("the message is {} bytes; at most {BODY_BYTES_MAX} fit", body.len()),
         );
     }
@@ -106,7 +110,7 @@ pub fn record(
         let recorded = items::find(tx, message.item())?.map(|item| item.tuple.digest);
         // One whose item was dropped since has nothing left to compare with.
         if recorded.is_some_and(|digest| digest != Digest::of(body.as_bytes())) {
-            return refuse("event_reused", format!("event {event:?} was already received with another text"));
+            return refuse(DenialCode::EventReused, format!("event {event:?} was already received with another text"));
         }
         return Ok(Ok(Recorded { message, session, again: true }));
     }

@@ -16,11 +16,11 @@ mod stages;
 
 pub use stages::stages;
 
-use crate::refusal::Fault;
 use crate::state::{self, Committed, Tx};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::{GENESIS_PREV, Kind, hash};
+use ironclaw_contract::operator::Fault;
 use rusqlite::{OptionalExtension, params};
 use serde::Deserialize;
 use serde_json::{Map, Value};

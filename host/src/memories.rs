@@ -8,6 +8,7 @@ use crate::state::{self, Tx, stored, stored_json, stored_option};
 use crate::tools::REMEMBERED_BYTES_MAX;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, MemoryId, PersonId, SessionId, TurnId};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
 use rusqlite::{OptionalExtension, Row, params};
@@ -90,9 +91,9 @@ pub enum Kept {
 /// # Errors
 /// The inner error refuses an empty or too long text, and another note for a memory that is full.
 pub fn keep(tx: &mut Tx<'_>, agent: AgentId, draft: Draft) -> Result<Result<Kept, Refusal>, state::Error> {
-    let refuse = |code, text: String| Ok(Err(Refusal::operator(code, text)));
+    let refuse = |code, text: String| Ok(Err(Refusal::new(code, text)));
     if draft.text.trim().is_empty() || draft.text.len() > REMEMBERED_BYTES_MAX {
-        return refuse("note_length", format!("a note has 1 to {REMEMBERED_BYTES_MAX} bytes"));
+        return refuse(DenialCode::NoteLength, format!("a note has 1 to {REMEMBERED_BYTES_MAX} bytes"));
     }
     let digest = Digest::of(draft.text.as_bytes());
     let by_person = matches!(draft.author, Author::Person { .. });
@@ -107,7 +108,7 @@ pub fn keep(tx: &mut Tx<'_>, agent: AgentId, draft: Draft) -> Result<Result<Kept
     }
     if count(tx, agent)? >= NOTES_MAX {
         let full = format!("the memory is full with {NOTES_MAX} notes");
-        return Ok(Err(Refusal::operator("memory_full", full).hint("`ironctl memory forget` makes room")));
+        return Ok(Err(Refusal::new(DenialCode::MemoryFull, full).hint("`ironctl memory forget` makes room")));
     }
     let id = MemoryId::new();
     let (session, turn) = draft.source.unzip();
@@ -298,7 +299,7 @@ pub fn forget(
 ) -> Result<Result<(), Refusal>, state::Error> {
     let erased = erase(tx, "id = ?1 AND agent_id = ?2", &[&id.to_string(), &agent.to_string()])?;
     if erased == 0 {
-        return Ok(Err(Refusal::operator("note_unknown", format!("the agent has no note {id}"))));
+        return Ok(Err(Refusal::new(DenialCode::NoteUnknown, format!("the agent has no note {id}"))));
     }
     Entry::meta("memory.forgotten")
         .with("agent", agent.to_string())

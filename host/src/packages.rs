@@ -19,6 +19,7 @@ use crate::launcher::{self, Launcher};
 use crate::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ChangeId};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Packages;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -187,7 +188,7 @@ impl Error {
                 let remedy = error.remedy();
                 tracing::error!(%error, "the jail of a package client could not be made");
                 let message = "the jail of a package client could not be made; the host's log has the reason";
-                Refusal::host("packages_jail", message).hint(remedy)
+                Refusal::new(DenialCode::PackagesJail, message).hint(remedy)
             }
             Self::Home(error) => {
                 let cause = match &error {
@@ -205,7 +206,7 @@ impl Error {
 fn failed(error: &dyn std::error::Error, cause: &str) -> Refusal {
     tracing::error!(%error, "packages could not be fetched or stored");
     let message = format!("packages could not be fetched or stored: {cause}");
-    Refusal::host("packages_failed", message).hint("the host's log names the file")
+    Refusal::new(DenialCode::PackagesFailed, message).hint("the host's log names the file")
 }
 
 impl From<Refusal> for Error {
@@ -238,7 +239,7 @@ pub fn refused(config: &Config, wanted: &Packages) -> Option<Refusal> {
     let missing = |client: &Path, of: &str, remedy: &str| {
         let is_there = std::fs::metadata(client).is_ok_and(|found| found.is_file());
         let message = format!("this machine has no {} to fetch packages of {of} with", client.display());
-        (!is_there).then(|| Refusal::host("packages_client_missing", message).hint(remedy))
+        (!is_there).then(|| Refusal::new(DenialCode::PackagesClientMissing, message).hint(remedy))
     };
     if wanted.apt.is_empty() && wanted.npm.is_empty() {
         return None;
@@ -268,7 +269,9 @@ pub(crate) fn shown() -> Vec<PathBuf> {
 
 /// Packages are unpacked below `/usr`; that is right only where `/bin` and its like are links to there.
 fn names_around_usr(root: &Path) -> Result<Names, Refusal> {
-    let no = |error| Refusal::host("packages_not_merged", format!("packages do not fit this machine, because {error}"));
+    let no = |error| {
+        Refusal::new(DenialCode::PackagesNotMerged, format!("packages do not fit this machine, because {error}"))
+    };
     Names::of(root).map_err(|error| no(error).hint("install the package usrmerge"))
 }
 
@@ -295,7 +298,9 @@ pub async fn make(means: &Means, agent: AgentId, change: ChangeId, wanted: &Pack
         return Err(refusal.into());
     }
     if wanted.apt.is_empty() && wanted.npm.is_empty() {
-        return Err(Refusal::operator("packages_none", "no package was asked for, so there is no layer to make").into());
+        return Err(
+            Refusal::new(DenialCode::PackagesNone, "no package was asked for, so there is no layer to make").into()
+        );
     }
     let bench = Bench::clear(means, agent, change)?;
     let made = build(means, &bench, agent, wanted).await;
@@ -416,7 +421,7 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
 
 /// A package that brings what no layer may hold.
 fn unfit(message: String) -> Error {
-    Refusal::operator("packages_unfit", message).hint("ask for another package").into()
+    Refusal::new(DenialCode::PackagesUnfit, message).hint("ask for another package").into()
 }
 
 #[cfg(test)]
@@ -460,10 +465,14 @@ mod tests {
             Config { apt: Some("/usr/none/apt-get".into()), npm: Some("/usr/none/npm".into()), ..Config::default() };
         for (wanted, client) in [(wanted(&["jq"], &[]), "/usr/none/apt-get"), (wanted(&[], &["jq"]), "/usr/none/npm")] {
             let refusal = refused(&config, &wanted).expect("refused");
-            assert_eq!(refusal.code, "packages_client_missing");
+            assert_eq!(refusal.code, DenialCode::PackagesClientMissing);
             assert!(refusal.message.contains(client) && refusal.hint.contains("config.toml"), "{refusal:?}");
         }
-        assert_eq!(refused(&config, &wanted(&["-x"], &[])).expect("refused").code, "packages_name", "names come first");
+        assert_eq!(
+            refused(&config, &wanted(&["-x"], &[])).expect("refused").code,
+            DenialCode::PackagesName,
+            "names come first"
+        );
         assert_eq!(refused(&config, &wanted(&[], &[])), None, "nothing needs no client");
     }
 
@@ -478,7 +487,7 @@ mod tests {
         assert!(refusal.message.contains("because /lib64 leads to opt/lib64"), "{refusal}");
         std::fs::create_dir(root.path().join("bin")).expect("made");
         let refusal = names_around_usr(root.path()).expect_err("refused");
-        assert_eq!(refusal.code, "packages_not_merged");
+        assert_eq!(refusal.code, DenialCode::PackagesNotMerged);
         assert!(refusal.message.contains("because /bin is no link into /usr"), "{refusal}");
     }
 

@@ -5,10 +5,11 @@
 
 pub mod workspace;
 
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::Refusal;
 use crate::registry::LOOPBACK;
 use crate::state::{self, Tx};
 use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::DenialCode;
 use serde::Deserialize;
 
 /// `[quota]`
@@ -101,7 +102,7 @@ impl Config {
             let words = format!("your conversations hold {kept} bytes, and one person may have {most}");
             let hint = "an admin removes conversations with `ironctl session remove`, or sets items.keep_days or \
                         quota.kept_bytes_per_person";
-            return Ok(Err(refusal("too_many_bytes_kept", words, hint)));
+            return Ok(Err(refusal(DenialCode::TooManyBytesKept, words, hint)));
         }
         Ok(Ok(()))
     }
@@ -110,13 +111,13 @@ impl Config {
         const HINT: &str = "wait for answers, and send it again";
         if count >= u64::from(self.waiting_per_person) {
             let words = format!("{count} messages of yours wait for an answer, and one person may have no more");
-            return Err(refusal("too_many_waiting", words, HINT));
+            return Err(refusal(DenialCode::TooManyWaiting, words, HINT));
         }
         let most = self.waiting_bytes_per_person;
         if bytes > most {
             let words =
                 format!("your messages that wait for an answer would hold {bytes} bytes; at most {most} may wait");
-            return Err(refusal("too_many_bytes_waiting", words, HINT));
+            return Err(refusal(DenialCode::TooManyBytesWaiting, words, HINT));
         }
         Ok(())
     }
@@ -125,14 +126,14 @@ impl Config {
         const HINT: &str = "wait a moment, and send it again under the same id";
         if count >= u64::from(self.waiting_per_channel) {
             let words = format!("{count} messages on channel {channel} wait for an answer, and it may have no more");
-            return Err(refusal("too_many_waiting", words, HINT));
+            return Err(refusal(DenialCode::TooManyWaiting, words, HINT));
         }
         let most = self.waiting_bytes_per_channel;
         if bytes > most {
             let words = format!(
                 "messages on channel {channel} that wait for an answer would hold {bytes} bytes; at most {most} may wait"
             );
-            return Err(refusal("too_many_bytes_waiting", words, HINT));
+            return Err(refusal(DenialCode::TooManyBytesWaiting, words, HINT));
         }
         Ok(())
     }
@@ -152,7 +153,7 @@ impl Config {
             let words = format!("you have {count} conversations, and one person may have no more");
             let hint = "write in one that exists, or let an admin remove some with `ironctl session remove` or raise \
                         quota.conversations_per_person";
-            return Ok(Err(refusal("too_many_conversations", words, hint)));
+            return Ok(Err(refusal(DenialCode::TooManyConversations, words, hint)));
         }
         if channel == LOOPBACK {
             return Ok(Ok(()));
@@ -161,7 +162,7 @@ impl Config {
         if count >= u64::from(self.conversations_per_channel) {
             let words = format!("channel {channel} has {count} conversations, and may have no more");
             let hint = "an admin removes some with `ironctl session remove`, or raises quota.conversations_per_channel";
-            return Ok(Err(refusal("too_many_conversations", words, hint)));
+            return Ok(Err(refusal(DenialCode::TooManyConversations, words, hint)));
         }
         Ok(Ok(()))
     }
@@ -184,13 +185,9 @@ fn sum(tx: &Tx<'_>, sql: &str, whose: &str) -> Result<(u64, u64), state::Error> 
     Ok(tx.db().prepare_cached(sql)?.query_row([whose], read)?)
 }
 
-fn refusal(code: &'static str, words: String, hint: &str) -> Refusal {
-    Refusal::new(Fault::Sender, code, words).hint(hint)
+fn refusal(code: DenialCode, words: String, hint: &str) -> Refusal {
+    Refusal::new(code, words).hint(hint)
 }
-
-/// Codes of refusals that pass once messages are answered or conversations are removed.
-pub const CODES: [&str; 4] =
-    ["too_many_conversations", "too_many_waiting", "too_many_bytes_waiting", "too_many_bytes_kept"];
 
 #[cfg(test)]
 mod tests {
@@ -200,12 +197,12 @@ mod tests {
     fn message_beyond_a_bound_of_waiting_is_refused() {
         let config = Config { waiting_per_person: 2, waiting_bytes_per_person: 10, ..Config::default() };
         let code = |count, bytes| config.admit_waiting(count, bytes).map_err(|refusal| refusal.code);
-        assert_eq!((code(1, 10), code(2, 0)), (Ok(()), Err("too_many_waiting")));
-        assert_eq!(code(0, 11), Err("too_many_bytes_waiting"));
+        assert_eq!((code(1, 10), code(2, 0)), (Ok(()), Err(DenialCode::TooManyWaiting)));
+        assert_eq!(code(0, 11), Err(DenialCode::TooManyBytesWaiting));
         let config = Config { waiting_per_channel: 2, waiting_bytes_per_channel: 10, ..Config::default() };
         let code = |count, bytes| config.admit_waiting_on("desk", count, bytes).map_err(|refusal| refusal.code);
-        assert_eq!((code(1, 10), code(2, 0)), (Ok(()), Err("too_many_waiting")));
-        assert_eq!(code(0, 11), Err("too_many_bytes_waiting"));
+        assert_eq!((code(1, 10), code(2, 0)), (Ok(()), Err(DenialCode::TooManyWaiting)));
+        assert_eq!(code(0, 11), Err(DenialCode::TooManyBytesWaiting));
     }
 
     #[test]

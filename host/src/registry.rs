@@ -25,6 +25,7 @@ use crate::refusal::Refusal;
 use crate::state::{self, Tx, stored, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Access, GuardMode};
 use rusqlite::{OptionalExtension, Row, params};
 use std::fmt;
@@ -169,7 +170,7 @@ pub fn named_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Result<Agent, Refusa
     let shown: String = name_or_id.chars().take(64).collect();
     // Names no other agent: the person may not know of it. `ironctl` suggests one from the list that the person sees.
     let hint = "`ironctl agent list` shows who there is; `ironctl agent create NAME` makes one";
-    Ok(Err(Refusal::operator("agent_unknown", format!("there is no agent {shown:?}")).hint(hint)))
+    Ok(Err(Refusal::new(DenialCode::AgentUnknown, format!("there is no agent {shown:?}")).hint(hint)))
 }
 
 /// What a new agent is to be.
@@ -257,7 +258,7 @@ fn insert_agent(tx: &mut Tx<'_>, draft: AgentDraft) -> Result<Result<Agent, Refu
         return Ok(Err(refusal));
     }
     if find_agent(tx, &draft.name)?.is_some() {
-        let refusal = Refusal::operator("agent_exists", format!("there is an agent `{}` already", draft.name));
+        let refusal = Refusal::new(DenialCode::AgentExists, format!("there is an agent `{}` already", draft.name));
         return Ok(Err(refusal.hint("choose another name, or look at it with `ironctl agent show`")));
     }
     let (model, follows_default) = match models::choose(tx, draft.model.as_deref())? {
@@ -320,14 +321,14 @@ pub fn check_agent_name(name: &str) -> Result<(), Refusal> {
         return Ok(());
     }
     let shown: String = name.chars().take(AGENT_NAME_MAX).collect();
-    let refusal = Refusal::operator("agent_name", format!("{shown:?} is no agent's name"));
+    let refusal = Refusal::new(DenialCode::AgentName, format!("{shown:?} is no agent's name"));
     Err(refusal.hint("use 1 to 32 characters of a-z, 0-9 and -, starting with a letter"))
 }
 
 fn check_draft(draft: &AgentDraft) -> Result<(), Refusal> {
     check_agent_name(&draft.name)?;
     if draft.persona.len() > PERSONA_BYTES_MAX {
-        return Err(Refusal::operator("persona_too_long", format!("the persona is over {PERSONA_BYTES_MAX} bytes")));
+        return Err(Refusal::new(DenialCode::PersonaTooLong, format!("the persona is over {PERSONA_BYTES_MAX} bytes")));
     }
     crate::tools::check(&draft.enabled_tools)
 }

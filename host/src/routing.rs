@@ -7,10 +7,11 @@ pub mod engage;
 use crate::custody::WrappingKey;
 use crate::identity::Authenticated;
 use crate::quota;
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::Refusal;
 use crate::registry::{self, channels};
 use crate::session::store::{self, NewError, Origin, Session};
 use crate::state::Tx;
+use ironclaw_contract::operator::DenialCode;
 
 /// A message with the session that it goes to. Made by [`route`] alone.
 #[derive(Debug, Clone)]
@@ -51,7 +52,7 @@ pub fn route(
     let received = message.received();
     let agent = match registry::named_agent(tx, &received.agent)? {
         Ok(agent) => agent,
-        Err(refusal) => return Ok(Err(Refusal { fault: Fault::Sender, ..refusal })),
+        Err(refusal) => return Ok(Err(refusal)),
     };
     if !registry::roles::role_for(tx, message.person(), &agent)?.may_talk() {
         return Ok(Err(not_yours(&agent)));
@@ -63,7 +64,7 @@ pub fn route(
         match channels::find(tx, &received.channel)? {
             Some(channel) if channel.agent == Some(agent.id) => engage::opens_a_turn(&channel, &received.text),
             Some(_) | None => {
-                let refusal = Refusal::host("channel_unheard", "no agent hears this channel");
+                let refusal = Refusal::new(DenialCode::ChannelUnheard, "no agent hears this channel");
                 return Ok(Err(refusal.hint("an operator connects one: `ironctl agent connect AGENT CHANNEL`")));
             }
         }
@@ -90,5 +91,5 @@ pub fn not_yours(agent: &registry::Agent) -> Refusal {
     let words = format!("agent {} is for its members, and you are none", agent.name);
     let hint =
         format!("an admin of it makes you one: `ironctl change submit --kind permissions --agent {}`", agent.name);
-    Refusal::new(Fault::Sender, "agent_not_yours", words).hint(hint)
+    Refusal::new(DenialCode::AgentNotYours, words).hint(hint)
 }

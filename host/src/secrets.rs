@@ -8,6 +8,7 @@ use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::DenialCode;
 use rusqlite::{OptionalExtension, params};
 use std::fmt;
 use std::fs::File;
@@ -57,7 +58,7 @@ impl FromStr for SecretName {
             return Ok(Self(name.to_owned()));
         }
         // Whoever mixes up name and value must not find the value in an error.
-        let refusal = Refusal::operator("secret_name", "this is no secret's name");
+        let refusal = Refusal::new(DenialCode::SecretName, "this is no secret's name");
         Err(refusal.hint(format!("use 1 to {NAME_CHARACTERS_MAX} characters of a-z, 0-9, - and _, starting with a letter or a digit; a value is never part of a command")))
     }
 }
@@ -75,7 +76,7 @@ pub fn is_name(text: &str) -> bool {
 /// A refusal that holds nothing of it: empty, too long, or with a control character in it.
 pub fn value(text: String) -> Result<SecretText, Refusal> {
     let text = SecretText::new(text);
-    let refuse = |why: String| Err(Refusal::operator("secret_value", format!("the value is no secret: {why}")));
+    let refuse = |why: String| Err(Refusal::new(DenialCode::SecretValue, format!("the value is no secret: {why}")));
     let bytes = text.expose().len();
     if bytes == 0 {
         return refuse("it is empty".to_owned());
@@ -200,7 +201,7 @@ pub fn set(
     }
     let count: i64 = tx.db().query_row("SELECT count(*) FROM secrets", [], |row| row.get(0))?;
     if count >= SECRETS_MAX {
-        let refusal = Refusal::operator("secrets_too_many", format!("there are {SECRETS_MAX} secrets already"));
+        let refusal = Refusal::new(DenialCode::SecretsTooMany, format!("there are {SECRETS_MAX} secrets already"));
         return Ok(Err(refusal.hint("remove some: `ironctl secret list`, `ironctl secret remove`")));
     }
     let (wrapped, now) = (wrap(wrapping, name, value)?, tx.now());
@@ -253,7 +254,7 @@ pub fn remove(
     }
     // Behind a credential of the same name lies one that nobody uses.
     if !used_by.is_empty() && found.source == Source::Stored {
-        let refusal = Refusal::operator("secret_in_use", format!("{name} is in use by {}", used_by.join(", ")));
+        let refusal = Refusal::new(DenialCode::SecretInUse, format!("{name} is in use by {}", used_by.join(", ")));
         return Ok(Err(refusal.hint("remove these first, or give it another value with `ironctl secret rotate`")));
     }
     tx.db().execute("DELETE FROM secrets WHERE name = ?1", [name.as_str()])?;
@@ -278,20 +279,20 @@ pub fn rewrap(tx: &Tx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<(), E
 
 /// There is a secret of this name already.
 pub fn exists(name: &SecretName) -> Refusal {
-    let refusal = Refusal::operator("secret_exists", format!("there is a {name} already"));
+    let refusal = Refusal::new(DenialCode::SecretExists, format!("there is a {name} already"));
     refusal.hint(format!("replace its value with `ironctl secret rotate {}`", name.as_str()))
 }
 
 /// There is no secret of this name.
 pub fn unknown(name: &SecretName) -> Refusal {
-    let refusal = Refusal::operator("secret_unknown", format!("there is no {name}"));
+    let refusal = Refusal::new(DenialCode::SecretUnknown, format!("there is no {name}"));
     refusal.hint(format!("store it with `ironctl secret set {}`", name.as_str()))
 }
 
 fn elsewhere(name: &SecretName) -> Refusal {
     let credential = format!("{CREDENTIAL_PREFIX}{}", name.as_str());
     let refusal =
-        Refusal::operator("secret_elsewhere", format!("{name} comes from the systemd credential {credential}"));
+        Refusal::new(DenialCode::SecretElsewhere, format!("{name} comes from the systemd credential {credential}"));
     refusal.hint("only you can change that: it stands in the unit of the host")
 }
 

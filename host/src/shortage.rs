@@ -2,6 +2,7 @@
 //!
 //! Classifies what the kernel or SQLite reports, and never repairs anything. Next: `pipeline::shortages`.
 
+use ironclaw_contract::operator::DenialCode;
 use nix::libc;
 use std::error::Error;
 use std::io;
@@ -75,15 +76,15 @@ impl Shortage {
     }
 
     /// Stable word for scripts.
-    pub const fn code(self) -> &'static str {
+    pub const fn code(self) -> DenialCode {
         match self {
-            Self::Disk => "disk_full",
-            Self::Inodes => "inodes_used_up",
-            Self::Quota => "quota_used_up",
-            Self::ReadOnly => "home_read_only",
-            Self::Descriptors => "descriptors_used_up",
-            Self::Memory => "memory_used_up",
-            Self::Processes => "processes_used_up",
+            Self::Disk => DenialCode::DiskFull,
+            Self::Inodes => DenialCode::InodesUsedUp,
+            Self::Quota => DenialCode::QuotaUsedUp,
+            Self::ReadOnly => DenialCode::HomeReadOnly,
+            Self::Descriptors => DenialCode::DescriptorsUsedUp,
+            Self::Memory => DenialCode::MemoryUsedUp,
+            Self::Processes => DenialCode::ProcessesUsedUp,
         }
     }
 

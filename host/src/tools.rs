@@ -3,6 +3,7 @@
 //! Never runs one and never decides whether one may run. Next: `model` for who asks for them.
 
 use crate::refusal::Refusal;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::{OPTIONS_MAX, REASON_BYTES_MAX};
 use serde::{Deserialize, Serialize};
@@ -142,16 +143,16 @@ pub fn check(names: &[String]) -> Result<(), Refusal> {
     for name in names {
         let (code, message) = match find(name) {
             Some(tool) if UNHANDLED.contains(&tool.name) => {
-                ("tool_unhandled", format!("{name} cannot be enabled: nothing handles it in this version"))
+                (DenialCode::ToolUnhandled, format!("{name} cannot be enabled: nothing handles it in this version"))
             }
             Some(_) => continue,
             None => {
                 let shown: String = name.chars().take(SHOWN_CHARACTERS_MAX).collect();
-                ("tool_unknown", format!("there is no tool {shown:?}"))
+                (DenialCode::ToolUnknown, format!("there is no tool {shown:?}"))
             }
         };
         let may: Vec<&str> = handled().map(|tool| tool.name).collect();
-        return Err(Refusal::operator(code, message).hint(format!("tools that can be enabled: {}", may.join(", "))));
+        return Err(Refusal::new(code, message).hint(format!("tools that can be enabled: {}", may.join(", "))));
     }
     Ok(())
 }
@@ -433,10 +434,10 @@ mod tests {
         assert!(usual().all(|name| offered.contains(&name)));
         for name in UNHANDLED {
             let refusal = check(&["read_file".to_owned(), name.to_owned()]).expect_err(name);
-            assert_eq!(refusal.code, "tool_unhandled");
+            assert_eq!(refusal.code, DenialCode::ToolUnhandled);
             assert!(refusal.hint.contains(REQUEST_CHANGE));
         }
-        assert_eq!(check(&["Read_File".to_owned()]).expect_err("no tool").code, "tool_unknown");
+        assert_eq!(check(&["Read_File".to_owned()]).expect_err("no tool").code, DenialCode::ToolUnknown);
         assert!(check(&all[..1]).is_ok());
     }
 

@@ -4,3 +4,4 @@ mod canonical;
 mod frozen;
 mod golden;
 mod queues;
+mod refusals;

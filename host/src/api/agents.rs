@@ -19,6 +19,7 @@ use crate::state::Tx;
 use crate::tools;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{
     Agent, AgentMcp, AgentMember, AgentMode, AgentModel, AgentMount, AgentPackages, AgentWiring, NewAgent,
 };
@@ -104,7 +105,7 @@ pub async fn set_mode(
     Path(agent): Path<String>,
     Body(new): Body<AgentMode>,
 ) -> Reply<AgentMode> {
-    let mode: Mode = new.mode.parse().map_err(|message: String| Refusal::operator("mode_malformed", message))?;
+    let mode: Mode = new.mode.parse().map_err(|message: String| Refusal::new(DenialCode::ModeMalformed, message))?;
     let wanted = Settings { mode: Some(mode.into()), ..Settings::default() };
     set(&api, &person, current, agent, wanted).await?;
     Ok(Json(AgentMode { mode: mode.name().to_owned() }))
@@ -135,7 +136,7 @@ pub async fn set(
     let id = found.id.to_string();
     let payload = Change::Settings(wanted.clone()).payload();
     Change::parse(ChangeKind::Settings, &payload)
-        .map_err(|error| Refusal::operator("payload_malformed", error.to_string()))?;
+        .map_err(|error| Refusal::new(DenialCode::PayloadMalformed, error.to_string()))?;
     let giver = Giver { person: person.id, token: Some(current) };
     api.pipeline.set_at_once(giver, found, wanted).await??;
     find(api, id).await

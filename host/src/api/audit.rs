@@ -9,6 +9,7 @@ use crate::refusal::Refusal;
 use crate::registry::Person;
 use axum::extract::State;
 use axum::{Extension, Json};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{AcceptBreak, BreakAccepted, LedgerHead, Rotated};
 
 /// `GET /v1/audit/head`
@@ -20,9 +21,9 @@ pub async fn head(State(api): State<Api>) -> Reply<LedgerHead> {
 pub async fn rotate(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Rotated> {
     let rotated = api.about.keeper.rotate(Why::Asked(Some(person.id.to_string()))).await;
     rotated.map(Json).map_err(|error| match error {
-        Error::Empty(_) => Refusal::operator("ledger_empty", error.to_string()).into(),
-        Error::Broken(_) => Refusal::host("ledger_broken", error.to_string()).into(),
-        Error::Io { .. } | Error::Home(_) => Refusal::host("archive_failed", error.to_string()).into(),
+        Error::Empty(_) => Refusal::new(DenialCode::LedgerEmpty, error.to_string()).into(),
+        Error::Broken(_) => Refusal::new(DenialCode::LedgerBroken, error.to_string()).into(),
+        Error::Io { .. } | Error::Home(_) => Refusal::new(DenialCode::ArchiveFailed, error.to_string()).into(),
         Error::State(error) => Answer::from(error),
     })
 }
@@ -39,15 +40,15 @@ pub async fn accept(
     let reason = asked.reason.trim().to_owned();
     if reason.is_empty() || reason.chars().count() > REASON_CHARACTERS_MAX || reason.chars().any(char::is_control) {
         let why = "the reason has 1 to 400 characters, and no control characters";
-        return Err(Refusal::operator("reason_invalid", why).into());
+        return Err(Refusal::new(DenialCode::ReasonInvalid, why).into());
     }
     let accepted = api.about.keeper.accept(person.id.to_string(), reason).await;
     accepted.map(Json).map_err(|error| match error {
-        AcceptError::Nothing => Refusal::operator("nothing_to_accept", error.to_string())
+        AcceptError::Nothing => Refusal::new(DenialCode::NothingToAccept, error.to_string())
             .hint("`ironctl audit verify` says whether the ledger is whole")
             .into(),
-        AcceptError::Io(_) => Refusal::host("heads_unreadable", error.to_string()).into(),
-        AcceptError::Archive(_) => Refusal::host("archive_failed", error.to_string()).into(),
+        AcceptError::Io(_) => Refusal::new(DenialCode::HeadsUnreadable, error.to_string()).into(),
+        AcceptError::Archive(_) => Refusal::new(DenialCode::ArchiveFailed, error.to_string()).into(),
         AcceptError::State(error) => Answer::from(error),
     })
 }

@@ -22,6 +22,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::operator::DenialCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
@@ -78,14 +79,14 @@ async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Respo
         },
     };
     peer.withdraw();
-    if denied.refusal.code != peer::GONE {
+    if denied.refusal.code != DenialCode::PeerGone {
         api.refusals.note((denied.refusal.code, via)).await;
     }
     // One that ended is told so however much others fail: its holder is a person with a mistake, not a stranger who tries.
     let limited = peer.is_open_to_others() && !api.failures.allow(denied.token.as_ref(), Instant::now());
     if limited {
         let refusal =
-            Refusal::operator("too_many_failures", "too many requests without a valid token came to this port");
+            Refusal::new(DenialCode::TooManyFailures, "too many requests without a valid token came to this port");
         return Answer::from(refusal.hint("wait a second; a request with a valid token is never held up"))
             .into_response();
     }
@@ -118,8 +119,8 @@ impl From<state::Error> for Stop {
     }
 }
 
-fn deny<T>(code: &'static str, message: &str, hint: &str) -> Result<T, Stop> {
-    Err(Stop::Denied(Denied { refusal: Refusal::operator(code, message).hint(hint), token: None }))
+fn deny<T>(code: DenialCode, message: &str, hint: &str) -> Result<T, Stop> {
+    Err(Stop::Denied(Denied { refusal: Refusal::new(code, message).hint(hint), token: None }))
 }
 
 const WHERE_ONE_IS: &str =
@@ -134,7 +135,7 @@ async fn authenticate(api: &Api, peer: &Peer, headers: &HeaderMap) -> Result<Tok
         found = api.tokens.find(api, &digest, Fresh::Now).await?;
     }
     let Some(token) = found else {
-        return deny("token_invalid", "the token is none of this host's", WHERE_ONE_IS);
+        return deny(DenialCode::TokenInvalid, "the token is none of this host's", WHERE_ONE_IS);
     };
     let Err(refusal) = stands(&token, crate::state::wall_clock()) else { return Ok(token) };
     if token.state == TokenState::Live {
@@ -148,10 +149,10 @@ async fn authenticate(api: &Api, peer: &Peer, headers: &HeaderMap) -> Result<Tok
 fn stands(token: &Token, now: i64) -> Result<(), Refusal> {
     let (code, end) = match token.state {
         TokenState::Live if token.expires_at.is_none_or(|at| now < at) => return Ok(()),
-        TokenState::Live | TokenState::Expired => ("token_expired", "expired"),
-        TokenState::Revoked => ("token_revoked", "was revoked"),
+        TokenState::Live | TokenState::Expired => (DenialCode::TokenExpired, "expired"),
+        TokenState::Revoked => (DenialCode::TokenRevoked, "was revoked"),
     };
-    let refusal = Refusal::operator(code, format!("the token {} {end}", token.id));
+    let refusal = Refusal::new(code, format!("the token {} {end}", token.id));
     Err(refusal.hint("an owner makes a new one with `ironctl token create --person PERSON`"))
 }
 
@@ -172,7 +173,7 @@ impl Current {
     /// Refuses one that ended.
     pub fn stands(&self, found: Option<Token>) -> Result<(), Answer> {
         let id = &self.0;
-        let gone = || Refusal::operator("token_invalid", format!("the token {id} is gone")).hint(WHERE_ONE_IS);
+        let gone = || Refusal::new(DenialCode::TokenInvalid, format!("the token {id} is gone")).hint(WHERE_ONE_IS);
         Ok(stands(&found.ok_or_else(gone)?, crate::state::wall_clock())?)
     }
 }
@@ -181,16 +182,16 @@ impl Current {
 fn bearer(headers: &HeaderMap) -> Result<&[u8], Stop> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let (Some(header), None) = (given.next(), given.next()) else {
-        return deny("token_missing", "the request carries no token, or more than one", WHERE_ONE_IS);
+        return deny(DenialCode::TokenMissing, "the request carries no token, or more than one", WHERE_ONE_IS);
     };
     let Some(text) = strip_scheme(header) else {
-        return deny("token_missing", "the request's Authorization is not `Bearer TOKEN`", WHERE_ONE_IS);
+        return deny(DenialCode::TokenMissing, "the request's Authorization is not `Bearer TOKEN`", WHERE_ONE_IS);
     };
     let formed = text.len() == TEXT_CHARACTERS
         && text.strip_prefix(PREFIX.as_bytes()).is_some_and(|rest| rest.iter().all(u8::is_ascii_hexdigit));
     if !formed {
         let message = format!("the token is cut off or mistyped: one is `{PREFIX}` and 64 hex characters");
-        return deny("token_malformed", &message, WHERE_ONE_IS);
+        return deny(DenialCode::TokenMalformed, &message, WHERE_ONE_IS);
     }
     Ok(text)
 }
@@ -258,13 +259,13 @@ impl Tokens {
 
 /// Marks an answer as a refusal that goes into the ledger, with its word for it.
 #[derive(Debug, Clone, Copy)]
-pub struct Noted(pub &'static str);
+pub struct Noted(pub DenialCode);
 
 /// Lets a request pass whose person has at least this role. Stands before every route.
 pub async fn require_role(State(needed): State<Role>, request: Request, next: Next) -> Response {
     let Some(person) = request.extensions().get::<Person>() else {
         // Only a mistake in the order of the layers leads here; then nobody passes.
-        let refusal = Refusal::operator("token_missing", "nobody looked at the token of this request");
+        let refusal = Refusal::new(DenialCode::TokenMissing, "nobody looked at the token of this request");
         return Answer::from(refusal).into_response();
     };
     if person.role.covers(needed) {
@@ -272,6 +273,6 @@ pub async fn require_role(State(needed): State<Role>, request: Request, next: Ne
     }
     let message = format!("{} is {} and this needs {}", person.name, person.role, needed);
     let refusal =
-        Refusal::operator("role_too_low", message).hint("ask an owner: `ironctl person set PERSON --role ROLE`");
+        Refusal::new(DenialCode::RoleTooLow, message).hint("ask an owner: `ironctl person set PERSON --role ROLE`");
     Answer::noted(refusal).into_response()
 }

@@ -4,13 +4,14 @@
 //! Next: `api::routes`, which says how large a body may be.
 
 use super::{Answer, Api};
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::Refusal;
 use crate::registry::Person;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_LENGTH;
 use ironclaw_contract::canonical::{self, Limits};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
@@ -97,13 +98,13 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Api> for Body<T> {
             request.extensions().get::<Person>().map(|person| format!("person:{}", person.id)).unwrap_or_default();
         let says = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         let _permit = api.large.permit(&whose, says).await;
-        let malformed = |what: String| Answer::from(Refusal::operator("request_malformed", what));
+        let malformed = |what: String| Answer::from(Refusal::new(DenialCode::RequestMalformed, what));
         let read_body = timeout(BODY_TIME_MAX, Bytes::from_request(request, api)).await;
         let late = |_| malformed(format!("the body did not come within {} seconds", BODY_TIME_MAX.as_secs()));
         let bytes = read_body.map_err(late)?.map_err(|error| match error.status() {
             StatusCode::PAYLOAD_TOO_LARGE => {
                 let words = "the request is larger than this path takes";
-                Answer::from(Refusal::new(Fault::Sender, "request_too_large", words))
+                Answer::from(Refusal::new(DenialCode::RequestTooLarge, words))
             }
             _ => malformed(error.body_text()),
         })?;

@@ -15,6 +15,7 @@ use crate::state::{self, Tx};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{
     Approvals, Change, ChangeOrigin, ChangeSummary, ChangedAgent, Changes, Decision, NewChange, Rejection,
     Requester as Asker, SubmittedChange,
@@ -185,7 +186,7 @@ pub async fn reject(
 }
 
 fn known(named: &str) -> Result<ChangeId, Answer> {
-    id(named, "change_unknown", "change")
+    id(named, DenialCode::ChangeUnknown, "change")
 }
 
 fn statuses(named: Option<&str>) -> Result<Vec<Status>, Answer> {
@@ -195,7 +196,7 @@ fn statuses(named: Option<&str>) -> Result<Vec<Status>, Answer> {
         Some(named) => {
             let read = named.split(',').map(|word| {
                 word.parse::<Status>()
-                    .map_err(|why| Refusal::operator("status_malformed", format!("{why}, or {EVERY}")))
+                    .map_err(|why| Refusal::new(DenialCode::StatusMalformed, format!("{why}, or {EVERY}")))
             });
             Ok(read.collect::<Result<_, _>>()?)
         }

@@ -15,6 +15,7 @@ use crate::registry::{self, Person};
 use crate::state::{self, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, ChannelTest, NewChannel, NewChannelMade, NewWiring};
 use ironclaw_contract::seam::change::ChangeKind;
 
@@ -37,12 +38,13 @@ pub async fn add(
             .map_err(|refusal| unheard_first(refusal, &new.name))?;
     }
     if new.kind != WEBHOOK {
-        let refusal = Refusal::operator("channel_kind", format!("there is no kind of channel {:?}", short(&new.kind)));
+        let refusal =
+            Refusal::new(DenialCode::ChannelKind, format!("there is no kind of channel {:?}", short(&new.kind)));
         return Err(refusal.hint("there is one: webhook").into());
     }
     let url = check_url(&new.url).map_err(|why| {
         let refusal =
-            Refusal::operator("channel_url", format!("{:?} is no address for replies: {why}", short(&new.url)));
+            Refusal::new(DenialCode::ChannelUrl, format!("{:?} is no address for replies: {why}", short(&new.url)));
         refusal.hint("https anywhere, http on this machine and in private networks")
     })?;
     let agent = match new.agent {
@@ -58,7 +60,7 @@ pub async fn add(
             (fresh, Some(said))
         }
     };
-    Secret::read(&secret).map_err(|why| Refusal::operator("channel_secret", why))?;
+    Secret::read(&secret).map_err(|why| Refusal::new(DenialCode::ChannelSecret, why))?;
     let draft = Draft { name: new.name, url: url.into(), idempotent: new.idempotent, secret };
     let (core, pipeline, hooks) = (api.pipeline.core(), api.pipeline.clone(), api.about.hooks);
     let made = core
@@ -109,10 +111,11 @@ pub async fn remove(
 pub async fn test(State(api): State<Api>, Path(channel): Path<String>) -> Reply<ChannelTest> {
     let core = api.pipeline.core();
     let found = core.state.read(move |tx| channels::known(tx, &channel)).await??;
-    let secret = Secret::read(&found.secret(&core.wrapping)?).map_err(|why| Refusal::host("channel_secret", why))?;
-    let url = check_url(&found.url).map_err(|why| Refusal::host("channel_url", why))?;
+    let secret =
+        Secret::read(&found.secret(&core.wrapping)?).map_err(|why| Refusal::new(DenialCode::ChannelSecret, why))?;
+    let url = check_url(&found.url).map_err(|why| Refusal::new(DenialCode::ChannelUrl, why))?;
     if core.latch.is_shut() {
-        let refusal = Refusal::operator("stopped", "everything is stopped, and nothing is sent");
+        let refusal = Refusal::new(DenialCode::Stopped, "everything is stopped, and nothing is sent");
         return Err(refusal.hint("`ironctl resume` lets everything go on").into());
     }
     let outcome = core.dispatch.test(&url, &secret, state::wall_clock()).await;
@@ -160,7 +163,7 @@ pub async fn disconnect(
         };
         if !channels::disconnect(tx, &found.name, agent.id, person.id)? {
             let message = format!("agent {} does not hear {}", agent.name, found.name);
-            return Ok(Err(Refusal::operator("wiring_unknown", message)));
+            return Ok(Err(Refusal::new(DenialCode::WiringUnknown, message)));
         }
         Ok(Ok(view(tx, &found.heard_by(None), hooks)?))
     });

@@ -19,6 +19,7 @@ use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::MessageId;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{Draft, HistoryLine, MessageView, ModelFailure, NewMessage, Recorded, Stage, Why};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::outbound::Progress;
@@ -48,12 +49,12 @@ pub async fn send(
     Body(new): Body<NewMessage>,
 ) -> Result<(StatusCode, Json<Recorded>), Answer> {
     if new.files.len() > FILES_MAX {
-        return Err(Refusal::operator("too_many_files", format!("a message takes at most {FILES_MAX} files")).into());
+        return Err(Refusal::new(DenialCode::TooManyFiles, format!("a message takes at most {FILES_MAX} files")).into());
     }
     if let Some(file) =
         new.files.iter().find(|file| file.name.is_empty() || file.name.len() > 255 || file.name.contains(['/', '\0']))
     {
-        return Err(Refusal::operator("file_name", format!("{:?} is no file's name", file.name)).into());
+        return Err(Refusal::new(DenialCode::FileName, format!("{:?} is no file's name", file.name)).into());
     }
     let sender = speaker(&api, &person, new.speak_as).await?;
     let received = Received {
@@ -87,7 +88,7 @@ async fn speaker(api: &Api, person: &Person, named: Option<String>) -> Result<St
     }
     if identity.channel != loopback::NAME {
         let message = format!("{identity} speaks on its own channel, and not from here");
-        let refusal = Refusal::operator("identity_elsewhere", message);
+        let refusal = Refusal::new(DenialCode::IdentityElsewhere, message);
         return Err(Answer::noted(refusal.hint("from here speaks who is linked as loopback:NAME")));
     }
     Ok(identity.sender)
@@ -99,7 +100,7 @@ fn thread(name: Option<String>) -> Result<String, Answer> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.len() > THREAD_BYTES_MAX || !name.chars().all(fits) {
         let words = format!("a thread's name has 1 to {THREAD_BYTES_MAX} characters of a-z 0-9 - _ .");
-        return Err(Refusal::operator("thread_malformed", words).into());
+        return Err(Refusal::new(DenialCode::ThreadMalformed, words).into());
     }
     Ok(name)
 }
@@ -270,7 +271,7 @@ async fn more(words: &mut Option<Following>) -> Draft {
 
 /// One event, unless the token ended before there was room for it.
 async fn say(api: &Api, current: &Current, to: &Listener, name: &str, what: impl Serialize) -> Result<(), Answer> {
-    let gone = || Answer::from(Refusal::host("listener_gone", "the listener is gone"));
+    let gone = || Answer::from(Refusal::new(DenialCode::ListenerGone, "the listener is gone"));
     let room = to.reserve().await.map_err(|_| gone())?;
     still_stands(api, current).await?;
     room.send(Ok(Event::default().event(name).json_data(what).map_err(|_| gone())?));
@@ -289,7 +290,7 @@ pub async fn retry(
     Path(message): Path<String>,
 ) -> Result<(StatusCode, Json<Recorded>), Answer> {
     let id = match person.role {
-        Role::Owner | Role::Admin if message != "last" => id(&message, "message_unknown", "message")?,
+        Role::Owner | Role::Admin if message != "last" => id(&message, DenialCode::MessageUnknown, "message")?,
         Role::Owner | Role::Admin | Role::Member => own(&api, &person, &message).await?,
     };
     let queued = api.pipeline.retry(id, person).await??;
@@ -444,12 +445,12 @@ async fn own_message(api: &Api, person: &Person, message: &str) -> Result<Messag
     let found: Option<Message> = if message == "last" {
         api.pipeline.core().state.read(move |tx| inbox::newest_of(tx, loopback::NAME, &sender)).await?
     } else {
-        let id: MessageId = id(message, "message_unknown", "message")?;
+        let id: MessageId = id(message, DenialCode::MessageUnknown, "message")?;
         api.pipeline.core().state.read(move |tx| inbox::find(tx, id)).await?.filter(|found| found.principal == sender)
     };
     found.ok_or_else(|| {
         let shown: String = message.chars().take(64).collect();
-        Refusal::operator("message_unknown", format!("you have no message {shown:?}")).into()
+        Refusal::new(DenialCode::MessageUnknown, format!("you have no message {shown:?}")).into()
     })
 }
 
@@ -462,13 +463,13 @@ async fn look_as(api: &Api, id: MessageId, current: &Current) -> Result<MessageV
     });
     let (token, view) = look.await?;
     current.stands(token)?;
-    view.ok_or_else(|| Refusal::operator("message_unknown", format!("there is no message {id}")).into())
+    view.ok_or_else(|| Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}")).into())
 }
 
 async fn look(api: &Api, id: MessageId) -> Result<MessageView, Answer> {
     let pipeline = api.pipeline.clone();
     let view = api.pipeline.core().state.read(move |tx| view(tx, pipeline.core(), id)).await?;
-    view.ok_or_else(|| Refusal::operator("message_unknown", format!("there is no message {id}")).into())
+    view.ok_or_else(|| Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}")).into())
 }
 
 fn view(tx: &Tx<'_>, core: &Core, id: MessageId) -> Result<Option<MessageView>, Error> {

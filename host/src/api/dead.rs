@@ -12,6 +12,7 @@ use crate::state::{self, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{DeliveryId, MessageId, PersonId};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{DeadLetter, DeadLetterDone};
 
 /// `GET /v1/dead`
@@ -58,7 +59,7 @@ async fn act(
         Ok::<_, state::Error>(Some(found.id))
     });
     let Some(id) = changed.await? else {
-        let refusal = Refusal::operator("delivery_unknown", format!("there is no undelivered answer {shown:?}"));
+        let refusal = Refusal::new(DenialCode::DeliveryUnknown, format!("there is no undelivered answer {shown:?}"));
         return Err(refusal.hint("`ironctl message dead list` shows which there are").into());
     };
     Ok(DeadLetterDone { delivery_id: id.to_string(), receipt: receipt.to_owned() })

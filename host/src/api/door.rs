@@ -4,12 +4,13 @@
 //! asked, the longest idle first. One person has a share of the places, and where a place is kept for questions about the host itself,
 //! nothing else is answered on it. Next: `api::port`, `api::auth`.
 
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::Refusal;
 use crate::registry::TokenId;
 use axum::body::HttpBody;
 use axum::serve::Listener;
 use http_body::Frame;
 use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::DenialCode;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -262,7 +263,7 @@ impl Admission {
         let mut held = self.places.held();
         if self.seat.is_kept.load(Ordering::SeqCst) {
             if !self.places.has_room(&mut held) {
-                let refusal = Refusal::host("port_full", "every connection to this port is in use");
+                let refusal = Refusal::new(DenialCode::PortFull, "every connection to this port is in use");
                 return Err(refusal.hint("try again in a moment, or use the unix socket"));
             }
             self.seat.is_kept.store(false, Ordering::SeqCst);
@@ -272,7 +273,7 @@ impl Admission {
         if others >= share {
             let Some(gone) = cut_idle(&held, |seat| seat.is_of(person)) else {
                 let words = format!("you have {others} connections at once, and one person may have no more");
-                let refusal = Refusal::new(Fault::Sender, "too_many_connections", words);
+                let refusal = Refusal::new(DenialCode::TooManyConnections, words);
                 return Err(refusal.hint("wait for one of them to be answered"));
             };
             held.retain(|seat| !Arc::ptr_eq(seat, &gone));

@@ -13,8 +13,7 @@ use crate::channel::webhook::signature::{self, Claimed, Secret};
 use crate::channel::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
 use crate::inbox::events::Event;
 use crate::pipeline::{Error, Pipeline};
-use crate::quota;
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::Refusal;
 use crate::registry::channels::{self, Channel};
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, Path, Request, State};
@@ -25,6 +24,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
 use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::Taken;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl Hooks {
         };
         let app = Router::new()
             .route("/hooks/{name}", post(receive))
-            .fallback(|| async { Answer::from(Refusal::operator("not_found", "there is nothing here")) })
+            .fallback(|| async { Answer::from(Refusal::new(DenialCode::NotFound, "there is nothing here")) })
             .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
             .with_state(self);
         let served = axum::serve(port, app.into_make_service_with_connect_info::<Admission>())
@@ -108,7 +108,7 @@ async fn receive(
             Err(error) => {
                 tracing::error!(%error, "a webhook was not taken");
                 // The cause is ours, and nothing for whoever sent it.
-                let refusal = Refusal::host("not_taken", "the host could not take it; nothing of it is kept");
+                let refusal = Refusal::new(DenialCode::NotTaken, "the host could not take it; nothing of it is kept");
                 refused(refusal.hint("send it again under the same id"))
             }
         };
@@ -118,14 +118,14 @@ async fn receive(
         }
         answer
     });
-    handled.await.unwrap_or_else(|_| refused(Refusal::host("not_taken", "the host is stopping")))
+    handled.await.unwrap_or_else(|_| refused(Refusal::new(DenialCode::NotTaken, "the host is stopping")))
 }
 
 /// The body, as long as it is none too large; one that says so itself is not read.
 async fn body(request: Request) -> Result<Bytes, Refusal> {
     let too_large = || {
         let words = format!("a request has at most {REQUEST_BYTES_MAX} bytes");
-        Refusal::new(Fault::Sender, "request_too_large", words)
+        Refusal::new(DenialCode::RequestTooLarge, words)
     };
     let says = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if says.is_some_and(|length| length > REQUEST_BYTES_MAX as u64) {
@@ -134,7 +134,7 @@ async fn body(request: Request) -> Result<Bytes, Refusal> {
     match Bytes::from_request(request, &()).await {
         Ok(body) => Ok(body),
         Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => Err(too_large()),
-        Err(_) => Err(Refusal::new(Fault::Sender, "request_malformed", "the body did not come whole")),
+        Err(_) => Err(Refusal::new(DenialCode::RequestMalformed, "the body did not come whole")),
     }
 }
 
@@ -158,7 +158,7 @@ async fn take(
     if let Err(refusal) = signature::check(secret.as_ref(), claimed.as_ref(), &body) {
         return Ok(Err(match hooks.failures.check() {
             Ok(()) => refusal,
-            Err(_) => slow_down("too_many_failures", "too many requests here have no valid signature"),
+            Err(_) => slow_down(DenialCode::TooManyFailures, "too many requests here have no valid signature"),
         }));
     }
     is_signed();
@@ -174,10 +174,13 @@ async fn take(
         return Ok(seen.map(|recorded| Taken { message_id: recorded.message.to_string() }));
     }
     if hooks.signed.check_key(&channel.name).is_err() {
-        return Ok(Err(slow_down("too_many_requests", "this channel makes more requests in a minute than it may")));
+        return Ok(Err(slow_down(
+            DenialCode::TooManyRequests,
+            "this channel makes more requests in a minute than it may",
+        )));
     }
     let Channel { name, agent: Some(agent), .. } = channel else {
-        let refusal = Refusal::host("channel_unheard", "no agent hears this channel");
+        let refusal = Refusal::new(DenialCode::ChannelUnheard, "no agent hears this channel");
         return Ok(Err(refusal.hint("an operator connects one: `ironctl agent connect AGENT CHANNEL`")));
     };
     let _permit = hooks.large.permit(&format!("channel:{name}"), Some(body.len())).await;
@@ -202,21 +205,16 @@ fn claimed(headers: &HeaderMap) -> Option<Claimed<'_>> {
     Some(Claimed { id: one(ID_HEADER)?, timestamp: one(TIMESTAMP_HEADER)?, signatures: one(SIGNATURE_HEADER)? })
 }
 
-fn slow_down(code: &'static str, words: &str) -> Refusal {
-    Refusal::new(Fault::Sender, code, words).hint("wait a moment, and send it again under the same id")
+fn slow_down(code: DenialCode, words: &str) -> Refusal {
+    Refusal::new(code, words).hint("wait a moment, and send it again under the same id")
 }
 
 /// A refusal as HTTP: what may be sent again later has another code than what never will be taken.
 fn refused(refusal: Refusal) -> Response {
-    let status = match (refusal.fault, refusal.code) {
-        (_, "signature_invalid" | "timestamp_outside" | "timestamp_malformed") => StatusCode::UNAUTHORIZED,
-        (_, "sender_unknown" | "agent_not_yours") => StatusCode::FORBIDDEN,
-        (_, "event_reused") => StatusCode::CONFLICT,
-        (_, "request_too_large" | "message_too_long") => StatusCode::PAYLOAD_TOO_LARGE,
-        (_, "too_many_failures" | "too_many_requests") => StatusCode::TOO_MANY_REQUESTS,
-        (_, code) if quota::CODES.contains(&code) => StatusCode::TOO_MANY_REQUESTS,
-        (Fault::Host, _) | (_, "agent_unknown") => StatusCode::SERVICE_UNAVAILABLE,
-        (Fault::Sender | Fault::Operator | Fault::Sandbox, _) => StatusCode::BAD_REQUEST,
+    let status = match refusal.code {
+        // The channel is wired to an agent that was removed meanwhile: the sender may try again.
+        DenialCode::AgentUnknown => StatusCode::SERVICE_UNAVAILABLE,
+        code => StatusCode::from_u16(code.status()).expect("the list holds statuses"),
     };
     let mut response = Answer { status, ..Answer::from(refusal) }.into_response();
     if status == StatusCode::SERVICE_UNAVAILABLE {

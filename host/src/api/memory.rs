@@ -10,6 +10,7 @@ use crate::registry::Person;
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::MemoryId;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{NewNote, Note, Notes};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
@@ -65,7 +66,7 @@ pub async fn add(
         };
         Ok::<_, Error>(Ok(memories::find(tx, agent, kept)?))
     });
-    let missing = || Answer::from(crate::refusal::Refusal::host("note_unknown", "the note is gone again"));
+    let missing = || Answer::from(crate::refusal::Refusal::new(DenialCode::NoteUnknown, "the note is gone again"));
     Ok(Json(shown(kept.await??.ok_or_else(missing)?)))
 }
 
@@ -76,7 +77,7 @@ pub async fn forget(
     Path((agent, note)): Path<(String, String)>,
 ) -> Reply<Note> {
     let agent = agents::find(&api, agent).await?.id;
-    let id: MemoryId = id(&note, "note_unknown", "note")?;
+    let id: MemoryId = id(&note, DenialCode::NoteUnknown, "note")?;
     let core = api.pipeline.core();
     if core.state.read(move |tx| memories::find(tx, agent, id)).await?.is_some() {
         // Before it is erased: a crash in between leaves nothing that was erased in a snapshot.
@@ -86,7 +87,8 @@ pub async fn forget(
         let before = memories::find(tx, agent, id)?;
         Ok::<_, Error>(memories::forget(tx, agent, id, person.id)?.map(|()| before))
     });
-    let missing = || Answer::from(crate::refusal::Refusal::operator("note_unknown", format!("there is no note {id}")));
+    let missing =
+        || Answer::from(crate::refusal::Refusal::new(DenialCode::NoteUnknown, format!("there is no note {id}")));
     let forgotten = forgotten.await??.ok_or_else(missing)?;
     Ok(Json(shown(forgotten)))
 }

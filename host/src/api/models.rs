@@ -23,6 +23,7 @@ use crate::secrets::{self, PREFIX, SecretName};
 use crate::state::{self, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{KeptModel, Model, ModelPreset, NewModel, TestedModel};
 use ironclaw_contract::seam::change::{ChangeKind, Settings};
 
@@ -74,7 +75,7 @@ pub async fn add(
     let spec = models::read(wanted(new))?;
     let key = spec.key.as_deref().map(str::parse::<SecretName>).transpose()?;
     if value.is_some() && key.is_none() {
-        let refusal = Refusal::operator("secret_name", "a key without the name of a secret to keep it in");
+        let refusal = Refusal::new(DenialCode::SecretName, "a key without the name of a secret to keep it in");
         return Err(refusal.into());
     }
     // Nothing of this is kept yet; what would be refused then is refused before a request is made.
@@ -108,7 +109,7 @@ pub async fn add(
         let undone = |refusal| Err(Undone::Refused(refusal));
         // Other people may have decided something while the test ran: an agent may use the endpoint by now.
         let Some(person) = registry::find_person(tx, &by.id.to_string())? else {
-            return undone(Refusal::operator("person_unknown", "the person who asks is not known here any more"));
+            return undone(Refusal::new(DenialCode::PersonUnknown, "the person who asks is not known here any more"));
         };
         if let Err(refusal) = left_to(tx, pipeline.core(), &person, &spec.name, replace, default)? {
             return undone(refusal);
@@ -250,7 +251,8 @@ async fn change<T: Send + 'static>(
         let changed = api.state().write(move |tx| {
             let made = make(tx)?;
             let opened = pipeline.core().open_endpoints(tx)?;
-            let unusable = |error: model::Error| Undone::Refused(Refusal::operator("model_unusable", error.sentence()));
+            let unusable =
+                |error: model::Error| Undone::Refused(Refusal::new(DenialCode::ModelUnusable, error.sentence()));
             Ok::<_, Undone>((made, opened.map_err(unusable)?))
         });
         let (made, opened) = changed.await?;
@@ -328,7 +330,7 @@ fn failed(error: &model::Error, spec: &Spec, kept: bool) -> Refusal {
     };
     let said = said.map(|said| format!(" (it said: {said})")).unwrap_or_default();
     let end = if kept { "" } else { "; nothing was kept" };
-    let refusal = Refusal::operator("model_test_failed", format!("the test failed: {why}{said}{end}"));
+    let refusal = Refusal::new(DenialCode::ModelTestFailed, format!("the test failed: {why}{said}{end}"));
     let fault = match error {
         model::Error::Failed(tried) => tried.failures.last().map(|failure| failure.fault),
         model::Error::Unreadable { .. } | model::Error::Script { .. } | model::Error::Spec { .. } => None,

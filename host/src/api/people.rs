@@ -13,6 +13,7 @@ use crate::state::{self, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, NewIdentity, NewPerson, NewRole};
 
 /// `GET /v1/people`
@@ -53,7 +54,7 @@ pub async fn add(
     Extension(Current(current)): Extension<Current>,
     Body(new): Body<NewPerson>,
 ) -> Reply<operator::Person> {
-    let role: Role = new.role.parse().map_err(|why: String| Refusal::operator("role_malformed", why))?;
+    let role: Role = new.role.parse().map_err(|why: String| Refusal::new(DenialCode::RoleMalformed, why))?;
     let giver = Giver { person: by.id, token: Some(current.clone()) };
     change(&api, current, move |tx| registry::add_person(tx, &new.name, role, giver)).await
 }
@@ -66,7 +67,7 @@ pub async fn set_role(
     Path(person): Path<String>,
     Body(new): Body<NewRole>,
 ) -> Reply<operator::Person> {
-    let role: Role = new.role.parse().map_err(|why: String| Refusal::operator("role_malformed", why))?;
+    let role: Role = new.role.parse().map_err(|why: String| Refusal::new(DenialCode::RoleMalformed, why))?;
     let giver = Giver { person: by.id, token: Some(current.clone()) };
     change(&api, current, move |tx| {
         of_known(tx, &person, by.id, |tx, person| registry::people::set_role(tx, person, role, giver))
@@ -92,7 +93,7 @@ pub async fn link(
                 let message = format!("under {identity} stands another person's conversation, {session}");
                 let hint =
                     format!("whoever gets the identity would read on there: `ironctl session remove {session}` first");
-                let refusal = Refusal::operator("identity_in_use", message).hint(hint);
+                let refusal = Refusal::new(DenialCode::IdentityInUse, message).hint(hint);
                 return refuse(tx, "identity.refused", by.id, refusal);
             }
             Ok(registry::people::link(tx, person, &identity, by.id)?.map(|()| person.clone()))

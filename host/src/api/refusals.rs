@@ -5,6 +5,7 @@
 
 use crate::ledger::Entry;
 use crate::state::State;
+use ironclaw_contract::operator::DenialCode;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,7 +18,7 @@ const WINDOW_MIN: Duration = Duration::from_secs(10);
 const WINDOW_MAX: Duration = Duration::from_secs(3600);
 
 /// What was refused, and where it knocked.
-pub type Reason = (&'static str, &'static str);
+pub type Reason = (DenialCode, &'static str);
 
 /// One reason's window.
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +84,7 @@ impl Refusals {
 
     /// Notes one refusal. When this returns, it is in the ledger or counted.
     pub async fn note(&self, reason: Reason) {
-        self.state.metrics().refused(reason.0, reason.1);
+        self.state.metrics().refused(reason.0.name(), reason.1);
         let todo = self.windows().note(reason, Instant::now());
         match todo {
             Todo::Write => self.write(reason, 1).await,
@@ -118,7 +119,7 @@ impl Refusals {
     }
 
     async fn write(&self, (code, via): Reason, count: u64) {
-        tracing::warn!(code, via, count, "{}", self.what);
+        tracing::warn!(%code, via, count, "{}", self.what);
         let entry = Entry::retract(self.what).with("code", code).with("via", via).with("count", count);
         if let Err(error) = self.state.write(move |tx| entry.append(tx)).await {
             tracing::error!(%error, "a refusal was not noted");
@@ -132,10 +133,14 @@ mod tests {
 
     #[test]
     fn the_first_of_a_kind_is_written_and_a_flood_makes_ever_fewer_entries() {
-        let (start, reason) = (Instant::now(), ("token_invalid", "loopback"));
+        let (start, reason) = (Instant::now(), (DenialCode::TokenInvalid, "loopback"));
         let mut windows = Windows::default();
         assert_eq!(windows.note(reason, start), Todo::Write);
-        assert_eq!(windows.note(("token_missing", "loopback"), start), Todo::Write, "another reason is another kind");
+        assert_eq!(
+            windows.note((DenialCode::TokenMissing, "loopback"), start),
+            Todo::Write,
+            "another reason is another kind"
+        );
         // A day of knocking ten times a second.
         let (mut entries, mut refused, mut due) = (1, 1, None);
         for tenth in 1..864_000_u32 {

@@ -10,6 +10,7 @@ use crate::session::store;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::SessionId;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{Proof, Session};
 
 /// `GET /v1/sessions`
@@ -42,7 +43,7 @@ pub async fn release(
 ) -> Reply<Session> {
     let id = known(&api, &session).await?;
     let released = api.pipeline.ask(id, |done| Command::Release(person.id, done)).await?;
-    released.map_err(|message| Answer::from(Refusal::operator("session_not_released", message)))?;
+    released.map_err(|message| Answer::from(Refusal::new(DenialCode::SessionNotReleased, message)))?;
     view(&api, id).await
 }
 
@@ -55,7 +56,7 @@ pub async fn remove(
     let id = known(&api, &session).await?;
     let before = view(&api, id).await?;
     let removed = api.pipeline.ask(id, |done| Command::Remove(person.id, done)).await?;
-    removed.map_err(|message| Answer::from(Refusal::host("session_not_removed", message)))?;
+    removed.map_err(|message| Answer::from(Refusal::new(DenialCode::SessionNotRemoved, message)))?;
     Ok(before)
 }
 
@@ -67,16 +68,16 @@ pub async fn prove(
 ) -> Reply<Proof> {
     let id = known(&api, &session).await?;
     let proof = api.pipeline.ask(id, |done| Command::Prove(person.id, done)).await?;
-    proof.map(Json).map_err(|message| Answer::from(Refusal::host("prove_failed", message)))
+    proof.map(Json).map_err(|message| Answer::from(Refusal::new(DenialCode::ProveFailed, message)))
 }
 
 /// The session of this id, or that there is none.
 pub(super) async fn known(api: &Api, session: &str) -> Result<SessionId, Answer> {
-    let id: SessionId = id(session, "session_unknown", "session")?;
+    let id: SessionId = id(session, DenialCode::SessionUnknown, "session")?;
     let found = api.pipeline.core().state.read(move |tx| store::find(tx, id)).await?;
     match found {
         Some(_) => Ok(id),
-        None => Err(Refusal::operator("session_unknown", format!("there is no session {id}")).into()),
+        None => Err(Refusal::new(DenialCode::SessionUnknown, format!("there is no session {id}")).into()),
     }
 }
 
@@ -89,6 +90,6 @@ async fn view(api: &Api, id: SessionId) -> Reply<Session> {
         .await?;
     match row {
         Some(row) => Ok(Json(status::with_kernel(api, row))),
-        None => Err(Refusal::operator("session_unknown", format!("there is no session {id}")).into()),
+        None => Err(Refusal::new(DenialCode::SessionUnknown, format!("there is no session {id}")).into()),
     }
 }

@@ -15,6 +15,7 @@ use crate::state::{self, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, IssuedToken, NewToken};
 use jiff::{Span, SpanRelativeTo, Timestamp};
 use std::time::Duration;
@@ -138,11 +139,11 @@ fn managed(tx: &Tx<'_>, id: &str, current: &TokenId, by: &Person) -> Result<Resu
     match found {
         Some(token) if may_manage(by, &token) => Ok(Ok(token)),
         Some(_) => {
-            let refusal = Refusal::operator("token_not_yours", format!("{shown} is another person's token"));
+            let refusal = Refusal::new(DenialCode::TokenNotYours, format!("{shown} is another person's token"));
             Ok(Err(refusal.hint("only an owner manages the tokens of others")))
         }
         None => {
-            let refusal = Refusal::operator("token_unknown", format!("there is no token {shown:?}"));
+            let refusal = Refusal::new(DenialCode::TokenUnknown, format!("there is no token {shown:?}"));
             Ok(Err(refusal.hint("`ironctl token list` shows the ids")))
         }
     }
@@ -157,7 +158,7 @@ fn end_of(text: &str, now: i64) -> Result<i64, Answer> {
     let refuse = || {
         let message =
             format!("{shown:?} is no time: give a duration such as 30d, or RFC 3339 such as 2027-01-31T12:00:00Z");
-        Answer::from(Refusal::operator("expiry_malformed", message))
+        Answer::from(Refusal::new(DenialCode::ExpiryMalformed, message))
     };
     let span: Span = text.parse().map_err(|_| refuse())?;
     // A day is 24 hours here: an end is a moment and knows no time zone. Months and years have no length without one.

@@ -18,6 +18,7 @@ use crate::session::store::{self, Session};
 use crate::state::{self, Tx};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{Transcript, TranscriptCall, TranscriptItem, TranscriptSpan};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
@@ -59,7 +60,7 @@ pub async fn show(
         let key = session.content_key(&pipeline.core().wrapping).map_err(BodyError::from)?;
         Ok(Some((transcript(tx, &session, &key, &page)?, !own)))
     };
-    let unknown = || Answer::from(Refusal::operator("session_unknown", format!("you have no session {id}")));
+    let unknown = || Answer::from(Refusal::new(DenialCode::SessionUnknown, format!("you have no session {id}")));
     let (transcript, others) = api.pipeline.core().state.read(read).await?.ok_or_else(unknown)?;
     if others {
         let note =

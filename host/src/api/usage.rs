@@ -15,6 +15,7 @@ use crate::state::Tx;
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{AgentId, SessionId};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, AgentBudget, Usage, UsageRow};
 use ironclaw_contract::seam::change::Settings;
 use serde::Deserialize;
@@ -52,7 +53,7 @@ pub async fn show(State(api): State<Api>, Query(which): Query<Which>) -> Reply<U
         None => None,
     };
     let session: Option<SessionId> =
-        which.session.map(|session| id(&session, "session_unknown", "session")).transpose()?;
+        which.session.map(|session| id(&session, DenialCode::SessionUnknown, "session")).transpose()?;
     let pipeline = api.pipeline.clone();
     let usage = api.state().read(move |tx| {
         let endpoints = pipeline.core().endpoints();
@@ -197,7 +198,7 @@ pub async fn set(
     for limit in [new.tokens_per_day, new.cost_per_day_micros].into_iter().flatten() {
         if limit > book::COUNT_MAX {
             let words = format!("a ceiling of {limit} is over the limit of {}", book::COUNT_MAX);
-            return Err(Refusal::operator("budget_too_large", words).hint("0 takes a ceiling away").into());
+            return Err(Refusal::new(DenialCode::BudgetTooLarge, words).hint("0 takes a ceiling away").into());
         }
     }
     let AgentBudget { tokens_per_day, cost_per_day_micros } = new;

@@ -11,6 +11,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{Health, Readiness};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -48,21 +49,21 @@ pub async fn healthz() -> Reply<Health> {
 pub async fn readyz(api: State<Api>) -> Reply<Readiness> {
     match unready(&api).await {
         None => Ok(Json(Readiness { ready: true })),
-        Some((code, message)) => Err(Refusal::host(code, message).into()),
+        Some((code, message)) => Err(Refusal::new(code, message).into()),
     }
 }
 
 /// Why it is not ready, in a word and a sentence that hold nothing of anybody's.
-async fn unready(api: &Api) -> Option<(&'static str, &'static str)> {
+async fn unready(api: &Api) -> Option<(DenialCode, &'static str)> {
     if api.about.stopping.load(Ordering::SeqCst) || *api.stop.borrow() {
-        return Some(("stopping", "the host is stopping"));
+        return Some((DenialCode::Stopping, "the host is stopping"));
     }
     if api.pipeline.core().latch.is_shut() {
-        return Some(("panicked", "everything is stopped: `ironctl resume` lets it go on"));
+        return Some((DenialCode::Panicked, "everything is stopped: `ironctl resume` lets it go on"));
     }
     let state = api.state();
     let unwritable =
-        Some(("state_unwritable", "the record cannot be written: is the disk full? `ironctl logs` has more"));
+        Some((DenialCode::StateUnwritable, "the record cannot be written: is the disk full? `ironctl logs` has more"));
     if is_hung(state.metrics()) {
         return unwritable;
     }

@@ -10,6 +10,7 @@ use crate::refusal::Refusal;
 use crate::registry::{self, Agent, Mode, models};
 use crate::session::store;
 use crate::state::Tx;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Settings;
 
 /// Sets what they say.
@@ -55,7 +56,7 @@ fn remove(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent) -> Result<String,
     // A message may have come while its conversations were erased.
     if !store::of_agent(tx, agent.id)?.is_empty() {
         let message = format!("agent {} got a message while it was being removed", agent.name);
-        return Err(Refusal::operator("agent_in_use", message).hint("try again").into());
+        return Err(Refusal::new(DenialCode::AgentInUse, message).hint("try again").into());
     }
     memories::erase_of_agent(tx, agent.id)?;
     changes::erase_of_agent(tx, agent.id, approved.id())?;

@@ -4,6 +4,7 @@ use super::*;
 use crate::gateway::Proposed;
 use crate::gateway::checks::tests::{Scene, Yes, on_record};
 use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::ChangeKind;
 use serde_json::{Value, json};
 
@@ -34,7 +35,7 @@ fn software_that_was_not_fetched_is_not_set() {
     on_record(|tx, scene| {
         let approved = scene.approved(tx, scene.by_owner(ChangeKind::Packages, json!(["jq"])));
         let refused = apply(tx, &approved, &Prepared::Nothing).expect("whole").expect_err("nothing was fetched");
-        assert_eq!(refused.code, "packages_not_fetched");
+        assert_eq!(refused.code, DenialCode::PackagesNotFetched);
         assert_eq!(software::of(tx, scene.clerk.id).expect("read"), None);
         let digest = Digest::of(b"layer");
         done(tx, &scene, ChangeKind::Packages, json!(["jq"]), &Prepared::Layer(layer(digest)));
@@ -64,10 +65,16 @@ fn what_is_gone_since_is_not_changed() {
         let wiring = json!({ "channel": "desk", "engage": "all" });
         let approved = scene.approved(tx, scene.by_owner(ChangeKind::Wiring, wiring));
         channels::remove(tx, "desk", scene.owner).expect("removed");
-        assert_eq!(apply(tx, &approved, &Prepared::Nothing).expect("whole").expect_err("gone").code, "change_outdated");
+        assert_eq!(
+            apply(tx, &approved, &Prepared::Nothing).expect("whole").expect_err("gone").code,
+            DenialCode::ChangeOutdated
+        );
         let approved = scene.approved(tx, scene.by_owner(ChangeKind::EnabledTools, json!([])));
         registry::remove_agent(tx, &Yes::of(scene.owner), &scene.clerk).expect("removed");
-        assert_eq!(apply(tx, &approved, &Prepared::Nothing).expect("whole").expect_err("gone").code, "change_outdated");
+        assert_eq!(
+            apply(tx, &approved, &Prepared::Nothing).expect("whole").expect_err("gone").code,
+            DenialCode::ChangeOutdated
+        );
     });
 }
 

@@ -17,6 +17,7 @@ use crate::routing::engage;
 use crate::session::store;
 use crate::state::{self, Tx};
 use crate::tools;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{
     Change, ChangeKind, EnabledTools, Grant, Packages, Permissions, ToolDifference, Wiring,
 };
@@ -40,7 +41,7 @@ pub fn direct(rule: &Rule, kind: ChangeKind, role: Role) -> Judged<()> {
         return Ok(());
     }
     let message = format!("the policy of this host asks for more than a command of one {role} here");
-    let refusal = Refusal::operator("policy_asks_for_more", message);
+    let refusal = Refusal::new(DenialCode::PolicyAsksForMore, message);
     Err(refusal.hint(format!("propose it, and let others decide: `ironctl change submit --kind {kind}`")))
 }
 
@@ -50,7 +51,7 @@ fn judge(tx: &Tx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Checked, 
     let standing = before::look(tx, grounds, &change, agent.as_ref())?;
     let proposed = Proposed { change, ..proposed };
     if after(&proposed, agent.as_ref()).is_some_and(|after| after == standing.before) {
-        let refusal = Refusal::operator("change_empty", "it is so already: this changes nothing");
+        let refusal = Refusal::new(DenialCode::ChangeEmpty, "it is so already: this changes nothing");
         return Err(refusal.into());
     }
     Ok(Checked { proposed, standing })
@@ -86,24 +87,24 @@ fn of_whom(tx: &Tx<'_>, proposed: &Proposed) -> Result<Option<Agent>, No> {
         None => None,
         Some(agent) => Some(
             registry::find_agent(tx, &agent.to_string())?
-                .ok_or_else(|| Refusal::operator("agent_gone", "the agent is there no more"))?,
+                .ok_or_else(|| Refusal::new(DenialCode::AgentGone, "the agent is there no more"))?,
         ),
     };
     match &proposed.requester {
         Requester::Agent { principal: _, origin: _ } if !kind.is_for_agents() => {
             let message = format!("a change of kind {kind} is not an agent's to ask for");
-            return Err(Refusal::operator("change_not_an_agents", message).hint("a person asks for it").into());
+            return Err(Refusal::new(DenialCode::ChangeNotAnAgents, message).hint("a person asks for it").into());
         }
         Requester::Agent { principal: _, origin } => {
             let own = store::find(tx, origin.session)?.map(|session| session.agent);
             if own.is_none() || own != agent.as_ref().map(|agent| agent.id) {
-                let refusal = Refusal::operator("change_of_another", "an agent asks for itself and for nobody else");
+                let refusal = Refusal::new(DenialCode::ChangeOfAnother, "an agent asks for itself and for nobody else");
                 return Err(refusal.into());
             }
         }
         Requester::Person(_) if !concerns_agent(kind) && agent.is_some() => {
             let message = format!("a change of kind {kind} concerns no agent that there is");
-            return Err(Refusal::operator("agent_superfluous", message).hint("leave out --agent").into());
+            return Err(Refusal::new(DenialCode::AgentSuperfluous, message).hint("leave out --agent").into());
         }
         Requester::Person(_) => {}
     }
@@ -113,7 +114,7 @@ fn of_whom(tx: &Tx<'_>, proposed: &Proposed) -> Result<Option<Agent>, No> {
     }
     if concerns_agent(kind) && agent.is_none() {
         let message = format!("a change of kind {kind} concerns an agent");
-        let refusal = Refusal::operator("agent_missing", message);
+        let refusal = Refusal::new(DenialCode::AgentMissing, message);
         return Err(refusal.hint("name it with --agent; `ironctl agent list` shows who there is").into());
     }
     Ok(agent)
@@ -182,7 +183,7 @@ fn tools_after(wanted: EnabledTools, agent: Option<&Agent>) -> Result<Vec<String
 /// The channel that a wiring names.
 fn known(tx: &Tx<'_>, wiring: &Wiring) -> Result<Channel, No> {
     if wiring.channel == LOOPBACK {
-        let refusal = Refusal::operator("channel_own", "the loopback is how people talk to every agent of theirs");
+        let refusal = Refusal::new(DenialCode::ChannelOwn, "the loopback is how people talk to every agent of theirs");
         return Err(refusal.hint("who may talk to an agent is a change of kind permissions").into());
     }
     let channel = channels::known(tx, &wiring.channel)??;
@@ -194,7 +195,7 @@ fn known(tx: &Tx<'_>, wiring: &Wiring) -> Result<Channel, No> {
             regex::Error::CompiledTooBig(_) => "it would take too much memory",
             _ => "it is no regular expression",
         };
-        let refusal = Refusal::operator("pattern_malformed", format!("the pattern cannot be used: {why}"));
+        let refusal = Refusal::new(DenialCode::PatternMalformed, format!("the pattern cannot be used: {why}"));
         return Err(refusal
             .hint("without look-around and back-references; (?i) at its beginning is for any case")
             .into());
@@ -208,13 +209,13 @@ fn each_once<'a>(tx: &Tx<'_>, identities: impl Iterator<Item = &'a String>) -> R
     for identity in identities {
         let parsed: Identity = identity.parse()?;
         let Some(person) = registry::person_behind(tx, &parsed)? else {
-            let refusal = Refusal::operator("identity_unlinked", format!("{parsed} is linked to no person"));
+            let refusal = Refusal::new(DenialCode::IdentityUnlinked, format!("{parsed} is linked to no person"));
             return Err(refusal.hint("an owner links it first: `ironctl person link`").into());
         };
         if people.iter().any(|other| other.id == person.id) {
             // Not who: an agent that asks need not know.
             let message = format!("{parsed} is somebody whom it names already");
-            return Err(Refusal::operator("person_twice", message).hint("name each person once").into());
+            return Err(Refusal::new(DenialCode::PersonTwice, message).hint("name each person once").into());
         }
         people.push(person);
     }

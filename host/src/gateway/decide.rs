@@ -18,6 +18,7 @@ use crate::registry::{self, Giver, Person, Role, TokenId, TokenState, roles, tok
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use std::collections::BTreeSet;
@@ -149,8 +150,8 @@ fn is_as_it_was(tx: &Tx<'_>, grounds: &Grounds, row: &Row) -> Result<Result<(), 
             let same = proposed.change == row.change && standing.before == row.before && standing.facts == row.facts;
             if same { Ok(()) } else { Err(OTHERWISE.to_owned()) }
         }
-        Err(refusal) if refusal.code == "change_empty" => Err(OTHERWISE.to_owned()),
-        Err(refusal) if refusal.code == "agent_gone" => Err(refusal.message),
+        Err(refusal) if refusal.code == DenialCode::ChangeEmpty => Err(OTHERWISE.to_owned()),
+        Err(refusal) if refusal.code == DenialCode::AgentGone => Err(refusal.message),
         Err(refusal) => Err(format!("it does not pass the checks any more: {}", refusal.message)),
     })
 }
@@ -158,14 +159,15 @@ fn is_as_it_was(tx: &Tx<'_>, grounds: &Grounds, row: &Row) -> Result<Result<(), 
 fn decided(row: &Row) -> Refusal {
     let id = row.id;
     match row.status {
-        Status::Expired => Refusal::operator("change_expired", format!("{id} has expired: nobody decided in time"))
+        Status::Expired => Refusal::new(DenialCode::ChangeExpired, format!("{id} has expired: nobody decided in time"))
             .hint("whoever wants it asks again"),
         Status::Withdrawn => {
             let why = row.outcome.as_deref().unwrap_or("it cannot be decided any more");
-            Refusal::operator("change_stale", format!("{id} is withdrawn: {why}")).hint("whoever wants it asks again")
+            Refusal::new(DenialCode::ChangeStale, format!("{id} is withdrawn: {why}"))
+                .hint("whoever wants it asks again")
         }
         Status::Pending | Status::Unknown | Status::Approved | Status::Applied | Status::Rejected | Status::Failed => {
-            Refusal::operator("change_decided", format!("{id} is {} already", row.status.name()))
+            Refusal::new(DenialCode::ChangeDecided, format!("{id} is {} already", row.status.name()))
         }
     }
 }
@@ -180,7 +182,7 @@ fn open(tx: &mut Tx<'_>, bench: &Bench<'_>, by: &Person, id: ChangeId) -> Result
     };
     // As they stand now: a role may have been taken while the request was on its way.
     let Some(by) = registry::find_person(tx, &by.id.to_string())? else {
-        return Ok(Err((Refusal::operator("person_unknown", "whoever decides is nobody here any more"), None)));
+        return Ok(Err((Refusal::new(DenialCode::PersonUnknown, "whoever decides is nobody here any more"), None)));
     };
     if !may_decide(tx, bench.policy, &by, &row)? {
         Entry::retract("change.decision_refused")
@@ -192,7 +194,7 @@ fn open(tx: &mut Tx<'_>, bench: &Bench<'_>, by: &Person, id: ChangeId) -> Result
         let roles: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
         let message =
             format!("{id} is not {}'s to decide: a change of kind {} takes {}", by.name, row.kind, roles.join(" or "));
-        return Ok(Err((Refusal::operator("not_yours_to_decide", message), None)));
+        return Ok(Err((Refusal::new(DenialCode::NotYoursToDecide, message), None)));
     }
     if !row.status.is_open() {
         return Ok(Err((decided(&row), None)));
@@ -224,7 +226,7 @@ pub fn approve(
     let rule = &rule_of(bench.policy, &row);
     if !rule.requester_may_approve && by.id == row.principal() {
         let message = format!("{id} was asked for by {} or on their behalf: somebody else has to approve it", by.name);
-        return Ok((Err(Refusal::operator("not_yours_to_decide", message)), None));
+        return Ok((Err(Refusal::new(DenialCode::NotYoursToDecide, message)), None));
     }
     if let Err(outcome) = is_as_it_was(tx, bench.grounds, &row)? {
         let row = store::end(tx, &row, Status::Withdrawn, None, &outcome)?;
@@ -232,14 +234,14 @@ pub fn approve(
     }
     let (_, digest) = show(tx, bench.policy, &row)?;
     if digest != *shown {
-        let refusal = Refusal::operator("shown_differs", format!("{id} is not what was shown any more"));
+        let refusal = Refusal::new(DenialCode::ShownDiffers, format!("{id} is not what was shown any more"));
         return Ok((Err(refusal.hint(format!("look at it again: `ironctl change show {id}`"))), None));
     }
     // One that is not good any more is no yes: whoever gave it may give another.
     let counted = count(tx, bench, &row, digest)?;
     if counted.iter().any(|voice| voice.given.person == by.id) {
         let message = format!("{} approved {id} already: {} different people have to", by.name, rule.approvals);
-        return Ok((Err(Refusal::operator("change_decided", message)), None));
+        return Ok((Err(Refusal::new(DenialCode::ChangeDecided, message)), None));
     }
     if let Some(refusal) = not_independent(tx, &row, rule, &by, proof, &counted)? {
         return Ok((Err(refusal), None));
@@ -290,7 +292,7 @@ fn not_independent(
     let message = format!("the yes of {} does not count for {}: {why}", by.name, row.id);
     let hint = "another person approves it, or it is rejected and asked for again: a yes counts with a role and a token that are \
                 older than the request";
-    Ok(Some(Refusal::operator(NOT_INDEPENDENT, message).hint(hint)))
+    Ok(Some(Refusal::new(NOT_INDEPENDENT, message).hint(hint)))
 }
 
 /// An approval that is good, with who is behind it.
@@ -336,7 +338,7 @@ fn independent(
 }
 
 /// Takes back an approval that is not good, by name.
-fn take_back(tx: &mut Tx<'_>, row: &Row, given: &Given, code: &'static str, words: &str) -> Result<(), state::Error> {
+fn take_back(tx: &mut Tx<'_>, row: &Row, given: &Given, code: DenialCode, words: &str) -> Result<(), state::Error> {
     store::void_one(tx, given.id)?;
     Entry::retract("approval.refused")
         .with("change", row.id.to_string())
@@ -365,10 +367,10 @@ fn count(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row, shown: Digest) -> Result
         let why = match found {
             Err(fault) => Some((fault.code(), fault.to_string())),
             Ok(verified) if verified.approver().person != given.person.to_string() => {
-                Some(("approval_forged", "the approval stands under another person".to_owned()))
+                Some((DenialCode::ApprovalForged, "the approval stands under another person".to_owned()))
             }
             Ok(verified) if is_revoked(tx, &verified.approver().proof)? => {
-                Some(("approver_proof_lost", "the token that it came with was revoked".to_owned()))
+                Some((DenialCode::ApproverProofLost, "the token that it came with was revoked".to_owned()))
             }
             Ok(_) => match registry::find_person(tx, &given.person.to_string())? {
                 Some(person) if may_decide(tx, bench.policy, &person, row)? => {
@@ -376,12 +378,14 @@ fn count(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row, shown: Digest) -> Result
                     let own = !rule.requester_may_approve && given.person == row.principal();
                     match (again, own) {
                         (false, false) => None,
-                        (true, _) => Some(("approval_twice", "the same person approved twice".to_owned())),
-                        (_, true) => Some(("approval_of_requester", "whoever asked does not count".to_owned())),
+                        (true, _) => Some((DenialCode::ApprovalTwice, "the same person approved twice".to_owned())),
+                        (_, true) => Some((DenialCode::ApprovalOfRequester, "whoever asked does not count".to_owned())),
                     }
                 }
-                Some(_) => Some(("approver_role_lost", "whoever approved has no role that may any more".to_owned())),
-                None => Some(("approver_role_lost", "whoever approved is nobody here any more".to_owned())),
+                Some(_) => {
+                    Some((DenialCode::ApproverRoleLost, "whoever approved has no role that may any more".to_owned()))
+                }
+                None => Some((DenialCode::ApproverRoleLost, "whoever approved is nobody here any more".to_owned())),
             },
         };
         match why {
@@ -419,7 +423,7 @@ pub fn reject(
 ) -> Result<(Judged<()>, Option<Row>), Error> {
     if reason.len() > REASON_BYTES_MAX {
         let message = format!("a reason has at most {REASON_BYTES_MAX} bytes");
-        return Ok((Err(Refusal::operator("reason_too_long", message)), None));
+        return Ok((Err(Refusal::new(DenialCode::ReasonTooLong, message)), None));
     }
     let own = store::find(tx, id)?.filter(|row| row.requester == Requester::Person(by.id) && row.status.is_open());
     let (row, by, status) = match own {
@@ -465,7 +469,7 @@ pub fn approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Judged<
     for voice in &voices {
         if !store::consume(tx, voice.given.id)? {
             let words = format!("an approval of {} was used already", row.id);
-            return Ok(Err(Refusal::host("approval_used", words)));
+            return Ok(Err(Refusal::new(DenialCode::ApprovalUsed, words)));
         }
     }
     let by = voices.iter().map(|voice| voice.given.person).collect();
@@ -485,15 +489,18 @@ pub struct Still {
 /// # Errors
 /// The inner error says by name what is not as it was when people approved.
 pub fn still_approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Judged<Still>, Error> {
-    let refuse = |code, words: String| Ok(Err(Refusal::host(code, words)));
+    let refuse = |code, words: String| Ok(Err(Refusal::new(code, words)));
     let Some(row) = store::find(tx, row.id)?.filter(|row| row.status == Status::Approved) else {
-        return refuse("change_decided", format!("{} is not approved, or applied already", row.id));
+        return refuse(DenialCode::ChangeDecided, format!("{} is not approved, or applied already", row.id));
     };
     if row.generation != store::generation(tx)? {
-        return refuse("approval_for_another", format!("{} was approved in another generation of the record", row.id));
+        return refuse(
+            DenialCode::ApprovalForAnother,
+            format!("{} was approved in another generation of the record", row.id),
+        );
     }
     if let Err(why) = is_as_it_was(tx, bench.grounds, &row)? {
-        return refuse("change_stale", why);
+        return refuse(DenialCode::ChangeStale, why);
     }
     let (_, shown) = show(tx, bench.policy, &row)?;
     let before = store::approvals(tx, row.id)?.iter().filter(|given| given.state == "live").count();
@@ -504,7 +511,7 @@ pub fn still_approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<J
             "of {before} approvals {} are still good, and {needed} are needed: a role was lost, or the policy, the text or the time is another",
             voices.len()
         );
-        return refuse("approval_lost", words);
+        return refuse(DenialCode::ApprovalLost, words);
     }
     Ok(Ok(Still { row, voices }))
 }

@@ -13,6 +13,7 @@ use crate::registry::models::{self, kind_name};
 use crate::registry::{self, Agent, Mode, Role};
 use crate::state::{self, Tx};
 use ironclaw_contract::operator::DEFAULT_MODEL;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Settings};
 use ironclaw_contract::seam::limits::CEILING_MAX;
 use serde_json::{Map, Value, json};
@@ -101,12 +102,12 @@ pub(super) fn check_agent(wanted: &Settings, agent: Option<&Agent>) -> Result<()
     match (wanted.concerns_agent(), agent) {
         (false, Some(_)) => {
             let refusal =
-                Refusal::operator("agent_superfluous", "default_model is a setting of the host and of no agent");
+                Refusal::new(DenialCode::AgentSuperfluous, "default_model is a setting of the host and of no agent");
             Err(refusal.hint("leave out --agent"))
         }
         (true, Some(_)) | (false, None) => Ok(()),
         (true, None) => {
-            let refusal = Refusal::operator("agent_missing", "these settings are those of an agent");
+            let refusal = Refusal::new(DenialCode::AgentMissing, "these settings are those of an agent");
             Err(refusal.hint("name it with --agent; `ironctl agent list` shows who there is"))
         }
     }

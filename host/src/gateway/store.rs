@@ -11,11 +11,12 @@ pub use given::{Given, approvals, consume, give, rewrap, void, void_one};
 use super::policy::Policy;
 use super::{Checked, Judged, Origin, Proposed, Requester, concerns_agent};
 use crate::ledger::Entry;
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::Refusal;
 use crate::registry::{self, Agent};
 use crate::state::{self, Tx, stored, stored_json, stored_option};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use ironclaw_contract::seam::seal::Label;
 use rusqlite::{OptionalExtension, Row as SqlRow, params, params_from_iter};
@@ -232,7 +233,7 @@ pub fn unended(tx: &Tx<'_>, id: ChangeId) -> Result<Option<Row>, state::Error> {
 /// The change of this id, or the refusal that there is none.
 pub fn known(tx: &Tx<'_>, id: ChangeId) -> Result<Judged<Row>, state::Error> {
     Ok(find(tx, id)?.ok_or_else(|| {
-        let refusal = Refusal::operator("change_unknown", format!("there is no change {id}"));
+        let refusal = Refusal::new(DenialCode::ChangeUnknown, format!("there is no change {id}"));
         refusal.hint("`ironctl change list` shows what waits")
     }))
 }
@@ -397,9 +398,8 @@ fn write_down(
         count("SELECT count(*) FROM changes WHERE status = 'pending' AND requester = ?1", &[&requester])?;
     let of_all = count("SELECT count(*) FROM changes WHERE status = 'pending'", &[])?;
     if waits && (of_requester >= max || of_all >= PENDING_MAX) {
-        let fault = if origin.is_some() { Fault::Sandbox } else { Fault::Operator };
         let refusal =
-            Refusal::new(fault, "changes_too_many", format!("{of_requester} requests wait for a decision already"));
+            Refusal::new(DenialCode::ChangesTooMany, format!("{of_requester} requests wait for a decision already"));
         return Ok(Err(refusal.hint("decide about those first: `ironctl inbox`")));
     }
     let (id, now, generation) = (ChangeId::new(), tx.now(), generation(tx)?);

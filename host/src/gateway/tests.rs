@@ -16,6 +16,7 @@ use crate::registry::{self, AgentDraft, Person, Role};
 use crate::state::{self, State, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ChangeId;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Access, Change, ChangeKind, Payload};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::params;
@@ -198,12 +199,13 @@ impl Desk {
     }
 
     /// Codes of the approvals that were found bad, as the ledger has them.
-    fn found_bad(&self) -> Vec<String> {
+    fn found_bad(&self) -> Vec<DenialCode> {
         self.write(|tx| {
-            let sql = "SELECT data ->> 'code' FROM ledger WHERE data ->> 'what' = 'approval.refused' ORDER BY seq";
+            let sql =
+                "SELECT data ->> 'code' AS code FROM ledger WHERE data ->> 'what' = 'approval.refused' ORDER BY seq";
             let mut statement = tx.db().prepare(sql)?;
-            let found = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-            Ok(found)
+            let found = statement.query_map([], |row| crate::state::stored(row, "code"))?;
+            Ok(found.collect::<rusqlite::Result<_>>()?)
         })
     }
 }
@@ -233,7 +235,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[track_caller]
-fn refused<T: std::fmt::Debug>(judged: Judged<T>, code: &str) {
+fn refused<T: std::fmt::Debug>(judged: Judged<T>, code: DenialCode) {
     assert_eq!(judged.expect_err("it must be refused").code, code);
 }
 
@@ -241,63 +243,63 @@ fn refused<T: std::fmt::Debug>(judged: Judged<T>, code: &str) {
 fn what_was_approved_is_applied_once_and_not_again() {
     let desk = Desk::new();
     let id = desk.persona("new");
-    refused(desk.apply(id), "change_decided");
+    refused(desk.apply(id), DenialCode::ChangeDecided);
     assert_eq!((desk.told(), desk.status(id)), ("old".to_owned(), Status::Failed), "nobody approved it");
     let id = desk.persona("new");
     assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
     assert_eq!(desk.told(), "old", "approving does nothing by itself");
     desk.apply(id).expect("it is approved");
     assert_eq!((desk.told(), desk.status(id)), ("new".to_owned(), Status::Applied));
-    refused(desk.apply(id), "change_decided");
-    refused(desk.approve("adam", id), "change_decided");
-    refused(desk.reject("adam", id), "change_decided");
+    refused(desk.apply(id), DenialCode::ChangeDecided);
+    refused(desk.approve("adam", id), DenialCode::ChangeDecided);
+    refused(desk.reject("adam", id), DenialCode::ChangeDecided);
     // Whoever could set the state back still has no approval that is not used.
     desk.sql("UPDATE changes SET status = 'approved' WHERE id = ?1", id);
-    refused(desk.apply(id), "change_stale");
+    refused(desk.apply(id), DenialCode::ChangeStale);
     desk.sql("UPDATE agents SET persona = 'old' WHERE name = 'helper' AND ?1 <> ''", id);
     desk.sql("UPDATE changes SET status = 'approved' WHERE id = ?1", id);
-    refused(desk.apply(id), "approval_lost");
+    refused(desk.apply(id), DenialCode::ApprovalLost);
     assert_eq!(desk.told(), "old");
 }
 
 #[test]
 fn an_approval_is_good_for_nothing_else_than_what_was_shown() {
     for (sql, code) in [
-        ("UPDATE changes SET payload = '{\"instructions\":\"EVIL\"}' WHERE id = ?1", "approval_for_another"),
+        ("UPDATE changes SET payload = '{\"instructions\":\"EVIL\"}' WHERE id = ?1", DenialCode::ApprovalForAnother),
         (
             "UPDATE changes SET kind = 'enabled_tools', payload = '[\"read_file\"]', before = '[]' WHERE id = ?1",
-            "approval_for_another",
+            DenialCode::ApprovalForAnother,
         ),
         (
             "UPDATE changes SET principal = (SELECT id FROM people WHERE name = 'mara') WHERE id = ?1",
-            "approval_for_another",
+            DenialCode::ApprovalForAnother,
         ),
-        ("UPDATE changes SET reason = 'another' WHERE id = ?1", "approval_for_another"),
-        ("UPDATE changes SET labels = '[\"External\"]' WHERE id = ?1", "approval_for_another"),
+        ("UPDATE changes SET reason = 'another' WHERE id = ?1", DenialCode::ApprovalForAnother),
+        ("UPDATE changes SET labels = '[\"External\"]' WHERE id = ?1", DenialCode::ApprovalForAnother),
         (
             "UPDATE changes SET agent_id = (SELECT id FROM agents WHERE name = 'other') WHERE id = ?1",
-            "approval_for_another",
+            DenialCode::ApprovalForAnother,
         ),
         (
             "UPDATE approvals SET token = replace(token, '\"proof\":\"tok_', '\"proof\":\"kot_') WHERE change_id = ?1",
-            "approval_forged",
+            DenialCode::ApprovalForged,
         ),
-        ("UPDATE approvals SET token = token || ' ' WHERE change_id = ?1", "approval_forged"),
+        ("UPDATE approvals SET token = token || ' ' WHERE change_id = ?1", DenialCode::ApprovalForged),
         (
             "UPDATE approvals SET token = replace(token, '{\"approver\"', '{\"approver\":1,\"approver\"') WHERE change_id = ?1",
-            "approval_forged",
+            DenialCode::ApprovalForged,
         ),
-        ("UPDATE approvals SET token = '{\"approved\":true}' WHERE change_id = ?1", "approval_forged"),
+        ("UPDATE approvals SET token = '{\"approved\":true}' WHERE change_id = ?1", DenialCode::ApprovalForged),
         (
             "UPDATE approvals SET person_id = (SELECT id FROM people WHERE name = 'adam') WHERE change_id = ?1",
-            "approval_forged",
+            DenialCode::ApprovalForged,
         ),
     ] {
         let desk = Desk::new();
         let id = desk.persona("new");
         assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
         desk.sql(sql, id);
-        refused(desk.apply(id), "approval_lost");
+        refused(desk.apply(id), DenialCode::ApprovalLost);
         assert_eq!((desk.told().as_str(), desk.status(id)), ("old", Status::Failed), "{sql}");
         assert_eq!(desk.found_bad(), [code], "{sql}");
     }
@@ -315,22 +317,22 @@ fn an_approval_of_another_change_key_generation_or_time_is_refused() {
         let sql = "UPDATE approvals SET change_id = ?2 WHERE change_id = ?1";
         Ok(tx.db().execute(sql, params![one.to_string(), two.to_string()])?)
     });
-    refused(desk.apply(two), "approval_lost");
-    refused(desk.apply(one), "approval_lost");
-    assert_eq!((desk.told().as_str(), desk.found_bad()), ("old", vec!["approval_for_another".to_owned()]));
+    refused(desk.apply(two), DenialCode::ApprovalLost);
+    refused(desk.apply(one), DenialCode::ApprovalLost);
+    assert_eq!((desk.told().as_str(), desk.found_bad()), ("old", vec![DenialCode::ApprovalForAnother]));
 
     let mut desk = Desk::new();
     let id = desk.persona("new");
     assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
     desk.root = 2;
-    refused(desk.apply(id), "approval_lost");
-    assert_eq!(desk.found_bad(), ["approval_forged"], "under another master key");
+    refused(desk.apply(id), DenialCode::ApprovalLost);
+    assert_eq!(desk.found_bad(), [DenialCode::ApprovalForged], "under another master key");
 
     let desk = Desk::new();
     let id = desk.persona("new");
     assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
     desk.sql("UPDATE changes SET generation = 9 WHERE id = ?1", id);
-    refused(desk.apply(id), "approval_for_another");
+    refused(desk.apply(id), DenialCode::ApprovalForAnother);
 
     // One that is over, made with the right key.
     let desk = Desk::new();
@@ -349,8 +351,8 @@ fn an_approval_of_another_change_key_generation_or_time_is_refused() {
         tx.db().execute("UPDATE approvals SET token = ?2 WHERE id = ?1", [given.id.to_string(), over.to_json()])?;
         Ok(())
     });
-    refused(desk.apply(id), "approval_lost");
-    assert_eq!((desk.told().as_str(), desk.found_bad()), ("old", vec!["approval_expired".to_owned()]));
+    refused(desk.apply(id), DenialCode::ApprovalLost);
+    assert_eq!((desk.told().as_str(), desk.found_bad()), ("old", vec![DenialCode::ApprovalExpired]));
 }
 
 #[test]
@@ -360,52 +362,52 @@ fn what_is_not_as_it_was_when_it_was_shown_cannot_be_approved_or_applied() {
     let id = desk.persona("new");
     let shown = desk.shown(id);
     desk.sql("UPDATE changes SET payload = '{\"instructions\":\"EVIL\"}' WHERE id = ?1", id);
-    refused(desk.approve_shown("olga", id, shown), "shown_differs");
-    refused(desk.approve_shown("olga", id, Digest::of(b"something else")), "shown_differs");
+    refused(desk.approve_shown("olga", id, shown), DenialCode::ShownDiffers);
+    refused(desk.approve_shown("olga", id, Digest::of(b"something else")), DenialCode::ShownDiffers);
     assert_eq!(desk.status(id), Status::Pending);
     // What it would alter.
     let (first, second) = (desk.persona("first"), desk.persona("second"));
     assert_eq!(desk.approve("olga", first), Ok(Said::Approved));
     desk.apply(first).expect("applied");
-    refused(desk.approve("olga", second), "change_stale");
+    refused(desk.approve("olga", second), DenialCode::ChangeStale);
     assert_eq!((desk.told().as_str(), desk.status(second)), ("first", Status::Withdrawn));
     // The same after it was approved.
     let third = desk.persona("third");
     assert_eq!(desk.approve("olga", third), Ok(Said::Approved));
     desk.sql("UPDATE agents SET persona = 'another' WHERE name = 'helper' AND ?1 <> ''", third);
-    refused(desk.apply(third), "change_stale");
+    refused(desk.apply(third), DenialCode::ChangeStale);
     assert_eq!(desk.told(), "another");
     // The policy between showing and approving, and between approving and applying.
     let mut desk = Desk::new();
     let id = desk.persona("new");
     let shown = desk.shown(id);
     desk.set_policy("[default]\nexpires_hours = 12");
-    refused(desk.approve_shown("olga", id, shown), "shown_differs");
+    refused(desk.approve_shown("olga", id, shown), DenialCode::ShownDiffers);
     assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
     desk.set_policy("[default]\nexpires_hours = 13");
-    refused(desk.apply(id), "approval_lost");
-    assert_eq!((desk.told().as_str(), desk.found_bad()), ("old", vec!["approval_for_another".to_owned()]));
+    refused(desk.apply(id), DenialCode::ApprovalLost);
+    assert_eq!((desk.told().as_str(), desk.found_bad()), ("old", vec![DenialCode::ApprovalForAnother]));
 }
 
 #[test]
 fn who_has_no_role_that_may_decides_nothing_and_who_lost_it_counts_no_more() {
     let desk = Desk::under("[default]\napprovals = 2\n");
     let id = desk.persona("new");
-    refused(desk.approve("mara", id), "not_yours_to_decide");
-    refused(desk.reject("mara", id), "not_yours_to_decide");
+    refused(desk.approve("mara", id), DenialCode::NotYoursToDecide);
+    refused(desk.reject("mara", id), DenialCode::NotYoursToDecide);
     assert_eq!(desk.approve("adam", id), Ok(Said::Counted(1)));
-    refused(desk.approve("adam", id), "change_decided");
+    refused(desk.approve("adam", id), DenialCode::ChangeDecided);
     let (adam, olga) = (desk.person("adam"), desk.person("olga"));
     desk.write(move |tx| Ok(registry::people::set_role(tx, &adam, Role::Member, olga.id)?.map(drop)))
         .expect("not the last owner");
     assert_eq!(desk.approve("anna", id), Ok(Said::Counted(1)), "of two yeses one is worth nothing any more");
-    assert_eq!(desk.found_bad(), ["approver_role_lost"]);
+    assert_eq!(desk.found_bad(), [DenialCode::ApproverRoleLost]);
     assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
     // Lost after enough had approved, before it is applied.
     let (anna, olga) = (desk.person("anna"), desk.person("olga"));
     desk.write(move |tx| Ok(registry::people::set_role(tx, &anna, Role::Member, olga.id)?.map(drop)))
         .expect("not the last owner");
-    refused(desk.apply(id), "approval_lost");
+    refused(desk.apply(id), DenialCode::ApprovalLost);
     assert_eq!((desk.told().as_str(), desk.status(id)), ("old", Status::Failed));
 }
 
@@ -419,9 +421,9 @@ fn one_person_with_two_identities_is_one_person() {
     })
     .expect("linked");
     let id = desk.persona("new");
-    refused(desk.approve("olga", id), "not_yours_to_decide");
+    refused(desk.approve("olga", id), DenialCode::NotYoursToDecide);
     assert_eq!(desk.approve("adam", id), Ok(Said::Counted(1)));
-    refused(desk.approve("adam", id), "change_decided");
+    refused(desk.approve("adam", id), DenialCode::ChangeDecided);
     assert_eq!(desk.approve("anna", id), Ok(Said::Approved));
     desk.apply(id).expect("two people approved it");
 }
@@ -439,10 +441,10 @@ fn an_admin_of_one_agent_decides_about_that_one_and_only_what_concerns_it_alone(
     };
     give("other");
     let id = desk.persona("new");
-    refused(desk.approve("mara", id), "not_yours_to_decide");
+    refused(desk.approve("mara", id), DenialCode::NotYoursToDecide);
     give(AGENT);
     let made = desk.submit("olga", ChangeKind::CreateAgent, json!({ "name": "newcomer" })).expect("held");
-    refused(desk.approve("mara", made), "not_yours_to_decide");
+    refused(desk.approve("mara", made), DenialCode::NotYoursToDecide);
     assert_eq!(desk.approve("mara", id), Ok(Said::Approved));
 }
 
@@ -459,7 +461,7 @@ fn of_two_who_decide_at_once_one_wins_and_the_other_is_told() {
         both.into_iter().map(|one| one.join().expect("it ends")).collect()
     });
     assert_eq!(said.iter().filter(|said| said.is_ok()).count(), 1, "{said:?}");
-    refused(said.into_iter().find(|said| said.is_err()).expect("the other"), "change_decided");
+    refused(said.into_iter().find(|said| said.is_err()).expect("the other"), DenialCode::ChangeDecided);
     // And of two who use the approval.
     let applied: Vec<Judged<()>> = std::thread::scope(|scope| {
         let both = [(); 2].map(|()| scope.spawn(|| desk.apply(id)));
@@ -480,7 +482,7 @@ fn a_restart_forgets_no_question_and_no_answer() {
     desk.restart();
     desk.apply(id).expect("approved before the restart");
     desk.restart();
-    refused(desk.apply(id), "change_decided");
+    refused(desk.apply(id), DenialCode::ChangeDecided);
     let other = desk.persona("other");
     assert_ne!(other, id, "no id is given twice");
 }
@@ -498,7 +500,7 @@ fn the_same_wish_is_one_question_another_body_is_another_and_too_many_are_refuse
         desk.persona(&format!("number {number}"));
     }
     let more = desk.submit("olga", ChangeKind::Persona, json!({ "instructions": "one more" }));
-    refused(more, "changes_too_many");
+    refused(more, DenialCode::ChangesTooMany);
 }
 
 #[test]
@@ -506,10 +508,10 @@ fn what_nobody_decided_in_time_is_over_and_stays_over() {
     let desk = Desk::new();
     let id = desk.persona("new");
     desk.sql("UPDATE changes SET expires_at = created_at WHERE id = ?1", id);
-    refused(desk.approve("olga", id), "change_expired");
+    refused(desk.approve("olga", id), DenialCode::ChangeExpired);
     desk.sql("UPDATE changes SET expires_at = created_at + 3600000 WHERE id = ?1", id);
-    refused(desk.approve("olga", id), "change_expired");
-    refused(desk.approve_shown("olga", ChangeId::new(), Digest::of(b"")), "change_unknown");
+    refused(desk.approve("olga", id), DenialCode::ChangeExpired);
+    refused(desk.approve_shown("olga", ChangeId::new(), Digest::of(b"")), DenialCode::ChangeUnknown);
     assert_eq!((desk.told().as_str(), desk.status(id)), ("old", Status::Expired));
 }
 
@@ -528,7 +530,7 @@ fn a_record_that_was_put_back_believes_no_approval_and_asks_a_person() {
     assert_eq!((looked.shown, looked.decided_by), (None, None), "what was approved then was another text");
     for id in [approved, pending, half] {
         assert_eq!(desk.status(id), Status::Unknown);
-        refused(desk.apply(id), "change_decided");
+        refused(desk.apply(id), DenialCode::ChangeDecided);
     }
     assert_eq!(desk.told(), "old");
     let half = desk.submit("olga", ChangeKind::EnabledTools, json!(["read_file"])).expect("held");
@@ -571,7 +573,7 @@ fn anothers_wish_for_the_same_is_a_question_of_its_own() {
     let of_olga = desk.submit("olga", ChangeKind::Persona, persona()).expect("held");
     let of_adam = desk.submit("adam", ChangeKind::Persona, persona()).expect("held");
     assert_ne!(of_olga, of_adam, "with a reason and a requester of its own");
-    refused(desk.approve("adam", of_adam), "not_yours_to_decide");
+    refused(desk.approve("adam", of_adam), DenialCode::NotYoursToDecide);
     assert_eq!(desk.approve("adam", of_olga), Ok(Said::Approved));
 }
 
@@ -595,7 +597,7 @@ fn a_check_that_is_not_passed_any_more_withdraws_what_passed_it_once() {
     let again = desk.submit("adam", ChangeKind::CreateAgent, json!({ "name": "newcomer" })).expect("held");
     assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
     desk.apply(id).expect("applied");
-    refused(desk.approve("olga", again), "change_stale");
+    refused(desk.approve("olga", again), DenialCode::ChangeStale);
     assert_eq!(desk.status(again), Status::Withdrawn);
 }
 
@@ -612,7 +614,7 @@ fn a_yes_that_came_with_a_token_that_was_revoked_counts_no_more_and_may_be_given
     };
     desk.write(revoke).expect("revoked");
     assert_eq!(desk.approve("anna", id), Ok(Said::Counted(1)));
-    assert_eq!(desk.found_bad(), ["approver_proof_lost"]);
+    assert_eq!(desk.found_bad(), [DenialCode::ApproverProofLost]);
     assert_eq!(desk.approve("adam", id), Ok(Said::Approved), "with a token that is theirs");
 }
 

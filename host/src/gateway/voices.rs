@@ -9,10 +9,11 @@ use crate::registry::given::{self, Given};
 use crate::registry::{self, Giver, Person, TokenId};
 use crate::state::{self, Tx};
 use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::DenialCode;
 use std::collections::BTreeSet;
 
 /// The code of a yes that is the voice of somebody who counts already, or who does not count.
-pub const NOT_INDEPENDENT: &str = "approver_not_independent";
+pub const NOT_INDEPENDENT: DenialCode = DenialCode::ApproverNotIndependent;
 
 /// People that are looked at behind one yes; a longer chain of givers counts as unknown.
 const BEHIND_MAX: usize = 64;

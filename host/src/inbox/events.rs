@@ -4,9 +4,10 @@
 
 use super::Recorded;
 use crate::channel::Received;
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::Refusal;
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::operator::DenialCode;
 use rusqlite::{OptionalExtension, Row, params};
 
 /// So long an event is remembered. A replay is refused by its age long before; this is for senders that try again for days.
@@ -49,7 +50,7 @@ impl Event {
             if digest.is_empty() || digest == self.digest.to_string() {
                 return Ok(recorded);
             }
-            let refusal = Refusal::new(Fault::Sender, "event_reused", "another event came under this id before");
+            let refusal = Refusal::new(DenialCode::EventReused, "another event came under this id before");
             Err(refusal.hint("give each event an id of its own; send the same event again with the same bytes"))
         }))
     }

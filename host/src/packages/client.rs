@@ -8,6 +8,7 @@ use crate::jail::{Identity, Limits, Mount, Role, Spec};
 use crate::launcher::Exit;
 use crate::refusal::Refusal;
 use crate::registry::marks;
+use ironclaw_contract::operator::DenialCode;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -121,7 +122,7 @@ pub(super) async fn follow(
             let seconds = means.config.fetch_seconds_max;
             let message = format!("cannot {}: fetching took longer than {seconds} seconds in all", task.what);
             let hint = "raise packages.fetch_seconds_max if the network is slow";
-            Err(Refusal::host("packages_late", message).hint(hint).into())
+            Err(Refusal::new(DenialCode::PackagesLate, message).hint(hint).into())
         }
         full = overfull(&work, room(&means.config), means.config.layer_files_max) => Err(full),
     };
@@ -149,7 +150,7 @@ async fn overfull(work: &Path, bytes_max: u64, files_max: u64) -> Error {
         rest = begun.elapsed().saturating_mul(LOOK_REST_FACTOR).max(LOOK_EVERY);
         if bytes > bytes_max || files > files_max.saturating_mul(ROOM_FACTOR) {
             let message = format!("fetching takes more room than allowed: {bytes} bytes in {files} files");
-            return Refusal::host("packages_too_large", message).hint("see packages.layer_bytes_max").into();
+            return Refusal::new(DenialCode::PackagesTooLarge, message).hint("see packages.layer_bytes_max").into();
         }
     }
 }
@@ -186,7 +187,7 @@ pub(super) fn failed(what: &str, exit: Exit, said: &str) -> Error {
         shown = format!("… {}", &shown[cut..]);
     }
     let message = format!("cannot {what}: the client {exit}: {shown}");
-    Refusal::host("packages_client_failed", message).into()
+    Refusal::new(DenialCode::PackagesClientFailed, message).into()
 }
 
 fn spec(means: &Means, bench: &Bench, task: &Task<'_>) -> Result<Spec, Error> {

@@ -8,6 +8,7 @@ use super::{Bench, Error, Means, STATUS, set_mode, unfit};
 use crate::home::make_private;
 use crate::jail::client::{Kind, Sight};
 use crate::refusal::Refusal;
+use ironclaw_contract::operator::DenialCode;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -76,7 +77,7 @@ pub(super) async fn apt(means: &Means, bench: &Bench, names: &[String]) -> Resul
         Some(name) => {
             let message = format!("apt did not fetch a package of the name {name:?}");
             let hint = "it is another name for something, or this machine has a version that no source offers";
-            Err(Refusal::operator("packages_unknown", message).hint(hint).into())
+            Err(Refusal::new(DenialCode::PackagesUnknown, message).hint(hint).into())
         }
         None => Ok(archives),
     }

@@ -10,6 +10,7 @@ use crate::jail::system::LINKS;
 use crate::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::operator::DenialCode;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
@@ -103,7 +104,7 @@ pub fn verify(directory: &Path, digest: &Digest) -> Result<(), Error> {
         let layer = directory.file_name().unwrap_or_default().to_string_lossy();
         let message = format!("the agent's packages in the layer {layer} are not those that were approved: {why}");
         let hint = "ask for the agent's packages again; until then its sandboxes do not start";
-        Error::from(Refusal::host("packages_damaged", message).hint(hint))
+        Error::from(Refusal::new(DenialCode::PackagesDamaged, message).hint(hint))
     };
     let mut tree = Tree::default();
     let source = Source { root: directory.to_owned(), place: Place::Layer, name: "the layer".to_owned() };

@@ -4,6 +4,7 @@
 
 use super::NAMES_MAX;
 use crate::refusal::Refusal;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Packages;
 
 /// Longest name; the registries' own limits are about this.
@@ -15,7 +16,7 @@ const ARCHIVES: [&str; 3] = [".tgz", ".tar", ".tar.gz"];
 pub(super) fn refused(wanted: &Packages) -> Option<Refusal> {
     if wanted.apt.len() + wanted.npm.len() > NAMES_MAX {
         let message = format!("{} packages are more than {NAMES_MAX}", wanted.apt.len() + wanted.npm.len());
-        return Some(Refusal::operator("packages_too_many", message));
+        return Some(Refusal::new(DenialCode::PackagesTooMany, message));
     }
     let of_apt = wanted.apt.iter().filter(|name| !is_of_apt(name)).map(|name| (name, "apt"));
     let of_npm = wanted.npm.iter().filter(|name| !is_of_npm(name)).map(|name| (name, "npm"));
@@ -26,14 +27,14 @@ pub(super) fn refused(wanted: &Packages) -> Option<Refusal> {
             _ => "a name is of a-z 0-9 - . _, perhaps with a scope before it as in @scope/name; it has no version",
         };
         return Some(
-            Refusal::operator("packages_name", format!("{shown:?} is no name of a package of {of}")).hint(hint),
+            Refusal::new(DenialCode::PackagesName, format!("{shown:?} is no name of a package of {of}")).hint(hint),
         );
     }
     let twice = |names: &[String]| {
         names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, n)| n.clone())
     };
     let name = twice(&wanted.apt).or_else(|| twice(&wanted.npm))?;
-    Some(Refusal::operator("packages_name", format!("{name:?} stands there twice")))
+    Some(Refusal::new(DenialCode::PackagesName, format!("{name:?} stands there twice")))
 }
 
 /// As Debian policy has it, section 5.6.1. A name that ends in `-` would tell apt to remove something.
@@ -105,7 +106,7 @@ mod tests {
             &long,
         ] {
             let refusal = of(&["figlet", name], &[]).unwrap_or_else(|| panic!("{name:?} was taken"));
-            assert_eq!(refusal.code, "packages_name");
+            assert_eq!(refusal.code, DenialCode::PackagesName);
             let shown: String = name.chars().take(NAME_BYTES_MAX).collect();
             assert!(refusal.message.contains(&format!("{shown:?}")) && refusal.message.contains("apt"), "{refusal}");
         }
@@ -149,7 +150,7 @@ mod tests {
             &long,
         ] {
             let refusal = of(&["figlet"], &["cowsay", name]).unwrap_or_else(|| panic!("{name:?} was taken"));
-            assert_eq!(refusal.code, "packages_name");
+            assert_eq!(refusal.code, DenialCode::PackagesName);
             assert!(refusal.message.contains("npm"), "{refusal}");
         }
     }
@@ -158,7 +159,7 @@ mod tests {
     fn more_names_than_a_person_reads_and_a_name_twice_are_refused() {
         let many: Vec<String> = (0..=NAMES_MAX).map(|number| format!("p{number}")).collect();
         let refusal = refused(&Packages { apt: many, npm: Vec::new() }).expect("refused");
-        assert_eq!(refusal.code, "packages_too_many");
+        assert_eq!(refusal.code, DenialCode::PackagesTooMany);
         assert!(of(&["jq", "figlet", "jq"], &[]).is_some());
         assert!(of(&[], &["a", "a"]).is_some());
     }

@@ -8,6 +8,7 @@ use super::layer::{PATH_BYTES_MAX, Place, Source};
 use super::{Bench, Config, Error, Means, UNPACKER, unfit};
 use crate::launcher::Exit;
 use crate::refusal::Refusal;
+use ironclaw_contract::operator::DenialCode;
 use std::path::Path;
 
 /// Longest line of a listing: a mode, an owner, a date and two paths.
@@ -134,7 +135,7 @@ pub(super) fn check_size(bytes: u64, files: u64, config: &Config) -> Result<(), 
     }
     let message = format!("the packages are larger than allowed: over {bytes_max} bytes or {files_max} files");
     let hint = "ask for fewer packages, or raise packages.layer_bytes_max or packages.layer_files_max";
-    Err(Refusal::operator("packages_too_large", message).hint(hint).into())
+    Err(Refusal::new(DenialCode::PackagesTooLarge, message).hint(hint).into())
 }
 
 #[cfg(test)]

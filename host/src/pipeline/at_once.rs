@@ -17,6 +17,7 @@ use crate::session::store as sessions;
 use crate::state::Tx;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Settings};
 
 /// Why nothing was set: what was begun is taken back with the transaction.
@@ -47,7 +48,7 @@ pub fn settle(tx: &mut Tx<'_>, core: &Core, by: &Giver, agent: Option<&Agent>, w
     let refuse = |refusal| Err(NotSet::Refused(refusal));
     // As it stands now: a role may have been taken while the request was on its way.
     let Some(person) = registry::find_person(tx, &by.person.to_string())? else {
-        return refuse(Refusal::operator("person_unknown", "whoever asks is not known here any more"));
+        return refuse(Refusal::new(DenialCode::PersonUnknown, "whoever asks is not known here any more"));
     };
     let proposed = Proposed {
         change: Change::Settings(wanted.clone()),
@@ -58,7 +59,7 @@ pub fn settle(tx: &mut Tx<'_>, core: &Core, by: &Giver, agent: Option<&Agent>, w
     };
     let checked = match checks::check(tx, &core.grounds, proposed)? {
         Ok(checked) => checked,
-        Err(refusal) if refusal.code == "change_empty" => return Ok(()),
+        Err(refusal) if refusal.code == DenialCode::ChangeEmpty => return Ok(()),
         Err(refusal) => return refuse(refusal),
     };
     let rule = checked.rule(&core.policy);
@@ -78,7 +79,7 @@ pub fn settle(tx: &mut Tx<'_>, core: &Core, by: &Giver, agent: Option<&Agent>, w
     match decide::approve(tx, &core.bench(), &person, &proof, row.id, &shown)?.0 {
         Ok(Said::Approved) => {}
         Ok(Said::Counted(_)) => {
-            return refuse(Refusal::host("change_incomplete", "one yes was to be enough, and was not"));
+            return refuse(Refusal::new(DenialCode::ChangeIncomplete, "one yes was to be enough, and was not"));
         }
         Err(refusal) => return refuse(refusal),
     }
@@ -134,7 +135,7 @@ impl Pipeline {
         let core = std::sync::Arc::clone(&self.core);
         let judge = move |tx: &mut Tx<'_>| {
             let Some(person) = registry::find_person(tx, &by.to_string())? else {
-                return Ok(Err(Refusal::operator("person_unknown", "whoever asks is not known here any more")));
+                return Ok(Err(Refusal::new(DenialCode::PersonUnknown, "whoever asks is not known here any more")));
             };
             let rule = settings::rule_now(tx, &core.policy, &core.grounds, &wanted, &agent)?;
             Ok::<_, Error>(alone(&rule, person.role, Some(&agent), wanted))
@@ -163,7 +164,7 @@ impl Pipeline {
         let found = self.core.state.read(move |tx| sessions::of_agent(tx, agent)).await?;
         for session in found {
             if let Err(message) = self.ask(session.id, |done| Command::Remove(by, done)).await? {
-                return Ok(Err(Refusal::host("session_not_removed", message)));
+                return Ok(Err(Refusal::new(DenialCode::SessionNotRemoved, message)));
             }
         }
         // Before its notes and itself are erased: a crash in between leaves nothing that was erased in a snapshot.

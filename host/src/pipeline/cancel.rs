@@ -10,6 +10,7 @@ use crate::registry::{Person, Role};
 use crate::session::store;
 use crate::turn::{self, Close};
 use ironclaw_contract::ids::{MessageId, TurnId};
+use ironclaw_contract::operator::DenialCode;
 use std::sync::Arc;
 
 /// What the person reads in place of an answer.
@@ -47,7 +48,7 @@ impl Actor {
                 if !may(&by, &principal) {
                     let words =
                         format!("the turn of {id} is somebody else's: its person, an admin or the owner cancels it");
-                    return Ok(Err(Refusal::operator("forbidden", words)));
+                    return Ok(Err(Refusal::new(DenialCode::Forbidden, words)));
                 }
                 let open = match open {
                     Some(open) => open,
@@ -70,8 +71,8 @@ impl Actor {
 }
 
 fn nothing(session: &str) -> Refusal {
-    Refusal::operator(
-        "turn_none",
+    Refusal::new(
+        DenialCode::TurnNone,
         format!("there is nothing to cancel in {session}: no turn is open and no message waits"),
     )
 }

@@ -22,6 +22,7 @@ use crate::session::store as sessions;
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ChangeId};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -184,11 +185,11 @@ impl Pipeline {
         use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
         if reason.len() > REASON_BYTES_MAX {
             let message = format!("a reason has at most {REASON_BYTES_MAX} bytes");
-            return Ok(Err(Refusal::operator("reason_too_long", message)));
+            return Ok(Err(Refusal::new(DenialCode::ReasonTooLong, message)));
         }
         let change = match Change::parse(kind, &payload) {
             Ok(change) => change,
-            Err(error) => return Ok(Err(Refusal::operator("payload_malformed", error.to_string()))),
+            Err(error) => return Ok(Err(Refusal::new(DenialCode::PayloadMalformed, error.to_string()))),
         };
         let (core, by) = (Arc::clone(&self.core), by.clone());
         self.core
@@ -200,13 +201,13 @@ impl Pipeline {
                 };
                 // As it stands now: a role may have been taken while the request was on its way.
                 let Some(by) = registry::find_person(tx, &by.id.to_string())? else {
-                    return Ok(Err(Refusal::operator("person_unknown", "whoever asks is nobody here any more")));
+                    return Ok(Err(Refusal::new(DenialCode::PersonUnknown, "whoever asks is nobody here any more")));
                 };
                 let agent = agent.map(|agent| agent.id);
                 let role = decide::standing(tx, &by, kind, agent)?;
                 if !role.covers(registry::Role::Admin) {
                     let message = format!("a change of kind {kind} is not {}'s to ask for", by.name);
-                    let refusal = Refusal::operator("role_too_low", message);
+                    let refusal = Refusal::new(DenialCode::RoleTooLow, message);
                     return Ok(Err(refusal.hint("ask the agent for it, or an admin")));
                 }
                 let requester = Requester::Person(by.id);
@@ -231,7 +232,7 @@ impl Pipeline {
                 let whole = by.role.covers(registry::Role::Admin) || decide::may_decide(tx, &core.policy, &by, &row)?;
                 if !whole && row.principal() != by.id {
                     let message = format!("{id} is not {}'s to see", by.name);
-                    return Ok(Err(Refusal::operator("not_yours_to_decide", message)));
+                    return Ok(Err(Refusal::new(DenialCode::NotYoursToDecide, message)));
                 }
                 if whole {
                     let (text, digest) = decide::show(tx, &core.policy, &row)?;
@@ -457,7 +458,7 @@ impl Pipeline {
     }
 
     async fn fail(&self, row: &Row, refusal: &Refusal) -> Result<(), Error> {
-        tracing::warn!(change = %row.id, code = refusal.code, "an approved change was not applied");
+        tracing::warn!(change = %row.id, code = %refusal.code, "an approved change was not applied");
         let (core, id, outcome) = (Arc::clone(&self.core), row.id, refusal.message.clone());
         let fail = self.core.state.write(move |tx| {
             if let Some(row) = store::unended(tx, id)? {

@@ -11,6 +11,7 @@ use crate::registry::{self, Person};
 use crate::state::{self, Tx};
 use crate::{delivery, items, routing, session, turn};
 use ironclaw_contract::ids::MessageId;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::seal::ItemKind;
 
 impl Pipeline {
@@ -28,21 +29,21 @@ impl Pipeline {
 }
 
 fn queue_again(tx: &mut Tx<'_>, id: MessageId, by: &Person) -> Result<Result<Recorded, Refusal>, state::Error> {
-    let refuse = |code, words: &str| Ok(Err(Refusal::operator(code, format!("{id} {words}"))));
+    let refuse = |code, words: &str| Ok(Err(Refusal::new(code, format!("{id} {words}"))));
     let Some(message) = inbox::find(tx, id)?.filter(|message| message.trigger) else {
-        return Ok(Err(Refusal::operator("message_unknown", format!("there is no message {id}"))));
+        return Ok(Err(Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}"))));
     };
     if let Some(refusal) = shut_out(tx, &message)? {
         return Ok(Err(refusal));
     }
     if !matches!(message.status.as_str(), "completed" | "delivered") {
-        return refuse("message_waits", "has no answer yet, and waits for one");
+        return refuse(DenialCode::MessageWaits, "has no answer yet, and waits for one");
     }
     if answered(tx, &message)? {
-        return refuse("message_answered", "is answered");
+        return refuse(DenialCode::MessageAnswered, "is answered");
     }
     if items::find(tx, id.item())?.is_none() {
-        return refuse("message_dropped", "is not kept any more: send it again");
+        return refuse(DenialCode::MessageDropped, "is not kept any more: send it again");
     }
     tx.db().execute(turn::ASK_AGAIN, [id.to_string()])?;
     let entry = Entry::meta("message.retried").session(message.session).message(id);

@@ -77,7 +77,7 @@ impl Actor {
         if self.launcher_died().await {
             return Ok(None);
         }
-        tracing::warn!(session = %self.id, shortage = shortage.code(), "the session waits: {}", shortage.words());
+        tracing::warn!(session = %self.id, shortage = %shortage.code(), "the session waits: {}", shortage.words());
         self.forgives = true;
         self.shortages = self.shortages.saturating_add(1);
         self.core.actors.note_shortage(&self.shown, Some(shortage));

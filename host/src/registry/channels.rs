@@ -9,6 +9,7 @@ use crate::refusal::Refusal;
 use crate::state::{self, Tx, stored_option};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Engage, Wiring};
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -178,7 +179,7 @@ pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Channel>, state::Error> {
 pub fn known(tx: &Tx<'_>, name: &str) -> Result<Result<Channel, Refusal>, state::Error> {
     let shown: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
     Ok(find(tx, name)?.ok_or_else(|| {
-        let refusal = Refusal::operator("channel_unknown", format!("there is no channel {shown:?}"));
+        let refusal = Refusal::new(DenialCode::ChannelUnknown, format!("there is no channel {shown:?}"));
         refusal.hint("`ironctl channel list` shows which there are")
     }))
 }
@@ -200,16 +201,16 @@ pub fn add(
     }
     let channels = all(tx)?;
     if channels.iter().any(|channel| channel.name == *name) {
-        let refusal = Refusal::operator("channel_exists", format!("there is a channel `{name}` already"));
+        let refusal = Refusal::new(DenialCode::ChannelExists, format!("there is a channel `{name}` already"));
         return Ok(Err(refusal.hint("choose another name, or remove that one first: `ironctl channel remove NAME`")));
     }
     if channels.len() >= CHANNELS_MAX {
-        let refusal = Refusal::operator("channels_too_many", format!("there are {CHANNELS_MAX} channels already"));
+        let refusal = Refusal::new(DenialCode::ChannelsTooMany, format!("there are {CHANNELS_MAX} channels already"));
         return Ok(Err(refusal));
     }
     if by.role != Role::Owner && identities(tx)?.iter().any(|(identity, _)| identity.channel == *name) {
         let message = format!("people are linked under {name}: already, and whoever has its secret speaks as they");
-        let refusal = Refusal::operator("channel_in_use", message);
+        let refusal = Refusal::new(DenialCode::ChannelInUse, message);
         return Ok(Err(refusal.hint("an owner makes it, or unlinks them first: `ironctl person unlink`")));
     }
     let (wrapped, now) = (wrapping.wrap_secret(&secret_name(name), &draft.secret)?, tx.now());
@@ -233,11 +234,11 @@ fn check_name(name: &str) -> Result<(), Refusal> {
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_'));
     let shown: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
     if !clean {
-        let refusal = Refusal::operator("channel_name", format!("{shown:?} is no channel's name"));
+        let refusal = Refusal::new(DenialCode::ChannelName, format!("{shown:?} is no channel's name"));
         return Err(refusal.hint(format!("use 1 to {NAME_CHARACTERS_MAX} characters of a-z, 0-9, - and _")));
     }
     if RESERVED.contains(&name) {
-        return Err(Refusal::operator("channel_name", format!("{shown:?} is a name of the host's own")));
+        return Err(Refusal::new(DenialCode::ChannelName, format!("{shown:?} is a name of the host's own")));
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use crate::secrets::SecretName;
 use crate::state::{self, Tx, stored, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{McpHeader, McpRegister, McpTool};
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -128,7 +129,8 @@ pub fn register(
     let was = find(tx, &wanted.name)?;
     let count: i64 = tx.db().query_row("SELECT count(*) FROM mcp_servers", [], |row| row.get(0))?;
     if was.is_none() && count >= SERVERS_MAX {
-        let refusal = Refusal::operator("mcp_servers_too_many", format!("there are {SERVERS_MAX} MCP servers already"));
+        let refusal =
+            Refusal::new(DenialCode::McpServersTooMany, format!("there are {SERVERS_MAX} MCP servers already"));
         return Ok(Err(refusal));
     }
     let mut losing = 0;

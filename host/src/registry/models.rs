@@ -11,6 +11,7 @@ use crate::secrets::{self, SecretName};
 use crate::state::{self, Tx};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::DEFAULT_MODEL;
+use ironclaw_contract::operator::DenialCode;
 use rusqlite::{OptionalExtension, Row, params};
 use url::Url;
 
@@ -72,37 +73,40 @@ pub fn read(wanted: Wanted) -> Result<Spec, Refusal> {
     let Wanted { name, kind, base_url, model, key, fallbacks, prices, streams } = wanted;
     let shown: String = name.chars().take(64).collect();
     if !secrets::is_name(&name) {
-        let refusal = Refusal::operator("model_name", format!("{shown:?} is no model endpoint's name"));
+        let refusal = Refusal::new(DenialCode::ModelName, format!("{shown:?} is no model endpoint's name"));
         return Err(refusal.hint("use 1 to 64 characters of a-z, 0-9, - and _, starting with a letter or a digit"));
     }
     if [scripted::NAME, DEFAULT_MODEL].contains(&name.as_str()) {
-        let refusal = Refusal::operator("model_name", format!("the name {name} is taken by the host itself"));
+        let refusal = Refusal::new(DenialCode::ModelName, format!("the name {name} is taken by the host itself"));
         return Err(refusal.hint("choose another name"));
     }
     let kind = kind_of(&kind)?;
     if prices.input.max(prices.output) > PRICE_MAX {
-        return Err(Refusal::operator("price_malformed", format!("a price of {name} is beyond what the host counts")));
+        return Err(Refusal::new(
+            DenialCode::PriceMalformed,
+            format!("a price of {name} is beyond what the host counts"),
+        ));
     }
     check_fallbacks(&name, &fallbacks)?;
     if kind == Kind::Scripted {
         if base_url.is_some() || model.is_some() || key.is_some() {
             let message = "an endpoint of kind scripted has no address, no model and no key";
-            return Err(Refusal::operator("model_malformed", message));
+            return Err(Refusal::new(DenialCode::ModelMalformed, message));
         }
         return Ok(Spec { name, kind, base_url: None, model: String::new(), key: None, fallbacks, prices, streams });
     }
     let Some(base_url) = base_url else {
-        let refusal = Refusal::operator("url_missing", format!("model endpoint {name} has no address"));
+        let refusal = Refusal::new(DenialCode::UrlMissing, format!("model endpoint {name} has no address"));
         return Err(refusal.hint("say where it listens: --base-url URL"));
     };
     let base_url = read_url(&base_url).map_err(|why| {
-        let refusal = Refusal::operator("url_refused", format!("the address of {name} is refused: {why}"));
+        let refusal = Refusal::new(DenialCode::UrlRefused, format!("the address of {name} is refused: {why}"));
         refusal.hint("use https://…, or http://… on this machine or in a private network")
     })?;
     let model = model.unwrap_or_default();
     if model.is_empty() || model.chars().count() > MODEL_CHARACTERS_MAX || model.chars().any(char::is_control) {
         let message = format!("which model {name} shall ask for is missing, too long, or no text");
-        let refusal = Refusal::operator("model_id_malformed", message);
+        let refusal = Refusal::new(DenialCode::ModelIdMalformed, message);
         return Err(refusal.hint("name it as the provider does: --model ID"));
     }
     let key = key.map(|key| key.parse::<SecretName>()).transpose()?.map(|key| key.as_str().to_owned());
@@ -112,14 +116,17 @@ pub fn read(wanted: Wanted) -> Result<Spec, Refusal> {
 fn check_fallbacks(name: &str, fallbacks: &[String]) -> Result<(), Refusal> {
     if fallbacks.len() > FALLBACKS_MAX {
         let message = format!("{name} has over {FALLBACKS_MAX} endpoints behind it");
-        return Err(Refusal::operator("fallbacks_too_many", message));
+        return Err(Refusal::new(DenialCode::FallbacksTooMany, message));
     }
     let twice = |at: usize, fallback: &String| fallbacks[..at].contains(fallback);
     match fallbacks.iter().enumerate().find(|(at, fallback)| *fallback == name || twice(*at, fallback)) {
         None => Ok(()),
         Some((_, fallback)) => {
             let shown: String = fallback.chars().take(64).collect();
-            Err(Refusal::operator("fallback_twice", format!("{shown:?} would be asked twice in the chain of {name}")))
+            Err(Refusal::new(
+                DenialCode::FallbackTwice,
+                format!("{shown:?} would be asked twice in the chain of {name}"),
+            ))
         }
     }
 }
@@ -136,7 +143,7 @@ pub const fn kind_name(kind: Kind) -> &'static str {
 fn kind_of(text: &str) -> Result<Kind, Refusal> {
     [Kind::Openai, Kind::Anthropic, Kind::Scripted].into_iter().find(|kind| kind_name(*kind) == text).ok_or_else(|| {
         let shown: String = text.chars().take(32).collect();
-        let refusal = Refusal::operator("kind_unknown", format!("there is no kind of model endpoint {shown:?}"));
+        let refusal = Refusal::new(DenialCode::KindUnknown, format!("there is no kind of model endpoint {shown:?}"));
         refusal.hint("openai (any Chat Completions endpoint), anthropic, or scripted")
     })
 }
@@ -212,13 +219,13 @@ pub fn known(tx: &Tx<'_>, name: &str) -> Result<Result<(), Refusal>, state::Erro
         return Ok(Ok(()));
     }
     let shown: String = name.chars().take(64).collect();
-    let refusal = Refusal::operator("model_unknown", format!("there is no model endpoint {shown:?}"));
+    let refusal = Refusal::new(DenialCode::ModelUnknown, format!("there is no model endpoint {shown:?}"));
     Ok(Err(refusal.hint(format!("known: {}; `ironctl model add` makes one", names.join(", ")))))
 }
 
 /// There is an endpoint of this name already.
 pub fn exists(name: &str) -> Refusal {
-    let refusal = Refusal::operator("model_exists", format!("there is a model endpoint {name} already"));
+    let refusal = Refusal::new(DenialCode::ModelExists, format!("there is a model endpoint {name} already"));
     refusal.hint("choose another name, or put this one in its place with --replace")
 }
 
@@ -240,7 +247,8 @@ pub fn keep(tx: &mut Tx<'_>, spec: &Spec, replace: bool, by: PersonId) -> Result
         return Ok(Err(exists(&spec.name)));
     }
     if before.is_none() && all.len() >= MODELS_MAX {
-        let refusal = Refusal::operator("models_too_many", format!("there are {MODELS_MAX} model endpoints already"));
+        let refusal =
+            Refusal::new(DenialCode::ModelsTooMany, format!("there are {MODELS_MAX} model endpoints already"));
         return Ok(Err(refusal.hint("remove some: `ironctl model list`, `ironctl model remove`")));
     }
     for fallback in &spec.fallbacks {
@@ -376,7 +384,7 @@ pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<Result<(), Re
     if let Err(refusal) = known(tx, name)? {
         return Ok(Err(refusal));
     }
-    let in_use = |message: String, hint: String| Ok(Err(Refusal::operator("model_in_use", message).hint(hint)));
+    let in_use = |message: String, hint: String| Ok(Err(Refusal::new(DenialCode::ModelInUse, message).hint(hint)));
     if name == scripted::NAME {
         return in_use("scripted is built into the host and always there".to_owned(), String::new());
     }
@@ -422,27 +430,27 @@ mod tests {
     }
 
     #[track_caller]
-    fn refused(wanted: Wanted, code: &str) {
-        assert_eq!(read(wanted).expect_err(code).code, code);
+    fn refused(wanted: Wanted, code: DenialCode) {
+        assert_eq!(read(wanted).expect_err(code.name()).code, code);
     }
 
     #[test]
     fn what_no_endpoint_can_be_made_from_is_refused_by_name() {
         for name in ["", "Local", "scripted", "default", "a b", "-a"] {
-            refused(Wanted { name: name.to_owned(), ..wanted() }, "model_name");
+            refused(Wanted { name: name.to_owned(), ..wanted() }, DenialCode::ModelName);
         }
-        refused(Wanted { kind: "azure".to_owned(), ..wanted() }, "kind_unknown");
-        refused(Wanted { base_url: None, ..wanted() }, "url_missing");
+        refused(Wanted { kind: "azure".to_owned(), ..wanted() }, DenialCode::KindUnknown);
+        refused(Wanted { base_url: None, ..wanted() }, DenialCode::UrlMissing);
         for model in [None, Some(String::new()), Some("a\nb".to_owned()), Some("m".repeat(201))] {
-            refused(Wanted { model, ..wanted() }, "model_id_malformed");
+            refused(Wanted { model, ..wanted() }, DenialCode::ModelIdMalformed);
         }
-        refused(Wanted { key: Some("sk-Zinnober".to_owned()), ..wanted() }, "secret_name");
+        refused(Wanted { key: Some("sk-Zinnober".to_owned()), ..wanted() }, DenialCode::SecretName);
         for fallbacks in [vec!["local".to_owned()], vec!["a".to_owned(), "a".to_owned()]] {
-            refused(Wanted { fallbacks, ..wanted() }, "fallback_twice");
+            refused(Wanted { fallbacks, ..wanted() }, DenialCode::FallbackTwice);
         }
-        refused(Wanted { fallbacks: vec!["a".to_owned(); 8], ..wanted() }, "fallbacks_too_many");
-        refused(Wanted { prices: Prices { input: PRICE_MAX + 1, output: 0 }, ..wanted() }, "price_malformed");
-        refused(Wanted { kind: "scripted".to_owned(), ..wanted() }, "model_malformed");
+        refused(Wanted { fallbacks: vec!["a".to_owned(); 8], ..wanted() }, DenialCode::FallbacksTooMany);
+        refused(Wanted { prices: Prices { input: PRICE_MAX + 1, output: 0 }, ..wanted() }, DenialCode::PriceMalformed);
+        refused(Wanted { kind: "scripted".to_owned(), ..wanted() }, DenialCode::ModelMalformed);
         let spec = read(Wanted { key: Some("secret:local".to_owned()), ..wanted() }).expect("an endpoint");
         assert_eq!((spec.kind, spec.key.as_deref()), (Kind::Openai, Some("local")));
     }
@@ -458,7 +466,7 @@ mod tests {
             "api.example.com",
             "",
         ] {
-            refused(Wanted { base_url: Some(far.to_owned()), ..wanted() }, "url_refused");
+            refused(Wanted { base_url: Some(far.to_owned()), ..wanted() }, DenialCode::UrlRefused);
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::refusal::Refusal;
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::DenialCode;
 use rusqlite::{OptionalExtension, Row, params};
 use std::fmt;
 use std::str::FromStr;
@@ -122,7 +123,7 @@ impl FromStr for Identity {
     fn from_str(text: &str) -> Result<Self, Refusal> {
         let shown: String = text.chars().take(64).collect();
         let refuse = |why: String| {
-            let refusal = Refusal::operator("identity_malformed", format!("{shown:?} is no identity: {why}"));
+            let refusal = Refusal::new(DenialCode::IdentityMalformed, format!("{shown:?} is no identity: {why}"));
             Err(refusal.hint("write it as channel:id, e.g. telegram:4711; everything behind the first colon is the id"))
         };
         let Some((channel, sender)) = text.split_once(':') else { return refuse("it has no colon".to_owned()) };
@@ -167,7 +168,7 @@ pub fn find_person(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Person>, stat
 pub fn known_person(tx: &Tx<'_>, name_or_id: &str) -> Result<Result<Person, Refusal>, state::Error> {
     let shown: String = name_or_id.chars().take(64).collect();
     Ok(find_person(tx, name_or_id)?.ok_or_else(|| {
-        let refusal = Refusal::operator("person_unknown", format!("there is no person {shown:?}"));
+        let refusal = Refusal::new(DenialCode::PersonUnknown, format!("there is no person {shown:?}"));
         refusal.hint("`ironctl person list` shows who there is; `ironctl person add NAME` adds one")
     }))
 }
@@ -225,13 +226,13 @@ pub fn add_person(
     }
     let people = people(tx)?;
     if people.len() as i64 >= PEOPLE_MAX {
-        let refusal = Refusal::operator("people_too_many", format!("there are {PEOPLE_MAX} people already"));
+        let refusal = Refusal::new(DenialCode::PeopleTooMany, format!("there are {PEOPLE_MAX} people already"));
         return refuse(tx, "person.refused", by, refusal);
     }
     if let Some(other) = people.iter().find(|other| super::marks::look_alike(&other.name, name)) {
-        let code = if other.name == name { "person_exists" } else { "person_lookalike_exists" };
+        let code = if other.name == name { DenialCode::PersonExists } else { DenialCode::PersonLookalikeExists };
         let said = if other.name == name { "there is" } else { "it looks like" };
-        let refusal = Refusal::operator(code, format!("{name:?}: {said} the person {:?} ({})", other.name, other.id));
+        let refusal = Refusal::new(code, format!("{name:?}: {said} the person {:?} ({})", other.name, other.id));
         return refuse(tx, "person.refused", by, refusal.hint("choose a name that nobody can take for another's"));
     }
     let person = insert(tx, name.to_owned(), role)?;
@@ -274,7 +275,7 @@ fn check_name(name: &str) -> Result<(), Refusal> {
         return Ok(());
     };
     let shown: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
-    Err(Refusal::operator("person_name", format!("{shown:?} is no person's name: {why}")))
+    Err(Refusal::new(DenialCode::PersonName, format!("{shown:?} is no person's name: {why}")))
 }
 
 /// Sets what a person may do.
@@ -291,7 +292,7 @@ pub fn set_role(
     let by = giver.person;
     let owners: i64 = tx.db().query_row("SELECT count(*) FROM people WHERE role = 'owner'", [], |row| row.get(0))?;
     if person.role == Role::Owner && role != Role::Owner && owners <= 1 {
-        let refusal = Refusal::operator("last_owner", format!("{} is the last owner", person.name));
+        let refusal = Refusal::new(DenialCode::LastOwner, format!("{} is the last owner", person.name));
         let refusal = refusal.hint("make another person an owner first: `ironctl person set PERSON --role owner`");
         return refuse(tx, "person.refused", by, refusal);
     }
@@ -325,12 +326,13 @@ pub fn link(
             let message = format!("{identity} is linked to {} ({}) already", holder.name, holder.id);
             let hint =
                 format!("an identity is one person's; `ironctl person unlink {} {identity}` frees it", holder.id);
-            return refuse(tx, "identity.refused", by, Refusal::operator("identity_in_use", message).hint(hint));
+            return refuse(tx, "identity.refused", by, Refusal::new(DenialCode::IdentityInUse, message).hint(hint));
         }
         None => {}
     }
     if identity.channel == LOOPBACK && identity.sender.parse::<PersonId>().is_ok() {
-        let refusal = Refusal::operator("identity_own", format!("{identity} is the form of a person's own identity"));
+        let refusal =
+            Refusal::new(DenialCode::IdentityOwn, format!("{identity} is the form of a person's own identity"));
         return refuse(tx, "identity.refused", by, refusal.hint("it comes and goes with that person alone"));
     }
     let count: i64 =
@@ -339,7 +341,7 @@ pub fn link(
         })?;
     if count >= IDENTITIES_MAX {
         let message = format!("{} has {IDENTITIES_MAX} identities already", person.name);
-        return refuse(tx, "identity.refused", by, Refusal::operator("identities_too_many", message));
+        return refuse(tx, "identity.refused", by, Refusal::new(DenialCode::IdentitiesTooMany, message));
     }
     tx.db().execute(
         "INSERT INTO identities (channel, sender, person_id) VALUES (?1,?2,?3)",
@@ -363,12 +365,12 @@ pub fn unlink(
     if holder.is_none_or(|holder| holder.id != person.id) {
         let message = format!("{identity} is not linked to {}", person.name);
         let hint = format!("`ironctl person show {}` shows the identities", person.id);
-        return refuse(tx, "identity.refused", by, Refusal::operator("identity_unknown", message).hint(hint));
+        return refuse(tx, "identity.refused", by, Refusal::new(DenialCode::IdentityUnknown, message).hint(hint));
     }
     if *identity == Identity::own(person.id) {
         let message = format!("{identity} is how {} speaks on this host; it stays with the person", person.name);
         let hint = format!("to shut {} out, end the tokens: `ironctl token list`, `ironctl token revoke`", person.name);
-        return refuse(tx, "identity.refused", by, Refusal::operator("identity_own", message).hint(hint));
+        return refuse(tx, "identity.refused", by, Refusal::new(DenialCode::IdentityOwn, message).hint(hint));
     }
     tx.db().execute(
         "DELETE FROM identities WHERE channel = ?1 AND sender = ?2 AND person_id = ?3",

@@ -11,6 +11,7 @@ use crate::refusal::Refusal;
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::DenialCode;
 use rusqlite::{OptionalExtension, Row, params};
 use std::fmt;
 use std::str::FromStr;
@@ -186,15 +187,15 @@ pub fn issue(
     let by = giver.person;
     if name.chars().count() > NAME_CHARACTERS_MAX || name.chars().any(char::is_control) || name == OF_THE_FILE {
         let message = format!("a token's name has up to {NAME_CHARACTERS_MAX} characters, and is not {OF_THE_FILE}");
-        return refuse(tx, "token.refused", by, Refusal::operator("token_name", message));
+        return refuse(tx, "token.refused", by, Refusal::new(DenialCode::TokenName, message));
     }
     if expires_at.is_some_and(|at| at <= tx.wall()) {
-        let refusal = Refusal::operator("expiry_passed", "a token cannot end before it begins");
+        let refusal = Refusal::new(DenialCode::ExpiryPassed, "a token cannot end before it begins");
         return refuse(tx, "token.refused", by, refusal.hint("give a time in the future, or a duration such as 30d"));
     }
     let live: i64 = tx.db().query_row("SELECT count(*) FROM tokens WHERE state = 'live'", [], |row| row.get(0))?;
     if live >= LIVE_MAX {
-        let refusal = Refusal::operator("tokens_too_many", format!("there are {LIVE_MAX} live tokens already"));
+        let refusal = Refusal::new(DenialCode::TokensTooMany, format!("there are {LIVE_MAX} live tokens already"));
         return refuse(tx, "token.refused", by, refusal.hint("end some: `ironctl token list`, `ironctl token revoke`"));
     }
     insert(tx, person.id, name, expires_at, fresh)?;
@@ -275,7 +276,7 @@ pub fn revoke(
         return Ok(Err(ended(token)));
     }
     if token.id == *current {
-        let refusal = Refusal::operator("token_in_use", format!("{} is the token that asks", token.id));
+        let refusal = Refusal::new(DenialCode::TokenInUse, format!("{} is the token that asks", token.id));
         return Ok(Err(refusal.hint("replace it with `ironctl key rotate token`")));
     }
     end(tx, token, TokenState::Revoked)?;
@@ -308,7 +309,7 @@ pub fn rotate(
 }
 
 fn ended(token: &Token) -> Refusal {
-    Refusal::operator("token_ended", format!("{} is {} already", token.id, token.state.name()))
+    Refusal::new(DenialCode::TokenEnded, format!("{} is {} already", token.id, token.state.name()))
 }
 
 /// Writes down which tokens' time has come; from then on they are over, whatever the clock says. Returns how many.

@@ -4,10 +4,11 @@
 
 use crate::custody::{self, ContentKey, SessionKeys, WrappingKey};
 use crate::ledger::Entry;
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::Refusal;
 use crate::registry::Agent;
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
+use ironclaw_contract::operator::DenialCode;
 use rusqlite::{OptionalExtension, Row, params};
 
 /// Where a session's messages come from and its replies go.
@@ -258,7 +259,8 @@ impl NewError {
     /// What the sender is told where the host has no uid left; nothing was changed.
     pub fn as_refusal(&self) -> Option<Refusal> {
         let refusal = || {
-            let refusal = Refusal::host("conversations_full", "this host has no uid left for another conversation");
+            let refusal =
+                Refusal::new(DenialCode::ConversationsFull, "this host has no uid left for another conversation");
             refusal.hint("an admin removes conversations with `ironctl session remove`, or widens jail.uid_count")
         };
         matches!(self, Self::Full).then(refusal)
@@ -307,7 +309,9 @@ pub fn set_standing(
     let entry = match standing {
         Standing::Live => Entry::meta("session.released"),
         Standing::Parked => Entry::retract("session.parked"),
-        Standing::Quarantined => Entry::retract("session.quarantined").fault(Fault::Sandbox),
+        Standing::Quarantined => {
+            Entry::retract("session.quarantined").fault(ironclaw_contract::operator::Fault::Sandbox)
+        }
         Standing::Removed => Entry::meta("session.removed"),
     };
     let entry = entry.session(id).reason(why.map_or("", |why| why.words.as_str()));
@@ -486,10 +490,14 @@ mod tests {
                 assert_eq!(code(tx, owner, "desk"), Ok(()));
                 of_origin_or_new(tx, agent, &origin(n), (owner, 9), wrapping).expect("made");
             }
-            assert_eq!(code(tx, owner, "desk"), Err("too_many_conversations"));
+            assert_eq!(code(tx, owner, "desk"), Err(DenialCode::TooManyConversations));
             assert_eq!(code(tx, other, "desk"), Ok(()), "another person has their own");
             of_origin_or_new(tx, agent, &origin(2), (other, 9), wrapping).expect("made");
-            assert_eq!(code(tx, other, "desk"), Err("too_many_conversations"), "the channel has as many as it may");
+            assert_eq!(
+                code(tx, other, "desk"),
+                Err(DenialCode::TooManyConversations),
+                "the channel has as many as it may"
+            );
             assert_eq!(code(tx, other, crate::registry::LOOPBACK), Ok(()));
         });
     }

@@ -8,11 +8,11 @@ use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::DeadLetter;
+use ironclaw_contract::operator::{DeadLetter, DenialCode};
 use std::time::Duration;
 
 /// What the host calls a message that is somebody else's.
-const NOT_YOURS: &str = "message_unknown";
+const NOT_YOURS: &str = DenialCode::MessageUnknown.name();
 
 /// What to do with messages.
 #[derive(Debug, Subcommand)]

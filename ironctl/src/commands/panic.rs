@@ -7,7 +7,7 @@ use crate::access::Way;
 use crate::client::is_listening;
 use crate::failure::Error;
 use crate::processes::{self, Process};
-use ironclaw_contract::operator::Panicked;
+use ironclaw_contract::operator::{DenialCode, Panicked};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
         Ok(_) => by_force(at, None).await,
         // A person who was named and may not do this is refused. Any other no is no reason to leave agents running: the
         // caller can write the home, or the kernel refuses what follows.
-        Err(Error::Refused(no)) if at.access.names_token() && no.error.code == "role_too_low" => {
+        Err(Error::Refused(no)) if at.access.names_token() && no.error.code == DenialCode::RoleTooLow.name() => {
             Err(Error::Refused(no))
         }
         Err(failed) => by_force(at, Some(failed)).await,

@@ -5,7 +5,7 @@
 use super::At;
 use crate::client::Client;
 use crate::failure::Error;
-use ironclaw_contract::operator::{ChangeKind, NewChange, Payload};
+use ironclaw_contract::operator::{ChangeKind, DenialCode, NewChange, Payload};
 use serde_json::Value;
 
 /// Where the host left it to more people, asks them; gives the failure with which the command ends.
@@ -18,7 +18,7 @@ pub async fn instead(
     payload: Value,
 ) -> Error {
     let Error::Refused(failure) = &refused else { return refused };
-    if failure.error.code != "policy_asks_for_more" {
+    if failure.error.code != DenialCode::PolicyAsksForMore.name() {
         return refused;
     }
     let Ok(payload) = Payload::try_from(payload) else { return refused };

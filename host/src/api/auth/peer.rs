@@ -11,6 +11,7 @@ use axum::extract::Request;
 use axum::extract::connect_info::Connected;
 use axum::http::header::{HOST, ORIGIN};
 use axum::serve::IncomingStream;
+use ironclaw_contract::operator::DenialCode;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt};
 use std::io;
@@ -102,14 +103,14 @@ fn check_names(request: &Request, port: u16) -> Result<(), Refusal> {
     // A request may name the host in its first line too, and then that one counts (RFC 9112, 3.2.2).
     let in_line = request.uri().authority().is_none_or(|authority| ours(authority.as_str()));
     if !in_line || !matches!(one(HOST), (Some(host), false) if ours(host)) {
-        let refusal = Refusal::operator("host_foreign", "the request is for another host's name");
+        let refusal = Refusal::new(DenialCode::HostForeign, "the request is for another host's name");
         return Err(refusal.hint(format!("ask http://127.0.0.1:{port}, by that name or as localhost or [::1]")));
     }
     match one(ORIGIN) {
         (None, _) => Ok(()),
         (Some(origin), false) if origin.strip_prefix("http://").is_some_and(ours) => Ok(()),
         (Some(_), _) => {
-            let refusal = Refusal::operator("origin_foreign", "a page of another origin is not served");
+            let refusal = Refusal::new(DenialCode::OriginForeign, "a page of another origin is not served");
             Err(refusal.hint("this API is for programs; no web page may speak to it"))
         }
     }
@@ -121,7 +122,7 @@ fn look(stream: &UnixStream) -> Result<(), Refusal> {
     let held = getsockopt(stream, sockopt::PeerPidfd).ok();
     let peer = stream.peer_cred().ok();
     let Some(uid) = peer.map(|peer| peer.uid()).filter(|uid| *uid == me || *uid == 0) else {
-        let refusal = Refusal::operator("peer_user", "this socket serves its own user only");
+        let refusal = Refusal::new(DenialCode::PeerUser, "this socket serves its own user only");
         return Err(refusal.hint("run ironctl as the user that the host runs as, or use the loopback port"));
     };
     // Root's processes cannot be looked at by another user's; root may do as it likes anyhow.
@@ -132,19 +133,16 @@ fn look(stream: &UnixStream) -> Result<(), Refusal> {
     judge(user_namespace("self").ok().as_deref(), theirs, held.map(|process| is_alive(&process)))
 }
 
-/// The code of a refusal that nobody hears: the peer ended while it was looked at.
-pub(super) const GONE: &str = "peer_gone";
-
 /// Judges a process by its user namespace and ours; `alive` is what its descriptor says, if the kernel gives one.
 fn judge(ours: Option<&Path>, theirs: Option<io::Result<PathBuf>>, alive: Option<bool>) -> Result<(), Refusal> {
     let is_missing = matches!(&theirs, Some(Err(error)) if error.kind() == io::ErrorKind::NotFound);
     if alive == Some(false) || (is_missing && alive.is_none()) {
-        return Err(Refusal::operator(GONE, "the process at the other end has ended"));
+        return Err(Refusal::new(DenialCode::PeerGone, "the process at the other end has ended"));
     }
     match theirs {
         Some(Ok(theirs)) if ours == Some(&*theirs) => Ok(()),
         Some(_) | None => {
-            let refusal = Refusal::operator("peer_namespace", "a process in another user namespace is not served");
+            let refusal = Refusal::new(DenialCode::PeerNamespace, "a process in another user namespace is not served");
             Err(refusal.hint("run ironctl on the same side of the container as the host"))
         }
     }
@@ -164,7 +162,7 @@ mod tests {
     use super::*;
     use axum::body::Body;
 
-    fn ask(uri: &str, headers: &[(&str, &str)]) -> Result<(), &'static str> {
+    fn ask(uri: &str, headers: &[(&str, &str)]) -> Result<(), DenialCode> {
         let mut request = Request::builder().uri(uri);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -181,13 +179,13 @@ mod tests {
         for (theirs, alive, expected) in [
             (link("user:[1]"), Some(true), None),
             (link("user:[1]"), None, None),
-            (link("user:[2]"), Some(true), Some("peer_namespace")),
-            (link("user:[1]"), Some(false), Some("peer_gone")),
-            (missing(), Some(false), Some("peer_gone")),
-            (missing(), None, Some("peer_gone")),
-            (missing(), Some(true), Some("peer_namespace")),
-            (denied(), Some(true), Some("peer_namespace")),
-            (None, None, Some("peer_namespace")),
+            (link("user:[2]"), Some(true), Some(DenialCode::PeerNamespace)),
+            (link("user:[1]"), Some(false), Some(DenialCode::PeerGone)),
+            (missing(), Some(false), Some(DenialCode::PeerGone)),
+            (missing(), None, Some(DenialCode::PeerGone)),
+            (missing(), Some(true), Some(DenialCode::PeerNamespace)),
+            (denied(), Some(true), Some(DenialCode::PeerNamespace)),
+            (None, None, Some(DenialCode::PeerNamespace)),
         ] {
             let shown = format!("{theirs:?} {alive:?}");
             assert_eq!(judge(Some(ours), theirs, alive).err().map(|refusal| refusal.code), expected, "{shown}");
@@ -213,17 +211,17 @@ mod tests {
             "user@127.0.0.1:8787",
             "",
         ] {
-            assert_eq!(ask("/v1/status", &[("host", host)]), Err("host_foreign"), "{host}");
+            assert_eq!(ask("/v1/status", &[("host", host)]), Err(DenialCode::HostForeign), "{host}");
         }
-        assert_eq!(ask("/v1/status", &[]), Err("host_foreign"));
+        assert_eq!(ask("/v1/status", &[]), Err(DenialCode::HostForeign));
         let twice = [("host", "127.0.0.1:8787"), ("host", "127.0.0.1:8787")];
-        assert_eq!(ask("/v1/status", &twice), Err("host_foreign"));
+        assert_eq!(ask("/v1/status", &twice), Err(DenialCode::HostForeign));
         let good = ("host", "127.0.0.1:8787");
-        assert_eq!(ask("http://evil.example:8787/v1/status", &[good]), Err("host_foreign"));
+        assert_eq!(ask("http://evil.example:8787/v1/status", &[good]), Err(DenialCode::HostForeign));
         for origin in ["http://evil.example", "null", "https://127.0.0.1:8787", "http://127.0.0.1:80", "file://", ""] {
-            assert_eq!(ask("/v1/status", &[good, ("origin", origin)]), Err("origin_foreign"), "{origin}");
+            assert_eq!(ask("/v1/status", &[good, ("origin", origin)]), Err(DenialCode::OriginForeign), "{origin}");
         }
         let own = ("origin", "http://127.0.0.1:8787");
-        assert_eq!(ask("/v1/status", &[good, own, ("origin", "http://evil.example")]), Err("origin_foreign"));
+        assert_eq!(ask("/v1/status", &[good, own, ("origin", "http://evil.example")]), Err(DenialCode::OriginForeign));
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use ironclaw_contract::operator::DenialCode;
 
 const MAX: usize = 8;
 
@@ -72,7 +73,7 @@ fn kept_place_is_for_the_next_and_for_no_token() {
     let second = places.try_take().expect("the kept place again");
     assert_eq!((stands(&first), stands(&second)), (Standing::CutOff, Standing::Stranger));
     let own = admission(&places, &second);
-    assert_eq!(own.admit(&token(9), PersonId::new()).expect_err("it is kept").code, "port_full");
+    assert_eq!(own.admit(&token(9), PersonId::new()).expect_err("it is kept").code, DenialCode::PortFull);
     drop(asking.remove(0));
     own.admit(&token(9), PersonId::new()).expect("an idle one made room");
     assert_eq!(stands(&held[0]), Standing::CutOff);
@@ -93,7 +94,7 @@ fn one_person_has_a_quarter_of_the_places() {
     of_bob[2].admit(&token(1), bob).expect("an idle one goes, whatever its token");
     assert_eq!(stands(&held[1]), Standing::CutOff);
     let _also = of_bob[2].ask();
-    assert_eq!(of_bob[3].admit(&token(0), bob).expect_err("none is idle").code, "too_many_connections");
+    assert_eq!(of_bob[3].admit(&token(0), bob).expect_err("none is idle").code, DenialCode::TooManyConnections);
     of_bob[4].admit(&token(4), PersonId::new()).expect("another person is not concerned");
     drop(asking);
     of_bob[3].admit(&token(0), bob).expect("one is idle again");

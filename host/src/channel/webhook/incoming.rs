@@ -3,8 +3,9 @@
 //! Never guesses: an unknown field, a key that stands twice, or a sender without an id is refused. Next: `identity`.
 
 use crate::channel::Received;
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::Refusal;
 use ironclaw_contract::canonical::{self, Digest, Limits};
+use ironclaw_contract::operator::DenialCode;
 use serde::Deserialize;
 
 /// Bytes of a request: the largest message with its files, in JSON that escapes every character of it.
@@ -53,11 +54,11 @@ struct File {
 /// # Errors
 /// Refuses what is not of this shape.
 pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result<Received, Refusal> {
-    let refuse = |code, text: String| Err(Refusal::new(Fault::Sender, code, text));
+    let refuse = |code, text: String| Err(Refusal::new(code, text));
     let said: Said = match canonical::from_slice(body, Limits::bytes(REQUEST_BYTES_MAX).values(VALUES_MAX)) {
         Ok(said) => said,
         Err(error) => {
-            let refusal = Refusal::new(Fault::Sender, "request_malformed", error.to_string());
+            let refusal = Refusal::new(DenialCode::RequestMalformed, error.to_string());
             return Err(
                 refusal.hint("send {\"sender\": ID, \"text\": TEXT}, and with it \"thread\" and \"files\" if you like")
             );
@@ -66,24 +67,24 @@ pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result
     let clean = |text: &str, most: usize| text.len() <= most && !text.chars().any(char::is_control);
     if said.sender.is_empty() || !clean(&said.sender, SENDER_BYTES_MAX) {
         return refuse(
-            "sender_malformed",
+            DenialCode::SenderMalformed,
             format!("a sender's id has 1 to {SENDER_BYTES_MAX} bytes, none of them a control character"),
         );
     }
     if !clean(&said.thread, THREAD_BYTES_MAX) {
         return refuse(
-            "thread_malformed",
+            DenialCode::ThreadMalformed,
             format!("a thread's id has at most {THREAD_BYTES_MAX} bytes, none of them a control character"),
         );
     }
     if said.files.len() > FILES_MAX {
-        return refuse("too_many_files", format!("a message takes at most {FILES_MAX} files"));
+        return refuse(DenialCode::TooManyFiles, format!("a message takes at most {FILES_MAX} files"));
     }
     let named = |file: &File| {
         !file.name.is_empty() && file.name.len() <= FILE_NAME_BYTES_MAX && !file.name.contains(['/', '\0'])
     };
     if !said.files.iter().all(named) {
-        return refuse("file_name", format!("a file's name has 1 to {FILE_NAME_BYTES_MAX} bytes and no /"));
+        return refuse(DenialCode::FileName, format!("a file's name has 1 to {FILE_NAME_BYTES_MAX} bytes and no /"));
     }
     Ok(Received {
         channel: channel.to_owned(),
@@ -112,24 +113,24 @@ mod tests {
         assert_eq!((received.sender.as_str(), received.thread_id.as_str()), ("@ann:b.example", "T 1"));
         assert_eq!(received.files, [("x".to_owned(), "y".to_owned())]);
         for (body, code) in [
-            ("", "request_malformed"),
-            ("[]", "request_malformed"),
-            (r#"{"text":"hi"}"#, "request_malformed"),
-            (r#"{"sender":"a","sender":"b","text":"hi"}"#, "request_malformed"),
-            (r#"{"sender":"a","text":"hi","role":"owner"}"#, "request_malformed"),
-            (r#"{"sender":"a","text":"hi"} {}"#, "request_malformed"),
+            ("", DenialCode::RequestMalformed),
+            ("[]", DenialCode::RequestMalformed),
+            (r#"{"text":"hi"}"#, DenialCode::RequestMalformed),
+            (r#"{"sender":"a","sender":"b","text":"hi"}"#, DenialCode::RequestMalformed),
+            (r#"{"sender":"a","text":"hi","role":"owner"}"#, DenialCode::RequestMalformed),
+            (r#"{"sender":"a","text":"hi"} {}"#, DenialCode::RequestMalformed),
             // What the host itself sends, sent back to it.
-            (r#"{"type":"reply","delivery":"dlv_1","sender":"a","text":"hi"}"#, "request_malformed"),
-            (r#"{"sender":"","text":"hi"}"#, "sender_malformed"),
-            (r#"{"sender":"a\nb","text":"hi"}"#, "sender_malformed"),
-            (r#"{"sender":"a","text":"hi","thread":"\u0000"}"#, "thread_malformed"),
-            (r#"{"sender":"a","text":"hi","files":[{"name":"../x","text":""}]}"#, "file_name"),
+            (r#"{"type":"reply","delivery":"dlv_1","sender":"a","text":"hi"}"#, DenialCode::RequestMalformed),
+            (r#"{"sender":"","text":"hi"}"#, DenialCode::SenderMalformed),
+            (r#"{"sender":"a\nb","text":"hi"}"#, DenialCode::SenderMalformed),
+            (r#"{"sender":"a","text":"hi","thread":"\u0000"}"#, DenialCode::ThreadMalformed),
+            (r#"{"sender":"a","text":"hi","files":[{"name":"../x","text":""}]}"#, DenialCode::FileName),
         ] {
             assert_eq!(read(body).expect_err(body), code, "{body}");
         }
         let many = format!(r#"{{"sender":"a","text":"hi","files":[{}0]}}"#, r#"{"a":0},"#.repeat(1000));
-        assert_eq!(read(&many).expect_err("many"), "request_malformed");
+        assert_eq!(read(&many).expect_err("many"), DenialCode::RequestMalformed);
         let long = format!(r#"{{"sender":"{}","text":"hi"}}"#, "x".repeat(SENDER_BYTES_MAX + 1));
-        assert_eq!(read(&long).expect_err("long"), "sender_malformed");
+        assert_eq!(read(&long).expect_err("long"), DenialCode::SenderMalformed);
     }
 }

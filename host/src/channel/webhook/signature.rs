@@ -3,10 +3,11 @@
 //! Never says by its time how much of a signature fits, and never judges an event's age before its signature. Next: `webhook::incoming`.
 
 use crate::custody::{self, SecretText};
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::Refusal;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
+use ironclaw_contract::operator::DenialCode;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
@@ -104,7 +105,7 @@ pub fn check(secret: Option<&Secret>, claimed: Option<&Claimed<'_>>, body: &[u8]
     if made && secret.is_some() && claimed.is_some() {
         return Ok(());
     }
-    let refusal = Refusal::new(Fault::Sender, "signature_invalid", "no channel here has this name and this signature");
+    let refusal = Refusal::new(DenialCode::SignatureInvalid, "no channel here has this name and this signature");
     Err(refusal
         .hint("sign `ID.TIMESTAMP.BODY` as the Standard Webhooks specification says, with the channel's own secret"))
 }
@@ -114,22 +115,22 @@ pub fn check(secret: Option<&Secret>, claimed: Option<&Claimed<'_>>, body: &[u8]
 /// # Errors
 /// Refuses a time that is none or too far away, and an id that is none.
 pub fn check_time(claimed: &Claimed<'_>, now: i64) -> Result<(), Refusal> {
-    let refuse = |code, text: String| Err(Refusal::new(Fault::Sender, code, text));
+    let refuse = |code, text: String| Err(Refusal::new(code, text));
     let digits = (1..=12).contains(&claimed.timestamp.len()) && claimed.timestamp.bytes().all(|b| b.is_ascii_digit());
     let Some(at) = claimed.timestamp.parse::<i64>().ok().filter(|_| digits) else {
-        return refuse("timestamp_malformed", format!("{TIMESTAMP} is no number of seconds since 1970"));
+        return refuse(DenialCode::TimestampMalformed, format!("{TIMESTAMP} is no number of seconds since 1970"));
     };
     let late = now / 1000 - at;
     if late.abs() > WINDOW_SECONDS {
         let side = if late > 0 { "in the past" } else { "in the future" };
         return refuse(
-            "timestamp_outside",
+            DenialCode::TimestampOutside,
             format!("the event is {} seconds {side}; at most {WINDOW_SECONDS} are allowed", late.abs()),
         );
     }
     if !(1..=ID_BYTES_MAX).contains(&claimed.id.len()) || !claimed.id.bytes().all(|b| b.is_ascii_graphic()) {
         return refuse(
-            "event_id",
+            DenialCode::EventId,
             format!("an event's id has 1 to {ID_BYTES_MAX} printable characters without spaces"),
         );
     }
@@ -177,7 +178,7 @@ mod tests {
             ("too many", Some(&own), Claimed { signatures: &late, ..claimed }, body),
         ] {
             let refusal = check(key, Some(&claimed), body).expect_err(what);
-            assert_eq!(refusal.code, "signature_invalid", "{what}");
+            assert_eq!(refusal.code, DenialCode::SignatureInvalid, "{what}");
         }
         assert!(check(Some(&own), None, body).is_err(), "no headers");
         // Whoever knows how nobody's secret looks has none all the same.
@@ -196,13 +197,13 @@ mod tests {
             assert_eq!(at(&(now + seconds).to_string(), "e"), Ok(()), "{seconds}");
         }
         for seconds in [-WINDOW_SECONDS - 1, WINDOW_SECONDS + 1, -now] {
-            assert_eq!(at(&(now + seconds).to_string(), "e"), Err("timestamp_outside"), "{seconds}");
+            assert_eq!(at(&(now + seconds).to_string(), "e"), Err(DenialCode::TimestampOutside), "{seconds}");
         }
         for none in ["", "now", "-1800000000", "+1800000000", "1800000000.5", " 1800000000", "9999999999999"] {
-            assert_eq!(at(none, "e"), Err("timestamp_malformed"), "{none}");
+            assert_eq!(at(none, "e"), Err(DenialCode::TimestampMalformed), "{none}");
         }
         for none in ["", "a b", "a\n", "é", &"x".repeat(ID_BYTES_MAX + 1)] {
-            assert_eq!(at("1800000000", none), Err("event_id"), "{none}");
+            assert_eq!(at("1800000000", none), Err(DenialCode::EventId), "{none}");
         }
     }
 

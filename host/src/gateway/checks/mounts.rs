@@ -7,6 +7,7 @@ use crate::gateway::Grounds;
 use crate::gateway::places::{self, Place, Unseen};
 use crate::jail::{self, shown::Mounts};
 use crate::refusal::Refusal;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Mount;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ const OF_THE_SYSTEM: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/etc"];
 /// The first that may not be.
 pub(super) fn complete(mounts: Vec<Mount>, grounds: &Grounds) -> Result<Vec<Mount>, Refusal> {
     if !mounts.is_empty() && grounds.mounts.is_empty() {
-        let refusal = Refusal::operator("mounts_off", "no directory of this host may be mounted");
+        let refusal = Refusal::new(DenialCode::MountsOff, "no directory of this host may be mounted");
         return Err(refusal.hint("`[mounts] allow` in config.toml names the directories below which one may be"));
     }
     let mut completed: Vec<Mount> = Vec::with_capacity(mounts.len());
@@ -32,11 +33,11 @@ pub(super) fn complete(mounts: Vec<Mount>, grounds: &Grounds) -> Result<Vec<Moun
         };
         check_target(&target)?;
         if completed.iter().any(|other| other.source == mount.source) {
-            return Err(Refusal::operator("mount_twice", format!("{:?} is mounted twice", short(&mount.source))));
+            return Err(Refusal::new(DenialCode::MountTwice, format!("{:?} is mounted twice", short(&mount.source))));
         }
         if completed.iter().any(|other| other.target.as_deref() == Some(target.as_str())) {
             return Err(
-                Refusal::operator("mount_twice", format!("two mounts are at {target}")).hint("name their targets")
+                Refusal::new(DenialCode::MountTwice, format!("two mounts are at {target}")).hint("name their targets")
             );
         }
         let read_only = Some(mount.read_only.unwrap_or(true));
@@ -47,27 +48,27 @@ pub(super) fn complete(mounts: Vec<Mount>, grounds: &Grounds) -> Result<Vec<Moun
 }
 
 fn source(text: &str, grounds: &Grounds) -> Result<PathBuf, Refusal> {
-    let refuse = |code, why: &str| Err(Refusal::operator(code, format!("{:?} cannot be mounted: {why}", short(text))));
+    let refuse = |code, why: &str| Err(Refusal::new(code, format!("{:?} cannot be mounted: {why}", short(text))));
     let Some(parts) = text.strip_prefix('/') else {
-        return refuse("mount_source", "its path does not begin with a slash");
+        return refuse(DenialCode::MountSource, "its path does not begin with a slash");
     };
     if parts.is_empty() {
-        return refuse("mount_system", "it is all there is");
+        return refuse(DenialCode::MountSystem, "it is all there is");
     }
     if parts.split('/').any(|part| matches!(part, "" | "." | "..")) || text.chars().any(char::is_control) {
-        return refuse("mount_source", "its path holds . or .. or an empty part, or what is not seen");
+        return refuse(DenialCode::MountSource, "its path holds . or .. or an empty part, or what is not seen");
     }
     let path = PathBuf::from(text);
     if OF_THE_SYSTEM.iter().any(|system| path.starts_with(system)) {
-        return refuse("mount_system", "it is the system's own");
+        return refuse(DenialCode::MountSystem, "it is the system's own");
     }
     // Before anybody is told what there is elsewhere.
     if !grounds.allows(&path) {
         if let Some(real) = by_its_own_name(&path, grounds) {
             let hint = format!("name it as {}", real.display());
-            return refuse("mount_link", "its path goes by a link").map_err(|refusal| refusal.hint(hint));
+            return refuse(DenialCode::MountLink, "its path goes by a link").map_err(|refusal| refusal.hint(hint));
         }
-        let refused = refuse("mount_not_allowed", "it is below no directory that may be mounted");
+        let refused = refuse(DenialCode::MountNotAllowed, "it is below no directory that may be mounted");
         return refused.map_err(|refusal| refusal.hint("`[mounts] allow` in config.toml names those that may be"));
     }
     lies(text, places::look(&path))?;
@@ -80,11 +81,12 @@ fn is_free(text: &str, grounds: &Grounds, path: &Path, mounts: io::Result<Mounts
     let no = |why: &str| format!("{:?} cannot be mounted: {why}", short(text));
     match mounts {
         Ok(mounts) if grounds.keeps(&mounts, path) => {
-            Err(Refusal::operator("mount_private", no("the host keeps what is its own there")))
+            Err(Refusal::new(DenialCode::MountPrivate, no("the host keeps what is its own there")))
         }
         Ok(_) => Ok(()),
         Err(error) => {
-            let refusal = Refusal::host("mount_unknown", no(&format!("the table of mounts cannot be read: {error}")));
+            let refusal =
+                Refusal::new(DenialCode::MountUnknown, no(&format!("the table of mounts cannot be read: {error}")));
             Err(refusal.hint("see that the host's limit on open files is not reached, and try again"))
         }
     }
@@ -97,31 +99,31 @@ fn by_its_own_name(path: &Path, grounds: &Grounds) -> Option<PathBuf> {
 
 /// Whether what was seen at a source is a directory that may be mounted.
 fn lies(text: &str, seen: Result<Place, Unseen>) -> Result<(), Refusal> {
-    let refuse = |code, why: &str| Refusal::operator(code, format!("{:?} cannot be mounted: {why}", short(text)));
+    let refuse = |code, why: &str| Refusal::new(code, format!("{:?} cannot be mounted: {why}", short(text)));
     match seen {
         Ok(Place { directory: true, .. }) => Ok(()),
-        Ok(Place { directory: false, .. }) => Err(refuse("mount_source", "it is no directory")),
+        Ok(Place { directory: false, .. }) => Err(refuse(DenialCode::MountSource, "it is no directory")),
         Err(Unseen::Elsewhere(kind)) => {
             let why = format!(
                 "on the way to it lies a file system of kind {kind}, which other machines or programs answer for"
             );
-            Err(refuse("mount_network", &why)
+            Err(refuse(DenialCode::MountNetwork, &why)
                 .hint("name a directory on a disk of this machine, and copy there what it needs"))
         }
         // Also one further up: whoever owns that link could turn it to another place later.
-        Err(Unseen::Link) => Err(refuse("mount_link", "its path goes by a link")),
-        Err(Unseen::Absent) => Err(refuse("mount_source", "it is not there")),
-        Err(Unseen::Closed) => Err(refuse("mount_source", "it cannot be reached")),
+        Err(Unseen::Link) => Err(refuse(DenialCode::MountLink, "its path goes by a link")),
+        Err(Unseen::Absent) => Err(refuse(DenialCode::MountSource, "it is not there")),
+        Err(Unseen::Closed) => Err(refuse(DenialCode::MountSource, "it cannot be reached")),
     }
 }
 
 fn check_target(target: &str) -> Result<(), Refusal> {
     let Some(name) = jail::target_name(target) else {
-        let refusal = Refusal::operator("mount_target", format!("{:?} is no target of a mount", short(target)));
+        let refusal = Refusal::new(DenialCode::MountTarget, format!("{:?} is no target of a mount", short(target)));
         return Err(refusal.hint("a target is / and one name of a-z, A-Z, 0-9, -, _ and ., such as /data"));
     };
     if jail::is_reserved(name) {
-        let refusal = Refusal::operator("mount_target", format!("{target} is the jail's own"));
+        let refusal = Refusal::new(DenialCode::MountTarget, format!("{target} is the jail's own"));
         return Err(refusal.hint("name another target, such as /data"));
     }
     Ok(())
@@ -168,27 +170,27 @@ mod tests {
         let Scene { root, grounds, .. } = &scene();
         let at = |rest: &str| format!("{}{rest}", root.display());
         for (source, code) in [
-            ("/".to_owned(), "mount_system"),
-            ("/proc".to_owned(), "mount_system"),
-            ("/proc/self".to_owned(), "mount_system"),
-            ("/etc/ssh".to_owned(), "mount_system"),
-            ("/home".to_owned(), "mount_not_allowed"),
-            (at(""), "mount_not_allowed"),
-            (at("/allowedly"), "mount_not_allowed"),
-            (at("/allowed"), "mount_private"),
-            (at("/allowed/home"), "mount_private"),
-            (at("/allowed/home/sessions"), "mount_private"),
-            (at("/allowed/link"), "mount_link"),
-            (at("/allowed/link/deep"), "mount_link"),
-            (at("/named/data"), "mount_link"),
-            (at("/allowed/file"), "mount_source"),
-            (at("/allowed/nothing"), "mount_source"),
-            (at("/allowed/data/../home"), "mount_source"),
-            (at("/allowed/./data"), "mount_source"),
-            (at("//allowed/data"), "mount_source"),
-            (at("/allowed/data/"), "mount_source"),
-            (at("/allowed/da\nta"), "mount_source"),
-            ("allowed/data".to_owned(), "mount_source"),
+            ("/".to_owned(), DenialCode::MountSystem),
+            ("/proc".to_owned(), DenialCode::MountSystem),
+            ("/proc/self".to_owned(), DenialCode::MountSystem),
+            ("/etc/ssh".to_owned(), DenialCode::MountSystem),
+            ("/home".to_owned(), DenialCode::MountNotAllowed),
+            (at(""), DenialCode::MountNotAllowed),
+            (at("/allowedly"), DenialCode::MountNotAllowed),
+            (at("/allowed"), DenialCode::MountPrivate),
+            (at("/allowed/home"), DenialCode::MountPrivate),
+            (at("/allowed/home/sessions"), DenialCode::MountPrivate),
+            (at("/allowed/link"), DenialCode::MountLink),
+            (at("/allowed/link/deep"), DenialCode::MountLink),
+            (at("/named/data"), DenialCode::MountLink),
+            (at("/allowed/file"), DenialCode::MountSource),
+            (at("/allowed/nothing"), DenialCode::MountSource),
+            (at("/allowed/data/../home"), DenialCode::MountSource),
+            (at("/allowed/./data"), DenialCode::MountSource),
+            (at("//allowed/data"), DenialCode::MountSource),
+            (at("/allowed/data/"), DenialCode::MountSource),
+            (at("/allowed/da\nta"), DenialCode::MountSource),
+            ("allowed/data".to_owned(), DenialCode::MountSource),
         ] {
             let refused = complete(vec![mount(&source, Some("/x"))], grounds).expect_err(&source);
             assert_eq!(refused.code, code, "{source}: {refused}");
@@ -200,7 +202,7 @@ mod tests {
         let Scene { root, grounds, .. } = &scene();
         let (path, unread) = (root.join("allowed/data"), io::Error::from_raw_os_error(nix::libc::EMFILE));
         assert!(is_free("data", grounds, &path, Mounts::read()).is_ok());
-        assert_eq!(is_free("data", grounds, &path, Err(unread)).expect_err("refused").code, "mount_unknown");
+        assert_eq!(is_free("data", grounds, &path, Err(unread)).expect_err("refused").code, DenialCode::MountUnknown);
     }
 
     #[test]
@@ -214,7 +216,7 @@ mod tests {
     #[test]
     fn a_directory_of_a_network_is_refused_by_its_kind_with_what_to_do() {
         let refused = lies("/srv/net", Err(Unseen::Elsewhere("nfs4".to_owned()))).expect_err("elsewhere");
-        assert_eq!(refused.code, "mount_network");
+        assert_eq!(refused.code, DenialCode::MountNetwork);
         assert!(refused.message.contains("\"/srv/net\"") && refused.message.contains("nfs4"), "{refused}");
         assert!(refused.hint.contains("a disk of this machine"), "{}", refused.hint);
     }
@@ -226,7 +228,7 @@ mod tests {
         grounds.mounts = Vec::new();
         let source = root.join("allowed/data").display().to_string();
         let refused = complete(vec![mount(&source, None)], grounds).expect_err("off");
-        assert_eq!(refused.code, "mounts_off");
+        assert_eq!(refused.code, DenialCode::MountsOff);
         assert!(refused.hint.contains("[mounts] allow"), "{}", refused.hint);
         assert_eq!(complete(Vec::new(), grounds), Ok(Vec::new()), "to take all away is always possible");
     }
@@ -239,7 +241,7 @@ mod tests {
             ["/", "data", "/a/b", "/..", "/.ssh", "/usr", "/workspace", "/lib64", "/libexec", "/a b", "/\u{e9}", "//x"]
         {
             let refused = complete(vec![mount(&source, Some(target))], grounds).expect_err(target);
-            assert_eq!(refused.code, "mount_target", "{target}");
+            assert_eq!(refused.code, DenialCode::MountTarget, "{target}");
         }
     }
 
@@ -268,7 +270,7 @@ mod tests {
             spec.check(1).unwrap_or_else(|unfit| panic!("{target}: {unfit}"));
         }
         let refused = complete(vec![mount(&source, Some(&format!("{longest}x")))], grounds).expect_err("too long");
-        assert_eq!(refused.code, "mount_target");
+        assert_eq!(refused.code, DenialCode::MountTarget);
     }
 
     #[test]
@@ -276,9 +278,9 @@ mod tests {
         let Scene { root, grounds, .. } = &scene();
         let source = |rest: &str| root.join("allowed").join(rest).display().to_string();
         let same = vec![mount(&source("data"), Some("/a")), mount(&source("data"), Some("/b"))];
-        assert_eq!(complete(same, grounds).expect_err("twice").code, "mount_twice");
+        assert_eq!(complete(same, grounds).expect_err("twice").code, DenialCode::MountTwice);
         let same = vec![mount(&source("data"), Some("/a")), mount(&source("data/deep"), Some("/a"))];
-        assert_eq!(complete(same, grounds).expect_err("twice").code, "mount_twice");
+        assert_eq!(complete(same, grounds).expect_err("twice").code, DenialCode::MountTwice);
     }
 
     #[test]

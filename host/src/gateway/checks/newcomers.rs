@@ -7,6 +7,7 @@ use crate::gateway::{Proposed, Requester};
 use crate::refusal::Refusal;
 use crate::registry::{self, Agent, Person, Role, channels, roles};
 use crate::state::Tx;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{CreateAgent, Engage};
 
 /// Looks at a new agent; its lists have one order.
@@ -19,7 +20,7 @@ pub(super) fn complete(
     let CreateAgent { name, persona, enabled_tools, mut members, mut wirings } = wanted;
     registry::check_agent_name(&name)?;
     if registry::find_agent(tx, &name)?.is_some() {
-        let refusal = Refusal::operator("agent_exists", format!("there is an agent `{name}` already"));
+        let refusal = Refusal::new(DenialCode::AgentExists, format!("there is an agent `{name}` already"));
         return Err(refusal.hint("choose another name").into());
     }
     let enabled_tools = enabled(enabled_tools)?;
@@ -30,10 +31,10 @@ pub(super) fn complete(
         known(tx, wiring)?;
         if wiring.engage == Engage::None {
             let message = format!("a new agent does not hear {} anyway", wiring.channel);
-            return Err(Refusal::operator("wiring_none", message).hint("leave it out").into());
+            return Err(Refusal::new(DenialCode::WiringNone, message).hint("leave it out").into());
         }
         if wirings[..at].iter().any(|other| other.channel == wiring.channel) {
-            return Err(Refusal::operator("wiring_twice", format!("{} stands there twice", wiring.channel)).into());
+            return Err(Refusal::new(DenialCode::WiringTwice, format!("{} stands there twice", wiring.channel)).into());
         }
     }
     let wanted = CreateAgent { name, persona, enabled_tools, members, wirings };
@@ -54,8 +55,8 @@ pub(super) fn complete(
 /// A new agent has no tool, hears no channel and answers nobody that its creator has not.
 fn no_more_than(tx: &Tx<'_>, creator: Option<&Agent>, wanted: &CreateAgent, people: &[Person]) -> Result<(), No> {
     let refuse = |what: String| {
-        let refusal = Refusal::operator(
-            "create_agent_grants",
+        let refusal = Refusal::new(
+            DenialCode::CreateAgentGrants,
             format!("a new agent gets nothing that its creator has not: {what}"),
         );
         Err(refusal.hint("an owner or admin of the host can ask for it, or change the new agent later").into())

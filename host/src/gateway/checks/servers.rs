@@ -9,6 +9,7 @@ use crate::registry::mcp;
 use crate::secrets::{self, SecretName};
 use crate::state::Tx;
 use axum::http::HeaderName;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{McpAccess, McpHeader, McpRegister};
 use url::{Host, Url};
 
@@ -24,7 +25,7 @@ pub(super) fn complete_access(tx: &Tx<'_>, wanted: McpAccess) -> Result<McpAcces
     let McpAccess { server, tools } = wanted;
     let Some(found) = mcp::find(tx, &server)? else {
         let shown: String = server.chars().take(64).collect();
-        let refusal = Refusal::operator("mcp_server_unknown", format!("there is no MCP server {shown:?}"));
+        let refusal = Refusal::new(DenialCode::McpServerUnknown, format!("there is no MCP server {shown:?}"));
         return Err(refusal
             .hint("`ironctl mcp list` shows which there are; a change of kind mcp_register adds one")
             .into());
@@ -33,7 +34,8 @@ pub(super) fn complete_access(tx: &Tx<'_>, wanted: McpAccess) -> Result<McpAcces
     let mut tools = tools.unwrap_or_else(|| declared.clone());
     if let Some(unknown) = tools.iter().find(|tool| !declared.contains(tool)) {
         let shown: String = unknown.chars().take(64).collect();
-        let refusal = Refusal::operator("mcp_tool_unknown", format!("MCP server {server} declares no tool {shown:?}"));
+        let refusal =
+            Refusal::new(DenialCode::McpToolUnknown, format!("MCP server {server} declares no tool {shown:?}"));
         return Err(refusal.hint(format!("it declares {}", declared.join(", "))).into());
     }
     tools.sort();
@@ -45,18 +47,19 @@ pub(super) fn complete_server(tx: &Tx<'_>, wanted: McpRegister) -> Result<McpReg
     let McpRegister { name, url, mut tools, headers } = wanted;
     if !secrets::is_name(&name) {
         let shown: String = name.chars().take(64).collect();
-        let refusal = Refusal::operator("mcp_name", format!("{shown:?} is no name of an MCP server"));
+        let refusal = Refusal::new(DenialCode::McpName, format!("{shown:?} is no name of an MCP server"));
         return Err(refusal
             .hint("use 1 to 64 characters of a-z, 0-9, - and _, starting with a letter or a digit")
             .into());
     }
     let url = check_url(&url).map_err(|why| {
         // Not said again: somebody may have put a password into it.
-        let refusal = Refusal::operator("mcp_url", format!("the address of MCP server {name} cannot be used: {why}"));
+        let refusal =
+            Refusal::new(DenialCode::McpUrl, format!("the address of MCP server {name} cannot be used: {why}"));
         refusal.hint("https anywhere, http on this machine; a password belongs into a secret, named by a header")
     })?;
     if tools.is_empty() {
-        let refusal = Refusal::operator("mcp_tools_none", format!("MCP server {name} declares no tool"));
+        let refusal = Refusal::new(DenialCode::McpToolsNone, format!("MCP server {name} declares no tool"));
         return Err(refusal.into());
     }
     let is_clean = |tool: &str| {
@@ -65,7 +68,7 @@ pub(super) fn complete_server(tx: &Tx<'_>, wanted: McpRegister) -> Result<McpReg
     };
     if let Some(bad) = tools.iter().find(|tool| !is_clean(&tool.name)) {
         let shown: String = bad.name.chars().take(64).collect();
-        let refusal = Refusal::operator("mcp_tool_name", format!("{shown:?} is no tool's name"));
+        let refusal = Refusal::new(DenialCode::McpToolName, format!("{shown:?} is no tool's name"));
         return Err(refusal.hint("use 1 to 64 characters of a-z, A-Z, 0-9, -, _ and .").into());
     }
     tools.sort_by(|one, other| one.name.cmp(&other.name));
@@ -100,19 +103,20 @@ fn complete_header(tx: &Tx<'_>, header: McpHeader) -> Result<McpHeader, No> {
     let McpHeader { name, secret, scheme } = header;
     let shown: String = name.chars().take(64).collect();
     let Ok(parsed) = HeaderName::from_bytes(name.as_bytes()) else {
-        return Err(Refusal::operator("mcp_header", format!("{shown:?} is no name of a header")).into());
+        return Err(Refusal::new(DenialCode::McpHeader, format!("{shown:?} is no name of a header")).into());
     };
     if OF_THE_CARRIER.contains(&parsed.as_str()) {
-        return Err(Refusal::operator("mcp_header", format!("{shown:?} is not a server's to ask for")).into());
+        return Err(Refusal::new(DenialCode::McpHeader, format!("{shown:?} is not a server's to ask for")).into());
     }
     let is_token = |scheme: &String| scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     if scheme.as_ref().is_some_and(|scheme| !is_token(scheme)) {
-        let refusal = Refusal::operator("mcp_header", format!("what stands before the value of {shown:?} is no word"));
+        let refusal =
+            Refusal::new(DenialCode::McpHeader, format!("what stands before the value of {shown:?} is no word"));
         return Err(refusal.hint("a scheme is one word such as Bearer").into());
     }
     let secret: SecretName = secret.parse()?;
     if secrets::find(tx, &secret)?.is_none() {
-        let refusal = Refusal::operator("secret_unknown", format!("there is no {secret}"));
+        let refusal = Refusal::new(DenialCode::SecretUnknown, format!("there is no {secret}"));
         return Err(refusal.hint(format!("an owner stores it first: `ironctl secret set {}`", secret.as_str())).into());
     }
     Ok(McpHeader { name: parsed.as_str().to_owned(), secret: secret.as_str().to_owned(), scheme })

@@ -136,7 +136,7 @@ impl Scene {
     }
 
     #[track_caller]
-    fn refused(&self, tx: &Tx<'_>, proposed: Proposed, code: &str) {
+    fn refused(&self, tx: &Tx<'_>, proposed: Proposed, code: DenialCode) {
         let payload = proposed.change.payload();
         match self.looked(tx, proposed) {
             Ok(_) => panic!("{payload:?} is let through"),
@@ -173,7 +173,7 @@ fn what_changes_nothing_is_refused() {
             (ChangeKind::Permissions, json!({ "revoke": ["chat:mia"] })),
             (ChangeKind::Mounts, json!([])),
         ] {
-            scene.refused(tx, scene.by_owner(kind, payload), "change_empty");
+            scene.refused(tx, scene.by_owner(kind, payload), DenialCode::ChangeEmpty);
         }
     });
 }
@@ -198,20 +198,20 @@ fn an_agent_asks_for_itself_alone() {
         let persona = || json!({ "instructions": "new" });
         let mut foreign = scene.by_clerk(ChangeKind::Persona, persona());
         foreign.agent = Some(scene.other.id);
-        scene.refused(tx, foreign, "change_of_another");
+        scene.refused(tx, foreign, DenialCode::ChangeOfAnother);
         let mut nobodys = scene.by_clerk(ChangeKind::CreateAgent, json!({ "name": "helper" }));
         nobodys.agent = None;
-        scene.refused(tx, nobodys, "change_of_another");
+        scene.refused(tx, nobodys, DenialCode::ChangeOfAnother);
         let mut of_whom = scene.by_owner(ChangeKind::Persona, persona());
         of_whom.agent = None;
-        scene.refused(tx, of_whom, "agent_missing");
+        scene.refused(tx, of_whom, DenialCode::AgentMissing);
         let mut of_nobody = scene.by_owner(ChangeKind::CreateAgent, json!({ "name": "helper" }));
         of_nobody.agent = Some(scene.clerk.id);
-        scene.refused(tx, of_nobody, "agent_superfluous");
+        scene.refused(tx, of_nobody, DenialCode::AgentSuperfluous);
         registry::remove_agent(tx, &Yes::of(scene.owner), &scene.other).expect("removed");
         let mut gone = scene.by_owner(ChangeKind::Persona, persona());
         gone.agent = Some(scene.other.id);
-        scene.refused(tx, gone, "agent_gone");
+        scene.refused(tx, gone, DenialCode::AgentGone);
         assert!(scene.looked(tx, scene.by_clerk(ChangeKind::Persona, persona())).is_ok());
     });
 }
@@ -220,10 +220,10 @@ fn an_agent_asks_for_itself_alone() {
 fn a_tool_that_is_none_or_that_nobody_enables_is_refused() {
     on_record(|tx, scene| {
         let tools = |payload| scene.by_owner(ChangeKind::EnabledTools, payload);
-        scene.refused(tx, tools(json!(["read_file", "exec"])), "tool_unknown");
-        scene.refused(tx, tools(json!(["Read_File"])), "tool_unknown");
-        scene.refused(tx, tools(json!(["schedule_task"])), "tool_unhandled");
-        scene.refused(tx, tools(json!(["send_message"])), "tool_unhandled");
+        scene.refused(tx, tools(json!(["read_file", "exec"])), DenialCode::ToolUnknown);
+        scene.refused(tx, tools(json!(["Read_File"])), DenialCode::ToolUnknown);
+        scene.refused(tx, tools(json!(["schedule_task"])), DenialCode::ToolUnhandled);
+        scene.refused(tx, tools(json!(["send_message"])), DenialCode::ToolUnhandled);
     });
 }
 
@@ -233,10 +233,10 @@ fn a_wiring_of_no_channel_of_the_hosts_own_or_by_a_bad_pattern_is_refused() {
         let wiring = |channel: &str, pattern: &str| {
             scene.by_owner(ChangeKind::Wiring, json!({ "channel": channel, "engage": "pattern", "pattern": pattern }))
         };
-        scene.refused(tx, wiring("nothing", "x"), "channel_unknown");
-        scene.refused(tx, wiring("loopback", "x"), "channel_own");
+        scene.refused(tx, wiring("nothing", "x"), DenialCode::ChannelUnknown);
+        scene.refused(tx, wiring("loopback", "x"), DenialCode::ChannelOwn);
         for bad in ["(", "a{1000}{1000}{10}", "(?=x)", "[z-a]"] {
-            scene.refused(tx, wiring("shop", bad), "pattern_malformed");
+            scene.refused(tx, wiring("shop", bad), DenialCode::PatternMalformed);
         }
         let checked = scene.looked(tx, wiring("shop", "^!clerk")).expect("a pattern");
         assert_eq!(checked.standing.before, json!({ "channel": "shop", "engage": "all" }));
@@ -253,12 +253,12 @@ fn permissions_for_whom_nobody_knows_or_twice_for_one_person_are_refused() {
                 identities.iter().map(|identity| json!({ "identity": identity, "role": "admin" })).collect();
             scene.by_owner(ChangeKind::Permissions, json!({ "grant": grant }))
         };
-        scene.refused(tx, grant(&["mia"]), "identity_malformed");
-        scene.refused(tx, grant(&["chat:Mia"]), "identity_unlinked");
-        scene.refused(tx, grant(&["chat:mi"]), "identity_unlinked");
-        scene.refused(tx, grant(&["chat:mia", "mail:mia"]), "person_twice");
+        scene.refused(tx, grant(&["mia"]), DenialCode::IdentityMalformed);
+        scene.refused(tx, grant(&["chat:Mia"]), DenialCode::IdentityUnlinked);
+        scene.refused(tx, grant(&["chat:mi"]), DenialCode::IdentityUnlinked);
+        scene.refused(tx, grant(&["chat:mia", "mail:mia"]), DenialCode::PersonTwice);
         let both = json!({ "grant": [{ "identity": "chat:mia", "role": "admin" }], "revoke": ["mail:mia"] });
-        scene.refused(tx, scene.by_owner(ChangeKind::Permissions, both), "person_twice");
+        scene.refused(tx, scene.by_owner(ChangeKind::Permissions, both), DenialCode::PersonTwice);
         let checked = scene.looked(tx, grant(&["chat:mia"])).expect("linked");
         assert_eq!(checked.standing.before, json!({ "access": "everyone", "revoke": ["chat:mia"] }));
         let fact = &checked.standing.facts["identities"]["chat:mia"];
@@ -272,30 +272,30 @@ fn a_new_agent_gets_nothing_that_its_creator_has_not() {
         let by_clerk = |payload| scene.by_clerk(ChangeKind::CreateAgent, payload);
         let by_owner = |payload| scene.by_owner(ChangeKind::CreateAgent, payload);
         for bad in ["Helper", "1st", "a b", "ag\u{e9}nt"] {
-            scene.refused(tx, by_owner(json!({ "name": bad })), "agent_name");
+            scene.refused(tx, by_owner(json!({ "name": bad })), DenialCode::AgentName);
         }
-        scene.refused(tx, by_owner(json!({ "name": "clerk" })), "agent_exists");
-        scene.refused(tx, by_owner(json!({ "name": "h", "members": ["chat:nobody"] })), "identity_unlinked");
+        scene.refused(tx, by_owner(json!({ "name": "clerk" })), DenialCode::AgentExists);
+        scene.refused(tx, by_owner(json!({ "name": "h", "members": ["chat:nobody"] })), DenialCode::IdentityUnlinked);
         let none = json!({ "name": "h", "wirings": [{ "channel": "shop", "engage": "none" }] });
-        scene.refused(tx, by_owner(none), "wiring_none");
+        scene.refused(tx, by_owner(none), DenialCode::WiringNone);
         let all = json!({ "channel": "shop", "engage": "all" });
-        scene.refused(tx, by_owner(json!({ "name": "h", "wirings": [all, all] })), "wiring_twice");
+        scene.refused(tx, by_owner(json!({ "name": "h", "wirings": [all, all] })), DenialCode::WiringTwice);
 
         let tool = json!({ "name": "h", "enabled_tools": ["remember"] });
-        scene.refused(tx, by_clerk(tool.clone()), "create_agent_grants");
+        scene.refused(tx, by_clerk(tool.clone()), DenialCode::CreateAgentGrants);
         let channel = json!({ "name": "h", "wirings": [{ "channel": "desk", "engage": "all" }] });
-        scene.refused(tx, by_clerk(channel.clone()), "create_agent_grants");
+        scene.refused(tx, by_clerk(channel.clone()), DenialCode::CreateAgentGrants);
         let member = json!({ "name": "h", "members": ["chat:mia"] });
         assert!(scene.looked(tx, by_clerk(member.clone())).is_ok(), "the clerk is for everyone");
         registry::roles::set_access(tx, &Yes::of(scene.owner), &scene.clerk, Access::Members).expect("set");
-        scene.refused(tx, by_clerk(member.clone()), "create_agent_grants");
+        scene.refused(tx, by_clerk(member.clone()), DenialCode::CreateAgentGrants);
         let own = json!({ "name": "h", "enabled_tools": ["read_file"], "wirings": [all] });
         assert!(scene.looked(tx, by_clerk(own)).is_ok());
         for payload in [tool, channel, member] {
             assert!(scene.looked(tx, by_owner(payload.clone())).is_ok(), "{payload}");
             let mut by_member = by_owner(payload);
             by_member.requester = Requester::Person(scene.member);
-            scene.refused(tx, by_member, "create_agent_grants");
+            scene.refused(tx, by_member, DenialCode::CreateAgentGrants);
         }
     });
 }
@@ -317,20 +317,20 @@ fn a_server_that_would_carry_secrets_elsewhere_or_is_none_is_refused() {
             "https://mcp.example/#x",
             "mcp.example",
         ] {
-            scene.refused(tx, server("files", bad, tools(), json!([])), "mcp_url");
+            scene.refused(tx, server("files", bad, tools(), json!([])), DenialCode::McpUrl);
         }
         let good = "https://mcp.example";
-        scene.refused(tx, server("Files", good, tools(), json!([])), "mcp_name");
-        scene.refused(tx, server("files", good, json!([]), json!([])), "mcp_tools_none");
-        scene.refused(tx, server("files", good, json!([{ "name": "a b" }]), json!([])), "mcp_tool_name");
+        scene.refused(tx, server("Files", good, tools(), json!([])), DenialCode::McpName);
+        scene.refused(tx, server("files", good, json!([]), json!([])), DenialCode::McpToolsNone);
+        scene.refused(tx, server("files", good, json!([{ "name": "a b" }]), json!([])), DenialCode::McpToolName);
         let header =
             |name: &str, secret: &str, scheme: &str| json!([{ "name": name, "secret": secret, "scheme": scheme }]);
         let with = |headers| server("files", good, tools(), headers);
-        scene.refused(tx, with(header("a b", "token", "Bearer")), "mcp_header");
-        scene.refused(tx, with(header("Host", "token", "Bearer")), "mcp_header");
-        scene.refused(tx, with(header("Authorization", "token", "Bearer x")), "mcp_header");
-        scene.refused(tx, with(header("Authorization", "nothing", "Bearer")), "secret_unknown");
-        scene.refused(tx, with(header("Authorization", "A Value!", "Bearer")), "secret_name");
+        scene.refused(tx, with(header("a b", "token", "Bearer")), DenialCode::McpHeader);
+        scene.refused(tx, with(header("Host", "token", "Bearer")), DenialCode::McpHeader);
+        scene.refused(tx, with(header("Authorization", "token", "Bearer x")), DenialCode::McpHeader);
+        scene.refused(tx, with(header("Authorization", "nothing", "Bearer")), DenialCode::SecretUnknown);
+        scene.refused(tx, with(header("Authorization", "A Value!", "Bearer")), DenialCode::SecretName);
         assert!(scene.looked(tx, server("files", "http://127.0.0.1:9/mcp", tools(), json!([]))).is_ok());
         let checked = scene.looked(tx, with(header("Authorization", "secret:token", "Bearer"))).expect("good");
         let payload: Value = checked.proposed.change.payload().into();
@@ -343,7 +343,7 @@ fn a_server_that_would_carry_secrets_elsewhere_or_is_none_is_refused() {
 fn access_to_a_server_that_is_unknown_or_to_what_it_does_not_declare_is_refused() {
     on_record(|tx, scene| {
         let access = |payload| scene.by_owner(ChangeKind::McpAccess, payload);
-        scene.refused(tx, access(json!({ "server": "files" })), "mcp_server_unknown");
+        scene.refused(tx, access(json!({ "server": "files" })), DenialCode::McpServerUnknown);
         let Change::McpRegister(server) = change(
             ChangeKind::McpRegister,
             json!({ "name": "files", "url": "https://mcp.example/", "tools": [{ "name": "write" }, { "name": "read" }] }),
@@ -351,8 +351,8 @@ fn access_to_a_server_that_is_unknown_or_to_what_it_does_not_declare_is_refused(
             panic!("another kind")
         };
         registry::mcp::register(tx, &Yes::of(scene.owner), &server).expect("written").expect("room");
-        scene.refused(tx, access(json!({ "server": "files", "tools": ["erase"] })), "mcp_tool_unknown");
-        scene.refused(tx, access(json!({ "server": "files", "tools": [] })), "change_empty");
+        scene.refused(tx, access(json!({ "server": "files", "tools": ["erase"] })), DenialCode::McpToolUnknown);
+        scene.refused(tx, access(json!({ "server": "files", "tools": [] })), DenialCode::ChangeEmpty);
         let checked = scene.looked(tx, access(json!({ "server": "files" }))).expect("known");
         let payload: Value = checked.proposed.change.payload().into();
         assert_eq!(payload, json!({ "server": "files", "tools": ["read", "write"] }), "spelt out, in one order");
@@ -408,10 +408,10 @@ fn a_command_does_not_go_around_a_policy_that_asks_for_more() {
     };
     let both = [Role::Owner, Role::Admin];
     let code = |rule: Rule, role| direct(&rule, ChangeKind::Wiring, role).map_err(|refusal| refusal.code);
-    assert_eq!(code(rule(2, true, &both), Role::Owner), Err("policy_asks_for_more"));
-    assert_eq!(code(rule(1, false, &both), Role::Owner), Err("policy_asks_for_more"));
-    assert_eq!(code(rule(1, true, &[Role::Owner]), Role::Admin), Err("policy_asks_for_more"));
-    assert_eq!(code(rule(1, true, &both), Role::Member), Err("policy_asks_for_more"));
+    assert_eq!(code(rule(2, true, &both), Role::Owner), Err(DenialCode::PolicyAsksForMore));
+    assert_eq!(code(rule(1, false, &both), Role::Owner), Err(DenialCode::PolicyAsksForMore));
+    assert_eq!(code(rule(1, true, &[Role::Owner]), Role::Admin), Err(DenialCode::PolicyAsksForMore));
+    assert_eq!(code(rule(1, true, &both), Role::Member), Err(DenialCode::PolicyAsksForMore));
     assert_eq!(code(rule(1, true, &both), Role::Admin), Ok(()));
     let refused = direct(&rule(2, true, &both), ChangeKind::Wiring, Role::Owner).expect_err("two are asked for");
     assert!(refused.hint.contains("ironctl change submit --kind wiring"), "{}", refused.hint);
@@ -423,7 +423,7 @@ fn a_role_that_was_given_stands_in_what_is_compared() {
         registry::roles::set(tx, &Yes::of(scene.owner), scene.clerk.id, scene.member, Some(AgentRole::Member))
             .expect("set");
         let same = json!({ "grant": [{ "identity": "mail:mia", "role": "member" }] });
-        scene.refused(tx, scene.by_owner(ChangeKind::Permissions, same), "change_empty");
+        scene.refused(tx, scene.by_owner(ChangeKind::Permissions, same), DenialCode::ChangeEmpty);
         let more = json!({ "access": "members", "grant": [{ "identity": "mail:mia", "role": "member" }] });
         assert!(scene.looked(tx, scene.by_owner(ChangeKind::Permissions, more)).is_ok());
     });

@@ -1,0 +1,374 @@
+//! Every code of a refusal: its name, its HTTP status, who is at fault, and what it means.
+//!
+//! The list is closed: the host refuses with no other code. [`crate::seam::socket::RefusalCode`] is another list, the frozen one
+//! of what the host answers a sandbox on the model socket.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Who can change what was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The sender of a message.
+    Sender,
+    /// The agent's process.
+    Sandbox,
+    /// The person who operates the host.
+    Operator,
+    /// The host, which cannot do it now.
+    Host,
+}
+
+impl Fault {
+    /// The word in the ledger.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Sandbox => "sandbox",
+            Self::Operator => "operator",
+            Self::Host => "host",
+        }
+    }
+}
+
+/// A text that is no code of a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a code of a refusal")]
+pub struct UnknownCode;
+
+macro_rules! denial_codes {
+    ($($code:ident = $name:literal, $status:literal, $fault:ident, $meaning:literal;)+) => {
+        /// Why the host refuses. The name is stable, for scripts.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+        pub enum DenialCode {
+            $(
+                #[doc = $meaning]
+                #[serde(rename = $name)]
+                $code,
+            )+
+        }
+
+        impl DenialCode {
+            /// Every code, in the order of the list.
+            pub const ALL: &[Self] = &[$(Self::$code),+];
+
+            /// The name, snake_case.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$code => $name,)+
+                }
+            }
+
+            /// The HTTP status of an answer with this code.
+            pub const fn status(self) -> u16 {
+                match self {
+                    $(Self::$code => $status,)+
+                }
+            }
+
+            /// Who can change what was refused.
+            pub const fn fault(self) -> Fault {
+                match self {
+                    $(Self::$code => Fault::$fault,)+
+                }
+            }
+
+            /// A sentence for the manual.
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$code => $meaning,)+
+                }
+            }
+        }
+    };
+}
+
+impl fmt::Display for DenialCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl AsRef<str> for DenialCode {
+    fn as_ref(&self) -> &str {
+        self.name()
+    }
+}
+
+impl From<DenialCode> for serde_json::Value {
+    fn from(code: DenialCode) -> Self {
+        code.name().into()
+    }
+}
+
+impl FromStr for DenialCode {
+    type Err = UnknownCode;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCode> {
+        Self::ALL.iter().copied().find(|code| code.name() == text).ok_or(UnknownCode)
+    }
+}
+
+denial_codes! {
+    // Requests
+    NotFound = "not_found", 404, Operator, "The API has no such path.";
+    MethodNotAllowed = "method_not_allowed", 405, Operator, "The path does not take this method.";
+    RequestMalformed = "request_malformed", 400, Sender, "The request's body has another shape than the path takes.";
+    RequestTooLarge = "request_too_large", 413, Sender, "The request's body is over its bound.";
+    PayloadMalformed = "payload_malformed", 400, Operator, "The payload of a change has another shape than its kind.";
+    Internal = "internal", 500, Host, "The host failed; its log has the cause.";
+    StateUnwritable = "state_unwritable", 503, Host, "The record cannot be written now.";
+    Stopping = "stopping", 503, Host, "The host is stopping.";
+    Panicked = "panicked", 503, Host, "Everything is stopped until `ironctl resume`.";
+    Stopped = "stopped", 503, Host, "Everything is stopped, so nothing is sent.";
+    PortFull = "port_full", 503, Host, "The port has no free connection.";
+    TooManyConnections = "too_many_connections", 429, Sender, "The person holds too many connections.";
+    TooManyFailures = "too_many_failures", 429, Operator, "Too many requests failed to authenticate.";
+    TooManyRequests = "too_many_requests", 429, Sender, "The channel makes more requests in a minute than it may.";
+
+    // Shortages of the machine
+    DiskFull = "disk_full", 503, Host, "The file system of the home is full.";
+    InodesUsedUp = "inodes_used_up", 503, Host, "The file system of the home has no free inode.";
+    QuotaUsedUp = "quota_used_up", 503, Host, "The disk quota of the host's user is used up.";
+    HomeReadOnly = "home_read_only", 503, Host, "The file system of the home is read-only.";
+    DescriptorsUsedUp = "descriptors_used_up", 503, Host, "The host or the machine has no free file descriptor.";
+    MemoryUsedUp = "memory_used_up", 503, Host, "The machine has no free memory.";
+    ProcessesUsedUp = "processes_used_up", 503, Host, "The host or the machine can start no further process.";
+
+    // Who asks
+    TokenMissing = "token_missing", 401, Operator, "The request carries no token.";
+    TokenMalformed = "token_malformed", 401, Operator, "The token does not have the form of a token.";
+    TokenInvalid = "token_invalid", 401, Operator, "The token is not one of this host.";
+    TokenExpired = "token_expired", 401, Operator, "The token expired.";
+    TokenRevoked = "token_revoked", 401, Operator, "The token was revoked.";
+    PeerGone = "peer_gone", 400, Operator, "The process at the other end of the socket ended.";
+    PeerUser = "peer_user", 403, Operator, "The process at the other end of the socket has another user.";
+    PeerNamespace = "peer_namespace", 403, Operator, "The process at the other end of the socket is in another user namespace.";
+    HostForeign = "host_foreign", 403, Operator, "The request names another host than the loopback address.";
+    OriginForeign = "origin_foreign", 403, Operator, "The request comes from a page of another origin.";
+    Forbidden = "forbidden", 403, Operator, "The person may not do this.";
+    RoleTooLow = "role_too_low", 403, Operator, "The person's role may not do this.";
+    IdentityNotYours = "identity_not_yours", 403, Sender, "The person may not speak as this identity.";
+    TokenNotYours = "token_not_yours", 403, Operator, "The token is another person's.";
+    AgentNotYours = "agent_not_yours", 403, Sender, "The person may not talk to the agent.";
+    SenderUnknown = "sender_unknown", 403, Sender, "The sender is not linked to a person.";
+
+    // Webhooks
+    SignatureInvalid = "signature_invalid", 401, Sender, "No channel has this name and this signature.";
+    TimestampMalformed = "timestamp_malformed", 401, Sender, "The timestamp is not a number of seconds.";
+    TimestampOutside = "timestamp_outside", 401, Sender, "The timestamp is too far from the host's clock.";
+    SenderMalformed = "sender_malformed", 400, Sender, "The sender has a form that no sender has.";
+    EventId = "event_id", 400, Sender, "The event id has a length that no event id has.";
+    EventReused = "event_reused", 409, Sender, "The event was received with another text.";
+    NotTaken = "not_taken", 503, Host, "The message was not recorded.";
+    ChannelUnheard = "channel_unheard", 503, Host, "No agent listens to the channel.";
+
+    // Messages
+    MessageEmpty = "message_empty", 400, Sender, "The message is empty.";
+    MessageTooLong = "message_too_long", 413, Sender, "The message is over its bound.";
+    MessageUnknown = "message_unknown", 404, Operator, "The person has no such message.";
+    MessageWaits = "message_waits", 400, Operator, "The message waits for its answer.";
+    MessageAnswered = "message_answered", 400, Operator, "The message is answered.";
+    MessageDropped = "message_dropped", 400, Operator, "The text of the message is not kept any more.";
+    ThreadMalformed = "thread_malformed", 400, Sender, "The thread has a form that no thread has.";
+    FileName = "file_name", 400, Sender, "The name of a file has a form that no file name has.";
+    TooManyFiles = "too_many_files", 400, Sender, "The message has too many files.";
+    ListenerGone = "listener_gone", 503, Host, "The stages of the message can no longer be followed.";
+    IdentityElsewhere = "identity_elsewhere", 400, Operator, "The identity belongs to another channel than the loopback.";
+    DeliveryUnknown = "delivery_unknown", 404, Operator, "The person has no such delivery.";
+
+    // Quotas
+    TooManyConversations = "too_many_conversations", 429, Sender, "The person or the channel has too many sessions.";
+    TooManyWaiting = "too_many_waiting", 429, Sender, "Too many messages of the person or the channel wait.";
+    TooManyBytesWaiting = "too_many_bytes_waiting", 429, Sender, "The waiting messages of the person or the channel are too large together.";
+    TooManyBytesKept = "too_many_bytes_kept", 429, Sender, "The sessions of the person hold too many bytes.";
+    ConversationsFull = "conversations_full", 503, Host, "The host has no free number for another session.";
+
+    // Sessions
+    SessionUnknown = "session_unknown", 404, Operator, "There is no such session.";
+    SessionNotReleased = "session_not_released", 400, Operator, "The session is neither parked nor quarantined.";
+    SessionNotRemoved = "session_not_removed", 503, Host, "The session could not be removed.";
+    TurnNone = "turn_none", 400, Operator, "The session has no open turn and no waiting message.";
+    ProveFailed = "prove_failed", 503, Host, "The containment check could not be run.";
+
+    // Agents
+    AgentName = "agent_name", 400, Operator, "The name has a form that no agent's name has.";
+    AgentExists = "agent_exists", 409, Operator, "An agent has this name.";
+    AgentUnknown = "agent_unknown", 404, Operator, "There is no such agent.";
+    AgentMissing = "agent_missing", 400, Operator, "The change is of an agent and names none.";
+    AgentSuperfluous = "agent_superfluous", 400, Operator, "The change is of the host and names an agent.";
+    AgentGone = "agent_gone", 400, Operator, "The agent was removed.";
+    AgentInUse = "agent_in_use", 409, Operator, "A session of the agent has an open turn.";
+    ModeMalformed = "mode_malformed", 400, Operator, "There is no such mode.";
+    BudgetTooLarge = "budget_too_large", 400, Operator, "A ceiling is over its bound.";
+    PersonaTooLong = "persona_too_long", 400, Operator, "The persona is over its bound.";
+    ToolUnknown = "tool_unknown", 400, Operator, "There is no such tool.";
+    ToolUnhandled = "tool_unhandled", 400, Operator, "This version does not handle the tool.";
+    MemoryFull = "memory_full", 400, Operator, "The agent has as many notes as it may keep.";
+    NoteLength = "note_length", 400, Operator, "The length of the note is out of its bounds.";
+    NoteUnknown = "note_unknown", 404, Operator, "The agent has no such note.";
+
+    // Changes
+    ChangeUnknown = "change_unknown", 404, Operator, "There is no such change.";
+    ChangeEmpty = "change_empty", 400, Operator, "The values are already set.";
+    ChangeDecided = "change_decided", 409, Operator, "The change is decided.";
+    ChangeExpired = "change_expired", 409, Operator, "The change expired.";
+    ChangeStale = "change_stale", 409, Operator, "What the change was shown beside is different now.";
+    ChangeOutdated = "change_outdated", 400, Operator, "The agent is different from what the change was made for.";
+    ChangeIncomplete = "change_incomplete", 503, Host, "The change lacks what its application needs.";
+    ChangeNotAnAgents = "change_not_an_agents", 400, Operator, "An agent may not ask for this change.";
+    ChangeOfAnother = "change_of_another", 400, Operator, "The change is of another agent than the one that asks.";
+    ChangesTooMany = "changes_too_many", 429, Operator, "Too many changes wait for a decision.";
+    ShownDiffers = "shown_differs", 409, Operator, "The decision is about another text than the host shows.";
+    StatusMalformed = "status_malformed", 400, Operator, "There is no such status of a change.";
+    ReasonTooLong = "reason_too_long", 400, Operator, "The reason is over its bound.";
+    ReasonInvalid = "reason_invalid", 400, Operator, "The reason is empty, or over its bound.";
+    NotYoursToDecide = "not_yours_to_decide", 403, Operator, "The policy does not let the person decide this change.";
+    ApproverNotIndependent = "approver_not_independent", 403, Operator, "The approval does not count beside another one.";
+    PolicyAsksForMore = "policy_asks_for_more", 403, Operator, "The policy asks for more than this person's decision.";
+    ApprovalForAnother = "approval_for_another", 503, Host, "The change was approved in another generation of the record.";
+    ApprovalLost = "approval_lost", 503, Host, "Too few approvals of the change are still valid.";
+    ApprovalUsed = "approval_used", 503, Host, "An approval of the change was used before.";
+    ApprovalForged = "approval_forged", 503, Host, "The seal of an approval does not fit the change or the person.";
+    ApprovalExpired = "approval_expired", 503, Host, "An approval is too old to be used.";
+    ApprovalTwice = "approval_twice", 503, Host, "A person approved a change twice.";
+    ApprovalOfRequester = "approval_of_requester", 503, Host, "The person who asked for a change approved it.";
+    ApproverProofLost = "approver_proof_lost", 503, Host, "The token of an approval was revoked.";
+    ApproverRoleLost = "approver_role_lost", 503, Host, "The role of a person who approved may not decide any more.";
+    CreateAgentGrants = "create_agent_grants", 400, Operator, "A new agent may get nothing that its creator lacks.";
+    PersonTwice = "person_twice", 400, Operator, "The change names a person twice.";
+    IdentityUnlinked = "identity_unlinked", 400, Operator, "The identity is not linked to a person.";
+    PatternMalformed = "pattern_malformed", 400, Operator, "The pattern is not a regular expression, or is over its bound.";
+    ChannelOwn = "channel_own", 400, Operator, "The loopback channel cannot be wired.";
+    WiringNone = "wiring_none", 400, Operator, "The new agent has no wiring.";
+    WiringTwice = "wiring_twice", 400, Operator, "The change names a channel twice.";
+    WiringUnknown = "wiring_unknown", 404, Operator, "The agent is not connected to the channel.";
+
+    // Mounts
+    MountsOff = "mounts_off", 400, Operator, "The settings permit no mounts.";
+    MountSource = "mount_source", 400, Operator, "The source is not a directory that can be reached by a plain absolute path.";
+    MountSystem = "mount_system", 400, Operator, "The source is part of the system.";
+    MountLink = "mount_link", 400, Operator, "The path of the source goes through a symbolic link.";
+    MountNotAllowed = "mount_not_allowed", 400, Operator, "The source is below no directory that the settings permit.";
+    MountPrivate = "mount_private", 400, Operator, "The source holds files of the host.";
+    MountNetwork = "mount_network", 400, Operator, "The source is on a network file system.";
+    MountUnknown = "mount_unknown", 503, Host, "The table of mounts cannot be read.";
+    MountTarget = "mount_target", 400, Operator, "The target is not free in the jail.";
+    MountTwice = "mount_twice", 400, Operator, "The change names a target twice.";
+
+    // Packages
+    PackagesNone = "packages_none", 400, Operator, "The settings permit no packages.";
+    PackagesName = "packages_name", 400, Operator, "The name has a form that no package's name has.";
+    PackagesTooMany = "packages_too_many", 400, Operator, "The change names too many packages.";
+    PackagesUnknown = "packages_unknown", 404, Operator, "The registry has no such package.";
+    PackagesTooLarge = "packages_too_large", 400, Operator, "The packages are larger than a layer may be.";
+    PackagesUnfit = "packages_unfit", 400, Operator, "A package holds what a layer may not hold.";
+    PackagesClientMissing = "packages_client_missing", 503, Host, "The machine lacks the client of the registry.";
+    PackagesClientFailed = "packages_client_failed", 503, Host, "The client of the registry failed.";
+    PackagesLate = "packages_late", 503, Host, "The client of the registry took too long.";
+    PackagesJail = "packages_jail", 503, Host, "The jail of the client could not be started.";
+    PackagesFailed = "packages_failed", 503, Host, "The layer could not be made.";
+    PackagesDamaged = "packages_damaged", 503, Host, "The layer is different from what was recorded.";
+    PackagesNotFetched = "packages_not_fetched", 503, Host, "The layer was not fetched before the change was applied.";
+    PackagesNotMerged = "packages_not_merged", 503, Host, "The machine keeps programs outside of /usr.";
+
+    // MCP servers
+    McpName = "mcp_name", 400, Operator, "The name has a form that no server's name has.";
+    McpUrl = "mcp_url", 400, Operator, "The URL of the server is refused.";
+    McpHeader = "mcp_header", 400, Operator, "A header of the server is refused.";
+    McpToolName = "mcp_tool_name", 400, Operator, "The name has a form that no tool's name has.";
+    McpToolUnknown = "mcp_tool_unknown", 404, Operator, "The server has no such tool.";
+    McpToolsNone = "mcp_tools_none", 400, Operator, "The server has no tools.";
+    McpServerUnknown = "mcp_server_unknown", 404, Operator, "The catalogue has no such server.";
+    McpServersTooMany = "mcp_servers_too_many", 400, Operator, "The catalogue is full.";
+
+    // Channels
+    ChannelKind = "channel_kind", 400, Operator, "There is no such kind of channel.";
+    ChannelName = "channel_name", 400, Operator, "The name has a form that no channel's name has.";
+    ChannelExists = "channel_exists", 409, Operator, "A channel has this name.";
+    ChannelUnknown = "channel_unknown", 404, Operator, "There is no such channel.";
+    ChannelInUse = "channel_in_use", 409, Operator, "An agent is connected to the channel.";
+    ChannelSecret = "channel_secret", 400, Operator, "The secret has a form that no channel's secret has.";
+    ChannelUrl = "channel_url", 400, Operator, "The URL of the channel is refused.";
+    ChannelsTooMany = "channels_too_many", 400, Operator, "There are too many channels.";
+
+    // Models
+    ModelName = "model_name", 400, Operator, "The name has a form that no endpoint's name has.";
+    ModelExists = "model_exists", 409, Operator, "A model endpoint has this name.";
+    ModelUnknown = "model_unknown", 404, Operator, "There is no such model endpoint.";
+    ModelInUse = "model_in_use", 409, Operator, "The model endpoint is used.";
+    ModelMalformed = "model_malformed", 400, Operator, "The model endpoint has values that do not fit.";
+    ModelIdMalformed = "model_id_malformed", 400, Operator, "The id of the model is refused.";
+    ModelTestFailed = "model_test_failed", 400, Operator, "The test request to the model endpoint failed.";
+    ModelUnusable = "model_unusable", 400, Operator, "The model endpoint cannot be opened.";
+    ModelsTooMany = "models_too_many", 400, Operator, "There are too many model endpoints.";
+    KindUnknown = "kind_unknown", 404, Operator, "There is no such kind of model endpoint.";
+    UrlMissing = "url_missing", 400, Operator, "The kind of endpoint needs a URL.";
+    UrlRefused = "url_refused", 400, Operator, "The URL of the endpoint is refused.";
+    PriceMalformed = "price_malformed", 400, Operator, "The price is not a decimal number in its bounds.";
+    FallbackTwice = "fallback_twice", 400, Operator, "The list names a fallback twice.";
+    FallbacksTooMany = "fallbacks_too_many", 400, Operator, "The list has too many fallbacks.";
+
+    // Secrets
+    SecretName = "secret_name", 400, Operator, "The name has a form that no secret's name has.";
+    SecretValue = "secret_value", 400, Operator, "The value is empty, or over its bound.";
+    SecretExists = "secret_exists", 409, Operator, "A secret has this name.";
+    SecretUnknown = "secret_unknown", 404, Operator, "There is no such secret.";
+    SecretInUse = "secret_in_use", 409, Operator, "The secret is used.";
+    SecretElsewhere = "secret_elsewhere", 400, Operator, "The secret may be sent to another origin only.";
+    SecretsTooMany = "secrets_too_many", 400, Operator, "There are too many secrets.";
+
+    // People and tokens
+    PersonName = "person_name", 400, Operator, "The name has a form that no person's name has.";
+    PersonExists = "person_exists", 409, Operator, "A person has this name.";
+    PersonLookalikeExists = "person_lookalike_exists", 409, Operator, "A person has a name that looks the same.";
+    PersonUnknown = "person_unknown", 404, Operator, "There is no such person.";
+    PeopleTooMany = "people_too_many", 400, Operator, "There are too many people.";
+    RoleMalformed = "role_malformed", 400, Operator, "There is no such role.";
+    LastOwner = "last_owner", 400, Operator, "The host would have no owner.";
+    IdentityMalformed = "identity_malformed", 400, Operator, "The identity is not of the form CHANNEL:NAME.";
+    IdentityInUse = "identity_in_use", 409, Operator, "The identity is linked to a person.";
+    IdentityUnknown = "identity_unknown", 404, Operator, "The person has no such identity.";
+    IdentityOwn = "identity_own", 400, Operator, "The identity is the person's own and stays.";
+    IdentitiesTooMany = "identities_too_many", 400, Operator, "The person has too many identities.";
+    TokenName = "token_name", 400, Operator, "The name has a form that no token's name has.";
+    TokenUnknown = "token_unknown", 404, Operator, "There is no such token.";
+    TokenEnded = "token_ended", 400, Operator, "The token expired or was revoked.";
+    TokenInUse = "token_in_use", 409, Operator, "The token is the one of the request or of the home.";
+    TokensTooMany = "tokens_too_many", 400, Operator, "The person has too many tokens.";
+    ExpiryMalformed = "expiry_malformed", 400, Operator, "The expiry is not a time.";
+    ExpiryPassed = "expiry_passed", 400, Operator, "The expiry is in the past.";
+
+    // The ledger
+    LedgerBroken = "ledger_broken", 503, Host, "The ledger is damaged.";
+    LedgerEmpty = "ledger_empty", 400, Operator, "The chain has no entry after its first.";
+    ArchiveFailed = "archive_failed", 503, Host, "The archive could not be written.";
+    HeadsUnreadable = "heads_unreadable", 503, Host, "The heads outside cannot be read.";
+    NothingToAccept = "nothing_to_accept", 400, Operator, "No head and no archive names another history.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_and_are_read_back() {
+        let names: BTreeSet<&str> = DenialCode::ALL.iter().map(|code| code.name()).collect();
+        assert_eq!(names.len(), DenialCode::ALL.len());
+        for code in DenialCode::ALL {
+            assert_eq!(code.name().parse(), Ok(*code));
+            assert_eq!(serde_json::to_value(code).expect("JSON"), code.name());
+        }
+        assert_eq!("no_such_code".parse::<DenialCode>(), Err(UnknownCode));
+    }
+
+    #[test]
+    fn only_the_host_fails_with_a_status_of_500_or_more() {
+        for code in DenialCode::ALL {
+            assert_eq!(code.status() >= 500, code.fault() == Fault::Host, "{code}");
+        }
+    }
+}
