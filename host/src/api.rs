@@ -40,8 +40,8 @@ use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use body::{Body, Large, MESSAGE_BYTES_MAX};
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::Failure;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use port::{Port, Socket};
 use routes::{Route, delete, get, open_to_all, post};
 use serde::Deserialize;
@@ -186,7 +186,7 @@ impl Api {
     /// An API over a pipeline; `stop` is set when somebody asks the daemon to stop, and `large` is
     /// shared with the port for webhooks.
     pub fn new(pipeline: Pipeline, about: About, stop: watch::Sender<bool>, large: Arc<Large>) -> Self {
-        let refusals = refusals::Refusals::new(pipeline.core().state.clone(), "api.refused");
+        let refusals = refusals::Refusals::new(pipeline.core().state.clone(), LedgerEvent::ApiRefused);
         let (tokens, failures, expiry) = (auth::Tokens::default(), Arc::default(), Arc::default());
         let (rotating, probed, models) = (Arc::default(), Arc::default(), Arc::default());
         let about = Arc::new(about);

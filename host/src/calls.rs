@@ -18,6 +18,7 @@ use crate::tools::{self, Runs};
 use crate::turn;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use rusqlite::{OptionalExtension, Row, params};
@@ -76,9 +77,9 @@ pub fn record(
     };
     match &judged.judgement {
         Judgement::Permitted { class, .. } => {
-            entry(Entry::claim("call.recorded")).with("class", class.name()).append(tx)?
+            entry(Entry::new(LedgerEvent::CallRecorded)).with("class", class.name()).append(tx)?
         }
-        Judgement::Refused { reason, .. } => entry(Entry::retract("call.refused")).reason(reason).append(tx)?,
+        Judgement::Refused { reason, .. } => entry(Entry::new(LedgerEvent::CallRefused)).reason(reason).append(tx)?,
     };
     Ok(())
 }

@@ -27,8 +27,7 @@ use crate::state::{self, State};
 use crate::{config, model, observe, packages, rotation, settings, turn};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
-use ironclaw_contract::ledger_entry::Kind;
-use ironclaw_contract::operator::{Rotated, Run};
+use ironclaw_contract::operator::{LedgerEvent, Rotated, Run};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
@@ -190,7 +189,7 @@ async fn set_up(state: &State, home: &Home, wrapping: custody::WrappingKey) -> R
                 return Err(Error::NoGenesis(place));
             }
             let signer = head::Signer::make(tx, &wrapping)?;
-            Entry::genesis("ledger.opened")
+            Entry::new(LedgerEvent::LedgerOpened)
                 .with("ironclaw", env!("CARGO_PKG_VERSION"))
                 .with("key", signer.public())
                 .append(tx)?;
@@ -401,7 +400,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     state
         .write(move |tx| {
             tx.db().execute("DELETE FROM meta WHERE key = 'running'", [])?;
-            Entry::meta("host.stopped").with("boot", boot.to_string()).append(tx)?;
+            Entry::new(LedgerEvent::HostStopped).with("boot", boot.to_string()).append(tx)?;
             Ok::<_, state::Error>(())
         })
         .await?;
@@ -443,13 +442,13 @@ async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Res
             let sql = "SELECT value FROM meta WHERE key = 'running'";
             let previous: Option<String> = tx.db().query_row(sql, [], |row| row.get(0)).optional()?;
             tx.db().execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('running', ?1)", [boot.to_string()])?;
-            let entry = Entry::new(Kind::Boot, "host.started")
+            let entry = Entry::new(LedgerEvent::HostStarted)
                 .with("boot", boot.to_string())
                 .with("version", env!("CARGO_PKG_VERSION"))
                 .with("fingerprint", ironclaw_contract::seam::fingerprint())
                 .with("policy", policy_digest);
             if let Some(migrated) = state::migrations::take_note(tx.db())? {
-                Entry::meta("state.migrated")
+                Entry::new(LedgerEvent::StateMigrated)
                     .with("from", migrated.from)
                     .with("to", migrated.to)
                     .with("snapshot", migrated.snapshot)

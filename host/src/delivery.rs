@@ -13,6 +13,7 @@ use crate::ledger::Entry;
 use crate::session::store::Session;
 use crate::state::{self, Tx, stored, stored_option};
 use ironclaw_contract::ids::{DeliveryId, ItemId, MessageId, SessionId, TurnId};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::outbound::EndReason;
 use ironclaw_contract::seam::seal::ItemKind;
@@ -82,7 +83,7 @@ pub fn intend(
             session.origin.thread_id,
             now
         ], |row| row.get(0))?;
-    let entry = Entry::verify("delivery.intended")
+    let entry = Entry::new(LedgerEvent::DeliveryIntended)
         .session(session.id)
         .with("delivery", id.to_string())
         .with("item", item.to_string());
@@ -151,7 +152,8 @@ pub fn receive(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), state::Error>
     if settled == 0 {
         return Ok(());
     }
-    let entry = Entry::verify("delivery.received").session(delivery.session).with("delivery", delivery.id.to_string());
+    let entry =
+        Entry::new(LedgerEvent::DeliveryReceived).session(delivery.session).with("delivery", delivery.id.to_string());
     match delivery.turn {
         Some(turn) => {
             tx.db()

@@ -18,7 +18,7 @@ use crate::state::{self, Tx, stored};
 use crate::turn::CONTEXT_MESSAGES_MAX;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{MessageId, PersonId, SessionId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
@@ -144,7 +144,7 @@ pub fn record(
         bound_context(tx, session.id)?;
     }
     store::touch(tx, session.id)?;
-    Entry::claim("message.recorded")
+    Entry::new(LedgerEvent::MessageRecorded)
         .session(session.id)
         .message(id)
         .with("person", message.person().id.to_string())

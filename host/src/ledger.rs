@@ -20,17 +20,11 @@ use crate::state::{self, Committed, Tx};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::{GENESIS_PREV, Kind, hash};
-use ironclaw_contract::operator::Fault;
+use ironclaw_contract::operator::{Fault, LedgerEvent};
 use rusqlite::{OptionalExtension, params};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
-
-/// What the entry is about that names a signing key, where no genesis does.
-pub const KEY_MADE: &str = "ledger.key_made";
-
-/// What the entry is about with which an owner accepts that heads or archives know another history.
-pub const BREAK_ACCEPTED: &str = "ledger.break_accepted";
 
 /// `[ledger]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -92,7 +86,7 @@ impl Genesis {
 #[derive(Debug, Clone)]
 pub struct Entry {
     kind: Kind,
-    what: &'static str,
+    event: LedgerEvent,
     data: Map<String, Value>,
     session: Option<SessionId>,
     message: Option<MessageId>,
@@ -100,39 +94,21 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An entry about `what`, a word like `message.recorded`.
-    pub fn new(kind: Kind, what: &'static str) -> Self {
-        let data = Map::from_iter([("what".to_owned(), Value::from(what))]);
-        Self { kind, what, data, session: None, message: None, turn: None }
+    /// An entry of the usual kind of this event.
+    pub fn new(event: LedgerEvent) -> Self {
+        Self::of_kind(event, event.kinds()[0])
     }
 
-    /// The first entry of a chain.
-    pub fn genesis(what: &'static str) -> Self {
-        Self::new(Kind::Genesis, what)
-    }
-
-    /// What an untrusted party asserted.
-    pub fn claim(what: &'static str) -> Self {
-        Self::new(Kind::Claim, what)
-    }
-
-    /// What the host checked and did.
-    pub fn verify(what: &'static str) -> Self {
-        Self::new(Kind::Verify, what)
-    }
-
-    /// A refusal or withdrawal.
-    pub fn retract(what: &'static str) -> Self {
-        Self::new(Kind::Retract, what)
-    }
-
-    /// What an operator did, or the host about itself.
-    pub fn meta(what: &'static str) -> Self {
-        Self::new(Kind::Meta, what)
+    /// An entry of an event that has several kinds.
+    pub fn of_kind(event: LedgerEvent, kind: Kind) -> Self {
+        debug_assert!(event.kinds().contains(&kind), "{event} has no entry of kind {}", kind.name());
+        let data = Map::from_iter([("what".to_owned(), Value::from(event.name()))]);
+        Self { kind, event, data, session: None, message: None, turn: None }
     }
 
     /// Adds a field; never content.
     pub fn with(mut self, key: &'static str, value: impl Into<Value>) -> Self {
+        debug_assert!(self.event.fields().any(|field| field == key), "{} has no field {key}", self.event);
         self.data.insert(key.to_owned(), value.into());
         self
     }
@@ -209,7 +185,7 @@ impl Entry {
             ])?;
         let refuses = self.kind == Kind::Retract;
         let (session, message, turn) = (self.session, self.message, self.turn);
-        tx.entry(Committed { seq, what: self.what, session, message, turn, refuses });
+        tx.entry(Committed { seq, event: self.event, session, message, turn, refuses });
         Ok(seq)
     }
 }

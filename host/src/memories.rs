@@ -8,7 +8,8 @@ use crate::state::{self, Tx, stored, stored_json, stored_option};
 use crate::tools::REMEMBERED_BYTES_MAX;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, MemoryId, PersonId, SessionId, TurnId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::ledger_entry::Kind;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
 use rusqlite::{OptionalExtension, Row, params};
@@ -139,8 +140,8 @@ pub fn keep(tx: &mut Tx<'_>, agent: AgentId, draft: Draft) -> Result<Result<Kept
         add_source(tx, ordinal, session)?;
     }
     let entry = match draft.author {
-        Author::Person { .. } => Entry::meta("memory.kept"),
-        _ => Entry::claim("memory.kept"),
+        Author::Person { .. } => Entry::new(LedgerEvent::MemoryKept),
+        _ => Entry::of_kind(LedgerEvent::MemoryKept, Kind::Claim),
     };
     let entry = entry.with("agent", agent.to_string()).with("note", id.to_string()).with("digest", digest.to_string());
     match draft.source {
@@ -301,7 +302,7 @@ pub fn forget(
     if erased == 0 {
         return Ok(Err(Refusal::new(DenialCode::NoteUnknown, format!("the agent has no note {id}"))));
     }
-    Entry::meta("memory.forgotten")
+    Entry::new(LedgerEvent::MemoryForgotten)
         .with("agent", agent.to_string())
         .with("note", id.to_string())
         .with("by", by.to_string())
@@ -360,7 +361,7 @@ mod tests {
         let path = directory.path().join("state.db");
         State::create(&path).expect("made");
         let state = State::open(&path, &SessionKey::new([7; 32])).expect("opened");
-        state.write(|tx| Entry::genesis("ledger.opened").append(tx).map(drop)).await.expect("begun");
+        state.write(|tx| Entry::new(LedgerEvent::LedgerOpened).append(tx).map(drop)).await.expect("begun");
         state
     }
 

@@ -3,6 +3,7 @@
 //! Never holds an id, a name of a person or a text: every label is one of the host's own words or the name of a model endpoint.
 //! Counted where it is committed and read when somebody asks, so that an idle host does nothing. Next: `api::watching`.
 
+use ironclaw_contract::operator::LedgerEvent;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -150,21 +151,20 @@ pub struct Now {
 
 impl Metrics {
     /// An entry of the ledger is on disk; `refuses` when it is a refusal or withdrawal.
-    pub fn entry(&self, what: &'static str, refuses: bool) {
+    pub fn entry(&self, event: LedgerEvent, refuses: bool) {
         let counted = &self.0;
-        counted.entries.get_or_create(&Entries { what }).inc();
+        counted.entries.get_or_create(&Entries { what: event.name() }).inc();
         let one = |family: &Family<Outcome, Counter>, outcome| {
             family.get_or_create(&Outcome { outcome }).inc();
         };
-        match what {
-            "message.recorded" => one(&counted.messages, "recorded"),
-            "message.refused" => one(&counted.messages, "refused"),
-            "turn.opened" => {
+        match event {
+            LedgerEvent::MessageRecorded => one(&counted.messages, "recorded"),
+            LedgerEvent::TurnOpened => {
                 counted.turns_opened.inc();
             }
-            "turn.closed" => one(&counted.turns_closed, if refuses { "unanswered" } else { "answered" }),
+            LedgerEvent::TurnClosed => one(&counted.turns_closed, if refuses { "unanswered" } else { "answered" }),
             _ => {
-                if let Some(outcome) = what.strip_prefix("delivery.") {
+                if let Some(outcome) = event.name().strip_prefix("delivery.") {
                     one(&counted.deliveries, outcome);
                 }
             }

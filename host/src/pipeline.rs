@@ -57,6 +57,7 @@ use crate::state::State;
 use crate::{budget, identity, items, memories, model, routing, session, turn};
 use actors::Unsent;
 use ironclaw_contract::ids::{SessionId, TurnId};
+use ironclaw_contract::operator::LedgerEvent;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -150,7 +151,7 @@ impl Core {
                 removed,
                 "snapshots from before an upgrade are gone: something is erased that stood in them"
             );
-            let entry = Entry::meta("state.snapshots_removed").with("snapshots", removed);
+            let entry = Entry::new(LedgerEvent::StateSnapshotsRemoved).with("snapshots", removed);
             self.state.write(move |tx| entry.append(tx)).await?;
         }
         Ok(())

@@ -25,7 +25,7 @@ use crate::refusal::Refusal;
 use crate::state::{self, Tx, stored, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{Access, GuardMode};
 use rusqlite::{OptionalExtension, Row, params};
 use std::fmt;
@@ -200,14 +200,14 @@ pub trait Warrant {
 }
 
 /// The entry about what became of a change.
-pub(crate) fn warranted(what: &'static str, warrant: &dyn Warrant) -> Entry {
+pub(crate) fn warranted(event: LedgerEvent, warrant: &dyn Warrant) -> Entry {
     let by: Vec<String> = warrant.approvers().iter().map(ToString::to_string).collect();
-    Entry::meta(what).with("change", warrant.change_id().to_string()).with("by", by)
+    Entry::new(event).with("change", warrant.change_id().to_string()).with("by", by)
 }
 
 /// The entry about an agent's setting that is now another; of both there are the digests alone.
-fn altered(what: &'static str, warrant: &dyn Warrant, agent: AgentId, before: &[u8], after: &[u8]) -> Entry {
-    warranted(what, warrant)
+fn altered(event: LedgerEvent, warrant: &dyn Warrant, agent: AgentId, before: &[u8], after: &[u8]) -> Entry {
+    warranted(event, warrant)
         .with("agent", agent.to_string())
         .with("before", Digest::of(before).to_string())
         .with("after", Digest::of(after).to_string())
@@ -222,7 +222,7 @@ pub fn create_agent(tx: &mut Tx<'_>, draft: AgentDraft, by: PersonId) -> Result<
         Ok(agent) => agent,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    created(Entry::meta("agent.created").with("by", by.to_string()), &agent).append(tx)?;
+    created(Entry::new(LedgerEvent::AgentCreated).with("by", by.to_string()), &agent).append(tx)?;
     Ok(Ok(agent))
 }
 
@@ -239,7 +239,7 @@ pub fn create_agent_as_approved(
         Ok(agent) => agent,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    created(warranted("agent.created", warrant), &agent).append(tx)?;
+    created(warranted(LedgerEvent::AgentCreated, warrant), &agent).append(tx)?;
     Ok(Ok(agent))
 }
 
@@ -297,7 +297,7 @@ fn insert_agent(tx: &mut Tx<'_>, draft: AgentDraft) -> Result<Result<Agent, Refu
 /// Tells an agent something else about itself.
 pub fn set_persona(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, persona: &str) -> Result<(), state::Error> {
     tx.db().execute("UPDATE agents SET persona = ?2 WHERE id = ?1", params![agent.id.to_string(), persona])?;
-    altered("agent.persona", warrant, agent.id, agent.persona.as_bytes(), persona.as_bytes()).append(tx)?;
+    altered(LedgerEvent::AgentPersona, warrant, agent.id, agent.persona.as_bytes(), persona.as_bytes()).append(tx)?;
     Ok(())
 }
 
@@ -305,7 +305,7 @@ pub fn set_persona(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, person
 pub fn set_tools(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, tools: &[String]) -> Result<(), state::Error> {
     let (before, after) = (canonical::to_string(&agent.enabled_tools), canonical::to_string(&tools));
     tx.db().execute("UPDATE agents SET enabled_tools = ?2 WHERE id = ?1", params![agent.id.to_string(), after])?;
-    altered("agent.tools", warrant, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
+    altered(LedgerEvent::AgentTools, warrant, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
     Ok(())
 }
 
@@ -336,7 +336,7 @@ fn check_draft(draft: &AgentDraft) -> Result<(), Refusal> {
 /// Sets how strictly an agent is judged.
 pub fn set_mode(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, mode: Mode) -> Result<(), state::Error> {
     tx.db().execute("UPDATE agents SET mode = ?2 WHERE id = ?1", params![agent.id.to_string(), mode.name()])?;
-    warranted("agent.mode", warrant)
+    warranted(LedgerEvent::AgentMode, warrant)
         .with("agent", agent.id.to_string())
         .with("mode", mode.name())
         .with("was", agent.mode.name())
@@ -348,7 +348,7 @@ pub fn set_mode(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, mode: Mod
 pub fn remove_agent(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent) -> Result<(), state::Error> {
     mounts::note_shared_uids(tx, agent.id)?;
     tx.db().execute("DELETE FROM agents WHERE id = ?1", [agent.id.to_string()])?;
-    warranted("agent.removed", warrant)
+    warranted(LedgerEvent::AgentRemoved, warrant)
         .with("agent", agent.id.to_string())
         .with("name", agent.name.clone())
         .append(tx)?;

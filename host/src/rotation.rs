@@ -13,6 +13,7 @@ use crate::secrets;
 use crate::session::store;
 use crate::state::rekey::Copy;
 use crate::state::{self, open_to_look, snapshot};
+use ironclaw_contract::operator::LedgerEvent;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -229,7 +230,7 @@ fn under_fresh(home: &Home, old: &MasterKey, key_file: &Path) -> Result<MasterKe
         secrets::rewrap(tx, &from, &to)?;
         channels::rewrap(tx, &from, &to)?;
         changes::rewrap(tx, &old.approval_root(), &fresh.approval_root())?;
-        Entry::meta("key.rotated")
+        Entry::new(LedgerEvent::KeyRotated)
             .with("key", "master")
             .with("fingerprint", fresh.fingerprint())
             .with("replaces", old.fingerprint())

@@ -8,7 +8,7 @@ use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use rusqlite::{OptionalExtension, params};
 use std::fmt;
 use std::fs::File;
@@ -209,7 +209,7 @@ pub fn set(
         "INSERT INTO secrets (name, wrapped, created_at, changed_at) VALUES (?1, ?2, ?3, ?3)",
         params![name.as_str(), wrapped, now],
     )?;
-    note(tx, "secret.set", name, by)?;
+    note(tx, LedgerEvent::SecretSet, name, by)?;
     Ok(Ok(()))
 }
 
@@ -234,7 +234,7 @@ pub fn rotate(
         "UPDATE secrets SET wrapped = ?2, changed_at = ?3 WHERE name = ?1",
         params![name.as_str(), wrapped, now],
     )?;
-    note(tx, "secret.rotated", name, by)?;
+    note(tx, LedgerEvent::SecretRotated, name, by)?;
     Ok(Ok(()))
 }
 
@@ -258,7 +258,7 @@ pub fn remove(
         return Ok(Err(refusal.hint("remove these first, or give it another value with `ironctl secret rotate`")));
     }
     tx.db().execute("DELETE FROM secrets WHERE name = ?1", [name.as_str()])?;
-    note(tx, "secret.removed", name, by)?;
+    note(tx, LedgerEvent::SecretRemoved, name, by)?;
     Ok(Ok(()))
 }
 
@@ -305,8 +305,8 @@ fn wrap(wrapping: &WrappingKey, name: &SecretName, value: &SecretText) -> Result
     wrapping.wrap_secret(name.as_str(), value).map_err(|source| Error::Key { name: name.clone(), source })
 }
 
-fn note(tx: &mut Tx<'_>, what: &'static str, name: &SecretName, by: PersonId) -> Result<(), state::Error> {
-    Entry::meta(what).with("name", name.as_str()).with("by", by.to_string()).append(tx)?;
+fn note(tx: &mut Tx<'_>, event: LedgerEvent, name: &SecretName, by: PersonId) -> Result<(), state::Error> {
+    Entry::new(event).with("name", name.as_str()).with("by", by.to_string()).append(tx)?;
     Ok(())
 }
 

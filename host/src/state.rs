@@ -21,6 +21,7 @@ use crate::metrics::Metrics;
 use clock::Clock;
 use events::Events;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::crypt::SessionKey;
 use opening::{connect, connect_for_searches, connect_to_read, create, keep_log, look_through, remove_log, unlock};
 use rusqlite::Connection;
@@ -182,8 +183,8 @@ pub struct Tx<'a> {
 pub struct Committed {
     /// Its number.
     pub seq: u64,
-    /// What it is about, e.g. `delivery.received`.
-    pub what: &'static str,
+    /// What it records.
+    pub event: LedgerEvent,
     /// Which session it is about.
     pub session: Option<SessionId>,
     /// Which message it is about.

@@ -5,6 +5,8 @@
 use crate::ledger::Entry;
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
+use ironclaw_contract::ledger_entry::Kind;
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::link::TurnLimits;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Deserialize;
@@ -220,7 +222,7 @@ pub fn open_next(tx: &mut Tx<'_>, session: SessionId, config: &Config) -> Result
     )?
     .execute([session.to_string(), id.to_string()])?;
     for message in &chosen {
-        Entry::verify("turn.opened")
+        Entry::new(LedgerEvent::TurnOpened)
             .session(session)
             .turn(id)
             .message(message.id)
@@ -282,8 +284,8 @@ pub fn close(tx: &mut Tx<'_>, turn: &Turn, how: Close, outcome: &'static str) ->
         .prepare_cached("UPDATE messages SET status = ?2 WHERE turn_id = ?1 AND status = 'processing'")?
         .execute(params![id, status])?;
     let entry = match how {
-        Close::Answered => Entry::verify("turn.closed"),
-        Close::Requeued | Close::Cancelled => Entry::retract("turn.closed"),
+        Close::Answered => Entry::new(LedgerEvent::TurnClosed),
+        Close::Requeued | Close::Cancelled => Entry::of_kind(LedgerEvent::TurnClosed, Kind::Retract),
     };
     entry.session(turn.session).turn(turn.id).reason(outcome).append(tx)?;
     Ok(messages)

@@ -12,6 +12,7 @@ use figures::{Report, Samples};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{MessageId, SessionId};
 use ironclaw_contract::ledger_entry::{GENESIS_PREV, Kind, hash};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_host::custody::MasterKey;
 use ironclaw_host::home::Home;
 use ironclaw_host::ledger::keeper::Keeper;
@@ -58,7 +59,7 @@ fn open(path: &Path) -> (Home, MasterKey, State) {
 fn entry() -> Entry {
     let session = SessionId::new();
     let digest = canonical::Digest::of(session.to_string().as_bytes()).to_string();
-    Entry::verify("message.recorded")
+    Entry::new(LedgerEvent::MessageRecorded)
         .session(session)
         .message(MessageId::new())
         .with("digest", digest)

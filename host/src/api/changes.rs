@@ -147,7 +147,7 @@ pub async fn show(
         }
         loop {
             match tokio::time::timeout_at(until, events.recv()).await {
-                Ok(Ok(event)) if !event.what.starts_with("change.") => {}
+                Ok(Ok(event)) if !event.event.name().starts_with("change.") => {}
                 Ok(Ok(_) | Err(RecvError::Lagged(_))) | Err(_) => break,
                 // The host is stopping: nothing more will come.
                 Ok(Err(RecvError::Closed)) => return Ok(Json(found)),

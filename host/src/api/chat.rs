@@ -20,7 +20,9 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{Draft, HistoryLine, MessageView, ModelFailure, NewMessage, Recorded, Stage, Why};
+use ironclaw_contract::operator::{
+    Draft, HistoryLine, LedgerEvent, MessageView, ModelFailure, NewMessage, Recorded, Stage, Why,
+};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::outbound::Progress;
 use ironclaw_contract::seam::seal::ItemKind;
@@ -181,14 +183,14 @@ fn is_lost(view: &MessageView) -> bool {
 /// Whether a wait for a message of this event's session may be over with it; everything else is not worth a look.
 fn may_settle(event: &Committed) -> bool {
     matches!(
-        event.what,
-        "delivery.received"
-            | "delivery.dead"
-            | "delivery.unknown"
-            | "session.parked"
-            | "session.quarantined"
-            | "session.removed"
-            | "host.panicked"
+        event.event,
+        LedgerEvent::DeliveryReceived
+            | LedgerEvent::DeliveryDead
+            | LedgerEvent::DeliveryUnknown
+            | LedgerEvent::SessionParked
+            | LedgerEvent::SessionQuarantined
+            | LedgerEvent::SessionRemoved
+            | LedgerEvent::HostPanicked
     )
 }
 

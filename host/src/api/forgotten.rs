@@ -8,7 +8,7 @@ use crate::pipeline::Error;
 use crate::registry::Person;
 use crate::session::store::{self, Standing};
 use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::operator::{MessageView, Why};
+use ironclaw_contract::operator::{LedgerEvent, MessageView, Why};
 use tokio::sync::Semaphore;
 
 /// One search of the archives at a time: each reads whole files, and anyone may ask for any id.
@@ -34,7 +34,7 @@ pub async fn why(api: &Api, person: &Person, message: &str) -> Result<Option<Why
         Ok::<_, Error>(session.map(|_| found))
     });
     let Some(found) = complete.await? else { return Ok(None) };
-    let is_delivered = found.stages.iter().any(|stage| stage.stage == "delivery.received");
+    let is_delivered = found.stages.iter().any(|stage| stage.stage == LedgerEvent::DeliveryReceived.name());
     let (status, receipt) = if is_delivered { ("delivered", "received") } else { ("completed", "dropped") };
     let message = MessageView {
         message_id: id.to_string(),

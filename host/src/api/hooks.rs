@@ -24,8 +24,8 @@ use axum::routing::post;
 use axum::{Json, Router};
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::Taken;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -53,7 +53,7 @@ impl Hooks {
     pub fn new(pipeline: Pipeline, large: Arc<Large>) -> Self {
         let per_minute = NonZeroU32::new(pipeline.core().config.webhook.requests_per_minute);
         Self {
-            refusals: Refusals::new(pipeline.core().state.clone(), "webhook.refused"),
+            refusals: Refusals::new(pipeline.core().state.clone(), LedgerEvent::WebhookRefused),
             failures: Arc::new(RateLimiter::direct(Quota::per_second(FAILURES_A_SECOND).allow_burst(FAILURES_AT_ONCE))),
             // The settings were refused if it is none.
             signed: Arc::new(RateLimiter::keyed(Quota::per_minute(per_minute.unwrap_or(NonZeroU32::MIN)))),

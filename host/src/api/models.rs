@@ -24,14 +24,14 @@ use crate::state::{self, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{KeptModel, Model, ModelPreset, NewModel, TestedModel};
+use ironclaw_contract::operator::{KeptModel, LedgerEvent, Model, ModelPreset, NewModel, TestedModel};
 use ironclaw_contract::seam::change::{ChangeKind, Settings};
 
 /// Characters of what an endpoint said to its test.
 const SAID_CHARACTERS_MAX: usize = 200;
 
 /// What the ledger calls a refusal of a change.
-const REFUSED: &str = "model.change_refused";
+const REFUSED: LedgerEvent = LedgerEvent::ModelChangeRefused;
 
 /// `GET /v1/models`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<Model>> {

@@ -14,7 +14,7 @@ use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{self, NewIdentity, NewPerson, NewRole};
+use ironclaw_contract::operator::{self, LedgerEvent, NewIdentity, NewPerson, NewRole};
 
 /// `GET /v1/people`
 pub async fn list(
@@ -87,14 +87,14 @@ pub async fn link(
         of_known(tx, &person, by.id, |tx, person| {
             let identity: Identity = match new.identity.parse() {
                 Ok(identity) => identity,
-                Err(refusal) => return refuse(tx, "identity.refused", by.id, refusal),
+                Err(refusal) => return refuse(tx, LedgerEvent::IdentityRefused, by.id, refusal),
             };
             if let Some(session) = inbox::session_of_another(tx, &identity.channel, &identity.sender, person.id)? {
                 let message = format!("under {identity} stands another person's conversation, {session}");
                 let hint =
                     format!("whoever gets the identity would read on there: `ironctl session remove {session}` first");
                 let refusal = Refusal::new(DenialCode::IdentityInUse, message).hint(hint);
-                return refuse(tx, "identity.refused", by.id, refusal);
+                return refuse(tx, LedgerEvent::IdentityRefused, by.id, refusal);
             }
             Ok(registry::people::link(tx, person, &identity, by.id)?.map(|()| person.clone()))
         })
@@ -113,7 +113,7 @@ pub async fn unlink(
         of_known(tx, &person, by.id, |tx, person| {
             let identity: Identity = match identity.parse() {
                 Ok(identity) => identity,
-                Err(refusal) => return refuse(tx, "identity.refused", by.id, refusal),
+                Err(refusal) => return refuse(tx, LedgerEvent::IdentityRefused, by.id, refusal),
             };
             Ok(registry::people::unlink(tx, person, &identity, by.id)?.map(|()| person.clone()))
         })
@@ -130,7 +130,7 @@ fn of_known(
 ) -> Result<Result<Person, Refusal>, state::Error> {
     match registry::known_person(tx, person)? {
         Ok(person) => act(tx, &person),
-        Err(refusal) => refuse(tx, "person.refused", by, refusal),
+        Err(refusal) => refuse(tx, LedgerEvent::PersonRefused, by, refusal),
     }
 }
 

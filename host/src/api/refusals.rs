@@ -5,7 +5,7 @@
 
 use crate::ledger::Entry;
 use crate::state::State;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -72,14 +72,14 @@ impl Windows {
 #[derive(Clone)]
 pub struct Refusals {
     state: State,
-    what: &'static str,
+    event: LedgerEvent,
     windows: Arc<Mutex<Windows>>,
 }
 
 impl Refusals {
     /// An empty one, whose entries are called this.
-    pub fn new(state: State, what: &'static str) -> Self {
-        Self { state, what, windows: Arc::default() }
+    pub fn new(state: State, event: LedgerEvent) -> Self {
+        Self { state, event, windows: Arc::default() }
     }
 
     /// Notes one refusal. When this returns, it is in the ledger or counted.
@@ -119,8 +119,8 @@ impl Refusals {
     }
 
     async fn write(&self, (code, via): Reason, count: u64) {
-        tracing::warn!(%code, via, count, "{}", self.what);
-        let entry = Entry::retract(self.what).with("code", code).with("via", via).with("count", count);
+        tracing::warn!(%code, via, count, "{}", self.event);
+        let entry = Entry::new(self.event).with("code", code).with("via", via).with("count", count);
         if let Err(error) = self.state.write(move |tx| entry.append(tx)).await {
             tracing::error!(%error, "a refusal was not noted");
         }

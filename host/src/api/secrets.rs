@@ -11,10 +11,10 @@ use crate::secrets::{self, SecretName};
 use crate::state::{self, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use ironclaw_contract::operator::{NewSecret, NewSecretValue, Secret};
+use ironclaw_contract::operator::{LedgerEvent, NewSecret, NewSecretValue, Secret};
 
 /// What the ledger calls a refusal of a change.
-const REFUSED: &str = "secret.refused";
+const REFUSED: LedgerEvent = LedgerEvent::SecretRefused;
 
 /// `GET /v1/secrets`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<Secret>> {

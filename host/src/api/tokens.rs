@@ -16,7 +16,7 @@ use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{self, IssuedToken, NewToken};
+use ironclaw_contract::operator::{self, IssuedToken, LedgerEvent, NewToken};
 use jiff::{Span, SpanRelativeTo, Timestamp};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
@@ -51,7 +51,7 @@ pub async fn create(
         .state()
         .write(move |tx| match registry::known_person(tx, &new.person)? {
             Ok(person) => tokens::issue(tx, &person, &new.name, expires_at, &fresh, giver),
-            Err(refusal) => refuse(tx, "token.refused", by.id, refusal),
+            Err(refusal) => refuse(tx, LedgerEvent::TokenRefused, by.id, refusal),
         })
         .await?;
     api.people_changed();
@@ -205,7 +205,14 @@ pub async fn withdraw_in_time(api: Api, doors: Vec<Places>) {
     let mut events = api.state().events();
     loop {
         match events.recv().await {
-            Ok(event) if !matches!(event.what, "token.revoked" | "token.rotated" | "token.expired") => continue,
+            Ok(event)
+                if !matches!(
+                    event.event,
+                    LedgerEvent::TokenRevoked | LedgerEvent::TokenRotated | LedgerEvent::TokenExpired
+                ) =>
+            {
+                continue;
+            }
             Ok(_) | Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return,
         }

@@ -19,7 +19,7 @@ use crate::state::{self, Tx};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{Transcript, TranscriptCall, TranscriptItem, TranscriptSpan};
+use ironclaw_contract::operator::{LedgerEvent, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
 use serde::Deserialize;
@@ -63,8 +63,9 @@ pub async fn show(
     let unknown = || Answer::from(Refusal::new(DenialCode::SessionUnknown, format!("you have no session {id}")));
     let (transcript, others) = api.pipeline.core().state.read(read).await?.ok_or_else(unknown)?;
     if others {
-        let note =
-            move |tx: &mut Tx<'_>| Entry::meta("transcript.read").session(id).with("by", by.to_string()).append(tx);
+        let note = move |tx: &mut Tx<'_>| {
+            Entry::new(LedgerEvent::TranscriptRead).session(id).with("by", by.to_string()).append(tx)
+        };
         api.pipeline.core().state.write(note).await?;
     }
     Ok(Json(transcript))

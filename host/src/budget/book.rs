@@ -8,6 +8,7 @@ use crate::model::Usage;
 use crate::registry::{Warrant, warranted};
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::ids::{AgentId, SessionId};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::limits::CEILING_MAX;
 use rusqlite::{OptionalExtension, params};
 
@@ -202,7 +203,7 @@ pub fn set_own(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, own: Own)
     let sql = "INSERT OR REPLACE INTO agent_budgets (agent_id, tokens_per_day, cost_per_day_micros) VALUES (?1,?2,?3)";
     let [tokens, cost] = [own.tokens_per_day, own.cost_per_day_micros].map(|limit| limit.map(bounded));
     tx.db().execute(sql, params![agent.to_string(), tokens, cost])?;
-    warranted("agent.budget", warrant)
+    warranted(LedgerEvent::AgentBudget, warrant)
         .with("agent", agent.to_string())
         .with("tokens_per_day", tokens)
         .with("cost_per_day_micros", cost)

@@ -7,13 +7,14 @@ use crate::gateway::store;
 use crate::ledger::Entry;
 use crate::state::{self, State, Tx, log};
 use ironclaw_contract::ids::BootId;
+use ironclaw_contract::operator::LedgerEvent;
 
 /// Names in the ledger what the write-ahead log lost, and treats the record as one that was put back. Gives warnings.
 pub(super) fn note_losses(tx: &mut Tx<'_>, boot: BootId) -> Result<Vec<String>, state::Error> {
     let lost = log::take_lost(tx.db())?;
     let mut warnings = Vec::new();
     for one in &lost {
-        let entry = Entry::retract("state.changes_lost");
+        let entry = Entry::new(LedgerEvent::StateChangesLost);
         match one {
             log::Lost::Missing => entry.with("log", "missing").append(tx)?,
             log::Lost::Damaged { commits } => entry.with("log", "damaged").with("commits", *commits).append(tx)?,

@@ -8,6 +8,7 @@ use crate::ledger::Entry;
 use crate::registry::channels;
 use crate::state::{self, Tx};
 use ironclaw_contract::ids::{DeliveryId, PersonId};
+use ironclaw_contract::operator::LedgerEvent;
 use rusqlite::{OptionalExtension, params};
 use std::time::Duration;
 
@@ -119,7 +120,7 @@ pub fn take_up(tx: &mut Tx<'_>, id: DeliveryId) -> Result<Option<(Delivery, u32)
     let sql = "UPDATE deliveries SET state = 'sending', attempts = attempts + 1 WHERE id = ?1 AND state = 'intent' RETURNING attempts";
     let attempt: Option<u32> = tx.db().prepare_cached(sql)?.query_row([id.to_string()], |row| row.get(0)).optional()?;
     let (Some(attempt), Some(delivery)) = (attempt, find(tx, id)?) else { return Ok(None) };
-    entry("delivery.sending", &delivery).with("attempt", attempt).append(tx)?;
+    entry(LedgerEvent::DeliverySending, &delivery).with("attempt", attempt).append(tx)?;
     Ok(Some((delivery, attempt)))
 }
 
@@ -146,9 +147,9 @@ pub fn settle(tx: &mut Tx<'_>, delivery: &Delivery, ended: &Ended) -> Result<boo
         return Ok(false);
     }
     let entry = match ended {
-        Ended::Received | Ended::Later(..) => entry("delivery.retried", delivery),
-        Ended::Unknown(_) => entry("delivery.unknown", delivery).with("outcome", "unknown"),
-        Ended::Dead(_) => of(Entry::retract("delivery.dead"), delivery),
+        Ended::Received | Ended::Later(..) => entry(LedgerEvent::DeliveryRetried, delivery),
+        Ended::Unknown(_) => entry(LedgerEvent::DeliveryUnknown, delivery).with("outcome", "unknown"),
+        Ended::Dead(_) => of(Entry::new(LedgerEvent::DeliveryDead), delivery),
     };
     entry.reason(reason).append(tx)?;
     Ok(true)
@@ -254,7 +255,7 @@ pub fn again(tx: &mut Tx<'_>, found: &Delivery, by: PersonId) -> Result<bool, st
                WHERE id = ?1 AND state IN ('unknown','dead')";
     let changed = tx.db().prepare_cached(sql)?.execute([found.id.to_string()])?;
     if changed > 0 {
-        of(Entry::meta("delivery.again"), found).with("by", by.to_string()).append(tx)?;
+        of(Entry::new(LedgerEvent::DeliveryAgain), found).with("by", by.to_string()).append(tx)?;
     }
     Ok(changed > 0)
 }
@@ -264,13 +265,13 @@ pub fn let_go(tx: &mut Tx<'_>, found: &Delivery, by: PersonId) -> Result<bool, s
     let sql = "UPDATE deliveries SET state = 'dropped' WHERE id = ?1 AND state IN ('unknown','dead')";
     let changed = tx.db().prepare_cached(sql)?.execute([found.id.to_string()])?;
     if changed > 0 {
-        of(Entry::meta("delivery.dropped"), found).with("by", by.to_string()).append(tx)?;
+        of(Entry::new(LedgerEvent::DeliveryDropped), found).with("by", by.to_string()).append(tx)?;
     }
     Ok(changed > 0)
 }
 
-fn entry(what: &'static str, delivery: &Delivery) -> Entry {
-    of(Entry::verify(what), delivery)
+fn entry(event: LedgerEvent, delivery: &Delivery) -> Entry {
+    of(Entry::new(event), delivery)
 }
 
 fn of(entry: Entry, delivery: &Delivery) -> Entry {

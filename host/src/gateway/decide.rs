@@ -18,7 +18,7 @@ use crate::registry::{self, Giver, Person, Role, TokenId, TokenState, roles, tok
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use std::collections::BTreeSet;
@@ -185,7 +185,7 @@ fn open(tx: &mut Tx<'_>, bench: &Bench<'_>, by: &Person, id: ChangeId) -> Result
         return Ok(Err((Refusal::new(DenialCode::PersonUnknown, "whoever decides is nobody here any more"), None)));
     };
     if !may_decide(tx, bench.policy, &by, &row)? {
-        Entry::retract("change.decision_refused")
+        Entry::new(LedgerEvent::ChangeDecisionRefused)
             .with("change", id.to_string())
             .with("by", by.id.to_string())
             .reason("whoever decided has no role that may")
@@ -251,7 +251,7 @@ pub fn approve(
     let approver = Approver { person: by.id.to_string(), proof: proof.to_owned() };
     let token = approval::mint(bench.root, thing(&row, rule, digest), approver, now, expires)?;
     let given = store::give(tx, id, by.id, &token)?;
-    Entry::meta("change.approved_by")
+    Entry::new(LedgerEvent::ChangeApprovedBy)
         .with("change", id.to_string())
         .with("approval", given.to_string())
         .with("by", by.id.to_string())
@@ -283,7 +283,7 @@ fn not_independent(
     };
     let Some(dependence) = voices::depends(&behind, &others, row, rule) else { return Ok(None) };
     let why = dependence.words(tx)?;
-    Entry::retract("change.decision_refused")
+    Entry::new(LedgerEvent::ChangeDecisionRefused)
         .with("change", row.id.to_string())
         .with("by", by.id.to_string())
         .with("code", NOT_INDEPENDENT)
@@ -340,7 +340,7 @@ fn independent(
 /// Takes back an approval that is not good, by name.
 fn take_back(tx: &mut Tx<'_>, row: &Row, given: &Given, code: DenialCode, words: &str) -> Result<(), state::Error> {
     store::void_one(tx, given.id)?;
-    Entry::retract("approval.refused")
+    Entry::new(LedgerEvent::ApprovalRefused)
         .with("change", row.id.to_string())
         .with("approval", given.id.to_string())
         .with("code", code)

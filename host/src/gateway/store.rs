@@ -16,7 +16,7 @@ use crate::registry::{self, Agent};
 use crate::state::{self, Tx, stored, stored_json, stored_option};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use ironclaw_contract::seam::seal::Label;
 use rusqlite::{OptionalExtension, Row as SqlRow, params, params_from_iter};
@@ -430,7 +430,7 @@ fn write_down(
             now,
             expires_at
         ])?;
-    let mut entry = Entry::claim("change.proposed")
+    let mut entry = Entry::new(LedgerEvent::ChangeProposed)
         .with("change", id.to_string())
         .with("kind", kind.name())
         .with("digest", digest.to_string())
@@ -478,11 +478,11 @@ pub fn end(
     }
     void(tx, row.id)?;
     let (entry, word) = match status {
-        Status::Applied => (Entry::verify("change.applied"), ""),
-        Status::Rejected => (Entry::retract("change.rejected"), "a person said no"),
-        Status::Expired => (Entry::retract("change.expired"), "nobody decided in time"),
-        Status::Withdrawn => (Entry::retract("change.withdrawn"), "it cannot be decided any more"),
-        Status::Failed => (Entry::retract("change.failed"), "it could not be done"),
+        Status::Applied => (Entry::new(LedgerEvent::ChangeApplied), ""),
+        Status::Rejected => (Entry::new(LedgerEvent::ChangeRejected), "a person said no"),
+        Status::Expired => (Entry::new(LedgerEvent::ChangeExpired), "nobody decided in time"),
+        Status::Withdrawn => (Entry::new(LedgerEvent::ChangeWithdrawn), "it cannot be decided any more"),
+        Status::Failed => (Entry::new(LedgerEvent::ChangeFailed), "it could not be done"),
         Status::Pending | Status::Approved | Status::Unknown => {
             return Err(state::Error::Stored(format!("{}: {} is no end of a change", row.id, status.name())));
         }
@@ -512,7 +512,7 @@ pub fn end(
 pub fn set_approved(tx: &mut Tx<'_>, row: &Row, by: PersonId, shown: &Digest) -> Result<(), state::Error> {
     let sql = "UPDATE changes SET status = 'approved', shown = ?2, decided_by = ?3, decided_at = ?4 WHERE id = ?1";
     tx.db().prepare_cached(sql)?.execute(params![row.id.to_string(), shown.to_string(), by.to_string(), tx.now()])?;
-    Entry::verify("change.approved")
+    Entry::new(LedgerEvent::ChangeApproved)
         .with("change", row.id.to_string())
         .with("kind", row.kind.name())
         .with("shown", shown.to_string())

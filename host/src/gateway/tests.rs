@@ -16,7 +16,7 @@ use crate::registry::{self, AgentDraft, Person, Role};
 use crate::state::{self, State, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ChangeId;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{Access, Change, ChangeKind, Payload};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::params;
@@ -44,7 +44,7 @@ impl Desk {
         desk.set_policy(policy);
         desk.open();
         desk.write(|tx| {
-            Entry::genesis("ledger.opened").append(tx)?;
+            Entry::new(LedgerEvent::LedgerOpened).append(tx)?;
             let owner = registry::create_owner(tx, "olga")?;
             for (name, role) in [("adam", Role::Admin), ("anna", Role::Admin), ("mara", Role::Member)] {
                 registry::add_person(tx, name, role, owner)?.expect("a good name");

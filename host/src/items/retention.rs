@@ -5,6 +5,7 @@
 use crate::ledger::Entry;
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::ids::SessionId;
+use ironclaw_contract::operator::LedgerEvent;
 use rusqlite::params;
 use serde::Deserialize;
 
@@ -79,7 +80,7 @@ pub fn keep_within(tx: &mut Tx<'_>, session: SessionId, config: &Config) -> Resu
     db.prepare_cached("DELETE FROM items WHERE session_id = ?1 AND seq <= ?2")?.execute(params![id, upto])?;
     db.prepare_cached("UPDATE sessions SET pruned_seq = ?2, item_bytes = item_bytes - ?3 WHERE id = ?1")?
         .execute(params![id, upto, freed])?;
-    Entry::meta("items.dropped").session(session).with("items", dropped).with("upto", upto).append(tx)?;
+    Entry::new(LedgerEvent::ItemsDropped).session(session).with("items", dropped).with("upto", upto).append(tx)?;
     Ok(dropped)
 }
 

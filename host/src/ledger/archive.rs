@@ -12,7 +12,7 @@ use crate::home::{self, Home};
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ledger_entry::{Broken, Verifier};
-use ironclaw_contract::operator::{Rotated, SignedHead};
+use ironclaw_contract::operator::{LedgerEvent, Rotated, SignedHead};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -145,7 +145,7 @@ pub fn rotate(tx: &mut Tx<'_>, home: &Home, signer: &Signer, why: &Why) -> Resul
     }
     tx.db().execute("DELETE FROM ledger", []).map_err(state::Error::from)?;
     let Position { ledger, first, seq, hash } = position;
-    let entry = Entry::genesis("ledger.rotated")
+    let entry = Entry::new(LedgerEvent::LedgerRotated)
         .with("continues_from", serde_json::json!({ "archive": digest.to_string(), "hash": hash, "seq": seq }))
         .with("ledger", ledger)
         .with("key", signer.public());
@@ -158,7 +158,7 @@ pub fn rotate(tx: &mut Tx<'_>, home: &Home, signer: &Signer, why: &Why) -> Resul
     entry.append_at(tx, seq + 1)?;
     if let Some(name) = aside {
         let reason = "an archive of another history stood in the place of the one that was to be written";
-        Entry::retract("ledger.archive_set_aside").with("file", name).reason(reason).append(tx)?;
+        Entry::new(LedgerEvent::LedgerArchiveSetAside).with("file", name).reason(reason).append(tx)?;
     }
     failpoint::reach("chain_begun");
     let archive = path.display().to_string();

@@ -4,15 +4,21 @@
 
 use super::head::Signed;
 use super::line::{self, Line, Parts};
-use super::{BREAK_ACCEPTED, Genesis, KEY_MADE, head};
+use super::{Genesis, head};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ledger_entry::{Broken, Kind, Verifier};
-use ironclaw_contract::operator::{AcceptedBreak, LedgerBad, SignedHead};
+use ironclaw_contract::operator::{AcceptedBreak, LedgerBad, LedgerEvent, SignedHead};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
+
+/// Names a signing key that no genesis names.
+const KEY_MADE: &str = LedgerEvent::LedgerKeyMade.name();
+
+/// An owner accepts that heads or archives know another history.
+const BREAK_ACCEPTED: &str = LedgerEvent::LedgerBreakAccepted.name();
 
 /// Bytes of a line that may be an entry: its data, twice, and what stands around them.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -138,7 +144,7 @@ pub struct Walk<'a> {
     accepted: Vec<Accepted>,
 }
 
-/// What an entry about [`BREAK_ACCEPTED`] says.
+/// The fields of [`LedgerEvent::LedgerBreakAccepted`].
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 struct Accepted {

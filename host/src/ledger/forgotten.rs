@@ -6,7 +6,7 @@ use super::{archive, stages};
 use crate::home::Home;
 use crate::state::{self, Tx, stored_json};
 use ironclaw_contract::ids::{MessageId, SessionId};
-use ironclaw_contract::operator::Stage;
+use ironclaw_contract::operator::{LedgerEvent, Stage};
 use rusqlite::OptionalExtension;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -77,7 +77,7 @@ impl Forgotten {
 /// The message of an entry `message.recorded`.
 fn recorded_for(data: &Map<String, Value>) -> Option<Forgotten> {
     let text = |key: &str| data.get(key).and_then(Value::as_str);
-    (text("what") == Some("message.recorded")).then_some(())?;
+    (text("what") == Some(LedgerEvent::MessageRecorded.name())).then_some(())?;
     let (person, session) = (text("person")?.to_owned(), text("session")?.parse().ok()?);
     Some(Forgotten { person, session, stages: Vec::new(), turns: BTreeSet::new() })
 }

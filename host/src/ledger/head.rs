@@ -7,7 +7,7 @@ use crate::custody::{self, WrappingKey};
 use crate::state::{self, Tx};
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use ironclaw_contract::canonical;
-use ironclaw_contract::operator::{HEAD_DOMAIN, SignedHead};
+use ironclaw_contract::operator::{HEAD_DOMAIN, LedgerEvent, SignedHead};
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::Value;
 use std::fs::{File, OpenOptions, Permissions};
@@ -99,7 +99,7 @@ impl Signer {
         match Self::load(tx.db(), wrapping) {
             Err(Error::NoKey) => {
                 let made = Self::make(tx, wrapping)?;
-                Entry::meta(super::KEY_MADE).with("key", made.public.clone()).append(tx)?;
+                Entry::new(LedgerEvent::LedgerKeyMade).with("key", made.public.clone()).append(tx)?;
                 Ok(made)
             }
             other => other,

@@ -14,7 +14,7 @@ use crate::custody::WrappingKey;
 use crate::failpoint;
 use crate::home::Home;
 use crate::state::{self, State, Tx};
-use ironclaw_contract::operator::{LedgerHead, Rotated, SignedHead};
+use ironclaw_contract::operator::{LedgerEvent, LedgerHead, Rotated, SignedHead};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -234,7 +234,7 @@ impl Shared {
                 event = events.recv() => match event {
                     Ok(entry) => match &mut known {
                         // A chain that somebody else began.
-                        Some(now) if entry.what != "ledger.rotated" => now.next = now.next.max(entry.seq + 1),
+                        Some(now) if entry.event != LedgerEvent::LedgerRotated => now.next = now.next.max(entry.seq + 1),
                         _ => known = None,
                     },
                     Err(RecvError::Lagged(_)) => known = None,
@@ -303,8 +303,8 @@ impl Shared {
         let before = std::mem::replace(&mut self.trouble.lock().expect("no holder panics").heads, sentence);
         // The first failure and the first success after it stand in the ledger, not each try.
         let note = match (kind, before) {
-            (Some(kind), None) => Entry::retract("ledger.head_not_kept").reason(&kind.to_string()),
-            (None, Some(_)) => Entry::meta("ledger.head_kept_again").with("kept", seq),
+            (Some(kind), None) => Entry::new(LedgerEvent::LedgerHeadNotKept).reason(&kind.to_string()),
+            (None, Some(_)) => Entry::new(LedgerEvent::LedgerHeadKeptAgain).with("kept", seq),
             (Some(_), Some(_)) | (None, None) => return kind.is_none(),
         };
         if let Err(error) = self.state.write(move |tx| note.append(tx)).await {

@@ -19,7 +19,7 @@ use crate::tools::Runs;
 use crate::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::ids::{CallId, ItemId, MessageId};
-use ironclaw_contract::operator::Fault;
+use ironclaw_contract::operator::{Fault, LedgerEvent};
 use ironclaw_contract::seam::action::{self, Action};
 use ironclaw_contract::seam::limits::{ROW_BYTES_MAX, UNDRAINED_ROWS_MAX};
 use ironclaw_contract::seam::message::{Author, Kind};
@@ -331,7 +331,7 @@ fn called(
     let item = calls::record_result(tx, &place, recorded.id, &recorded.tool, Author::Host, &result)?;
     calls::settle(tx, recorded.id, item.tuple.item)?;
     if let Some(why) = refused {
-        Entry::retract("action.refused")
+        Entry::new(LedgerEvent::ActionRefused)
             .session(session.id)
             .turn(open.id)
             .with("call", recorded.id.to_string())
@@ -375,7 +375,7 @@ fn refuse(
     open: Option<&Turn>,
     why: &'static str,
 ) -> Result<Accepted, super::Error> {
-    let entry = Entry::retract("row.refused")
+    let entry = Entry::new(LedgerEvent::RowRefused)
         .session(session.id)
         .fault(Fault::Sandbox)
         .with("row", row.seq)

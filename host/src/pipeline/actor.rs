@@ -18,7 +18,7 @@ use crate::session::store::{self, Session, Standing, Why};
 use crate::shortage::Shortage;
 use crate::turn::{self, Close};
 use ironclaw_contract::ids::{PersonId, SessionId};
-use ironclaw_contract::operator::Proof;
+use ironclaw_contract::operator::{LedgerEvent, Proof};
 use ironclaw_contract::seam::outbound::Progress;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -443,7 +443,7 @@ impl Actor {
     async fn note_refused_launch(&self, why: &Why) -> Result<(), Error> {
         let (id, words) = (self.id, why.words.clone());
         let note = self.core.state.write(move |tx| {
-            Entry::retract("launch.refused").session(id).reason(&words).append(tx)?;
+            Entry::new(LedgerEvent::LaunchRefused).session(id).reason(&words).append(tx)?;
             Ok(())
         });
         note.await
@@ -452,7 +452,7 @@ impl Actor {
     async fn note_stop(&self, by: PersonId) -> Result<(), Error> {
         let id = self.id;
         let note = self.core.state.write(move |tx| {
-            Entry::meta("session.stopped").session(id).with("by", by.to_string()).append(tx)?;
+            Entry::new(LedgerEvent::SessionStopped).session(id).with("by", by.to_string()).append(tx)?;
             Ok(())
         });
         note.await

@@ -10,7 +10,7 @@ use crate::registry::{Person, Role};
 use crate::session::store;
 use crate::turn::{self, Close};
 use ironclaw_contract::ids::{MessageId, TurnId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use std::sync::Arc;
 
 /// What the person reads in place of an answer.
@@ -62,7 +62,7 @@ impl Actor {
                 let messages = turn::messages_of(tx, open.id)?;
                 let key = session.content_key(&core.wrapping).map_err(crate::items::BodyError::from)?;
                 accept::close_as(tx, &core, &session, &key, &open, NOTICE, Close::Cancelled, "cancelled")?;
-                let entry = Entry::meta("turn.cancelled").session(id).turn(open.id);
+                let entry = Entry::new(LedgerEvent::TurnCancelled).session(id).turn(open.id);
                 entry.with("by", by.id.to_string()).append(tx)?;
                 Ok(Ok(Cancelled { turn: open.id, messages, running }))
             })

@@ -22,7 +22,7 @@ use crate::session::store as sessions;
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ChangeId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -116,7 +116,7 @@ pub(super) fn submit(tx: &mut Tx<'_>, core: &Core, proposed: Proposed) -> Result
         tell(tx, core, row)?;
     }
     if let Err(refusal) = &judged {
-        let entry = Entry::retract("change.refused").with("kind", kind.name()).with("code", refusal.code);
+        let entry = Entry::new(LedgerEvent::ChangeRefused).with("kind", kind.name()).with("code", refusal.code);
         match requester {
             Requester::Agent { origin, .. } => entry.session(origin.session).turn(origin.turn).append(tx)?,
             Requester::Person(person) => entry.with("by", person.to_string()).append(tx)?,
@@ -157,7 +157,7 @@ pub(super) fn tell(tx: &mut Tx<'_>, core: &Core, row: &Row) -> Result<(), Error>
         // A conversation whose key does not open hears nothing, and holds up nobody else's change.
         Err(inbox::Error::Key(error)) => {
             tracing::error!(session = %session.id, change = %row.id, %error, "what came of a change was not told");
-            Entry::retract("change.untold").session(session.id).with("change", row.id.to_string()).append(tx)?;
+            Entry::new(LedgerEvent::ChangeUntold).session(session.id).with("change", row.id.to_string()).append(tx)?;
             Ok(())
         }
         Err(inbox::Error::Full) => Err(crate::state::Error::Stored("a message took a uid".to_owned()).into()),

@@ -21,6 +21,7 @@ use crate::shortage::Shortage;
 use crate::state::Tx;
 use crate::tools;
 use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::crypt::{self, SessionKey};
 use ironclaw_contract::seam::link::{GRANTED_ARGUMENT, path};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
@@ -361,7 +362,7 @@ async fn note_lost_workspace(core: &Core, session: &Session) -> Result<(), Error
         return Ok(());
     }
     let note = move |tx: &mut Tx<'_>| {
-        Entry::retract("session.workspace_lost").session(id).append(tx)?;
+        Entry::new(LedgerEvent::SessionWorkspaceLost).session(id).append(tx)?;
         Ok::<_, PipelineError>(())
     };
     core.state.write(note).await.map_err(Box::new)?;
@@ -436,7 +437,7 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
 async fn intend(core: &Core, session: &Session) -> Result<(i64, Unreceipted), Error> {
     let id = session.id;
     let intend = core.state.write(move |tx| {
-        Entry::verify("session.launching").session(id).append(tx)?;
+        Entry::new(LedgerEvent::SessionLaunching).session(id).append(tx)?;
         Ok::<_, PipelineError>((tx.now(), Unreceipted::of(tx, id)?))
     });
     Ok(intend.await.map_err(Box::new)?)
@@ -451,7 +452,7 @@ async fn open_inbound(core: &Core, session: &Session, queue: &SessionKey, uid: O
         tracing::warn!(session = %session.id, %damage, "the inbound queue was rebuilt");
         let id = session.id;
         let note = core.state.write(move |tx| {
-            Entry::retract("inbound.rebuilt")
+            Entry::new(LedgerEvent::InboundRebuilt)
                 .session(id)
                 .reason(&format!("cannot open inbound queue of {id}: wrong key or damaged file"))
                 .append(tx)?;

@@ -13,6 +13,7 @@ use crate::registry::Agent;
 use crate::state::Tx;
 use crate::turn;
 use ironclaw_contract::ids::{SessionId, TurnId};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::socket::{RefusalCode, Response};
 use std::sync::Arc;
 
@@ -60,7 +61,7 @@ pub(super) fn book(
     let used = book::used(tx, &core.config.budget, agent.id, session)?;
     if let Err(exceeded) = budget::judge(&used, estimate.into()) {
         let words = exceeded.sentence(&agent.name, tx.wall());
-        Entry::retract("budget.refused")
+        Entry::new(LedgerEvent::BudgetRefused)
             .session(session)
             .turn(turn)
             .with("agent", agent.id.to_string())
@@ -98,7 +99,7 @@ impl Server {
         let note = core.state.write(move |tx| {
             book::settle(tx, &booked, &asked, took)?;
             turn::note_failure(tx, turn, code, &words)?;
-            let entry = Entry::retract("model.failed").session(session).turn(turn).with("model", model);
+            let entry = Entry::new(LedgerEvent::ModelFailed).session(session).turn(turn).with("model", model);
             entry.with("code", code).reason(&words).append(tx)?;
             Ok::<_, Error>(())
         });

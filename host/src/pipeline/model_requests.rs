@@ -25,6 +25,7 @@ use crate::tools::Runs;
 use crate::turn::{self, Turn};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, ITEMS_MAX, OUTPUT_CALLS_MAX};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
@@ -134,7 +135,7 @@ impl Server {
                     Ok(booked) => booked,
                     Err(refused) => return Ok(Err(refused)),
                 };
-                Entry::verify("model.asked")
+                Entry::new(LedgerEvent::ModelAsked)
                     .session(session)
                     .turn(turn)
                     .with("model", agent.model.clone())
@@ -218,7 +219,7 @@ impl Server {
                 let scripted = by == Some(endpoint::Kind::Scripted);
                 let item = draft.turn(turn).scripted(scripted).record(tx, session, &core.sealer)?;
                 turn::count_tool_calls(tx, turn, judged.len())?;
-                Entry::claim("output.sealed")
+                Entry::new(LedgerEvent::OutputSealed)
                     .session(session)
                     .turn(turn)
                     .with("item", item.tuple.item.to_string())
@@ -282,7 +283,7 @@ impl Server {
                     .map_err(BodyError::from)?;
                 let item = draft.turn(turn).record(tx, session, &core.sealer)?;
                 items::summary::cover(tx, session, item.tuple.item, &covers.items, covers.ordinal)?;
-                Entry::claim("summary.sealed")
+                Entry::new(LedgerEvent::SummarySealed)
                     .session(session)
                     .turn(turn)
                     .with("item", item.tuple.item.to_string())
@@ -335,7 +336,7 @@ impl Server {
                 };
                 let item = calls::record_result(tx, &place, call_id, &call.tool, author, &ResultBody { ok, text })?;
                 calls::settle(tx, call_id, item.tuple.item)?;
-                Entry::claim("call.reported")
+                Entry::new(LedgerEvent::CallReported)
                     .session(session)
                     .turn(turn)
                     .with("call", call_id.to_string())
@@ -454,7 +455,7 @@ fn verdict(
             let author = Author::Tool { tool: call.tool.clone() };
             let item = calls::record_labelled_result(tx, place, call.call_id, &call.tool, author, labels, &body)?;
             calls::settle(tx, call.call_id, item.tuple.item)?;
-            Entry::verify("call.ran")
+            Entry::new(LedgerEvent::CallRan)
                 .session(place.session)
                 .turn(place.turn)
                 .with("call", call.call_id.to_string())

@@ -11,7 +11,7 @@ use crate::ledger::Entry;
 use crate::turn;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use ironclaw_contract::ids::{SessionId, TurnId};
-use ironclaw_contract::operator::Fault;
+use ironclaw_contract::operator::{Fault, LedgerEvent};
 use ironclaw_contract::seam::socket::{RefusalCode, Request, Response, frame, frame_length};
 use std::io;
 use std::num::NonZeroU32;
@@ -204,7 +204,7 @@ impl Server {
         self.count_refusal("it was refused too often on its model socket");
         let (session, code, message) = (self.session, refused.code.name(), refused.message.clone());
         let note = self.core.state.write(move |tx| {
-            let entry = Entry::retract("model.refused").session(session).fault(Fault::Sandbox);
+            let entry = Entry::new(LedgerEvent::ModelRefused).session(session).fault(Fault::Sandbox);
             let entry = entry.with("code", code).reason(&message);
             // A turn that is not this session's own is the sandbox's word and no place to file it under.
             let own = turn.map(|id| turn::find(tx, id)).transpose()?.flatten().filter(|turn| turn.session == session);

@@ -13,7 +13,7 @@ use crate::ledger::Entry;
 use crate::session::link::{self, Link, Rung};
 use crate::session::store::Session;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::{Attempt, Proof, Run};
+use ironclaw_contract::operator::{Attempt, LedgerEvent, Proof, Run};
 use ironclaw_contract::seam::crypt::SessionKey;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,9 +35,9 @@ pub(super) async fn prove(core: &Core, session: &Session, by: PersonId) -> Resul
         made = make(core, session) => made,
     };
     let entry = match &made {
-        Ok(proof) if proof.breaches().next().is_none() && proof.is_controlled() => Entry::verify("jail.proved"),
-        Ok(proof) => Entry::retract("jail.not_proved").reason(&fault(proof)),
-        Err(why) => Entry::retract("jail.not_proved").reason(why),
+        Ok(proof) if proof.breaches().next().is_none() && proof.is_controlled() => Entry::new(LedgerEvent::JailProved),
+        Ok(proof) => Entry::new(LedgerEvent::JailNotProved).reason(&fault(proof)),
+        Err(why) => Entry::new(LedgerEvent::JailNotProved).reason(why),
     };
     let attempts = made.as_ref().map_or(0, |proof| proof.attempts.len() + proof.reader.len());
     let entry = entry.session(session.id).with("by", by.to_string()).with("attempts", attempts);

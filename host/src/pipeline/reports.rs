@@ -11,6 +11,7 @@ use crate::registry::Mode;
 use crate::state::Tx;
 use crate::tools::Runs;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 
@@ -33,7 +34,7 @@ pub(super) fn reportable(call_id: CallId, found: Option<calls::CallRow>, ok: boo
 
 /// In the mode `dangerous_warn`: notes what passed without a seal.
 pub(super) fn note_unsealed(tx: &mut Tx<'_>, session: SessionId, mode: Mode, why: &str) -> Result<(), Error> {
-    let entry = Entry::retract("context.unsealed").session(session).with("mode", mode.name());
+    let entry = Entry::new(LedgerEvent::ContextUnsealed).session(session).with("mode", mode.name());
     entry.with("passed", "as quoted text").reason(why).append(tx)?;
     Ok(())
 }

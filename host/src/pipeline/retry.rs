@@ -11,7 +11,7 @@ use crate::registry::{self, Person};
 use crate::state::{self, Tx};
 use crate::{delivery, items, routing, session, turn};
 use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::seal::ItemKind;
 
 impl Pipeline {
@@ -46,7 +46,7 @@ fn queue_again(tx: &mut Tx<'_>, id: MessageId, by: &Person) -> Result<Result<Rec
         return refuse(DenialCode::MessageDropped, "is not kept any more: send it again");
     }
     tx.db().execute(turn::ASK_AGAIN, [id.to_string()])?;
-    let entry = Entry::meta("message.retried").session(message.session).message(id);
+    let entry = Entry::new(LedgerEvent::MessageRetried).session(message.session).message(id);
     entry.with("by", by.id.to_string()).append(tx)?;
     Ok(Ok(Recorded { message: id, session: message.session, again: true }))
 }

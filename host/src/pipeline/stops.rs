@@ -7,7 +7,7 @@ use crate::home::{self, Home};
 use crate::ledger::Entry;
 use crate::registry::Person;
 use crate::state::{self, Tx};
-use ironclaw_contract::operator::{PANIC_FILE, PANIC_RESERVE_FILE};
+use ironclaw_contract::operator::{LedgerEvent, PANIC_FILE, PANIC_RESERVE_FILE};
 use rusqlite::OptionalExtension;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -107,7 +107,7 @@ pub fn begin(tx: &mut Tx<'_>, by: Option<&Person>) -> Result<Stopped, state::Err
     let stopped = Stopped::new(tx.now(), by);
     let text = serde_json::to_string(&stopped).expect("two plain fields");
     tx.db().execute("INSERT INTO meta (key, value) VALUES (?1, ?2)", [KEY, &text])?;
-    let entry = Entry::meta("host.panicked");
+    let entry = Entry::new(LedgerEvent::HostPanicked);
     match by {
         Some(person) => entry.with("by", person.id.to_string()).append(tx)?,
         None => entry.with("by", THE_FILE).append(tx)?,
@@ -119,7 +119,7 @@ pub fn begin(tx: &mut Tx<'_>, by: Option<&Person>) -> Result<Stopped, state::Err
 pub fn end(tx: &mut Tx<'_>, by: &Person, unrecorded: bool) -> Result<bool, state::Error> {
     let ended = tx.db().execute("DELETE FROM meta WHERE key = ?1", [KEY])? > 0 || unrecorded;
     if ended {
-        Entry::meta("host.resumed").with("by", by.id.to_string()).append(tx)?;
+        Entry::new(LedgerEvent::HostResumed).with("by", by.id.to_string()).append(tx)?;
     }
     Ok(ended)
 }

@@ -10,6 +10,7 @@ use crate::quota::workspace::{self, Over};
 use crate::session::store;
 use crate::turn::{self, Close};
 use ironclaw_contract::ids::SessionId;
+use ironclaw_contract::operator::LedgerEvent;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -115,7 +116,11 @@ impl Actor {
                 let key = session.content_key(&core.wrapping).map_err(BodyError::from)?;
                 let text = over.notice(&core.config.quota, id);
                 accept::close_as(tx, &core, &session, &key, &open, &text, Close::Cancelled, over.code())?;
-                Entry::retract("workspace.over").session(id).turn(open.id).with("limit", over.code()).append(tx)?;
+                Entry::new(LedgerEvent::WorkspaceOver)
+                    .session(id)
+                    .turn(open.id)
+                    .with("limit", over.code())
+                    .append(tx)?;
                 Ok(())
             })
             .await

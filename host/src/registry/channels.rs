@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::state::{self, Tx, stored_option};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{Engage, Wiring};
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -218,7 +218,7 @@ pub fn add(
         "INSERT INTO channels (name, kind, url, idempotent, wrapped, created_at) VALUES (?1,?2,?3,?4,?5,?6)",
         params![name, WEBHOOK, draft.url, draft.idempotent, wrapped, now],
     )?;
-    Entry::meta("channel.added")
+    Entry::new(LedgerEvent::ChannelAdded)
         .with("channel", name.clone())
         .with("kind", WEBHOOK)
         .with("url_digest", Digest::of(draft.url.as_bytes()).to_string())
@@ -246,14 +246,14 @@ fn check_name(name: &str) -> Result<(), Refusal> {
 /// Removes a channel with its secret. What is still to be sent on it is for its caller to settle.
 pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<(), state::Error> {
     tx.db().execute("DELETE FROM channels WHERE name = ?1", [name])?;
-    Entry::meta("channel.removed").with("channel", name.to_owned()).with("by", by.to_string()).append(tx)?;
+    Entry::new(LedgerEvent::ChannelRemoved).with("channel", name.to_owned()).with("by", by.to_string()).append(tx)?;
     Ok(())
 }
 
 /// Lets an agent hear a channel, and answer each of its messages; only one agent does.
 pub fn connect(tx: &mut Tx<'_>, name: &str, agent: AgentId, by: PersonId) -> Result<(), state::Error> {
     put(tx, name, agent, &Hears::All)?;
-    wired(Entry::meta("channel.connected").with("by", by.to_string()), name, agent).append(tx)?;
+    wired(Entry::new(LedgerEvent::ChannelConnected).with("by", by.to_string()), name, agent).append(tx)?;
     Ok(())
 }
 
@@ -261,7 +261,7 @@ pub fn connect(tx: &mut Tx<'_>, name: &str, agent: AgentId, by: PersonId) -> Res
 pub fn disconnect(tx: &mut Tx<'_>, name: &str, agent: AgentId, by: PersonId) -> Result<bool, state::Error> {
     let gone = take(tx, name, agent)?;
     if gone {
-        wired(Entry::meta("channel.disconnected").with("by", by.to_string()), name, agent).append(tx)?;
+        wired(Entry::new(LedgerEvent::ChannelDisconnected).with("by", by.to_string()), name, agent).append(tx)?;
     }
     Ok(gone)
 }
@@ -282,18 +282,18 @@ pub fn wire(
             return Err(state::Error::Stored(format!("a wiring of {} that no contract lets through", channel.name)));
         }
     };
-    let what = match &hears {
+    let event = match &hears {
         Some(hears) => {
             put(tx, &channel.name, agent, hears)?;
-            "channel.connected"
+            LedgerEvent::ChannelConnected
         }
         None => {
             take(tx, &channel.name, agent)?;
-            "channel.disconnected"
+            LedgerEvent::ChannelDisconnected
         }
     };
     let digest = |wiring: &Wiring| Digest::of(&canonical::to_vec(wiring)).to_string();
-    wired(warranted(what, warrant), &channel.name, agent)
+    wired(warranted(event, warrant), &channel.name, agent)
         .with("generation", channel.generation)
         .with("before", digest(&channel.wiring(agent)))
         .with("after", digest(wiring))

@@ -8,7 +8,7 @@ use crate::secrets::SecretName;
 use crate::state::{self, Tx, stored, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{McpHeader, McpRegister, McpTool};
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -156,7 +156,7 @@ pub fn register(
         ],
     )?;
     let before = was.map(|was| canonical::to_string(&was.described())).unwrap_or_default();
-    warranted("mcp.registered", warrant)
+    warranted(LedgerEvent::McpRegistered, warrant)
         .with("server", wanted.name.clone())
         .with("before", Digest::of(before.as_bytes()).to_string())
         .with("after", Digest::of(&canonical::to_vec(wanted)).to_string())
@@ -185,7 +185,7 @@ pub fn grant(
             params![agent.to_string(), server, after],
         )?;
     }
-    altered("mcp.granted", warrant, agent, before.as_bytes(), after.as_bytes())
+    altered(LedgerEvent::McpGranted, warrant, agent, before.as_bytes(), after.as_bytes())
         .with("server", server.to_owned())
         .append(tx)?;
     Ok(())

@@ -10,8 +10,8 @@ use crate::refusal::Refusal;
 use crate::secrets::{self, SecretName};
 use crate::state::{self, Tx};
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_contract::operator::DEFAULT_MODEL;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DEFAULT_MODEL, LedgerEvent};
 use rusqlite::{OptionalExtension, Row, params};
 use url::Url;
 
@@ -262,7 +262,7 @@ pub fn keep(tx: &mut Tx<'_>, spec: &Spec, replace: bool, by: PersonId) -> Result
         return Ok(Err(secrets::unknown(&key)));
     }
     let created_at = before.map_or(tx.now(), |before| before.created_at);
-    let what = if before.is_some() { "model.changed" } else { "model.added" };
+    let what = if before.is_some() { LedgerEvent::ModelChanged } else { LedgerEvent::ModelAdded };
     let price = |price: u64| i64::try_from(price).expect("prices are bounded where they are read");
     let base_url = spec.base_url.as_ref().map(Url::as_str);
     tx.db().execute("DELETE FROM models WHERE name = ?1", [&spec.name])?;
@@ -287,7 +287,7 @@ pub fn keep(tx: &mut Tx<'_>, spec: &Spec, replace: bool, by: PersonId) -> Result
             params![spec.name, position as i64, fallback],
         )?;
     }
-    Entry::meta(what)
+    Entry::new(what)
         .with("name", spec.name.clone())
         .with("kind", kind_name(spec.kind))
         .with("base_url", base_url)
@@ -312,7 +312,7 @@ pub fn set_default(
         return Ok(Err(refusal));
     }
     tx.db().execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [DEFAULT_KEY, name])?;
-    warranted("model.default_set", warrant).with("name", name).append(tx)?;
+    warranted(LedgerEvent::ModelDefaultSet, warrant).with("name", name).append(tx)?;
     let moving: Vec<Agent> =
         agents(tx)?.into_iter().filter(|agent| agent.follows_default && agent.model != name).collect();
     for agent in &moving {
@@ -362,7 +362,7 @@ fn give(
         "UPDATE agents SET model = ?2, follows_default = ?3 WHERE id = ?1",
         params![agent.to_string(), model, follows],
     )?;
-    warranted("agent.model_set", warrant)
+    warranted(LedgerEvent::AgentModelSet, warrant)
         .with("agent", agent.to_string())
         .with("model", model)
         .with("follows_default", follows)
@@ -404,7 +404,7 @@ pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<Result<(), Re
         return in_use(format!("model endpoint {name} is the fallback of {}", behind.join(", ")), hint);
     }
     tx.db().execute("DELETE FROM models WHERE name = ?1", [name])?;
-    Entry::meta("model.removed").with("name", name).with("by", by.to_string()).append(tx)?;
+    Entry::new(LedgerEvent::ModelRemoved).with("name", name).with("by", by.to_string()).append(tx)?;
     Ok(Ok(()))
 }
 

@@ -6,6 +6,7 @@ use super::{Warrant, altered};
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::operator::LedgerEvent;
 use rusqlite::params;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -46,7 +47,7 @@ pub fn set(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, mounts: &[Mou
         let mut insert = tx.db().prepare_cached(sql)?;
         insert.execute(params![agent.to_string(), mount.target, source, mount.read_only])?;
     }
-    altered("agent.mounts", warrant, agent, before.as_bytes(), as_text(mounts).as_bytes()).append(tx)?;
+    altered(LedgerEvent::AgentMounts, warrant, agent, before.as_bytes(), as_text(mounts).as_bytes()).append(tx)?;
     Ok(())
 }
 

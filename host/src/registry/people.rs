@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use rusqlite::{OptionalExtension, Row, params};
 use std::fmt;
 use std::str::FromStr;
@@ -203,7 +203,7 @@ pub fn identities(tx: &Tx<'_>) -> Result<Vec<(Identity, PersonId)>, state::Error
 /// Makes the owner of a new home.
 pub fn create_owner(tx: &mut Tx<'_>, name: &str) -> Result<PersonId, state::Error> {
     let person = insert(tx, name.to_owned(), Role::Owner)?;
-    let entry = Entry::meta("person.created").with("person", person.id.to_string()).with("role", "owner");
+    let entry = Entry::new(LedgerEvent::PersonCreated).with("person", person.id.to_string()).with("role", "owner");
     let seq = entry.append(tx)?;
     given::note_role(tx, person.id, seq, None)?;
     Ok(person.id)
@@ -222,21 +222,26 @@ pub fn add_person(
     let giver = by.into();
     let by = giver.person;
     if let Err(refusal) = check_name(name) {
-        return refuse(tx, "person.refused", by, refusal);
+        return refuse(tx, LedgerEvent::PersonRefused, by, refusal);
     }
     let people = people(tx)?;
     if people.len() as i64 >= PEOPLE_MAX {
         let refusal = Refusal::new(DenialCode::PeopleTooMany, format!("there are {PEOPLE_MAX} people already"));
-        return refuse(tx, "person.refused", by, refusal);
+        return refuse(tx, LedgerEvent::PersonRefused, by, refusal);
     }
     if let Some(other) = people.iter().find(|other| super::marks::look_alike(&other.name, name)) {
         let code = if other.name == name { DenialCode::PersonExists } else { DenialCode::PersonLookalikeExists };
         let said = if other.name == name { "there is" } else { "it looks like" };
         let refusal = Refusal::new(code, format!("{name:?}: {said} the person {:?} ({})", other.name, other.id));
-        return refuse(tx, "person.refused", by, refusal.hint("choose a name that nobody can take for another's"));
+        return refuse(
+            tx,
+            LedgerEvent::PersonRefused,
+            by,
+            refusal.hint("choose a name that nobody can take for another's"),
+        );
     }
     let person = insert(tx, name.to_owned(), role)?;
-    let seq = Entry::meta("person.created")
+    let seq = Entry::new(LedgerEvent::PersonCreated)
         .with("person", person.id.to_string())
         .with("role", role.name())
         .with("by", by.to_string())
@@ -294,10 +299,10 @@ pub fn set_role(
     if person.role == Role::Owner && role != Role::Owner && owners <= 1 {
         let refusal = Refusal::new(DenialCode::LastOwner, format!("{} is the last owner", person.name));
         let refusal = refusal.hint("make another person an owner first: `ironctl person set PERSON --role owner`");
-        return refuse(tx, "person.refused", by, refusal);
+        return refuse(tx, LedgerEvent::PersonRefused, by, refusal);
     }
     tx.db().execute("UPDATE people SET role = ?2 WHERE id = ?1", params![person.id.to_string(), role.name()])?;
-    let seq = Entry::meta("person.role")
+    let seq = Entry::new(LedgerEvent::PersonRole)
         .with("person", person.id.to_string())
         .with("role", role.name())
         .with("was", person.role.name())
@@ -326,14 +331,19 @@ pub fn link(
             let message = format!("{identity} is linked to {} ({}) already", holder.name, holder.id);
             let hint =
                 format!("an identity is one person's; `ironctl person unlink {} {identity}` frees it", holder.id);
-            return refuse(tx, "identity.refused", by, Refusal::new(DenialCode::IdentityInUse, message).hint(hint));
+            return refuse(
+                tx,
+                LedgerEvent::IdentityRefused,
+                by,
+                Refusal::new(DenialCode::IdentityInUse, message).hint(hint),
+            );
         }
         None => {}
     }
     if identity.channel == LOOPBACK && identity.sender.parse::<PersonId>().is_ok() {
         let refusal =
             Refusal::new(DenialCode::IdentityOwn, format!("{identity} is the form of a person's own identity"));
-        return refuse(tx, "identity.refused", by, refusal.hint("it comes and goes with that person alone"));
+        return refuse(tx, LedgerEvent::IdentityRefused, by, refusal.hint("it comes and goes with that person alone"));
     }
     let count: i64 =
         tx.db().query_row("SELECT count(*) FROM identities WHERE person_id = ?1", [person.id.to_string()], |row| {
@@ -341,13 +351,13 @@ pub fn link(
         })?;
     if count >= IDENTITIES_MAX {
         let message = format!("{} has {IDENTITIES_MAX} identities already", person.name);
-        return refuse(tx, "identity.refused", by, Refusal::new(DenialCode::IdentitiesTooMany, message));
+        return refuse(tx, LedgerEvent::IdentityRefused, by, Refusal::new(DenialCode::IdentitiesTooMany, message));
     }
     tx.db().execute(
         "INSERT INTO identities (channel, sender, person_id) VALUES (?1,?2,?3)",
         params![identity.channel, identity.sender, person.id.to_string()],
     )?;
-    identity_entry("identity.linked", person, identity, by).append(tx)?;
+    identity_entry(LedgerEvent::IdentityLinked, person, identity, by).append(tx)?;
     Ok(Ok(()))
 }
 
@@ -365,23 +375,28 @@ pub fn unlink(
     if holder.is_none_or(|holder| holder.id != person.id) {
         let message = format!("{identity} is not linked to {}", person.name);
         let hint = format!("`ironctl person show {}` shows the identities", person.id);
-        return refuse(tx, "identity.refused", by, Refusal::new(DenialCode::IdentityUnknown, message).hint(hint));
+        return refuse(
+            tx,
+            LedgerEvent::IdentityRefused,
+            by,
+            Refusal::new(DenialCode::IdentityUnknown, message).hint(hint),
+        );
     }
     if *identity == Identity::own(person.id) {
         let message = format!("{identity} is how {} speaks on this host; it stays with the person", person.name);
         let hint = format!("to shut {} out, end the tokens: `ironctl token list`, `ironctl token revoke`", person.name);
-        return refuse(tx, "identity.refused", by, Refusal::new(DenialCode::IdentityOwn, message).hint(hint));
+        return refuse(tx, LedgerEvent::IdentityRefused, by, Refusal::new(DenialCode::IdentityOwn, message).hint(hint));
     }
     tx.db().execute(
         "DELETE FROM identities WHERE channel = ?1 AND sender = ?2 AND person_id = ?3",
         params![identity.channel, identity.sender, person.id.to_string()],
     )?;
-    identity_entry("identity.unlinked", person, identity, by).append(tx)?;
+    identity_entry(LedgerEvent::IdentityUnlinked, person, identity, by).append(tx)?;
     Ok(Ok(()))
 }
 
-fn identity_entry(what: &'static str, person: &Person, identity: &Identity, by: PersonId) -> Entry {
-    Entry::meta(what)
+fn identity_entry(event: LedgerEvent, person: &Person, identity: &Identity, by: PersonId) -> Entry {
+    Entry::new(event)
         .with("person", person.id.to_string())
         .with("channel", identity.channel.clone())
         .with("identity_digest", identity.digest())
@@ -391,11 +406,11 @@ fn identity_entry(what: &'static str, person: &Person, identity: &Identity, by: 
 /// A refusal of what a person asked for, with its entry.
 pub fn refuse<T>(
     tx: &mut Tx<'_>,
-    what: &'static str,
+    event: LedgerEvent,
     by: PersonId,
     refusal: Refusal,
 ) -> Result<Result<T, Refusal>, state::Error> {
-    Entry::retract(what).with("code", refusal.code).with("by", by.to_string()).append(tx)?;
+    Entry::new(event).with("code", refusal.code).with("by", by.to_string()).append(tx)?;
     Ok(Err(refusal))
 }
 

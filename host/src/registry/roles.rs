@@ -6,6 +6,7 @@ use super::people::{Person, Role, person};
 use super::{Agent, Warrant, altered, given, warranted};
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole};
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -96,7 +97,7 @@ pub fn set(
             .db()
             .execute("DELETE FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2", [&agent_id, &person_id])?,
     };
-    let seq = warranted("agent.roles", warrant)
+    let seq = warranted(LedgerEvent::AgentRoles, warrant)
         .with("agent", agent_id)
         .with("person", person_id)
         .with("before", before.map(AgentRole::name))
@@ -112,7 +113,7 @@ pub fn set(
 pub fn set_access(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, access: Access) -> Result<(), state::Error> {
     tx.db().execute("UPDATE agents SET access = ?2 WHERE id = ?1", params![agent.id.to_string(), access.name()])?;
     let (before, after) = (agent.access.name(), access.name());
-    altered("agent.access", warrant, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
+    altered(LedgerEvent::AgentAccess, warrant, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use super::{Warrant, altered};
 use crate::state::{self, Tx, stored, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::Packages;
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -64,7 +65,7 @@ pub fn set(
         )?,
         None => tx.db().execute("DELETE FROM agent_packages WHERE agent_id = ?1", [agent.to_string()])?,
     };
-    altered("agent.packages", warrant, agent, before.as_bytes(), after.as_bytes())
+    altered(LedgerEvent::AgentPackages, warrant, agent, before.as_bytes(), after.as_bytes())
         .with("layer", software.map(|(_, layer)| layer.to_string()))
         .append(tx)?;
     Ok(())

@@ -11,7 +11,7 @@ use crate::refusal::Refusal;
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use rusqlite::{OptionalExtension, Row, params};
 use std::fmt;
 use std::str::FromStr;
@@ -187,19 +187,29 @@ pub fn issue(
     let by = giver.person;
     if name.chars().count() > NAME_CHARACTERS_MAX || name.chars().any(char::is_control) || name == OF_THE_FILE {
         let message = format!("a token's name has up to {NAME_CHARACTERS_MAX} characters, and is not {OF_THE_FILE}");
-        return refuse(tx, "token.refused", by, Refusal::new(DenialCode::TokenName, message));
+        return refuse(tx, LedgerEvent::TokenRefused, by, Refusal::new(DenialCode::TokenName, message));
     }
     if expires_at.is_some_and(|at| at <= tx.wall()) {
         let refusal = Refusal::new(DenialCode::ExpiryPassed, "a token cannot end before it begins");
-        return refuse(tx, "token.refused", by, refusal.hint("give a time in the future, or a duration such as 30d"));
+        return refuse(
+            tx,
+            LedgerEvent::TokenRefused,
+            by,
+            refusal.hint("give a time in the future, or a duration such as 30d"),
+        );
     }
     let live: i64 = tx.db().query_row("SELECT count(*) FROM tokens WHERE state = 'live'", [], |row| row.get(0))?;
     if live >= LIVE_MAX {
         let refusal = Refusal::new(DenialCode::TokensTooMany, format!("there are {LIVE_MAX} live tokens already"));
-        return refuse(tx, "token.refused", by, refusal.hint("end some: `ironctl token list`, `ironctl token revoke`"));
+        return refuse(
+            tx,
+            LedgerEvent::TokenRefused,
+            by,
+            refusal.hint("end some: `ironctl token list`, `ironctl token revoke`"),
+        );
     }
     insert(tx, person.id, name, expires_at, fresh)?;
-    let entry = Entry::meta("token.created").with("expires_at", expires_at);
+    let entry = Entry::new(LedgerEvent::TokenCreated).with("expires_at", expires_at);
     let seq = about(entry, &fresh.id, person.id).with("by", by.to_string()).append(tx)?;
     given::note_token(tx, &fresh.id, seq, Some(&giver))?;
     Ok(Ok(made(tx, &fresh.id)?))
@@ -215,10 +225,10 @@ pub fn issue_for_file(tx: &mut Tx<'_>, person: PersonId, fresh: &Fresh) -> Resul
     };
     for lost in lost {
         end(tx, &lost, TokenState::Revoked)?;
-        about(Entry::meta("token.revoked"), &lost.id, person).append(tx)?;
+        about(Entry::new(LedgerEvent::TokenRevoked), &lost.id, person).append(tx)?;
     }
     insert(tx, person, OF_THE_FILE, None, fresh)?;
-    let seq = about(Entry::meta("token.created"), &fresh.id, person).append(tx)?;
+    let seq = about(Entry::new(LedgerEvent::TokenCreated), &fresh.id, person).append(tx)?;
     given::note_token(tx, &fresh.id, seq, None)?;
     Ok(())
 }
@@ -280,7 +290,7 @@ pub fn revoke(
         return Ok(Err(refusal.hint("replace it with `ironctl key rotate token`")));
     }
     end(tx, token, TokenState::Revoked)?;
-    about(Entry::meta("token.revoked"), &token.id, token.person.id).with("by", by.to_string()).append(tx)?;
+    about(Entry::new(LedgerEvent::TokenRevoked), &token.id, token.person.id).with("by", by.to_string()).append(tx)?;
     Ok(Ok(made(tx, &token.id)?))
 }
 
@@ -300,7 +310,7 @@ pub fn rotate(
     }
     end(tx, token, TokenState::Revoked)?;
     insert(tx, token.person.id, &token.name, token.expires_at, fresh)?;
-    let seq = about(Entry::meta("token.rotated"), &fresh.id, token.person.id)
+    let seq = about(Entry::new(LedgerEvent::TokenRotated), &fresh.id, token.person.id)
         .with("replaces", token.id.to_string())
         .with("by", giver.person.to_string())
         .append(tx)?;
@@ -321,7 +331,7 @@ pub fn expire(tx: &mut Tx<'_>) -> Result<usize, state::Error> {
     };
     for token in &due {
         end(tx, token, TokenState::Expired)?;
-        about(Entry::meta("token.expired"), &token.id, token.person.id).append(tx)?;
+        about(Entry::new(LedgerEvent::TokenExpired), &token.id, token.person.id).append(tx)?;
     }
     Ok(due.len())
 }

@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 use crate::registry::Agent;
 use crate::state::{self, Tx, stored};
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use rusqlite::{OptionalExtension, Row, params};
 
 /// Where a session's messages come from and its replies go.
@@ -190,7 +190,7 @@ pub fn of_origin_or_new(
             person.to_string()
         ],
     )?;
-    Entry::meta("session.created")
+    Entry::new(LedgerEvent::SessionCreated)
         .session(id)
         .with("agent", agent.id.to_string())
         .with("channel", origin.channel.clone())
@@ -307,12 +307,12 @@ pub fn set_standing(
         params![id.to_string(), standing.name(), why.map(Why::shown)],
     )?;
     let entry = match standing {
-        Standing::Live => Entry::meta("session.released"),
-        Standing::Parked => Entry::retract("session.parked"),
+        Standing::Live => Entry::new(LedgerEvent::SessionReleased),
+        Standing::Parked => Entry::new(LedgerEvent::SessionParked),
         Standing::Quarantined => {
-            Entry::retract("session.quarantined").fault(ironclaw_contract::operator::Fault::Sandbox)
+            Entry::new(LedgerEvent::SessionQuarantined).fault(ironclaw_contract::operator::Fault::Sandbox)
         }
-        Standing::Removed => Entry::meta("session.removed"),
+        Standing::Removed => Entry::new(LedgerEvent::SessionRemoved),
     };
     let entry = entry.session(id).reason(why.map_or("", |why| why.words.as_str()));
     match by {
@@ -382,7 +382,7 @@ mod tests {
             State::create(&path).expect("made");
             let state = State::open(&path, &key.state_key()).expect("it opens");
             let run = move |tx: &mut Tx<'_>| {
-                Entry::genesis("ledger.opened").append(tx)?;
+                Entry::new(LedgerEvent::LedgerOpened).append(tx)?;
                 let owner = create_owner(tx, "Olga")?;
                 let (name, persona, access) = ("a".to_owned(), String::new(), Access::Everyone);
                 let draft = AgentDraft { name, model: None, persona, enabled_tools: Vec::new(), access };

@@ -131,7 +131,7 @@ pub(super) fn write_loop(
                 is_emptied = log::filled(db).is_err();
             }
             for entry in &told {
-                watched.metrics.entry(entry.what, entry.refuses);
+                watched.metrics.entry(entry.event, entry.refuses);
             }
             events.tell(told);
         }

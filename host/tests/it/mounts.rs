@@ -8,6 +8,7 @@ use crate::stage::{Who, everybody};
 use crate::world::{Build, World};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_host::ledger::Entry;
 use ironclaw_host::registry::mounts::{self, Mount};
@@ -162,7 +163,7 @@ fn the_mounts_of_an_agent_are_replaced_as_a_whole_and_are_nobody_elses() {
         State::create(&path).expect("made");
         let state = State::open(&path, &SessionKey::new([7; 32])).expect("it opens");
         let work = move |tx: &mut Tx<'_>| {
-            Entry::genesis("ledger.opened").append(tx)?;
+            Entry::new(LedgerEvent::LedgerOpened).append(tx)?;
             for agent in [first, other] {
                 let sql = "INSERT INTO agents (id, name, model, persona, enabled_tools, mode, created_at) \
                            VALUES (?1, ?1, 'scripted', '', '[]', 'enforce', 0)";

@@ -5,7 +5,7 @@
 use crate::record;
 use crate::stage::everybody;
 use crate::world::{Build, PATIENCE, World};
-use ironclaw_contract::ledger_entry::Kind;
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_host::ledger::{Entry, chain};
 use ironclaw_host::state::{self, Error, State, Tx};
@@ -33,13 +33,13 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 
 fn note(tx: &mut Tx<'_>, key: &str) -> Result<(), Error> {
     tx.db().execute("INSERT INTO meta (key, value) VALUES (?1, 'x')", [key])?;
-    Entry::meta("test.noted").with("key", key).append(tx).map(drop)
+    Entry::new(LedgerEvent::LedgerKeyMade).with("key", key).append(tx).map(drop)
 }
 
 /// A record with its genesis.
 async fn begun(path: &Path) -> State {
     let state = open(path).expect("it opens");
-    let genesis = |tx: &mut Tx<'_>| Entry::new(Kind::Genesis, "ledger.opened").append(tx).map(drop);
+    let genesis = |tx: &mut Tx<'_>| Entry::new(LedgerEvent::LedgerOpened).append(tx).map(drop);
     state.write(genesis).await.expect("written");
     state
 }

@@ -21,6 +21,7 @@ use crate::tools::{Class, Runs};
 use crate::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{BootId, CallId, ItemId, MessageId, PersonId};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, Engage, Packages, Wiring};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
@@ -76,7 +77,7 @@ pub(super) fn on_stage(test: impl FnOnce(Stage<'_, '_>) + Send + 'static) {
 }
 
 fn set<'a, 'tx>(tx: &'a mut Tx<'tx>, wrapping: WrappingKey) -> Stage<'a, 'tx> {
-    Entry::genesis("ledger.opened").append(tx).expect("appended");
+    Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("appended");
     let owner = create_owner(tx, "Olga").expect("made");
     let by = registry::find_person(tx, "Olga").expect("read").expect("there");
     for (sender, name) in NAMES {

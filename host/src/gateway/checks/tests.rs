@@ -10,6 +10,7 @@ use crate::secrets;
 use crate::state::State;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ChangeId, PersonId, TurnId};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole, Payload};
 use serde_json::json;
 
@@ -57,7 +58,7 @@ fn draft(name: &str) -> AgentDraft {
 }
 
 fn set_scene(tx: &mut Tx<'_>, key: &MasterKey) -> Scene {
-    Entry::genesis("ledger.opened").append(tx).expect("appended");
+    Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("appended");
     let owner = create_owner(tx, "Olga").expect("made");
     let by = registry::find_person(tx, "Olga").expect("read").expect("there");
     let member = registry::add_person(tx, "Mia", Role::Member, owner).expect("made").expect("a name");

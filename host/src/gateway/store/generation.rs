@@ -5,6 +5,7 @@
 use crate::ledger::Entry;
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical;
+use ironclaw_contract::operator::LedgerEvent;
 use rusqlite::{OptionalExtension, params};
 
 /// Where the record keeps its generation.
@@ -52,6 +53,6 @@ pub fn begin_generation(tx: &mut Tx<'_>, other_history: &[String]) -> Result<Opt
          WHERE status IN ('pending','approved')",
         params![next as i64, "the record was put back to an earlier state: this may have been decided or done since"],
     )?;
-    Entry::meta("state.generation").with("generation", next).with("changes_unknown", unknown).append(tx)?;
+    Entry::new(LedgerEvent::StateGeneration).with("generation", next).with("changes_unknown", unknown).append(tx)?;
     Ok(Some(unknown))
 }

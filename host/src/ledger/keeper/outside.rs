@@ -6,12 +6,12 @@ use super::super::archive::Aside;
 use super::super::foreign::{self, Foreign, Live};
 use super::super::head::{self, Contradiction, Kept, Position, Signed};
 use super::super::sink::Other;
-use super::super::{BREAK_ACCEPTED, Entry, Genesis, archive, check};
+use super::super::{Entry, Genesis, archive, check};
 use super::{Keeper, Shared};
 use crate::home::Home;
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical;
-use ironclaw_contract::operator::BreakAccepted;
+use ironclaw_contract::operator::{BreakAccepted, LedgerEvent};
 use rusqlite::OptionalExtension;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -82,8 +82,10 @@ impl Keeper {
                 let mut seq = 0;
                 for (number, some) in chunks(&heads).into_iter().enumerate() {
                     let names: Vec<String> = some.iter().map(Signed::to_string).collect();
-                    let entry =
-                        Entry::meta(BREAK_ACCEPTED).with("by", by.clone()).with("from", from).with("heads", names);
+                    let entry = Entry::new(LedgerEvent::LedgerBreakAccepted)
+                        .with("by", by.clone())
+                        .with("from", from)
+                        .with("heads", names);
                     let entry = if number == 0 { entry.with("archives", archives.clone()) } else { entry };
                     seq = entry.reason(&reason).append(tx)?;
                 }
@@ -182,7 +184,7 @@ impl Shared {
                 );
                 tracing::warn!("{sentence}");
                 self.trouble.lock().expect("no holder panics").copy = Some(sentence);
-                self.note(Entry::retract("ledger.copy_found")).await;
+                self.note(Entry::new(LedgerEvent::LedgerCopyFound)).await;
             }
             Err(error) => tracing::debug!(%error, "which home keeps these heads was not noted"),
         }
@@ -222,8 +224,9 @@ impl Shared {
             };
             tracing::warn!("{sentence}");
             self.trouble.lock().expect("no holder panics").behind = Some(sentence);
-            let what = if found.heads.is_empty() { "ledger.behind_archives" } else { "ledger.behind_heads" };
-            let note = Entry::retract(what).with("from", from);
+            let event =
+                if found.heads.is_empty() { LedgerEvent::LedgerBehindArchives } else { LedgerEvent::LedgerBehindHeads };
+            let note = Entry::new(event).with("from", from);
             self.state.write(move |tx| note.append(tx)).await?;
         }
         self.other.lock().expect("no holder panics").extend(found.heads.iter().map(|head| head.signed.clone()));
@@ -363,6 +366,6 @@ impl Shared {
         );
         tracing::error!("{sentence}");
         self.trouble.lock().expect("no holder panics").copy = Some(sentence);
-        self.note(Entry::retract("ledger.copy_runs").with("from", seq)).await;
+        self.note(Entry::new(LedgerEvent::LedgerCopyRuns).with("from", seq)).await;
     }
 }

@@ -1,0 +1,229 @@
+//! Every event that an entry of the ledger records: its name, its kinds, its fields, and what it means.
+//!
+//! The list is closed. An entry has no other field than those of its event, and `at`, `what`. Next: `ledger_entry`.
+
+use crate::ledger_entry::Kind;
+use std::fmt;
+use std::str::FromStr;
+
+/// A text that is no name of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an event of the ledger")]
+pub struct UnknownEvent;
+
+macro_rules! events {
+    ($($event:ident = $name:literal, [$($kind:path),+], $fields:literal, $meaning:literal;)+) => {
+        /// What an entry records, in its field `what`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum LedgerEvent {
+            $(
+                #[doc = $meaning]
+                $event,
+            )+
+        }
+
+        impl LedgerEvent {
+            /// Every event, in the order of the list.
+            pub const ALL: &[Self] = &[$(Self::$event),+];
+
+            /// The name, e.g. `message.recorded`.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$event => $name,)+
+                }
+            }
+
+            /// The kinds that an entry of this event may have; the first one is the usual one.
+            pub const fn kinds(self) -> &'static [Kind] {
+                match self {
+                    $(Self::$event => &[$($kind),+],)+
+                }
+            }
+
+            /// A sentence for the manual.
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$event => $meaning,)+
+                }
+            }
+
+            const fn field_names(self) -> &'static str {
+                match self {
+                    $(Self::$event => $fields,)+
+                }
+            }
+        }
+    };
+}
+
+impl LedgerEvent {
+    /// The fields that an entry of this event may have, beside `at` and `what`.
+    pub fn fields(self) -> impl Iterator<Item = &'static str> {
+        self.field_names().split_ascii_whitespace()
+    }
+}
+
+impl fmt::Display for LedgerEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for LedgerEvent {
+    type Err = UnknownEvent;
+
+    fn from_str(text: &str) -> Result<Self, UnknownEvent> {
+        Self::ALL.iter().copied().find(|event| event.name() == text).ok_or(UnknownEvent)
+    }
+}
+
+events! {
+    LedgerOpened = "ledger.opened", [Kind::Genesis], "ironclaw key", "The first chain begins.";
+    LedgerRotated = "ledger.rotated", [Kind::Genesis], "ironclaw key continues_from by", "A new chain begins after an archive.";
+    LedgerKeyMade = "ledger.key_made", [Kind::Meta], "key", "The key that signs heads was made.";
+    LedgerArchiveSetAside = "ledger.archive_set_aside", [Kind::Retract], "file reason", "An archive that does not belong to this history got another name.";
+    LedgerBehindArchives = "ledger.behind_archives", [Kind::Retract], "from", "An archive continues past the record: the record was put back.";
+    LedgerBehindHeads = "ledger.behind_heads", [Kind::Retract], "from", "A head outside is of a later entry than the record has: the record was put back.";
+    LedgerBreakAccepted = "ledger.break_accepted", [Kind::Meta], "by from heads reason", "An owner accepted that heads or archives know another history.";
+    LedgerCopyFound = "ledger.copy_found", [Kind::Retract], "", "Heads outside are kept by another home with this ledger.";
+    LedgerCopyRuns = "ledger.copy_runs", [Kind::Retract], "from", "Another host signs heads of this ledger.";
+    LedgerHeadNotKept = "ledger.head_not_kept", [Kind::Retract], "reason", "A head could not be kept outside.";
+    LedgerHeadKeptAgain = "ledger.head_kept_again", [Kind::Meta], "kept", "Heads are kept outside again.";
+    HostStarted = "host.started", [Kind::Boot], "boot fingerprint policy unclean_end_of version", "The host started.";
+    HostStopped = "host.stopped", [Kind::Meta], "boot", "The host stopped in order.";
+    HostPanicked = "host.panicked", [Kind::Meta], "by since reason", "Everything was stopped.";
+    HostResumed = "host.resumed", [Kind::Meta], "by", "Everything may go on after a stop.";
+    StateMigrated = "state.migrated", [Kind::Meta], "from to snapshot", "The schema of the record was changed.";
+    StateGeneration = "state.generation", [Kind::Meta], "changes_unknown generation", "The record was put back, or may have lost changes.";
+    StateChangesLost = "state.changes_lost", [Kind::Retract], "reason", "Changes that were on the disk are gone.";
+    StateSnapshotsRemoved = "state.snapshots_removed", [Kind::Meta], "snapshots", "Snapshots of an earlier schema were removed.";
+    KeyRotated = "key.rotated", [Kind::Meta], "by", "The master key was replaced.";
+    ApiRefused = "api.refused", [Kind::Retract], "code via count", "Requests to the API were refused.";
+    WebhookRefused = "webhook.refused", [Kind::Retract], "code via count", "Requests to the webhook port were refused.";
+    MessageRecorded = "message.recorded", [Kind::Claim], "session message person channel digest asks", "A message was recorded.";
+    MessageRetried = "message.retried", [Kind::Meta], "session message by", "A person asks for an answer to a message again.";
+    SessionCreated = "session.created", [Kind::Meta], "session agent channel", "A session was made.";
+    SessionLaunching = "session.launching", [Kind::Verify], "session", "A process of the session is started.";
+    SessionParked = "session.parked", [Kind::Retract], "session reason fault", "The session gets no process until a person releases it.";
+    SessionQuarantined = "session.quarantined", [Kind::Retract], "session reason fault", "The session broke the rules of the seam.";
+    SessionReleased = "session.released", [Kind::Meta], "session by reason", "A person released the session.";
+    SessionRemoved = "session.removed", [Kind::Meta], "session by reason", "The session was removed and erased.";
+    SessionStopped = "session.stopped", [Kind::Meta], "session by", "A person put the session to sleep.";
+    SessionWorkspaceLost = "session.workspace_lost", [Kind::Retract], "session", "The workspace of the session was missing and was made empty.";
+    LaunchRefused = "launch.refused", [Kind::Retract], "session reason", "The host refused to start a process for the session.";
+    InboundRebuilt = "inbound.rebuilt", [Kind::Retract], "session reason", "The inbound queue could not be opened and was written again.";
+    WorkspaceOver = "workspace.over", [Kind::Retract], "session turn limit", "The workspace is over a bound.";
+    TurnOpened = "turn.opened", [Kind::Verify], "session turn message principal", "A turn was opened.";
+    TurnClosed = "turn.closed", [Kind::Verify, Kind::Retract], "session turn reason", "A turn was closed; a withdrawal where it gave no answer.";
+    TurnCancelled = "turn.cancelled", [Kind::Meta], "session turn by", "A person cancelled a turn.";
+    OutputSealed = "output.sealed", [Kind::Claim], "session turn item digest model input_tokens output_tokens", "A model output was sealed.";
+    SummarySealed = "summary.sealed", [Kind::Claim], "session turn item digest model items", "A summary was sealed.";
+    ModelAsked = "model.asked", [Kind::Verify], "session turn model purpose items", "A model was asked.";
+    ModelFailed = "model.failed", [Kind::Retract], "session turn model code reason", "A model gave no output.";
+    ModelRefused = "model.refused", [Kind::Retract], "session fault code reason", "A request on the model socket was refused.";
+    BudgetRefused = "budget.refused", [Kind::Retract], "session turn agent ceiling limit needed used reason", "A request to a model would exceed a ceiling.";
+    ContextUnsealed = "context.unsealed", [Kind::Retract], "session mode passed reason", "A mode that weakens the guard let an unsealed item pass.";
+    CallRecorded = "call.recorded", [Kind::Claim], "session turn call tool class arguments_digest", "A tool call was recorded.";
+    CallRefused = "call.refused", [Kind::Retract], "session turn call tool arguments_digest reason", "A tool call was refused.";
+    CallReported = "call.reported", [Kind::Claim], "session turn call tool digest ok", "The sandbox reported the result of a call.";
+    CallRan = "call.ran", [Kind::Verify], "session turn call tool digest ok", "The host carried out a call.";
+    ActionRefused = "action.refused", [Kind::Retract], "session turn call tool reason", "An action was refused.";
+    RowRefused = "row.refused", [Kind::Retract], "session turn row row_digest fault reason", "A row of the outbound queue was refused.";
+    ItemsDropped = "items.dropped", [Kind::Meta], "session items upto", "Old items were dropped.";
+    DeliveryIntended = "delivery.intended", [Kind::Verify], "session turn delivery item", "An answer is to be delivered.";
+    DeliverySending = "delivery.sending", [Kind::Verify], "session turn delivery attempt", "An attempt to deliver began.";
+    DeliveryReceived = "delivery.received", [Kind::Verify], "session turn delivery", "An answer was received.";
+    DeliveryRetried = "delivery.retried", [Kind::Verify], "session turn delivery reason", "An attempt failed and will be repeated.";
+    DeliveryUnknown = "delivery.unknown", [Kind::Verify], "session turn delivery outcome reason", "An attempt may have arrived.";
+    DeliveryDead = "delivery.dead", [Kind::Retract], "session turn delivery reason", "The attempts are used up, or the receiver refused.";
+    DeliveryAgain = "delivery.again", [Kind::Meta], "session turn delivery by", "A person has a delivery sent again.";
+    DeliveryDropped = "delivery.dropped", [Kind::Meta], "session turn delivery by", "A person dropped a delivery.";
+    ChangeProposed = "change.proposed", [Kind::Claim], "session turn call change kind agent principal requester digest before_digest", "A change was asked for.";
+    ChangeRefused = "change.refused", [Kind::Retract], "session turn kind code by reason", "A request for a change was refused.";
+    ChangeApprovedBy = "change.approved_by", [Kind::Meta], "change approval by shown", "A person approved a change.";
+    ChangeDecisionRefused = "change.decision_refused", [Kind::Retract], "change by code reason", "A decision was refused.";
+    ApprovalRefused = "approval.refused", [Kind::Retract], "change approval code reason", "An approval does not count.";
+    ChangeApproved = "change.approved", [Kind::Verify], "session turn change kind principal requester digest before_digest shown", "A change has the approvals that it needs.";
+    ChangeApplied = "change.applied", [Kind::Verify], "session turn change kind", "A change was applied.";
+    ChangeRejected = "change.rejected", [Kind::Retract], "session turn change kind by reason", "A person rejected a change.";
+    ChangeExpired = "change.expired", [Kind::Retract], "session turn change kind reason", "A change expired.";
+    ChangeFailed = "change.failed", [Kind::Retract], "session turn change kind reason", "An approved change could not be applied.";
+    ChangeWithdrawn = "change.withdrawn", [Kind::Retract], "session turn change kind by reason", "A change can no longer be decided.";
+    ChangeUntold = "change.untold", [Kind::Retract], "session change", "The outcome of a change could not be told to its session.";
+    AgentCreated = "agent.created", [Kind::Meta], "agent name access enabled_tools model persona_digest by change", "An agent was created.";
+    AgentRemoved = "agent.removed", [Kind::Meta], "agent name by change", "An agent was removed.";
+    AgentPersona = "agent.persona", [Kind::Meta], "agent before after by change", "A persona was replaced.";
+    AgentTools = "agent.tools", [Kind::Meta], "agent before after by change", "The enabled tools of an agent were replaced.";
+    AgentAccess = "agent.access", [Kind::Meta], "agent before after by change", "Who may talk to an agent was changed.";
+    AgentRoles = "agent.roles", [Kind::Meta], "agent person before after by change", "A person's role at an agent was changed.";
+    AgentMounts = "agent.mounts", [Kind::Meta], "agent before after by change", "The mounts of an agent were replaced.";
+    AgentPackages = "agent.packages", [Kind::Meta], "agent before after layer by change", "The packages of an agent were replaced.";
+    AgentMode = "agent.mode", [Kind::Meta], "agent mode was by change", "The guard mode of an agent was set.";
+    AgentModelSet = "agent.model_set", [Kind::Meta], "agent model follows_default by change", "The model of an agent was set.";
+    AgentBudget = "agent.budget", [Kind::Meta], "agent tokens_per_day cost_per_day_micros by change", "The ceilings of an agent were set.";
+    McpRegistered = "mcp.registered", [Kind::Meta], "server before after by change", "An MCP server was registered.";
+    McpGranted = "mcp.granted", [Kind::Meta], "agent server before after by change", "An agent got tools of an MCP server.";
+    ChannelAdded = "channel.added", [Kind::Meta], "channel kind idempotent url_digest by", "A channel was added.";
+    ChannelRemoved = "channel.removed", [Kind::Meta], "channel by", "A channel was removed.";
+    ChannelConnected = "channel.connected", [Kind::Meta], "agent channel before after generation by change", "An agent was connected to a channel.";
+    ChannelDisconnected = "channel.disconnected", [Kind::Meta], "agent channel by", "An agent was disconnected from a channel.";
+    MemoryKept = "memory.kept", [Kind::Meta, Kind::Claim], "agent note digest by session turn call", "A note was kept: an operator's, or a claim of an agent.";
+    MemoryForgotten = "memory.forgotten", [Kind::Meta], "agent note by", "A note was erased.";
+    ModelAdded = "model.added", [Kind::Meta], "name kind base_url model secret fallbacks by", "A model endpoint was added.";
+    ModelChanged = "model.changed", [Kind::Meta], "name kind base_url model secret fallbacks by", "A model endpoint was replaced.";
+    ModelRemoved = "model.removed", [Kind::Meta], "name by", "A model endpoint was removed.";
+    ModelDefaultSet = "model.default_set", [Kind::Meta], "name by change", "The default model endpoint was set.";
+    ModelChangeRefused = "model.change_refused", [Kind::Retract], "code by", "A change of a model endpoint was refused.";
+    SecretSet = "secret.set", [Kind::Meta], "name by", "A secret was stored.";
+    SecretRotated = "secret.rotated", [Kind::Meta], "name by", "A secret got another value.";
+    SecretRemoved = "secret.removed", [Kind::Meta], "name by", "A secret was removed.";
+    SecretRefused = "secret.refused", [Kind::Retract], "code by", "A change of a secret was refused.";
+    PersonCreated = "person.created", [Kind::Meta], "person role by", "A person was added.";
+    PersonRole = "person.role", [Kind::Meta], "person role was by", "A person's role was set.";
+    PersonRefused = "person.refused", [Kind::Retract], "code by", "A change of a person was refused.";
+    IdentityLinked = "identity.linked", [Kind::Meta], "person channel identity_digest by", "An identity was linked to a person.";
+    IdentityUnlinked = "identity.unlinked", [Kind::Meta], "person channel identity_digest by", "An identity was taken from a person.";
+    IdentityRefused = "identity.refused", [Kind::Retract], "code by", "A change of an identity was refused.";
+    TokenCreated = "token.created", [Kind::Meta], "token person expires_at by", "A token was made.";
+    TokenRotated = "token.rotated", [Kind::Meta], "token person replaces expires_at by", "A token was replaced.";
+    TokenExpired = "token.expired", [Kind::Meta], "token person", "A token expired.";
+    TokenRevoked = "token.revoked", [Kind::Meta], "token person by", "A token was revoked.";
+    TokenRefused = "token.refused", [Kind::Retract], "code by", "A change of a token was refused.";
+    TranscriptRead = "transcript.read", [Kind::Meta], "session by", "A person read another person's session.";
+    JailProved = "jail.proved", [Kind::Verify], "session by attempts breaches", "The containment check found no way out.";
+    JailNotProved = "jail.not_proved", [Kind::Retract], "session by reason attempts breaches", "The containment check found a way out, or proves nothing.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+    use std::path::Path;
+
+    const HEAD: &str = "# Events of the ledger
+
+Each entry has a kind, and a JSON object with `what` (the event), `at` (milliseconds since the epoch) and the fields of its event.
+Ids, digests and counts are recorded, never content.
+
+| event | kind | fields | meaning |
+|---|---|---|---|
+";
+
+    #[test]
+    fn manual_lists_every_event() {
+        let mut now = HEAD.to_owned();
+        for event in LedgerEvent::ALL {
+            assert_eq!(event.name().parse(), Ok(*event));
+            let kinds: Vec<&str> = event.kinds().iter().map(|kind| kind.name()).collect();
+            let fields: Vec<String> = event.fields().map(|field| format!("`{field}`")).collect();
+            let (kinds, fields) = (kinds.join(", "), fields.join(" "));
+            writeln!(now, "| `{event}` | {kinds} | {fields} | {} |", event.meaning()).expect("text grows");
+        }
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/ledger-events.md");
+        if std::env::var("IRONCLAW_GOLDEN").is_ok_and(|value| value == "write") {
+            std::fs::write(&path, &now).expect("written");
+        }
+        let committed = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(committed == now, "docs/ledger-events.md is out of date; IRONCLAW_GOLDEN=write rewrites it");
+    }
+}
