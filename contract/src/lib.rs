@@ -8,3 +8,4 @@ pub mod ids;
 pub mod ledger_entry;
 pub mod operator;
 pub mod seam;
+mod stored;

@@ -119,7 +119,7 @@ fn do_it(tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<St
 /// The agent that it concerns, as it stands now.
 fn concerned(tx: &Tx<'_>, approved: &Approved) -> Result<Agent, No> {
     let agent = approved.agent().ok_or_else(incomplete)?;
-    registry::find_agent(tx, &agent.to_string())?.ok_or_else(|| gone(format!("agent {agent}")).into())
+    registry::agent_by_id(tx, agent)?.ok_or_else(|| gone(format!("agent {agent}")).into())
 }
 
 fn install(

@@ -13,7 +13,7 @@ use crate::custody::ContentKey;
 use crate::integrity::seal::Sealer;
 use crate::items::{BodyError, Draft, Recorded};
 use crate::ledger::Entry;
-use crate::state::{self, Tx, stored, stored_option};
+use crate::state::{self, Tx};
 use crate::tools::{self, Runs};
 use crate::turn;
 use ironclaw_contract::canonical::{self, Digest};
@@ -56,24 +56,24 @@ pub fn record(
              VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
         )?
         .execute(params![
-            call.call_id.to_string(),
-            session.to_string(),
-            turn.to_string(),
-            output.to_string(),
+            call.call_id,
+            session,
+            turn,
+            output,
             position as i64,
             call.tool,
             class,
             runs,
-            judged.digest.to_string(),
+            judged.digest,
             state.name()
         ])?;
     let entry = |entry: Entry| {
         entry
             .session(session)
             .turn(turn)
-            .with("call", call.call_id.to_string())
+            .with("call", call.call_id)
             .with("tool", known_name(&call.tool))
-            .with("arguments_digest", judged.digest.to_string())
+            .with("arguments_digest", judged.digest)
     };
     match &judged.judgement {
         Judgement::Permitted { class, .. } => {
@@ -135,6 +135,8 @@ impl std::str::FromStr for CallState {
     }
 }
 
+state::stored_by_name!(CallState);
+
 /// A recorded call's row.
 #[derive(Debug, Clone)]
 pub struct CallRow {
@@ -160,23 +162,23 @@ pub struct CallRow {
 
 fn call_row(row: &Row<'_>) -> rusqlite::Result<CallRow> {
     Ok(CallRow {
-        id: stored(row, "id")?,
-        session: stored(row, "session_id")?,
-        turn: stored(row, "turn_id")?,
-        output: stored(row, "output_item")?,
+        id: row.get("id")?,
+        session: row.get("session_id")?,
+        turn: row.get("turn_id")?,
+        output: row.get("output_item")?,
         tool: row.get("tool")?,
         runs: [Runs::Local, Runs::Row, Runs::Host]
             .into_iter()
             .find(|runs| row.get_ref("runs").is_ok_and(|text| text.as_str() == Ok(runs_name(*runs)))),
-        digest: stored(row, "digest")?,
-        state: stored(row, "state")?,
-        result: stored_option(row, "result_item")?,
+        digest: row.get("digest")?,
+        state: row.get("state")?,
+        result: row.get("result_item")?,
     })
 }
 
 /// The call of this id.
 pub fn find(tx: &Tx<'_>, id: CallId) -> Result<Option<CallRow>, state::Error> {
-    Ok(tx.db().prepare_cached("SELECT * FROM calls WHERE id = ?1")?.query_row([id.to_string()], call_row).optional()?)
+    Ok(tx.db().prepare_cached("SELECT * FROM calls WHERE id = ?1")?.query_row([id], call_row).optional()?)
 }
 
 /// Gives a permitted call its one result.
@@ -184,14 +186,14 @@ pub fn find(tx: &Tx<'_>, id: CallId) -> Result<Option<CallRow>, state::Error> {
 /// Returns false when the call has one already or is no longer good for one: then nothing changed.
 pub fn settle(tx: &mut Tx<'_>, id: CallId, result: ItemId) -> Result<bool, state::Error> {
     let sql = "UPDATE calls SET state = 'done', result_item = ?2 WHERE id = ?1 AND state = 'permitted' AND result_item IS NULL";
-    Ok(tx.db().prepare_cached(sql)?.execute(params![id.to_string(), result.to_string()])? == 1)
+    Ok(tx.db().prepare_cached(sql)?.execute(params![id, result])? == 1)
 }
 
 /// Notes the sealed refusal of a refused call.
 pub fn set_refusal(tx: &mut Tx<'_>, id: CallId, result: ItemId) -> Result<(), state::Error> {
     tx.db()
         .prepare_cached("UPDATE calls SET result_item = ?2 WHERE id = ?1 AND state = 'refused'")?
-        .execute(params![id.to_string(), result.to_string()])?;
+        .execute(params![id, result])?;
     Ok(())
 }
 

@@ -400,7 +400,7 @@ async fn serve(state: &State, home: Home, config: &Config, master: &MasterKey, l
     state
         .write(move |tx| {
             tx.db().execute("DELETE FROM meta WHERE key = 'running'", [])?;
-            Entry::new(LedgerEvent::HostStopped).with("boot", boot.to_string()).append(tx)?;
+            Entry::new(LedgerEvent::HostStopped).with("boot", boot).append(tx)?;
             Ok::<_, state::Error>(())
         })
         .await?;
@@ -441,9 +441,9 @@ async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Res
             }
             let sql = "SELECT value FROM meta WHERE key = 'running'";
             let previous: Option<String> = tx.db().query_row(sql, [], |row| row.get(0)).optional()?;
-            tx.db().execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('running', ?1)", [boot.to_string()])?;
+            tx.db().execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('running', ?1)", [boot])?;
             let entry = Entry::new(LedgerEvent::HostStarted)
-                .with("boot", boot.to_string())
+                .with("boot", boot)
                 .with("version", env!("CARGO_PKG_VERSION"))
                 .with("fingerprint", ironclaw_contract::seam::fingerprint())
                 .with("policy", policy_digest);

@@ -11,7 +11,7 @@ use crate::integrity::seal::Sealer;
 use crate::items::{self, BodyError, Draft, Recorded};
 use crate::ledger::Entry;
 use crate::session::store::Session;
-use crate::state::{self, Tx, stored, stored_option};
+use crate::state::{self, Tx};
 use ironclaw_contract::ids::{DeliveryId, ItemId, MessageId, SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
@@ -45,11 +45,11 @@ pub struct Delivery {
 
 fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
     Ok(Delivery {
-        id: stored(row, "id")?,
-        session: stored(row, "session_id")?,
-        turn: stored_option(row, "turn_id")?,
-        item: stored(row, "item")?,
-        row_id: stored_option(row, "row_id")?,
+        id: row.get("id")?,
+        session: row.get("session_id")?,
+        turn: row.get("turn_id")?,
+        item: row.get("item")?,
+        row_id: row.get("row_id")?,
         channel: row.get("channel")?,
         generation: row.get("generation")?,
         state: row.get("state")?,
@@ -73,20 +73,17 @@ pub fn intend(
              VALUES (?1,?2,?3,?4,?5,?6,(SELECT generation FROM channels WHERE name = ?6),?7,?8,'intent',0,?9) RETURNING generation",
         )?
         .query_row(params![
-            id.to_string(),
-            session.id.to_string(),
-            turn.map(|id| id.to_string()),
-            item.to_string(),
-            row.map(|id| id.to_string()),
+            id,
+            session.id,
+            turn.map(|id| id),
+            item,
+            row.map(|id| id),
             session.origin.channel,
             session.origin.platform_id,
             session.origin.thread_id,
             now
         ], |row| row.get(0))?;
-    let entry = Entry::new(LedgerEvent::DeliveryIntended)
-        .session(session.id)
-        .with("delivery", id.to_string())
-        .with("item", item.to_string());
+    let entry = Entry::new(LedgerEvent::DeliveryIntended).session(session.id).with("delivery", id).with("item", item);
     match turn {
         Some(turn) => entry.turn(turn).append(tx)?,
         None => entry.append(tx)?,
@@ -108,7 +105,7 @@ pub fn intend(
 pub fn open_of(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Delivery>, state::Error> {
     let sql = "SELECT * FROM deliveries WHERE session_id = ?1 AND state IN ('intent','sending') ORDER BY created_at, id LIMIT 64";
     let mut statement = tx.db().prepare_cached(sql)?;
-    let open = statement.query_map([session.to_string()], delivery)?.collect::<rusqlite::Result<_>>()?;
+    let open = statement.query_map([session], delivery)?.collect::<rusqlite::Result<_>>()?;
     Ok(open)
 }
 
@@ -116,7 +113,7 @@ pub fn open_of(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Delivery>, state::
 pub fn state_of(tx: &Tx<'_>, item: ItemId) -> Result<Option<String>, state::Error> {
     let sql = "SELECT deliveries.state FROM items JOIN deliveries ON deliveries.turn_id IS items.turn_id AND deliveries.item = items.id \
                WHERE items.id = ?1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([item.to_string()], |row| row.get(0)).optional()?)
+    Ok(tx.db().prepare_cached(sql)?.query_row([item], |row| row.get(0)).optional()?)
 }
 
 /// Sessions that have a delivery on the loopback without a receipt.
@@ -124,7 +121,7 @@ pub fn sessions_with_open(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
     let mut statement = tx.db().prepare_cached(
         "SELECT DISTINCT session_id FROM deliveries WHERE state IN ('intent','sending') AND channel = 'loopback'",
     )?;
-    let sessions = statement.query_map([], |row| stored(row, "session_id"))?.collect::<rusqlite::Result<_>>()?;
+    let sessions = statement.query_map([], |row| row.get("session_id"))?.collect::<rusqlite::Result<_>>()?;
     Ok(sessions)
 }
 
@@ -148,17 +145,16 @@ pub fn receive(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), state::Error>
         .prepare_cached(
             "UPDATE deliveries SET state = 'received', attempts = attempts + 1, settled_at = ?2 WHERE id = ?1 AND state IN ('intent','sending')",
         )?
-        .execute(params![delivery.id.to_string(), now])?;
+        .execute(params![delivery.id, now])?;
     if settled == 0 {
         return Ok(());
     }
-    let entry =
-        Entry::new(LedgerEvent::DeliveryReceived).session(delivery.session).with("delivery", delivery.id.to_string());
+    let entry = Entry::new(LedgerEvent::DeliveryReceived).session(delivery.session).with("delivery", delivery.id);
     match delivery.turn {
         Some(turn) => {
             tx.db()
                 .prepare_cached("UPDATE messages SET status = 'delivered' WHERE turn_id = ?1 AND status = 'completed'")?
-                .execute([turn.to_string()])?;
+                .execute([turn])?;
             entry.turn(turn).append(tx)?
         }
         None => entry.append(tx)?,
@@ -170,7 +166,7 @@ pub fn receive(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), state::Error>
 pub fn receipt(tx: &Tx<'_>, id: DeliveryId) -> Result<Option<(&'static str, i64)>, state::Error> {
     let sql = "SELECT state, settled_at FROM deliveries WHERE id = ?1";
     let read = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Option<i64>>(1)?));
-    let found = tx.db().prepare_cached(sql)?.query_row([id.to_string()], read).optional()?;
+    let found = tx.db().prepare_cached(sql)?.query_row([id], read).optional()?;
     Ok(found.and_then(|(state, at)| Some((ended(&state)?, at?))))
 }
 
@@ -187,15 +183,14 @@ fn ended(state: &str) -> Option<&'static str> {
 /// The delivery that answers a turn.
 pub fn of_turn(tx: &Tx<'_>, turn: TurnId) -> Result<Option<Delivery>, state::Error> {
     let sql = "SELECT * FROM deliveries WHERE turn_id = ?1 ORDER BY created_at DESC LIMIT 1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([turn.to_string()], delivery).optional()?)
+    Ok(tx.db().prepare_cached(sql)?.query_row([turn], delivery).optional()?)
 }
 
 /// The items of a session that were delivered.
 pub fn received_of(tx: &Tx<'_>, session: SessionId) -> Result<HashSet<ItemId>, state::Error> {
     let sql = "SELECT item FROM deliveries WHERE session_id = ?1 AND state = 'received'";
     let mut statement = tx.db().prepare_cached(sql)?;
-    let items =
-        statement.query_map([session.to_string()], |row| stored(row, "item"))?.collect::<rusqlite::Result<_>>()?;
+    let items = statement.query_map([session], |row| row.get("item"))?.collect::<rusqlite::Result<_>>()?;
     Ok(items)
 }
 

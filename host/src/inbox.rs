@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::registry::LOOPBACK;
 use crate::routing::Routed;
 use crate::session::store::{self, NewError, Session};
-use crate::state::{self, Tx, stored};
+use crate::state::{self, Tx};
 use crate::turn::CONTEXT_MESSAGES_MAX;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{MessageId, PersonId, SessionId};
@@ -128,11 +128,11 @@ pub fn record(
              bytes) VALUES (?1,?2,?3,?10,'queued',?9,?4,?5,?6,?7,?8,0,?11)",
         )?
         .execute(params![
-            id.to_string(),
-            session.id.to_string(),
+            id,
+            session.id,
             item.tuple.seq as i64,
             received.sender,
-            message.person().id.to_string(),
+            message.person().id,
             received.channel,
             received.event_id,
             now,
@@ -147,9 +147,9 @@ pub fn record(
     Entry::new(LedgerEvent::MessageRecorded)
         .session(session.id)
         .message(id)
-        .with("person", message.person().id.to_string())
+        .with("person", message.person().id)
         .with("channel", received.channel.clone())
-        .with("digest", digest.to_string())
+        .with("digest", digest)
         .with("asks", routed.asks())
         .append(tx)?;
     Ok(Ok(Recorded { message: id, session: session.id, again: false }))
@@ -169,7 +169,7 @@ fn bound_context(tx: &Tx<'_>, session: SessionId) -> Result<(), state::Error> {
         "UPDATE messages SET status = 'completed' WHERE {waiting} AND seq <= \
          (SELECT seq FROM messages WHERE {waiting} ORDER BY seq DESC LIMIT 1 OFFSET ?2)"
     );
-    tx.db().prepare_cached(&sql)?.execute(params![session.to_string(), CONTEXT_MESSAGES_MAX as i64])?;
+    tx.db().prepare_cached(&sql)?.execute(params![session, CONTEXT_MESSAGES_MAX as i64])?;
     Ok(())
 }
 
@@ -196,7 +196,7 @@ pub fn tell(
     tx.db().execute(
         "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, received_at, attempts) \
          VALUES (?1,?2,?3,'system','queued',0,'host','host','host',?4,0)",
-        params![id.to_string(), session.id.to_string(), item.tuple.seq as i64, now],
+        params![id, session.id, item.tuple.seq as i64, now],
     )?;
     Ok(id)
 }
@@ -213,7 +213,7 @@ fn of_event(
     event: &str,
 ) -> Result<Option<(MessageId, SessionId)>, state::Error> {
     let sql = "SELECT id, session_id FROM messages WHERE channel = ?1 AND sender = ?2 AND event_id = ?3";
-    let read = |row: &Row<'_>| Ok((stored(row, "id")?, stored(row, "session_id")?));
+    let read = |row: &Row<'_>| Ok((row.get("id")?, row.get("session_id")?));
     Ok(tx.db().prepare_cached(sql)?.query_row([channel, sender, event], read).optional()?)
 }
 
@@ -246,27 +246,23 @@ pub struct Message {
 
 fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
-        id: stored(row, "id")?,
-        session: stored(row, "session_id")?,
+        id: row.get("id")?,
+        session: row.get("session_id")?,
         seq: row.get::<_, i64>("seq")? as u64,
-        kind: stored(row, "kind")?,
+        kind: row.get("kind")?,
         status: row.get("status")?,
         trigger: row.get("trigger")?,
         sender: row.get("sender")?,
         principal: row.get("principal")?,
         channel: row.get("channel")?,
         received_at: row.get("received_at")?,
-        turn: state::stored_option(row, "turn_id")?,
+        turn: row.get("turn_id")?,
     })
 }
 
 /// The message of this id.
 pub fn find(tx: &Tx<'_>, id: MessageId) -> Result<Option<Message>, state::Error> {
-    Ok(tx
-        .db()
-        .prepare_cached("SELECT * FROM messages WHERE id = ?1")?
-        .query_row([id.to_string()], message)
-        .optional()?)
+    Ok(tx.db().prepare_cached("SELECT * FROM messages WHERE id = ?1")?.query_row([id], message).optional()?)
 }
 
 /// The newest message on this channel that is on this person's behalf.
@@ -284,13 +280,13 @@ pub fn session_of_another(
     person: PersonId,
 ) -> Result<Option<SessionId>, state::Error> {
     let sql = "SELECT session_id FROM messages WHERE channel = ?1 AND sender = ?2 AND principal <> ?3 LIMIT 1";
-    let read = |row: &Row<'_>| stored(row, "session_id");
-    Ok(tx.db().prepare_cached(sql)?.query_row([channel, sender, person.to_string().as_str()], read).optional()?)
+    let read = |row: &Row<'_>| row.get("session_id");
+    Ok(tx.db().prepare_cached(sql)?.query_row(params![channel, sender, person], read).optional()?)
 }
 
 /// How many messages of the session wait or are being worked on.
 pub fn waiting_count(tx: &Tx<'_>, session: SessionId) -> Result<u64, state::Error> {
     let sql =
         "SELECT count(*) FROM messages WHERE session_id = ?1 AND status IN ('queued','processing') AND trigger = 1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([session.to_string()], |row| row.get::<_, i64>(0))? as u64)
+    Ok(tx.db().prepare_cached(sql)?.query_row([session], |row| row.get::<_, i64>(0))? as u64)
 }

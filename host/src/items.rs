@@ -11,7 +11,7 @@ pub use rows::FORGETTABLE;
 
 use crate::custody::{self, ContentKey};
 use crate::integrity::seal::Sealer;
-use crate::state::{self, Tx, stored, stored_json, stored_option};
+use crate::state::{self, Tx, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
 use ironclaw_contract::seam::message::Span;
@@ -97,7 +97,7 @@ impl Draft {
                 "UPDATE sessions SET last_seq = last_seq + 2, item_bytes = item_bytes + ?2 \
                  WHERE id = ?1 AND state <> 'removed' RETURNING last_seq",
             )?
-            .query_row(params![session.to_string(), self.bytes as i64], |row| row.get(0))?;
+            .query_row(params![session, self.bytes as i64], |row| row.get(0))?;
         let tuple = Tuple {
             session,
             item: self.id,
@@ -118,19 +118,19 @@ impl Draft {
              VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)",
         )?
         .execute(params![
-            tuple.item.to_string(),
-            session.to_string(),
+            tuple.item,
+            session,
             seq,
             tuple.kind.name(),
             tuple.issued_at,
-            tuple.boot.to_string(),
-            tuple.turn.map(|id| id.to_string()),
-            tuple.call.map(|id| id.to_string()),
+            tuple.boot,
+            tuple.turn.map(|id| id),
+            tuple.call.map(|id| id),
             tuple.tool,
             tuple.hop,
             tuple.authors,
             canonical::to_string(&tuple.labels),
-            tuple.digest.to_string(),
+            tuple.digest,
             self.bytes as i64,
             self.stored,
             self.scripted,
@@ -167,19 +167,19 @@ const COLUMNS: &str =
 
 fn recorded(row: &Row<'_>) -> rusqlite::Result<Recorded> {
     let tuple = Tuple {
-        session: stored(row, "session_id")?,
-        item: stored(row, "id")?,
-        kind: stored(row, "kind")?,
+        session: row.get("session_id")?,
+        item: row.get("id")?,
+        kind: row.get("kind")?,
         seq: row.get::<_, i64>("seq")? as u64,
         issued_at: row.get("issued_at")?,
-        boot: stored(row, "boot")?,
-        turn: stored_option(row, "turn_id")?,
-        call: stored_option(row, "call_id")?,
+        boot: row.get("boot")?,
+        turn: row.get("turn_id")?,
+        call: row.get("call_id")?,
         tool: row.get("tool")?,
         hop: row.get("hop")?,
         authors: row.get("authors")?,
         labels: stored_json(row, "labels")?,
-        digest: stored(row, "digest")?,
+        digest: row.get("digest")?,
     };
     Ok(Recorded { tuple, bytes: row.get::<_, i64>("bytes")? as u64, scripted: row.get("scripted")? })
 }
@@ -187,13 +187,13 @@ fn recorded(row: &Row<'_>) -> rusqlite::Result<Recorded> {
 /// The item of this id, whatever session it belongs to.
 pub fn find(tx: &Tx<'_>, item: ItemId) -> Result<Option<Recorded>, state::Error> {
     let sql = format!("SELECT {COLUMNS} FROM items WHERE id = ?1");
-    Ok(tx.db().prepare_cached(&sql)?.query_row([item.to_string()], recorded).optional()?)
+    Ok(tx.db().prepare_cached(&sql)?.query_row([item], recorded).optional()?)
 }
 
 /// The session's items numbered above `after_seq`, in order, at most `limit`.
 pub fn after(tx: &Tx<'_>, session: SessionId, after_seq: u64, limit: usize) -> Result<Vec<Recorded>, state::Error> {
     let sql = format!("SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
-    several(tx, &sql, params![session.to_string(), stored_seq(after_seq), limit as i64])
+    several(tx, &sql, params![session, stored_seq(after_seq), limit as i64])
 }
 
 /// What a sandbox is told of: the session's items numbered above `after_seq`, in order, at most `limit`. Left out are items
@@ -212,19 +212,19 @@ pub fn live_after(
          AND trigger = 1 UNION ALL SELECT seq FROM messages WHERE session_id = ?1 AND first_ordinal IS NULL) \
          ORDER BY seq LIMIT ?3"
     );
-    several(tx, &sql, params![session.to_string(), stored_seq(after_seq), limit as i64])
+    several(tx, &sql, params![session, stored_seq(after_seq), limit as i64])
 }
 
 /// The number up to which the session's items were dropped.
 pub fn dropped_upto(tx: &Tx<'_>, session: SessionId) -> Result<u64, state::Error> {
     let sql = "SELECT pruned_seq FROM sessions WHERE id = ?1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([session.to_string()], |row| row.get::<_, i64>(0))? as u64)
+    Ok(tx.db().prepare_cached(sql)?.query_row([session], |row| row.get::<_, i64>(0))? as u64)
 }
 
 /// Whether an item of the session belongs to a turn.
 pub fn has_turn(tx: &Tx<'_>, session: SessionId) -> Result<bool, state::Error> {
     let sql = "SELECT EXISTS (SELECT 1 FROM items WHERE session_id = ?1 AND turn_id IS NOT NULL)";
-    Ok(tx.db().prepare_cached(sql)?.query_row([session.to_string()], |row| row.get(0))?)
+    Ok(tx.db().prepare_cached(sql)?.query_row([session], |row| row.get(0))?)
 }
 
 /// The last `limit` items of the session, in order.
@@ -232,7 +232,7 @@ pub fn last(tx: &Tx<'_>, session: SessionId, limit: usize) -> Result<Vec<Recorde
     let sql = format!(
         "SELECT * FROM (SELECT {COLUMNS} FROM items WHERE session_id = ?1 ORDER BY seq DESC LIMIT ?2) ORDER BY seq"
     );
-    several(tx, &sql, params![session.to_string(), limit as i64])
+    several(tx, &sql, params![session, limit as i64])
 }
 
 fn several(tx: &Tx<'_>, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Recorded>, state::Error> {
@@ -249,16 +249,14 @@ fn stored_seq(seq: u64) -> i64 {
 /// How many items the session has.
 pub fn count(tx: &Tx<'_>, session: SessionId) -> Result<u64, state::Error> {
     let sql = "SELECT count(*) FROM items WHERE session_id = ?1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([session.to_string()], |row| row.get::<_, i64>(0))? as u64)
+    Ok(tx.db().prepare_cached(sql)?.query_row([session], |row| row.get::<_, i64>(0))? as u64)
 }
 
 /// The body of an item; its digest is compared with the recorded one.
 pub fn body(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, BodyError> {
     let id = item.tuple.item;
-    let stored: Vec<u8> = tx
-        .db()
-        .prepare_cached("SELECT body FROM items WHERE id = ?1")?
-        .query_row([id.to_string()], |row| row.get(0))?;
+    let stored: Vec<u8> =
+        tx.db().prepare_cached("SELECT body FROM items WHERE id = ?1")?.query_row([id], |row| row.get(0))?;
     let bytes = key.open(id, &stored)?;
     if Digest::of(&bytes) != item.tuple.digest {
         return Err(custody::Error::Sealed("the body of an item").into());

@@ -116,19 +116,19 @@ impl Entry {
     /// Says which session it is about.
     pub fn session(mut self, id: SessionId) -> Self {
         self.session = Some(id);
-        self.with("session", id.to_string())
+        self.with("session", id)
     }
 
     /// Says which message it is about.
     pub fn message(mut self, id: MessageId) -> Self {
         self.message = Some(id);
-        self.with("message", id.to_string())
+        self.with("message", id)
     }
 
     /// Says which turn it is about.
     pub fn turn(mut self, id: TurnId) -> Self {
         self.turn = Some(id);
-        self.with("turn", id.to_string())
+        self.with("turn", id)
     }
 
     /// Says whose doing it was.
@@ -177,11 +177,11 @@ impl Entry {
                 seq as i64,
                 self.kind.name(),
                 canonical,
-                hash.to_string(),
+                hash,
                 now,
-                self.session.map(|id| id.to_string()),
-                self.message.map(|id| id.to_string()),
-                self.turn.map(|id| id.to_string()),
+                self.session.map(|id| id),
+                self.message.map(|id| id),
+                self.turn.map(|id| id),
             ])?;
         let refuses = self.kind == Kind::Retract;
         let (session, message, turn) = (self.session, self.message, self.turn);

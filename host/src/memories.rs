@@ -4,7 +4,7 @@
 
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
-use crate::state::{self, Tx, stored, stored_json, stored_option};
+use crate::state::{self, Tx, stored_json};
 use crate::tools::REMEMBERED_BYTES_MAX;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, MemoryId, PersonId, SessionId, TurnId};
@@ -68,8 +68,8 @@ pub struct Note {
 
 fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
     Ok(Note {
-        id: stored(row, "id")?,
-        session: stored_option(row, "session_id")?,
+        id: row.get("id")?,
+        session: row.get("session_id")?,
         author: stored_json(row, "author")?,
         principal: row.get("principal")?,
         labels: stored_json(row, "labels")?,
@@ -101,7 +101,7 @@ pub fn keep(tx: &mut Tx<'_>, agent: AgentId, draft: Draft) -> Result<Result<Kept
     let db = tx.db();
     let known: Option<(i64, MemoryId)> = db
         .prepare_cached("SELECT ordinal, id FROM memories WHERE agent_id = ?1 AND digest = ?2")?
-        .query_row(params![agent.to_string(), digest.to_string()], |row| Ok((row.get(0)?, stored(row, "id")?)))
+        .query_row(params![agent, digest], |row| Ok((row.get(0)?, row.get("id")?)))
         .optional()?;
     if let Some((ordinal, known)) = known {
         again(tx, ordinal, &draft)?;
@@ -121,14 +121,14 @@ pub fn keep(tx: &mut Tx<'_>, agent: AgentId, draft: Draft) -> Result<Result<Kept
         )?
         .query_row(
             params![
-                id.to_string(),
-                agent.to_string(),
-                session.map(|id| id.to_string()),
-                turn.map(|id| id.to_string()),
+                id,
+                agent,
+                session.map(|id| id),
+                turn.map(|id| id),
                 canonical::to_string(&draft.author),
                 draft.principal,
                 canonical::to_string(&draft.labels),
-                digest.to_string(),
+                digest,
                 draft.text,
                 by_person,
                 now
@@ -143,7 +143,7 @@ pub fn keep(tx: &mut Tx<'_>, agent: AgentId, draft: Draft) -> Result<Result<Kept
         Author::Person { .. } => Entry::new(LedgerEvent::MemoryKept),
         _ => Entry::of_kind(LedgerEvent::MemoryKept, Kind::Claim),
     };
-    let entry = entry.with("agent", agent.to_string()).with("note", id.to_string()).with("digest", digest.to_string());
+    let entry = entry.with("agent", agent).with("note", id).with("digest", digest);
     match draft.source {
         Some((session, turn)) => entry.session(session).turn(turn).append(tx)?,
         None => entry.with("by", draft.principal).append(tx)?,
@@ -164,14 +164,14 @@ fn again(tx: &mut Tx<'_>, ordinal: i64, draft: &Draft) -> Result<(), state::Erro
 
 fn add_source(tx: &mut Tx<'_>, ordinal: i64, session: SessionId) -> Result<(), state::Error> {
     let sql = "INSERT OR IGNORE INTO memory_sources (session_id, ordinal) VALUES (?1,?2)";
-    tx.db().prepare_cached(sql)?.execute(params![session.to_string(), ordinal])?;
+    tx.db().prepare_cached(sql)?.execute(params![session, ordinal])?;
     Ok(())
 }
 
 /// How many notes an agent has.
 pub fn count(tx: &Tx<'_>, agent: AgentId) -> Result<usize, state::Error> {
     let sql = "SELECT count(*) FROM memories WHERE agent_id = ?1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([agent.to_string()], |row| row.get::<_, i64>(0))? as usize)
+    Ok(tx.db().prepare_cached(sql)?.query_row([agent], |row| row.get::<_, i64>(0))? as usize)
 }
 
 /// What a search came to.
@@ -228,8 +228,7 @@ fn hits_of(tx: &Tx<'_>, agent: AgentId, word: &str, hits: &mut HashMap<i64, usiz
 pub fn notes(tx: &Tx<'_>, agent: AgentId, found: &Found) -> Result<Vec<Note>, state::Error> {
     let sql = "SELECT * FROM memories WHERE ordinal = ?1 AND agent_id = ?2";
     let mut find = tx.db().prepare_cached(sql)?;
-    let notes =
-        found.ordinals.iter().map(|ordinal| find.query_row(params![ordinal, agent.to_string()], note).optional());
+    let notes = found.ordinals.iter().map(|ordinal| find.query_row(params![ordinal, agent], note).optional());
     Ok(notes.filter_map(Result::transpose).collect::<rusqlite::Result<_>>()?)
 }
 
@@ -239,7 +238,7 @@ pub fn index_some(tx: &mut Tx<'_>) -> Result<bool, state::Error> {
     let sql = "SELECT ordinal, agent_id, text FROM memories WHERE indexed = 0 ORDER BY ordinal LIMIT ?1";
     let mut look = db.prepare_cached(sql)?;
     let read =
-        |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, stored::<AgentId>(row, "agent_id")?, row.get::<_, String>(2)?));
+        |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, AgentId>("agent_id")?, row.get::<_, String>(2)?));
     let missing: Vec<(i64, AgentId, String)> =
         look.query_map([INDEXED_AT_ONCE_MAX as i64], read)?.collect::<rusqlite::Result<_>>()?;
     for (ordinal, agent, text) in &missing {
@@ -276,15 +275,14 @@ fn words(query: &str) -> BTreeSet<String> {
 /// The note of an agent.
 pub fn find(tx: &Tx<'_>, agent: AgentId, id: MemoryId) -> Result<Option<Note>, state::Error> {
     let sql = "SELECT * FROM memories WHERE agent_id = ?1 AND id = ?2";
-    Ok(tx.db().prepare_cached(sql)?.query_row(params![agent.to_string(), id.to_string()], note).optional()?)
+    Ok(tx.db().prepare_cached(sql)?.query_row(params![agent, id], note).optional()?)
 }
 
 /// The notes of an agent, newest first, at most `limit`.
 pub fn list(tx: &Tx<'_>, agent: AgentId, limit: usize) -> Result<Vec<Note>, state::Error> {
     let sql = "SELECT * FROM memories WHERE agent_id = ?1 ORDER BY ordinal DESC LIMIT ?2";
     let mut statement = tx.db().prepare_cached(sql)?;
-    let notes =
-        statement.query_map(params![agent.to_string(), limit as i64], note)?.collect::<rusqlite::Result<_>>()?;
+    let notes = statement.query_map(params![agent, limit as i64], note)?.collect::<rusqlite::Result<_>>()?;
     Ok(notes)
 }
 
@@ -302,11 +300,7 @@ pub fn forget(
     if erased == 0 {
         return Ok(Err(Refusal::new(DenialCode::NoteUnknown, format!("the agent has no note {id}"))));
     }
-    Entry::new(LedgerEvent::MemoryForgotten)
-        .with("agent", agent.to_string())
-        .with("note", id.to_string())
-        .with("by", by.to_string())
-        .append(tx)?;
+    Entry::new(LedgerEvent::MemoryForgotten).with("agent", agent).with("note", id).with("by", by).append(tx)?;
     Ok(Ok(()))
 }
 
@@ -333,7 +327,7 @@ fn erase(tx: &mut Tx<'_>, which: &str, values: &[&dyn rusqlite::ToSql]) -> Resul
         db.prepare(&format!("SELECT ordinal, agent_id, text FROM memories WHERE indexed = 1 AND ({which})"))?;
     let mut rows = look.query(values)?;
     while let Some(row) = rows.next()? {
-        let words = indexed(stored(row, "agent_id")?, &row.get::<_, String>(2)?);
+        let words = indexed(row.get("agent_id")?, &row.get::<_, String>(2)?);
         db.prepare_cached("INSERT INTO memories_text (memories_text, rowid, words) VALUES ('delete', ?1, ?2)")?
             .execute(params![row.get::<_, i64>(0)?, words])?;
     }

@@ -16,13 +16,13 @@ pub mod tokens;
 pub use given::Giver;
 pub use people::{
     Identity, Person, Role, add_person, create_owner, find_person, identities, known_person, owner, people,
-    person_behind, person_of,
+    person_behind, person_by_id, person_of,
 };
 pub use tokens::{Fresh, Token, TokenId, TokenState, tokens};
 
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
-use crate::state::{self, Tx, stored, stored_json};
+use crate::state::{self, Tx, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -132,16 +132,18 @@ impl FromStr for Mode {
     }
 }
 
+ironclaw_contract::stored_as_text!(Mode);
+
 fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
     Ok(Agent {
-        id: stored(row, "id")?,
+        id: row.get("id")?,
         name: row.get("name")?,
         model: row.get("model")?,
         follows_default: row.get("follows_default")?,
         persona: row.get("persona")?,
         enabled_tools: stored_json(row, "enabled_tools")?,
-        access: stored(row, "access")?,
-        mode: stored(row, "mode")?,
+        access: row.get("access")?,
+        mode: row.get("mode")?,
         created_at: row.get("created_at")?,
     })
 }
@@ -159,7 +161,15 @@ pub fn find_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Agent>, state:
     Ok(tx.db().prepare_cached(sql)?.query_row([name_or_id], agent).optional()?)
 }
 
-/// The agent of this name or id, for somebody who named it.
+/// The agent of this id.
+///
+/// # Errors
+/// Those of the database.
+pub fn agent_by_id(tx: &Tx<'_>, id: AgentId) -> Result<Option<Agent>, state::Error> {
+    Ok(tx.db().prepare_cached("SELECT * FROM agents WHERE id = ?1")?.query_row([id], agent).optional()?)
+}
+
+/// The agent of this name or id, for a person who named it.
 ///
 /// # Errors
 /// The inner error says that there is none.
@@ -202,13 +212,13 @@ pub trait Warrant {
 /// The entry about what became of a change.
 pub(crate) fn warranted(event: LedgerEvent, warrant: &dyn Warrant) -> Entry {
     let by: Vec<String> = warrant.approvers().iter().map(ToString::to_string).collect();
-    Entry::new(event).with("change", warrant.change_id().to_string()).with("by", by)
+    Entry::new(event).with("change", warrant.change_id()).with("by", by)
 }
 
 /// The entry about an agent's setting that is now another; of both there are the digests alone.
 fn altered(event: LedgerEvent, warrant: &dyn Warrant, agent: AgentId, before: &[u8], after: &[u8]) -> Entry {
     warranted(event, warrant)
-        .with("agent", agent.to_string())
+        .with("agent", agent)
         .with("before", Digest::of(before).to_string())
         .with("after", Digest::of(after).to_string())
 }
@@ -222,7 +232,7 @@ pub fn create_agent(tx: &mut Tx<'_>, draft: AgentDraft, by: PersonId) -> Result<
         Ok(agent) => agent,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    created(Entry::new(LedgerEvent::AgentCreated).with("by", by.to_string()), &agent).append(tx)?;
+    created(Entry::new(LedgerEvent::AgentCreated).with("by", by), &agent).append(tx)?;
     Ok(Ok(agent))
 }
 
@@ -245,7 +255,7 @@ pub fn create_agent_as_approved(
 
 fn created(entry: Entry, agent: &Agent) -> Entry {
     entry
-        .with("agent", agent.id.to_string())
+        .with("agent", agent.id)
         .with("name", agent.name.clone())
         .with("model", agent.model.clone())
         .with("access", agent.access.name())
@@ -280,7 +290,7 @@ fn insert_agent(tx: &mut Tx<'_>, draft: AgentDraft) -> Result<Result<Agent, Refu
         "INSERT INTO agents (id, name, model, follows_default, persona, enabled_tools, access, mode, created_at) \
          VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
         params![
-            agent.id.to_string(),
+            agent.id,
             agent.name,
             agent.model,
             agent.follows_default,
@@ -296,7 +306,7 @@ fn insert_agent(tx: &mut Tx<'_>, draft: AgentDraft) -> Result<Result<Agent, Refu
 
 /// Tells an agent something else about itself.
 pub fn set_persona(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, persona: &str) -> Result<(), state::Error> {
-    tx.db().execute("UPDATE agents SET persona = ?2 WHERE id = ?1", params![agent.id.to_string(), persona])?;
+    tx.db().execute("UPDATE agents SET persona = ?2 WHERE id = ?1", params![agent.id, persona])?;
     altered(LedgerEvent::AgentPersona, warrant, agent.id, agent.persona.as_bytes(), persona.as_bytes()).append(tx)?;
     Ok(())
 }
@@ -304,7 +314,7 @@ pub fn set_persona(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, person
 /// Says which tools an agent may call from now on.
 pub fn set_tools(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, tools: &[String]) -> Result<(), state::Error> {
     let (before, after) = (canonical::to_string(&agent.enabled_tools), canonical::to_string(&tools));
-    tx.db().execute("UPDATE agents SET enabled_tools = ?2 WHERE id = ?1", params![agent.id.to_string(), after])?;
+    tx.db().execute("UPDATE agents SET enabled_tools = ?2 WHERE id = ?1", params![agent.id, after])?;
     altered(LedgerEvent::AgentTools, warrant, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
     Ok(())
 }
@@ -335,9 +345,9 @@ fn check_draft(draft: &AgentDraft) -> Result<(), Refusal> {
 
 /// Sets how strictly an agent is judged.
 pub fn set_mode(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, mode: Mode) -> Result<(), state::Error> {
-    tx.db().execute("UPDATE agents SET mode = ?2 WHERE id = ?1", params![agent.id.to_string(), mode.name()])?;
+    tx.db().execute("UPDATE agents SET mode = ?2 WHERE id = ?1", params![agent.id, mode.name()])?;
     warranted(LedgerEvent::AgentMode, warrant)
-        .with("agent", agent.id.to_string())
+        .with("agent", agent.id)
         .with("mode", mode.name())
         .with("was", agent.mode.name())
         .append(tx)?;
@@ -347,9 +357,9 @@ pub fn set_mode(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, mode: Mod
 /// Removes an agent whose sessions are gone.
 pub fn remove_agent(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent) -> Result<(), state::Error> {
     mounts::note_shared_uids(tx, agent.id)?;
-    tx.db().execute("DELETE FROM agents WHERE id = ?1", [agent.id.to_string()])?;
+    tx.db().execute("DELETE FROM agents WHERE id = ?1", [agent.id])?;
     warranted(LedgerEvent::AgentRemoved, warrant)
-        .with("agent", agent.id.to_string())
+        .with("agent", agent.id)
         .with("name", agent.name.clone())
         .append(tx)?;
     Ok(())

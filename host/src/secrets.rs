@@ -6,7 +6,7 @@
 use crate::custody::{self, SecretText, WrappingKey};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
-use crate::state::{self, Tx, stored};
+use crate::state::{self, Tx};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use rusqlite::{OptionalExtension, params};
@@ -62,6 +62,8 @@ impl FromStr for SecretName {
         Err(refusal.hint(format!("use 1 to {NAME_CHARACTERS_MAX} characters of a-z, 0-9, - and _, starting with a letter or a digit; a value is never part of a command")))
     }
 }
+
+ironclaw_contract::stored_as_text!(SecretName);
 
 /// Whether a text can name a secret or what is named after one.
 pub fn is_name(text: &str) -> bool {
@@ -164,7 +166,7 @@ pub fn get(tx: &Tx<'_>, wrapping: &WrappingKey, name: &SecretName) -> Result<Opt
 pub fn list(tx: &Tx<'_>) -> Result<Vec<Secret>, state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT name, created_at, changed_at FROM secrets ORDER BY name")?;
     let read = |row: &rusqlite::Row<'_>| {
-        let name: SecretName = stored(row, "name")?;
+        let name: SecretName = row.get("name")?;
         let source = if credential(&name).is_some() { Source::Credential } else { Source::Stored };
         Ok(Secret { name, source, stored: Some((row.get("created_at")?, row.get("changed_at")?)) })
     };
@@ -266,7 +268,7 @@ pub fn remove(
 pub fn rewrap(tx: &Tx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<(), Error> {
     let stored: Vec<(SecretName, Vec<u8>)> = {
         let mut statement = tx.db().prepare("SELECT name, wrapped FROM secrets")?;
-        let read = |row: &rusqlite::Row<'_>| Ok((stored(row, "name")?, row.get("wrapped")?));
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get("name")?, row.get("wrapped")?));
         statement.query_map([], read)?.collect::<rusqlite::Result<_>>()?
     };
     for (name, wrapped) in stored {
@@ -306,7 +308,7 @@ fn wrap(wrapping: &WrappingKey, name: &SecretName, value: &SecretText) -> Result
 }
 
 fn note(tx: &mut Tx<'_>, event: LedgerEvent, name: &SecretName, by: PersonId) -> Result<(), state::Error> {
-    Entry::new(event).with("name", name.as_str()).with("by", by.to_string()).append(tx)?;
+    Entry::new(event).with("name", name.as_str()).with("by", by).append(tx)?;
     Ok(())
 }
 

@@ -15,7 +15,7 @@ mod threads;
 pub use clock::wall_clock;
 pub use events::EventsOf;
 pub use opening::{look, open_to_look};
-pub use stored::{bad, stored, stored_json, stored_option};
+pub(crate) use stored::{bad, stored_by_name, stored_json};
 
 use crate::metrics::Metrics;
 use clock::Clock;

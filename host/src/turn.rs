@@ -3,7 +3,7 @@
 //! Exactly one principal a turn; nothing is inherited by the next. Never talks to a sandbox. Next: `context`, `session::actor`.
 
 use crate::ledger::Entry;
-use crate::state::{self, Tx, stored};
+use crate::state::{self, Tx};
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::LedgerEvent;
@@ -87,9 +87,9 @@ pub struct Turn {
 
 fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
     Ok(Turn {
-        id: stored(row, "id")?,
+        id: row.get("id")?,
         ordinal: row.get("ordinal")?,
-        session: stored(row, "session_id")?,
+        session: row.get("session_id")?,
         principal: row.get("principal")?,
         open: row.get::<_, String>("state")? == "open",
         model_calls: row.get("model_calls")?,
@@ -101,7 +101,7 @@ fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
 /// The session's open turn.
 pub fn open_of(tx: &Tx<'_>, session: SessionId) -> Result<Option<Turn>, state::Error> {
     let sql = "SELECT * FROM turns WHERE session_id = ?1 AND state = 'open'";
-    Ok(tx.db().prepare_cached(sql)?.query_row([session.to_string()], turn).optional()?)
+    Ok(tx.db().prepare_cached(sql)?.query_row([session], turn).optional()?)
 }
 
 /// Every turn that is open.
@@ -113,7 +113,7 @@ pub fn every_open(tx: &Tx<'_>) -> Result<Vec<Turn>, state::Error> {
 
 /// The turn of this id.
 pub fn find(tx: &Tx<'_>, id: TurnId) -> Result<Option<Turn>, state::Error> {
-    Ok(tx.db().prepare_cached("SELECT * FROM turns WHERE id = ?1")?.query_row([id.to_string()], turn).optional()?)
+    Ok(tx.db().prepare_cached("SELECT * FROM turns WHERE id = ?1")?.query_row([id], turn).optional()?)
 }
 
 /// Sessions in which a turn is open or a message waits.
@@ -121,7 +121,7 @@ pub fn sessions_with_work(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
     let sql = "SELECT DISTINCT session_id FROM messages WHERE status IN ('queued','processing') AND trigger = 1 \
                UNION SELECT session_id FROM turns WHERE state = 'open'";
     let mut statement = tx.db().prepare_cached(sql)?;
-    let sessions = statement.query_map([], |row| stored(row, "session_id"))?.collect::<rusqlite::Result<_>>()?;
+    let sessions = statement.query_map([], |row| row.get("session_id"))?.collect::<rusqlite::Result<_>>()?;
     Ok(sessions)
 }
 
@@ -153,7 +153,7 @@ pub fn waiting(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Waiting>, state::E
     let mut statement = tx.db().prepare_cached(sql)?;
     let read = |row: &Row<'_>| {
         Ok(Waiting {
-            id: stored(row, "id")?,
+            id: row.get("id")?,
             seq: row.get::<_, i64>("seq")? as u64,
             principal: row.get("principal")?,
             trigger: row.get("trigger")?,
@@ -161,7 +161,7 @@ pub fn waiting(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Waiting>, state::E
         })
     };
     let waiting = statement
-        .query_map(params![session.to_string(), 2 * TURN_MESSAGES_MAX as i64, CONTEXT_MESSAGES_MAX as i64], read)?
+        .query_map(params![session, 2 * TURN_MESSAGES_MAX as i64, CONTEXT_MESSAGES_MAX as i64], read)?
         .collect::<rusqlite::Result<_>>()?;
     Ok(waiting)
 }
@@ -207,20 +207,20 @@ pub fn open_next(tx: &mut Tx<'_>, session: SessionId, config: &Config) -> Result
         "INSERT INTO turns (id, session_id, principal, scope, state, opened_at, deadline, model_calls, tool_calls, result_bytes) \
          VALUES (?1,?2,?3,'read write','open',?4,?5,0,0,0)",
     )?
-    .execute(params![id.to_string(), session.to_string(), first.principal, tx.wall(), deadline])?;
+    .execute(params![id, session, first.principal, tx.wall(), deadline])?;
     let mut take = db.prepare_cached(
         "UPDATE messages SET status = 'processing', turn_id = ?2, attempts = attempts + 1, \
          first_ordinal = coalesce(first_ordinal, (SELECT ordinal FROM turns WHERE id = ?2)) WHERE id = ?1",
     )?;
     for message in &chosen {
-        take.execute(params![message.id.to_string(), id.to_string()])?;
+        take.execute(params![message.id, id])?;
     }
     // What has come in until now is shown from this turn on, and keeps this place.
     db.prepare_cached(
         "UPDATE messages SET first_ordinal = (SELECT ordinal FROM turns WHERE id = ?2) \
          WHERE session_id = ?1 AND first_ordinal IS NULL AND trigger = 0",
     )?
-    .execute([session.to_string(), id.to_string()])?;
+    .execute(params![session, id])?;
     for message in &chosen {
         Entry::new(LedgerEvent::TurnOpened)
             .session(session)
@@ -294,8 +294,7 @@ pub fn close(tx: &mut Tx<'_>, turn: &Turn, how: Close, outcome: &'static str) ->
 /// The messages that a turn answers, oldest first.
 pub fn messages_of(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<MessageId>, state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT id FROM messages WHERE turn_id = ?1 ORDER BY seq")?;
-    let messages =
-        statement.query_map([turn.to_string()], |row| stored(row, "id"))?.collect::<rusqlite::Result<_>>()?;
+    let messages = statement.query_map([turn], |row| row.get("id"))?.collect::<rusqlite::Result<_>>()?;
     Ok(messages)
 }
 
@@ -311,14 +310,14 @@ pub fn newest_message(tx: &Tx<'_>, turn: TurnId) -> Result<MessageId, state::Err
 /// In how many turns the messages of this one were, at most.
 pub fn attempts(tx: &Tx<'_>, turn: TurnId) -> Result<u32, state::Error> {
     let sql = "SELECT coalesce(max(attempts), 0) FROM messages WHERE turn_id = ?1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([turn.to_string()], |row| row.get(0))?)
+    Ok(tx.db().prepare_cached(sql)?.query_row([turn], |row| row.get(0))?)
 }
 
 /// Notes that messages which only inform were shown to a turn.
 pub fn informed(tx: &mut Tx<'_>, messages: &[MessageId]) -> Result<(), state::Error> {
     let mut note = tx.db().prepare_cached("UPDATE messages SET status = 'completed' WHERE id = ?1 AND trigger = 0")?;
     for message in messages {
-        note.execute([message.to_string()])?;
+        note.execute([message])?;
     }
     Ok(())
 }
@@ -326,42 +325,42 @@ pub fn informed(tx: &mut Tx<'_>, messages: &[MessageId]) -> Result<(), state::Er
 /// Counts a request to the model, before it is made: one that fails may have cost just as much.
 pub fn count_model_call(tx: &mut Tx<'_>, turn: TurnId) -> Result<(), state::Error> {
     let sql = "UPDATE turns SET model_calls = model_calls + 1 WHERE id = ?1";
-    tx.db().prepare_cached(sql)?.execute([turn.to_string()])?;
+    tx.db().prepare_cached(sql)?.execute([turn])?;
     Ok(())
 }
 
 /// Counts the calls of an output.
 pub fn count_tool_calls(tx: &mut Tx<'_>, turn: TurnId, calls: usize) -> Result<(), state::Error> {
     let sql = "UPDATE turns SET tool_calls = tool_calls + ?2 WHERE id = ?1";
-    tx.db().prepare_cached(sql)?.execute(params![turn.to_string(), calls as i64])?;
+    tx.db().prepare_cached(sql)?.execute(params![turn, calls as i64])?;
     Ok(())
 }
 
 /// Counts the bytes of a result.
 pub fn count_result(tx: &mut Tx<'_>, turn: TurnId, bytes: usize) -> Result<(), state::Error> {
     let sql = "UPDATE turns SET result_bytes = result_bytes + ?2 WHERE id = ?1";
-    tx.db().prepare_cached(sql)?.execute(params![turn.to_string(), bytes as i64])?;
+    tx.db().prepare_cached(sql)?.execute(params![turn, bytes as i64])?;
     Ok(())
 }
 
 /// Notes why a turn has no output of a model: a word, and a sentence of the host for the person.
 pub fn note_failure(tx: &mut Tx<'_>, turn: TurnId, code: &'static str, words: &str) -> Result<(), state::Error> {
     let sql = "UPDATE turns SET failure = ?2, failure_words = ?3 WHERE id = ?1";
-    tx.db().prepare_cached(sql)?.execute(params![turn.to_string(), code, words])?;
+    tx.db().prepare_cached(sql)?.execute(params![turn, code, words])?;
     Ok(())
 }
 
 /// Forgets that: a further request had an output.
 pub fn clear_failure(tx: &mut Tx<'_>, turn: TurnId) -> Result<(), state::Error> {
     let sql = "UPDATE turns SET failure = NULL, failure_words = NULL WHERE id = ?1 AND failure IS NOT NULL";
-    tx.db().prepare_cached(sql)?.execute([turn.to_string()])?;
+    tx.db().prepare_cached(sql)?.execute([turn])?;
     Ok(())
 }
 
 /// Why the last request of a turn to a model came to nothing, in the host's words; `None` where it did not.
 pub fn failure(tx: &Tx<'_>, turn: TurnId) -> Result<Option<String>, state::Error> {
     let sql = "SELECT failure_words FROM turns WHERE id = ?1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([turn.to_string()], |row| row.get(0)).optional()?.flatten())
+    Ok(tx.db().prepare_cached(sql)?.query_row([turn], |row| row.get(0)).optional()?.flatten())
 }
 
 /// The word of that failure with its sentence.
@@ -369,14 +368,14 @@ pub fn coded_failure(tx: &Tx<'_>, turn: TurnId) -> Result<Option<(String, String
     let sql =
         "SELECT failure, failure_words FROM turns WHERE id = ?1 AND failure IS NOT NULL AND failure_words IS NOT NULL";
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    Ok(tx.db().prepare_cached(sql)?.query_row([turn.to_string()], read).optional()?)
+    Ok(tx.db().prepare_cached(sql)?.query_row([turn], read).optional()?)
 }
 
 /// Gives back the attempt that messages of a turn used when it was ended by an operator and not by its sandbox.
 pub fn forgive(tx: &mut Tx<'_>, messages: &[MessageId]) -> Result<(), state::Error> {
     let mut give = tx.db().prepare_cached("UPDATE messages SET attempts = max(attempts - 1, 0) WHERE id = ?1")?;
     for message in messages {
-        give.execute([message.to_string()])?;
+        give.execute([message])?;
     }
     Ok(())
 }

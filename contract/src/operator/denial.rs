@@ -97,12 +97,6 @@ impl AsRef<str> for DenialCode {
     }
 }
 
-impl From<DenialCode> for serde_json::Value {
-    fn from(code: DenialCode) -> Self {
-        code.name().into()
-    }
-}
-
 impl FromStr for DenialCode {
     type Err = UnknownCode;
 

@@ -192,7 +192,7 @@ fn view(
     channel: &Channel,
     hooks: Option<std::net::SocketAddr>,
 ) -> Result<operator::Channel, state::Error> {
-    let agent = channel.agent.map(|agent| registry::find_agent(tx, &agent.to_string())).transpose()?.flatten();
+    let agent = channel.agent.map(|agent| registry::agent_by_id(tx, agent)).transpose()?.flatten();
     Ok(operator::Channel {
         name: channel.name.clone(),
         kind: WEBHOOK.to_owned(),

@@ -108,7 +108,7 @@ pub async fn add(
         // One of them refused must take the others with it: an error undoes the change, a refusal would not.
         let undone = |refusal| Err(Undone::Refused(refusal));
         // Other people may have decided something while the test ran: an agent may use the endpoint by now.
-        let Some(person) = registry::find_person(tx, &by.id.to_string())? else {
+        let Some(person) = registry::person_by_id(tx, by.id)? else {
             return undone(Refusal::new(DenialCode::PersonUnknown, "the person who asks is not known here any more"));
         };
         if let Err(refusal) = left_to(tx, pipeline.core(), &person, &spec.name, replace, default)? {

@@ -116,10 +116,9 @@ pub async fn sessions(api: &Api) -> Result<Vec<Session>, Error> {
 
 /// One session as the record has it.
 pub fn described(tx: &Tx<'_>, row: store::Session) -> Result<Session, Error> {
-    let agent = registry::find_agent(tx, &row.agent.to_string())?;
+    let agent = registry::agent_by_id(tx, row.agent)?;
     let sql = "SELECT id FROM turns WHERE session_id = ?1 AND state = 'open'";
-    let turn_id: Option<String> =
-        tx.db().prepare_cached(sql)?.query_row([row.id.to_string()], |found| found.get(0)).optional()?;
+    let turn_id: Option<String> = tx.db().prepare_cached(sql)?.query_row([row.id], |found| found.get(0)).optional()?;
     let state = match row.standing {
         Standing::Live | Standing::Removed => "asleep",
         Standing::Parked => "parked",

@@ -63,9 +63,7 @@ pub async fn show(
     let unknown = || Answer::from(Refusal::new(DenialCode::SessionUnknown, format!("you have no session {id}")));
     let (transcript, others) = api.pipeline.core().state.read(read).await?.ok_or_else(unknown)?;
     if others {
-        let note = move |tx: &mut Tx<'_>| {
-            Entry::new(LedgerEvent::TranscriptRead).session(id).with("by", by.to_string()).append(tx)
-        };
+        let note = move |tx: &mut Tx<'_>| Entry::new(LedgerEvent::TranscriptRead).session(id).with("by", by).append(tx);
         api.pipeline.core().state.write(note).await?;
     }
     Ok(Json(transcript))
@@ -88,7 +86,7 @@ fn transcript(tx: &Tx<'_>, session: &Session, key: &ContentKey, page: &Page) -> 
         }
         shown.push(described(tx, item, key)?);
     }
-    let agent = registry::find_agent(tx, &session.agent.to_string())?;
+    let agent = registry::agent_by_id(tx, session.agent)?;
     let agent = agent.map_or_else(|| session.agent.to_string(), |agent| agent.name);
     Ok(Transcript { session_id: session.id.to_string(), agent, items: shown, more })
 }

@@ -6,7 +6,7 @@
 use super::{Ceiling, Config, Limit, Own, Spent, day_of, limits};
 use crate::model::Usage;
 use crate::registry::{Warrant, warranted};
-use crate::state::{self, Tx, stored};
+use crate::state::{self, Tx};
 use ironclaw_contract::ids::{AgentId, SessionId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::limits::CEILING_MAX;
@@ -65,8 +65,8 @@ fn add(tx: &Tx<'_>, booked: &Booked, model: &str, requests: i64, more: Usage, le
         )?
         .execute(params![
             booked.day,
-            booked.agent.to_string(),
-            booked.session.to_string(),
+            booked.agent,
+            booked.session,
             model,
             requests,
             change(more.input_tokens, less.input_tokens),
@@ -76,12 +76,7 @@ fn add(tx: &Tx<'_>, booked: &Booked, model: &str, requests: i64, more: Usage, le
     if requests < 0 {
         let sql = "DELETE FROM usage WHERE day = ?1 AND agent_id = ?2 AND session_id = ?3 AND model = ?4 AND requests = 0 \
                    AND input_tokens = 0 AND output_tokens = 0 AND cost_micros = 0";
-        tx.db().prepare_cached(sql)?.execute(params![
-            booked.day,
-            booked.agent.to_string(),
-            booked.session.to_string(),
-            model
-        ])?;
+        tx.db().prepare_cached(sql)?.execute(params![booked.day, booked.agent, booked.session, model])?;
     }
     Ok(())
 }
@@ -118,12 +113,12 @@ pub fn of_day(tx: &Tx<'_>, day: i64) -> Result<Spent, state::Error> {
 
 /// What an agent used on a day.
 pub fn of_agent_day(tx: &Tx<'_>, day: i64, agent: AgentId) -> Result<Spent, state::Error> {
-    sum(tx, "day = ?1 AND agent_id = ?2", params![day, agent.to_string()])
+    sum(tx, "day = ?1 AND agent_id = ?2", params![day, agent])
 }
 
 /// What a session has used.
 pub fn of_session(tx: &Tx<'_>, session: SessionId) -> Result<Spent, state::Error> {
-    sum(tx, "session_id = ?1", params![session.to_string()])
+    sum(tx, "session_id = ?1", params![session])
 }
 
 fn sum(tx: &Tx<'_>, which: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Spent, state::Error> {
@@ -171,9 +166,9 @@ pub fn rows(
     let read = |row: &rusqlite::Row<'_>| {
         Ok(Row {
             day: row.get("day")?,
-            agent: stored(row, "agent_id")?,
+            agent: row.get("agent_id")?,
             agent_name: row.get("name")?,
-            session: stored(row, "session_id")?,
+            session: row.get("session_id")?,
             model: row.get("model")?,
             requests: count(row, "requests")?,
             took: Usage {
@@ -195,16 +190,16 @@ pub fn own(tx: &Tx<'_>, agent: AgentId) -> Result<Own, state::Error> {
         let limit = |at| row.get::<_, Option<i64>>(at).map(|limit| limit.map(|limit| limit as u64));
         Ok(Own { tokens_per_day: limit(0)?, cost_per_day_micros: limit(1)? })
     };
-    Ok(tx.db().prepare_cached(sql)?.query_row([agent.to_string()], read).optional()?.unwrap_or_default())
+    Ok(tx.db().prepare_cached(sql)?.query_row([agent], read).optional()?.unwrap_or_default())
 }
 
 /// Sets an agent's own ceilings.
 pub fn set_own(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, own: Own) -> Result<(), state::Error> {
     let sql = "INSERT OR REPLACE INTO agent_budgets (agent_id, tokens_per_day, cost_per_day_micros) VALUES (?1,?2,?3)";
     let [tokens, cost] = [own.tokens_per_day, own.cost_per_day_micros].map(|limit| limit.map(bounded));
-    tx.db().execute(sql, params![agent.to_string(), tokens, cost])?;
+    tx.db().execute(sql, params![agent, tokens, cost])?;
     warranted(LedgerEvent::AgentBudget, warrant)
-        .with("agent", agent.to_string())
+        .with("agent", agent)
         .with("tokens_per_day", tokens)
         .with("cost_per_day_micros", cost)
         .append(tx)?;
@@ -213,6 +208,6 @@ pub fn set_own(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, own: Own)
 
 /// Forgets the ceilings of an agent that is removed; what it used stays.
 pub fn forget(tx: &mut Tx<'_>, agent: AgentId) -> Result<(), state::Error> {
-    tx.db().execute("DELETE FROM agent_budgets WHERE agent_id = ?1", [agent.to_string()])?;
+    tx.db().execute("DELETE FROM agent_budgets WHERE agent_id = ?1", [agent])?;
     Ok(())
 }

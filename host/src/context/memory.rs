@@ -99,7 +99,7 @@ impl Memory {
             return Ok(*known);
         }
         let sql = "SELECT EXISTS (SELECT 1 FROM deliveries WHERE turn_id = ?1 AND item = ?2)";
-        let answered = tx.db().prepare_cached(sql)?.query_row([turn.to_string(), id.to_string()], |row| row.get(0))?;
+        let answered = tx.db().prepare_cached(sql)?.query_row(rusqlite::params![turn, id], |row| row.get(0))?;
         self.answers.insert(id, answered);
         Ok(answered)
     }
@@ -107,7 +107,7 @@ impl Memory {
     /// Whether a turn that is over got no output of a model, so that its notice says why.
     pub(super) fn failed(tx: &Tx<'_>, turn: TurnId) -> Result<bool, state::Error> {
         let sql = "SELECT failure IS NOT NULL FROM turns WHERE id = ?1";
-        let failed = tx.db().prepare_cached(sql)?.query_row([turn.to_string()], |row| row.get(0)).optional()?;
+        let failed = tx.db().prepare_cached(sql)?.query_row([turn], |row| row.get(0)).optional()?;
         Ok(failed.unwrap_or(false))
     }
 
@@ -134,7 +134,7 @@ impl Memory {
                 return Ok(Some(Place { ordinal: *ordinal, seq }));
             }
             let sql = "SELECT ordinal FROM turns WHERE id = ?1";
-            let ordinal = tx.db().prepare_cached(sql)?.query_row([turn.to_string()], |row| row.get(0)).optional()?;
+            let ordinal = tx.db().prepare_cached(sql)?.query_row([turn], |row| row.get(0)).optional()?;
             if let Some(ordinal) = ordinal {
                 self.turns.insert(turn, ordinal);
             }

@@ -106,7 +106,7 @@ pub fn due(tx: &Tx<'_>) -> Result<Due, state::Error> {
         let room = (SENDS_AT_ONCE_MAX - sending).max(0);
         // What has nowhere to go waits for nothing.
         let gone = channels::find(tx, &channel)?.is_none();
-        let ready = ready.query_map(params![channel, now, room, gone], |row| state::stored(row, "id"))?;
+        let ready = ready.query_map(params![channel, now, room, gone], |row| row.get("id"))?;
         for id in ready {
             due.now.push(id?);
         }
@@ -118,7 +118,7 @@ pub fn due(tx: &Tx<'_>) -> Result<Due, state::Error> {
 /// Takes one up: from here on it may have left. `None` when it is no more to be sent. With it, the number of this attempt.
 pub fn take_up(tx: &mut Tx<'_>, id: DeliveryId) -> Result<Option<(Delivery, u32)>, state::Error> {
     let sql = "UPDATE deliveries SET state = 'sending', attempts = attempts + 1 WHERE id = ?1 AND state = 'intent' RETURNING attempts";
-    let attempt: Option<u32> = tx.db().prepare_cached(sql)?.query_row([id.to_string()], |row| row.get(0)).optional()?;
+    let attempt: Option<u32> = tx.db().prepare_cached(sql)?.query_row([id], |row| row.get(0)).optional()?;
     let (Some(attempt), Some(delivery)) = (attempt, find(tx, id)?) else { return Ok(None) };
     entry(LedgerEvent::DeliverySending, &delivery).with("attempt", attempt).append(tx)?;
     Ok(Some((delivery, attempt)))
@@ -141,8 +141,7 @@ pub fn settle(tx: &mut Tx<'_>, delivery: &Delivery, ended: &Ended) -> Result<boo
     };
     let settled_at = next_at.is_none().then_some(now);
     let sql = "UPDATE deliveries SET state = ?2, next_at = ?3, reason = ?4, settled_at = ?5 WHERE id = ?1 AND state IN ('intent','sending')";
-    let changed =
-        tx.db().prepare_cached(sql)?.execute(params![delivery.id.to_string(), state, next_at, reason, settled_at])?;
+    let changed = tx.db().prepare_cached(sql)?.execute(params![delivery.id, state, next_at, reason, settled_at])?;
     if changed == 0 {
         return Ok(false);
     }
@@ -199,7 +198,7 @@ pub fn backoff(attempts: u32, base_ms: u64, chance: u32) -> Duration {
 /// The delivery of this id.
 pub fn find(tx: &Tx<'_>, id: DeliveryId) -> Result<Option<Delivery>, state::Error> {
     let sql = "SELECT * FROM deliveries WHERE id = ?1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([id.to_string()], delivery).optional()?)
+    Ok(tx.db().prepare_cached(sql)?.query_row([id], delivery).optional()?)
 }
 
 /// How many are undelivered, of everybody.
@@ -234,7 +233,7 @@ pub fn lost(tx: &Tx<'_>, of: Option<PersonId>) -> Result<Vec<Lost>, state::Error
 pub fn person_of(tx: &Tx<'_>, id: DeliveryId) -> Result<Option<PersonId>, state::Error> {
     let sql = format!("SELECT {WHOSE} AS person FROM deliveries WHERE id = ?1");
     let read = |row: &rusqlite::Row<'_>| row.get::<_, Option<String>>("person");
-    let found = tx.db().prepare_cached(&sql)?.query_row([id.to_string()], read).optional()?.flatten();
+    let found = tx.db().prepare_cached(&sql)?.query_row([id], read).optional()?.flatten();
     Ok(found.and_then(|person| person.parse().ok()))
 }
 
@@ -245,7 +244,7 @@ pub fn was_told(tx: &Tx<'_>, lost: &Delivery, person: PersonId) -> Result<bool, 
          AND settled_at > ?3 AND settled_at <= ?3 + ?5 AND {WHOSE} = ?4)"
     );
     let since = tx.wall() - TOLD_AGAIN_MS;
-    let asked = params![lost.channel, lost.id.to_string(), since, person.to_string(), TOLD_AGAIN_MS];
+    let asked = params![lost.channel, lost.id, since, person, TOLD_AGAIN_MS];
     Ok(tx.db().prepare_cached(&sql)?.query_row(asked, |row| row.get(0))?)
 }
 
@@ -253,9 +252,9 @@ pub fn was_told(tx: &Tx<'_>, lost: &Delivery, person: PersonId) -> Result<bool, 
 pub fn again(tx: &mut Tx<'_>, found: &Delivery, by: PersonId) -> Result<bool, state::Error> {
     let sql = "UPDATE deliveries SET state = 'intent', attempts = 0, next_at = NULL, reason = NULL, settled_at = NULL \
                WHERE id = ?1 AND state IN ('unknown','dead')";
-    let changed = tx.db().prepare_cached(sql)?.execute([found.id.to_string()])?;
+    let changed = tx.db().prepare_cached(sql)?.execute([found.id])?;
     if changed > 0 {
-        of(Entry::new(LedgerEvent::DeliveryAgain), found).with("by", by.to_string()).append(tx)?;
+        of(Entry::new(LedgerEvent::DeliveryAgain), found).with("by", by).append(tx)?;
     }
     Ok(changed > 0)
 }
@@ -263,9 +262,9 @@ pub fn again(tx: &mut Tx<'_>, found: &Delivery, by: PersonId) -> Result<bool, st
 /// Lets an undelivered one rest. False when it is not undelivered.
 pub fn let_go(tx: &mut Tx<'_>, found: &Delivery, by: PersonId) -> Result<bool, state::Error> {
     let sql = "UPDATE deliveries SET state = 'dropped' WHERE id = ?1 AND state IN ('unknown','dead')";
-    let changed = tx.db().prepare_cached(sql)?.execute([found.id.to_string()])?;
+    let changed = tx.db().prepare_cached(sql)?.execute([found.id])?;
     if changed > 0 {
-        of(Entry::new(LedgerEvent::DeliveryDropped), found).with("by", by.to_string()).append(tx)?;
+        of(Entry::new(LedgerEvent::DeliveryDropped), found).with("by", by).append(tx)?;
     }
     Ok(changed > 0)
 }
@@ -275,7 +274,7 @@ fn entry(event: LedgerEvent, delivery: &Delivery) -> Entry {
 }
 
 fn of(entry: Entry, delivery: &Delivery) -> Entry {
-    let entry = entry.session(delivery.session).with("delivery", delivery.id.to_string());
+    let entry = entry.session(delivery.session).with("delivery", delivery.id);
     match delivery.turn {
         Some(turn) => entry.turn(turn),
         None => entry,

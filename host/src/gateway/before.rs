@@ -167,7 +167,7 @@ fn of_channels(tx: &Tx<'_>, wirings: &[Wiring]) -> Result<Map<String, Value>, st
         let channel = match channels::find(tx, &wiring.channel)? {
             None => Value::Null,
             Some(Channel { generation, agent, .. }) => {
-                let hearer = agent.map(|agent| registry::find_agent(tx, &agent.to_string())).transpose()?.flatten();
+                let hearer = agent.map(|agent| registry::agent_by_id(tx, agent)).transpose()?.flatten();
                 let hearer = hearer.map(|agent| json!({ "agent": agent.id.to_string(), "name": agent.name }));
                 json!({ "generation": generation, "kind": channels::WEBHOOK, "heard_by": hearer })
             }

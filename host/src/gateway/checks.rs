@@ -86,7 +86,7 @@ fn of_whom(tx: &Tx<'_>, proposed: &Proposed) -> Result<Option<Agent>, No> {
     let agent = match &proposed.agent {
         None => None,
         Some(agent) => Some(
-            registry::find_agent(tx, &agent.to_string())?
+            registry::agent_by_id(tx, *agent)?
                 .ok_or_else(|| Refusal::new(DenialCode::AgentGone, "the agent is there no more"))?,
         ),
     };

@@ -80,7 +80,7 @@ pub fn may_decide(tx: &Tx<'_>, policy: &Policy, by: &Person, row: &Row) -> Resul
 /// What a person is shown of a change, and its digest.
 pub fn show(tx: &Tx<'_>, policy: &Policy, row: &Row) -> Result<(String, Digest), state::Error> {
     let name = |person: PersonId| -> Result<String, state::Error> {
-        let found = registry::find_person(tx, &person.to_string())?;
+        let found = registry::person_by_id(tx, person)?;
         Ok(found.map_or_else(|| "(removed)".to_owned(), |person| person.name))
     };
     let agent = store::agent_of(tx, row)?;
@@ -181,13 +181,13 @@ fn open(tx: &mut Tx<'_>, bench: &Bench<'_>, by: &Person, id: ChangeId) -> Result
         Err(refusal) => return Ok(Err((refusal, None))),
     };
     // As they stand now: a role may have been taken while the request was on its way.
-    let Some(by) = registry::find_person(tx, &by.id.to_string())? else {
+    let Some(by) = registry::person_by_id(tx, by.id)? else {
         return Ok(Err((Refusal::new(DenialCode::PersonUnknown, "whoever decides is nobody here any more"), None)));
     };
     if !may_decide(tx, bench.policy, &by, &row)? {
         Entry::new(LedgerEvent::ChangeDecisionRefused)
-            .with("change", id.to_string())
-            .with("by", by.id.to_string())
+            .with("change", id)
+            .with("by", by.id)
             .reason("whoever decided has no role that may")
             .append(tx)?;
         let rule = rule_of(bench.policy, &row);
@@ -252,10 +252,10 @@ pub fn approve(
     let token = approval::mint(bench.root, thing(&row, rule, digest), approver, now, expires)?;
     let given = store::give(tx, id, by.id, &token)?;
     Entry::new(LedgerEvent::ChangeApprovedBy)
-        .with("change", id.to_string())
-        .with("approval", given.to_string())
-        .with("by", by.id.to_string())
-        .with("shown", digest.to_string())
+        .with("change", id)
+        .with("approval", given)
+        .with("by", by.id)
+        .with("shown", digest)
         .append(tx)?;
     let good = count(tx, bench, &row, digest)?;
     let so_far = u32::try_from(good.len()).unwrap_or(u32::MAX);
@@ -284,8 +284,8 @@ fn not_independent(
     let Some(dependence) = voices::depends(&behind, &others, row, rule) else { return Ok(None) };
     let why = dependence.words(tx)?;
     Entry::new(LedgerEvent::ChangeDecisionRefused)
-        .with("change", row.id.to_string())
-        .with("by", by.id.to_string())
+        .with("change", row.id)
+        .with("by", by.id)
         .with("code", NOT_INDEPENDENT)
         .reason(&why)
         .append(tx)?;
@@ -341,8 +341,8 @@ fn independent(
 fn take_back(tx: &mut Tx<'_>, row: &Row, given: &Given, code: DenialCode, words: &str) -> Result<(), state::Error> {
     store::void_one(tx, given.id)?;
     Entry::new(LedgerEvent::ApprovalRefused)
-        .with("change", row.id.to_string())
-        .with("approval", given.id.to_string())
+        .with("change", row.id)
+        .with("approval", given.id)
         .with("code", code)
         .reason(words)
         .append(tx)?;
@@ -372,7 +372,7 @@ fn count(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row, shown: Digest) -> Result
             Ok(verified) if is_revoked(tx, &verified.approver().proof)? => {
                 Some((DenialCode::ApproverProofLost, "the token that it came with was revoked".to_owned()))
             }
-            Ok(_) => match registry::find_person(tx, &given.person.to_string())? {
+            Ok(_) => match registry::person_by_id(tx, given.person)? {
                 Some(person) if may_decide(tx, bench.policy, &person, row)? => {
                     let again = good.iter().any(|other| other.given.person == given.person);
                     let own = !rule.requester_may_approve && given.person == row.principal();

@@ -13,7 +13,7 @@ use super::{Checked, Judged, Origin, Proposed, Requester, concerns_agent};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::registry::{self, Agent};
-use crate::state::{self, Tx, stored, stored_json, stored_option};
+use crate::state::{self, Tx, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -102,6 +102,8 @@ impl std::str::FromStr for Status {
     }
 }
 
+state::stored_by_name!(Status);
+
 /// A change's row.
 #[derive(Debug, Clone)]
 pub struct Row {
@@ -180,26 +182,26 @@ impl Row {
 }
 
 fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
-    let kind: ChangeKind = stored(row, "kind")?;
+    let kind: ChangeKind = row.get("kind")?;
     let payload: Payload = stored_json(row, "payload")?;
-    let principal: PersonId = stored(row, "principal")?;
-    let session: Option<SessionId> = stored_option(row, "session_id")?;
+    let principal: PersonId = row.get("principal")?;
+    let session: Option<SessionId> = row.get("session_id")?;
     let requester = match session {
         None => Requester::Person(principal),
         Some(session) => {
             let origin = Origin {
                 session,
-                turn: stored(row, "turn_id")?,
-                message: stored_option(row, "message_id")?,
-                call: stored(row, "call_id")?,
+                turn: row.get("turn_id")?,
+                message: row.get("message_id")?,
+                call: row.get("call_id")?,
             };
             Requester::Agent { principal, origin }
         }
     };
     Ok(Row {
-        id: stored(row, "id")?,
+        id: row.get("id")?,
         kind,
-        agent: stored_option(row, "agent_id")?,
+        agent: row.get("agent_id")?,
         requester,
         change: Change::parse(kind, &payload).map_err(|_| state::bad("payload"))?,
         before: stored_json(row, "before")?,
@@ -208,11 +210,11 @@ fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
         labels: stored_json(row, "labels")?,
         generation: row.get::<_, i64>("generation")? as u64,
         asked_seq: row.get::<_, i64>("asked_seq")? as u64,
-        status: stored(row, "status")?,
-        shown: stored_option(row, "shown")?,
+        status: row.get("status")?,
+        shown: row.get("shown")?,
         created_at: row.get("created_at")?,
         expires_at: row.get("expires_at")?,
-        decided_by: stored_option(row, "decided_by")?,
+        decided_by: row.get("decided_by")?,
         decided_at: row.get("decided_at")?,
         applied_at: row.get("applied_at")?,
         outcome: row.get("outcome")?,
@@ -222,7 +224,7 @@ fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
 /// The change of this id.
 pub fn find(tx: &Tx<'_>, id: ChangeId) -> Result<Option<Row>, state::Error> {
     let sql = "SELECT * FROM changes WHERE id = ?1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([id.to_string()], row).optional()?)
+    Ok(tx.db().prepare_cached(sql)?.query_row([id], row).optional()?)
 }
 
 /// The change of this id, unless it is at an end.
@@ -379,7 +381,7 @@ fn write_down(
     };
     let digest = digest_of(agent, &proposed.change, &requester, principal, origin);
     let same = "SELECT * FROM changes WHERE digest = ?1 AND status = 'pending'";
-    let same = tx.db().prepare_cached(same)?.query_row([digest.to_string()], row).optional()?;
+    let same = tx.db().prepare_cached(same)?.query_row([digest], row).optional()?;
     let superseded = match same {
         Some(same) if same.before == standing.before && same.facts == standing.facts && same.expires_at > tx.wall() => {
             return Ok(Ok(Submitted { id: same.id, again: true, superseded: None }));
@@ -411,19 +413,19 @@ fn write_down(
              VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,'pending',?17,?18)",
         )?
         .execute(params![
-            id.to_string(),
+            id,
             kind.name(),
-            agent.map(|agent| agent.to_string()),
+            agent.map(|agent| agent),
             requester,
-            principal.to_string(),
-            origin.map(|origin| origin.session.to_string()),
-            origin.map(|origin| origin.turn.to_string()),
-            origin.and_then(|origin| origin.message).map(|message| message.to_string()),
-            origin.map(|origin| origin.call.to_string()),
+            principal,
+            origin.map(|origin| origin.session),
+            origin.map(|origin| origin.turn),
+            origin.and_then(|origin| origin.message).map(|message| message),
+            origin.map(|origin| origin.call),
             canonical::to_string(&proposed.change.payload()),
             canonical::to_string(&standing.before),
             canonical::to_string(&standing.facts),
-            digest.to_string(),
+            digest,
             canonical::to_string(&proposed.labels),
             proposed.reason,
             generation as i64,
@@ -431,21 +433,21 @@ fn write_down(
             expires_at
         ])?;
     let mut entry = Entry::new(LedgerEvent::ChangeProposed)
-        .with("change", id.to_string())
+        .with("change", id)
         .with("kind", kind.name())
-        .with("digest", digest.to_string())
+        .with("digest", digest)
         .with("before_digest", Digest::of(&canonical::to_vec(&standing.before)).to_string())
         .with("requester", requester)
-        .with("principal", principal.to_string());
+        .with("principal", principal);
     if let Some(agent) = agent {
-        entry = entry.with("agent", agent.to_string());
+        entry = entry.with("agent", agent);
     }
     if let Some(origin) = origin {
-        entry = entry.session(origin.session).turn(origin.turn).with("call", origin.call.to_string());
+        entry = entry.session(origin.session).turn(origin.turn).with("call", origin.call);
     }
     let asked = entry.append(tx)?;
     let sql = "UPDATE changes SET asked_seq = ?2 WHERE id = ?1";
-    tx.db().prepare_cached(sql)?.execute(params![id.to_string(), asked as i64])?;
+    tx.db().prepare_cached(sql)?.execute(params![id, asked as i64])?;
     Ok(Ok(Submitted { id, again: false, superseded }))
 }
 
@@ -466,9 +468,9 @@ pub fn end(
     let sql = "UPDATE changes SET status = ?2, decided_by = coalesce(?3, decided_by), decided_at = coalesce(?4, decided_at), \
                applied_at = ?5, outcome = ?6 WHERE id = ?1 AND status IN ('pending','approved','unknown')";
     let ended = tx.db().prepare_cached(sql)?.execute(params![
-        row.id.to_string(),
+        row.id,
         status.name(),
-        by.map(|by| by.to_string()),
+        by.map(|by| by),
         decided,
         applied,
         outcome
@@ -487,12 +489,12 @@ pub fn end(
             return Err(state::Error::Stored(format!("{}: {} is no end of a change", row.id, status.name())));
         }
     };
-    let mut entry = entry.with("change", row.id.to_string()).with("kind", row.kind.name());
+    let mut entry = entry.with("change", row.id).with("kind", row.kind.name());
     if let Requester::Agent { origin, .. } = &row.requester {
         entry = entry.session(origin.session).turn(origin.turn);
     }
     if let Some(by) = by {
-        entry = entry.with("by", by.to_string());
+        entry = entry.with("by", by);
     }
     if !word.is_empty() {
         entry = entry.reason(word);
@@ -511,11 +513,11 @@ pub fn end(
 /// Notes that enough people approved.
 pub fn set_approved(tx: &mut Tx<'_>, row: &Row, by: PersonId, shown: &Digest) -> Result<(), state::Error> {
     let sql = "UPDATE changes SET status = 'approved', shown = ?2, decided_by = ?3, decided_at = ?4 WHERE id = ?1";
-    tx.db().prepare_cached(sql)?.execute(params![row.id.to_string(), shown.to_string(), by.to_string(), tx.now()])?;
+    tx.db().prepare_cached(sql)?.execute(params![row.id, shown, by, tx.now()])?;
     Entry::new(LedgerEvent::ChangeApproved)
-        .with("change", row.id.to_string())
+        .with("change", row.id)
         .with("kind", row.kind.name())
-        .with("shown", shown.to_string())
+        .with("shown", *shown)
         .append(tx)?;
     Ok(())
 }
@@ -534,7 +536,7 @@ pub fn open_like(tx: &Tx<'_>, other: &Row) -> Result<Vec<Row>, state::Error> {
     let agent = other.agent.map(|agent| agent.to_string());
     let mut found = Vec::new();
     for status in [Status::Pending, Status::Unknown] {
-        let values = params![agent, status.name(), other.kind.name(), other.id.to_string()];
+        let values = params![agent, status.name(), other.kind.name(), other.id];
         found.extend(readable(statement.query_map(values, row)?)?);
     }
     Ok(found)
@@ -586,7 +588,7 @@ fn erase(tx: &mut Tx<'_>, column: &str, of: &str, why: &str, but: Option<ChangeI
 /// The agent that a change concerns, as it is now.
 pub fn agent_of(tx: &Tx<'_>, row: &Row) -> Result<Option<Agent>, state::Error> {
     match row.agent {
-        Some(agent) => registry::find_agent(tx, &agent.to_string()),
+        Some(agent) => registry::agent_by_id(tx, agent),
         None => Ok(None),
     }
 }

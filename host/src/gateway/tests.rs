@@ -186,7 +186,7 @@ impl Desk {
     }
 
     fn sql(&self, sql: &'static str, id: ChangeId) {
-        let changed = self.write(move |tx| Ok(tx.db().execute(sql, params![id.to_string()])?));
+        let changed = self.write(move |tx| Ok(tx.db().execute(sql, params![id])?));
         assert_eq!(changed, 1, "{sql}");
     }
 
@@ -204,7 +204,7 @@ impl Desk {
             let sql =
                 "SELECT data ->> 'code' AS code FROM ledger WHERE data ->> 'what' = 'approval.refused' ORDER BY seq";
             let mut statement = tx.db().prepare(sql)?;
-            let found = statement.query_map([], |row| crate::state::stored(row, "code"))?;
+            let found = statement.query_map([], |row| row.get("code"))?;
             Ok(found.collect::<rusqlite::Result<_>>()?)
         })
     }
@@ -315,7 +315,7 @@ fn an_approval_of_another_change_key_generation_or_time_is_refused() {
     desk.sql("UPDATE approvals SET state = 'void', ended_at = 1 WHERE change_id = ?1", two);
     desk.write(move |tx| {
         let sql = "UPDATE approvals SET change_id = ?2 WHERE change_id = ?1";
-        Ok(tx.db().execute(sql, params![one.to_string(), two.to_string()])?)
+        Ok(tx.db().execute(sql, params![one, two])?)
     });
     refused(desk.apply(two), DenialCode::ApprovalLost);
     refused(desk.apply(one), DenialCode::ApprovalLost);

@@ -62,7 +62,7 @@ impl Dependence {
     /// What is wrong with the yes, to be read behind the name of whoever said it.
     pub fn words(self, tx: &Tx<'_>) -> Result<String, state::Error> {
         let name = |person: PersonId| -> Result<String, state::Error> {
-            let found = registry::find_person(tx, &person.to_string())?;
+            let found = registry::person_by_id(tx, person)?;
             Ok(found.map_or_else(|| person.to_string(), |person| person.name))
         };
         Ok(match self {
@@ -110,7 +110,7 @@ fn came_by(tx: &Tx<'_>, row: &Row, rule: &Rule, giver: &Giver) -> Result<Option<
     let Some(token) = giver.token.as_ref().map(|token| given::token(tx, token)).transpose()?.flatten() else {
         return Ok(None);
     };
-    let Some(person) = registry::find_person(tx, &giver.person.to_string())? else { return Ok(None) };
+    let Some(person) = registry::person_by_id(tx, giver.person)? else { return Ok(None) };
     let Some(role) = given::role_of_host(tx, giver.person)? else { return Ok(None) };
     let mut came = vec![token, role];
     if let (Some(agent), false) = (row.agent.filter(|_| is_of_agent(row.kind)), decides_by_host_role(rule, &person)) {

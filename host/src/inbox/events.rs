@@ -5,7 +5,7 @@
 use super::Recorded;
 use crate::channel::Received;
 use crate::refusal::Refusal;
-use crate::state::{self, Tx, stored};
+use crate::state::{self, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use rusqlite::{OptionalExtension, Row, params};
@@ -40,8 +40,7 @@ impl Event {
     pub fn seen(&self, tx: &Tx<'_>) -> Result<Option<Result<Recorded, Refusal>>, state::Error> {
         let sql = "SELECT digest, message_id, session_id FROM events WHERE channel = ?1 AND event_id = ?2";
         let read = |row: &Row<'_>| {
-            let recorded =
-                Recorded { message: stored(row, "message_id")?, session: stored(row, "session_id")?, again: true };
+            let recorded = Recorded { message: row.get("message_id")?, session: row.get("session_id")?, again: true };
             Ok((row.get::<_, String>("digest")?, recorded))
         };
         let found = tx.db().prepare_cached(sql)?.query_row([&self.channel, &self.id], read).optional()?;
@@ -65,9 +64,9 @@ impl Event {
             .execute(params![
                 self.channel,
                 self.id,
-                self.digest.to_string(),
-                recorded.message.to_string(),
-                recorded.session.to_string(),
+                self.digest,
+                recorded.message,
+                recorded.session,
                 now
             ])?;
         tx.db().prepare_cached("DELETE FROM events WHERE received_at < ?1")?.execute([kept_from])?;

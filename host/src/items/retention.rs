@@ -3,7 +3,7 @@
 //! Never drops what an open turn, a waiting message or an open delivery needs. Next: `pipeline::retain`.
 
 use crate::ledger::Entry;
-use crate::state::{self, Tx, stored};
+use crate::state::{self, Tx};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;
 use rusqlite::params;
@@ -110,7 +110,7 @@ pub fn sessions_over(tx: &Tx<'_>, config: &Config) -> Result<Vec<SessionId>, sta
                OR (SELECT issued_at FROM items WHERE session_id = sessions.id AND issued_at <= ?4 ORDER BY seq LIMIT 1) < ?3)";
     let mut statement = tx.db().prepare_cached(sql)?;
     let sessions = statement
-        .query_map(params![items, bytes, oldest, tx.wall()], |row| stored(row, "id"))?
+        .query_map(params![items, bytes, oldest, tx.wall()], |row| row.get("id"))?
         .collect::<rusqlite::Result<_>>()?;
     Ok(sessions)
 }

@@ -29,7 +29,7 @@ pub fn cover(
          (SELECT 1 FROM messages WHERE id = ?4 AND trigger = 1 AND status IN ('queued','processing'))",
     )?;
     for (item, _) in covered {
-        mark.execute(params![item.to_string(), text, session, item.message().to_string()])?;
+        mark.execute(params![item, text, session, item.message()])?;
     }
     // A mark below which nothing has to be looked at any more, so that the next wake does not read the whole conversation.
     let sql = "UPDATE sessions SET settled_seq = coalesce((SELECT min(seq) - 2 FROM items WHERE session_id = ?1 AND seq > settled_seq \
@@ -47,7 +47,7 @@ pub fn first_covered(
     let sql = "SELECT 1 FROM items WHERE id = ?1 AND session_id = ?2 AND summary_item IS NOT NULL";
     let mut look = tx.db().prepare_cached(sql)?;
     for item in items {
-        if look.exists([item.to_string(), session.to_string()])? {
+        if look.exists(params![item, session])? {
             return Ok(Some(item));
         }
     }
@@ -67,5 +67,5 @@ pub fn covered(tx: &Tx<'_>, summary: ItemId) -> Result<Option<(u64, u64, u64)>, 
     let read = |row: &rusqlite::Row<'_>| {
         Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64))
     };
-    Ok(tx.db().prepare_cached(sql)?.query_row([summary.to_string()], read).optional()?)
+    Ok(tx.db().prepare_cached(sql)?.query_row([summary], read).optional()?)
 }

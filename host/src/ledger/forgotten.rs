@@ -40,7 +40,7 @@ pub struct Forgotten {
 pub fn find_live(tx: &Tx<'_>, message: MessageId) -> Result<Option<Forgotten>, state::Error> {
     let sql = "SELECT data FROM ledger WHERE message_id = ?1 AND turn_id IS NULL ORDER BY seq LIMIT 1";
     let read = |row: &rusqlite::Row<'_>| stored_json::<Map<String, Value>>(row, "data");
-    let data = tx.db().prepare_cached(sql)?.query_row([message.to_string()], read).optional()?;
+    let data = tx.db().prepare_cached(sql)?.query_row([message], read).optional()?;
     Ok(data.as_ref().and_then(recorded_for))
 }
 

@@ -80,7 +80,7 @@ pub(super) fn live(
     let mut rows = statement.query(params![message, turns])?;
     while let Some(row) = rows.next()? {
         let data: Map<String, Value> = state::stored_json(row, "data")?;
-        let kind: Kind = state::stored(row, "type")?;
+        let kind: Kind = row.get("type")?;
         stages.push(stage(row.get::<_, i64>(0)? as u64, kind, &data));
     }
     Ok(())

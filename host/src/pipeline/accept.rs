@@ -114,7 +114,7 @@ fn judge(
     let cursor: i64 = tx
         .db()
         .prepare_cached("SELECT cursor FROM sessions WHERE id = ?1")?
-        .query_row([session.id.to_string()], |found| found.get(0))?;
+        .query_row([session.id], |found| found.get(0))?;
     let numbers = cursor as u64 + 1..=cursor as u64 + SEQ_STEP_MAX;
     if !numbers.contains(&row.seq) || row.seq.is_multiple_of(2) {
         return Ok(Accepted::Violation("a row has a number that its queue could not have given it"));
@@ -122,14 +122,14 @@ fn judge(
     let now = tx.wall();
     let db = tx.db();
     db.prepare_cached("INSERT INTO outbound_rows (session_id, seq, digest, at) VALUES (?1,?2,?3,?4)")?
-        .execute(params![session.id.to_string(), row.seq as i64, row.digest.to_string(), now])?;
+        .execute(params![session.id, row.seq as i64, row.digest, now])?;
     db.prepare_cached("UPDATE sessions SET cursor = ?2, last_active_at = ?3 WHERE id = ?1")?.execute(params![
-        session.id.to_string(),
+        session.id,
         row.seq as i64,
         now
     ])?;
     db.prepare_cached("DELETE FROM outbound_rows WHERE session_id = ?1 AND seq < ?2")?
-        .execute(params![session.id.to_string(), row.seq as i64 - ROWS_KEPT])?;
+        .execute(params![session.id, row.seq as i64 - ROWS_KEPT])?;
     let open = turn::open_of(tx, session.id)?;
     let Some(open) = open.filter(|open| open.id.to_string() == row.turn) else {
         return refuse(tx, core, session, &row, None, "it belongs to no open turn");
@@ -190,8 +190,7 @@ pub fn check_taken(
     let mut find = tx.db().prepare_cached("SELECT digest FROM outbound_rows WHERE session_id = ?1 AND seq = ?2")?;
     for (seq, digest) in taken {
         let seq = i64::try_from(*seq).unwrap_or(i64::MAX);
-        let accepted: Option<String> =
-            find.query_row(params![session.id.to_string(), seq], |row| row.get(0)).optional()?;
+        let accepted: Option<String> = find.query_row(params![session.id, seq], |row| row.get(0)).optional()?;
         if accepted.as_deref() != Some(digest.to_string().as_str()) {
             return Ok(Some("a row was changed after it was taken"));
         }
@@ -334,7 +333,7 @@ fn called(
         Entry::new(LedgerEvent::ActionRefused)
             .session(session.id)
             .turn(open.id)
-            .with("call", recorded.id.to_string())
+            .with("call", recorded.id)
             .with("tool", recorded.tool)
             .reason(why)
             .append(tx)?;
@@ -379,7 +378,7 @@ fn refuse(
         .session(session.id)
         .fault(Fault::Sandbox)
         .with("row", row.seq)
-        .with("row_digest", row.digest.to_string())
+        .with("row_digest", row.digest)
         .reason(why);
     match open {
         Some(open) => entry.turn(open.id).append(tx)?,

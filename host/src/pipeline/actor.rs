@@ -452,7 +452,7 @@ impl Actor {
     async fn note_stop(&self, by: PersonId) -> Result<(), Error> {
         let id = self.id;
         let note = self.core.state.write(move |tx| {
-            Entry::new(LedgerEvent::SessionStopped).session(id).with("by", by.to_string()).append(tx)?;
+            Entry::new(LedgerEvent::SessionStopped).session(id).with("by", by).append(tx)?;
             Ok(())
         });
         note.await

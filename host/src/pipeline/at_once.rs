@@ -47,7 +47,7 @@ pub(crate) fn after_erasing(refusal: Refusal) -> Refusal {
 pub fn settle(tx: &mut Tx<'_>, core: &Core, by: &Giver, agent: Option<&Agent>, wanted: Settings) -> Result<(), NotSet> {
     let refuse = |refusal| Err(NotSet::Refused(refusal));
     // As it stands now: a role may have been taken while the request was on its way.
-    let Some(person) = registry::find_person(tx, &by.person.to_string())? else {
+    let Some(person) = registry::person_by_id(tx, by.person)? else {
         return refuse(Refusal::new(DenialCode::PersonUnknown, "whoever asks is not known here any more"));
     };
     let proposed = Proposed {
@@ -134,7 +134,7 @@ impl Pipeline {
     pub async fn may_at_once(&self, by: PersonId, agent: Agent, wanted: Settings) -> Result<Judged<()>, Error> {
         let core = std::sync::Arc::clone(&self.core);
         let judge = move |tx: &mut Tx<'_>| {
-            let Some(person) = registry::find_person(tx, &by.to_string())? else {
+            let Some(person) = registry::person_by_id(tx, by)? else {
                 return Ok(Err(Refusal::new(DenialCode::PersonUnknown, "whoever asks is not known here any more")));
             };
             let rule = settings::rule_now(tx, &core.policy, &core.grounds, &wanted, &agent)?;

@@ -63,7 +63,7 @@ impl Actor {
                 let key = session.content_key(&core.wrapping).map_err(crate::items::BodyError::from)?;
                 accept::close_as(tx, &core, &session, &key, &open, NOTICE, Close::Cancelled, "cancelled")?;
                 let entry = Entry::new(LedgerEvent::TurnCancelled).session(id).turn(open.id);
-                entry.with("by", by.id.to_string()).append(tx)?;
+                entry.with("by", by.id).append(tx)?;
                 Ok(Ok(Cancelled { turn: open.id, messages, running }))
             })
             .await

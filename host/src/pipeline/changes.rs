@@ -119,7 +119,7 @@ pub(super) fn submit(tx: &mut Tx<'_>, core: &Core, proposed: Proposed) -> Result
         let entry = Entry::new(LedgerEvent::ChangeRefused).with("kind", kind.name()).with("code", refusal.code);
         match requester {
             Requester::Agent { origin, .. } => entry.session(origin.session).turn(origin.turn).append(tx)?,
-            Requester::Person(person) => entry.with("by", person.to_string()).append(tx)?,
+            Requester::Person(person) => entry.with("by", person).append(tx)?,
         };
     }
     Ok(judged)
@@ -130,8 +130,9 @@ pub(super) fn tell(tx: &mut Tx<'_>, core: &Core, row: &Row) -> Result<(), Error>
     let Some(session) = row.session() else { return Ok(()) };
     let Some(session) = sessions::find(tx, session)?.filter(|session| session.wrapped.is_some()) else { return Ok(()) };
     let by = match row.decided_by {
-        Some(person) => registry::find_person(tx, &person.to_string())?
-            .map_or_else(String::new, |person| format!(" by {}", person.name)),
+        Some(person) => {
+            registry::person_by_id(tx, person)?.map_or_else(String::new, |person| format!(" by {}", person.name))
+        }
         None => String::new(),
     };
     let said = row.outcome.as_deref().unwrap_or_default();
@@ -157,7 +158,7 @@ pub(super) fn tell(tx: &mut Tx<'_>, core: &Core, row: &Row) -> Result<(), Error>
         // A conversation whose key does not open hears nothing, and holds up nobody else's change.
         Err(inbox::Error::Key(error)) => {
             tracing::error!(session = %session.id, change = %row.id, %error, "what came of a change was not told");
-            Entry::new(LedgerEvent::ChangeUntold).session(session.id).with("change", row.id.to_string()).append(tx)?;
+            Entry::new(LedgerEvent::ChangeUntold).session(session.id).with("change", row.id).append(tx)?;
             Ok(())
         }
         Err(inbox::Error::Full) => Err(crate::state::Error::Stored("a message took a uid".to_owned()).into()),
@@ -200,7 +201,7 @@ impl Pipeline {
                     Err(refusal) => return Ok::<_, Error>(Err(refusal)),
                 };
                 // As it stands now: a role may have been taken while the request was on its way.
-                let Some(by) = registry::find_person(tx, &by.id.to_string())? else {
+                let Some(by) = registry::person_by_id(tx, by.id)? else {
                     return Ok(Err(Refusal::new(DenialCode::PersonUnknown, "whoever asks is nobody here any more")));
                 };
                 let agent = agent.map(|agent| agent.id);

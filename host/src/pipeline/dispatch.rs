@@ -264,7 +264,7 @@ fn take_up(tx: &mut Tx<'_>, core: &Core, id: DeliveryId) -> Result<Option<Parcel
 fn answered(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<String>, state::Error> {
     let mut statement =
         tx.db().prepare_cached("SELECT id FROM messages WHERE turn_id = ?1 AND trigger = 1 ORDER BY seq")?;
-    let ids = statement.query_map([turn.to_string()], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    let ids = statement.query_map([turn], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     Ok(ids)
 }
 
@@ -355,7 +355,7 @@ fn tell(tx: &mut Tx<'_>, core: &Core, delivery: &Delivery, text: &str) -> Result
     if journal::was_told(tx, delivery, person)? {
         return Ok(());
     }
-    let Some(agent) = registry::find_agent(tx, &session.agent.to_string())? else { return Ok(()) };
+    let Some(agent) = registry::agent_by_id(tx, session.agent)? else { return Ok(()) };
     let own = Identity::own(person);
     let origin = Origin { channel: own.channel, platform_id: own.sender, thread_id: String::new() };
     let session = store::of_origin_or_new(tx, &agent, &origin, (person, core.numbers()), &core.wrapping)?;

@@ -277,7 +277,7 @@ async fn granted(core: &Core, session: &Session) -> Result<Granted, Error> {
             read_only,
             granted: true,
         });
-        let agent = registry::find_agent(tx, &agent.to_string())?;
+        let agent = registry::agent_by_id(tx, agent)?;
         let commands = agent.as_ref().filter(|agent| agent.enabled_tools.iter().any(|tool| tool == tools::RUN_COMMAND));
         let system = match commands {
             None => None,

@@ -64,7 +64,7 @@ pub(super) fn book(
         Entry::new(LedgerEvent::BudgetRefused)
             .session(session)
             .turn(turn)
-            .with("agent", agent.id.to_string())
+            .with("agent", agent.id)
             .with("ceiling", exceeded.limit.ceiling.name())
             .with("limit", exceeded.limit.limit)
             .with("used", exceeded.used)

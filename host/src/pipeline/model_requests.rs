@@ -222,8 +222,8 @@ impl Server {
                 Entry::new(LedgerEvent::OutputSealed)
                     .session(session)
                     .turn(turn)
-                    .with("item", item.tuple.item.to_string())
-                    .with("digest", item.tuple.digest.to_string())
+                    .with("item", item.tuple.item)
+                    .with("digest", item.tuple.digest)
                     .with("model", endpoint)
                     .with("input_tokens", usage.input_tokens)
                     .with("output_tokens", usage.output_tokens)
@@ -286,8 +286,8 @@ impl Server {
                 Entry::new(LedgerEvent::SummarySealed)
                     .session(session)
                     .turn(turn)
-                    .with("item", item.tuple.item.to_string())
-                    .with("digest", item.tuple.digest.to_string())
+                    .with("item", item.tuple.item)
+                    .with("digest", item.tuple.digest)
                     .with("items", covers.items.len())
                     .with("model", answered.endpoint)
                     .append(tx)?;
@@ -339,10 +339,10 @@ impl Server {
                 Entry::new(LedgerEvent::CallReported)
                     .session(session)
                     .turn(turn)
-                    .with("call", call_id.to_string())
+                    .with("call", call_id)
                     .with("tool", call.tool)
                     .with("ok", ok)
-                    .with("digest", item.tuple.digest.to_string())
+                    .with("digest", item.tuple.digest)
                     .append(tx)?;
                 Ok(Ok(sealed(&item, &core)))
             })
@@ -458,10 +458,10 @@ fn verdict(
             Entry::new(LedgerEvent::CallRan)
                 .session(place.session)
                 .turn(place.turn)
-                .with("call", call.call_id.to_string())
+                .with("call", call.call_id)
                 .with("tool", call.tool.clone())
                 .with("ok", body.ok)
-                .with("digest", item.tuple.digest.to_string())
+                .with("digest", item.tuple.digest)
                 .append(tx)?;
             return Ok(Verdict::Done { item: item.seal(&core.sealer), bytes: item.bytes });
         }
@@ -483,7 +483,7 @@ fn sealed(item: &Recorded, core: &Core) -> Response {
 fn agent_of(tx: &Tx<'_>, session: SessionId) -> Result<Agent, Error> {
     let gone = || crate::state::Error::Stored(format!("{session} has no agent"));
     let session = store::find(tx, session)?.ok_or_else(gone)?;
-    Ok(registry::find_agent(tx, &session.agent.to_string())?.ok_or_else(gone)?)
+    Ok(registry::agent_by_id(tx, session.agent)?.ok_or_else(gone)?)
 }
 
 fn open_turn(tx: &Tx<'_>, core: &Core, session: SessionId, turn: TurnId) -> Result<Result<Turn, Refused>, Error> {

@@ -45,16 +45,16 @@ fn queue_again(tx: &mut Tx<'_>, id: MessageId, by: &Person) -> Result<Result<Rec
     if items::find(tx, id.item())?.is_none() {
         return refuse(DenialCode::MessageDropped, "is not kept any more: send it again");
     }
-    tx.db().execute(turn::ASK_AGAIN, [id.to_string()])?;
+    tx.db().execute(turn::ASK_AGAIN, [id])?;
     let entry = Entry::new(LedgerEvent::MessageRetried).session(message.session).message(id);
-    entry.with("by", by.id.to_string()).append(tx)?;
+    entry.with("by", by.id).append(tx)?;
     Ok(Ok(Recorded { message: id, session: message.session, again: true }))
 }
 
 /// Whoever may not talk to the agent any more has nothing answered after all, whoever asks for it.
 fn shut_out(tx: &Tx<'_>, message: &Message) -> Result<Option<Refusal>, state::Error> {
     let session = session::store::find(tx, message.session)?;
-    let agent = session.map(|session| registry::find_agent(tx, &session.agent.to_string())).transpose()?.flatten();
+    let agent = session.map(|session| registry::agent_by_id(tx, session.agent)).transpose()?.flatten();
     let person = registry::find_person(tx, &message.principal)?;
     let (Some(agent), Some(person)) = (agent, person) else { return Ok(None) };
     let talks = registry::roles::role_for(tx, &person, &agent)?.may_talk();

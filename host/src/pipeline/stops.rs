@@ -109,7 +109,7 @@ pub fn begin(tx: &mut Tx<'_>, by: Option<&Person>) -> Result<Stopped, state::Err
     tx.db().execute("INSERT INTO meta (key, value) VALUES (?1, ?2)", [KEY, &text])?;
     let entry = Entry::new(LedgerEvent::HostPanicked);
     match by {
-        Some(person) => entry.with("by", person.id.to_string()).append(tx)?,
+        Some(person) => entry.with("by", person.id).append(tx)?,
         None => entry.with("by", THE_FILE).append(tx)?,
     };
     Ok(stopped)
@@ -119,7 +119,7 @@ pub fn begin(tx: &mut Tx<'_>, by: Option<&Person>) -> Result<Stopped, state::Err
 pub fn end(tx: &mut Tx<'_>, by: &Person, unrecorded: bool) -> Result<bool, state::Error> {
     let ended = tx.db().execute("DELETE FROM meta WHERE key = ?1", [KEY])? > 0 || unrecorded;
     if ended {
-        Entry::new(LedgerEvent::HostResumed).with("by", by.id.to_string()).append(tx)?;
+        Entry::new(LedgerEvent::HostResumed).with("by", by.id).append(tx)?;
     }
     Ok(ended)
 }

@@ -6,7 +6,7 @@ use super::{LOOPBACK, Person, Role, Warrant, identities, warranted};
 use crate::custody::{self, SecretText, WrappingKey};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
-use crate::state::{self, Tx, stored_option};
+use crate::state::{self, Tx};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -139,7 +139,7 @@ fn channel(row: &Row<'_>) -> rusqlite::Result<Channel> {
         generation: row.get("generation")?,
         url: row.get("url")?,
         idempotent: row.get("idempotent")?,
-        agent: stored_option(row, "agent_id")?,
+        agent: row.get("agent_id")?,
         hears: hears(row)?,
         created_at: row.get("created_at")?,
         wrapped: row.get("wrapped")?,
@@ -148,7 +148,7 @@ fn channel(row: &Row<'_>) -> rusqlite::Result<Channel> {
 
 /// One that says `pattern` and has none is a row that nobody wrote: it is an error, and never all messages.
 fn hears(row: &Row<'_>) -> rusqlite::Result<Hears> {
-    let engage: Option<Engage> = stored_option(row, "engage")?;
+    let engage: Option<Engage> = row.get("engage")?;
     match engage {
         None | Some(Engage::All) => Ok(Hears::All),
         Some(Engage::Pattern) => Ok(Hears::Pattern(row.get("pattern")?)),
@@ -166,7 +166,7 @@ pub fn all(tx: &Tx<'_>) -> Result<Vec<Channel>, state::Error> {
 /// The channels that an agent hears, by name.
 pub fn heard_by(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Channel>, state::Error> {
     let mut statement = tx.db().prepare_cached(&format!("{ALL} WHERE agent_id = ?1 ORDER BY name"))?;
-    let channels = statement.query_map([agent.to_string()], channel)?.collect::<rusqlite::Result<_>>()?;
+    let channels = statement.query_map([agent], channel)?.collect::<rusqlite::Result<_>>()?;
     Ok(channels)
 }
 
@@ -223,7 +223,7 @@ pub fn add(
         .with("kind", WEBHOOK)
         .with("url_digest", Digest::of(draft.url.as_bytes()).to_string())
         .with("idempotent", draft.idempotent)
-        .with("by", by.id.to_string())
+        .with("by", by.id)
         .append(tx)?;
     let made = find(tx, name)?;
     Ok(Ok(made.ok_or_else(|| state::Error::Stored(format!("channel {name} vanished while it was made")))?))
@@ -246,14 +246,14 @@ fn check_name(name: &str) -> Result<(), Refusal> {
 /// Removes a channel with its secret. What is still to be sent on it is for its caller to settle.
 pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<(), state::Error> {
     tx.db().execute("DELETE FROM channels WHERE name = ?1", [name])?;
-    Entry::new(LedgerEvent::ChannelRemoved).with("channel", name.to_owned()).with("by", by.to_string()).append(tx)?;
+    Entry::new(LedgerEvent::ChannelRemoved).with("channel", name.to_owned()).with("by", by).append(tx)?;
     Ok(())
 }
 
 /// Lets an agent hear a channel, and answer each of its messages; only one agent does.
 pub fn connect(tx: &mut Tx<'_>, name: &str, agent: AgentId, by: PersonId) -> Result<(), state::Error> {
     put(tx, name, agent, &Hears::All)?;
-    wired(Entry::new(LedgerEvent::ChannelConnected).with("by", by.to_string()), name, agent).append(tx)?;
+    wired(Entry::new(LedgerEvent::ChannelConnected).with("by", by), name, agent).append(tx)?;
     Ok(())
 }
 
@@ -261,7 +261,7 @@ pub fn connect(tx: &mut Tx<'_>, name: &str, agent: AgentId, by: PersonId) -> Res
 pub fn disconnect(tx: &mut Tx<'_>, name: &str, agent: AgentId, by: PersonId) -> Result<bool, state::Error> {
     let gone = take(tx, name, agent)?;
     if gone {
-        wired(Entry::new(LedgerEvent::ChannelDisconnected).with("by", by.to_string()), name, agent).append(tx)?;
+        wired(Entry::new(LedgerEvent::ChannelDisconnected).with("by", by), name, agent).append(tx)?;
     }
     Ok(gone)
 }
@@ -305,18 +305,18 @@ fn put(tx: &Tx<'_>, name: &str, agent: AgentId, hears: &Hears) -> Result<(), sta
     tx.db().execute(
         "INSERT INTO wirings (channel, agent_id, engage, pattern) VALUES (?1,?2,?3,?4) ON CONFLICT (channel) \
          DO UPDATE SET agent_id = excluded.agent_id, engage = excluded.engage, pattern = excluded.pattern",
-        params![name, agent.to_string(), hears.engage().name(), hears.pattern()],
+        params![name, agent, hears.engage().name(), hears.pattern()],
     )?;
     Ok(())
 }
 
 fn take(tx: &Tx<'_>, name: &str, agent: AgentId) -> Result<bool, state::Error> {
     let sql = "DELETE FROM wirings WHERE channel = ?1 AND agent_id = ?2";
-    Ok(tx.db().execute(sql, params![name, agent.to_string()])? > 0)
+    Ok(tx.db().execute(sql, params![name, agent])? > 0)
 }
 
 fn wired(entry: Entry, name: &str, agent: AgentId) -> Entry {
-    entry.with("channel", name.to_owned()).with("agent", agent.to_string())
+    entry.with("channel", name.to_owned()).with("agent", agent)
 }
 
 /// Wraps every secret under another key instead; returns how many there are.

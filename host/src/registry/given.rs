@@ -35,14 +35,14 @@ pub struct Given {
 /// Notes who set the role of a person on this host.
 pub(super) fn note_role(tx: &Tx<'_>, person: PersonId, seq: u64, by: Option<&Giver>) -> Result<(), state::Error> {
     let sql = "UPDATE people SET role_seq = ?2, role_by = ?3 WHERE id = ?1";
-    tx.db().prepare_cached(sql)?.execute(params![person.to_string(), seq as i64, stored(by)])?;
+    tx.db().prepare_cached(sql)?.execute(params![person, seq as i64, stored(by)])?;
     Ok(())
 }
 
 /// Notes who gave a token to its person.
 pub(super) fn note_token(tx: &Tx<'_>, token: &TokenId, seq: u64, by: Option<&Giver>) -> Result<(), state::Error> {
     let sql = "UPDATE tokens SET issued_seq = ?2, issued_by = ?3 WHERE id = ?1";
-    tx.db().prepare_cached(sql)?.execute(params![token.to_string(), seq as i64, stored(by)])?;
+    tx.db().prepare_cached(sql)?.execute(params![token, seq as i64, stored(by)])?;
     Ok(())
 }
 
@@ -55,20 +55,20 @@ pub(super) fn note_agent_role(
     by: &[Giver],
 ) -> Result<(), state::Error> {
     let sql = "UPDATE agent_roles SET given_seq = ?3, given_by = ?4 WHERE agent_id = ?1 AND person_id = ?2";
-    tx.db().prepare_cached(sql)?.execute(params![agent.to_string(), person.to_string(), seq as i64, stored(by)])?;
+    tx.db().prepare_cached(sql)?.execute(params![agent, person, seq as i64, stored(by)])?;
     Ok(())
 }
 
 /// Who set the role of a person on this host.
 pub fn role_of_host(tx: &Tx<'_>, person: PersonId) -> Result<Option<Given>, state::Error> {
     let sql = "SELECT role_seq, role_by FROM people WHERE id = ?1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([person.to_string()], given).optional()?)
+    Ok(tx.db().prepare_cached(sql)?.query_row([person], given).optional()?)
 }
 
 /// Who gave a token to its person; none for a token that is no longer in the record.
 pub fn token(tx: &Tx<'_>, token: &TokenId) -> Result<Option<Given>, state::Error> {
     let sql = "SELECT issued_seq, issued_by FROM tokens WHERE id = ?1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([token.to_string()], given).optional()?)
+    Ok(tx.db().prepare_cached(sql)?.query_row([token], given).optional()?)
 }
 
 /// Who gave a person their role of an agent, if they have one.

@@ -5,7 +5,7 @@
 use super::{Warrant, altered, warranted};
 use crate::refusal::Refusal;
 use crate::secrets::SecretName;
-use crate::state::{self, Tx, stored, stored_json};
+use crate::state::{self, Tx, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -95,7 +95,7 @@ const GRANTS: &str = "SELECT agent_id, agents.name AS agent_name, server, tools 
 fn grants(tx: &Tx<'_>, rest: &str, value: &str) -> Result<Vec<Grant>, state::Error> {
     let read = |row: &Row<'_>| {
         Ok(Grant {
-            agent: stored(row, "agent_id")?,
+            agent: row.get("agent_id")?,
             agent_name: row.get("agent_name")?,
             server: row.get("server")?,
             tools: stored_json(row, "tools")?,
@@ -177,12 +177,12 @@ pub fn grant(
     let after = canonical::to_string(&tools);
     if tools.is_empty() {
         let sql = "DELETE FROM mcp_grants WHERE agent_id = ?1 AND server = ?2";
-        tx.db().execute(sql, params![agent.to_string(), server])?;
+        tx.db().execute(sql, params![agent, server])?;
     } else {
         tx.db().execute(
             "INSERT INTO mcp_grants (agent_id, server, tools) VALUES (?1,?2,?3) \
              ON CONFLICT (agent_id, server) DO UPDATE SET tools = excluded.tools",
-            params![agent.to_string(), server, after],
+            params![agent, server, after],
         )?;
     }
     altered(LedgerEvent::McpGranted, warrant, agent, before.as_bytes(), after.as_bytes())

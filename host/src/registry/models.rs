@@ -294,7 +294,7 @@ pub fn keep(tx: &mut Tx<'_>, spec: &Spec, replace: bool, by: PersonId) -> Result
         .with("model", spec.model.clone())
         .with("secret", spec.key.clone())
         .with("fallbacks", spec.fallbacks.clone())
-        .with("by", by.to_string())
+        .with("by", by)
         .append(tx)?;
     Ok(Ok(()))
 }
@@ -358,12 +358,10 @@ fn give(
     model: &str,
     follows: bool,
 ) -> Result<(), state::Error> {
-    tx.db().execute(
-        "UPDATE agents SET model = ?2, follows_default = ?3 WHERE id = ?1",
-        params![agent.to_string(), model, follows],
-    )?;
+    tx.db()
+        .execute("UPDATE agents SET model = ?2, follows_default = ?3 WHERE id = ?1", params![agent, model, follows])?;
     warranted(LedgerEvent::AgentModelSet, warrant)
-        .with("agent", agent.to_string())
+        .with("agent", agent)
         .with("model", model)
         .with("follows_default", follows)
         .append(tx)?;
@@ -404,7 +402,7 @@ pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<Result<(), Re
         return in_use(format!("model endpoint {name} is the fallback of {}", behind.join(", ")), hint);
     }
     tx.db().execute("DELETE FROM models WHERE name = ?1", [name])?;
-    Entry::new(LedgerEvent::ModelRemoved).with("name", name).with("by", by.to_string()).append(tx)?;
+    Entry::new(LedgerEvent::ModelRemoved).with("name", name).with("by", by).append(tx)?;
     Ok(Ok(()))
 }
 

@@ -26,7 +26,7 @@ pub struct Mount {
 pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Mount>, state::Error> {
     let sql = "SELECT source, target, read_only FROM agent_mounts WHERE agent_id = ?1 ORDER BY target";
     let mut statement = tx.db().prepare_cached(sql)?;
-    let mounts = statement.query_map([agent.to_string()], |row| {
+    let mounts = statement.query_map([agent], |row| {
         Ok(Mount { source: row.get::<_, String>(0)?.into(), target: row.get(1)?, read_only: row.get(2)? })
     })?;
     Ok(mounts.collect::<rusqlite::Result<_>>()?)
@@ -39,13 +39,13 @@ pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Mount>, state::Error> {
 pub fn set(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, mounts: &[Mount]) -> Result<(), state::Error> {
     let before = as_text(&of(tx, agent)?);
     note_shared_uids(tx, agent)?;
-    tx.db().prepare_cached("DELETE FROM agent_mounts WHERE agent_id = ?1")?.execute([agent.to_string()])?;
+    tx.db().prepare_cached("DELETE FROM agent_mounts WHERE agent_id = ?1")?.execute([agent])?;
     let sql = "INSERT INTO agent_mounts (agent_id, target, source, read_only) VALUES (?1, ?2, ?3, ?4)";
     for mount in mounts {
         let source = std::str::from_utf8(mount.source.as_os_str().as_bytes())
             .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
         let mut insert = tx.db().prepare_cached(sql)?;
-        insert.execute(params![agent.to_string(), mount.target, source, mount.read_only])?;
+        insert.execute(params![agent, mount.target, source, mount.read_only])?;
     }
     altered(LedgerEvent::AgentMounts, warrant, agent, before.as_bytes(), as_text(mounts).as_bytes()).append(tx)?;
     Ok(())
@@ -56,7 +56,7 @@ pub fn set(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, mounts: &[Mou
 pub(super) fn note_shared_uids(tx: &Tx<'_>, agent: AgentId) -> Result<(), state::Error> {
     let sql = "UPDATE sessions SET uid_shared = 1 WHERE agent_id = ?1 \
                AND EXISTS (SELECT 1 FROM agent_mounts WHERE agent_id = ?1 AND read_only = 0)";
-    tx.db().prepare_cached(sql)?.execute([agent.to_string()])?;
+    tx.db().prepare_cached(sql)?.execute([agent])?;
     Ok(())
 }
 

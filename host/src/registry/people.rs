@@ -5,7 +5,7 @@
 use super::{Giver, LOOPBACK, given};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
-use crate::state::{self, Tx, stored};
+use crate::state::{self, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -77,6 +77,8 @@ impl FromStr for Role {
     }
 }
 
+ironclaw_contract::stored_as_text!(Role);
+
 /// A person.
 #[derive(Debug, Clone)]
 pub struct Person {
@@ -144,9 +146,9 @@ impl FromStr for Identity {
 
 pub(super) fn person(row: &Row<'_>) -> rusqlite::Result<Person> {
     Ok(Person {
-        id: stored(row, "id")?,
+        id: row.get("id")?,
         name: row.get("name")?,
-        role: stored(row, "role")?,
+        role: row.get("role")?,
         created_at: row.get("created_at")?,
     })
 }
@@ -162,6 +164,14 @@ pub fn people(tx: &Tx<'_>) -> Result<Vec<Person>, state::Error> {
 pub fn find_person(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Person>, state::Error> {
     let sql = "SELECT * FROM people WHERE name = ?1 OR id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([name_or_id], person).optional()?)
+}
+
+/// The person of this id.
+///
+/// # Errors
+/// Those of the database.
+pub fn person_by_id(tx: &Tx<'_>, id: PersonId) -> Result<Option<Person>, state::Error> {
+    Ok(tx.db().prepare_cached("SELECT * FROM people WHERE id = ?1")?.query_row([id], person).optional()?)
 }
 
 /// The person of this name or id, or the refusal that there is none.
@@ -194,7 +204,7 @@ pub fn person_behind(tx: &Tx<'_>, identity: &Identity) -> Result<Option<Person>,
 pub fn identities(tx: &Tx<'_>) -> Result<Vec<(Identity, PersonId)>, state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT * FROM identities ORDER BY channel, sender")?;
     let read = |row: &Row<'_>| {
-        Ok((Identity { channel: row.get("channel")?, sender: row.get("sender")? }, stored(row, "person_id")?))
+        Ok((Identity { channel: row.get("channel")?, sender: row.get("sender")? }, row.get("person_id")?))
     };
     let identities = statement.query_map([], read)?.collect::<rusqlite::Result<_>>()?;
     Ok(identities)
@@ -203,7 +213,7 @@ pub fn identities(tx: &Tx<'_>) -> Result<Vec<(Identity, PersonId)>, state::Error
 /// Makes the owner of a new home.
 pub fn create_owner(tx: &mut Tx<'_>, name: &str) -> Result<PersonId, state::Error> {
     let person = insert(tx, name.to_owned(), Role::Owner)?;
-    let entry = Entry::new(LedgerEvent::PersonCreated).with("person", person.id.to_string()).with("role", "owner");
+    let entry = Entry::new(LedgerEvent::PersonCreated).with("person", person.id).with("role", "owner");
     let seq = entry.append(tx)?;
     given::note_role(tx, person.id, seq, None)?;
     Ok(person.id)
@@ -242,9 +252,9 @@ pub fn add_person(
     }
     let person = insert(tx, name.to_owned(), role)?;
     let seq = Entry::new(LedgerEvent::PersonCreated)
-        .with("person", person.id.to_string())
+        .with("person", person.id)
         .with("role", role.name())
-        .with("by", by.to_string())
+        .with("by", by)
         .append(tx)?;
     given::note_role(tx, person.id, seq, Some(&giver))?;
     Ok(Ok(person))
@@ -301,12 +311,12 @@ pub fn set_role(
         let refusal = refusal.hint("make another person an owner first: `ironctl person set PERSON --role owner`");
         return refuse(tx, LedgerEvent::PersonRefused, by, refusal);
     }
-    tx.db().execute("UPDATE people SET role = ?2 WHERE id = ?1", params![person.id.to_string(), role.name()])?;
+    tx.db().execute("UPDATE people SET role = ?2 WHERE id = ?1", params![person.id, role.name()])?;
     let seq = Entry::new(LedgerEvent::PersonRole)
-        .with("person", person.id.to_string())
+        .with("person", person.id)
         .with("role", role.name())
         .with("was", person.role.name())
-        .with("by", by.to_string())
+        .with("by", by)
         .append(tx)?;
     // The same role again is no other one: who gave it first stays noted.
     if person.role != role {
@@ -346,16 +356,14 @@ pub fn link(
         return refuse(tx, LedgerEvent::IdentityRefused, by, refusal.hint("it comes and goes with that person alone"));
     }
     let count: i64 =
-        tx.db().query_row("SELECT count(*) FROM identities WHERE person_id = ?1", [person.id.to_string()], |row| {
-            row.get(0)
-        })?;
+        tx.db().query_row("SELECT count(*) FROM identities WHERE person_id = ?1", [person.id], |row| row.get(0))?;
     if count >= IDENTITIES_MAX {
         let message = format!("{} has {IDENTITIES_MAX} identities already", person.name);
         return refuse(tx, LedgerEvent::IdentityRefused, by, Refusal::new(DenialCode::IdentitiesTooMany, message));
     }
     tx.db().execute(
         "INSERT INTO identities (channel, sender, person_id) VALUES (?1,?2,?3)",
-        params![identity.channel, identity.sender, person.id.to_string()],
+        params![identity.channel, identity.sender, person.id],
     )?;
     identity_entry(LedgerEvent::IdentityLinked, person, identity, by).append(tx)?;
     Ok(Ok(()))
@@ -389,7 +397,7 @@ pub fn unlink(
     }
     tx.db().execute(
         "DELETE FROM identities WHERE channel = ?1 AND sender = ?2 AND person_id = ?3",
-        params![identity.channel, identity.sender, person.id.to_string()],
+        params![identity.channel, identity.sender, person.id],
     )?;
     identity_entry(LedgerEvent::IdentityUnlinked, person, identity, by).append(tx)?;
     Ok(Ok(()))
@@ -397,10 +405,10 @@ pub fn unlink(
 
 fn identity_entry(event: LedgerEvent, person: &Person, identity: &Identity, by: PersonId) -> Entry {
     Entry::new(event)
-        .with("person", person.id.to_string())
+        .with("person", person.id)
         .with("channel", identity.channel.clone())
         .with("identity_digest", identity.digest())
-        .with("by", by.to_string())
+        .with("by", by)
 }
 
 /// A refusal of what a person asked for, with its entry.
@@ -410,7 +418,7 @@ pub fn refuse<T>(
     by: PersonId,
     refusal: Refusal,
 ) -> Result<Result<T, Refusal>, state::Error> {
-    Entry::new(event).with("code", refusal.code).with("by", by.to_string()).append(tx)?;
+    Entry::new(event).with("code", refusal.code).with("by", by).append(tx)?;
     Ok(Err(refusal))
 }
 

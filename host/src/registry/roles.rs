@@ -4,7 +4,7 @@
 
 use super::people::{Person, Role, person};
 use super::{Agent, Warrant, altered, given, warranted};
-use crate::state::{self, Tx, stored};
+use crate::state::{self, Tx};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole};
@@ -56,15 +56,15 @@ pub fn role_for(tx: &Tx<'_>, person: &Person, agent: &Agent) -> Result<AgentStan
 /// The role of an agent that a person was given.
 pub fn role_of(tx: &Tx<'_>, agent: AgentId, person: PersonId) -> Result<Option<AgentRole>, state::Error> {
     let sql = "SELECT role FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
-    let read = |row: &Row<'_>| stored(row, "role");
-    Ok(tx.db().prepare_cached(sql)?.query_row([agent.to_string(), person.to_string()], read).optional()?)
+    let read = |row: &Row<'_>| row.get("role");
+    Ok(tx.db().prepare_cached(sql)?.query_row(params![agent, person], read).optional()?)
 }
 
 /// The agents that a person is an admin of.
 pub fn administered(tx: &Tx<'_>, person: PersonId) -> Result<Vec<AgentId>, state::Error> {
     let sql = "SELECT agent_id FROM agent_roles WHERE person_id = ?1 AND role = 'admin' ORDER BY agent_id";
     let mut statement = tx.db().prepare_cached(sql)?;
-    let agents = statement.query_map([person.to_string()], |row| stored(row, "agent_id"))?;
+    let agents = statement.query_map([person], |row| row.get("agent_id"))?;
     Ok(agents.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -73,7 +73,7 @@ pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<(Person, AgentRole)>, state
     let sql = "SELECT people.*, agent_roles.role AS own FROM agent_roles JOIN people ON person_id = id \
                WHERE agent_id = ?1 ORDER BY created_at, id";
     let mut statement = tx.db().prepare_cached(sql)?;
-    let roles = statement.query_map([agent.to_string()], |row| Ok((person(row)?, stored(row, "own")?)))?;
+    let roles = statement.query_map([agent], |row| Ok((person(row)?, row.get("own")?)))?;
     Ok(roles.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -111,7 +111,7 @@ pub fn set(
 
 /// Says who may talk to an agent.
 pub fn set_access(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, access: Access) -> Result<(), state::Error> {
-    tx.db().execute("UPDATE agents SET access = ?2 WHERE id = ?1", params![agent.id.to_string(), access.name()])?;
+    tx.db().execute("UPDATE agents SET access = ?2 WHERE id = ?1", params![agent.id, access.name()])?;
     let (before, after) = (agent.access.name(), access.name());
     altered(LedgerEvent::AgentAccess, warrant, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
     Ok(())

@@ -3,7 +3,7 @@
 //! Never makes a layer. Next: `packages`.
 
 use super::{Warrant, altered};
-use crate::state::{self, Tx, stored, stored_json};
+use crate::state::{self, Tx, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
@@ -25,13 +25,9 @@ pub struct Software {
 pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Option<Software>, state::Error> {
     let sql = "SELECT packages, layer, made_at FROM agent_packages WHERE agent_id = ?1";
     let read = |row: &Row<'_>| {
-        Ok(Software {
-            packages: stored_json(row, "packages")?,
-            layer: stored(row, "layer")?,
-            made_at: row.get("made_at")?,
-        })
+        Ok(Software { packages: stored_json(row, "packages")?, layer: row.get("layer")?, made_at: row.get("made_at")? })
     };
-    Ok(tx.db().prepare_cached(sql)?.query_row([agent.to_string()], read).optional()?)
+    Ok(tx.db().prepare_cached(sql)?.query_row([agent], read).optional()?)
 }
 
 /// The layer of one agent, if it has one.
@@ -42,7 +38,7 @@ pub fn layer_of(tx: &Tx<'_>, agent: AgentId) -> Result<Option<Digest>, state::Er
 /// Every layer that an agent has.
 pub fn layers(tx: &Tx<'_>) -> Result<Vec<(AgentId, Digest)>, state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT agent_id, layer FROM agent_packages ORDER BY agent_id")?;
-    let layers = statement.query_map([], |row| Ok((stored(row, "agent_id")?, stored(row, "layer")?)))?;
+    let layers = statement.query_map([], |row| Ok((row.get("agent_id")?, row.get("layer")?)))?;
     Ok(layers.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -61,9 +57,9 @@ pub fn set(
         Some((packages, layer)) => tx.db().execute(
             "INSERT INTO agent_packages (agent_id, packages, layer, made_at) VALUES (?1,?2,?3,?4) ON CONFLICT (agent_id) \
              DO UPDATE SET packages = excluded.packages, layer = excluded.layer, made_at = excluded.made_at",
-            params![agent.to_string(), canonical::to_string(packages), layer.to_string(), now],
+            params![agent, canonical::to_string(packages), layer, now],
         )?,
-        None => tx.db().execute("DELETE FROM agent_packages WHERE agent_id = ?1", [agent.to_string()])?,
+        None => tx.db().execute("DELETE FROM agent_packages WHERE agent_id = ?1", [agent])?,
     };
     altered(LedgerEvent::AgentPackages, warrant, agent, before.as_bytes(), after.as_bytes())
         .with("layer", software.map(|(_, layer)| layer.to_string()))

@@ -8,7 +8,7 @@ use super::{Giver, given};
 use crate::custody;
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
-use crate::state::{self, Tx, stored};
+use crate::state::{self, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -56,6 +56,8 @@ impl FromStr for TokenId {
     }
 }
 
+ironclaw_contract::stored_as_text!(TokenId);
+
 /// Where a token stands. There is no way back to `Live`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenState {
@@ -84,6 +86,8 @@ impl FromStr for TokenState {
         [Self::Live, Self::Expired, Self::Revoked].into_iter().find(|state| state.name() == text).ok_or(())
     }
 }
+
+state::stored_by_name!(TokenState);
 
 /// A token as it is stored.
 #[derive(Debug, Clone)]
@@ -137,11 +141,11 @@ impl Fresh {
 
 fn token(row: &Row<'_>) -> rusqlite::Result<Token> {
     Ok(Token {
-        id: stored(row, "token_id")?,
-        digest: stored(row, "digest")?,
+        id: row.get("token_id")?,
+        digest: row.get("digest")?,
         person: person(row)?,
         name: row.get("token_name")?,
-        state: stored(row, "state")?,
+        state: row.get("state")?,
         created_at: row.get("token_created_at")?,
         expires_at: row.get("expires_at")?,
         ended_at: row.get("ended_at")?,
@@ -168,7 +172,7 @@ pub fn find_token(tx: &Tx<'_>, id: &TokenId) -> Result<Option<Token>, state::Err
 /// Whether the token of this digest is live.
 pub fn is_live(tx: &Tx<'_>, digest: &Digest) -> Result<bool, state::Error> {
     let sql = "SELECT count(*) FROM tokens WHERE digest = ?1 AND state = 'live'";
-    Ok(tx.db().prepare_cached(sql)?.query_row([digest.to_string()], |row| row.get::<_, i64>(0))? > 0)
+    Ok(tx.db().prepare_cached(sql)?.query_row([digest], |row| row.get::<_, i64>(0))? > 0)
 }
 
 /// Gives a person a token.
@@ -210,7 +214,7 @@ pub fn issue(
     }
     insert(tx, person.id, name, expires_at, fresh)?;
     let entry = Entry::new(LedgerEvent::TokenCreated).with("expires_at", expires_at);
-    let seq = about(entry, &fresh.id, person.id).with("by", by.to_string()).append(tx)?;
+    let seq = about(entry, &fresh.id, person.id).with("by", by).append(tx)?;
     given::note_token(tx, &fresh.id, seq, Some(&giver))?;
     Ok(Ok(made(tx, &fresh.id)?))
 }
@@ -220,7 +224,7 @@ pub fn issue_for_file(tx: &mut Tx<'_>, person: PersonId, fresh: &Fresh) -> Resul
     let sql = format!("{SELECT} WHERE state = 'live' AND tokens.name = ?1 AND person_id = ?2");
     let lost: Vec<Token> = {
         let mut statement = tx.db().prepare_cached(&sql)?;
-        let found = statement.query_map([OF_THE_FILE, person.to_string().as_str()], token)?;
+        let found = statement.query_map(params![OF_THE_FILE, person], token)?;
         found.collect::<rusqlite::Result<_>>()?
     };
     for lost in lost {
@@ -249,7 +253,7 @@ fn insert(
     )?;
     db.execute(
         "INSERT INTO tokens (id, digest, person_id, name, state, created_at, expires_at) VALUES (?1,?2,?3,?4,'live',?5,?6)",
-        params![fresh.id.0, fresh.digest().to_string(), person.to_string(), name, now, expires_at],
+        params![fresh.id.0, fresh.digest(), person, name, now, expires_at],
     )?;
     Ok(())
 }
@@ -259,7 +263,7 @@ fn made(tx: &Tx<'_>, id: &TokenId) -> Result<Token, state::Error> {
 }
 
 fn about(entry: Entry, id: &TokenId, person: PersonId) -> Entry {
-    entry.with("token", id.0.clone()).with("person", person.to_string())
+    entry.with("token", id.0.clone()).with("person", person)
 }
 
 fn end(tx: &mut Tx<'_>, token: &Token, state: TokenState) -> Result<(), state::Error> {
@@ -290,7 +294,7 @@ pub fn revoke(
         return Ok(Err(refusal.hint("replace it with `ironctl key rotate token`")));
     }
     end(tx, token, TokenState::Revoked)?;
-    about(Entry::new(LedgerEvent::TokenRevoked), &token.id, token.person.id).with("by", by.to_string()).append(tx)?;
+    about(Entry::new(LedgerEvent::TokenRevoked), &token.id, token.person.id).with("by", by).append(tx)?;
     Ok(Ok(made(tx, &token.id)?))
 }
 
@@ -312,7 +316,7 @@ pub fn rotate(
     insert(tx, token.person.id, &token.name, token.expires_at, fresh)?;
     let seq = about(Entry::new(LedgerEvent::TokenRotated), &fresh.id, token.person.id)
         .with("replaces", token.id.to_string())
-        .with("by", giver.person.to_string())
+        .with("by", giver.person)
         .append(tx)?;
     given::note_token(tx, &fresh.id, seq, Some(&giver))?;
     Ok(Ok(made(tx, &fresh.id)?))

@@ -147,7 +147,7 @@ pub fn rows(
             Ok(MessageIn {
                 id: *id,
                 seq: item.tuple.seq,
-                kind: state::stored(row, "kind")?,
+                kind: row.get("kind")?,
                 timestamp: item.tuple.issued_at,
                 platform_id: Some(session.origin.platform_id.clone()),
                 channel_type: Some(session.origin.channel.clone()),
@@ -164,7 +164,7 @@ pub fn rows(
             })
         };
         let sql = "SELECT kind, received_at, channel, sender, principal FROM messages WHERE id = ?1";
-        let row = tx.db().prepare_cached(sql)?.query_row([id.to_string()], read).optional()?;
+        let row = tx.db().prepare_cached(sql)?.query_row([id], read).optional()?;
         rows.push(row.ok_or_else(|| state::Error::Stored(format!("{id} has no row")))?);
     }
     Ok(rows)

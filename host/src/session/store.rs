@@ -6,7 +6,7 @@ use crate::custody::{self, ContentKey, SessionKeys, WrappingKey};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::registry::Agent;
-use crate::state::{self, Tx, stored};
+use crate::state::{self, Tx};
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use rusqlite::{OptionalExtension, Row, params};
@@ -52,6 +52,8 @@ impl std::str::FromStr for Standing {
         [Self::Live, Self::Parked, Self::Quarantined, Self::Removed].into_iter().find(|s| s.name() == text).ok_or(())
     }
 }
+
+state::stored_by_name!(Standing);
 
 /// A session's row.
 #[derive(Debug, Clone)]
@@ -104,15 +106,15 @@ fn session(row: &Row<'_>) -> rusqlite::Result<Session> {
     let queue: Option<Vec<u8>> = row.get("queue_key")?;
     let content: Option<Vec<u8>> = row.get("content_key")?;
     Ok(Session {
-        id: stored(row, "id")?,
-        agent: stored(row, "agent_id")?,
+        id: row.get("id")?,
+        agent: row.get("agent_id")?,
         origin: Origin {
             channel: row.get("channel")?,
             platform_id: row.get("platform_id")?,
             thread_id: row.get("thread_id")?,
         },
         uid_offset: row.get("uid_offset")?,
-        standing: stored(row, "state")?,
+        standing: row.get("state")?,
         reason: row.get("reason")?,
         cursor: row.get::<_, i64>("cursor")? as u64,
         failures: row.get("failures")?,
@@ -134,7 +136,7 @@ pub fn all(tx: &Tx<'_>) -> Result<Vec<Session>, state::Error> {
 pub fn of_agent(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Session>, state::Error> {
     let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND state <> 'removed' ORDER BY created_at, id";
     let mut statement = tx.db().prepare_cached(sql)?;
-    let sessions = statement.query_map([agent.to_string()], session)?.collect::<rusqlite::Result<_>>()?;
+    let sessions = statement.query_map([agent], session)?.collect::<rusqlite::Result<_>>()?;
     Ok(sessions)
 }
 
@@ -142,14 +144,14 @@ pub fn of_agent(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Session>, state::Erro
 pub fn removed(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
     let sql = "SELECT id FROM sessions WHERE state = 'removed' AND uid_offset >= 0";
     let mut statement = tx.db().prepare_cached(sql)?;
-    let sessions = statement.query_map([], |row| stored(row, "id"))?.collect::<rusqlite::Result<_>>()?;
+    let sessions = statement.query_map([], |row| row.get("id"))?.collect::<rusqlite::Result<_>>()?;
     Ok(sessions)
 }
 
 /// The session of this id, unless it is removed.
 pub fn find(tx: &Tx<'_>, id: SessionId) -> Result<Option<Session>, state::Error> {
     let sql = "SELECT * FROM sessions WHERE id = ?1 AND state <> 'removed'";
-    Ok(tx.db().prepare_cached(sql)?.query_row([id.to_string()], session).optional()?)
+    Ok(tx.db().prepare_cached(sql)?.query_row([id], session).optional()?)
 }
 
 /// The session of this agent and origin.
@@ -158,7 +160,7 @@ pub fn of_origin(tx: &Tx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<
     let found = tx
         .db()
         .prepare_cached(sql)?
-        .query_row(params![agent.to_string(), origin.channel, origin.platform_id, origin.thread_id], session)
+        .query_row(params![agent, origin.channel, origin.platform_id, origin.thread_id], session)
         .optional()?;
     Ok(found)
 }
@@ -186,13 +188,13 @@ pub fn of_origin_or_new(
         "INSERT INTO sessions (id, agent_id, channel, platform_id, thread_id, uid_offset, state, reason, last_seq, cursor, failures, \
          queue_key, content_key, created_at, last_active_at, person_id) VALUES (?1,?2,?3,?4,?5,?6,'live',NULL,0,0,0,?7,?8,?9,?9,?10)",
         params![
-            id.to_string(), agent.id.to_string(), origin.channel, origin.platform_id, origin.thread_id, uid_offset, queue, content, now,
-            person.to_string()
+            id, agent.id, origin.channel, origin.platform_id, origin.thread_id, uid_offset, queue, content, now,
+            person
         ],
     )?;
     Entry::new(LedgerEvent::SessionCreated)
         .session(id)
-        .with("agent", agent.id.to_string())
+        .with("agent", agent.id)
         .with("channel", origin.channel.clone())
         .append(tx)?;
     let made = find(tx, id)?;
@@ -219,10 +221,10 @@ pub fn give_number_back(tx: &mut Tx<'_>, id: SessionId) -> Result<(), state::Err
     let sql = "INSERT OR IGNORE INTO uids_free (uid_offset, usable) SELECT uid_offset, uid_shared = 0 AND NOT EXISTS \
                (SELECT 1 FROM agent_mounts WHERE agent_mounts.agent_id = sessions.agent_id AND read_only = 0) \
                FROM sessions WHERE id = ?1 AND state = 'removed' AND uid_offset >= 0";
-    tx.db().prepare_cached(sql)?.execute([id.to_string()])?;
+    tx.db().prepare_cached(sql)?.execute([id])?;
     // The row keeps a number that no session can have.
     let sql = "UPDATE sessions SET uid_offset = -1 - rowid WHERE id = ?1 AND state = 'removed' AND uid_offset >= 0";
-    tx.db().prepare_cached(sql)?.execute([id.to_string()])?;
+    tx.db().prepare_cached(sql)?.execute([id])?;
     Ok(())
 }
 
@@ -234,7 +236,7 @@ pub fn rewrap(tx: &Tx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, 
         let [queue, content] = old.rewrap(new, session.id, stored)?;
         tx.db().execute(
             "UPDATE sessions SET queue_key = ?2, content_key = ?3 WHERE id = ?1",
-            params![session.id.to_string(), queue, content],
+            params![session.id, queue, content],
         )?;
         count += 1;
     }
@@ -304,7 +306,7 @@ pub fn set_standing(
 ) -> Result<(), state::Error> {
     tx.db().execute(
         "UPDATE sessions SET state = ?2, reason = ?3, failures = CASE WHEN ?2 = 'live' THEN 0 ELSE failures END WHERE id = ?1",
-        params![id.to_string(), standing.name(), why.map(Why::shown)],
+        params![id, standing.name(), why.map(Why::shown)],
     )?;
     let entry = match standing {
         Standing::Live => Entry::new(LedgerEvent::SessionReleased),
@@ -316,7 +318,7 @@ pub fn set_standing(
     };
     let entry = entry.session(id).reason(why.map_or("", |why| why.words.as_str()));
     match by {
-        Some(by) => entry.with("by", by.to_string()).append(tx)?,
+        Some(by) => entry.with("by", by).append(tx)?,
         None => entry.append(tx)?,
     };
     Ok(())
@@ -326,15 +328,13 @@ pub fn set_standing(
 pub fn note_failure(tx: &mut Tx<'_>, id: SessionId, failed: bool) -> Result<u32, state::Error> {
     let sql =
         "UPDATE sessions SET failures = CASE WHEN ?2 THEN failures + 1 ELSE 0 END WHERE id = ?1 RETURNING failures";
-    Ok(tx.db().prepare_cached(sql)?.query_row(params![id.to_string(), failed], |row| row.get(0))?)
+    Ok(tx.db().prepare_cached(sql)?.query_row(params![id, failed], |row| row.get(0))?)
 }
 
 /// Notes activity.
 pub fn touch(tx: &mut Tx<'_>, id: SessionId) -> Result<(), state::Error> {
     let now = tx.wall();
-    tx.db()
-        .prepare_cached("UPDATE sessions SET last_active_at = ?2 WHERE id = ?1")?
-        .execute(params![id.to_string(), now])?;
+    tx.db().prepare_cached("UPDATE sessions SET last_active_at = ?2 WHERE id = ?1")?.execute(params![id, now])?;
     Ok(())
 }
 

@@ -41,7 +41,7 @@ pub(super) fn complete(
     match &proposed.requester {
         Requester::Agent { .. } => no_more_than(tx, creator, &wanted, &people)?,
         Requester::Person(person) => {
-            let role = registry::find_person(tx, &person.to_string())?.map(|person| person.role);
+            let role = registry::person_by_id(tx, *person)?.map(|person| person.role);
             match role {
                 Some(Role::Owner | Role::Admin) => {}
                 // Who runs nothing of the host has nothing to hand on.

@@ -4,28 +4,28 @@
 
 use crate::approval::Token;
 use crate::custody::ApprovalRoot;
-use crate::state::{self, Tx, stored};
+use crate::state::{self, Tx};
 use ironclaw_contract::ids::{ApprovalId, ChangeId, PersonId};
 use rusqlite::params;
 
 /// Takes back every approval of a change that is not used.
 pub fn void(tx: &Tx<'_>, change: ChangeId) -> Result<(), state::Error> {
     let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE change_id = ?1 AND state = 'live'";
-    tx.db().prepare_cached(sql)?.execute(params![change.to_string(), tx.now()])?;
+    tx.db().prepare_cached(sql)?.execute(params![change, tx.now()])?;
     Ok(())
 }
 
 /// Takes back one approval.
 pub fn void_one(tx: &Tx<'_>, approval: ApprovalId) -> Result<(), state::Error> {
     let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE id = ?1 AND state = 'live'";
-    tx.db().prepare_cached(sql)?.execute(params![approval.to_string(), tx.now()])?;
+    tx.db().prepare_cached(sql)?.execute(params![approval, tx.now()])?;
     Ok(())
 }
 
 /// Uses one approval up. False when somebody else did: then it is good for nothing.
 pub fn consume(tx: &Tx<'_>, approval: ApprovalId) -> Result<bool, state::Error> {
     let sql = "UPDATE approvals SET state = 'used', ended_at = ?2 WHERE id = ?1 AND state = 'live'";
-    Ok(tx.db().prepare_cached(sql)?.execute(params![approval.to_string(), tx.now()])? == 1)
+    Ok(tx.db().prepare_cached(sql)?.execute(params![approval, tx.now()])? == 1)
 }
 
 /// What somebody said about a change.
@@ -45,10 +45,10 @@ pub struct Given {
 pub fn approvals(tx: &Tx<'_>, change: ChangeId) -> Result<Vec<Given>, state::Error> {
     let sql = "SELECT * FROM approvals WHERE change_id = ?1 ORDER BY given_at, id";
     let mut statement = tx.db().prepare_cached(sql)?;
-    let given = statement.query_map([change.to_string()], |row| {
+    let given = statement.query_map([change], |row| {
         Ok(Given {
-            id: stored(row, "id")?,
-            person: stored(row, "person_id")?,
+            id: row.get("id")?,
+            person: row.get("person_id")?,
             token: row.get("token")?,
             state: row.get("state")?,
         })
@@ -63,7 +63,7 @@ pub fn give(tx: &Tx<'_>, change: ChangeId, person: PersonId, token: &Token) -> R
         .prepare_cached(
             "INSERT INTO approvals (id, change_id, person_id, token, state, given_at) VALUES (?1,?2,?3,?4,'live',?5)",
         )?
-        .execute(params![id.to_string(), change.to_string(), person.to_string(), token.to_json(), tx.now()])?;
+        .execute(params![id, change, person, token.to_json(), tx.now()])?;
     Ok(id)
 }
 

@@ -1,0 +1,77 @@
+//! Ids, digests and other closed texts as values of SQL and of JSON, so that no caller spells them.
+//!
+//! A column that holds another text than the type's `Display` is an error when it is read. Next: `host/src/state.rs`.
+
+use crate::canonical::Digest;
+use crate::ids::{
+    AgentId, ApprovalId, BootId, CallId, ChangeId, DeliveryId, ItemId, MemoryId, MessageId, PersonId, SessionId, TurnId,
+};
+use crate::ledger_entry;
+use crate::operator::{DenialCode, LedgerEvent};
+use crate::seam::change::{Access, AgentRole, ChangeKind, Engage};
+use crate::seam::message;
+use crate::seam::seal::ItemKind;
+
+/// Implements `ToSql` and `FromSql` by `Display` and `FromStr`.
+#[cfg(feature = "queues")]
+#[macro_export]
+macro_rules! stored_as_text {
+    ($($type:ty),+ $(,)?) => {
+        $(
+            impl ::rusqlite::types::ToSql for $type {
+                fn to_sql(&self) -> ::rusqlite::Result<::rusqlite::types::ToSqlOutput<'_>> {
+                    Ok(::rusqlite::types::ToSqlOutput::from(self.to_string()))
+                }
+            }
+
+            impl ::rusqlite::types::FromSql for $type {
+                fn column_result(value: ::rusqlite::types::ValueRef<'_>) -> ::rusqlite::types::FromSqlResult<Self> {
+                    let text = value.as_str()?;
+                    text.parse().map_err(|_| {
+                        let wrong = format!("{} cannot hold what another version wrote", stringify!($type));
+                        ::rusqlite::types::FromSqlError::Other(wrong.into())
+                    })
+                }
+            }
+        )+
+    };
+}
+
+macro_rules! values {
+    ($($type:ty),+ $(,)?) => {
+        $(
+            impl From<$type> for serde_json::Value {
+                fn from(value: $type) -> Self {
+                    value.to_string().into()
+                }
+            }
+        )+
+        #[cfg(feature = "queues")]
+        stored_as_text!($($type),+);
+    };
+}
+
+values!(
+    AgentId,
+    ApprovalId,
+    BootId,
+    CallId,
+    ChangeId,
+    DeliveryId,
+    ItemId,
+    MemoryId,
+    MessageId,
+    PersonId,
+    SessionId,
+    TurnId,
+    Digest,
+    DenialCode,
+    LedgerEvent,
+    ledger_entry::Kind,
+    message::Kind,
+    ItemKind,
+    Access,
+    AgentRole,
+    ChangeKind,
+    Engage,
+);
