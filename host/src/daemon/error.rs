@@ -1,0 +1,86 @@
+//! Errors of the daemon and of the commands on a home that it does not serve.
+
+use super::Exposed;
+use crate::custody;
+use crate::integrity::seal;
+use crate::ledger::{archive, head};
+use crate::{home, model, pipeline, rotation, settings, state};
+use std::path::PathBuf;
+
+/// Why the daemon does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The home.
+    #[error(transparent)]
+    Home(#[from] home::Error),
+    /// The settings or the policy.
+    #[error(transparent)]
+    Settings(#[from] settings::Error),
+    /// A key.
+    #[error(transparent)]
+    Key(#[from] custody::Error),
+    /// The record.
+    #[error(transparent)]
+    State(#[from] state::Error),
+    /// A model endpoint.
+    #[error(transparent)]
+    Model(#[from] model::Error),
+    /// The secret of the seals.
+    #[error(transparent)]
+    Seal(#[from] seal::Error),
+    /// The stages.
+    #[error(transparent)]
+    Pipeline(#[from] pipeline::Error),
+    /// The signing key of the ledger.
+    #[error(transparent)]
+    Head(#[from] head::Error),
+    /// A rotation beside no host.
+    #[error(transparent)]
+    Rotate(#[from] archive::Error),
+    /// The master key does not open the record.
+    #[error(transparent)]
+    Rotation(#[from] rotation::Error),
+    /// The home was not set up to its end.
+    #[error("the record of {0} is empty: it has no genesis")]
+    NoGenesis(PathBuf),
+    /// The sandbox's program is missing.
+    #[error("cannot find ironclaw-sandbox beside {0}: install both from one build")]
+    NoSandbox(PathBuf),
+    /// A directory for sockets.
+    #[error("cannot use {path} for sockets: {why}")]
+    Runtime {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// Something of the host's own that jails would show.
+    #[error(transparent)]
+    Exposed(#[from] Exposed),
+    /// The loopback port.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// What `api.listen` or `webhook.listen` says.
+        address: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// What sends deliveries came to its end; nothing would go out any more.
+    #[error("what sends deliveries came to its end by itself")]
+    DispatchEnded,
+    /// The launcher died; nothing can be launched any more.
+    #[error("the launcher (process {0}) died")]
+    LauncherDied(u32),
+    /// The system.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// The cause.
+        source: std::io::Error,
+    },
+}
+
+pub(super) fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
+    move |source| Error::Io { what, source }
+}

@@ -1,0 +1,136 @@
+//! Commands on a home that serve nothing: set-up and rotation of the ledger.
+
+use super::error::{Error, io};
+use super::grounds;
+use super::startup::open_state;
+use crate::custody::{self, MasterKey};
+use crate::gateway::policy;
+use crate::home::{self, Home};
+use crate::ledger::keeper::Keeper;
+use crate::ledger::sink::Sink;
+use crate::ledger::{Entry, archive, head};
+use crate::registry::{self, Fresh};
+use crate::state::State;
+use crate::{config, pipeline, rotation};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::operator::{LedgerEvent, Rotated};
+use std::path::Path;
+use zeroize::Zeroizing;
+
+/// Sets up a home: master key, state, genesis, owner and token, settings. A second time it changes nothing.
+///
+/// Returns what was made.
+///
+/// # Errors
+/// [`home::Error::RecordMissing`] in a home that had a record: a new one would hide what is left of it.
+pub fn init(path: &Path) -> Result<Made, Error> {
+    grounds::refuse_home(path)?;
+    let home = Home::create(path)?;
+    let (config, _) = config::load(&home)?;
+    home.check_for_lost_record()?;
+    if !home.has_record() {
+        home.begin_setup()?;
+    }
+    MasterKey::create(&home, &config.keys)?;
+    // Held until the end: no host may start in between and share the write-ahead log.
+    let held = match home.hold() {
+        Ok(held) => Some(held),
+        Err(home::Error::Running(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    // A host that runs has settled this itself.
+    if held.is_some() && home.has_record() {
+        rotation::settle(&home, &config.keys)?;
+    }
+    let master = MasterKey::load(&home, &config.keys)?;
+    State::create(&home.state_db())?;
+    let open = if held.is_some() { State::open } else { State::open_beside };
+    block_on(async {
+        let state = open_state(open, &home, &config, &master)?;
+        let made = set_up(&state, &home, master.wrapping_key()).await;
+        state.close().await;
+        made
+    })
+}
+
+/// What [`init`] made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    /// The home.
+    Home,
+    /// A token of the owner, in the place of one that was lost or that no live token fits.
+    Token,
+    /// Nothing: everything is in place.
+    Nothing,
+}
+
+async fn set_up(state: &State, home: &Home, wrapping: custody::WrappingKey) -> Result<Made, Error> {
+    let fresh = Fresh::new()?;
+    let text = Zeroizing::new(fresh.text().to_owned());
+    let (remains, place) = (home.remains(), home.path().to_owned());
+    home.check_owner_token()?;
+    let kept = home::read_small(&home.owner_token()).ok().map(Zeroizing::new);
+    let kept = kept.map(|text| Digest::of(text.trim().as_bytes()));
+    let made = state
+        .write(move |tx| {
+            if let Some(owner) = registry::owner(tx)? {
+                if kept.map(|digest| registry::tokens::is_live(tx, &digest)).transpose()?.unwrap_or(false) {
+                    return Ok::<_, Error>(Made::Nothing);
+                }
+                registry::tokens::issue_for_file(tx, owner, &fresh)?;
+                return Ok(Made::Token);
+            }
+            if remains.is_some() {
+                return Err(Error::NoGenesis(place));
+            }
+            let signer = head::Signer::make(tx, &wrapping)?;
+            Entry::new(LedgerEvent::LedgerOpened)
+                .with("ironclaw", env!("CARGO_PKG_VERSION"))
+                .with("key", signer.public())
+                .append(tx)?;
+            let owner = registry::create_owner(tx, "owner")?;
+            registry::tokens::issue_for_file(tx, owner, &fresh)?;
+            Ok(Made::Home)
+        })
+        .await?;
+    if made != Made::Nothing {
+        home::write_private(&home.owner_token(), text.as_bytes())?;
+    }
+    if !home.config().exists() {
+        home::write_private(&home.config(), config::TEMPLATE.as_bytes())?;
+    }
+    if !home.policy().exists() {
+        home::write_private(&home.policy(), policy::TEMPLATE.as_bytes())?;
+    }
+    pipeline::keep_reserve(home);
+    home.end_setup()?;
+    Ok(made)
+}
+
+/// Rotates the ledger of a home on which no host runs.
+pub fn rotate(path: &Path) -> Result<Rotated, Error> {
+    let home = Home::open(path)?;
+    let _lock = home.hold()?;
+    let (config, _) = config::load(&home)?;
+    let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
+    rotation::settle(&home, &config.keys)?;
+    let master = MasterKey::load(&home, &config.keys)?;
+    block_on(async {
+        let state = open_state(State::open, &home, &config, &master)?;
+        let rotated = async {
+            let (keeper, _) = Keeper::start(&state, &home, &config.ledger, sink, master.wrapping_key()).await?;
+            let rotated = keeper.rotate(archive::Why::Asked(None)).await?;
+            keeper.stop().await;
+            Ok::<_, Error>(rotated)
+        };
+        let rotated = rotated.await;
+        state.close().await;
+        rotated
+    })
+}
+
+/// Runs a command of this program that serves nothing.
+fn block_on<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(io("start the runtime"))?.block_on(work)
+}

@@ -1,0 +1,79 @@
+//! Records that a run of the host begins and ends, in the record and in the ledger.
+
+use super::error::Error;
+use super::history;
+use crate::gateway::policy::{self, Policy};
+use crate::gateway::quorum;
+use crate::home::Home;
+use crate::ledger::Entry;
+use crate::registry;
+use crate::state::{self, State};
+use ironclaw_contract::ids::BootId;
+use ironclaw_contract::operator::LedgerEvent;
+use rusqlite::OptionalExtension;
+
+/// Writes the BOOT entry; says so when the last run did not end in order.
+pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Result<Vec<String>, Error> {
+    let policy_digest = policy.digest().to_string();
+    let begun: Option<(Option<String>, Vec<String>)> = state
+        .write(move |tx| {
+            if registry::owner(tx)?.is_none() {
+                return Ok::<_, state::Error>(None);
+            }
+            let sql = "SELECT value FROM meta WHERE key = 'running'";
+            let previous: Option<String> = tx.db().query_row(sql, [], |row| row.get(0)).optional()?;
+            tx.db().execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('running', ?1)", [boot])?;
+            let entry = Entry::new(LedgerEvent::HostStarted)
+                .with("boot", boot)
+                .with("version", env!("CARGO_PKG_VERSION"))
+                .with("fingerprint", ironclaw_contract::seam::fingerprint())
+                .with("policy", policy_digest);
+            if let Some(migrated) = state::migrations::take_note(tx.db())? {
+                Entry::new(LedgerEvent::StateMigrated)
+                    .with("from", migrated.from)
+                    .with("to", migrated.to)
+                    .with("snapshot", migrated.snapshot)
+                    .append(tx)?;
+            }
+            match &previous {
+                Some(previous) => entry.with("unclean_end_of", previous.clone()).append(tx)?,
+                None => entry.append(tx)?,
+            };
+            let lost = history::note_losses(tx, boot)?;
+            Ok(Some((previous, lost)))
+        })
+        .await?;
+    let (previous, mut warnings) = begun.ok_or_else(|| Error::NoGenesis(home.path().to_owned()))?;
+    home.end_setup()?;
+    if policy::is_absent(&home.policy()) {
+        let warning = format!(
+            "{} is missing or empty, so every default holds: one yes of an owner or admin is enough for any change; `ironctl init` writes one to edit",
+            home.policy().display()
+        );
+        tracing::warn!("{warning}");
+        warnings.push(warning);
+    }
+    for unmet in quorum::unmet(&state.read(|tx| quorum::look(tx)).await?, policy) {
+        let warning = unmet.to_string();
+        tracing::warn!("{warning}");
+        warnings.push(warning);
+    }
+    if previous.is_some() {
+        let warning = "the last run did not end in order; what was open was taken up again";
+        tracing::warn!("{warning}");
+        warnings.push(warning.to_owned());
+    }
+    Ok(warnings)
+}
+
+/// Writes the entry of an end in order.
+pub(super) async fn end(state: &State, boot: BootId) -> Result<(), Error> {
+    state
+        .write(move |tx| {
+            tx.db().execute("DELETE FROM meta WHERE key = 'running'", [])?;
+            Entry::new(LedgerEvent::HostStopped).with("boot", boot).append(tx)?;
+            Ok::<_, state::Error>(())
+        })
+        .await?;
+    Ok(())
+}

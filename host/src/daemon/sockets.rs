@@ -1,0 +1,92 @@
+//! Opens the sockets of the API and of webhooks, and says where they are.
+
+use super::error::Error;
+use super::runtime;
+use crate::api::port::{self, Port, Socket};
+use crate::config::Config;
+use crate::home::{self, Home};
+use ironclaw_contract::operator::Run;
+use std::path::{Path, PathBuf};
+use tokio::net::UnixListener;
+
+/// Where the sockets are.
+pub(super) struct Paths {
+    /// The private directory of the sockets.
+    pub runtime: PathBuf,
+    /// The socket of the API.
+    pub socket: PathBuf,
+}
+
+impl Paths {
+    /// Makes the directory of the sockets.
+    pub fn choose(home: &Home, config: &Config) -> Result<Self, Error> {
+        let runtime = runtime::directory(home)?;
+        let socket = config.api.socket.clone().unwrap_or_else(|| runtime.join("api.sock"));
+        Ok(Self { runtime, socket })
+    }
+
+    /// Removes the socket of the API, and the directory if it is empty.
+    pub fn remove(&self) {
+        let _ = std::fs::remove_file(&self.socket);
+        let _ = std::fs::remove_dir(&self.runtime);
+    }
+}
+
+/// The open sockets.
+pub(super) struct Sockets {
+    /// The API, for this user.
+    pub listener: Socket,
+    /// The API's loopback port.
+    pub port: Option<Port>,
+    /// The loopback port of webhooks.
+    pub hooks: Option<Port>,
+}
+
+impl Sockets {
+    /// Opens the socket of the API, then the ports of the settings.
+    pub async fn open(config: &Config, paths: &Paths) -> Result<Self, Error> {
+        let listener = port::unix(listen(&paths.socket)?);
+        let port = open_port("api.listen", &config.api.listen, port::For::Api).await?;
+        let hooks = open_port("webhook.listen", &config.webhook.listen, port::For::Hooks).await?;
+        Ok(Self { listener, port, hooks })
+    }
+
+    /// Returns the address of the API's port.
+    pub fn listens(&self) -> Option<String> {
+        self.port.as_ref().and_then(Port::address).map(|address| address.to_string())
+    }
+}
+
+/// Writes the run file, by which commands find the host.
+pub(super) fn announce(home: &Home, paths: &Paths, listen: Option<String>) -> Result<(), Error> {
+    let run = Run {
+        pid: std::process::id(),
+        socket: paths.socket.display().to_string(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        listen,
+    };
+    let run = serde_json::to_vec(&run).expect("plain fields");
+    Ok(home::write_private(&home.run_file(), &run)?)
+}
+
+fn listen(socket: &Path) -> Result<UnixListener, Error> {
+    use std::os::unix::fs::PermissionsExt;
+    let refuse = |source: std::io::Error| Error::Runtime { path: socket.to_owned(), why: source.to_string() };
+    use std::os::unix::fs::FileTypeExt;
+    match socket.symlink_metadata() {
+        Ok(found) if found.file_type().is_socket() => std::fs::remove_file(socket).map_err(refuse)?,
+        Ok(_) => return Err(refuse(std::io::Error::other("something that is no socket stands there"))),
+        Err(_) => {}
+    }
+    let listener = UnixListener::bind(socket).map_err(refuse)?;
+    std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o600)).map_err(refuse)?;
+    Ok(listener)
+}
+
+/// The loopback port of this setting, if it opens one.
+async fn open_port(name: &str, listen: &str, what: port::For) -> Result<Option<Port>, Error> {
+    // What is no loopback address was refused with the settings.
+    let Ok(Some(address)) = port::parse(name, listen) else { return Ok(None) };
+    let opened = port::open(address, what).await;
+    opened.map(Some).map_err(|source| Error::Listen { address: address.to_string(), source })
+}

@@ -1,0 +1,144 @@
+//! Opens what the daemon runs on: the home, the settings, the master key, the record, and what the stages share.
+//!
+//! Writes nothing to the ledger. See [`super::run_record`].
+
+use super::error::{Error, io};
+use super::sockets::Paths;
+use super::{grounds, runtime};
+use crate::config::{self, Config};
+use crate::custody::{MasterKey, Source};
+use crate::gateway::policy;
+use crate::home::{self, Held, Home};
+use crate::integrity::seal::Sealer;
+use crate::launcher::{Handle, Launcher};
+use crate::ledger::keeper::Keeper;
+use crate::ledger::sink::Sink;
+use crate::pipeline::{self, Core, Limits, Places};
+use crate::state::{self, State};
+use crate::{model, observe, packages, registry, rotation, turn};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::BootId;
+use ironclaw_contract::seam::crypt::SessionKey;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, RwLock};
+
+/// A home that this process holds, with its settings, its master key and its record.
+pub(super) struct Opened {
+    pub state: State,
+    pub master: MasterKey,
+    pub config: Config,
+    pub home: Home,
+    /// Dropped last.
+    _lock: Held,
+}
+
+/// Opens a home and its record.
+pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
+    let home = Home::open(path)?;
+    home.check_room()?;
+    let lock = home.hold()?;
+    // One that was killed leaves its own behind, with a socket that is ours as soon as we listen: nobody may take us for it.
+    runtime::remove_left(&home);
+    home.prepare_start()?;
+    let (config, _) = config::load(&home)?;
+    grounds::refuse_shown(&config, &home)?;
+    observe::start(&config.log, &home)?;
+    pipeline::keep_reserve(&home);
+    rotation::settle(&home, &config.keys)?;
+    let master = MasterKey::load(&home, &config.keys)?;
+    let state = open_state(State::open, &home, &config, &master)?;
+    settle_owner_token(&state, &home).await?;
+    Ok(Opened { state, master, config, home, _lock: lock })
+}
+
+/// Collects what the stages share. No sandbox runs yet.
+pub(super) async fn core(opened: &Opened, boot: BootId, paths: &Paths, launcher: Handle) -> Result<Core, Error> {
+    let Opened { home, config, master, state, .. } = opened;
+    Ok(Core {
+        state: state.clone(),
+        config: pipeline_config(config, paths.runtime.clone())?,
+        sealer: Sealer::new(boot)?,
+        cut_turns: state.read(|tx| turn::every_open(tx)).await?.iter().map(|turn| turn.id).collect(),
+        wrapping: master.wrapping_key(),
+        endpoints: RwLock::new(Arc::new(model::endpoint::open_stored(
+            &config.model,
+            state.read(|tx| registry::models::specs(tx)).await?,
+        )?)),
+        launcher: Launcher::start(launcher).map_err(io("connect the launcher"))?,
+        launches: tokio::sync::Semaphore::new(pipeline::LAUNCHES_MAX),
+        looks: tokio::sync::Semaphore::new(pipeline::LOOKS_MAX),
+        places: Places::new(Limits::of(&config.session)),
+        latch: pipeline::Latch::default(),
+        actors: pipeline::Actors::default(),
+        deadlines: pipeline::Deadlines::default(),
+        drafts: pipeline::Drafts::default(),
+        dispatch: pipeline::Dispatch::default(),
+        policy: policy::load(&home.policy())?,
+        grounds: grounds::look(config, home, &paths.runtime, &paths.socket)?,
+        approvals: master.approval_root(),
+        changes: pipeline::Changes::default(),
+        layers: Mutex::default(),
+        home: home.clone(),
+    })
+}
+
+/// Starts to keep the ledger. Returns also which other history the heads and archives know.
+pub(super) async fn keeper(opened: &Opened) -> Result<(Keeper, Vec<String>), Error> {
+    let Opened { home, config, master, state, .. } = opened;
+    let sink = Sink::choose(&config.ledger, home).unwrap_or(Sink::Nowhere("the settings were refused"));
+    Ok(Keeper::start(state, home, &config.ledger, sink, master.wrapping_key()).await?)
+}
+
+/// Removes the layers of software that no agent has.
+pub(super) async fn sweep_packages(state: &State, home: &Home) -> Result<(), Error> {
+    // Nothing is fetched yet, and no sandbox runs.
+    let layers = state.read(|tx| registry::software::layers(tx)).await?;
+    let swept = home.clone();
+    let sweeping = tokio::task::spawn_blocking(move || packages::sweep(&swept, &layers));
+    if let Err(error) = sweeping.await {
+        tracing::error!(%error, "packages that nobody has any more were not removed; the next start tries again");
+    }
+    Ok(())
+}
+
+/// Opens the record by `open`; a key that was replaced gets an error that says so.
+pub(super) fn open_state(
+    open: fn(&Path, &SessionKey) -> Result<State, state::Error>,
+    home: &Home,
+    config: &Config,
+    master: &MasterKey,
+) -> Result<State, Error> {
+    let source = Source::of(home, &config.keys);
+    open(&home.state_db(), &master.state_key()).map_err(|error| rotation::explain(home, &source, master, error).into())
+}
+
+fn pipeline_config(config: &Config, runtime: PathBuf) -> Result<pipeline::Config, Error> {
+    let me = std::env::current_exe().map_err(io("find this program"))?;
+    let sandbox = me.with_file_name("ironclaw-sandbox");
+    if !sandbox.is_file() {
+        return Err(Error::NoSandbox(me));
+    }
+    let root = nix::unistd::geteuid().is_root();
+    Ok(pipeline::Config {
+        session: config.session.clone(),
+        turn: config.turn.clone(),
+        items: config.items.clone(),
+        budget: config.budget.clone(),
+        model: config.model.clone(),
+        webhook: config.webhook.clone(),
+        quota: config.quota.clone(),
+        uids: root.then_some((config.jail.uid_base, config.jail.uid_count)),
+        sandbox,
+        runtime,
+    })
+}
+
+/// A token of the owner that was about to take its file when the host died: it does, if the record has it.
+async fn settle_owner_token(state: &State, home: &Home) -> Result<(), Error> {
+    let Ok(text) = home::read_small(&home.owner_token_next()) else { return Ok(()) };
+    let digest = Digest::of(text.trim().as_bytes());
+    if state.read(move |tx| registry::tokens::is_live(tx, &digest)).await? {
+        return Ok(home.adopt_owner_token()?);
+    }
+    Ok(home::remove(&home.owner_token_next())?)
+}

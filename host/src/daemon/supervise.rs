@@ -1,0 +1,56 @@
+//! Waits until the host has a reason to stop.
+
+use super::error::{Error, io};
+use super::startup::Opened;
+use super::workers::Workers;
+use crate::launcher::Launcher;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Why the host stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// A signal or an operator asked for it.
+    Asked,
+    /// The launcher died, and every jail with it.
+    LauncherDied,
+}
+
+/// Runs the host, and stops at once on damage of the record.
+pub(super) async fn until_damaged(
+    opened: &Opened,
+    serve: impl Future<Output = Result<(), Error>>,
+) -> Result<(), Error> {
+    // What comes upon damage stops at once: nothing is built on it, and nothing that is whole is lost.
+    tokio::select! {
+        // Whoever works on the record ends with it, and says less of why.
+        biased;
+        error = opened.state.damaged() => {
+            tracing::error!(%error, "stopping");
+            let _ = std::fs::remove_file(opened.home.run_file());
+            Err(error.into())
+        }
+        ran = serve => ran,
+    }
+}
+
+/// Waits for a reason to stop.
+pub(super) async fn wait(workers: &mut Workers, launcher: &Launcher) -> Result<Reason, Error> {
+    let Workers { stop, stopped, sending, .. } = workers;
+    let mut terminate = signal(SignalKind::terminate()).map_err(io("listen for SIGTERM"))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(io("listen for SIGINT"))?;
+    Ok(tokio::select! {
+        // A stop ends whoever sends as well.
+        biased;
+        _ = terminate.recv() => Reason::Asked,
+        _ = interrupt.recv() => Reason::Asked,
+        _ = stopped.wait_for(|stop| *stop) => Reason::Asked,
+        () = launcher.died() => Reason::LauncherDied,
+        // A stop that comes in this very moment ends it too, and is no failure.
+        _ = sending => {
+            if !*stop.borrow() {
+                return Err(Error::DispatchEnded);
+            }
+            Reason::Asked
+        }
+    })
+}
