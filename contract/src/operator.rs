@@ -37,6 +37,7 @@ pub use transcript::*;
 pub use usage::*;
 pub use watching::*;
 
+use crate::ids::{AgentId, MessageId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -166,7 +167,7 @@ pub struct Stopping {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SessionStatus {
     /// `ses_…`.
-    pub id: String,
+    pub id: SessionId,
     /// Name of the agent.
     pub agent: String,
     /// `asleep waiting starting awake stopping parked quarantined`.
@@ -285,7 +286,7 @@ pub struct NewAgent {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Agent {
     /// `agt_…`.
-    pub id: String,
+    pub id: AgentId,
     /// Its name.
     pub name: String,
     /// Name of its model endpoint.
@@ -372,9 +373,9 @@ pub struct MessageFile {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Recorded {
     /// `msg_…`.
-    pub message_id: String,
+    pub message_id: MessageId,
     /// `ses_…`.
-    pub session_id: String,
+    pub session_id: SessionId,
 }
 
 /// `GET /v1/messages/{id}?wait_ms=N`: where a message stands; waits up to N ms for its answer.
@@ -382,11 +383,11 @@ pub struct Recorded {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MessageView {
     /// `msg_…`.
-    pub message_id: String,
+    pub message_id: MessageId,
     /// `ses_…`.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// `trn_…` once a turn answers it.
-    pub turn_id: Option<String>,
+    pub turn_id: Option<TurnId>,
     /// `queued processing completed delivered`.
     pub status: String,
     /// The answer, once delivered.
@@ -472,7 +473,7 @@ pub struct Session {
     /// How many sealed items it has.
     pub items: u64,
     /// The open turn, if any.
-    pub turn_id: Option<String>,
+    pub turn_id: Option<TurnId>,
     /// Launches that failed in a row.
     pub failures: u32,
 }

@@ -75,3 +75,43 @@ values!(
     ChangeKind,
     Engage,
 );
+
+/// Schemas of ids and digests for the document of the API.
+#[cfg(feature = "schema")]
+mod schemas {
+    use super::*;
+    use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+    use utoipa::openapi::{RefOr, schema::SchemaType};
+    use utoipa::{PartialSchema, ToSchema};
+
+    fn text(pattern: String) -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(SchemaType::Type(Type::String)).pattern(Some(pattern)).into()
+    }
+
+    macro_rules! ids {
+        ($($type:ty),+ $(,)?) => {
+            $(
+                impl PartialSchema for $type {
+                    fn schema() -> RefOr<Schema> {
+                        text(format!("^{}_[0-9a-hjkmnp-tv-z]{{26}}$", <$type>::PREFIX))
+                    }
+                }
+
+                impl ToSchema for $type {}
+            )+
+        };
+    }
+
+    ids!(
+        AgentId, ApprovalId, BootId, CallId, ChangeId, DeliveryId, ItemId, MemoryId, MessageId, PersonId, SessionId,
+        TurnId,
+    );
+
+    impl PartialSchema for Digest {
+        fn schema() -> RefOr<Schema> {
+            text("^[0-9a-f]{64}$".to_owned())
+        }
+    }
+
+    impl ToSchema for Digest {}
+}

@@ -20,6 +20,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{
     API_VERSION, AcceptBreak, Agent, AgentBudget, AgentMode, AgentModel, BreakAccepted, Cancelled, Failure,
     HistoryLine, LedgerHead, McpServer, MessageView, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Proof,
@@ -186,9 +187,9 @@ impl Client {
     }
 
     /// Where a message stands; waits up to `wait` (at most [`POLL_MAX`]) for its answer.
-    pub async fn message(&self, id: &str, wait: Duration) -> Result<MessageView, Error> {
+    pub async fn message(&self, id: MessageId, wait: Duration) -> Result<MessageView, Error> {
         let wait = wait.min(POLL_MAX);
-        let path = format!("messages/{}?wait_ms={}", segment(id), wait.as_millis());
+        let path = format!("messages/{id}?wait_ms={}", wait.as_millis());
         parse(&self.ask(Method::GET, &path, None, wait + PATIENCE).await?)
     }
 
@@ -203,11 +204,11 @@ impl Client {
     /// `None` when the deadline came, or the host ended the stream, before the message was settled.
     pub async fn follow(
         &self,
-        id: &str,
+        id: MessageId,
         deadline: Instant,
         hear: impl FnMut(Heard) -> Result<(), Error>,
     ) -> Result<Option<MessageView>, Error> {
-        let path = format!("messages/{}/events", segment(id));
+        let path = format!("messages/{id}/events");
         let body = self.request(Method::GET, &path, None, PATIENCE).await?.into_body();
         let following = events::until_settled(body, hear);
         match timeout_at(deadline, following).await {

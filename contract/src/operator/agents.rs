@@ -2,6 +2,8 @@
 //!
 //! Never holds a value of a secret. Next: `host/src/api/agents.rs`, `host/src/api/mcp.rs`.
 
+use crate::canonical::Digest;
+use crate::ids::PersonId;
 use serde::{Deserialize, Serialize};
 
 /// A person with a role of one agent.
@@ -9,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct AgentMember {
     /// `per_…`.
-    pub person: String,
+    pub person: PersonId,
     /// Their name.
     pub name: String,
     /// `admin member`.
@@ -39,7 +41,7 @@ pub struct AgentPackages {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub npm: Vec<String>,
     /// Digest of the layer in which they are.
-    pub layer: String,
+    pub layer: Digest,
     /// When it was made, RFC 3339.
     pub made_at: String,
 }

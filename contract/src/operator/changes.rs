@@ -6,6 +6,7 @@ pub use crate::canonical::Digest;
 pub use crate::seam::change::{ChangeKind, Payload};
 
 use crate::canonical::{self, Limits};
+use crate::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Change {
     /// `chg_…`.
-    pub id: String,
+    pub id: ChangeId,
     /// `persona enabled_tools packages wiring permissions mounts create_agent mcp_access mcp_register settings`.
     pub kind: String,
     /// Whom it concerns; null where it is nobody.
@@ -37,9 +38,9 @@ pub struct Change {
     /// Why, in the words of whoever asks.
     pub reason: String,
     /// SHA-256 of `shown`, 64 hex characters; once it is decided, of what whoever decided was shown.
-    pub shown_digest: String,
+    pub shown_digest: Digest,
     /// `per_…` of who decided it last; null while nobody did.
-    pub decided_by: Option<String>,
+    pub decided_by: Option<PersonId>,
     /// RFC 3339.
     pub decided_at: Option<String>,
     /// RFC 3339.
@@ -65,7 +66,7 @@ pub struct Change {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ChangedAgent {
     /// `agt_…`.
-    pub id: String,
+    pub id: AgentId,
     /// Its name, or its id once it is removed.
     pub name: String,
 }
@@ -90,13 +91,13 @@ pub struct Requester {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ChangeOrigin {
     /// `ses_…`.
-    pub session: String,
+    pub session: SessionId,
     /// `trn_…`.
-    pub turn: String,
+    pub turn: TurnId,
     /// `msg_…`: the first message that the turn answers.
-    pub message: Option<String>,
+    pub message: Option<MessageId>,
     /// `call_…`.
-    pub call: String,
+    pub call: CallId,
 }
 
 /// Who said yes to a change so far.
@@ -104,7 +105,7 @@ pub struct ChangeOrigin {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Approvals {
     /// `per_…` of each.
-    pub by: Vec<String>,
+    pub by: Vec<PersonId>,
     /// So many different people have to.
     pub needed: u32,
 }
@@ -125,7 +126,7 @@ pub struct Changes {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ChangeSummary {
     /// `chg_…`.
-    pub id: String,
+    pub id: ChangeId,
     /// Its kind.
     pub kind: String,
     /// Whom it concerns.
@@ -177,7 +178,7 @@ impl NewChange {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SubmittedChange {
     /// `chg_…`; the same for the same change while it waits.
-    pub id: String,
+    pub id: ChangeId,
     /// `pending`.
     pub status: String,
     /// Whether the same was asked for already, and waits.

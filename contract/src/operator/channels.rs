@@ -2,6 +2,7 @@
 //!
 //! Plain data. Next: `host/src/api/channels.rs`, `host/src/api/dead.rs`.
 
+use crate::ids::{DeliveryId, MessageId, SessionId};
 use serde::{Deserialize, Serialize};
 
 /// `POST /v1/channels`.
@@ -85,7 +86,7 @@ pub struct ChannelTest {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Taken {
     /// `msg_…`; the same for the same event again.
-    pub message_id: String,
+    pub message_id: MessageId,
 }
 
 /// An answer that did not arrive, or may not have: in `GET /v1/dead`.
@@ -93,9 +94,9 @@ pub struct Taken {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct DeadLetter {
     /// `dlv_…`.
-    pub delivery_id: String,
+    pub delivery_id: DeliveryId,
     /// `ses_…`.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// Its channel.
     pub channel: String,
     /// Whom it was for, on that channel.
@@ -119,7 +120,7 @@ pub struct DeadLetter {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct DeadLetterDone {
     /// `dlv_…`.
-    pub delivery_id: String,
+    pub delivery_id: DeliveryId,
     /// Where it stands now: `pending` or `dropped`.
     pub receipt: String,
 }

@@ -2,6 +2,7 @@
 //!
 //! A note keeps its author and its labels wherever it is shown. Next: `host/src/api/memory.rs`.
 
+use crate::ids::{MemoryId, SessionId};
 use serde::{Deserialize, Serialize};
 
 /// A note that an agent keeps.
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Note {
     /// `mem_…`.
-    pub id: String,
+    pub id: MemoryId,
     /// When it was kept, RFC 3339.
     pub at: String,
     /// `model`, or `person per_…`.
@@ -18,7 +19,7 @@ pub struct Note {
     pub principal: String,
     /// The conversation in which it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<String>,
+    pub session_id: Option<SessionId>,
     /// Labels of what it was made of.
     pub labels: Vec<String>,
     /// Its words.

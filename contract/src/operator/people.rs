@@ -3,6 +3,7 @@
 //! Never a token's text, and never a name in the place of an id. Next: `operator::tokens`.
 
 use super::Token;
+use crate::ids::PersonId;
 use serde::{Deserialize, Serialize};
 
 /// `POST /v1/people`.
@@ -39,7 +40,7 @@ pub struct NewIdentity {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Person {
     /// `per_…`.
-    pub id: String,
+    pub id: PersonId,
     /// Their name.
     pub name: String,
     /// What is odd about the name; empty when nothing is.

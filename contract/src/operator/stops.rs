@@ -2,6 +2,7 @@
 //!
 //! Plain data. Next: `host/src/api/stops.rs`.
 
+use crate::ids::{SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
 /// File in the home that asks the next start of a host to start stopped: the way of `ironctl panic` where no host answers.
@@ -15,9 +16,9 @@ pub const PANIC_RESERVE_FILE: &str = "panic.reserve";
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Cancelled {
     /// `ses_…`.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// `trn_…`.
-    pub turn_id: String,
+    pub turn_id: TurnId,
     /// The messages that it was to answer, `msg_…`.
     pub messages: Vec<String>,
     /// Whether it was being worked on, and not still to begin.

@@ -2,6 +2,7 @@
 //!
 //! Never the digest of a token, and its text only in the answer that made it. Next: `operator::people`.
 
+use crate::ids::PersonId;
 use serde::{Deserialize, Serialize};
 
 /// `POST /v1/tokens`.
@@ -26,7 +27,7 @@ pub struct Token {
     /// `tok_…`, which names a token and is none.
     pub id: String,
     /// Whose it is, `per_…`.
-    pub person: String,
+    pub person: PersonId,
     /// That person's name.
     pub person_name: String,
     /// What it is for.

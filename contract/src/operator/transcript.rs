@@ -2,6 +2,7 @@
 //!
 //! What is said here about authors, labels and outcomes is the host's word. Next: `host/src/api/transcript.rs`.
 
+use crate::ids::{ItemId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
 /// A page of a conversation.
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Transcript {
     /// `ses_…`.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// Name of the agent.
     pub agent: String,
     /// Its items, in the order of their numbers.
@@ -23,7 +24,7 @@ pub struct Transcript {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TranscriptItem {
     /// `itm_…`.
-    pub id: String,
+    pub id: ItemId,
     /// Its even number in the session.
     pub seq: u64,
     /// `message output result notice summary`.
@@ -32,7 +33,7 @@ pub struct TranscriptItem {
     pub at: String,
     /// The turn that made it, or answers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn_id: Option<String>,
+    pub turn_id: Option<TurnId>,
     /// Who wrote which part of the text, in order; the parts cover it.
     pub spans: Vec<TranscriptSpan>,
     /// The labels that its seal binds.

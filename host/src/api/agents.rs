@@ -163,7 +163,7 @@ fn view(tx: &Tx<'_>, agent: &registry::Agent, to: &Person) -> Result<Agent, Erro
 
 fn whole(tx: &Tx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent, Error> {
     let member = |(person, role): (Person, AgentRole)| AgentMember {
-        person: person.id.to_string(),
+        person: person.id,
         name: person.name,
         role: role.name().to_owned(),
     };
@@ -174,7 +174,7 @@ fn whole(tx: &Tx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent, Er
     let packages = |Software { packages: Packages { apt, npm }, layer, made_at }| AgentPackages {
         apt,
         npm,
-        layer: layer.to_string(),
+        layer: layer,
         made_at: ledger::rfc3339(made_at),
     };
     let wiring = |channel: Channel| AgentWiring {
@@ -198,7 +198,7 @@ fn whole(tx: &Tx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent, Er
 
 fn plain(agent: &registry::Agent, sessions: u64) -> Agent {
     Agent {
-        id: agent.id.to_string(),
+        id: agent.id,
         name: agent.name.clone(),
         model: agent.model.clone(),
         follows_default: agent.follows_default,

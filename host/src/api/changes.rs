@@ -113,8 +113,8 @@ pub async fn submit(
 ) -> Reply<SubmittedChange> {
     let NewChange { kind, agent, payload, reason } = new;
     let submitted = api.pipeline.submit(&person, kind, agent, payload, reason).await??;
-    let (id, status) = (submitted.id.to_string(), Status::Pending.name().to_owned());
-    Ok(Json(SubmittedChange { id, status, again: submitted.again }))
+    let status = Status::Pending.name().to_owned();
+    Ok(Json(SubmittedChange { id: submitted.id, status, again: submitted.again }))
 }
 
 /// Query of `GET /v1/changes/{id}`.
@@ -229,10 +229,10 @@ fn view(tx: &Tx<'_>, shown: Shown, needed: u32) -> Result<Change, Error> {
         summary(tx, &row, needed)?;
     let origin = match &row.requester {
         Requester::Agent { principal: _, origin } => Some(ChangeOrigin {
-            session: origin.session.to_string(),
-            turn: origin.turn.to_string(),
-            message: origin.message.map(|message| message.to_string()),
-            call: origin.call.to_string(),
+            session: origin.session,
+            turn: origin.turn,
+            message: origin.message,
+            call: origin.call,
         }),
         Requester::Person(_) => None,
     };
@@ -246,8 +246,8 @@ fn view(tx: &Tx<'_>, shown: Shown, needed: u32) -> Result<Change, Error> {
         requested_by,
         origin,
         reason: row.reason,
-        shown_digest: row.shown.filter(|_| !row.status.is_open()).unwrap_or(digest).to_string(),
-        decided_by: row.decided_by.map(|person| person.to_string()),
+        shown_digest: row.shown.filter(|_| !row.status.is_open()).unwrap_or(digest),
+        decided_by: row.decided_by,
         decided_at: row.decided_at.map(ledger::rfc3339),
         applied_at: row.applied_at.map(ledger::rfc3339),
         outcome: row.outcome,
@@ -267,14 +267,13 @@ fn summary(tx: &Tx<'_>, row: &Row, needed: u32) -> Result<ChangeSummary, state::
         Status::Failed => true,
         Status::Rejected | Status::Expired | Status::Withdrawn => false,
     };
-    let by: Vec<String> =
-        given.iter().filter(|given| counts(&given.state)).map(|given| given.person.to_string()).collect();
+    let by: Vec<PersonId> = given.iter().filter(|given| counts(&given.state)).map(|given| given.person).collect();
     let needed = match row.status {
         Status::Applied | Status::Approved | Status::Failed => u32::try_from(by.len()).unwrap_or(needed).max(1),
         Status::Pending | Status::Unknown | Status::Rejected | Status::Expired | Status::Withdrawn => needed,
     };
     Ok(ChangeSummary {
-        id: row.id.to_string(),
+        id: row.id,
         kind: row.kind.name().to_owned(),
         agent: row.agent.map(|agent| changed_agent(tx, agent)).transpose()?,
         status: row.status.name().to_owned(),
@@ -285,24 +284,22 @@ fn summary(tx: &Tx<'_>, row: &Row, needed: u32) -> Result<ChangeSummary, state::
     })
 }
 
-fn changed_agent(tx: &Tx<'_>, agent: AgentId) -> Result<ChangedAgent, state::Error> {
-    let id = agent.to_string();
-    let name = registry::find_agent(tx, &id)?.map_or_else(|| id.clone(), |agent| agent.name);
+fn changed_agent(tx: &Tx<'_>, id: AgentId) -> Result<ChangedAgent, state::Error> {
+    let name = registry::agent_by_id(tx, id)?.map_or_else(|| id.to_string(), |agent| agent.name);
     Ok(ChangedAgent { id, name })
 }
 
 fn asker(tx: &Tx<'_>, row: &Row) -> Result<Asker, state::Error> {
-    let by_person = |person: PersonId| {
-        let id = person.to_string();
-        let name = registry::find_person(tx, &id)?.map_or_else(|| id.clone(), |person| person.name);
-        Ok::<_, state::Error>(Asker { kind: "person".to_owned(), id, name, on_behalf_of: None })
+    let by_person = |id: PersonId| {
+        let name = registry::person_by_id(tx, id)?.map_or_else(|| id.to_string(), |person| person.name);
+        Ok::<_, state::Error>(Asker { kind: "person".to_owned(), id: id.to_string(), name, on_behalf_of: None })
     };
     match (&row.requester, row.agent) {
         (Requester::Person(person), _) => by_person(*person),
         (Requester::Agent { principal, origin: _ }, Some(agent)) => {
             let ChangedAgent { id, name } = changed_agent(tx, agent)?;
             let on_behalf_of = Some(principal.to_string());
-            Ok(Asker { kind: "agent".to_owned(), id, name, on_behalf_of })
+            Ok(Asker { kind: "agent".to_owned(), id: id.to_string(), name, on_behalf_of })
         }
         // Who asked is gone with its agent; on whose behalf, is known.
         (Requester::Agent { principal, origin: _ }, None) => by_person(*principal),

@@ -72,7 +72,7 @@ pub async fn send(
         files: new.files.into_iter().map(|file| (file.name, file.text)).collect(),
     };
     let recorded = api.pipeline.receive(received).await?.map_err(Answer::noted)?;
-    let view = Recorded { message_id: recorded.message.to_string(), session_id: recorded.session.to_string() };
+    let view = Recorded { message_id: recorded.message, session_id: recorded.session };
     Ok((StatusCode::ACCEPTED, Json(view)))
 }
 
@@ -155,7 +155,7 @@ async fn wait_for(api: &Api, current: &Current, message: &Message, wait: Wait) -
 fn with_what_it_waits_for(api: &Api, mut view: MessageView) -> MessageView {
     if view.reason.is_none() && matches!(view.status.as_str(), "queued" | "processing") {
         let core = api.pipeline.core();
-        let shown = view.session_id.parse().ok().and_then(|session| api.pipeline.shown(session));
+        let shown = api.pipeline.shown(view.session_id);
         view.reason = match shown.and_then(|shown| shown.shortage).or_else(|| core.no_room()) {
             Some(shortage) => Some(format!(
                 "it is kept, and answered once there is room again; {}: {}",
@@ -251,15 +251,14 @@ async fn follow(api: &Api, id: MessageId, current: &Current, to: &Listener) -> R
 
 /// Whether an event may change what is told of this message.
 fn concerns(event: &Committed, view: &MessageView) -> bool {
-    event.session.is_none_or(|session| session.to_string() == view.session_id)
+    event.session.is_none_or(|session| session == view.session_id)
 }
 
 /// Follows the words of the turn that works on the message, once there are some.
 fn look_for_words(api: &Api, view: &MessageView, words: &mut Option<Following>) {
-    let turn = view.turn_id.as_ref().filter(|_| view.status == "processing").and_then(|turn| turn.parse().ok());
-    let (Some(turn), Ok(session)) = (turn, view.session_id.parse()) else { return };
+    let Some(turn) = view.turn_id.filter(|_| view.status == "processing") else { return };
     if words.as_ref().is_none_or(|words| words.turn != turn) {
-        let watched = api.pipeline.core().drafts.watch(session, turn);
+        let watched = api.pipeline.core().drafts.watch(view.session_id, turn);
         *words = watched.map(|watched| Following::new(turn, watched));
     }
 }
@@ -296,7 +295,7 @@ pub async fn retry(
         Role::Owner | Role::Admin | Role::Member => own(&api, &person, &message).await?,
     };
     let queued = api.pipeline.retry(id, person).await??;
-    let view = Recorded { message_id: queued.message.to_string(), session_id: queued.session.to_string() };
+    let view = Recorded { message_id: queued.message, session_id: queued.session };
     Ok((StatusCode::ACCEPTED, Json(view)))
 }
 
@@ -313,7 +312,7 @@ pub async fn why(
     let view = with_what_it_waits_for(&api, look(&api, id).await?);
     let stages = stages(&api, id, None).await?;
     let failure = failure(&api, &view).await?;
-    let in_line = view.session_id.parse().ok().and_then(|session| status::in_line(&api, session));
+    let in_line = status::in_line(&api, view.session_id);
     let summary = match in_line.filter(|_| view.status == "queued") {
         Some(in_line) => format!("Its session is waiting {in_line}."),
         None => sum_up(&view, &stages, failure.as_ref()),
@@ -324,22 +323,21 @@ pub async fn why(
 
 /// Why a model gave no output for a message that got a notice instead.
 async fn failure(api: &Api, view: &MessageView) -> Result<Option<ModelFailure>, Answer> {
-    let turn = view.turn_id.as_ref().filter(|_| view.notice).and_then(|turn| turn.parse().ok());
-    let Some(turn) = turn else { return Ok(None) };
+    let Some(turn) = view.turn_id.filter(|_| view.notice) else { return Ok(None) };
     let found = api.state().read(move |tx| turn::coded_failure(tx, turn)).await?;
     Ok(found.map(|(code, message)| ModelFailure { code, message }))
 }
 
 /// What the sandbox says of this message and its turn, as it says it.
 fn progress(api: &Api, view: &MessageView) -> Vec<String> {
-    let shown = view.session_id.parse().ok().and_then(|session| api.pipeline.shown(session));
+    let shown = api.pipeline.shown(view.session_id);
     let says = |note: &Progress| {
         // It completed its turn without an answer, and would seem to say otherwise.
         if view.notice {
             return None;
         }
-        let about_message = note.key == view.message_id;
-        let about_turn = view.turn_id.as_ref().is_some_and(|turn| note.value.contains(turn.as_str()));
+        let about_message = note.key == view.message_id.to_string();
+        let about_turn = view.turn_id.is_some_and(|turn| note.value.contains(&turn.to_string()));
         (about_message || about_turn).then(|| format!("{} {} at {}", note.key, note.value, ledger::rfc3339(note.at)))
     };
     shown.map(|shown| shown.progress.iter().filter_map(says).collect()).unwrap_or_default()
@@ -507,9 +505,9 @@ fn view(tx: &Tx<'_>, core: &Core, id: MessageId) -> Result<Option<MessageView>, 
         _ => halted,
     };
     Ok(Some(MessageView {
-        message_id: id.to_string(),
-        session_id: session.id.to_string(),
-        turn_id: message.turn.map(|turn| turn.to_string()),
+        message_id: id,
+        session_id: session.id,
+        turn_id: message.turn,
         status: message.status,
         reply,
         notice,

@@ -62,7 +62,7 @@ async fn act(
         let refusal = Refusal::new(DenialCode::DeliveryUnknown, format!("there is no undelivered answer {shown:?}"));
         return Err(refusal.hint("`ironctl message dead list` shows which there are").into());
     };
-    Ok(DeadLetterDone { delivery_id: id.to_string(), receipt: receipt.to_owned() })
+    Ok(DeadLetterDone { delivery_id: id, receipt: receipt.to_owned() })
 }
 
 fn find(tx: &Tx<'_>, named: &str) -> Result<Option<Delivery>, state::Error> {
@@ -83,8 +83,8 @@ fn may(tx: &Tx<'_>, person: &Person, delivery: &Delivery) -> Result<bool, state:
 
 fn view(lost: Lost) -> DeadLetter {
     DeadLetter {
-        delivery_id: lost.delivery.id.to_string(),
-        session_id: lost.delivery.session.to_string(),
+        delivery_id: lost.delivery.id,
+        session_id: lost.delivery.session,
         channel: lost.delivery.channel,
         recipient: lost.recipient,
         thread: lost.thread,

@@ -37,8 +37,8 @@ pub async fn why(api: &Api, person: &Person, message: &str) -> Result<Option<Why
     let is_delivered = found.stages.iter().any(|stage| stage.stage == LedgerEvent::DeliveryReceived.name());
     let (status, receipt) = if is_delivered { ("delivered", "received") } else { ("completed", "dropped") };
     let message = MessageView {
-        message_id: id.to_string(),
-        session_id: found.session.to_string(),
+        message_id: id,
+        session_id: found.session,
         turn_id: None,
         status: status.to_owned(),
         reply: None,

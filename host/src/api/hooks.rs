@@ -171,7 +171,7 @@ async fn take(
     // Before the limit and before anybody has to hear it: whoever overheard it uses up nothing, and what is kept is said to be.
     let event = Event::new(channel.name.clone(), claimed.id.to_owned(), Digest::of(&body));
     if let Some(seen) = core.state.read(move |tx| event.seen(tx)).await? {
-        return Ok(seen.map(|recorded| Taken { message_id: recorded.message.to_string() }));
+        return Ok(seen.map(|recorded| Taken { message_id: recorded.message }));
     }
     if hooks.signed.check_key(&channel.name).is_err() {
         return Ok(Err(slow_down(
@@ -192,7 +192,7 @@ async fn take(
         Err(_) => return Err(Error::Stopping),
     };
     let recorded = hooks.pipeline.receive(received).await?;
-    Ok(recorded.map(|recorded| Taken { message_id: recorded.message.to_string() }))
+    Ok(recorded.map(|recorded| Taken { message_id: recorded.message }))
 }
 
 /// What the headers say, if all three are there once.

@@ -95,11 +95,11 @@ pub async fn forget(
 
 fn shown(note: memories::Note) -> Note {
     Note {
-        id: note.id.to_string(),
+        id: note.id,
         at: ledger::rfc3339(note.created_at),
         author: super::transcript::author(&note.author),
         principal: note.principal,
-        session_id: note.session.map(|session| session.to_string()),
+        session_id: note.session,
         labels: note.labels.iter().map(|label| label.name().to_owned()).collect(),
         text: note.text,
     }

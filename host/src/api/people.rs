@@ -182,7 +182,7 @@ impl Around {
             operator::Identity { marks: marks::of(&text, others), identity: text }
         };
         operator::Person {
-            id: person.id.to_string(),
+            id: person.id,
             name: person.name.clone(),
             marks: marks::of(&person.name, names.iter().map(|(name, id)| (*name, id.as_str()))),
             role: person.role.name().to_owned(),

@@ -16,7 +16,7 @@ use crate::shortage::Shortage;
 use crate::state::Tx;
 use axum::Json;
 use axum::extract::State;
-use ironclaw_contract::ids::SessionId;
+use ironclaw_contract::ids::{SessionId, TurnId};
 use ironclaw_contract::operator::{
     HostStatus, JailReport, Places, ReaderStatus, Session, SessionStatus, Status, Stopping,
 };
@@ -118,7 +118,7 @@ pub async fn sessions(api: &Api) -> Result<Vec<Session>, Error> {
 pub fn described(tx: &Tx<'_>, row: store::Session) -> Result<Session, Error> {
     let agent = registry::agent_by_id(tx, row.agent)?;
     let sql = "SELECT id FROM turns WHERE session_id = ?1 AND state = 'open'";
-    let turn_id: Option<String> = tx.db().prepare_cached(sql)?.query_row([row.id], |found| found.get(0)).optional()?;
+    let turn_id: Option<TurnId> = tx.db().prepare_cached(sql)?.query_row([row.id], |found| found.get(0)).optional()?;
     let state = match row.standing {
         Standing::Live | Standing::Removed => "asleep",
         Standing::Parked => "parked",
@@ -126,7 +126,7 @@ pub fn described(tx: &Tx<'_>, row: store::Session) -> Result<Session, Error> {
     };
     Ok(Session {
         status: SessionStatus {
-            id: row.id.to_string(),
+            id: row.id,
             agent: agent.as_ref().map_or_else(|| row.agent.to_string(), |agent| agent.name.clone()),
             state: state.to_owned(),
             reason: row.reason,
@@ -152,7 +152,7 @@ fn origin(origin: &Origin) -> String {
 
 /// Adds what the kernel reports, asked now.
 pub fn with_kernel(api: &Api, mut session: Session) -> Session {
-    let Some(shown) = session.status.id.parse().ok().and_then(|id| api.pipeline.shown(id)) else { return session };
+    let Some(shown) = api.pipeline.shown(session.status.id) else { return session };
     let Shown { phase, sandbox, reader, progress: _, shortage } = shown;
     let state = match phase {
         Phase::Asleep => match shortage {
@@ -164,7 +164,7 @@ pub fn with_kernel(api: &Api, mut session: Session) -> Session {
             _ => return session,
         },
         Phase::Waiting => {
-            session.status.reason = session.status.id.parse().ok().and_then(|id| in_line(api, id));
+            session.status.reason = in_line(api, session.status.id);
             "waiting"
         }
         Phase::Starting => "starting",

@@ -19,8 +19,8 @@ pub async fn cancel(
     let id = sessions::known(&api, &session).await?;
     let cancelled = api.pipeline.ask(id, |done| Command::Cancel(person, done)).await??;
     Ok(Json(Cancelled {
-        session_id: id.to_string(),
-        turn_id: cancelled.turn.to_string(),
+        session_id: id,
+        turn_id: cancelled.turn,
         messages: cancelled.messages.iter().map(ToString::to_string).collect(),
         running: cancelled.running,
     }))

@@ -171,7 +171,7 @@ fn end_of(text: &str, now: i64) -> Result<i64, Answer> {
 pub fn view(token: &Token, current: &TokenId) -> operator::Token {
     operator::Token {
         id: token.id.to_string(),
-        person: token.person.id.to_string(),
+        person: token.person.id,
         person_name: token.person.name.clone(),
         name: token.name.clone(),
         state: token.state.name().to_owned(),

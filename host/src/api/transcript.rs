@@ -88,18 +88,18 @@ fn transcript(tx: &Tx<'_>, session: &Session, key: &ContentKey, page: &Page) -> 
     }
     let agent = registry::agent_by_id(tx, session.agent)?;
     let agent = agent.map_or_else(|| session.agent.to_string(), |agent| agent.name);
-    Ok(Transcript { session_id: session.id.to_string(), agent, items: shown, more })
+    Ok(Transcript { session_id: session.id, agent, items: shown, more })
 }
 
 fn described(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<TranscriptItem, Error> {
     let tuple = &item.tuple;
     let body = items::body(tx, item, key)?;
     let mut shown = TranscriptItem {
-        id: tuple.item.to_string(),
+        id: tuple.item,
         seq: tuple.seq,
         kind: tuple.kind.name().to_owned(),
         at: ledger::rfc3339(tuple.issued_at),
-        turn_id: tuple.turn.map(|turn| turn.to_string()),
+        turn_id: tuple.turn,
         spans: Vec::new(),
         labels: tuple.labels.iter().map(|label| label.name().to_owned()).collect(),
         text: String::new(),
@@ -116,7 +116,7 @@ fn described(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<Transcrip
         ItemKind::Message => {
             shown.text = body;
             let message = inbox::find(tx, tuple.item.message())?;
-            shown.turn_id = message.and_then(|message| message.turn).map(|turn| turn.to_string());
+            shown.turn_id = message.and_then(|message| message.turn);
         }
         ItemKind::Summary => {
             shown.text = body;

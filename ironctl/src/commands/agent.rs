@@ -172,11 +172,17 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let sessions = agent.sessions;
             at.out.confirm(&format!("remove {} and its {sessions} sessions", agent.name), yes)?;
             // By id: the name could have gone to another agent while the question stood.
-            if let Err(refused) = client.remove_agent(&agent.id).await {
+            if let Err(refused) = client.remove_agent(&agent.id.to_string()).await {
                 let settings = json!({ "remove": true });
-                return Err(
-                    propose::instead(at, &client, refused, ChangeKind::Settings, Some(&agent.id), settings).await
-                );
+                return Err(propose::instead(
+                    at,
+                    &client,
+                    refused,
+                    ChangeKind::Settings,
+                    Some(&agent.id.to_string()),
+                    settings,
+                )
+                .await);
             }
             at.out.json(&json!({ "removed": agent.id, "name": agent.name }))?;
             at.out.line(format!("removed agent {} ({})", agent.name, agent.id))
@@ -219,21 +225,21 @@ async fn ask(at: &At, client: &Client, agent: &str, changes: &Changes) -> Result
         .map_err(|what| Error::usage(what.to_owned(), "say what to set: --mode, --model, --tokens-per-day"))?;
     let new = NewChange { kind: ChangeKind::Settings, agent: Some(agent.to_owned()), payload, reason: String::new() };
     let submitted = client.submit_change(&new).await?;
-    let waiting = client.change(&submitted.id, Duration::ZERO).await?;
+    let waiting = client.change(&submitted.id.to_string(), Duration::ZERO).await?;
     match review::ask(at.out, &waiting, false)? {
         Said::Approve(shown) => {
-            let decided = change::settled(client, client.approve(&submitted.id, shown).await?).await?;
+            let decided = change::settled(client, client.approve(&submitted.id.to_string(), shown).await?).await?;
             if decided.status == "pending" {
-                return Err(propose::waits(&decided.id));
+                return Err(propose::waits(&decided.id.to_string()));
             }
             change::outcome(at.out, &decided)
         }
         Said::Reject(reason) => {
-            client.reject(&submitted.id, reason).await?;
+            client.reject(&submitted.id.to_string(), reason).await?;
             Err(Error::failed("not_confirmed", format!("nothing of agent {agent} was changed")))
         }
         Said::Skip | Said::Quit => {
-            client.reject(&submitted.id, String::new()).await?;
+            client.reject(&submitted.id.to_string(), String::new()).await?;
             Err(Error::failed("not_confirmed", format!("nothing of agent {agent} was changed")))
         }
     }
@@ -278,7 +284,7 @@ fn table(out: Output, agents: Vec<Agent>) -> Result<(), Error> {
             agent.enabled_tools.join(" "),
             agent.sessions.to_string(),
             clock::date_and_time(&agent.created_at),
-            agent.id,
+            agent.id.to_string(),
         ]
     });
     out.table(["AGENT", "MODEL", "TOOLS", "SESSIONS", "MADE", "ID"], rows)
@@ -286,7 +292,7 @@ fn table(out: Output, agents: Vec<Agent>) -> Result<(), Error> {
 
 fn show(out: Output, agent: Agent) -> Result<(), Error> {
     let mut rows = vec![
-        ["id".to_owned(), agent.id],
+        ["id".to_owned(), agent.id.to_string()],
         [
             "model".to_owned(),
             if agent.follows_default { format!("{} (the default)", agent.model) } else { agent.model },

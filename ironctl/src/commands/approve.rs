@@ -42,8 +42,8 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
 /// Shows the change and does what the person says.
 async fn ask(at: &At, client: &Client, waiting: &Change) -> Result<Change, Error> {
     match review::ask(at.out, waiting, false)? {
-        Said::Approve(shown) => client.approve(&waiting.id, shown).await,
-        Said::Reject(reason) => client.reject(&waiting.id, reason).await,
+        Said::Approve(shown) => client.approve(&waiting.id.to_string(), shown).await,
+        Said::Reject(reason) => client.reject(&waiting.id.to_string(), reason).await,
         Said::Skip | Said::Quit => {
             Err(Error::failed("not_confirmed", format!("nothing was decided about {}", waiting.id)))
         }
@@ -54,5 +54,5 @@ async fn approve_printed(at: &At, client: &Client, waiting: &Change) -> Result<C
     let digest = change::verified(waiting)?;
     at.out.exact(&waiting.shown)?;
     at.out.line("")?;
-    client.approve(&waiting.id, digest).await
+    client.approve(&waiting.id.to_string(), digest).await
 }

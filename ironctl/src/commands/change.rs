@@ -104,7 +104,7 @@ pub fn is_open(change: &Change) -> bool {
 /// [`Output::exact`]'s to say.
 pub fn verified(change: &Change) -> Result<Digest, Error> {
     let digest = Digest::of(change.shown.as_bytes());
-    if digest.to_string() != change.shown_digest {
+    if digest != change.shown_digest {
         let message = format!("the text of {} is not what its digest says; nothing was decided", change.id);
         return Err(Error::failed("shown_forged", message).hinting("look at `ironctl audit verify` and `ironctl logs`"));
     }
@@ -113,7 +113,11 @@ pub fn verified(change: &Change) -> Result<Digest, Error> {
 
 /// Waits a moment for what comes of an approved change.
 pub async fn settled(client: &Client, decided: Change) -> Result<Change, Error> {
-    if decided.status == "approved" { client.change(&decided.id, APPLY_PATIENCE).await } else { Ok(decided) }
+    if decided.status == "approved" {
+        client.change(&decided.id.to_string(), APPLY_PATIENCE).await
+    } else {
+        Ok(decided)
+    }
 }
 
 /// What came of a decision; a change that could not be done is a failure.
@@ -144,7 +148,7 @@ fn list(out: Output, changes: Vec<ChangeSummary>) -> Result<(), Error> {
     }
     let rows = changes.into_iter().map(|change| {
         [
-            change.id,
+            change.id.to_string(),
             change.kind,
             change.agent.map(|agent| agent.name).unwrap_or_default(),
             change.status,

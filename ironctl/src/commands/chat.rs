@@ -96,7 +96,7 @@ async fn remind(out: Output, client: &Client, agent: &str) -> Result<(), Error> 
 /// A notice of the host in place of an answer is a failure, but for a script that reads `notice`.
 pub async fn show_answer(out: Output, client: &Client, recorded: &Recorded, wait: Duration) -> Result<(), Error> {
     let shown = wait_and_show(out, client, recorded, wait).await;
-    shown.map_err(|error| error.while_waiting_for(&recorded.message_id))
+    shown.map_err(|error| error.while_waiting_for(&recorded.message_id.to_string()))
 }
 
 async fn wait_and_show(out: Output, client: &Client, recorded: &Recorded, wait: Duration) -> Result<(), Error> {
@@ -114,10 +114,10 @@ async fn wait_and_show(out: Output, client: &Client, recorded: &Recorded, wait: 
         Heard::Words(draft) => words.more(&draft),
         Heard::Waiting(view) => say_what_it_waits_for(out, &view),
     };
-    let settled = client.follow(&recorded.message_id, Instant::now() + wait, hear).await?;
+    let settled = client.follow(recorded.message_id, Instant::now() + wait, hear).await?;
     let view = match settled {
         Some(view) => view,
-        None => client.message(&recorded.message_id, Duration::ZERO).await?,
+        None => client.message(recorded.message_id, Duration::ZERO).await?,
     };
     match &view.reply {
         Some(notice) if view.notice => {
@@ -140,7 +140,7 @@ fn noticed(view: &MessageView, notice: &str) -> Error {
 
 /// Waits for the answer to a recorded message; no answer within `wait` is a failure that says why.
 pub async fn answer(out: Output, client: &Client, recorded: &Recorded, wait: Duration) -> Result<MessageView, Error> {
-    let id = &recorded.message_id;
+    let id = recorded.message_id;
     let deadline = Instant::now() + wait;
     let (mut poll, mut said) = (POLL_FIRST, None);
     loop {

@@ -189,7 +189,7 @@ async fn prove(client: &Client, status: &Status) -> Result<Proof, Error> {
         Error::failed("no_session", "there is no session to try to break out of")
             .hinting("start one with `ironctl chat AGENT hello`")
     })?;
-    client.prove(&session.id).await
+    client.prove(&session.id.to_string()).await
 }
 
 fn binaries() -> Vec<Check> {

@@ -7,6 +7,7 @@ use super::{At, change};
 use crate::client::Client;
 use crate::failure::Error;
 use crate::output::{NARROW, Output};
+use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::operator::ChangeSummary;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -29,9 +30,9 @@ pub async fn run(at: &At) -> Result<(), Error> {
     let client = at.client()?;
     let (mut seen, mut left_alone) = (BTreeSet::new(), 0);
     while let Some((next, waiting)) = next(&client, &seen).await? {
-        seen.insert(next.id.clone());
+        seen.insert(next.id);
         at.out.line(format!("{waiting} to look at\n"))?;
-        match decide(at.out, &client, &next.id).await {
+        match decide(at.out, &client, &next.id.to_string()).await {
             Ok(Go::On) => {}
             Ok(Go::Past) => left_alone += 1,
             Ok(Go::Home) => return ended(left_alone),
@@ -72,7 +73,7 @@ enum Go {
 }
 
 /// The change that waits longest of those that were not shown yet, and how many there are.
-async fn next(client: &Client, seen: &BTreeSet<String>) -> Result<Option<(ChangeSummary, String)>, Error> {
+async fn next(client: &Client, seen: &BTreeSet<ChangeId>) -> Result<Option<(ChangeSummary, String)>, Error> {
     let found = client.changes(None, None, change::LIST_MAX).await?;
     let new: Vec<ChangeSummary> = found.changes.into_iter().filter(|change| !seen.contains(&change.id)).collect();
     let waiting = format!("{}{}", if found.more { "more than " } else { "" }, new.len());

@@ -60,7 +60,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let client = at.client()?;
             let recorded = client.retry(&message).await?;
             // Whoever runs the host may have it answered and reads nothing of it.
-            if let Err(Error::Refused(refused)) = client.message(&recorded.message_id, Duration::ZERO).await
+            if let Err(Error::Refused(refused)) = client.message(recorded.message_id, Duration::ZERO).await
                 && refused.error.code == NOT_YOURS
             {
                 at.out.json(&recorded)?;
@@ -99,7 +99,7 @@ async fn dead(at: &At, action: Dead) -> Result<(), Error> {
 fn table(out: Output, letters: Vec<DeadLetter>) -> Result<(), Error> {
     let rows = letters.into_iter().map(|letter| {
         [
-            letter.delivery_id,
+            letter.delivery_id.to_string(),
             letter.channel,
             letter.recipient,
             letter.receipt,

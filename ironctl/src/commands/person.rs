@@ -68,7 +68,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.json(&person)?;
             at.out.line(format!("added {}, {} ({})", person.name, person.role, person.id))?;
             let plain = person.name.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.'));
-            let named = if plain { &person.name } else { &person.id };
+            let named = if plain { person.name } else { person.id.to_string() };
             at.out.remark(format!("give them a token: ironctl token create --person {named}"))
         }
         Action::List => {
@@ -122,7 +122,7 @@ fn list(out: Output, people: Vec<Person>) -> Result<(), Error> {
             person.role,
             identities.collect::<Vec<_>>().join("\n"),
             live.to_string(),
-            person.id,
+            person.id.to_string(),
         ]
     });
     out.table(["PERSON", "ROLE", "IDENTITIES", "LIVE TOKENS", "ID"], rows)
@@ -131,7 +131,7 @@ fn list(out: Output, people: Vec<Person>) -> Result<(), Error> {
 fn show(out: Output, person: Person) -> Result<(), Error> {
     let name = marked(person.name, &person.marks);
     let mut rows = vec![
-        ["id".to_owned(), person.id],
+        ["id".to_owned(), person.id.to_string()],
         ["role".to_owned(), person.role],
         ["added".to_owned(), clock::date_and_time(&person.created_at)],
     ];

@@ -24,7 +24,7 @@ pub async fn instead(
     let Ok(payload) = Payload::try_from(payload) else { return refused };
     let new = NewChange { kind, agent: agent.map(str::to_owned), payload, reason: String::new() };
     match client.submit_change(&new).await {
-        Ok(submitted) => waits(&submitted.id),
+        Ok(submitted) => waits(&submitted.id.to_string()),
         // What the host said first names the command; why that failed comes with it.
         Err(error) => {
             at.out.failure(&error);

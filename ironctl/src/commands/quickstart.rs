@@ -8,6 +8,7 @@ use super::{At, chat, doctor, init, up};
 use crate::client::Client;
 use crate::failure::Error;
 use crate::jail;
+use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::{Attempt, JailReport, MessageView, NewAgent, NewMessage, Preflight, Proof};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -56,7 +57,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let view = greet(at.out, &client).await?;
     at.out.line(format!("{AGENT}> {}", view.reply.as_deref().unwrap_or_default()))?;
 
-    let (pid, report) = jail_of(&client, &view.session_id).await?;
+    let (pid, report) = jail_of(&client, view.session_id).await?;
     match &report {
         Some(report) => {
             at.out.line("\nWhat the kernel says about the process that answered:")?;
@@ -66,7 +67,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
         None => at.out.line("\nThe process that answered is gone: its session sleeps.")?,
     }
 
-    let proof = client.prove(&view.session_id).await?;
+    let proof = client.prove(&view.session_id.to_string()).await?;
     let shown = telling(&proof);
     at.out.line("\nWhat it could not do, and what it could:")?;
     doctor::print_attempts(at.out, &shown)?;
@@ -157,7 +158,7 @@ async fn greet(out: crate::output::Output, client: &Client) -> Result<MessageVie
 }
 
 /// The sandbox's process and report; nothing when it went to sleep meanwhile.
-async fn jail_of(client: &Client, session: &str) -> Result<(Option<u32>, Option<JailReport>), Error> {
+async fn jail_of(client: &Client, session: SessionId) -> Result<(Option<u32>, Option<JailReport>), Error> {
     let status = client.status().await?;
     let session = status.sessions.into_iter().find(|one| one.id == session);
     Ok(session.map_or((None, None), |session| (session.pid, session.jail)))

@@ -133,13 +133,13 @@ fn show(out: Output, session: Session) -> Result<(), Error> {
         ["origin".to_owned(), status.origin],
         ["waiting messages".to_owned(), status.waiting.to_string()],
         ["sealed items".to_owned(), session.items.to_string()],
-        ["open turn".to_owned(), session.turn_id.unwrap_or_default()],
+        ["open turn".to_owned(), session.turn_id.map(|turn| turn.to_string()).unwrap_or_default()],
         ["failures in a row".to_owned(), session.failures.to_string()],
         ["made".to_owned(), clock::date_and_time(&session.created_at)],
         ["last active".to_owned(), clock::date_and_time(&session.last_active_at)],
     ];
     rows.retain(|[_, found]| !found.is_empty());
-    out.table(["SESSION", status.id.as_str()], rows)?;
+    out.table(["SESSION", &status.id.to_string()], rows)?;
     if let Some(report) = &status.jail {
         let pid = status.pid.map(|pid| format!("process {pid}")).unwrap_or_default();
         let mut rows = jail::rows(report);

@@ -52,7 +52,7 @@ fn host(out: Output, status: &Status) -> Result<(), Error> {
 pub fn sessions<'a>(out: Output, sessions: impl Iterator<Item = &'a SessionStatus>) -> Result<(), Error> {
     let rows = sessions.map(|session| {
         [
-            session.id.clone(),
+            session.id.to_string(),
             session.agent.clone(),
             state(session),
             session.mode.clone(),

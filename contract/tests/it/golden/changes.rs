@@ -12,27 +12,27 @@ use ironclaw_contract::seam::change::{ChangeKind, Payload};
 use serde_json::{Value, json};
 
 pub(super) fn shapes() -> Vec<Shape> {
-    let (change, person) = (id::<ChangeId>("chg", 1).to_string(), id::<PersonId>("per", 1).to_string());
-    let agent = ChangedAgent { id: id::<AgentId>("agt", 1).to_string(), name: "clerk".to_owned() };
+    let (change, person) = (id::<ChangeId>("chg", 1), id::<PersonId>("per", 1));
+    let agent = ChangedAgent { id: id::<AgentId>("agt", 1), name: "clerk".to_owned() };
     let by_agent = Requester {
         kind: "agent".to_owned(),
-        id: agent.id.clone(),
+        id: agent.id.to_string(),
         name: agent.name.clone(),
-        on_behalf_of: Some(person.clone()),
+        on_behalf_of: Some(person.to_string()),
     };
     let by_person =
-        Requester { kind: "person".to_owned(), id: person.clone(), name: "Olga".to_owned(), on_behalf_of: None };
+        Requester { kind: "person".to_owned(), id: person.to_string(), name: "Olga".to_owned(), on_behalf_of: None };
     let origin = ChangeOrigin {
-        session: id::<SessionId>("ses", 1).to_string(),
-        turn: id::<TurnId>("trn", 1).to_string(),
-        message: Some(id::<MessageId>("msg", 1).to_string()),
-        call: id::<CallId>("call", 1).to_string(),
+        session: id::<SessionId>("ses", 1),
+        turn: id::<TurnId>("trn", 1),
+        message: Some(id::<MessageId>("msg", 1)),
+        call: id::<CallId>("call", 1),
     };
     let waits = Approvals { by: Vec::new(), needed: 1 };
     let (created, expires) = ("2026-11-18T08:00:00.000Z".to_owned(), "2026-11-25T08:00:00.000Z".to_owned());
     let shown = "WHAT WOULD HAPPEN\n".to_owned();
     let waiting = Change {
-        id: change.clone(),
+        id: change,
         kind: "persona".to_owned(),
         agent: Some(agent.clone()),
         status: "pending".to_owned(),
@@ -41,7 +41,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         requested_by: by_agent.clone(),
         origin: Some(origin.clone()),
         reason: "you asked me to be kinder".to_owned(),
-        shown_digest: Digest::of(shown.as_bytes()).to_string(),
+        shown_digest: Digest::of(shown.as_bytes()),
         decided_by: None,
         decided_at: None,
         applied_at: None,
@@ -59,7 +59,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         after: json!({"name": "scribe"}),
         requested_by: by_person,
         origin: None,
-        decided_by: Some(person.clone()),
+        decided_by: Some(person),
         decided_at: Some("2026-11-18T08:05:00.000Z".to_owned()),
         applied_at: Some("2026-11-18T08:05:00.000Z".to_owned()),
         outcome: Some("agent scribe was made".to_owned()),
@@ -67,7 +67,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         ..waiting.clone()
     };
     let summary = ChangeSummary {
-        id: change.clone(),
+        id: change,
         kind: "persona".to_owned(),
         agent: Some(agent.clone()),
         status: "pending".to_owned(),

@@ -33,8 +33,8 @@ pub(super) fn shapes() -> Vec<Shape> {
     };
     let unheard = Channel { agent: None, hook: None, ..channel.clone() };
     let letter = DeadLetter {
-        delivery_id: id::<DeliveryId>("dlv", 1).to_string(),
-        session_id: id::<SessionId>("ses", 1).to_string(),
+        delivery_id: id::<DeliveryId>("dlv", 1),
+        session_id: id::<SessionId>("ses", 1),
         channel: "shop".to_owned(),
         recipient: "ann".to_owned(),
         thread: "order-17".to_owned(),
@@ -55,7 +55,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.new_channel_made.brought", NewChannelMade { channel, secret: None }),
         shape("operator.new_wiring", NewWiring { agent: "assistant".to_owned() }),
         shape("operator.channel_test", ChannelTest { received: false, result: "it answered 500".to_owned() }),
-        shape("operator.taken", Taken { message_id: id::<MessageId>("msg", 1).to_string() }),
+        shape("operator.taken", Taken { message_id: id::<MessageId>("msg", 1) }),
         shape("operator.dead_letter", letter),
         shape("operator.dead_letter_done", done),
     ]

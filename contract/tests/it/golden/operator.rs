@@ -16,12 +16,12 @@ use std::collections::BTreeMap;
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
 
-fn session_id() -> String {
-    id::<SessionId>("ses", 1).to_string()
+fn session_id() -> SessionId {
+    id::<SessionId>("ses", 1)
 }
 
-fn message_id() -> String {
-    id::<MessageId>("msg", 1).to_string()
+fn message_id() -> MessageId {
+    id::<MessageId>("msg", 1)
 }
 
 fn jail() -> JailReport {
@@ -66,7 +66,7 @@ fn delivered() -> MessageView {
     MessageView {
         message_id: message_id(),
         session_id: session_id(),
-        turn_id: Some(id::<TurnId>("trn", 1).to_string()),
+        turn_id: Some(id::<TurnId>("trn", 1)),
         status: "delivered".to_owned(),
         reply: Some("Done.".to_owned()),
         notice: false,
@@ -99,8 +99,8 @@ fn stops() -> Vec<Shape> {
     let stopped = Stopped { since: AT.to_owned(), by: "owner".to_owned() };
     let cancelled = Cancelled {
         session_id: session_id(),
-        turn_id: id::<TurnId>("trn", 1).to_string(),
-        messages: vec![message_id()],
+        turn_id: id::<TurnId>("trn", 1),
+        messages: vec![message_id().to_string()],
         running: true,
     };
     vec![
@@ -156,7 +156,7 @@ fn host() -> Vec<Shape> {
         created_at: AT.to_owned(),
         last_active_at: AT.to_owned(),
         items: 7,
-        turn_id: Some(id::<TurnId>("trn", 1).to_string()),
+        turn_id: Some(id::<TurnId>("trn", 1)),
         failures: 0,
     };
     vec![
@@ -192,7 +192,7 @@ fn agents() -> Vec<Shape> {
         enabled_tools: Some(vec!["read_file".to_owned()]),
     };
     let agent = Agent {
-        id: id::<AgentId>("agt", 1).to_string(),
+        id: id::<AgentId>("agt", 1),
         name: "clerk".to_owned(),
         model: "scripted".to_owned(),
         follows_default: true,
@@ -202,7 +202,7 @@ fn agents() -> Vec<Shape> {
         sessions: 1,
         access: "members".to_owned(),
         roles: vec![AgentMember {
-            person: id::<PersonId>("per", 1).to_string(),
+            person: id::<PersonId>("per", 1),
             name: "Alice".to_owned(),
             role: "admin".to_owned(),
         }],
@@ -210,7 +210,7 @@ fn agents() -> Vec<Shape> {
         packages: Some(AgentPackages {
             apt: vec!["jq".to_owned()],
             npm: vec!["left-pad".to_owned()],
-            layer: digest(1).to_string(),
+            layer: digest(1),
             made_at: AT.to_owned(),
         }),
         wirings: vec![AgentWiring {
@@ -298,7 +298,7 @@ fn transcript() -> Vec<Shape> {
     };
     let span = TranscriptSpan { author: "model".to_owned(), bytes: 4 };
     let bare = TranscriptItem {
-        id: id::<ItemId>("itm", 1).to_string(),
+        id: id::<ItemId>("itm", 1),
         seq: 4,
         kind: "message".to_owned(),
         at: AT.to_owned(),
@@ -315,7 +315,7 @@ fn transcript() -> Vec<Shape> {
         covers: None,
     };
     let full = TranscriptItem {
-        turn_id: Some(id::<TurnId>("trn", 1).to_string()),
+        turn_id: Some(id::<TurnId>("trn", 1)),
         calls: vec![call.clone()],
         call_id: Some(call.call_id.clone()),
         tool: Some(call.tool.clone()),
@@ -337,7 +337,7 @@ fn transcript() -> Vec<Shape> {
 
 fn memory() -> Vec<Shape> {
     let note = Note {
-        id: id::<MemoryId>("mem", 1).to_string(),
+        id: id::<MemoryId>("mem", 1),
         at: AT.to_owned(),
         author: "model".to_owned(),
         principal: id::<PersonId>("per", 1).to_string(),

@@ -9,8 +9,8 @@ use ironclaw_contract::operator::{
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
 
-fn person_id() -> String {
-    id::<PersonId>("per", 1).to_string()
+fn person_id() -> PersonId {
+    id::<PersonId>("per", 1)
 }
 
 fn token() -> Token {

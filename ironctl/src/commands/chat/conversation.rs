@@ -9,6 +9,7 @@ use crate::client::{Client, Heard};
 use crate::commands::{At, inbox, why};
 use crate::failure::Error;
 use crate::output::Output;
+use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{MessageFile, MessageView, NewMessage, Recorded, Stage};
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
@@ -37,7 +38,7 @@ pub async fn hold(at: &At, client: &Client, with: With) -> Result<(), Error> {
     let With { agent, mut thread, mut files, speak_as, wait } = with;
     let out = at.out;
     let agent = client.agent(&agent).await?;
-    recall(out, client, &agent.id, &agent.name, thread.as_deref(), speak_as.as_deref()).await?;
+    recall(out, client, &agent.id.to_string(), &agent.name, thread.as_deref(), speak_as.as_deref()).await?;
     out.remark(format!(
         "talking to {}; /help lists the commands, Ctrl-C cancels what is being answered, and at the prompt leaves as /quit does",
         agent.name
@@ -63,7 +64,7 @@ pub async fn hold(at: &At, client: &Client, with: With) -> Result<(), Error> {
                 continue;
             }
             other => {
-                carry_on(out, command(at, client, other, last.as_deref()).await)?;
+                carry_on(out, command(at, client, other, last).await)?;
                 continue;
             }
         };
@@ -76,7 +77,7 @@ pub async fn hold(at: &At, client: &Client, with: With) -> Result<(), Error> {
             speak_as: speak_as.clone(),
             thread: thread.clone(),
         };
-        let recorded = match client.send(&agent.id, &message).await {
+        let recorded = match client.send(&agent.id.to_string(), &message).await {
             Ok(recorded) => recorded,
             Err(error) => {
                 carry_on(out, Err(error))?;
@@ -87,17 +88,20 @@ pub async fn hold(at: &At, client: &Client, with: With) -> Result<(), Error> {
         let mut words = Words::new(out, format!("{}> ", agent.name));
         let answered = follow(out, client, &recorded, wait, &mut words).await;
         let told = answered.and_then(|view| tell(words, &view, wait));
-        carry_on(out, told.map_err(|error| error.while_waiting_for(&recorded.message_id)))?;
+        carry_on(out, told.map_err(|error| error.while_waiting_for(&recorded.message_id.to_string())))?;
         last = Some(recorded.message_id);
-        remind(out, client, &agent.id).await?;
+        remind(out, client, &agent.id.to_string()).await?;
     }
 }
 
 /// One of the commands that only show something.
-async fn command(at: &At, client: &Client, line: Result<Line, Error>, last: Option<&str>) -> Result<(), Error> {
+async fn command(at: &At, client: &Client, line: Result<Line, Error>, last: Option<MessageId>) -> Result<(), Error> {
     match line? {
         Line::Help => slash::COMMANDS.iter().try_for_each(|(name, does)| at.out.line(format!("{name:<12} {does}"))),
-        Line::Why => why::print(at.out, client.why(last.unwrap_or(why::LAST)).await?),
+        Line::Why => {
+            let message = last.map_or_else(|| why::LAST.to_owned(), |last| last.to_string());
+            why::print(at.out, client.why(&message).await?)
+        }
         Line::Inbox => inbox::run(at).await,
         Line::Empty | Line::Say(_) | Line::New(_) | Line::Quit => Ok(()),
     }
@@ -139,7 +143,7 @@ async fn follow(
     wait: Duration,
     words: &mut Words,
 ) -> Result<MessageView, Error> {
-    let (message, deadline) = (&recorded.message_id, Instant::now() + wait);
+    let (message, deadline) = (recorded.message_id, Instant::now() + wait);
     let hear = |heard| match heard {
         // The line of progress would be written over the words.
         Heard::Stage(_) if words.has_begun() => Ok(()),
@@ -158,7 +162,7 @@ async fn follow(
                     break None;
                 }
                 // It may have been answered in this moment: then there is nothing to cancel, and the answer comes.
-                carry_on(out, client.cancel_turn(&recorded.session_id).await.map(drop))?;
+                carry_on(out, client.cancel_turn(&recorded.session_id.to_string()).await.map(drop))?;
             }
         }
     };

@@ -58,7 +58,7 @@ pub async fn export(
     loop {
         let page = client.transcript(session, after).await?;
         if after == 0 {
-            writer.write_all(head(&page.session_id, &page.agent, format)?.as_bytes()).map_err(failed)?;
+            writer.write_all(head(&page.session_id.to_string(), &page.agent, format)?.as_bytes()).map_err(failed)?;
         }
         for item in &page.items {
             let text = match format {
