@@ -3,7 +3,7 @@
 //! Reads the sources as text and compiles none of them; tests may reach wherever they like. The tables come first:
 //! a new import that they do not allow is either a mistake or a line here with its reason. Next: `docs/architecture.md`.
 
-mod source;
+pub(crate) mod source;
 
 use source::{Source, read, sources, workspace};
 use std::collections::BTreeSet;

@@ -46,6 +46,7 @@ mod prove;
 mod quota;
 mod quota_campaign;
 mod record;
+mod reserved;
 mod restored;
 mod rotation;
 mod round;

@@ -7,20 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What the rules look at in one file, tests left out.
-pub(super) struct Source {
-    pub(super) file: String,
+pub(crate) struct Source {
+    pub(crate) file: String,
     /// Path of the file's module from the root of its crate; empty for the root.
-    pub(super) module: Vec<String>,
+    pub(crate) module: Vec<String>,
     /// Every path, with the groups of `use` spelled out and a glob as `*`; how many modules deep it stands in the file.
-    pub(super) paths: Vec<Vec<String>>,
+    pub(crate) paths: Vec<Vec<String>>,
     depths: Vec<usize>,
     /// Every word.
-    pub(super) words: BTreeSet<String>,
-    tokens: Vec<String>,
+    pub(crate) words: BTreeSet<String>,
+    pub(crate) tokens: Vec<String>,
 }
 
 impl Source {
-    pub(super) fn of(file: &str, text: &str) -> Self {
+    pub(crate) fn of(file: &str, text: &str) -> Self {
         let inner = file.split_once("/src/").map_or(file, |(_, inner)| inner).trim_end_matches(".rs");
         // Every program is a root of its own that imports the library.
         let module: Vec<String> = match inner {
@@ -36,7 +36,7 @@ impl Source {
     }
 
     /// The modules of the crate's root that are named, whichever way round.
-    pub(super) fn crate_imports(&self) -> BTreeSet<String> {
+    pub(crate) fn crate_imports(&self) -> BTreeSet<String> {
         let depth_of_file = if self.module == ["main"] { 0 } else { self.module.len() };
         let mut found = BTreeSet::new();
         for (path, inline) in self.paths.iter().zip(&self.depths) {
@@ -55,7 +55,7 @@ impl Source {
     }
 
     /// The modules that it declares.
-    pub(super) fn modules(&self) -> BTreeSet<String> {
+    pub(crate) fn modules(&self) -> BTreeSet<String> {
         let pairs = self.tokens.windows(3).filter(|three| three[0] == "mod" && three[2] == ";");
         pairs.map(|three| three[1].clone()).collect()
     }
@@ -276,16 +276,16 @@ fn spell_out(tokens: &[String], mut at: usize, before: &mut Vec<String>, found: 
     at
 }
 
-pub(super) fn workspace() -> PathBuf {
+pub(crate) fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace").to_owned()
 }
 
-pub(super) fn read(path: &Path) -> String {
+pub(crate) fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Every source file of a crate, by its path from the workspace.
-pub(super) fn sources(directory: &str) -> BTreeMap<String, String> {
+pub(crate) fn sources(directory: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut directories = vec![workspace().join(directory).join("src")];
     while let Some(directory) = directories.pop() {
