@@ -1,6 +1,6 @@
 //! Errors of the daemon and of the commands on a home that it does not serve.
 
-use super::Exposed;
+use super::grounds::Exposed;
 use crate::custody;
 use crate::integrity::seal;
 use crate::ledger::{archive, head};

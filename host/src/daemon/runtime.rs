@@ -3,7 +3,7 @@
 //! Never uses a name that another user could take before: it is below a directory of our own, or nobody can foresee it.
 //! Next: `daemon`.
 
-use super::Error;
+use super::error::Error;
 use crate::home::{self, Home};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::Run;
