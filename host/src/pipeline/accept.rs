@@ -2,7 +2,8 @@
 //!
 //! A row asserts; the record decides. What is refused is told to the session and kept in the ledger. Next: `delivery`, `calls`.
 
-use super::{Core, changes};
+use super::Core;
+use super::changes::submit::submit;
 use crate::calls::{self, CallState, Place, ResultBody};
 use crate::context::OutputBody;
 use crate::custody::ContentKey;
@@ -320,7 +321,7 @@ fn called(
                 labels: output.tuple.labels.clone(),
             };
             // What is refused stands in the ledger by then.
-            (asked(changes::submit(tx, core, proposed)?), None)
+            (asked(submit(tx, core, proposed)?), None)
         }
         Some(Action::SkillInstall { .. }) => refused("no skills are configured on this host"),
         Some(Action::ScheduleTask(_) | Action::AskUserQuestion(_)) | None => {

@@ -4,7 +4,7 @@
 //! Nothing waits in its memory: a restart reads everything from the record. Next: `pipeline::work` for what it does awake.
 
 use super::actors::Start;
-use super::cancel::Cancelled;
+use super::command::{Command, Phase, Shown};
 use super::launch::{self, Awake};
 use super::places::Place;
 use super::prove;
@@ -12,14 +12,11 @@ use super::workspace;
 use super::{Core, Error};
 use crate::launcher::Process;
 use crate::ledger::Entry;
-use crate::refusal::Refusal;
-use crate::registry::Person;
 use crate::session::store::{self, Session, Standing, Why};
 use crate::shortage::Shortage;
 use crate::turn::{self, Close};
 use ironclaw_contract::ids::{PersonId, SessionId};
-use ironclaw_contract::operator::{LedgerEvent, Proof};
-use ironclaw_contract::seam::outbound::Progress;
+use ironclaw_contract::operator::LedgerEvent;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -34,65 +31,11 @@ pub(super) const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// The whole of a shutdown: a launch on its way, an open turn, two exits and the last rows.
 pub(super) const SHUTDOWN_TIME_MAX: Duration = Duration::from_secs(45);
 
-/// The end of a launcher is heard of within this time of the end of its jails.
-pub(super) const LAUNCHER_END_TIME: Duration = Duration::from_millis(50);
-
 /// Waits between failed launches grow up to this.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
 /// After an error of the host itself, an actor looks again after this long.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
-
-/// What an actor is asked.
-pub enum Command {
-    /// Look at your work, and at what is intended and not sent: it may have been held back while everything was stopped.
-    Wake,
-    /// Sleep now; an open turn is closed and its messages wait for the next wake.
-    Stop(PersonId, oneshot::Sender<()>),
-    /// End the open turn, or the one that would be next, with a notice.
-    Cancel(Person, oneshot::Sender<Result<Cancelled, Refusal>>),
-    /// The daemon stops: let an open turn end, then sleep and end.
-    Shutdown(oneshot::Sender<()>),
-    /// Leave the parked or quarantined state.
-    Release(PersonId, oneshot::Sender<Result<(), String>>),
-    /// Begin anew once no turn is open: the agent has changed, and only a fresh process sees it.
-    Respawn,
-    /// Erase the session.
-    Remove(PersonId, oneshot::Sender<Result<(), String>>),
-    /// Launch the probe under this session's walls.
-    Prove(PersonId, oneshot::Sender<Result<Proof, String>>),
-}
-
-/// Where an actor stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Phase {
-    /// No process.
-    #[default]
-    Asleep,
-    /// Work, and no place among the awake ones yet.
-    Waiting,
-    /// Being launched.
-    Starting,
-    /// Working or waiting for work.
-    Awake,
-    /// Being put to sleep.
-    Stopping,
-}
-
-/// What is shown of an actor.
-#[derive(Debug, Clone, Default)]
-pub struct Shown {
-    /// Where it stands.
-    pub phase: Phase,
-    /// The sandbox's process.
-    pub sandbox: Option<Process>,
-    /// The reader's process.
-    pub reader: Option<Process>,
-    /// What the sandbox says of its progress; without authority.
-    pub progress: Vec<Progress>,
-    /// What the machine is short of, while the session waits for it.
-    pub shortage: Option<Shortage>,
-}
 
 /// One session's actor.
 pub(super) struct Actor {
@@ -405,7 +348,7 @@ impl Actor {
 
     /// Whether what a jail did is only the end of the launcher, which ends every jail.
     pub(super) async fn launcher_died(&self) -> bool {
-        tokio::time::timeout(LAUNCHER_END_TIME, self.core.launcher.died()).await.is_ok()
+        tokio::time::timeout(launch::LAUNCHER_END_TIME, self.core.launcher.died()).await.is_ok()
     }
 
     /// Counts a failure; waits before the next try, or parks the session.

@@ -2,7 +2,7 @@
 //!
 //! Everything is put into a mailbox, and an actor goes, under one lock: so no wake-up falls between the two. Next: `pipeline::actor`.
 
-use super::actor::{Command, Shown};
+use super::command::{Command, Shown};
 use crate::shortage::Shortage;
 use ironclaw_contract::ids::SessionId;
 use std::collections::HashMap;

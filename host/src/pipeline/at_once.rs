@@ -3,8 +3,8 @@
 //!
 //! Never another way to set anything. Next: `pipeline::changes`.
 
-use super::actor::Command;
-use super::changes::tell;
+use super::changes::submit::tell;
+use super::command::Command;
 use super::{Core, Error, Pipeline};
 use crate::apply::{self, Applied, Prepared};
 use crate::gateway::decide::{self, Said};

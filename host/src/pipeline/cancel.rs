@@ -3,29 +3,18 @@
 //! Asks nothing of the sandbox, which may be busy or hostile: the turn is over in the record first. Next: `turn::Close`.
 
 use super::actor::Actor;
+use super::command::Cancelled;
 use super::{Error, accept};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::registry::{Person, Role};
 use crate::session::store;
 use crate::turn::{self, Close};
-use ironclaw_contract::ids::{MessageId, TurnId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use std::sync::Arc;
 
 /// What the person reads in place of an answer.
 const NOTICE: &str = "This was cancelled before there was an answer. What was done so far stays done.";
-
-/// A turn that was cancelled.
-#[derive(Debug, Clone)]
-pub struct Cancelled {
-    /// The turn.
-    pub turn: TurnId,
-    /// The messages that it was to answer.
-    pub messages: Vec<MessageId>,
-    /// Whether it was being worked on, and not still to begin.
-    pub running: bool,
-}
 
 impl Actor {
     /// Closes the open turn, or else the one that would be next, with a notice. Sends nothing yet.

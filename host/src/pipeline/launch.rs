@@ -28,9 +28,13 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+
+/// The end of a launcher is heard of within this time of the end of its jails.
+pub(super) const LAUNCHER_END_TIME: Duration = Duration::from_millis(50);
 
 /// A session whose sandbox and reader run.
 pub struct Awake {

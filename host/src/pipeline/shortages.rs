@@ -2,7 +2,8 @@
 //!
 //! Counts no failure and parks no session; `pipeline::actor` waits. Next: `shortage`.
 
-use super::actor::{Actor, Command, Phase};
+use super::actor::Actor;
+use super::command::{Command, Phase};
 use super::{Core, Error};
 use crate::session::store::Why;
 use crate::shortage::Shortage;

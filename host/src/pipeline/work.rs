@@ -4,7 +4,8 @@
 
 use super::Error;
 use super::accept::{self, Accepted};
-use super::actor::{Actor, Command, DRAIN_TIME_MAX, EXIT_TIME_MAX, Phase, Slept};
+use super::actor::{Actor, DRAIN_TIME_MAX, EXIT_TIME_MAX, Slept};
+use super::command::{Command, Phase};
 use super::launch::{self, Awake};
 use super::model_socket::REFUSALS_MAX;
 use super::places::Place;

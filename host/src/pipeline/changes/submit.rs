@@ -1,0 +1,85 @@
+//! Writes down what is asked for, and tells the conversation that asked what came of it.
+//!
+//! Decides about no change. Next: `gateway::store`.
+
+use crate::gateway::decide::Bench;
+use crate::gateway::store::{self, Row, Status, Submitted};
+use crate::gateway::{Judged, Proposed, Requester, checks};
+use crate::inbox;
+use crate::integrity::lookalike;
+use crate::ledger::Entry;
+use crate::pipeline::{Core, Error};
+use crate::registry;
+use crate::session::store as sessions;
+use crate::state::Tx;
+use ironclaw_contract::operator::LedgerEvent;
+
+impl Core {
+    pub(in crate::pipeline) fn bench(&self) -> Bench<'_> {
+        Bench { policy: &self.policy, grounds: &self.grounds, root: &self.approvals }
+    }
+}
+
+/// Checks a proposal and writes it down; what is refused stands in the ledger.
+pub(in crate::pipeline) fn submit(
+    tx: &mut Tx<'_>,
+    core: &Core,
+    proposed: Proposed,
+) -> Result<Judged<Submitted>, Error> {
+    let (kind, requester) = (proposed.change.kind(), proposed.requester.clone());
+    let judged = match checks::check(tx, &core.grounds, proposed)? {
+        Ok(checked) => store::propose(tx, &core.policy, checked)?,
+        Err(refusal) => Err(refusal),
+    };
+    if let Ok(Submitted { superseded: Some(row), .. }) = &judged {
+        tell(tx, core, row)?;
+    }
+    if let Err(refusal) = &judged {
+        let entry = Entry::new(LedgerEvent::ChangeRefused).with("kind", kind.name()).with("code", refusal.code);
+        match requester {
+            Requester::Agent { origin, .. } => entry.session(origin.session).turn(origin.turn).append(tx)?,
+            Requester::Person(person) => entry.with("by", person).append(tx)?,
+        };
+    }
+    Ok(judged)
+}
+
+/// Tells the conversation that asked what came of it: as the host's word, which opens no turn.
+pub(in crate::pipeline) fn tell(tx: &mut Tx<'_>, core: &Core, row: &Row) -> Result<(), Error> {
+    let Some(session) = row.session() else { return Ok(()) };
+    let Some(session) = sessions::find(tx, session)?.filter(|session| session.wrapped.is_some()) else { return Ok(()) };
+    let by = match row.decided_by {
+        Some(person) => {
+            registry::person_by_id(tx, person)?.map_or_else(String::new, |person| format!(" by {}", person.name))
+        }
+        None => String::new(),
+    };
+    let said = row.outcome.as_deref().unwrap_or_default();
+    let what = match row.status {
+        Status::Applied => format!("was approved{by} and is applied: {said}"),
+        Status::Rejected if said.is_empty() => format!("was rejected{by}; nothing was changed"),
+        Status::Rejected => format!("was rejected{by}; nothing was changed. The reason that was given: {said:?}"),
+        Status::Expired => "has expired: nobody decided in time; nothing was changed".to_owned(),
+        Status::Withdrawn => format!("is withdrawn: {said}; nothing was changed"),
+        // Why may be a stranger's words, or name places of the host: that is for whoever is shown the change.
+        Status::Failed => {
+            let show = format!("ironctl change show {}", row.id);
+            format!("was approved{by}, and could not be done; nothing was changed. Why is shown to people: `{show}`")
+        }
+        Status::Unknown => format!("is unknown: {said}"),
+        Status::Pending | Status::Approved => return Ok(()),
+    };
+    let text = format!("The change {} ({}) that you asked for {what}.", row.id, row.kind);
+    let text = lookalike::neutralise(&text);
+    match inbox::tell(tx, &session, &text, &core.wrapping, &core.sealer) {
+        Ok(_) => Ok(()),
+        Err(inbox::Error::State(error)) => Err(error.into()),
+        // A conversation whose key does not open hears nothing, and holds up nobody else's change.
+        Err(inbox::Error::Key(error)) => {
+            tracing::error!(session = %session.id, change = %row.id, %error, "what came of a change was not told");
+            Entry::new(LedgerEvent::ChangeUntold).session(session.id).with("change", row.id).append(tx)?;
+            Ok(())
+        }
+        Err(inbox::Error::Full) => Err(crate::state::Error::Stored("a message took a uid".to_owned()).into()),
+    }
+}
