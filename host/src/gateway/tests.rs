@@ -1,243 +1,25 @@
 //! Decisions under attack: each thing that an approval is bound to, changed after it was given, is refused by name and applies
 //! nothing; of two at once one wins; and a restart forgets nothing.
 
+mod desk;
 mod voices;
 
-use super::decide::{self, Bench, Said};
-use super::policy::{self, Policy};
+use self::desk::{AGENT, Desk, bench, block_on, grounds, refused};
+use super::Judged;
+use super::decide::{self, Said};
+use super::policy::Policy;
 use super::store::{self, Status};
-use super::{Grounds, Judged, Proposed, Requester, checks, concerns_agent};
 use crate::apply::{self, Prepared};
 use crate::approval::{self, Token};
-use crate::custody::ApprovalRoot;
-use crate::ledger::Entry;
-use crate::refusal::Refusal;
-use crate::registry::{self, AgentDraft, Person, Role};
-use crate::state::{self, State, Tx};
+use crate::registry::{self, Role};
+use crate::state::{self, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ChangeId;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
-use ironclaw_contract::seam::change::{Access, Change, ChangeKind, Payload};
-use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::seam::change::ChangeKind;
 use rusqlite::params;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// A record with an owner, two admins, a member and an agent; and everything that decides.
-struct Desk {
-    directory: tempfile::TempDir,
-    state: Option<State>,
-    policy: Arc<Policy>,
-    root: u8,
-}
-
-const AGENT: &str = "helper";
-
-impl Desk {
-    fn new() -> Self {
-        Self::under("")
-    }
-
-    fn under(policy: &str) -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let mut desk = Self { directory, state: None, policy: Arc::new(Policy::default()), root: 1 };
-        desk.set_policy(policy);
-        desk.open();
-        desk.write(|tx| {
-            Entry::new(LedgerEvent::LedgerOpened).append(tx)?;
-            let owner = registry::create_owner(tx, "olga")?;
-            for (name, role) in [("adam", Role::Admin), ("anna", Role::Admin), ("mara", Role::Member)] {
-                registry::add_person(tx, name, role, owner)?.expect("a good name");
-            }
-            // Two for each: one can be taken away.
-            for person in registry::people(tx)?.iter().flat_map(|person| [person, person]) {
-                let fresh = registry::Fresh::new()?;
-                registry::tokens::issue(tx, person, "desk", None, &fresh, owner)?.expect("a good token");
-            }
-            for name in [AGENT, "other"] {
-                let draft = AgentDraft {
-                    name: name.into(),
-                    model: None,
-                    persona: "old".into(),
-                    enabled_tools: Vec::new(),
-                    access: Access::Everyone,
-                };
-                registry::create_agent(tx, draft, owner)?.expect("a good name");
-            }
-            Ok(())
-        });
-        desk
-    }
-
-    fn set_policy(&mut self, text: &str) {
-        let path = self.directory.path().join("policy.toml");
-        std::fs::write(&path, text).expect("written");
-        self.policy = Arc::new(policy::load(&path).expect("a policy"));
-    }
-
-    fn open(&mut self) {
-        let path = self.directory.path().join("state.db");
-        State::create(&path).expect("made");
-        self.state = Some(State::open(&path, &SessionKey::new([7; 32])).expect("it opens"));
-    }
-
-    fn restart(&mut self) {
-        block_on(self.state.take().expect("open").close());
-        self.open();
-    }
-
-    fn state(&self) -> &State {
-        self.state.as_ref().expect("open")
-    }
-
-    fn write<T: Send + 'static>(
-        &self,
-        change: impl FnOnce(&mut Tx<'_>) -> Result<T, decide::Error> + Send + 'static,
-    ) -> T {
-        block_on(self.state().write(change)).expect("written")
-    }
-
-    fn person(&self, name: &'static str) -> Person {
-        self.write(move |tx| Ok(registry::find_person(tx, name)?.expect("somebody")))
-    }
-
-    /// Somebody asks for something.
-    fn submit(&self, by: &'static str, kind: ChangeKind, payload: Value) -> Judged<ChangeId> {
-        let policy = Arc::clone(&self.policy);
-        self.write(move |tx| {
-            let payload = Payload::try_from(payload).expect("an object or a list");
-            let change = Change::parse(kind, &payload).expect("of its kind");
-            let agent =
-                if concerns_agent(kind) { registry::find_agent(tx, AGENT)?.map(|agent| agent.id) } else { None };
-            let requester = Requester::Person(registry::find_person(tx, by)?.expect("somebody").id);
-            let reason = "because".to_owned();
-            let proposed = Proposed { change, agent, requester, reason, labels: Vec::new() };
-            match checks::check(tx, &grounds(), proposed)? {
-                Ok(checked) => Ok(store::propose(tx, &policy, checked)?.map(|submitted| submitted.id)),
-                Err(refusal) => Ok(Err(refusal)),
-            }
-        })
-    }
-
-    /// A new persona, asked for by the owner.
-    fn persona(&self, text: &str) -> ChangeId {
-        self.submit("olga", ChangeKind::Persona, json!({ "instructions": text })).expect("it is held")
-    }
-
-    fn shown(&self, id: ChangeId) -> Digest {
-        let policy = Arc::clone(&self.policy);
-        self.write(move |tx| Ok(decide::show(tx, &policy, &store::known(tx, id)?.expect("it is there"))?.1))
-    }
-
-    /// The oldest token of a person that is live.
-    fn token(&self, of: &'static str) -> registry::Token {
-        let is_theirs =
-            move |token: &registry::Token| token.person.name == of && token.state == registry::TokenState::Live;
-        self.write(move |tx| Ok(registry::tokens(tx)?.into_iter().find(is_theirs).expect("a live token")))
-    }
-
-    fn approve_shown(&self, by: &'static str, id: ChangeId, shown: Digest) -> Judged<Said> {
-        self.approve_with(self.token(by), id, shown)
-    }
-
-    fn approve_with(&self, token: registry::Token, id: ChangeId, shown: Digest) -> Judged<Said> {
-        let (policy, root) = (Arc::clone(&self.policy), self.root);
-        self.write(move |tx| {
-            let (grounds, proof) = (grounds(), token.id.to_string());
-            let bench = bench(&policy, root, &grounds);
-            decide::approve(tx, &bench, &token.person, &proof, id, &shown).map(|(said, _)| said)
-        })
-    }
-
-    fn approve(&self, by: &'static str, id: ChangeId) -> Judged<Said> {
-        self.approve_shown(by, id, self.shown(id))
-    }
-
-    fn reject(&self, by: &'static str, id: ChangeId) -> Judged<()> {
-        let (policy, root) = (Arc::clone(&self.policy), self.root);
-        self.write(move |tx| {
-            let by = registry::find_person(tx, by)?.expect("somebody");
-            decide::reject(tx, &bench(&policy, root, &grounds()), &by, id, "no").map(|(said, _)| said)
-        })
-    }
-
-    /// Applies it as the pipeline does: all in one transaction, or nothing but what was found out.
-    fn apply(&self, id: ChangeId) -> Judged<()> {
-        let (policy, root) = (Arc::clone(&self.policy), self.root);
-        self.write(move |tx| {
-            let row = store::known(tx, id)?.expect("it is there");
-            let refuse = |tx: &mut Tx<'_>, refusal: Refusal| {
-                if let Some(row) = store::unended(tx, id)? {
-                    store::end(tx, &row, Status::Failed, None, &refusal.message)?;
-                }
-                Ok(Err(refusal))
-            };
-            match decide::approved(tx, &bench(&policy, root, &grounds()), &row)? {
-                Ok(approved) => match apply::apply(tx, &approved, &Prepared::Nothing)? {
-                    Ok(applied) => {
-                        store::end(tx, &row, Status::Applied, None, &applied.outcome)?;
-                        Ok(Ok(()))
-                    }
-                    Err(refusal) => refuse(tx, refusal),
-                },
-                Err(refusal) => refuse(tx, refusal),
-            }
-        })
-    }
-
-    fn sql(&self, sql: &'static str, id: ChangeId) {
-        let changed = self.write(move |tx| Ok(tx.db().execute(sql, params![id])?));
-        assert_eq!(changed, 1, "{sql}");
-    }
-
-    fn status(&self, id: ChangeId) -> Status {
-        self.write(move |tx| Ok(store::known(tx, id)?.expect("it is there").status))
-    }
-
-    fn told(&self) -> String {
-        self.write(|tx| Ok(registry::find_agent(tx, AGENT)?.expect("an agent").persona))
-    }
-
-    /// Codes of the approvals that were found bad, as the ledger has them.
-    fn found_bad(&self) -> Vec<DenialCode> {
-        self.write(|tx| {
-            let sql =
-                "SELECT data ->> 'code' AS code FROM ledger WHERE data ->> 'what' = 'approval.refused' ORDER BY seq";
-            let mut statement = tx.db().prepare(sql)?;
-            let found = statement.query_map([], |row| row.get("code"))?;
-            Ok(found.collect::<rusqlite::Result<_>>()?)
-        })
-    }
-}
-
-fn grounds() -> Grounds {
-    Grounds {
-        mounts: Vec::new(),
-        linked: Vec::new(),
-        private: Vec::new(),
-        packages: crate::packages::Config::default(),
-        budget: crate::budget::Config::default(),
-    }
-}
-
-fn bench<'a>(policy: &'a Policy, root: u8, grounds: &'a Grounds) -> Bench<'a> {
-    static ROOTS: Mutex<Vec<&'static ApprovalRoot>> = Mutex::new(Vec::new());
-    let mut roots = ROOTS.lock().unwrap_or_else(PoisonError::into_inner);
-    while roots.len() <= usize::from(root) {
-        let next = u8::try_from(roots.len()).expect("a few");
-        roots.push(Box::leak(Box::new(ApprovalRoot::of_test([next; 32]))));
-    }
-    Bench { policy, grounds, root: roots[usize::from(root)] }
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
-}
-
-#[track_caller]
-fn refused<T: std::fmt::Debug>(judged: Judged<T>, code: DenialCode) {
-    assert_eq!(judged.expect_err("it must be refused").code, code);
-}
+use std::sync::Arc;
 
 #[test]
 fn what_was_approved_is_applied_once_and_not_again() {
