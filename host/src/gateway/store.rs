@@ -4,23 +4,24 @@
 
 mod generation;
 mod given;
+mod row;
 
 pub use generation::{begin_generation, generation};
 pub use given::{Given, approvals, consume, give, rewrap, void, void_one};
+pub use row::{Row, Status};
 
 use super::policy::Policy;
-use super::{Checked, Judged, Origin, Proposed, Requester, concerns_agent};
+use super::{Checked, Judged, Origin, Requester};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::registry::{self, Agent};
-use crate::state::{self, Tx, stored_json};
+use crate::state::{self, Tx};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
-use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
-use ironclaw_contract::seam::seal::Label;
+use ironclaw_contract::seam::change::{Change, ChangeKind};
+use row::row;
 use rusqlite::{OptionalExtension, Row as SqlRow, params, params_from_iter};
-use serde_json::Value;
 
 /// Undecided changes of one agent.
 pub const PENDING_OF_AGENT_MAX: i64 = 16;
@@ -33,193 +34,6 @@ pub const PENDING_MAX: i64 = 1024;
 
 /// Changes that are looked at in one go.
 pub const AT_ONCE_MAX: usize = 64;
-
-/// Where a change stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// It waits for people.
-    Pending,
-    /// Enough people approved; it is about to be applied.
-    Approved,
-    /// It is done.
-    Applied,
-    /// A person said no.
-    Rejected,
-    /// Nobody decided in time.
-    Expired,
-    /// It cannot be decided any more: what it would alter is not as it was, or whoever asked is gone.
-    Withdrawn,
-    /// It was approved and could not be done; nothing was changed, unless the outcome says that conversations are erased.
-    Failed,
-    /// It was open in a record that was put back: a person has to look.
-    Unknown,
-}
-
-impl Status {
-    /// Every one of them.
-    pub const ALL: [Self; 8] = [
-        Self::Pending,
-        Self::Approved,
-        Self::Applied,
-        Self::Rejected,
-        Self::Expired,
-        Self::Withdrawn,
-        Self::Failed,
-        Self::Unknown,
-    ];
-
-    /// As stored and shown.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Approved => "approved",
-            Self::Applied => "applied",
-            Self::Rejected => "rejected",
-            Self::Expired => "expired",
-            Self::Withdrawn => "withdrawn",
-            Self::Failed => "failed",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// Whether a person can still say something about it.
-    pub const fn is_open(self) -> bool {
-        match self {
-            Self::Pending | Self::Unknown => true,
-            Self::Approved | Self::Applied | Self::Rejected | Self::Expired | Self::Withdrawn | Self::Failed => false,
-        }
-    }
-}
-
-impl std::str::FromStr for Status {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|status| status.name() == text).ok_or_else(|| {
-            let shown: String = text.chars().take(32).collect();
-            let known: Vec<&str> = Self::ALL.iter().map(|status| status.name()).collect();
-            format!("unknown status {shown:?}: expected one of {}", known.join(", "))
-        })
-    }
-}
-
-state::stored_by_name!(Status);
-
-/// A change's row.
-#[derive(Debug, Clone)]
-pub struct Row {
-    /// Its id.
-    pub id: ChangeId,
-    /// What would change.
-    pub kind: ChangeKind,
-    /// Whom it concerns.
-    pub agent: Option<AgentId>,
-    /// Who asked.
-    pub requester: Requester,
-    /// To what.
-    pub change: Change,
-    /// The same setting as it stood then.
-    pub before: Value,
-    /// What the names in it meant then.
-    pub facts: Value,
-    /// Why, in the words of whoever asked.
-    pub reason: String,
-    /// Of the output that asked.
-    pub labels: Vec<Label>,
-    /// The generation of the record that it belongs to.
-    pub generation: u64,
-    /// Number of the entry of the ledger with which it was asked for.
-    pub asked_seq: u64,
-    /// Where it stands.
-    pub status: Status,
-    /// Digest of what whoever decided it was shown.
-    pub shown: Option<Digest>,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-    /// Milliseconds since the epoch.
-    pub expires_at: i64,
-    /// The last who decided.
-    pub decided_by: Option<PersonId>,
-    /// Milliseconds since the epoch.
-    pub decided_at: Option<i64>,
-    /// Milliseconds since the epoch.
-    pub applied_at: Option<i64>,
-    /// What came of it.
-    pub outcome: Option<String>,
-}
-
-impl Row {
-    /// On whose behalf it was asked for.
-    pub const fn principal(&self) -> PersonId {
-        match &self.requester {
-            Requester::Agent { principal, .. } => *principal,
-            Requester::Person(person) => *person,
-        }
-    }
-
-    /// Whom it concerns, if it is an agent.
-    pub fn concerned(&self) -> Option<AgentId> {
-        self.agent.filter(|_| concerns_agent(self.kind))
-    }
-
-    /// The conversation in which it was asked for.
-    pub const fn session(&self) -> Option<SessionId> {
-        match &self.requester {
-            Requester::Agent { origin, .. } => Some(origin.session),
-            Requester::Person(_) => None,
-        }
-    }
-
-    /// What was asked for, as it was when it was asked.
-    pub fn proposed(&self) -> Proposed {
-        Proposed {
-            change: self.change.clone(),
-            agent: self.agent,
-            requester: self.requester.clone(),
-            reason: self.reason.clone(),
-            labels: self.labels.clone(),
-        }
-    }
-}
-
-fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
-    let kind: ChangeKind = row.get("kind")?;
-    let payload: Payload = stored_json(row, "payload")?;
-    let principal: PersonId = row.get("principal")?;
-    let session: Option<SessionId> = row.get("session_id")?;
-    let requester = match session {
-        None => Requester::Person(principal),
-        Some(session) => {
-            let origin = Origin {
-                session,
-                turn: row.get("turn_id")?,
-                message: row.get("message_id")?,
-                call: row.get("call_id")?,
-            };
-            Requester::Agent { principal, origin }
-        }
-    };
-    Ok(Row {
-        id: row.get("id")?,
-        kind,
-        agent: row.get("agent_id")?,
-        requester,
-        change: Change::parse(kind, &payload).map_err(|_| state::bad("payload"))?,
-        before: stored_json(row, "before")?,
-        facts: stored_json(row, "facts")?,
-        reason: row.get("reason")?,
-        labels: stored_json(row, "labels")?,
-        generation: row.get::<_, i64>("generation")? as u64,
-        asked_seq: row.get::<_, i64>("asked_seq")? as u64,
-        status: row.get("status")?,
-        shown: row.get("shown")?,
-        created_at: row.get("created_at")?,
-        expires_at: row.get("expires_at")?,
-        decided_by: row.get("decided_by")?,
-        decided_at: row.get("decided_at")?,
-        applied_at: row.get("applied_at")?,
-        outcome: row.get("outcome")?,
-    })
-}
 
 /// The change of this id.
 pub fn find(tx: &Tx<'_>, id: ChangeId) -> Result<Option<Row>, state::Error> {
