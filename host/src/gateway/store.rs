@@ -11,7 +11,7 @@ pub use given::{Given, approvals, consume, give, rewrap, void, void_one};
 pub use row::{Row, Status};
 
 use super::policy::Policy;
-use super::{Checked, Judged, Origin, Requester};
+use super::{Checked, Judged, Origin, Proposed, Requester};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::registry::{self, Agent};
@@ -183,17 +183,9 @@ fn write_down(
     checked: Checked,
     waits: bool,
 ) -> Result<Judged<Submitted>, state::Error> {
-    let Checked { proposed, standing } = checked;
-    let kind = proposed.change.kind();
-    let agent = proposed.agent;
-    let (requester, principal, origin, max) = match &proposed.requester {
-        Requester::Agent { principal, origin } => {
-            let agent = agent.ok_or_else(|| state::Error::Stored("an agent asked that is none".to_owned()))?;
-            (agent.to_string(), *principal, Some(origin), PENDING_OF_AGENT_MAX)
-        }
-        Requester::Person(person) => (person.to_string(), *person, None, PENDING_OF_PERSON_MAX),
-    };
-    let digest = digest_of(agent, &proposed.change, &requester, principal, origin);
+    let Checked { proposed, standing } = &checked;
+    let asking = Asking::of(proposed)?;
+    let digest = digest_of(proposed.agent, &proposed.change, &asking.requester, asking.principal, asking.origin);
     let same = "SELECT * FROM changes WHERE digest = ?1 AND status = 'pending'";
     let same = tx.db().prepare_cached(same)?.query_row([digest], row).optional()?;
     let superseded = match same {
@@ -207,17 +199,63 @@ fn write_down(
         }
         None => None,
     };
+    if waits && let Some(refusal) = too_many(tx, &asking)? {
+        return Ok(Err(refusal));
+    }
+    let id = insert(tx, policy, &checked, &asking, digest)?;
+    let asked = append_proposed(tx, id, &checked, asking, digest)?;
+    let sql = "UPDATE changes SET asked_seq = ?2 WHERE id = ?1";
+    tx.db().prepare_cached(sql)?.execute(params![id, asked as i64])?;
+    Ok(Ok(Submitted { id, again: false, superseded }))
+}
+
+/// Who asks, as the row of a change names them.
+struct Asking<'a> {
+    requester: String,
+    principal: PersonId,
+    origin: Option<&'a Origin>,
+    /// How many of their changes may wait.
+    pending_max: i64,
+}
+
+impl<'a> Asking<'a> {
+    fn of(proposed: &'a Proposed) -> Result<Self, state::Error> {
+        let (requester, principal, origin, pending_max) = match &proposed.requester {
+            Requester::Agent { principal, origin } => {
+                let agent =
+                    proposed.agent.ok_or_else(|| state::Error::Stored("an agent asked that is none".to_owned()))?;
+                (agent.to_string(), *principal, Some(origin), PENDING_OF_AGENT_MAX)
+            }
+            Requester::Person(person) => (person.to_string(), *person, None, PENDING_OF_PERSON_MAX),
+        };
+        Ok(Self { requester, principal, origin, pending_max })
+    }
+}
+
+/// Refuses one more change from a requester of whom, or on a host where, too many wait.
+fn too_many(tx: &Tx<'_>, asking: &Asking<'_>) -> Result<Option<Refusal>, state::Error> {
     let count = |sql: &str, by: &[&str]| -> rusqlite::Result<i64> {
         tx.db().prepare_cached(sql)?.query_row(params_from_iter(by), |row| row.get(0))
     };
     let of_requester =
-        count("SELECT count(*) FROM changes WHERE status = 'pending' AND requester = ?1", &[&requester])?;
+        count("SELECT count(*) FROM changes WHERE status = 'pending' AND requester = ?1", &[&asking.requester])?;
     let of_all = count("SELECT count(*) FROM changes WHERE status = 'pending'", &[])?;
-    if waits && (of_requester >= max || of_all >= PENDING_MAX) {
-        let refusal =
-            Refusal::new(DenialCode::ChangesTooMany, format!("{of_requester} requests wait for a decision already"));
-        return Ok(Err(refusal.hint("decide about those first: `ironctl inbox`")));
-    }
+    let refusal = || {
+        let message = format!("{of_requester} requests wait for a decision already");
+        Refusal::new(DenialCode::ChangesTooMany, message).hint("decide about those first: `ironctl inbox`")
+    };
+    Ok((of_requester >= asking.pending_max || of_all >= PENDING_MAX).then(refusal))
+}
+
+/// Inserts the row of a change, without the number of its entry in the ledger.
+fn insert(
+    tx: &Tx<'_>,
+    policy: &Policy,
+    Checked { proposed, standing }: &Checked,
+    asking: &Asking<'_>,
+    digest: Digest,
+) -> Result<ChangeId, state::Error> {
+    let kind = proposed.change.kind();
     let (id, now, generation) = (ChangeId::new(), tx.now(), generation(tx)?);
     let expires_at = tx.wall() + i64::from(policy.rule(kind).expires_hours) * 3_600_000;
     tx.db()
@@ -229,13 +267,13 @@ fn write_down(
         .execute(params![
             id,
             kind.name(),
-            agent.map(|agent| agent),
-            requester,
-            principal,
-            origin.map(|origin| origin.session),
-            origin.map(|origin| origin.turn),
-            origin.and_then(|origin| origin.message).map(|message| message),
-            origin.map(|origin| origin.call),
+            proposed.agent,
+            asking.requester,
+            asking.principal,
+            asking.origin.map(|origin| origin.session),
+            asking.origin.map(|origin| origin.turn),
+            asking.origin.and_then(|origin| origin.message),
+            asking.origin.map(|origin| origin.call),
             canonical::to_string(&proposed.change.payload()),
             canonical::to_string(&standing.before),
             canonical::to_string(&standing.facts),
@@ -246,23 +284,31 @@ fn write_down(
             now,
             expires_at
         ])?;
+    Ok(id)
+}
+
+/// Appends the entry of a change that was asked for, and returns its number.
+fn append_proposed(
+    tx: &mut Tx<'_>,
+    id: ChangeId,
+    Checked { proposed, standing }: &Checked,
+    asking: Asking<'_>,
+    digest: Digest,
+) -> Result<u64, state::Error> {
     let mut entry = Entry::new(LedgerEvent::ChangeProposed)
         .with("change", id)
-        .with("kind", kind.name())
+        .with("kind", proposed.change.kind().name())
         .with("digest", digest)
         .with("before_digest", Digest::of(&canonical::to_vec(&standing.before)).to_string())
-        .with("requester", requester)
-        .with("principal", principal);
-    if let Some(agent) = agent {
+        .with("requester", asking.requester)
+        .with("principal", asking.principal);
+    if let Some(agent) = proposed.agent {
         entry = entry.with("agent", agent);
     }
-    if let Some(origin) = origin {
+    if let Some(origin) = asking.origin {
         entry = entry.session(origin.session).turn(origin.turn).with("call", origin.call);
     }
-    let asked = entry.append(tx)?;
-    let sql = "UPDATE changes SET asked_seq = ?2 WHERE id = ?1";
-    tx.db().prepare_cached(sql)?.execute(params![id, asked as i64])?;
-    Ok(Ok(Submitted { id, again: false, superseded }))
+    entry.append(tx)
 }
 
 /// Moves a change that waits, is approved or is unknown to its end, and gives it as it stands then; its approvals are worth nothing
