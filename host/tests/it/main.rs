@@ -8,6 +8,7 @@ mod changes_random;
 mod client;
 mod clocks;
 mod commands;
+mod costs;
 mod crash;
 mod crowd;
 mod erase;
