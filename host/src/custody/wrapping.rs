@@ -1,0 +1,171 @@
+//! Keys and secrets as they are stored: wrapped under a key that comes from the master key, and the bodies under those.
+//!
+//! What is sealed opens under its own name alone. Never touches a database. Next: `rotation`.
+
+use super::{Bytes, Error, KEY_BYTES, SecretText, random, wipe_stack};
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use ironclaw_contract::ids::{ItemId, SessionId};
+use ironclaw_contract::seam::crypt::SessionKey;
+use zeroize::{Zeroize, Zeroizing};
+
+const NONCE_BYTES: usize = 24;
+
+/// Wraps and unwraps the keys of sessions.
+pub struct WrappingKey(pub(super) Bytes);
+
+/// A fresh signing key of the ledger.
+pub struct LedgerSecret {
+    /// Its name: the public key, 64 hex characters.
+    pub name: String,
+    /// The secret half.
+    pub secret: Zeroizing<[u8; KEY_BYTES]>,
+    /// The secret half, wrapped.
+    pub stored: Vec<u8>,
+}
+
+/// The two keys of a session: one that its sandbox gets, one that never leaves the host.
+pub struct SessionKeys {
+    /// Opens both queues; the sandbox gets it.
+    pub queue: SessionKey,
+    /// Opens the bodies in `state.db`; the sandbox does not.
+    pub content: ContentKey,
+}
+
+impl WrappingKey {
+    /// Two fresh keys, and how they are stored.
+    pub fn make(&self, session: SessionId) -> Result<(SessionKeys, [Vec<u8>; 2]), Error> {
+        let (queue, content) = (Zeroizing::new(random()?), Bytes::random()?);
+        let stored = [
+            seal(&self.0.0, queue.as_slice(), format!("queue key of {session}").as_bytes())?,
+            seal(&self.0.0, content.0.as_slice(), format!("content key of {session}").as_bytes())?,
+        ];
+        Ok((SessionKeys { queue: SessionKey::new(*queue), content: ContentKey(content) }, stored))
+    }
+
+    /// Opens the stored key of the queues.
+    pub fn queue_key(&self, session: SessionId, stored: &[u8]) -> Result<SessionKey, Error> {
+        Ok(SessionKey::new(*self.unwrap(stored, format!("queue key of {session}"), "the wrapped queue key")?))
+    }
+
+    /// Opens the stored key of the bodies.
+    pub fn content_key(&self, session: SessionId, stored: &[u8]) -> Result<ContentKey, Error> {
+        let opened = self.unwrap(stored, format!("content key of {session}"), "the wrapped content key")?;
+        let copied = Bytes::written(|bytes| {
+            bytes.copy_from_slice(opened.as_slice());
+            Ok::<_, Error>(())
+        });
+        Ok(ContentKey(copied?))
+    }
+
+    /// A fresh signing key of the ledger, and how it is stored under its name, which `name` makes of it.
+    pub fn make_ledger_key(&self, name: impl FnOnce(&[u8; KEY_BYTES]) -> String) -> Result<LedgerSecret, Error> {
+        let secret = Zeroizing::new(random()?);
+        let name = name(&secret);
+        let stored = seal(&self.0.0, secret.as_slice(), format!("ledger key {name}").as_bytes())?;
+        Ok(LedgerSecret { name, secret, stored })
+    }
+
+    /// Opens the stored signing key of the ledger of this name.
+    pub fn ledger_key(&self, name: &str, stored: &[u8]) -> Result<Zeroizing<[u8; KEY_BYTES]>, Error> {
+        self.unwrap(stored, format!("ledger key {name}"), "the wrapped key of the ledger")
+    }
+
+    /// The two stored keys of a session, wrapped under another key instead.
+    pub fn rewrap(&self, other: &Self, session: SessionId, stored: &[Vec<u8>; 2]) -> Result<[Vec<u8>; 2], Error> {
+        let [queue, content] = stored;
+        Ok([
+            self.pass(other, queue, format!("queue key of {session}"), "the wrapped queue key")?,
+            self.pass(other, content, format!("content key of {session}"), "the wrapped content key")?,
+        ])
+    }
+
+    /// The stored signing key of the ledger of this name, wrapped under another key instead.
+    pub fn rewrap_ledger_key(&self, other: &Self, name: &str, stored: &[u8]) -> Result<Vec<u8>, Error> {
+        self.pass(other, stored, format!("ledger key {name}"), "the wrapped key of the ledger")
+    }
+
+    /// How a secret of the operator's is stored under its name; under another name it does not open.
+    pub fn wrap_secret(&self, name: &str, text: &SecretText) -> Result<Vec<u8>, Error> {
+        seal(&self.0.0, text.expose().as_bytes(), format!("secret {name}").as_bytes())
+    }
+
+    /// Opens the stored secret of this name.
+    pub fn secret(&self, name: &str, stored: &[u8]) -> Result<SecretText, Error> {
+        let sealed = Error::Sealed("a stored secret");
+        let Some(opened) = open(&self.0.0, stored, format!("secret {name}").as_bytes()) else { return Err(sealed) };
+        match String::from_utf8(opened) {
+            Ok(text) => Ok(SecretText::new(text)),
+            Err(error) => {
+                error.into_bytes().zeroize();
+                Err(sealed)
+            }
+        }
+    }
+
+    /// The stored secret of this name, wrapped under another key instead.
+    pub fn rewrap_secret(&self, other: &Self, name: &str, stored: &[u8]) -> Result<Vec<u8>, Error> {
+        let text = self.secret(name, stored)?;
+        let wrapped = other.wrap_secret(name, &text)?;
+        if other.secret(name, &wrapped)?.expose() != text.expose() {
+            return Err(Error::Sealed("a stored secret"));
+        }
+        Ok(wrapped)
+    }
+
+    /// Wraps it under the other key, and opens it again to see that it is the same.
+    fn pass(&self, other: &Self, stored: &[u8], context: String, what: &'static str) -> Result<Vec<u8>, Error> {
+        let key = self.unwrap(stored, context.clone(), what)?;
+        let wrapped = seal(&other.0.0, key.as_slice(), context.as_bytes())?;
+        if *other.unwrap(&wrapped, context, what)? != *key {
+            return Err(Error::Sealed(what));
+        }
+        Ok(wrapped)
+    }
+
+    fn unwrap(&self, stored: &[u8], context: String, what: &'static str) -> Result<Zeroizing<[u8; KEY_BYTES]>, Error> {
+        let opened = Zeroizing::new(open(&self.0.0, stored, context.as_bytes()).ok_or(Error::Sealed(what))?);
+        let mut key = Zeroizing::new([0; KEY_BYTES]);
+        if opened.len() != KEY_BYTES {
+            return Err(Error::Sealed(what));
+        }
+        key.copy_from_slice(&opened);
+        Ok(key)
+    }
+}
+
+/// Encrypts the bodies of one session in `state.db`.
+pub struct ContentKey(Bytes);
+
+impl ContentKey {
+    /// The stored form of a body; only for this item.
+    pub fn seal(&self, item: ItemId, body: &[u8]) -> Result<Vec<u8>, Error> {
+        seal(&self.0.0, body, item.to_string().as_bytes())
+    }
+
+    /// The body of this item.
+    pub fn open(&self, item: ItemId, stored: &[u8]) -> Result<Vec<u8>, Error> {
+        open(&self.0.0, stored, item.to_string().as_bytes()).ok_or(Error::Sealed("the body of an item"))
+    }
+}
+
+/// XChaCha20-Poly1305 with a random nonce in front.
+fn seal(key: &[u8; KEY_BYTES], plain: &[u8], context: &[u8]) -> Result<Vec<u8>, Error> {
+    let nonce = random::<NONCE_BYTES>()?;
+    let cipher = XChaCha20Poly1305::new(key.into());
+    let sealed = cipher.encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: context });
+    drop(cipher);
+    wipe_stack();
+    let mut stored = nonce.to_vec();
+    stored.extend(sealed.expect("a body is far below the cipher's limit of 256 GiB"));
+    Ok(stored)
+}
+
+fn open(key: &[u8; KEY_BYTES], stored: &[u8], context: &[u8]) -> Option<Vec<u8>> {
+    let (nonce, sealed) = stored.split_first_chunk::<NONCE_BYTES>()?;
+    let cipher = XChaCha20Poly1305::new(key.into());
+    let opened = cipher.decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: context }).ok();
+    drop(cipher);
+    wipe_stack();
+    opened
+}
