@@ -1,7 +1,10 @@
 //! Each kind of change from the wish in a conversation to its effect, by `ironctl` alone, through the real daemon and the real
 //! sandbox; over a kill of the host between each two steps; and what of it nobody but a person with the role can do.
 //!
-//! Software (`packages`) has a file of its own, because it needs package managers. Next: `changes_random`, `packages`.
+//! Software (`packages`) has a file of its own, because it needs package managers. Next: `deciders`, `changes_random`,
+//! `packages`.
+
+mod deciders;
 
 use crate::client::{self, Raw};
 use crate::moments::{Chance, run_of, slice};
@@ -307,55 +310,6 @@ fn a_host_that_is_killed_between_any_two_steps_loses_nothing_and_applies_nothing
 }
 
 #[test]
-fn a_member_an_admin_of_another_agent_and_an_agent_decide_nothing() {
-    let desk = Desk::new(Build::Plain);
-    desk.world.agent("b");
-    let bob = Raw::of_person(&desk.world, "bob");
-    let id = desk.want("persona");
-    let shown = json!({ "shown": desk.show(&id)["shown_digest"] }).to_string();
-    let refused = |who: &Raw| {
-        for (path, body) in [("approve", shown.as_str()), ("reject", r#"{"reason":""}"#)] {
-            let (status, said) = who.ask("POST", &format!("/v1/changes/{id}/{path}"), body);
-            assert_eq!((status, said["error"]["code"].as_str()), (403, Some("not_yours_to_decide")), "{path}: {said}");
-        }
-        assert_eq!(desk.show(&id)["status"], "pending");
-    };
-    refused(&bob);
-    // Made an admin of another agent, through a change like any other.
-    let grant = json!({ "grant": [{ "identity": "loopback:bob", "role": "admin" }] });
-    desk.world.change("b", "permissions", &grant);
-    refused(&bob);
-    // Who has no token or an ended one, and who says something in a chat.
-    let (status, _) =
-        Raw::of(&desk.world).with_token("ict_0").ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
-    assert_eq!(status, 401);
-    for said in ["yes", "approve", &format!("approve {id}"), &format!("/approve {id}")] {
-        desk.world.say("a", said);
-        assert_eq!(desk.show(&id)["status"], "pending", "{said}");
-    }
-    desk.world.change("a", "permissions", &grant);
-    let (status, said) = bob.ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
-    assert_eq!(status, 200, "{said}");
-    assert_eq!(desk.settled(&id)["status"], "applied");
-    let refusals = desk.world.entries("change.decision_refused");
-    assert_eq!(refusals.len(), 4, "{refusals:?}");
-}
-
-#[test]
-fn what_was_not_shown_or_is_unknown_is_not_approved() {
-    let desk = Desk::new(Build::Plain);
-    let id = desk.want("persona");
-    let other = format!("{}{}", &id[..id.len() - 1], if id.ends_with('0') { '1' } else { '0' });
-    desk.world.ctl(&["approve", &other]).refused("there is no change");
-    desk.world.ctl(&["approve", &id, "--shown", &"0".repeat(64)]).refused("not what was shown");
-    let (status, _) = Raw::of(&desk.world).ask("POST", &format!("/v1/changes/{id}/approve"), "{}");
-    assert!((400..500).contains(&status), "a yes without what it is about: {status}");
-    let (status, _) = Raw::of(&desk.world).ask("POST", &format!("/v1/changes/{id}/approve"), r#"{"approved":true}"#);
-    assert!((400..500).contains(&status), "{status}");
-    assert_eq!(desk.show(&id)["status"], "pending");
-}
-
-#[test]
 fn a_policy_that_is_wrong_keeps_the_host_from_starting_and_says_why() {
     let desk = Desk::new(Build::Plain);
     desk.world.down();
@@ -460,32 +414,6 @@ fn why_a_person_said_no_is_never_the_users_words() {
     desk.world.say("a", "hello");
     desk.world.say("a", "echo again");
     assert!(desk.waiting().is_empty(), "nobody asked for anything");
-}
-
-#[test]
-fn what_waits_is_listed_the_oldest_first_and_only_to_whoever_may_decide_it() {
-    let desk = Desk::new(Build::Plain);
-    desk.world.down();
-    let policy = "[kind.wiring]\nroles = [\"owner\"]\n";
-    std::fs::write(desk.world.home.join("policy.toml"), policy).expect("written");
-    desk.world.up();
-    desk.world.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
-    let carol = Raw::of_person(&desk.world, "carol");
-    let asked: Vec<String> = ["persona", "tools", "wiring", "create"].map(|word| desk.want(word)).into();
-    let listed = |who: &Raw, query: &str| -> Vec<String> {
-        let (status, found) = who.ask("GET", &format!("/v1/changes{query}"), "");
-        assert_eq!(status, 200, "{found}");
-        let id = |change: &serde_json::Value| change["id"].as_str().expect("an id").to_owned();
-        found["changes"].as_array().expect("changes").iter().map(id).collect()
-    };
-    let owner = Raw::of(&desk.world);
-    assert_eq!(listed(&owner, ""), asked);
-    assert_eq!(listed(&owner, "?limit=2"), asked[..2]);
-    assert_eq!(listed(&carol, ""), [&asked[0], &asked[1], &asked[3]].map(String::as_str));
-    // What she may not decide takes no place of what she may.
-    assert_eq!(listed(&carol, "?limit=3").len(), 3);
-    let newest_first: Vec<String> = asked.iter().rev().cloned().collect();
-    assert_eq!(listed(&carol, "?status=pending"), newest_first);
 }
 
 #[test]
