@@ -16,7 +16,7 @@ const ROUNDS: usize = 20;
 /// Durable commits of each round: recorded, turn opened, model asked, output sealed, row taken, received.
 const COMMITS: u64 = 6;
 /// Pages that all rounds that count write together. One more page in each round is out of the range.
-const PAGES: RangeInclusive<u64> = 1_280..=1_295;
+const PAGES: RangeInclusive<u64> = 1_275..=1_300;
 
 const WHY: &str = "A change that adds a commit or a page to each message has to say why, in its commit and in docs/performance.md, and then \
                    changes the number in this file";
@@ -29,27 +29,32 @@ fn commits_and_pages_of_a_warm_round_are_pinned() {
     let client = Client::of(&world);
     let log = world.home.join("state.db-wal");
     let mut rounds = Vec::new();
-    for number in 0.. {
+    for number in 0..WARM_UP + 2 * ROUNDS {
         let before = Log::of(&log);
         round(&client, number);
         let after = Log::of(&log);
         // After a checkpoint SQLite begins the log anew, and it does not hold all of the round.
-        if number >= WARM_UP && before.salt == after.salt {
-            rounds.push((after.commits - before.commits, after.pages - before.pages));
+        if number < WARM_UP || before.salt != after.salt {
+            continue;
+        }
+        let (commits, pages) = (after.commits - before.commits, after.pages - before.pages);
+        assert!(commits <= COMMITS, "a warm round had {COMMITS} durable commits, and now has {commits}. {WHY}");
+        // On a busy machine two changes wait at the same time and share a commit. Such a round says nothing about the others.
+        if commits == COMMITS {
+            rounds.push(pages);
         }
         if rounds.len() == ROUNDS {
             break;
         }
-        assert!(number < 2 * ROUNDS, "the log begins anew too often: {rounds:?}");
     }
     assert!(
-        rounds.iter().all(|(commits, _)| *commits == COMMITS),
-        "a warm round had {COMMITS} durable commits. {WHY}. Commits and pages of each round: {rounds:?}"
+        rounds.len() == ROUNDS,
+        "a warm round has fewer than {COMMITS} durable commits now: change the number in this file"
     );
-    let pages: u64 = rounds.iter().map(|round| round.1).sum();
+    let pages: u64 = rounds.iter().sum();
     assert!(
         PAGES.contains(&pages),
-        "{ROUNDS} warm rounds wrote {PAGES:?} pages, and now write {pages}. {WHY}. Commits and pages of each round: {rounds:?}"
+        "{ROUNDS} warm rounds wrote {PAGES:?} pages, and now write {pages}. {WHY}. Pages of each round: {rounds:?}"
     );
 }
 
