@@ -8,8 +8,6 @@ pub(crate) use registry::Registry;
 
 use crate::stage::{self, NOBODY, Who, everybody, example, own};
 use serde_json::{Value, json};
-use sha2::Digest;
-use std::io::BufRead;
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
