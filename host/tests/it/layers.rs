@@ -84,7 +84,7 @@ const CRATES: &[Crate] = &[
     Crate {
         directory: "host",
         own_name: "ironclaw_host",
-        contract: &["canonical", "ids", "ledger_entry", "operator", "seam"],
+        contract: &["canonical", "ids", "ledger_entry", "operator", "seam", "stored_as_text"],
         never: &[
             ("InboundReader", "the sandbox's end of the inbound queue"),
             ("OutboundWriter", "the sandbox's end of the outbound queue"),
