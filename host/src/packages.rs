@@ -8,6 +8,7 @@ mod fetch;
 mod layer;
 mod names;
 mod shadow;
+mod source;
 mod unpack;
 
 pub use config::Config;

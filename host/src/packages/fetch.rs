@@ -3,7 +3,7 @@
 //! Neither installs anything: apt downloads archives, npm unpacks into a directory of its own and runs no script. Next: `unpack`.
 
 use super::client::{Task, WORK, make_room, put, run, there};
-use super::layer::{Place, Source};
+use super::source::{Place, Source};
 use super::{Bench, Error, Means, STATUS, set_mode, unfit};
 use crate::home::make_private;
 use crate::jail::client::{Kind, Sight};

@@ -3,7 +3,7 @@
 //! Keeps no file that is more than its bytes: no set-uid, no device, no pipe, no socket, no link that leads out. Next: `packages`.
 
 use super::shadow::Machine;
-use super::unpack::check_size;
+use super::source::{Entry, PATH_BYTES_MAX, Place, Source, TOP, check_size, copy};
 use super::{Config, Error, discard, set_mode, unfit};
 use crate::home::{Home, make_private};
 use crate::jail::system::LINKS;
@@ -14,14 +14,12 @@ use ironclaw_contract::operator::DenialCode;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// What a digest is of, so that no other digest is one of a layer.
 const MANIFEST: &[u8] = b"ironclaw layer 1\n";
-/// Where everything of a layer is.
-pub(super) const TOP: &str = "usr";
 /// What stands in the root of a machine beside what is merged into `/usr` (Filesystem Hierarchy Standard 3.0, and `proc` and `sys`).
 const ROOT: [&str; 14] =
     ["boot", "dev", "etc", "home", "media", "mnt", "opt", "proc", "root", "run", "srv", "sys", "tmp", "var"];
@@ -30,34 +28,8 @@ const ELSEWHERE: &str = "other places";
 /// The mode of every directory of a layer. Its owner may write, so that the home can be removed with `rm -rf`: in a jail the mount
 /// is read-only, and every file is read-only by itself.
 const DIRECTORY_MODE: u32 = 0o755;
-/// Longest path in a layer, in bytes; the kernel takes four times this.
-pub(super) const PATH_BYTES_MAX: usize = 1024;
 /// Most characters of a path that is no plain text in a refusal.
 const EXCERPT_CHARS_MAX: usize = 128;
-/// Bytes that are read at once.
-const CHUNK_BYTES: usize = 64 * 1024;
-
-/// A directory of what was fetched.
-#[derive(Debug, Clone)]
-pub(super) struct Source {
-    /// Where it is.
-    pub(super) root: PathBuf,
-    /// How its paths become those of the layer.
-    pub(super) place: Place,
-    /// What brought it, for a refusal.
-    pub(super) name: String,
-}
-
-/// How the paths of a source become those of a layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// As from the root of a machine: `usr`, and what is merged into it; the rest is left out.
-    Root,
-    /// As below `usr`.
-    Prefix,
-    /// A layer itself: `usr` and nothing else.
-    Layer,
-}
 
 /// What was built.
 #[derive(Debug)]
@@ -121,14 +93,6 @@ pub fn verify(directory: &Path, digest: &Digest) -> Result<(), Error> {
         }
         Err(error @ (Error::Launch(_) | Error::Home(_))) => Err(error),
     }
-}
-
-/// One path of a layer.
-#[derive(Debug)]
-pub(super) enum Entry {
-    Directory,
-    File { source: PathBuf, executable: bool, bytes: u64 },
-    Link { target: String },
 }
 
 /// What a layer is made of, by path.
@@ -408,33 +372,6 @@ fn are_same(one: &Entry, other: &Entry) -> Result<bool, Error> {
             Ok(can == could && bytes == length && of(one)? == of(other)?)
         }
         (Entry::Directory | Entry::Link { .. } | Entry::File { .. }, _) => Ok(false),
-    }
-}
-
-/// Reads a file of exactly so many bytes, into another if there is one; gives its digest.
-pub(super) fn copy(source: &Path, bytes: u64, mut into: Option<&File>) -> io::Result<Digest> {
-    let mut options = OpenOptions::new();
-    let mut file =
-        options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(source)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("is no file any more"));
-    }
-    let (mut hash, mut chunk, mut length) = (Sha256::new(), vec![0; CHUNK_BYTES], 0);
-    loop {
-        match file.read(&mut chunk)? {
-            0 if length == bytes => return Ok(Digest::from_bytes(hash.finalize().into())),
-            0 => return Err(io::Error::other("changed while it was read")),
-            read => {
-                length += read as u64;
-                if length > bytes {
-                    return Err(io::Error::other("changed while it was read"));
-                }
-                hash.update(&chunk[..read]);
-                if let Some(into) = &mut into {
-                    into.write_all(&chunk[..read])?;
-                }
-            }
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Reads the machine's files and dpkg's lists of them; changes nothing. Next: `layer`.
 
-use super::layer::{Entry, Place, Source, TOP, copy};
+use super::source::{Entry, Place, Source, TOP, copy};
 use super::{Error, unfit};
 use crate::jail::system::LINKS;
 use std::collections::{HashMap, HashSet};

@@ -4,11 +4,9 @@
 
 use super::client::{Task, WORK, failed, follow, make_room, run};
 use super::fetch::{ARCHIVES, Archive};
-use super::layer::{PATH_BYTES_MAX, Place, Source};
+use super::source::{PATH_BYTES_MAX, Place, Source, check_size};
 use super::{Bench, Config, Error, Means, UNPACKER, unfit};
 use crate::launcher::Exit;
-use crate::refusal::Refusal;
-use ironclaw_contract::operator::DenialCode;
 use std::path::Path;
 
 /// Longest line of a listing: a mode, an owner, a date and two paths.
@@ -125,17 +123,6 @@ fn behind_words(line: &str, count: usize) -> &str {
         rest = rest.find(|c: char| c.is_ascii_whitespace()).map_or("", |end| &rest[end..]);
     }
     rest.strip_prefix(' ').unwrap_or(rest)
-}
-
-/// Refuses what is larger than a layer may be.
-pub(super) fn check_size(bytes: u64, files: u64, config: &Config) -> Result<(), Error> {
-    let (bytes_max, files_max) = (config.layer_bytes_max, config.layer_files_max);
-    if bytes <= bytes_max && files <= files_max {
-        return Ok(());
-    }
-    let message = format!("the packages are larger than allowed: over {bytes_max} bytes or {files_max} files");
-    let hint = "ask for fewer packages, or raise packages.layer_bytes_max or packages.layer_files_max";
-    Err(Refusal::new(DenialCode::PackagesTooLarge, message).hint(hint).into())
 }
 
 #[cfg(test)]

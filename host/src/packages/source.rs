@@ -1,0 +1,88 @@
+//! What was fetched, before it is part of a layer.
+//!
+//! Writes nothing but copies of files. Next: `layer`.
+
+use super::{Config, Error};
+use crate::refusal::Refusal;
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::operator::DenialCode;
+use sha2::{Digest as _, Sha256};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Where everything of a layer is.
+pub(super) const TOP: &str = "usr";
+/// Longest path in a layer, in bytes; the kernel takes four times this.
+pub(super) const PATH_BYTES_MAX: usize = 1024;
+/// Bytes that are read at once.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// A directory of what was fetched.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    /// Where it is.
+    pub(super) root: PathBuf,
+    /// How its paths become those of the layer.
+    pub(super) place: Place,
+    /// What brought it, for a refusal.
+    pub(super) name: String,
+}
+
+/// How the paths of a source become those of a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// As from the root of a machine: `usr`, and what is merged into it; the rest is left out.
+    Root,
+    /// As below `usr`.
+    Prefix,
+    /// A layer itself: `usr` and nothing else.
+    Layer,
+}
+
+/// One path of a layer.
+#[derive(Debug)]
+pub(super) enum Entry {
+    Directory,
+    File { source: PathBuf, executable: bool, bytes: u64 },
+    Link { target: String },
+}
+
+/// Refuses what is larger than a layer may be.
+pub(super) fn check_size(bytes: u64, files: u64, config: &Config) -> Result<(), Error> {
+    let (bytes_max, files_max) = (config.layer_bytes_max, config.layer_files_max);
+    if bytes <= bytes_max && files <= files_max {
+        return Ok(());
+    }
+    let message = format!("the packages are larger than allowed: over {bytes_max} bytes or {files_max} files");
+    let hint = "ask for fewer packages, or raise packages.layer_bytes_max or packages.layer_files_max";
+    Err(Refusal::new(DenialCode::PackagesTooLarge, message).hint(hint).into())
+}
+
+/// Reads a file of exactly so many bytes, into another if there is one; gives its digest.
+pub(super) fn copy(source: &Path, bytes: u64, mut into: Option<&File>) -> io::Result<Digest> {
+    let mut options = OpenOptions::new();
+    let mut file =
+        options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(source)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("is no file any more"));
+    }
+    let (mut hash, mut chunk, mut length) = (Sha256::new(), vec![0; CHUNK_BYTES], 0);
+    loop {
+        match file.read(&mut chunk)? {
+            0 if length == bytes => return Ok(Digest::from_bytes(hash.finalize().into())),
+            0 => return Err(io::Error::other("changed while it was read")),
+            read => {
+                length += read as u64;
+                if length > bytes {
+                    return Err(io::Error::other("changed while it was read"));
+                }
+                hash.update(&chunk[..read]);
+                if let Some(into) = &mut into {
+                    into.write_all(&chunk[..read])?;
+                }
+            }
+        }
+    }
+}
