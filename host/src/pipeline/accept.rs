@@ -307,12 +307,37 @@ fn called(
         return refuse(tx, core, session, row, Some(open), "it asks for something else than its recorded call");
     }
     let place = Place { session: session.id, turn: open.id, key, sealer: &core.sealer };
-    let (result, refused) = match action {
+    let (result, refused) = result_of(tx, core, session, open, &recorded, &output, action)?;
+    let item = calls::record_result(tx, &place, recorded.id, &recorded.tool, Author::Host, &result)?;
+    calls::settle(tx, recorded.id, item.tuple.item)?;
+    if let Some(why) = refused {
+        Entry::new(LedgerEvent::ActionRefused)
+            .session(session.id)
+            .turn(open.id)
+            .with("call", recorded.id)
+            .with("tool", recorded.tool)
+            .reason(why)
+            .append(tx)?;
+    }
+    Ok(Accepted::Called)
+}
+
+/// Carries out the action of a call. Returns its result, and why it was refused.
+fn result_of(
+    tx: &mut Tx<'_>,
+    core: &Core,
+    session: &Session,
+    open: &Turn,
+    call: &calls::CallRow,
+    output: &items::Recorded,
+    action: Option<&Action>,
+) -> Result<(ResultBody, Option<&'static str>), super::Error> {
+    Ok(match action {
         Some(Action::Change { change, reason }) => {
             let principal =
                 open.principal.parse().map_err(|_| state::Error::Stored(format!("{}: its person", open.id)))?;
             let message = turn::messages_of(tx, open.id)?.first().copied();
-            let origin = Origin { session: session.id, turn: open.id, message, call: recorded.id };
+            let origin = Origin { session: session.id, turn: open.id, message, call: call.id };
             let proposed = Proposed {
                 change: change.clone(),
                 agent: Some(session.agent),
@@ -327,19 +352,7 @@ fn called(
         Some(Action::ScheduleTask(_) | Action::AskUserQuestion(_)) | None => {
             refused("it is not available on this host yet")
         }
-    };
-    let item = calls::record_result(tx, &place, recorded.id, &recorded.tool, Author::Host, &result)?;
-    calls::settle(tx, recorded.id, item.tuple.item)?;
-    if let Some(why) = refused {
-        Entry::new(LedgerEvent::ActionRefused)
-            .session(session.id)
-            .turn(open.id)
-            .with("call", recorded.id)
-            .with("tool", recorded.tool)
-            .reason(why)
-            .append(tx)?;
-    }
-    Ok(Accepted::Called)
+    })
 }
 
 /// What a model is told of its request for a change.
