@@ -174,8 +174,26 @@ impl Pipeline {
             return Ok(());
         }
         failpoint::reach("change_prepared");
-        let (core, of) = (Arc::clone(&self.core), row.clone());
         let is_erased = prepared == Prepared::ConversationsErased;
+        if let Some(refusal) = self.commit(&row, prepared).await? {
+            let refusal = if is_erased { after_erasing(refusal) } else { refusal };
+            return self.fail(&row, &refusal).await;
+        }
+        failpoint::reach("change_applied");
+        tracing::info!(change = %row.id, kind = %row.kind, "applied");
+        // They see what was set only when they begin anew; settings are looked up at each request.
+        if row.kind != ChangeKind::Settings
+            && let Some(agent) = row.concerned()
+            && let Err(error) = self.respawn(agent).await
+        {
+            tracing::error!(%agent, %error, "applied, and its sessions did not begin anew; `ironctl session stop` ends them");
+        }
+        Ok(())
+    }
+
+    /// Applies a change in one transaction. Returns why it could not be done.
+    async fn commit(&self, row: &Row, prepared: Prepared) -> Result<Option<Refusal>, Error> {
+        let (core, of) = (Arc::clone(&self.core), row.clone());
         let applied = self
             .core
             .state
@@ -199,23 +217,10 @@ impl Pipeline {
             })
             .await;
         match applied {
-            Ok(Ok(())) => {}
-            Ok(Err(refusal)) | Err(Attempt::Refused(refusal)) => {
-                let refusal = if is_erased { after_erasing(refusal) } else { refusal };
-                return self.fail(&row, &refusal).await;
-            }
-            Err(Attempt::Broken(error)) => return Err(error),
+            Ok(Ok(())) => Ok(None),
+            Ok(Err(refusal)) | Err(Attempt::Refused(refusal)) => Ok(Some(refusal)),
+            Err(Attempt::Broken(error)) => Err(error),
         }
-        failpoint::reach("change_applied");
-        tracing::info!(change = %row.id, kind = %row.kind, "applied");
-        // They see what was set only when they begin anew; settings are looked up at each request.
-        if row.kind != ChangeKind::Settings
-            && let Some(agent) = row.concerned()
-            && let Err(error) = self.respawn(agent).await
-        {
-            tracing::error!(%agent, %error, "applied, and its sessions did not begin anew; `ironctl session stop` ends them");
-        }
-        Ok(())
     }
 
     /// What has to be done before the transaction: software is fetched, which takes a network and time and changes nothing yet; the
