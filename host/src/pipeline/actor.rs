@@ -95,6 +95,26 @@ pub(super) async fn run(core: Arc<Core>, id: SessionId, start: Start) {
     }
 }
 
+/// What an actor keeps from one step to the next.
+struct Life {
+    /// A command that came while something else was done.
+    pending: Option<Command>,
+    /// Put to sleep by an operator: work waits until the next wake.
+    held: bool,
+    /// A command that comes while it waits costs it no place in the line.
+    place: Option<Place>,
+}
+
+/// What an actor does next.
+enum Step {
+    /// Look at the record again.
+    Again,
+    /// Do what a command asks.
+    Obey(Command),
+    /// End.
+    End,
+}
+
 /// What a wait for a place came to.
 enum Waited {
     /// The place is there.
@@ -110,115 +130,144 @@ enum Waited {
 impl Actor {
     async fn life(&mut self) -> Result<(), Error> {
         self.deliver().await?;
-        let mut pending = None;
-        // Put to sleep by an operator: work waits until the next wake.
-        let mut held = false;
-        // A command that comes while it waits costs it no place in the line.
-        let mut place = None;
+        let mut life = Life { pending: None, held: false, place: None };
         loop {
             self.show(Phase::Asleep, None, None);
             let Some(session) = self.session().await? else {
-                // Whoever asks for something that is gone hears of it by not being answered.
-                while !self.core.actors.leave(self.id, &self.mailbox) {
-                    drop(self.mailbox.recv().await);
-                }
+                self.leave_removed().await;
                 return Ok(());
             };
-            let may_wake = !held && session.standing == Standing::Live && !self.core.latch.is_shut();
-            let command = match pending.take() {
-                Some(command) => command,
+            let may_wake = !life.held && session.standing == Standing::Live && !self.core.latch.is_shut();
+            let step = match life.pending.take() {
+                Some(command) => Step::Obey(command),
                 None if may_wake && let Some(person) = self.person_waiting().await? => {
-                    // Also after a turn that went over it: nothing is launched into a workspace that has no room.
-                    if place.is_none()
-                        && let Some(over) = workspace::look(&self.core, self.id).await
-                    {
-                        self.end_over_bound(over).await?;
-                        self.deliver().await?;
-                        continue;
-                    }
-                    let join = || self.core.places.join(session.agent, &person, self.id);
-                    let mut wish = place.take().unwrap_or_else(join);
-                    match self.wait_for_place(&mut wish).await? {
-                        Waited::Held => {}
-                        // Without a place nothing is launched, also if everything goes on a moment later.
-                        Waited::Halted => continue,
-                        Waited::Asked(command) => {
-                            place = Some(wish);
-                            pending = Some(command);
-                            continue;
-                        }
-                        Waited::Gone => return Ok(()),
-                    }
-                    pending = match self.wake(&session, wish).await? {
-                        Slept::Idle | Slept::Yielded | Slept::Halted => {
-                            self.shortages = 0;
-                            None
-                        }
-                        Slept::Cancelled => {
-                            self.deliver().await?;
-                            None
-                        }
-                        Slept::Asked(command) => Some(command),
-                        Slept::Ended(Some(done)) => {
-                            tell(Some(done));
-                            return Ok(());
-                        }
-                        Slept::Ended(None) => None,
-                        Slept::Violated(why) => self.quarantine(&why).await.map(|()| None)?,
-                        Slept::Short(shortage) => self.wait_out(shortage).await?,
-                        Slept::Died(why) => self.wait_out_or_count(None, &why).await?,
-                        // Nobody's failure, and it passes: a full disk, or a lock that another process holds.
-                        Slept::Broken(error) if error.is_unwritten() => return Err(error),
-                        Slept::Broken(error) => {
-                            tracing::error!(session = %self.id, %error, "the session stopped on an error of the host");
-                            let why = Why::new("the host failed; its log says how");
-                            self.wait_out_or_count(Shortage::of(&error), &why).await?
-                        }
-                    };
-                    continue;
+                    self.try_to_wake(&session, &person, &mut life).await?
                 }
                 None => {
-                    place = None;
-                    if self.core.actors.leave(self.id, &self.mailbox) {
-                        return Ok(());
-                    }
-                    match self.mailbox.recv().await {
-                        Some(command) => command,
-                        None => return Ok(()),
-                    }
+                    life.place = None;
+                    self.leave_or_wait().await
                 }
             };
-            match command {
-                Command::Wake => {
-                    held = false;
-                    self.deliver().await?;
-                }
-                Command::Respawn => {}
-                Command::Stop(by, done) => {
-                    self.note_stop(by).await?;
-                    (held, place) = (true, None);
-                    tell(Some(done));
-                }
-                Command::Shutdown(done) => {
-                    tell(Some(done));
-                    return Ok(());
-                }
-                Command::Cancel(by, done) => {
-                    let cancelled = self.cancel(by).await?;
-                    tell_result(done, cancelled);
-                    self.deliver().await?;
-                }
-                Command::Release(by, done) => tell_result(done, self.release(&session, by).await),
-                Command::Remove(by, done) => {
-                    let removed = self.remove(&session, by).await;
-                    tell_result(done, removed);
-                }
-                Command::Prove(_, done) if self.core.latch.is_shut() => {
-                    tell_result(done, Err("everything is stopped: nothing is launched, not even a probe".to_owned()));
-                }
-                Command::Prove(by, done) => tell_result(done, prove::prove(&self.core, &session, by).await),
+            let step = match step {
+                Step::Obey(command) => self.obey(command, &session, &mut life).await?,
+                other => other,
+            };
+            if matches!(step, Step::End) {
+                return Ok(());
             }
         }
+    }
+
+    /// Waits until nothing is in the mailbox of a session that is gone.
+    async fn leave_removed(&mut self) {
+        // Whoever asks for something that is gone hears of it by not being answered.
+        while !self.core.actors.leave(self.id, &self.mailbox) {
+            drop(self.mailbox.recv().await);
+        }
+    }
+
+    /// Goes if the mailbox is empty, or else takes a command.
+    async fn leave_or_wait(&mut self) -> Step {
+        if self.core.actors.leave(self.id, &self.mailbox) {
+            return Step::End;
+        }
+        self.mailbox.recv().await.map_or(Step::End, Step::Obey)
+    }
+
+    /// Waits for a place, then works until there is a reason to sleep.
+    async fn try_to_wake(&mut self, session: &Session, person: &str, life: &mut Life) -> Result<Step, Error> {
+        // Also after a turn that went over it: nothing is launched into a workspace that has no room.
+        if life.place.is_none()
+            && let Some(over) = workspace::look(&self.core, self.id).await
+        {
+            self.end_over_bound(over).await?;
+            self.deliver().await?;
+            return Ok(Step::Again);
+        }
+        let join = || self.core.places.join(session.agent, person, self.id);
+        let mut wish = life.place.take().unwrap_or_else(join);
+        match self.wait_for_place(&mut wish).await? {
+            Waited::Held => {}
+            // Without a place nothing is launched, also if everything goes on a moment later.
+            Waited::Halted => return Ok(Step::Again),
+            Waited::Asked(command) => {
+                life.place = Some(wish);
+                life.pending = Some(command);
+                return Ok(Step::Again);
+            }
+            Waited::Gone => return Ok(Step::End),
+        }
+        let slept = self.wake(session, wish).await?;
+        if let Slept::Ended(Some(done)) = slept {
+            tell(Some(done));
+            return Ok(Step::End);
+        }
+        life.pending = self.after(slept).await?;
+        Ok(Step::Again)
+    }
+
+    /// Draws the consequences of why an awake session went to sleep. Returns a command that came meanwhile.
+    async fn after(&mut self, slept: Slept) -> Result<Option<Command>, Error> {
+        match slept {
+            Slept::Idle | Slept::Yielded | Slept::Halted => {
+                self.shortages = 0;
+                Ok(None)
+            }
+            Slept::Cancelled => {
+                self.deliver().await?;
+                Ok(None)
+            }
+            Slept::Asked(command) => Ok(Some(command)),
+            Slept::Ended(done) => {
+                tell(done);
+                Ok(None)
+            }
+            Slept::Violated(why) => self.quarantine(&why).await.map(|()| None),
+            Slept::Short(shortage) => self.wait_out(shortage).await,
+            Slept::Died(why) => self.wait_out_or_count(None, &why).await,
+            // Nobody's failure, and it passes: a full disk, or a lock that another process holds.
+            Slept::Broken(error) if error.is_unwritten() => Err(error),
+            Slept::Broken(error) => {
+                tracing::error!(session = %self.id, %error, "the session stopped on an error of the host");
+                let why = Why::new("the host failed; its log says how");
+                self.wait_out_or_count(Shortage::of(&error), &why).await
+            }
+        }
+    }
+
+    /// Does what a command asks of a session that sleeps.
+    async fn obey(&mut self, command: Command, session: &Session, life: &mut Life) -> Result<Step, Error> {
+        match command {
+            Command::Wake => {
+                life.held = false;
+                self.deliver().await?;
+            }
+            Command::Respawn => {}
+            Command::Stop(by, done) => {
+                self.note_stop(by).await?;
+                (life.held, life.place) = (true, None);
+                tell(Some(done));
+            }
+            Command::Shutdown(done) => {
+                tell(Some(done));
+                return Ok(Step::End);
+            }
+            Command::Cancel(by, done) => {
+                let cancelled = self.cancel(by).await?;
+                tell_result(done, cancelled);
+                self.deliver().await?;
+            }
+            Command::Release(by, done) => tell_result(done, self.release(session, by).await),
+            Command::Remove(by, done) => {
+                let removed = self.remove(session, by).await;
+                tell_result(done, removed);
+            }
+            Command::Prove(_, done) if self.core.latch.is_shut() => {
+                tell_result(done, Err("everything is stopped: nothing is launched, not even a probe".to_owned()));
+            }
+            Command::Prove(by, done) => tell_result(done, prove::prove(&self.core, session, by).await),
+        }
+        Ok(Step::Again)
     }
 
     /// Waits until the place is there, everything is stopped, or somebody asks for something.
