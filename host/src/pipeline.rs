@@ -24,6 +24,7 @@ mod receipts;
 mod reports;
 mod retain;
 mod retry;
+mod rows;
 mod shortages;
 mod standing;
 mod stops;

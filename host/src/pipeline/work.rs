@@ -3,11 +3,10 @@
 //! What the sandbox does comes last in every choice, so that no noise of it keeps a stop or a deadline from being heard. Next: `pipeline::accept`.
 
 use super::Error;
-use super::accept::{self, Accepted};
+use super::accept;
 use super::actor::{Actor, DRAIN_TIME_MAX, EXIT_TIME_MAX, Slept};
-use super::command::{Command, Phase};
-use super::launch::{self, Awake};
-use super::model_socket::REFUSALS_MAX;
+use super::command::Command;
+use super::launch::Awake;
 use super::places::Place;
 use super::prove;
 use super::workspace::Looking;
@@ -17,10 +16,9 @@ use crate::delivery::{self, Delivery, Ender};
 use crate::failpoint;
 use crate::launcher::{Exit, Jailed};
 use crate::quota::workspace::Over;
-use crate::reader;
 use crate::session::link::Rung;
 use crate::session::projection::{self, Inbound};
-use crate::session::store::{self, Why};
+use crate::session::store;
 use crate::shortage::Shortage;
 use crate::turn::{self, Close, Opened};
 use ironclaw_contract::ids::TurnId;
@@ -32,9 +30,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-
-/// Rows that are taken before the actor looks at its mailbox again.
-const ROWS_AT_ONCE_MAX: usize = 64;
 
 /// Why a turn came to no answer whose model was still being asked at its end.
 const LATE_MODEL: &str = "the model did not answer in the time of this turn";
@@ -56,12 +51,42 @@ struct Closing {
     at: Instant,
 }
 
-/// What a look at the outbound queue came to.
-struct Taken {
-    /// Whether there may be more.
+/// What an awake session keeps from one step to the next.
+struct Work {
+    open: Option<Open>,
+    closing: Option<Closing>,
+    /// The daemon stops: until when an open turn may go on.
+    stopping: Option<(oneshot::Sender<()>, Instant)>,
+    /// How long it stays awake without a turn.
+    idle: Duration,
+    idle_until: Instant,
+    /// Whether more rows may be in the outbound queue.
     more: bool,
-    /// Whether the turn was closed.
-    closed: bool,
+    /// Whether it begins anew once no turn is open.
+    anew: bool,
+}
+
+impl Work {
+    fn new(idle: Duration) -> Self {
+        let idle_until = Instant::now() + idle;
+        Self { open: None, closing: None, stopping: None, idle, idle_until, more: false, anew: false }
+    }
+
+    /// Until when to wait for what is next.
+    fn limit(&self) -> Instant {
+        match (&self.open, &self.stopping) {
+            (Some(open), Some((_, until))) => open.until.min(*until),
+            (Some(open), None) => open.until,
+            (None, _) => self.closing.as_ref().map_or(self.idle_until, |closing| closing.at.min(self.idle_until)),
+        }
+    }
+
+    /// The turn has its answer.
+    fn end_turn(&mut self, current: Open, place: &mut Place) {
+        self.closing = Some(Closing::of(current.opened));
+        place.turn_ended();
+        self.idle_until = Instant::now() + self.idle;
+    }
 }
 
 /// What is next.
@@ -92,122 +117,149 @@ impl Actor {
         if let Some(slept) = self.first_drain(awake).await? {
             return Ok(slept);
         }
-        let idle = Duration::from_secs(self.core.config.session.idle_seconds);
-        let mut open: Option<Open> = None;
-        let mut idle_until = Instant::now() + idle;
-        let mut stopping: Option<(oneshot::Sender<()>, Instant)> = None;
-        let mut more = false;
-        let mut anew = false;
-        let mut closing: Option<Closing> = None;
+        let mut work = Work::new(Duration::from_secs(self.core.config.session.idle_seconds));
         let mut looking = Looking::begin(&self.core, self.id);
         loop {
-            looking.turn(open.is_some());
-            if open.is_none() {
-                if let Some((done, _)) = stopping.take() {
-                    return Ok(Slept::Ended(Some(done)));
-                }
-                if anew || place.is_asked_back() {
-                    return Ok(Slept::Yielded);
-                }
-                open = match self.open_turn(awake).await? {
-                    Ok(open) => open,
-                    Err(slept) => return Ok(slept),
-                };
-                match open {
-                    Some(_) => {
-                        closing = None;
-                        looking.turn(true);
-                        place.busy();
-                    }
-                    None => place.idle(),
-                }
+            looking.turn(work.open.is_some());
+            if work.open.is_none()
+                && let Some(slept) = self.begin_turn(awake, place, &mut work, &looking).await?
+            {
+                return Ok(slept);
             }
-            let limit = match (&open, &stopping) {
-                (Some(open), Some((_, until))) => open.until.min(*until),
-                (Some(open), None) => open.until,
-                (None, _) => closing.as_ref().map_or(idle_until, |closing| closing.at.min(idle_until)),
-            };
-            let is_free = open.is_none();
-            match self.next(awake, place, &mut looking, is_free, limit, more).await {
-                Next::Halted => return Ok(Slept::Halted),
-                Next::AskedBack => return Ok(Slept::Yielded),
-                Next::Asked(Some(Command::Wake)) => {
-                    self.deliver().await?;
-                    if let Some(slept) = self.project_receipts(awake).await? {
-                        return Ok(slept);
-                    }
+            let is_free = work.open.is_none();
+            let next = self.next(awake, place, &mut looking, is_free, work.limit(), work.more).await;
+            if let Some(slept) = self.handle(next, awake, place, &mut work).await? {
+                return Ok(slept);
+            }
+        }
+    }
+
+    /// Opens the next turn, unless there is a reason to sleep.
+    async fn begin_turn(
+        &mut self,
+        awake: &mut Awake,
+        place: &mut Place,
+        work: &mut Work,
+        looking: &Looking,
+    ) -> Result<Option<Slept>, Error> {
+        if let Some((done, _)) = work.stopping.take() {
+            return Ok(Some(Slept::Ended(Some(done))));
+        }
+        if work.anew || place.is_asked_back() {
+            return Ok(Some(Slept::Yielded));
+        }
+        work.open = match self.open_turn(awake).await? {
+            Ok(open) => open,
+            Err(slept) => return Ok(Some(slept)),
+        };
+        match work.open {
+            Some(_) => {
+                work.closing = None;
+                looking.turn(true);
+                place.busy();
+            }
+            None => place.idle(),
+        }
+        Ok(None)
+    }
+
+    async fn handle(
+        &mut self,
+        next: Next,
+        awake: &mut Awake,
+        place: &mut Place,
+        work: &mut Work,
+    ) -> Result<Option<Slept>, Error> {
+        Ok(match next {
+            Next::Halted => Some(Slept::Halted),
+            Next::AskedBack => Some(Slept::Yielded),
+            Next::Asked(Some(command)) => self.obey_awake(command, awake, work).await?,
+            Next::Asked(None) => Some(Slept::Ended(None)),
+            Next::SandboxEnded | Next::Rung(Rung::Ended) => Some(Slept::died(ending(&awake.sandbox).await)),
+            Next::Trouble(what) | Next::Rung(Rung::Violation(what)) => Some(Slept::violated(what)),
+            // After the end of a turn it sleeps, and the next message is told.
+            Next::Full(_) if work.open.is_none() => Some(Slept::Yielded),
+            Next::Full(over) => {
+                self.end_over_bound(over).await?;
+                Some(Slept::Cancelled)
+            }
+            Next::ReaderEnded => self.second_reader(awake).await?,
+            Next::Rung(Rung::Bell) | Next::More => {
+                let taken = match self.take(awake).await? {
+                    Ok(taken) => taken,
+                    Err(slept) => return Ok(Some(slept)),
+                };
+                work.more = taken.more;
+                if taken.closed
+                    && let Some(current) = work.open.take()
+                {
+                    work.end_turn(current, place);
                 }
-                Next::Asked(Some(Command::Respawn)) => anew = true,
-                Next::Asked(Some(Command::Cancel(by, done))) => {
-                    let cancelled = self.cancel(by).await?;
-                    let running = cancelled.as_ref().is_ok_and(|cancelled| cancelled.running);
-                    // Whoever asked may have given up waiting.
-                    let _ = done.send(cancelled);
-                    if running {
-                        return Ok(Slept::Cancelled);
-                    }
-                    self.deliver().await?;
+                None
+            }
+            Next::Over => self.time_is_up(awake, place, work).await?,
+        })
+    }
+
+    /// Does what a command asks of a session that is awake.
+    async fn obey_awake(
+        &mut self,
+        command: Command,
+        awake: &mut Awake,
+        work: &mut Work,
+    ) -> Result<Option<Slept>, Error> {
+        match command {
+            Command::Wake => {
+                self.deliver().await?;
+                return self.project_receipts(awake).await;
+            }
+            Command::Respawn => work.anew = true,
+            Command::Cancel(by, done) => {
+                let cancelled = self.cancel(by).await?;
+                let running = cancelled.as_ref().is_ok_and(|cancelled| cancelled.running);
+                // Whoever asked may have given up waiting.
+                let _ = done.send(cancelled);
+                if running {
+                    return Ok(Some(Slept::Cancelled));
                 }
-                Next::Asked(Some(Command::Shutdown(done))) => stopping = Some((done, Instant::now() + DRAIN_TIME_MAX)),
-                Next::Asked(Some(Command::Prove(by, done))) => {
-                    let proof = match self.session().await? {
-                        Some(session) => prove::prove(&self.core, &session, by).await,
-                        None => Err("the session is gone".to_owned()),
-                    };
-                    // Whoever asked may have given up waiting.
-                    let _ = done.send(proof);
+                self.deliver().await?;
+            }
+            Command::Shutdown(done) => work.stopping = Some((done, Instant::now() + DRAIN_TIME_MAX)),
+            Command::Prove(by, done) => {
+                let proof = match self.session().await? {
+                    Some(session) => prove::prove(&self.core, &session, by).await,
+                    None => Err("the session is gone".to_owned()),
+                };
+                // Whoever asked may have given up waiting.
+                let _ = done.send(proof);
+            }
+            other => return Ok(Some(Slept::Asked(other))),
+        }
+        Ok(None)
+    }
+
+    /// The time of a turn, of a closed turn, of a stop or of an idle session is over.
+    async fn time_is_up(
+        &mut self,
+        awake: &mut Awake,
+        place: &mut Place,
+        work: &mut Work,
+    ) -> Result<Option<Slept>, Error> {
+        match (work.open.take(), work.stopping.take()) {
+            (None, _) if work.closing.is_some() => self.close_turn(awake, work.closing.take()).await,
+            (None, _) => Ok(Some(Slept::Idle)),
+            (Some(_), Some((done, _))) => Ok(Some(Slept::Ended(Some(done)))),
+            (Some(current), None) => {
+                // A reply that was written in time counts.
+                let taken = match self.take(awake).await? {
+                    Ok(taken) => taken,
+                    Err(slept) => return Ok(Some(slept)),
+                };
+                if !taken.closed {
+                    return self.miss_deadline(Arc::clone(&awake.key), current.opened.id).await.map(Some);
                 }
-                Next::Asked(Some(other)) => return Ok(Slept::Asked(other)),
-                Next::Asked(None) => return Ok(Slept::Ended(None)),
-                Next::SandboxEnded | Next::Rung(Rung::Ended) => return Ok(Slept::died(ending(&awake.sandbox).await)),
-                Next::Trouble(what) | Next::Rung(Rung::Violation(what)) => return Ok(Slept::violated(what)),
-                // After the end of a turn it sleeps, and the next message is told.
-                Next::Full(_) if open.is_none() => return Ok(Slept::Yielded),
-                Next::Full(over) => {
-                    self.end_over_bound(over).await?;
-                    return Ok(Slept::Cancelled);
-                }
-                Next::ReaderEnded => {
-                    if let Some(slept) = self.second_reader(awake).await? {
-                        return Ok(slept);
-                    }
-                }
-                Next::Rung(Rung::Bell) | Next::More => {
-                    let taken = match self.take(awake).await? {
-                        Ok(taken) => taken,
-                        Err(slept) => return Ok(slept),
-                    };
-                    more = taken.more;
-                    if taken.closed
-                        && let Some(current) = open.take()
-                    {
-                        closing = Some(Closing::of(current.opened));
-                        place.turn_ended();
-                        idle_until = Instant::now() + idle;
-                    }
-                }
-                Next::Over => match (open.take(), stopping.take()) {
-                    (None, _) if closing.is_some() => {
-                        if let Some(slept) = self.close_turn(awake, closing.take()).await? {
-                            return Ok(slept);
-                        }
-                    }
-                    (None, _) => return Ok(Slept::Idle),
-                    (Some(_), Some((done, _))) => return Ok(Slept::Ended(Some(done))),
-                    (Some(current), None) => {
-                        // A reply that was written in time counts.
-                        let taken = match self.take(awake).await? {
-                            Ok(taken) => taken,
-                            Err(slept) => return Ok(slept),
-                        };
-                        if !taken.closed {
-                            return self.miss_deadline(Arc::clone(&awake.key), current.opened.id).await;
-                        }
-                        closing = Some(Closing::of(current.opened));
-                        place.turn_ended();
-                        idle_until = Instant::now() + idle;
-                    }
-                },
+                work.end_turn(current, place);
+                Ok(None)
             }
         }
     }
@@ -335,108 +387,6 @@ impl Actor {
         }
     }
 
-    /// Takes everything that lies in the outbound queue.
-    pub(super) async fn drain(&mut self, awake: &mut Awake) -> Result<Option<Slept>, Error> {
-        loop {
-            match self.take(awake).await? {
-                Ok(Taken { more: true, .. }) => {}
-                Ok(Taken { more: false, .. }) => return Ok(None),
-                Err(slept) => return Ok(Some(slept)),
-            }
-        }
-    }
-
-    /// Takes rows out of the outbound queue, row by row, up to a bound.
-    async fn take(&mut self, awake: &mut Awake) -> Result<Result<Taken, Slept>, Error> {
-        let mut taken = Taken { more: false, closed: false };
-        let found = match awake.reader.look(awake.cursor).await {
-            Ok(found) => found,
-            Err(reader::Error::NeedsRecovery) => return Ok(Ok(taken)),
-            Err(reader::Error::Locked) => return Ok(Err(Slept::died("it held the lock of its outbound queue"))),
-            Err(reader::Error::Failed(detail)) => {
-                let words = "its outbound queue could not be read now".to_owned();
-                return Ok(Err(Slept::Died(Why { words, detail })));
-            }
-            Err(reader::Error::Violation(detail)) => {
-                return Ok(Err(Slept::Violated(Why { words: reader::VIOLATION.to_owned(), detail })));
-            }
-            Err(reader::Error::Dead(error)) => {
-                tracing::warn!(session = %self.id, %error, "the reader died");
-                return Ok(match self.second_reader(awake).await? {
-                    Some(slept) => Err(slept),
-                    None => Ok(Taken { more: true, closed: false }),
-                });
-            }
-        };
-        self.shown.lock().expect("no holder panics").progress = found.progress;
-        if !found.taken.is_empty() {
-            let (session, seen) = (Arc::clone(&awake.session), found.taken);
-            let check = self.core.state.read(move |tx| Ok::<_, Error>(accept::check_taken(tx, &session, &seen)?));
-            if let Some(what) = check.await? {
-                return Ok(Err(Slept::violated(what)));
-            }
-        }
-        taken.more = found.more || found.rows.len() > ROWS_AT_ONCE_MAX;
-        for row in found.rows.into_iter().take(ROWS_AT_ONCE_MAX) {
-            let (core, session, key) = (Arc::clone(&self.core), Arc::clone(&awake.session), Arc::clone(&awake.key));
-            let accept = self.core.state.write(move |tx| accept::accept(tx, &core, &session, &key, row));
-            let (accepted, cursor) = accept.await?;
-            awake.cursor = cursor;
-            failpoint::reach("accept");
-            awake.reader_died = false;
-            match accepted {
-                Accepted::Closed(delivery) => {
-                    failpoint::reach("intent");
-                    self.core.drafts.end(self.id);
-                    awake.unreceipted.add(&delivery);
-                    self.deliver_one(delivery).await?;
-                    taken.closed = true;
-                }
-                Accepted::Called => awake.results.send_modify(|count| *count += 1),
-                Accepted::Refused => {
-                    awake.refused_rows += 1;
-                    if awake.refused_rows > REFUSALS_MAX {
-                        return Ok(Err(Slept::violated("too many of its rows were refused")));
-                    }
-                }
-                Accepted::Violation(what) => return Ok(Err(Slept::violated(what))),
-            }
-        }
-        Ok(Ok(taken))
-    }
-
-    /// A reader may die once at the same cursor; a second death there is not an accident, unless everything dies.
-    async fn second_reader(&mut self, awake: &mut Awake) -> Result<Option<Slept>, Error> {
-        if self.core.latch.is_shut() {
-            return Ok(Some(Slept::Halted));
-        }
-        if self.launcher_died().await {
-            awake.reader_gone = true;
-            return Ok(Some(Slept::died("the launcher died, and its reader with it")));
-        }
-        if awake.reader_died {
-            return Ok(Some(Slept::violated("the reader of its outbound queue died twice")));
-        }
-        awake.reader_died = true;
-        let Some(session) = self.session().await? else { return Ok(Some(Slept::Ended(None))) };
-        match launch::start_reader(&self.core, &session, &awake.queue).await {
-            Ok((process, reader)) => {
-                self.show(Phase::Awake, Some(awake.sandbox.process()), Some(process.process()));
-                awake.reader_process = process;
-                awake.reader = reader;
-                Ok(None)
-            }
-            Err(error) => {
-                // The last rows wait for the next launch; looking for them now would count as a second death.
-                awake.reader_gone = true;
-                Ok(Some(match error.shortage() {
-                    Some(shortage) => Slept::Short(shortage),
-                    None => Slept::Died(error.why()),
-                }))
-            }
-        }
-    }
-
     /// Delivers what has no receipt on the loopback, and notes the receipt; what goes out by a network is left to whoever sends it.
     pub(super) async fn deliver(&mut self) -> Result<(), Error> {
         let id = self.id;
@@ -447,7 +397,7 @@ impl Actor {
         Ok(())
     }
 
-    async fn deliver_one(&mut self, delivery: Delivery) -> Result<(), Error> {
+    pub(super) async fn deliver_one(&mut self, delivery: Delivery) -> Result<(), Error> {
         if self.core.latch.is_shut() {
             // The intent stands in the record, and is found there when everything goes on.
             return Ok(());
