@@ -116,14 +116,13 @@ impl Server {
                 let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system() };
                 let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, memory)?;
                 turn::count_model_call(tx, turn)?;
-                let (booked, allowance) = match model_budget::book(tx, &core, (session, turn), &agent, &prompt, &chain)?
-                {
+                let booked = model_budget::book(tx, &core, (session, turn), &agent, &prompt, &chain)?;
+                let (booked, allowance) = match booked {
                     Ok(booked) => booked,
                     Err(refused) => return Ok(Err(refused)),
                 };
                 note_asked(tx, (session, turn), &agent, purpose, count)?;
-                let left = core.deadlines.left(session, turn).saturating_sub(after_model(limits.seconds_max));
-                let bounds = Bounds { until: Instant::now() + left, allowance };
+                let bounds = Bounds { until: time_of_model(&core, session, turn), allowance };
                 // Before the entry is told: whoever follows the message looks for its words then.
                 let working = core.drafts.begin(session, turn);
                 Ok(Ok((Prepared { agent, prompt, chain, labels, covers, booked, bounds }, working)))
@@ -290,6 +289,12 @@ struct Prepared {
     booked: Booked,
     /// Its time, which is over a while before the turn is, by a clock that nobody sets; and what the ceilings leave.
     bounds: Bounds,
+}
+
+/// When the time of a turn's model is over.
+fn time_of_model(core: &Core, session: SessionId, turn: TurnId) -> Instant {
+    let kept = after_model(core.config.turn.seconds_max);
+    Instant::now() + core.deadlines.left(session, turn).saturating_sub(kept)
 }
 
 /// How long before the end of a turn of so many seconds its model's time is over.
