@@ -75,9 +75,9 @@ pub fn intend(
         .query_row(params![
             id,
             session.id,
-            turn.map(|id| id),
+            turn,
             item,
-            row.map(|id| id),
+            row,
             session.origin.channel,
             session.origin.platform_id,
             session.origin.thread_id,

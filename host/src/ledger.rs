@@ -179,9 +179,9 @@ impl Entry {
                 canonical,
                 hash,
                 now,
-                self.session.map(|id| id),
-                self.message.map(|id| id),
-                self.turn.map(|id| id),
+                self.session,
+                self.message,
+                self.turn,
             ])?;
         let refuses = self.kind == Kind::Retract;
         let (session, message, turn) = (self.session, self.message, self.turn);

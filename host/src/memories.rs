@@ -123,8 +123,8 @@ pub fn keep(tx: &mut Tx<'_>, agent: AgentId, draft: Draft) -> Result<Result<Kept
             params![
                 id,
                 agent,
-                session.map(|id| id),
-                turn.map(|id| id),
+                session,
+                turn,
                 canonical::to_string(&draft.author),
                 draft.principal,
                 canonical::to_string(&draft.labels),

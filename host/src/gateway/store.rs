@@ -327,14 +327,7 @@ pub fn end(
     let (decided, applied) = (by.map(|_| now), (status == Status::Applied).then_some(now));
     let sql = "UPDATE changes SET status = ?2, decided_by = coalesce(?3, decided_by), decided_at = coalesce(?4, decided_at), \
                applied_at = ?5, outcome = ?6 WHERE id = ?1 AND status IN ('pending','approved','unknown')";
-    let ended = tx.db().prepare_cached(sql)?.execute(params![
-        row.id,
-        status.name(),
-        by.map(|by| by),
-        decided,
-        applied,
-        outcome
-    ])?;
+    let ended = tx.db().prepare_cached(sql)?.execute(params![row.id, status.name(), by, decided, applied, outcome])?;
     if ended == 0 {
         return Err(state::Error::Stored(format!("{} is at an end already, and is not {}", row.id, status.name())));
     }
