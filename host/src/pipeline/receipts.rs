@@ -2,6 +2,7 @@
 //!
 //! Never waits for a receipt, and never delivers. Next: `delivery`, which knows what became of an answer.
 
+use ironclaw_contract::operator::LedgerEvent;
 use super::Error;
 use super::actor::{Actor, Slept};
 use super::launch::Awake;
@@ -108,7 +109,7 @@ mod tests {
         let state = State::open(&path, &key.state_key()).expect("it opens");
         let wrapping = key.wrapping_key();
         let test = move |tx: &mut Tx<'_>| {
-            Entry::genesis("ledger.opened").append(tx)?;
+            Entry::new(LedgerEvent::LedgerOpened).append(tx)?;
             let owner = create_owner(tx, "Olga")?;
             let (name, persona, access) = ("a".to_owned(), String::new(), Access::Everyone);
             let draft = AgentDraft { name, model: None, persona, enabled_tools: Vec::new(), access };
