@@ -313,6 +313,15 @@ breakdown!(
     crate::home::Error
 );
 
+impl<E: Into<Self>> From<crate::state::Denied<E>> for Answer {
+    fn from(denied: crate::state::Denied<E>) -> Self {
+        match denied {
+            crate::state::Denied::Refused(refusal) => refusal.into(),
+            crate::state::Denied::Failed(error) => error.into(),
+        }
+    }
+}
+
 impl From<crate::pipeline::Error> for Answer {
     fn from(error: crate::pipeline::Error) -> Self {
         if error.is_unwritten() { Self::unwritten(&error) } else { Self::broken(&error) }

@@ -3,6 +3,7 @@
 //! No other module opens the file. A change and its ledger entries share a transaction, or neither happened. Next: `ledger`.
 
 mod clock;
+mod denied;
 mod events;
 pub mod log;
 pub mod migrations;
@@ -13,6 +14,7 @@ mod stored;
 mod threads;
 
 pub use clock::wall_clock;
+pub use denied::Denied;
 pub use events::EventsOf;
 pub use opening::{look, open_to_look};
 pub(crate) use stored::{bad, stored_by_name, stored_json};

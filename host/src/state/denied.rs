@@ -1,0 +1,130 @@
+//! Decides in a transaction: a refusal is an answer and commits, a failure rolls back.
+//!
+//! See [`super::State::write`] for changes that nothing refuses.
+
+use super::{Error, State, Tx};
+use crate::refusal::Refusal;
+
+/// Why a decision has no value. `?` makes one of a refusal and of an error.
+#[derive(Debug)]
+pub enum Denied<E = Error> {
+    /// Refused on purpose. What the transaction wrote commits, such as the entry about the refusal.
+    Refused(Refusal),
+    /// Broken. The transaction is rolled back.
+    Failed(E),
+}
+
+impl<E> Denied<E> {
+    /// Records a refusal with `note`; a failure stays as it is.
+    pub fn noted(self, note: impl FnOnce(&Refusal) -> Result<(), E>) -> Self {
+        match self {
+            Self::Refused(refusal) => match note(&refusal) {
+                Ok(()) => Self::Refused(refusal),
+                Err(error) => Self::Failed(error),
+            },
+            Self::Failed(error) => Self::Failed(error),
+        }
+    }
+}
+
+impl<E> From<Refusal> for Denied<E> {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl<E: From<Error>> From<Error> for Denied<E> {
+    fn from(error: Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl<E: From<Error>> From<rusqlite::Error> for Denied<E> {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Failed(Error::from(error).into())
+    }
+}
+
+impl State {
+    /// Runs `decide` in a transaction of its own, as [`State::write`] does, which commits unless it fails.
+    ///
+    /// # Errors
+    /// [`Denied::Refused`] once what `decide` wrote is on disk; [`Denied::Failed`] once nothing of it is left.
+    pub async fn decide<T, E, F>(&self, decide: F) -> Result<T, Denied<E>>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, Denied<E>> + Send + 'static,
+    {
+        let decided = self.write(move |tx| match decide(tx) {
+            Ok(value) => Ok(Ok(value)),
+            Err(Denied::Refused(refusal)) => Ok(Err(refusal)),
+            Err(Denied::Failed(error)) => Err(error),
+        });
+        match decided.await {
+            Ok(decision) => decision.map_err(Denied::Refused),
+            Err(error) => Err(Denied::Failed(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironclaw_contract::operator::DenialCode;
+    use ironclaw_contract::seam::crypt::SessionKey;
+
+    fn open(home: &tempfile::TempDir) -> State {
+        let path = home.path().join("state.db");
+        State::create(&path).expect("made");
+        State::open(&path, &SessionKey::new([7; 32])).expect("opens")
+    }
+
+    /// Writes a row that another transaction can find.
+    fn write(tx: &mut Tx<'_>) -> Result<(), Denied> {
+        tx.db().execute("CREATE TABLE decided (x INTEGER)", [])?;
+        Ok(())
+    }
+
+    async fn is_written(state: &State) -> bool {
+        let sql = "SELECT count(*) FROM sqlite_master WHERE name = 'decided'";
+        let found = state.read(move |tx| Ok::<i64, Error>(tx.db().query_row(sql, [], |row| row.get(0))?));
+        found.await.expect("read") == 1
+    }
+
+    #[tokio::test]
+    async fn refusal_commits_what_was_written() {
+        let home = tempfile::tempdir().expect("a directory");
+        let state = open(&home);
+        let decided = state.decide(|tx| -> Result<(), Denied> {
+            write(tx)?;
+            Err(Refusal::new(DenialCode::NoteUnknown, "no").into())
+        });
+        let denied = decided.await.expect_err("refused");
+        assert!(matches!(denied, Denied::Refused(refusal) if refusal.code == DenialCode::NoteUnknown));
+        assert!(is_written(&state).await);
+        state.close().await;
+    }
+
+    #[tokio::test]
+    async fn failure_rolls_back_what_was_written() {
+        let home = tempfile::tempdir().expect("a directory");
+        let state = open(&home);
+        let decided = state.decide(|tx| -> Result<(), Denied> {
+            write(tx)?;
+            tx.db().execute("INSERT INTO missing VALUES (1)", [])?;
+            Ok(())
+        });
+        assert!(matches!(decided.await, Err(Denied::Failed(Error::Sqlite(_)))));
+        assert!(!is_written(&state).await);
+        state.close().await;
+    }
+
+    #[test]
+    fn refusal_that_cannot_be_noted_is_a_failure() {
+        let refused = || Denied::Refused(Refusal::new(DenialCode::NoteUnknown, "no"));
+        assert!(matches!(refused().noted(|_| Ok(())), Denied::<Error>::Refused(_)));
+        assert!(matches!(refused().noted(|_| Err(Error::Closed)), Denied::Failed(Error::Closed)));
+        assert!(matches!(Denied::Failed(Error::Closed).noted(|_| Ok(())), Denied::Failed(Error::Closed)));
+    }
+}
