@@ -4,7 +4,7 @@
 
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
-use crate::state::{self, Tx, stored_json};
+use crate::state::{self, Denied, Tx, stored_json};
 use crate::tools::REMEMBERED_BYTES_MAX;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, MemoryId, PersonId, SessionId, TurnId};
@@ -90,9 +90,9 @@ pub enum Kept {
 /// Keeps a note for an agent.
 ///
 /// # Errors
-/// The inner error refuses an empty or too long text, and another note for a memory that is full.
-pub fn keep(tx: &mut Tx<'_>, agent: AgentId, draft: Draft) -> Result<Result<Kept, Refusal>, state::Error> {
-    let refuse = |code, text: String| Ok(Err(Refusal::new(code, text)));
+/// Refuses an empty or too long text, and another note for a memory that is full.
+pub fn keep(tx: &mut Tx<'_>, agent: AgentId, draft: Draft) -> Result<Kept, Denied> {
+    let refuse = |code, text: String| Err(Refusal::new(code, text).into());
     if draft.text.trim().is_empty() || draft.text.len() > REMEMBERED_BYTES_MAX {
         return refuse(DenialCode::NoteLength, format!("a note has 1 to {REMEMBERED_BYTES_MAX} bytes"));
     }
@@ -105,11 +105,11 @@ pub fn keep(tx: &mut Tx<'_>, agent: AgentId, draft: Draft) -> Result<Result<Kept
         .optional()?;
     if let Some((ordinal, known)) = known {
         again(tx, ordinal, &draft)?;
-        return Ok(Ok(Kept::Known(known)));
+        return Ok(Kept::Known(known));
     }
     if count(tx, agent)? >= NOTES_MAX {
         let full = format!("the memory is full with {NOTES_MAX} notes");
-        return Ok(Err(Refusal::new(DenialCode::MemoryFull, full).hint("`ironctl memory forget` makes room")));
+        return Err(Refusal::new(DenialCode::MemoryFull, full).hint("`ironctl memory forget` makes room").into());
     }
     let id = MemoryId::new();
     let (session, turn) = draft.source.unzip();
@@ -148,7 +148,7 @@ pub fn keep(tx: &mut Tx<'_>, agent: AgentId, draft: Draft) -> Result<Result<Kept
         Some((session, turn)) => entry.session(session).turn(turn).append(tx)?,
         None => entry.with("by", draft.principal).append(tx)?,
     };
-    Ok(Ok(Kept::New(id)))
+    Ok(Kept::New(id))
 }
 
 /// The same words once more: another conversation holds them too, or a person has made them their own.
@@ -289,19 +289,14 @@ pub fn list(tx: &Tx<'_>, agent: AgentId, limit: usize) -> Result<Vec<Note>, stat
 /// Erases one note of an agent.
 ///
 /// # Errors
-/// The inner error says that the agent has no such note.
-pub fn forget(
-    tx: &mut Tx<'_>,
-    agent: AgentId,
-    id: MemoryId,
-    by: PersonId,
-) -> Result<Result<(), Refusal>, state::Error> {
+/// Refuses if the agent has no such note.
+pub fn forget(tx: &mut Tx<'_>, agent: AgentId, id: MemoryId, by: PersonId) -> Result<(), Denied> {
     let erased = erase(tx, "id = ?1 AND agent_id = ?2", &[&id.to_string(), &agent.to_string()])?;
     if erased == 0 {
-        return Ok(Err(Refusal::new(DenialCode::NoteUnknown, format!("the agent has no note {id}"))));
+        return Err(Refusal::new(DenialCode::NoteUnknown, format!("the agent has no note {id}")).into());
     }
     Entry::new(LedgerEvent::MemoryForgotten).with("agent", agent).with("note", id).with("by", by).append(tx)?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Erases what was kept in a conversation, and in no other, and that nobody has written down by themselves.
@@ -377,11 +372,11 @@ mod tests {
         let (rich, poor, one) = (AgentId::new(), AgentId::new(), AgentId::new());
         let keep = |agent, from: u32, to: u32| {
             let words = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi";
-            state.write(move |tx| {
+            state.decide(move |tx| {
                 for n in from..to {
-                    keep(tx, agent, draft(format!("note {n}: {words}")))?.expect("kept");
+                    keep(tx, agent, draft(format!("note {n}: {words}")))?;
                 }
-                Ok::<_, state::Error>(())
+                Ok::<_, Denied>(())
             })
         };
         const QUERY: &str = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi";
@@ -403,14 +398,14 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let state = opened(&directory).await;
         let agent = AgentId::new();
-        let keep = state.write(move |tx| keep(tx, agent, draft("Straße Café naïve".to_owned())).map(drop));
+        let keep = state.decide(move |tx| keep(tx, agent, draft("Straße Café naïve".to_owned())).map(drop));
         keep.await.expect("kept");
         let search_in = |time| state.search(time, move |tx| search(tx, agent, "cafe NAI strasse", 5));
         assert_eq!(search_in(Duration::ZERO).await.expect("searched"), Found::default());
         let found = search_in(Duration::from_secs(60)).await.expect("searched");
         assert_eq!((found.ordinals.len(), found.is_whole), (1, true), "case and accents are folded");
         let id = state.read(move |tx| list(tx, agent, 1)).await.expect("listed")[0].id;
-        state.write(move |tx| forget(tx, agent, id, PersonId::new())).await.expect("changed").expect("forgotten");
+        state.decide(move |tx| forget(tx, agent, id, PersonId::new())).await.expect("forgotten");
         assert_eq!(search_in(Duration::from_secs(60)).await.expect("searched").ordinals.len(), 0);
         state.close().await;
     }

@@ -6,7 +6,7 @@
 use crate::custody::{self, SecretText, WrappingKey};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use rusqlite::{OptionalExtension, params};
@@ -152,6 +152,12 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
+impl From<Error> for Denied<Error> {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
 /// The value of this secret, for whoever is about to use it; `None` when there is no such secret.
 pub fn get(tx: &Tx<'_>, wrapping: &WrappingKey, name: &SecretName) -> Result<Option<SecretText>, Error> {
     if let Some(path) = credential(name) {
@@ -188,23 +194,23 @@ pub fn find(tx: &Tx<'_>, name: &SecretName) -> Result<Option<Secret>, state::Err
 /// Stores a new secret.
 ///
 /// # Errors
-/// The inner error refuses a name that is taken, and one secret too many.
+/// Refuses a name that is taken, and one secret too many.
 pub fn set(
     tx: &mut Tx<'_>,
     wrapping: &WrappingKey,
     name: &SecretName,
     value: &SecretText,
     by: PersonId,
-) -> Result<Result<(), Refusal>, Error> {
+) -> Result<(), Denied<Error>> {
     match find(tx, name)? {
-        Some(Secret { source: Source::Credential, .. }) => return Ok(Err(elsewhere(name))),
-        Some(Secret { source: Source::Stored, .. }) => return Ok(Err(exists(name))),
+        Some(Secret { source: Source::Credential, .. }) => return Err(elsewhere(name).into()),
+        Some(Secret { source: Source::Stored, .. }) => return Err(exists(name).into()),
         None => {}
     }
     let count: i64 = tx.db().query_row("SELECT count(*) FROM secrets", [], |row| row.get(0))?;
     if count >= SECRETS_MAX {
         let refusal = Refusal::new(DenialCode::SecretsTooMany, format!("there are {SECRETS_MAX} secrets already"));
-        return Ok(Err(refusal.hint("remove some: `ironctl secret list`, `ironctl secret remove`")));
+        return Err(refusal.hint("remove some: `ironctl secret list`, `ironctl secret remove`").into());
     }
     let (wrapped, now) = (wrap(wrapping, name, value)?, tx.now());
     tx.db().execute(
@@ -212,23 +218,23 @@ pub fn set(
         params![name.as_str(), wrapped, now],
     )?;
     note(tx, LedgerEvent::SecretSet, name, by)?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Gives a stored secret another value.
 ///
 /// # Errors
-/// The inner error refuses a secret that is not there, and one whose value comes from systemd.
+/// Refuses a secret that is not there, and one whose value comes from systemd.
 pub fn rotate(
     tx: &mut Tx<'_>,
     wrapping: &WrappingKey,
     name: &SecretName,
     value: &SecretText,
     by: PersonId,
-) -> Result<Result<(), Refusal>, Error> {
+) -> Result<(), Denied<Error>> {
     match find(tx, name)? {
-        None => return Ok(Err(unknown(name))),
-        Some(Secret { source: Source::Credential, .. }) => return Ok(Err(elsewhere(name))),
+        None => return Err(unknown(name).into()),
+        Some(Secret { source: Source::Credential, .. }) => return Err(elsewhere(name).into()),
         Some(Secret { source: Source::Stored, .. }) => {}
     }
     let (wrapped, now) = (wrap(wrapping, name, value)?, tx.now());
@@ -237,31 +243,26 @@ pub fn rotate(
         params![name.as_str(), wrapped, now],
     )?;
     note(tx, LedgerEvent::SecretRotated, name, by)?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Removes a stored secret; `used_by` says what refers to it.
 ///
 /// # Errors
-/// The inner error refuses one that is in use or not there, and one that only systemd can take away.
-pub fn remove(
-    tx: &mut Tx<'_>,
-    name: &SecretName,
-    used_by: &[String],
-    by: PersonId,
-) -> Result<Result<(), Refusal>, state::Error> {
-    let Some(found) = find(tx, name)? else { return Ok(Err(unknown(name))) };
+/// Refuses one that is in use or not there, and one that only systemd can take away.
+pub fn remove(tx: &mut Tx<'_>, name: &SecretName, used_by: &[String], by: PersonId) -> Result<(), Denied> {
+    let Some(found) = find(tx, name)? else { return Err(unknown(name).into()) };
     if found.stored.is_none() {
-        return Ok(Err(elsewhere(name)));
+        return Err(elsewhere(name).into());
     }
     // Behind a credential of the same name lies one that nobody uses.
     if !used_by.is_empty() && found.source == Source::Stored {
         let refusal = Refusal::new(DenialCode::SecretInUse, format!("{name} is in use by {}", used_by.join(", ")));
-        return Ok(Err(refusal.hint("remove these first, or give it another value with `ironctl secret rotate`")));
+        return Err(refusal.hint("remove these first, or give it another value with `ironctl secret rotate`").into());
     }
     tx.db().execute("DELETE FROM secrets WHERE name = ?1", [name.as_str()])?;
     note(tx, LedgerEvent::SecretRemoved, name, by)?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Brings every stored secret under another wrapping key.

@@ -5,8 +5,8 @@
 use super::{Answer, Api, Body, Reply, agents, id};
 use crate::ledger;
 use crate::memories::{self, Draft, Kept};
-use crate::pipeline::Error;
 use crate::registry::Person;
+use crate::state::Denied;
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::MemoryId;
@@ -59,15 +59,12 @@ pub async fn add(
         labels: vec![Label::UserSurfaceInput],
         text: new.text,
     };
-    let kept = api.pipeline.core().state.write(move |tx| {
-        let kept = match memories::keep(tx, agent, draft)? {
-            Ok(Kept::New(id) | Kept::Known(id)) => id,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        Ok::<_, Error>(Ok(memories::find(tx, agent, kept)?))
+    let kept = api.pipeline.core().state.decide(move |tx| {
+        let (Kept::New(kept) | Kept::Known(kept)) = memories::keep(tx, agent, draft)?;
+        Ok::<_, Denied>(memories::find(tx, agent, kept)?)
     });
     let missing = || Answer::from(crate::refusal::Refusal::new(DenialCode::NoteUnknown, "the note is gone again"));
-    Ok(Json(shown(kept.await??.ok_or_else(missing)?)))
+    Ok(Json(shown(kept.await?.ok_or_else(missing)?)))
 }
 
 /// `DELETE /v1/agents/{agent}/memory/{id}`
@@ -83,13 +80,14 @@ pub async fn forget(
         // Before it is erased: a crash in between leaves nothing that was erased in a snapshot.
         core.forget_snapshots().await?;
     }
-    let forgotten = core.state.write(move |tx| {
+    let forgotten = core.state.decide(move |tx| {
         let before = memories::find(tx, agent, id)?;
-        Ok::<_, Error>(memories::forget(tx, agent, id, person.id)?.map(|()| before))
+        memories::forget(tx, agent, id, person.id)?;
+        Ok::<_, Denied>(before)
     });
     let missing =
         || Answer::from(crate::refusal::Refusal::new(DenialCode::NoteUnknown, format!("there is no note {id}")));
-    let forgotten = forgotten.await??.ok_or_else(missing)?;
+    let forgotten = forgotten.await?.ok_or_else(missing)?;
     Ok(Json(shown(forgotten)))
 }
 

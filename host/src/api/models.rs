@@ -20,7 +20,7 @@ use crate::registry::models::{self, Stored, Wanted, kind_name};
 use crate::registry::people::refuse;
 use crate::registry::{self, Giver, Person};
 use crate::secrets::{self, PREFIX, SecretName};
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::DenialCode;
@@ -114,10 +114,8 @@ pub async fn add(
         if let Err(refusal) = left_to(tx, pipeline.core(), &person, &spec.name, replace, default)? {
             return undone(refusal);
         }
-        if let (Some(value), Some(key)) = (&value, &key)
-            && let Err(refusal) = secrets::set(tx, &pipeline.core().wrapping, key, value, by.id)?
-        {
-            return undone(refusal);
+        if let (Some(value), Some(key)) = (&value, &key) {
+            secrets::set(tx, &pipeline.core().wrapping, key, value, by.id)?;
         }
         if let Err(refusal) = models::keep(tx, &spec, replace, by.id)? {
             return undone(refusal);
@@ -228,6 +226,15 @@ impl From<NotSet> for Undone {
         match not_set {
             NotSet::Refused(refusal) => Self::Refused(refusal),
             NotSet::Broken(error) => Self::Unset(error),
+        }
+    }
+}
+
+impl From<Denied<secrets::Error>> for Undone {
+    fn from(denied: Denied<secrets::Error>) -> Self {
+        match denied {
+            Denied::Refused(refusal) => Self::Refused(refusal),
+            Denied::Failed(error) => Self::Broken(error),
         }
     }
 }

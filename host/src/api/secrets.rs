@@ -3,18 +3,16 @@
 //! A value comes in and never goes out: no answer has a field for one. Next: `secrets`.
 
 use super::{Api, Body, Reply};
-use crate::ledger;
+use crate::ledger::{self, Entry};
 use crate::pipeline::Error;
-use crate::registry::people::refuse;
+use crate::refusal::Refusal;
 use crate::registry::{self, Person};
 use crate::secrets::{self, SecretName};
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
+use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{LedgerEvent, NewSecret, NewSecretValue, Secret};
-
-/// What the ledger calls a refusal of a change.
-const REFUSED: LedgerEvent = LedgerEvent::SecretRefused;
 
 /// `GET /v1/secrets`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<Secret>> {
@@ -34,11 +32,12 @@ pub async fn set(
     let name: SecretName = new.name.parse()?;
     let value = secrets::value(new.value.take())?;
     let pipeline = api.pipeline.clone();
-    let set = api.state().write(move |tx| match secrets::set(tx, &pipeline.core().wrapping, &name, &value, by.id)? {
-        Ok(()) => Ok::<_, secrets::Error>(Ok(shown(tx, &name)?)),
-        Err(refusal) => Ok(refuse(tx, REFUSED, by.id, refusal)?),
+    let set = api.state().decide(move |tx| {
+        let set = secrets::set(tx, &pipeline.core().wrapping, &name, &value, by.id);
+        set.map_err(|denied| denied.noted(|refusal| Ok(note(tx, by.id, refusal)?)))?;
+        Ok::<_, Denied<secrets::Error>>(shown(tx, &name)?)
     });
-    Ok(Json(set.await??))
+    Ok(Json(set.await?))
 }
 
 /// `POST /v1/secrets/{secret}/rotate`
@@ -51,12 +50,12 @@ pub async fn rotate(
     let name: SecretName = secret.parse()?;
     let value = secrets::value(new.value.take())?;
     let pipeline = api.pipeline.clone();
-    let rotate =
-        api.state().write(move |tx| match secrets::rotate(tx, &pipeline.core().wrapping, &name, &value, by.id)? {
-            Ok(()) => Ok::<_, secrets::Error>(Ok(shown(tx, &name)?)),
-            Err(refusal) => Ok(refuse(tx, REFUSED, by.id, refusal)?),
-        });
-    let rotated = rotate.await??;
+    let rotate = api.state().decide(move |tx| {
+        let rotated = secrets::rotate(tx, &pipeline.core().wrapping, &name, &value, by.id);
+        rotated.map_err(|denied| denied.noted(|refusal| Ok(note(tx, by.id, refusal)?)))?;
+        Ok::<_, Denied<secrets::Error>>(shown(tx, &name)?)
+    });
+    let rotated = rotate.await?;
     forget(&api).await?;
     Ok(Json(rotated))
 }
@@ -68,14 +67,13 @@ pub async fn remove(
     Path(secret): Path<String>,
 ) -> Reply<Secret> {
     let name: SecretName = secret.parse()?;
-    let remove = api.state().write(move |tx| {
+    let remove = api.state().decide(move |tx| {
         let before = shown(tx, &name);
-        match secrets::remove(tx, &name, &users(tx, &name)?, by.id)? {
-            Ok(()) => Ok::<_, state::Error>(Ok(before?)),
-            Err(refusal) => refuse(tx, REFUSED, by.id, refusal),
-        }
+        let removed = secrets::remove(tx, &name, &users(tx, &name)?, by.id);
+        removed.map_err(|denied| denied.noted(|refusal| note(tx, by.id, refusal)))?;
+        Ok::<_, Denied>(before?)
     });
-    let removed = remove.await??;
+    let removed = remove.await?;
     forget(&api).await?;
     Ok(Json(removed))
 }
@@ -84,6 +82,12 @@ pub async fn remove(
 async fn forget(api: &Api) -> Result<(), Error> {
     api.state().checkpoint().await?;
     api.pipeline.core().forget_snapshots().await
+}
+
+/// Records the refusal of a change.
+fn note(tx: &mut Tx<'_>, by: PersonId, refusal: &Refusal) -> Result<(), state::Error> {
+    Entry::new(LedgerEvent::SecretRefused).with("code", refusal.code).with("by", by).append(tx)?;
+    Ok(())
 }
 
 /// What refers to a secret, in words: everything that can, and nothing else, stands here.

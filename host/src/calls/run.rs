@@ -10,7 +10,7 @@ use crate::ledger;
 use crate::memories::{self, Draft, Found, Kept, Note};
 use crate::model::WantedCall;
 use crate::registry::Agent;
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use crate::tools::RECALLED_MAX;
 use crate::turn::Turn;
 use ironclaw_contract::seam::message::Author;
@@ -111,11 +111,12 @@ fn remember(
         labels: labels.to_vec(),
         text: wanted.text,
     };
-    Ok(match memories::keep(tx, agent.id, draft)? {
-        Ok(Kept::New(id)) => Ran::new(true, format!("kept as {id}")),
-        Ok(Kept::Known(id)) => Ran::new(true, format!("the same words are kept already, as {id}")),
-        Err(refusal) => Ran::new(false, refusal.message),
-    })
+    match memories::keep(tx, agent.id, draft) {
+        Ok(Kept::New(id)) => Ok(Ran::new(true, format!("kept as {id}"))),
+        Ok(Kept::Known(id)) => Ok(Ran::new(true, format!("the same words are kept already, as {id}"))),
+        Err(Denied::Refused(refusal)) => Ok(Ran::new(false, refusal.message)),
+        Err(Denied::Failed(error)) => Err(error),
+    }
 }
 
 fn recall(tx: &Tx<'_>, agent: &Agent, found: Option<&Found>) -> Result<Ran, state::Error> {

@@ -76,7 +76,7 @@ fn set_scene(tx: &mut Tx<'_>, key: &MasterKey) -> Scene {
     }
     channels::connect(tx, "shop", clerk.id, owner).expect("connected");
     let value = secrets::value("v".to_owned()).expect("a value");
-    secrets::set(tx, &wrapping, &"token".parse().expect("a name"), &value, owner).expect("set").expect("free");
+    secrets::set(tx, &wrapping, &"token".parse().expect("a name"), &value, owner).expect("set");
     let origin =
         store::Origin { channel: LOOPBACK.to_owned(), platform_id: owner.to_string(), thread_id: String::new() };
     let session = store::of_origin_or_new(tx, &clerk, &origin, (owner, u32::MAX), &wrapping).expect("made").id;
