@@ -79,25 +79,25 @@ impl FromStr for LedgerEvent {
 
 events! {
     LedgerOpened = "ledger.opened", [Kind::Genesis], "ironclaw key", "The first chain begins.";
-    LedgerRotated = "ledger.rotated", [Kind::Genesis], "ironclaw key continues_from by", "A new chain begins after an archive.";
+    LedgerRotated = "ledger.rotated", [Kind::Genesis], "ledger key why by continues_from", "A new chain begins after an archive.";
     LedgerKeyMade = "ledger.key_made", [Kind::Meta], "key", "The key that signs heads was made.";
     LedgerArchiveSetAside = "ledger.archive_set_aside", [Kind::Retract], "file reason", "An archive that does not belong to this history got another name.";
     LedgerBehindArchives = "ledger.behind_archives", [Kind::Retract], "from", "An archive continues past the record: the record was put back.";
     LedgerBehindHeads = "ledger.behind_heads", [Kind::Retract], "from", "A head outside is of a later entry than the record has: the record was put back.";
-    LedgerBreakAccepted = "ledger.break_accepted", [Kind::Meta], "by from heads reason", "An owner accepted that heads or archives know another history.";
+    LedgerBreakAccepted = "ledger.break_accepted", [Kind::Meta], "by from heads archives reason", "An owner accepted that heads or archives know another history.";
     LedgerCopyFound = "ledger.copy_found", [Kind::Retract], "", "Heads outside are kept by another home with this ledger.";
     LedgerCopyRuns = "ledger.copy_runs", [Kind::Retract], "from", "Another host signs heads of this ledger.";
     LedgerHeadNotKept = "ledger.head_not_kept", [Kind::Retract], "reason", "A head could not be kept outside.";
     LedgerHeadKeptAgain = "ledger.head_kept_again", [Kind::Meta], "kept", "Heads are kept outside again.";
     HostStarted = "host.started", [Kind::Boot], "boot fingerprint policy unclean_end_of version", "The host started.";
     HostStopped = "host.stopped", [Kind::Meta], "boot", "The host stopped in order.";
-    HostPanicked = "host.panicked", [Kind::Meta], "by since reason", "Everything was stopped.";
+    HostPanicked = "host.panicked", [Kind::Meta], "by", "Everything was stopped.";
     HostResumed = "host.resumed", [Kind::Meta], "by", "Everything may go on after a stop.";
     StateMigrated = "state.migrated", [Kind::Meta], "from to snapshot", "The schema of the record was changed.";
     StateGeneration = "state.generation", [Kind::Meta], "changes_unknown generation", "The record was put back, or may have lost changes.";
-    StateChangesLost = "state.changes_lost", [Kind::Retract], "reason", "Changes that were on the disk are gone.";
+    StateChangesLost = "state.changes_lost", [Kind::Retract], "log commits", "Changes that were on the disk are gone.";
     StateSnapshotsRemoved = "state.snapshots_removed", [Kind::Meta], "snapshots", "Snapshots of an earlier schema were removed.";
-    KeyRotated = "key.rotated", [Kind::Meta], "by", "The master key was replaced.";
+    KeyRotated = "key.rotated", [Kind::Meta], "key replaces fingerprint sessions by", "The master key was replaced.";
     ApiRefused = "api.refused", [Kind::Retract], "code via count", "Requests to the API were refused.";
     WebhookRefused = "webhook.refused", [Kind::Retract], "code via count", "Requests to the webhook port were refused.";
     MessageRecorded = "message.recorded", [Kind::Claim], "session message person channel digest asks", "A message was recorded.";
@@ -190,8 +190,8 @@ events! {
     TokenRevoked = "token.revoked", [Kind::Meta], "token person by", "A token was revoked.";
     TokenRefused = "token.refused", [Kind::Retract], "code by", "A change of a token was refused.";
     TranscriptRead = "transcript.read", [Kind::Meta], "session by", "A person read another person's session.";
-    JailProved = "jail.proved", [Kind::Verify], "session by attempts breaches", "The containment check found no way out.";
-    JailNotProved = "jail.not_proved", [Kind::Retract], "session by reason attempts breaches", "The containment check found a way out, or proves nothing.";
+    JailProved = "jail.proved", [Kind::Verify], "session by attempts", "The containment check found no way out.";
+    JailNotProved = "jail.not_proved", [Kind::Retract], "session by attempts reason", "The containment check found a way out, or proves nothing.";
 }
 
 #[cfg(test)]

@@ -174,7 +174,7 @@ fn whole(tx: &Tx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent, Er
     let packages = |Software { packages: Packages { apt, npm }, layer, made_at }| AgentPackages {
         apt,
         npm,
-        layer: layer,
+        layer,
         made_at: ledger::rfc3339(made_at),
     };
     let wiring = |channel: Channel| AgentWiring {

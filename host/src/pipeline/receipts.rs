@@ -2,7 +2,6 @@
 //!
 //! Never waits for a receipt, and never delivers. Next: `delivery`, which knows what became of an answer.
 
-use ironclaw_contract::operator::LedgerEvent;
 use super::Error;
 use super::actor::{Actor, Slept};
 use super::launch::Awake;
@@ -98,6 +97,7 @@ mod tests {
     use crate::session::store::{self, Origin};
     use crate::state::State;
     use ironclaw_contract::ids::ItemId;
+    use ironclaw_contract::operator::LedgerEvent;
     use ironclaw_contract::seam::change::Access;
     use std::collections::HashSet;
 

@@ -107,7 +107,7 @@ const CRATES: &[Crate] = &[
     Crate {
         directory: "ironctl",
         own_name: "ironctl",
-        contract: &["operator"],
+        contract: &["operator", "ids"],
         never: &[],
         environment: true,
         packages: &["ironclaw-contract"],

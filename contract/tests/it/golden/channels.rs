@@ -44,7 +44,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         created_at: AT.to_owned(),
         settled_at: AT.to_owned(),
     };
-    let done = DeadLetterDone { delivery_id: letter.delivery_id.clone(), receipt: "pending".to_owned() };
+    let done = DeadLetterDone { delivery_id: letter.delivery_id, receipt: "pending".to_owned() };
     vec![
         shape("operator.new_channel", new),
         shape("operator.new_channel.bare", bare),
