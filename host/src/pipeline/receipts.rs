@@ -2,9 +2,6 @@
 //!
 //! Never waits for a receipt, and never delivers. Next: `delivery`, which knows what became of an answer.
 
-use super::Error;
-use super::actor::{Actor, Slept};
-use super::launch::Awake;
 use crate::delivery::{self, Delivery};
 use crate::session::projection::Receipt;
 use crate::state::{self, Tx};
@@ -62,28 +59,6 @@ impl Unreceipted {
     /// Whether no answer lacks a receipt.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-}
-
-impl Actor {
-    /// Projects the receipts of answers, once there are some: what goes out by a network has its receipt after its turn.
-    pub(super) async fn project_receipts(&mut self, awake: &mut Awake) -> Result<Option<Slept>, Error> {
-        let receipts = self.receipts(awake).await?;
-        if receipts.is_empty() {
-            return Ok(None);
-        }
-        Ok(self.project(awake, move |inbound| inbound.receipts(&receipts)).await)
-    }
-
-    /// Takes the receipts that there are by now, for the sandbox.
-    pub(super) async fn receipts(&self, awake: &mut Awake) -> Result<Vec<Receipt>, Error> {
-        if awake.unreceipted.is_empty() {
-            return Ok(Vec::new());
-        }
-        let unreceipted = awake.unreceipted.clone();
-        let receipts = self.core.state.read(move |tx| Ok::<_, Error>(unreceipted.receipts(tx)?)).await?;
-        awake.unreceipted.forget(&receipts);
-        Ok(receipts)
     }
 }
 

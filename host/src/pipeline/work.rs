@@ -17,7 +17,7 @@ use crate::failpoint;
 use crate::launcher::{Exit, Jailed};
 use crate::quota::workspace::Over;
 use crate::session::link::Rung;
-use crate::session::projection::{self, Inbound};
+use crate::session::projection::{self, Inbound, Receipt};
 use crate::session::store;
 use crate::shortage::Shortage;
 use crate::turn::{self, Close, Opened};
@@ -363,6 +363,26 @@ impl Actor {
         let turn = row_of(&opened);
         let routing = projection::routing(&awake.session.origin, awake.cursor);
         Ok(self.project(awake, move |inbound| inbound.close_turn(&turn, &routing, &receipts)).await)
+    }
+
+    /// Projects the receipts of answers, once there are some: what goes out by a network has its receipt after its turn.
+    pub(super) async fn project_receipts(&mut self, awake: &mut Awake) -> Result<Option<Slept>, Error> {
+        let receipts = self.receipts(awake).await?;
+        if receipts.is_empty() {
+            return Ok(None);
+        }
+        Ok(self.project(awake, move |inbound| inbound.receipts(&receipts)).await)
+    }
+
+    /// Takes the receipts that there are by now, for the sandbox.
+    pub(super) async fn receipts(&self, awake: &mut Awake) -> Result<Vec<Receipt>, Error> {
+        if awake.unreceipted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let unreceipted = awake.unreceipted.clone();
+        let receipts = self.core.state.read(move |tx| Ok::<_, Error>(unreceipted.receipts(tx)?)).await?;
+        awake.unreceipted.forget(&receipts);
+        Ok(receipts)
     }
 
     /// Writes to the inbound queue off the runtime's threads; a lock that a sandbox holds ends it.

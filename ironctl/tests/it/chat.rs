@@ -18,26 +18,30 @@ fn host_that_answers(reply: &'static str) -> FakeHost {
 
 fn conversation(line: &str, reply: &str) -> Answer {
     match line {
-        "POST /v1/agents/assistant/messages" | "POST /v1/agents/agt_1/messages" => {
-            Answer::json(json!({"message_id": "msg_1", "session_id": "ses_1"}))
+        "POST /v1/agents/assistant/messages" | "POST /v1/agents/agt_00000000000000000000000001/messages" => {
+            Answer::json(
+                json!({"message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001"}),
+            )
         }
         "GET /v1/agents/assistant" => Answer::json(json!({
-            "id": "agt_1", "name": "assistant", "model": "scripted", "persona": "",
+            "id": "agt_00000000000000000000000001", "name": "assistant", "model": "scripted", "persona": "",
             "enabled_tools": [], "created_at": "2026-01-02T03:04:05Z", "sessions": 1
         })),
-        "GET /v1/agents/agt_1/history?limit=20" => Answer::json(json!([
+        "GET /v1/agents/agt_00000000000000000000000001/history?limit=20" => Answer::json(json!([
             {"at": "2026-01-02T03:04:05Z", "author": "person", "text": "earlier question"},
             {"at": "2026-01-02T03:04:06Z", "author": "agent", "text": "earlier answer"}
         ])),
-        "GET /v1/messages/msg_1/events" => Answer::events(&[
+        "GET /v1/messages/msg_00000000000000000000000001/events" => Answer::events(&[
             ("stage", json!({"seq": 1, "at": "t", "stage": "message.recorded", "outcome": "done"})),
             ("stage", json!({"seq": 2, "at": "t", "stage": "turn.opened", "outcome": "done"})),
             ("message", view(Some(reply), None)),
         ]),
-        "GET /v1/messages/msg_1/why" => Answer::json(json!({
+        "GET /v1/messages/msg_00000000000000000000000001/why" => Answer::json(json!({
             "message": view(Some(reply), None), "stages": [], "summary": "It was answered."
         })),
-        line if line.starts_with("GET /v1/messages/msg_1?wait_ms=") => Answer::json(view(Some(reply), None)),
+        line if line.starts_with("GET /v1/messages/msg_00000000000000000000000001?wait_ms=") => {
+            Answer::json(view(Some(reply), None))
+        }
         other => Answer::refusal("unexpected", other, ""),
     }
 }
@@ -69,7 +73,7 @@ fn scripts_get_ids_and_the_reply() {
     assert_eq!(code, 0);
     assert_eq!(
         got,
-        json!({"message_id": "msg_1", "session_id": "ses_1", "turn_id": "trn_1", "reply": "hi",
+        json!({"message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001", "turn_id": "trn_00000000000000000000000001", "reply": "hi",
                "notice": false, "status": "delivered"})
     );
 }
@@ -78,7 +82,7 @@ fn scripts_get_ids_and_the_reply() {
 fn behind_an_answer_a_person_reads_that_a_change_waits_and_a_script_does_not() {
     let host = FakeHost::new(|line, _| match line {
         "GET /v1/changes?limit=200&agent=assistant" => {
-            Answer::json(json!({"changes": [summary("chg_1")], "more": false}))
+            Answer::json(json!({"changes": [summary("chg_00000000000000000000000001")], "more": false}))
         }
         other => conversation(other, "hi"),
     });
@@ -132,7 +136,9 @@ fn an_empty_message_is_a_wrong_command_line() {
 
 fn host_without_answer(reason: Option<&'static str>) -> FakeHost {
     FakeHost::new(move |line, _| match line {
-        line if line.starts_with("GET /v1/messages/msg_1?wait_ms=") => Answer::json(view(None, reason)),
+        line if line.starts_with("GET /v1/messages/msg_00000000000000000000000001?wait_ms=") => {
+            Answer::json(view(None, reason))
+        }
         other => conversation(other, ""),
     })
 }
@@ -144,7 +150,7 @@ fn no_answer_in_time_points_at_why() {
     let failure: Value = serde_json::from_str(&err).expect("one JSON document");
     assert_eq!((code, out.as_str()), (1, ""));
     assert_eq!(failure["error"]["code"], "no_answer_yet");
-    assert_eq!(failure["error"]["hint"], "ironctl why msg_1");
+    assert_eq!(failure["error"]["hint"], "ironctl why msg_00000000000000000000000001");
 }
 
 #[test]
@@ -153,7 +159,7 @@ fn a_parked_session_is_told_at_once_with_its_reason() {
     let (code, _, err) = host.ironctl(&["chat", "assistant", "hello"]);
     assert_eq!(code, 1);
     assert!(err.contains("the session is parked: three launches failed"), "{err}");
-    assert!(err.contains("hint: ironctl why msg_1"), "{err}");
+    assert!(err.contains("hint: ironctl why msg_00000000000000000000000001"), "{err}");
 }
 
 #[test]
@@ -196,7 +202,7 @@ fn commands_at_the_prompt_reach_no_agent() {
 /// A host that streams these words (attempt, from, text) before this reply.
 fn host_that_streams(words: &'static [(u32, u64, &'static str)], reply: &'static str) -> FakeHost {
     FakeHost::new(move |line, _| match line {
-        "GET /v1/messages/msg_1/events" => {
+        "GET /v1/messages/msg_00000000000000000000000001/events" => {
             let draft = |(attempt, from, text): &(u32, u64, &str)| {
                 ("draft", json!({ "attempt": attempt, "from": from, "text": text }))
             };
@@ -252,32 +258,38 @@ fn elsewhere_than_on_a_terminal_there_is_the_answer_alone() {
 #[test]
 fn a_message_is_retried_by_its_id_and_its_answer_waited_for() {
     let host = FakeHost::new(|line, _| match line {
-        "POST /v1/messages/last/retry" => Answer::json(json!({"message_id": "msg_1", "session_id": "ses_1"})),
-        "POST /v1/messages/msg_2/retry" => Answer::refusal("message_answered", "msg_2 is answered", ""),
+        "POST /v1/messages/last/retry" => Answer::json(
+            json!({"message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001"}),
+        ),
+        "POST /v1/messages/msg_00000000000000000000000002/retry" => {
+            Answer::refusal("message_answered", "msg_00000000000000000000000002 is answered", "")
+        }
         other => conversation(other, "It rains."),
     });
     assert_eq!(host.ironctl(&["message", "retry", "last"]), (0, "It rains.\n".to_owned(), String::new()));
-    let (code, _, err) = host.ironctl(&["message", "retry", "msg_2"]);
+    let (code, _, err) = host.ironctl(&["message", "retry", "msg_00000000000000000000000002"]);
     assert_eq!(code, 1);
-    assert!(err.contains("msg_2 is answered"), "{err}");
+    assert!(err.contains("msg_00000000000000000000000002 is answered"), "{err}");
 }
 
 #[test]
 fn ctrl_c_cancels_what_is_being_answered_and_the_conversation_goes_on() {
     let host = FakeHost::new(|line, _| match line {
         "GET /v1/agents/assistant" => Answer::json(json!({
-            "id": "agt_1", "name": "assistant", "model": "scripted", "persona": "", "enabled_tools": [],
+            "id": "agt_00000000000000000000000001", "name": "assistant", "model": "scripted", "persona": "", "enabled_tools": [],
             "created_at": "2026-01-02T03:04:05Z", "sessions": 1
         })),
-        "POST /v1/agents/agt_1/messages" => Answer::json(json!({"message_id": "msg_1", "session_id": "ses_1"})),
-        "GET /v1/messages/msg_1/events" => Answer::hanging_events(&[(
+        "POST /v1/agents/agt_00000000000000000000000001/messages" => Answer::json(
+            json!({"message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001"}),
+        ),
+        "GET /v1/messages/msg_00000000000000000000000001/events" => Answer::hanging_events(&[(
             "stage",
             json!({"seq": 1, "at": "2026-01-02T03:04:05Z", "stage": "model.asked", "outcome": "done"}),
         )]),
-        "POST /v1/sessions/ses_1/cancel" => Answer::json(json!({
-            "session_id": "ses_1", "turn_id": "trn_1", "messages": ["msg_1"], "running": true
+        "POST /v1/sessions/ses_00000000000000000000000001/cancel" => Answer::json(json!({
+            "session_id": "ses_00000000000000000000000001", "turn_id": "trn_00000000000000000000000001", "messages": ["msg_00000000000000000000000001"], "running": true
         })),
-        line if line.starts_with("GET /v1/messages/msg_1") => {
+        line if line.starts_with("GET /v1/messages/msg_00000000000000000000000001") => {
             let mut view = view(Some("This was cancelled."), None);
             view["notice"] = true.into();
             Answer::json(view)
@@ -295,7 +307,7 @@ fn ctrl_c_cancels_what_is_being_answered_and_the_conversation_goes_on() {
     terminal.wait_for("… model.asked");
     interrupt(&terminal);
     let until = Instant::now() + Duration::from_secs(30);
-    while !asked("POST /v1/sessions/ses_1/cancel") {
+    while !asked("POST /v1/sessions/ses_00000000000000000000000001/cancel") {
         assert!(Instant::now() < until, "{:?}", host.asked());
         std::thread::sleep(Duration::from_millis(5));
     }

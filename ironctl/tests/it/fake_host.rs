@@ -185,8 +185,8 @@ pub fn status(home: &Path, pid: u32) -> Value {
             "warnings": ["mode is dangerous_warn"]
         },
         "sessions": [{
-            "id": "ses_1", "agent": "assistant", "state": "awake", "mode": "enforce",
-            "origin": "loopback:per_1", "waiting": 0, "pid": 4300,
+            "id": "ses_00000000000000000000000001", "agent": "assistant", "state": "awake", "mode": "enforce",
+            "origin": "loopback:per_00000000000000000000000001", "waiting": 0, "pid": 4300,
             "jail": {
                 "namespaces": {"net": 1}, "own_namespaces": ["net", "user"], "seccomp": 2,
                 "seccomp_filters": 1, "capabilities": {"effective": "0000000000000000"},
@@ -202,7 +202,7 @@ pub fn status(home: &Path, pid: u32) -> Value {
 /// A message that is settled or not, depending on `reply` and `reason`.
 pub fn view(reply: Option<&str>, reason: Option<&str>) -> Value {
     json!({
-        "message_id": "msg_1", "session_id": "ses_1", "turn_id": "trn_1",
+        "message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001", "turn_id": "trn_00000000000000000000000001",
         "status": if reply.is_some() { "delivered" } else { "queued" },
         "reply": reply, "notice": false, "receipt": if reply.is_some() { "received" } else { "pending" },
         "reason": reason

@@ -109,7 +109,7 @@ fn quickstart_host(server: u16) -> FakeHost {
     let host = FakeHost::silent(home, move |line, _| {
         let mut made = made.lock().expect("alone");
         let agent = json!({
-            "id": "agt_1", "name": "assistant", "model": "scripted", "persona": "",
+            "id": "agt_00000000000000000000000001", "name": "assistant", "model": "scripted", "persona": "",
             "enabled_tools": [], "created_at": "t", "sessions": 0
         });
         match line {
@@ -126,8 +126,10 @@ fn quickstart_host(server: u16) -> FakeHost {
                 {"name": "local", "kind": "openai", "base_url": format!("http://127.0.0.1:{server}/v1")},
                 {"name": "asleep", "kind": "openai", "base_url": "http://127.0.0.1:1/v1"}
             ])),
-            "POST /v1/agents/assistant/messages" => Answer::json(json!({"message_id": "msg_1", "session_id": "ses_1"})),
-            "POST /v1/sessions/ses_1/prove" => Answer::json(json!({"attempts": [
+            "POST /v1/agents/assistant/messages" => Answer::json(
+                json!({"message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001"}),
+            ),
+            "POST /v1/sessions/ses_00000000000000000000000001/prove" => Answer::json(json!({"attempts": [
                 {"name": "read /etc/passwd", "expected": "refused", "observed": "ENOENT", "wall": "mounts", "contained": true},
                 {"name": "open a TCP socket", "expected": "refused", "observed": "EPERM", "wall": "seccomp", "contained": true},
                 {"name": "write into the workspace", "expected": "allowed", "observed": "allowed", "wall": "", "contained": true}
@@ -226,7 +228,7 @@ fn doctor_fails_on_a_breach_of_the_readers_jail_and_on_a_proof_that_proves_nothi
         (attempt(true), json!([caught(true)]), ""),
     ] {
         let host = FakeHost::new(move |line, _| match line {
-            "POST /v1/sessions/ses_1/prove" => {
+            "POST /v1/sessions/ses_00000000000000000000000001/prove" => {
                 Answer::json(json!({"attempts": [attempt(true)], "reader": [reader], "controls": controls}))
             }
             _ => Answer::json(status(Path::new("/h"), 4242)),
@@ -244,7 +246,7 @@ fn doctor_fails_on_an_escape() {
     fs::write(siblings.path().join("fingerprint.out"), "ab".repeat(32)).expect("written");
     fs::write(siblings.path().join("--fingerprint.out"), "ab".repeat(32)).expect("written");
     let host = FakeHost::new(|line, _| match line {
-        "POST /v1/sessions/ses_1/prove" => Answer::json(json!({"attempts": [
+        "POST /v1/sessions/ses_00000000000000000000000001/prove" => Answer::json(json!({"attempts": [
             {"name": "open a TCP socket", "expected": "refused", "observed": "connected", "wall": "", "contained": false}
         ]})),
         _ => Answer::json(status(Path::new("/h"), 4242)),

@@ -11,19 +11,20 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
-const TEXT: &str = "WHAT WOULD HAPPEN\n  Agent \"helper\" (agt_1) would be told another text about itself.\n";
+const TEXT: &str =
+    "WHAT WOULD HAPPEN\n  Agent \"helper\" (agt_00000000000000000000000001) would be told another text about itself.\n";
 
 fn digest(text: &str) -> String {
     Digest::of(text.as_bytes()).to_string()
 }
 
 fn change(id: &str, status: &str, shown: &str, shown_digest: &str) -> Value {
-    let decided = (status != "pending").then_some("per_1");
+    let decided = (status != "pending").then_some("per_00000000000000000000000001");
     json!({
-        "id": id, "kind": "persona", "agent": {"id": "agt_1", "name": "helper"}, "status": status,
+        "id": id, "kind": "persona", "agent": {"id": "agt_00000000000000000000000001", "name": "helper"}, "status": status,
         "before": {"instructions": "a"}, "after": {"instructions": "b"},
-        "requested_by": {"kind": "agent", "id": "agt_1", "name": "helper", "on_behalf_of": "per_1"},
-        "origin": {"session": "ses_1", "turn": "trn_1", "message": "msg_1", "call": "call_1"},
+        "requested_by": {"kind": "agent", "id": "agt_00000000000000000000000001", "name": "helper", "on_behalf_of": "per_00000000000000000000000001"},
+        "origin": {"session": "ses_00000000000000000000000001", "turn": "trn_00000000000000000000000001", "message": "msg_00000000000000000000000001", "call": "call_00000000000000000000000001"},
         "reason": "you asked", "shown_digest": shown_digest, "decided_by": decided, "decided_at": null,
         "applied_at": null, "outcome": (status == "applied").then_some("helper is told another text"),
         "shown": shown, "approvals": {"by": [], "needed": 1},
@@ -42,25 +43,26 @@ pub fn summary(id: &str) -> Value {
     summary
 }
 
-/// A host where `chg_1` waits until somebody decides about it.
+/// A host where `chg_00000000000000000000000001` waits until somebody decides about it.
 fn host_with_one() -> FakeHost {
     let decided = AtomicBool::new(false);
     FakeHost::new(move |line, _: &Asked| match line {
         line if line.starts_with("GET /v1/changes?") => {
-            let waiting = if decided.load(Ordering::SeqCst) { vec![] } else { vec![summary("chg_1")] };
+            let waiting =
+                if decided.load(Ordering::SeqCst) { vec![] } else { vec![summary("chg_00000000000000000000000001")] };
             Answer::json(json!({"changes": waiting, "more": false}))
         }
-        line if line.starts_with("GET /v1/changes/chg_1") => {
+        line if line.starts_with("GET /v1/changes/chg_00000000000000000000000001") => {
             let status = if decided.load(Ordering::SeqCst) { "applied" } else { "pending" };
-            Answer::json(change("chg_1", status, TEXT, &digest(TEXT)))
+            Answer::json(change("chg_00000000000000000000000001", status, TEXT, &digest(TEXT)))
         }
-        "POST /v1/changes/chg_1/approve" => {
+        "POST /v1/changes/chg_00000000000000000000000001/approve" => {
             decided.store(true, Ordering::SeqCst);
-            Answer::json(change("chg_1", "approved", TEXT, &digest(TEXT)))
+            Answer::json(change("chg_00000000000000000000000001", "approved", TEXT, &digest(TEXT)))
         }
-        "POST /v1/changes/chg_1/reject" => {
+        "POST /v1/changes/chg_00000000000000000000000001/reject" => {
             decided.store(true, Ordering::SeqCst);
-            Answer::json(change("chg_1", "rejected", TEXT, &digest(TEXT)))
+            Answer::json(change("chg_00000000000000000000000001", "rejected", TEXT, &digest(TEXT)))
         }
         _ => Answer::missing("change_unknown", "there is no such change"),
     })
@@ -70,10 +72,12 @@ fn host_with_one() -> FakeHost {
 fn host_that_shows(text: &'static str, digest: String) -> FakeHost {
     FakeHost::new(move |line, _| match line {
         line if line.starts_with("GET /v1/changes?") => {
-            Answer::json(json!({"changes": [summary("chg_1")], "more": false}))
+            Answer::json(json!({"changes": [summary("chg_00000000000000000000000001")], "more": false}))
         }
-        line if line.starts_with("GET /v1/changes/") => Answer::json(change("chg_1", "pending", text, &digest)),
-        _ => Answer::json(change("chg_1", "applied", text, &digest)),
+        line if line.starts_with("GET /v1/changes/") => {
+            Answer::json(change("chg_00000000000000000000000001", "pending", text, &digest))
+        }
+        _ => Answer::json(change("chg_00000000000000000000000001", "applied", text, &digest)),
     })
 }
 
@@ -90,7 +94,11 @@ fn decisions(host: &FakeHost) -> Vec<(String, Value)> {
 #[test]
 fn a_text_that_its_digest_does_not_name_is_neither_shown_nor_approved() {
     let host = host_that_shows(TEXT, digest("another text"));
-    for words in [&["approve", "chg_1"][..], &["change", "show", "chg_1"], &["approve", "chg_1", "--json"]] {
+    for words in [
+        &["approve", "chg_00000000000000000000000001"][..],
+        &["change", "show", "chg_00000000000000000000000001"],
+        &["approve", "chg_00000000000000000000000001", "--json"],
+    ] {
         let (code, out, err) = host.ironctl(words);
         assert_eq!((code, out.as_str()), (1, ""), "{words:?}");
         assert!(err.contains("is not what its digest says"), "{err}");
@@ -105,7 +113,7 @@ fn a_text_that_its_digest_does_not_name_is_neither_shown_nor_approved() {
 fn a_text_that_would_steer_the_terminal_is_neither_shown_nor_approved() {
     for text in ["a\u{1b}[2Jb\n", "a\rb\n", "a\tb\n", "a\u{9b}b\n", "a\u{202e}b\n"] {
         let host = host_that_shows(text, digest(text));
-        let (code, out, err) = host.ironctl(&["approve", "chg_1"]);
+        let (code, out, err) = host.ironctl(&["approve", "chg_00000000000000000000000001"]);
         assert_eq!((code, out.as_str()), (1, ""), "{text:?}");
         assert!(err.contains("would steer the terminal"), "{err}");
         assert_eq!(decisions(&host), []);
@@ -126,18 +134,20 @@ fn the_inbox_is_for_a_terminal_and_says_what_scripts_use() {
 #[test]
 fn what_the_host_refuses_is_told_in_its_words() {
     let host = FakeHost::new(|line, _| match line {
-        line if line.ends_with("/approve") => Answer::refusal("change_decided", "chg_1 is rejected already", ""),
-        line if line.starts_with("GET /v1/changes/chg_1") => {
-            Answer::json(change("chg_1", "pending", TEXT, &digest(TEXT)))
+        line if line.ends_with("/approve") => {
+            Answer::refusal("change_decided", "chg_00000000000000000000000001 is rejected already", "")
         }
-        _ => Answer::missing("change_unknown", "there is no change chg_9"),
+        line if line.starts_with("GET /v1/changes/chg_00000000000000000000000001") => {
+            Answer::json(change("chg_00000000000000000000000001", "pending", TEXT, &digest(TEXT)))
+        }
+        _ => Answer::missing("change_unknown", "there is no change chg_00000000000000000000000009"),
     });
-    let (code, out, err) = host.ironctl(&["approve", "chg_1"]);
-    assert_eq!((code, err.as_str()), (1, "error: chg_1 is rejected already\n"));
+    let (code, out, err) = host.ironctl(&["approve", "chg_00000000000000000000000001"]);
+    assert_eq!((code, err.as_str()), (1, "error: chg_00000000000000000000000001 is rejected already\n"));
     assert!(out.starts_with(TEXT), "{out}");
-    let (code, _, err) = host.ironctl(&["approve", "chg_9"]);
-    assert_eq!((code, err.as_str()), (1, "error: there is no change chg_9\n"));
-    let (code, _, err) = host.ironctl(&["reject", "chg_9", "--json"]);
+    let (code, _, err) = host.ironctl(&["approve", "chg_00000000000000000000000009"]);
+    assert_eq!((code, err.as_str()), (1, "error: there is no change chg_00000000000000000000000009\n"));
+    let (code, _, err) = host.ironctl(&["reject", "chg_00000000000000000000000009", "--json"]);
     assert_eq!(code, 1);
     assert!(err.contains("\"change_unknown\""), "{err}");
 }
@@ -146,7 +156,7 @@ fn what_the_host_refuses_is_told_in_its_words() {
 fn a_wrong_command_line_asks_the_host_nothing() {
     let host = host_with_one();
     for words in [
-        &["approve", "chg_1", "--shown", "abc"][..],
+        &["approve", "chg_00000000000000000000000001", "--shown", "abc"][..],
         &["change", "submit", "--kind", "exec", "--payload", "{}", "--reason", "r"],
         &["change", "submit", "--kind", "persona", "--payload", "text", "--reason", "r"],
         &["change", "submit", "--kind", "persona", "--payload", "{\"a\":1,\"a\":2}", "--reason", "r"],
@@ -161,38 +171,43 @@ fn a_wrong_command_line_asks_the_host_nothing() {
 #[test]
 fn approve_says_yes_to_exactly_what_it_printed_or_was_told() {
     let host = host_with_one();
-    let (code, out, _) = host.ironctl(&["approve", "chg_1"]);
+    let (code, out, _) = host.ironctl(&["approve", "chg_00000000000000000000000001"]);
     assert_eq!(code, 0);
     assert!(out.starts_with(TEXT), "{out}");
-    assert!(out.ends_with("chg_1 is applied: helper is told another text\n"), "{out}");
-    let (code, out, _) = host.ironctl(&["approve", "chg_1", "--shown", &digest("seen before"), "--json"]);
+    assert!(out.ends_with("chg_00000000000000000000000001 is applied: helper is told another text\n"), "{out}");
+    let (code, out, _) =
+        host.ironctl(&["approve", "chg_00000000000000000000000001", "--shown", &digest("seen before"), "--json"]);
     assert_eq!(code, 0);
     let printed: Value = serde_json::from_str(&out).expect("one JSON document");
     assert_eq!(printed["status"], "applied");
     let said = decisions(&host);
-    assert_eq!(said[0], ("POST /v1/changes/chg_1/approve".to_owned(), json!({"shown": digest(TEXT)})));
+    assert_eq!(
+        said[0],
+        ("POST /v1/changes/chg_00000000000000000000000001/approve".to_owned(), json!({"shown": digest(TEXT)}))
+    );
     assert_eq!(said[1].1, json!({"shown": digest("seen before")}));
 }
 
 #[test]
 fn a_change_that_could_not_be_done_is_a_failure() {
-    let host = FakeHost::new(|_, _| Answer::json(change("chg_1", "failed", TEXT, &digest(TEXT))));
-    let (code, out, err) = host.ironctl(&["approve", "chg_1", "--shown", &digest(TEXT)]);
+    let host =
+        FakeHost::new(|_, _| Answer::json(change("chg_00000000000000000000000001", "failed", TEXT, &digest(TEXT))));
+    let (code, out, err) = host.ironctl(&["approve", "chg_00000000000000000000000001", "--shown", &digest(TEXT)]);
     assert_eq!(code, 1, "{out}");
-    assert!(err.contains("chg_1 was approved and could not be done"), "{err}");
+    assert!(err.contains("chg_00000000000000000000000001 was approved and could not be done"), "{err}");
 }
 
 #[test]
 fn a_change_is_asked_for_as_it_was_given() {
-    let host = FakeHost::new(|_, _| Answer::json(json!({"id": "chg_1", "status": "pending"})));
+    let host = FakeHost::new(|_, _| Answer::json(json!({"id": "chg_00000000000000000000000001", "status": "pending"})));
     let file = host.home.path().join("payload.json");
     std::fs::write(&file, "{\"instructions\": \"be kind\"}").expect("written");
     let payload = format!("@{}", file.display());
     let words = ["change", "submit", "--kind", "persona", "--agent", "helper", "--payload", &payload, "--reason", "r"];
     let (code, out, _) = host.ironctl(&words);
-    assert_eq!((code, out.as_str()), (0, "chg_1 is pending\n"));
+    assert_eq!((code, out.as_str()), (0, "chg_00000000000000000000000001 is pending\n"));
     let (_, out, _) = host.ironctl(&[&words[..], &["--json"]].concat());
-    assert_eq!(out, "{\"id\":\"chg_1\",\"status\":\"pending\",\"again\":false}\n");
+    assert_eq!(out, "{\"id\":\"chg_00000000000000000000000001\",\"status\":\"pending\",\"again\":false}\n");
     let asked = &host.asked()[0];
     assert_eq!(asked.line, "POST /v1/changes");
     let wanted = json!({"kind": "persona", "agent": "helper", "payload": {"instructions": "be kind"}, "reason": "r"});
@@ -201,12 +216,14 @@ fn a_change_is_asked_for_as_it_was_given() {
 
 #[test]
 fn what_was_asked_for_already_is_said_to_be() {
-    let host = FakeHost::new(|_, _| Answer::json(json!({"id": "chg_1", "status": "pending", "again": true})));
+    let host = FakeHost::new(|_, _| {
+        Answer::json(json!({"id": "chg_00000000000000000000000001", "status": "pending", "again": true}))
+    });
     let words = ["change", "submit", "--kind", "persona", "--agent", "helper", "--payload", "{}", "--reason", "r"];
     let (code, out, _) = host.ironctl(&words);
-    assert_eq!((code, out.as_str()), (0, "the same is asked for already: chg_1\n"));
+    assert_eq!((code, out.as_str()), (0, "the same is asked for already: chg_00000000000000000000000001\n"));
     let (_, out, _) = host.ironctl(&[&words[..], &["--json"]].concat());
-    assert_eq!(out, "{\"id\":\"chg_1\",\"status\":\"pending\",\"again\":true}\n");
+    assert_eq!(out, "{\"id\":\"chg_00000000000000000000000001\",\"status\":\"pending\",\"again\":true}\n");
 }
 
 #[test]
@@ -217,11 +234,14 @@ fn the_list_names_who_asks_and_the_status_reminds() {
             status["changes_waiting"] = json!(1);
             Answer::json(status)
         }
-        _ => Answer::json(json!({"changes": [summary("chg_1")], "more": true})),
+        _ => Answer::json(json!({"changes": [summary("chg_00000000000000000000000001")], "more": true})),
     });
     let (code, out, err) = host.ironctl(&["change", "list", "--status", "all", "--agent", "helper"]);
     assert_eq!(code, 0);
-    assert!(out.contains("chg_1") && out.contains("agent helper") && out.contains("0 of 1"), "{out}");
+    assert!(
+        out.contains("chg_00000000000000000000000001") && out.contains("agent helper") && out.contains("0 of 1"),
+        "{out}"
+    );
     assert!(err.contains("there are more"), "{err}");
     assert_eq!(host.asked()[0].line, "GET /v1/changes?limit=200&status=all&agent=helper");
     let (_, out, _) = host.ironctl(&["status"]);
@@ -232,7 +252,19 @@ fn the_list_names_who_asks_and_the_status_reminds() {
 fn nothing_but_the_whole_word_decides() {
     let host = host_with_one();
     let mut terminal = at_the_inbox(&host);
-    for word in ["", "y", "yes", "a", "Approve", "APPROVE", "approve ", " approve", "approve chg_1", "r", "no"] {
+    for word in [
+        "",
+        "y",
+        "yes",
+        "a",
+        "Approve",
+        "APPROVE",
+        "approve ",
+        " approve",
+        "approve chg_00000000000000000000000001",
+        "r",
+        "no",
+    ] {
         terminal.wait_for("skip, quit? ");
         terminal.type_in(&format!("{word}\n"));
         terminal.wait_for("nothing was decided");
@@ -240,23 +272,31 @@ fn nothing_but_the_whole_word_decides() {
     assert_eq!(decisions(&host), []);
     terminal.wait_for("skip, quit? ");
     terminal.type_in("approve\n");
-    terminal.wait_for("chg_1 is applied: helper is told another text");
+    terminal.wait_for("chg_00000000000000000000000001 is applied: helper is told another text");
     terminal.wait_for("nothing waits");
     assert_eq!(terminal.end(), 0);
-    assert_eq!(decisions(&host), [("POST /v1/changes/chg_1/approve".to_owned(), json!({"shown": digest(TEXT)}))]);
+    assert_eq!(
+        decisions(&host),
+        [("POST /v1/changes/chg_00000000000000000000000001/approve".to_owned(), json!({"shown": digest(TEXT)}))]
+    );
 }
 
-/// A host where three changes wait, listed the oldest first; of `chg_2` it shows `text` with the digest of another one.
+/// A host where three changes wait, listed the oldest first; of `chg_00000000000000000000000002` it shows `text` with the digest of another one.
 fn host_with_three(text: &'static str, shown_digest: String) -> FakeHost {
     FakeHost::new(move |line, _| {
         if line.starts_with("GET /v1/changes?") {
-            let waiting = ["chg_1", "chg_2", "chg_3"].map(summary);
+            let waiting =
+                ["chg_00000000000000000000000001", "chg_00000000000000000000000002", "chg_00000000000000000000000003"]
+                    .map(summary);
             return Answer::json(json!({"changes": waiting, "more": false}));
         }
-        let id = ["chg_1", "chg_2", "chg_3"].into_iter().find(|id| line.contains(id)).expect("one of them");
+        let id = ["chg_00000000000000000000000001", "chg_00000000000000000000000002", "chg_00000000000000000000000003"]
+            .into_iter()
+            .find(|id| line.contains(id))
+            .expect("one of them");
         let status = if line.starts_with("POST") { "rejected" } else { "pending" };
         match id {
-            "chg_2" => Answer::json(change(id, status, text, &shown_digest)),
+            "chg_00000000000000000000000002" => Answer::json(change(id, status, text, &shown_digest)),
             _ => Answer::json(change(
                 id,
                 status,
@@ -292,7 +332,11 @@ fn a_page_that_a_terminal_would_break_is_nobodys_forgery() {
 fn what_waits_longest_is_asked_about_first() {
     let host = host_with_three(TEXT, digest(TEXT));
     let mut terminal = at_the_inbox(&host);
-    for text in ["THE TEXT OF chg_1", "would be told another text", "THE TEXT OF chg_3"] {
+    for text in [
+        "THE TEXT OF chg_00000000000000000000000001",
+        "would be told another text",
+        "THE TEXT OF chg_00000000000000000000000003",
+    ] {
         terminal.wait_for(text);
         terminal.wait_for("skip, quit? ");
         terminal.type_in("skip\n");
@@ -306,20 +350,23 @@ fn one_text_that_cannot_be_trusted_does_not_keep_the_others_from_being_decided()
     for (text, shown_digest) in [(TEXT, digest("another text")), ("a\u{1b}[2Jb\n", digest("a\u{1b}[2Jb\n"))] {
         let host = host_with_three(text, shown_digest);
         let mut terminal = at_the_inbox(&host);
-        terminal.wait_for("THE TEXT OF chg_1");
+        terminal.wait_for("THE TEXT OF chg_00000000000000000000000001");
         terminal.wait_for("skip, quit? ");
         terminal.type_in("skip\n");
-        terminal.wait_for("error: chg_2 is left alone: ");
-        terminal.wait_for("THE TEXT OF chg_3");
+        terminal.wait_for("error: chg_00000000000000000000000002 is left alone: ");
+        terminal.wait_for("THE TEXT OF chg_00000000000000000000000003");
         terminal.wait_for("skip, quit? ");
         terminal.type_in("reject\n");
         terminal.wait_for("why? (may be empty) ");
         terminal.type_in("\n");
-        terminal.wait_for("chg_3 is rejected");
+        terminal.wait_for("chg_00000000000000000000000003 is rejected");
         terminal.wait_for("error: 1 change was not shown, and is left alone");
         assert_eq!(terminal.end(), 1);
         let said = decisions(&host);
-        assert_eq!(said, [("POST /v1/changes/chg_3/reject".to_owned(), json!({"reason": ""}))]);
+        assert_eq!(
+            said,
+            [("POST /v1/changes/chg_00000000000000000000000003/reject".to_owned(), json!({"reason": ""}))]
+        );
     }
 }
 
@@ -329,13 +376,13 @@ fn a_word_that_was_typed_before_the_question_decides_nothing() {
     let is_typed = Mutex::new(is_typed);
     let host = FakeHost::new(move |line, _| match line {
         line if line.starts_with("GET /v1/changes?") => {
-            Answer::json(json!({"changes": [summary("chg_1")], "more": false}))
+            Answer::json(json!({"changes": [summary("chg_00000000000000000000000001")], "more": false}))
         }
         line if line.starts_with("GET") => {
             is_typed.lock().expect("the only one").recv().expect("the test goes on");
-            Answer::json(change("chg_1", "pending", TEXT, &digest(TEXT)))
+            Answer::json(change("chg_00000000000000000000000001", "pending", TEXT, &digest(TEXT)))
         }
-        _ => Answer::json(change("chg_1", "applied", TEXT, &digest(TEXT))),
+        _ => Answer::json(change("chg_00000000000000000000000001", "applied", TEXT, &digest(TEXT))),
     });
     let mut terminal = at_the_inbox(&host);
     terminal.wait_for("1 to look at");
@@ -350,11 +397,11 @@ fn a_word_that_was_typed_before_the_question_decides_nothing() {
 
 #[test]
 fn a_reason_of_several_lines_cannot_pass_for_the_next_question() {
-    let mut rejected = change("chg_1", "rejected", TEXT, &digest(TEXT));
+    let mut rejected = change("chg_00000000000000000000000001", "rejected", TEXT, &digest(TEXT));
     rejected["outcome"] = json!("no\n\nWHAT WOULD HAPPEN\n  nothing");
     let host = FakeHost::new(move |_, _| Answer::json(rejected.clone()));
-    let (code, out, _) = host.ironctl(&["reject", "chg_1"]);
-    assert_eq!((code, out.as_str()), (0, "chg_1 is rejected: no WHAT WOULD HAPPEN nothing\n"));
+    let (code, out, _) = host.ironctl(&["reject", "chg_00000000000000000000000001"]);
+    assert_eq!((code, out.as_str()), (0, "chg_00000000000000000000000001 is rejected: no WHAT WOULD HAPPEN nothing\n"));
 }
 
 #[test]
@@ -366,10 +413,13 @@ fn a_no_takes_its_reason_along() {
     terminal.type_in("reject\n");
     terminal.wait_for("why? (may be empty) ");
     terminal.type_in("not now\n");
-    terminal.wait_for("chg_1 is rejected");
+    terminal.wait_for("chg_00000000000000000000000001 is rejected");
     terminal.wait_for("nothing waits");
     assert_eq!(terminal.end(), 0);
-    assert_eq!(decisions(&host), [("POST /v1/changes/chg_1/reject".to_owned(), json!({"reason": "not now"}))]);
+    assert_eq!(
+        decisions(&host),
+        [("POST /v1/changes/chg_00000000000000000000000001/reject".to_owned(), json!({"reason": "not now"}))]
+    );
 }
 
 #[test]
@@ -388,21 +438,21 @@ fn what_is_skipped_or_left_stays_undecided() {
 #[test]
 fn approve_on_a_terminal_shows_the_page_and_asks() {
     let host = host_with_one();
-    let mut terminal = Terminal::running(&host, &["approve", "chg_1"], Some(100));
+    let mut terminal = Terminal::running(&host, &["approve", "chg_00000000000000000000000001"], Some(100));
     terminal.wait_for("would be told another text about itself.");
     terminal.wait_for("approve, reject, quit? ");
     terminal.type_in("quit\n");
     assert_eq!(terminal.end(), 1);
     assert_eq!(decisions(&host), []);
-    let mut terminal = Terminal::running(&host, &["approve", "chg_1"], Some(100));
+    let mut terminal = Terminal::running(&host, &["approve", "chg_00000000000000000000000001"], Some(100));
     terminal.wait_for("approve, reject, quit? ");
     terminal.type_in("approve\n");
-    terminal.wait_for("chg_1 is applied");
+    terminal.wait_for("chg_00000000000000000000000001 is applied");
     assert_eq!(terminal.end(), 0);
     assert_eq!(decisions(&host).len(), 1);
     let host = host_with_one();
-    let mut terminal = Terminal::running(&host, &["approve", "chg_1", "--yes"], Some(100));
-    terminal.wait_for("chg_1 is applied");
+    let mut terminal = Terminal::running(&host, &["approve", "chg_00000000000000000000000001", "--yes"], Some(100));
+    terminal.wait_for("chg_00000000000000000000000001 is applied");
     assert_eq!(terminal.end(), 0);
 }
 
@@ -410,7 +460,7 @@ fn approve_on_a_terminal_shows_the_page_and_asks() {
 fn long_page() -> String {
     let lines: String = (0..60).map(|line| format!("    | line {line}\n")).collect();
     format!(
-        "WHICH CHANGE\n  id: chg_1\n\nWHY, IN THE WORDS OF THE PERSON WHO ASKS\n{lines}\nWHAT WOULD HAPPEN\n  Much.\n  !! Harm.\n"
+        "WHICH CHANGE\n  id: chg_00000000000000000000000001\n\nWHY, IN THE WORDS OF THE PERSON WHO ASKS\n{lines}\nWHAT WOULD HAPPEN\n  Much.\n  !! Harm.\n"
     )
 }
 
@@ -418,7 +468,7 @@ fn long_page() -> String {
 fn the_effect_of_a_page_that_does_not_fit_is_above_the_question() {
     let text: &'static str = long_page().leak();
     let host = host_that_shows(text, digest(text));
-    let mut terminal = Terminal::sized(&host, &["approve", "chg_1"], 80, 24);
+    let mut terminal = Terminal::sized(&host, &["approve", "chg_00000000000000000000000001"], 80, 24);
     terminal.wait_for("| line 0");
     terminal.wait_for("-- 44 more lines");
     assert!(!terminal.seen().contains("Harm"), "{}", terminal.seen());
@@ -432,12 +482,12 @@ fn the_effect_of_a_page_that_does_not_fit_is_above_the_question() {
     let seen = terminal.seen();
     let after = seen.split("!! Harm.").nth(1).expect("it was shown");
     assert!(after.lines().count() <= 4, "the effect is directly above the question: {after:?}");
-    assert!(!seen.contains("id: chg_1"), "ids are details: {seen}");
+    assert!(!seen.contains("id: chg_00000000000000000000000001"), "ids are details: {seen}");
     terminal.type_in("details\n");
-    terminal.wait_for("  id: chg_1");
+    terminal.wait_for("  id: chg_00000000000000000000000001");
     terminal.wait_for("approve, reject, details, quit? ");
     terminal.type_in("approve\n");
-    terminal.wait_for("chg_1 is applied");
+    terminal.wait_for("chg_00000000000000000000000001 is applied");
     assert_eq!(terminal.end(), 0);
     assert_eq!(decisions(&host)[0].1, json!({"shown": digest(text)}), "the digest covers all of it");
 }

@@ -52,7 +52,7 @@ fn a_name_stays_inside_its_part_of_the_path() {
 
 fn agent() -> Value {
     json!({
-        "id": "agt_1", "name": "assistant", "model": "scripted", "persona": "Kind.",
+        "id": "agt_00000000000000000000000001", "name": "assistant", "model": "scripted", "persona": "Kind.",
         "enabled_tools": ["read_file"], "created_at": "2026-01-02T03:04:05Z", "sessions": 2
     })
 }
@@ -62,7 +62,7 @@ fn an_agent_is_made_with_what_was_asked_for_and_no_more() {
     let host = FakeHost::new(|_, _| Answer::json(agent()));
     let (code, out, _) = host.ironctl(&["agent", "create", "assistant", "--tool", "read_file"]);
     assert_eq!(code, 0);
-    assert_eq!(out, "made agent assistant (agt_1)\n");
+    assert_eq!(out, "made agent assistant (agt_00000000000000000000000001)\n");
     let asked = &host.asked()[0];
     assert_eq!(asked.line, "POST /v1/agents");
     assert_eq!(asked.body, json!({"name": "assistant", "enabled_tools": ["read_file"]}));
@@ -84,7 +84,7 @@ fn a_lowered_guard_is_said_out_loud() {
 #[test]
 fn nothing_is_removed_unasked() {
     let host = FakeHost::new(|_, _| Answer::json(agent()));
-    for words in [&["agent", "remove", "assistant"], &["session", "remove", "ses_1"]] {
+    for words in [&["agent", "remove", "assistant"], &["session", "remove", "ses_00000000000000000000000001"]] {
         let (code, _, err) = host.ironctl(words);
         assert_eq!(code, 2);
         assert!(err.contains("hint: say that you mean it with --yes"), "{err}");
@@ -92,7 +92,10 @@ fn nothing_is_removed_unasked() {
     assert!(!host.asked().iter().any(|asked| asked.line.starts_with("DELETE")));
     let (code, ..) = host.ironctl(&["agent", "remove", "assistant", "--yes"]);
     assert_eq!(code, 0);
-    assert_eq!(host.asked().last().map(|asked| asked.line.clone()), Some("DELETE /v1/agents/agt_1".into()));
+    assert_eq!(
+        host.asked().last().map(|asked| asked.line.clone()),
+        Some("DELETE /v1/agents/agt_00000000000000000000000001".into())
+    );
 }
 
 #[test]
@@ -129,12 +132,12 @@ fn on_a_terminal_a_lowered_guard_is_shown_and_asked_about() {
     let page = "WHAT WOULD HAPPEN\n  !! Agent \"assistant\" would be guarded LESS.\n";
     let digest = ironclaw_contract::canonical::Digest::of(page.as_bytes()).to_string();
     let host = FakeHost::new(move |line, _| match line {
-        "POST /v1/changes" => Answer::json(json!({"id": "chg_1", "status": "pending"})),
+        "POST /v1/changes" => Answer::json(json!({"id": "chg_00000000000000000000000001", "status": "pending"})),
         _ => Answer::json(json!({
-            "id": "chg_1", "kind": "settings", "agent": {"id": "agt_1", "name": "assistant"},
+            "id": "chg_00000000000000000000000001", "kind": "settings", "agent": {"id": "agt_00000000000000000000000001", "name": "assistant"},
             "status": if line.ends_with("/approve") { "applied" } else if line.ends_with("/reject") { "rejected" } else { "pending" },
             "before": {"mode": "enforce"}, "after": {"mode": "dangerous_off"},
-            "requested_by": {"kind": "person", "id": "per_1", "name": "owner"}, "origin": null, "reason": "",
+            "requested_by": {"kind": "person", "id": "per_00000000000000000000000001", "name": "owner"}, "origin": null, "reason": "",
             "shown_digest": digest, "decided_by": null, "decided_at": null, "applied_at": null, "outcome": "done",
             "shown": page, "approvals": {"by": [], "needed": 1},
             "created_at": "2026-01-02T03:04:05.000Z", "expires_at": "2026-01-09T03:04:05.000Z"
@@ -150,11 +153,11 @@ fn on_a_terminal_a_lowered_guard_is_shown_and_asked_about() {
     terminal.wait_for("approve, reject, quit? ");
     terminal.type_in("quit\n");
     assert_eq!(terminal.end(), 1);
-    assert_eq!(posts(), ["POST /v1/changes", "POST /v1/changes/chg_1/reject"]);
+    assert_eq!(posts(), ["POST /v1/changes", "POST /v1/changes/chg_00000000000000000000000001/reject"]);
     let mut terminal = Terminal::running(&host, &words, Some(100));
     terminal.wait_for("approve, reject, quit? ");
     terminal.type_in("approve\n");
-    terminal.wait_for("chg_1 is applied");
+    terminal.wait_for("chg_00000000000000000000000001 is applied");
     assert_eq!(terminal.end(), 0);
-    assert_eq!(posts().last().map(String::as_str), Some("POST /v1/changes/chg_1/approve"));
+    assert_eq!(posts().last().map(String::as_str), Some("POST /v1/changes/chg_00000000000000000000000001/approve"));
 }

@@ -84,13 +84,18 @@ fn a_panic_without_a_home_is_a_failure() {
 fn resume_and_cancel_ask_their_paths() {
     let host = FakeHost::new(|line, _| match line {
         "POST /v1/resume" => Answer::json(json!({"resumed": true})),
-        _ => Answer::json(json!({"session_id": "ses_1", "turn_id": "trn_1", "messages": ["msg_1"], "running": false})),
+        _ => Answer::json(
+            json!({"session_id": "ses_00000000000000000000000001", "turn_id": "trn_00000000000000000000000001", "messages": ["msg_00000000000000000000000001"], "running": false}),
+        ),
     });
     let (code, out, _) = host.ironctl(&["resume"]);
     assert_eq!((code, out.as_str()), (0, "everything goes on; messages that waited are answered\n"));
-    let (code, out, _) = host.ironctl(&["session", "cancel", "ses_1"]);
-    assert_eq!((code, out.as_str()), (0, "cancelled the next turn of ses_1 (trn_1)\n"));
-    assert_eq!(host.asked()[1].line, "POST /v1/sessions/ses_1/cancel");
+    let (code, out, _) = host.ironctl(&["session", "cancel", "ses_00000000000000000000000001"]);
+    assert_eq!(
+        (code, out.as_str()),
+        (0, "cancelled the next turn of ses_00000000000000000000000001 (trn_00000000000000000000000001)\n")
+    );
+    assert_eq!(host.asked()[1].line, "POST /v1/sessions/ses_00000000000000000000000001/cancel");
 }
 
 #[test]
