@@ -108,7 +108,9 @@ impl Entry {
 
     /// Adds a field; never content.
     pub fn with(mut self, key: &'static str, value: impl Into<Value>) -> Self {
-        debug_assert!(self.event.fields().any(|field| field == key), "{} has no field {key}", self.event);
+        if cfg!(debug_assertions) && !self.event.fields().any(|field| field == key) {
+            tracing::error!(event = self.event.name(), key, "the list of events does not give this field to the event");
+        }
         self.data.insert(key.to_owned(), value.into());
         self
     }

@@ -120,7 +120,7 @@ events! {
     SummarySealed = "summary.sealed", [Kind::Claim], "session turn item digest model items", "A summary was sealed.";
     ModelAsked = "model.asked", [Kind::Verify], "session turn model purpose items", "A model was asked.";
     ModelFailed = "model.failed", [Kind::Retract], "session turn model code reason", "A model gave no output.";
-    ModelRefused = "model.refused", [Kind::Retract], "session fault code reason", "A request on the model socket was refused.";
+    ModelRefused = "model.refused", [Kind::Retract], "session turn fault code reason", "A request on the model socket was refused.";
     BudgetRefused = "budget.refused", [Kind::Retract], "session turn agent ceiling limit needed used reason", "A request to a model would exceed a ceiling.";
     ContextUnsealed = "context.unsealed", [Kind::Retract], "session mode passed reason", "A mode that weakens the guard let an unsealed item pass.";
     CallRecorded = "call.recorded", [Kind::Claim], "session turn call tool class arguments_digest", "A tool call was recorded.";
@@ -133,7 +133,7 @@ events! {
     DeliveryIntended = "delivery.intended", [Kind::Verify], "session turn delivery item", "An answer is to be delivered.";
     DeliverySending = "delivery.sending", [Kind::Verify], "session turn delivery attempt", "An attempt to deliver began.";
     DeliveryReceived = "delivery.received", [Kind::Verify], "session turn delivery", "An answer was received.";
-    DeliveryRetried = "delivery.retried", [Kind::Verify], "session turn delivery reason", "An attempt failed and will be repeated.";
+    DeliveryRetried = "delivery.retried", [Kind::Verify], "session turn delivery outcome reason", "An attempt failed and will be repeated.";
     DeliveryUnknown = "delivery.unknown", [Kind::Verify], "session turn delivery outcome reason", "An attempt may have arrived.";
     DeliveryDead = "delivery.dead", [Kind::Retract], "session turn delivery reason", "The attempts are used up, or the receiver refused.";
     DeliveryAgain = "delivery.again", [Kind::Meta], "session turn delivery by", "A person has a delivery sent again.";
