@@ -15,7 +15,7 @@ use ironclaw_contract::operator::{Fault, LedgerEvent};
 use ironclaw_contract::seam::socket::{RefusalCode, Request, Response, frame, frame_length};
 use std::io;
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -40,6 +40,29 @@ pub const REFUSALS_MAX: u32 = 64;
 const ITEMS_AT_ONCE: NonZeroU32 = NonZeroU32::new(512).expect("not zero");
 const ITEMS_A_SECOND: NonZeroU32 = NonZeroU32::new(16).expect("not zero");
 
+/// A request `items` beyond the rate, earned by each turn that gets an output.
+///
+/// A session at its bound of items asks once a turn. A fast model would otherwise exceed the rate with honest turns.
+#[derive(Debug, Default)]
+struct Earned {
+    by: Option<TurnId>,
+    is_left: bool,
+}
+
+impl Earned {
+    /// Counts the first output of `turn`; another output of the same turn earns nothing.
+    fn earn(&mut self, turn: TurnId) {
+        if self.by != Some(turn) {
+            *self = Self { by: Some(turn), is_left: true };
+        }
+    }
+
+    /// Uses the earned request. Returns whether there was one.
+    fn spend(&mut self) -> bool {
+        std::mem::take(&mut self.is_left)
+    }
+}
+
 /// What the server of one awake session works with.
 pub struct Server {
     pub(super) core: Arc<Core>,
@@ -56,6 +79,8 @@ pub struct Server {
     excused_upto: AtomicU64,
     /// How often the record may be read for `items`.
     items: DefaultDirectRateLimiter,
+    /// A request `items` that the newest turn earned beyond that rate.
+    earned: std::sync::Mutex<Earned>,
     trouble: mpsc::Sender<&'static str>,
 }
 
@@ -78,6 +103,7 @@ impl Server {
             refusals: AtomicU32::new(0),
             excused_upto: AtomicU64::new(0),
             items: RateLimiter::direct(Quota::per_second(ITEMS_A_SECOND).allow_burst(ITEMS_AT_ONCE)),
+            earned: std::sync::Mutex::default(),
             trouble,
         }
     }
@@ -154,7 +180,13 @@ impl Server {
             }
         };
         let (turn, answer) = match request {
-            Request::Generate { turn, purpose, refs } => (Some(turn), self.generate(turn, purpose, refs).await),
+            Request::Generate { turn, purpose, refs } => {
+                let answer = self.generate(turn, purpose, refs).await;
+                if matches!(answer, Ok(Ok(_))) {
+                    self.earned().earn(turn);
+                }
+                (Some(turn), answer)
+            }
             Request::Report { turn, call_id, ok, body } => (Some(turn), self.report(turn, call_id, ok, body).await),
             Request::Result { turn, call_id } => (Some(turn), self.result(turn, call_id).await),
             Request::Items { after_seq } => (None, self.metered_items(after_seq).await),
@@ -179,13 +211,16 @@ impl Server {
 
     /// The items, as long as the session does not ask for them too often; one that goes on after [`REFUSALS_MAX`] refusals is stopped.
     async fn metered_items(&self, after_seq: u64) -> Answer {
-        match self.items.check() {
-            Ok(()) => self.items_after(after_seq).await,
-            Err(_) => {
-                let message = format!("it asks for items more than {ITEMS_A_SECOND} times in a second");
-                Ok(Err(Refused { code: RefusalCode::Budget, message }))
-            }
+        let is_allowed = self.earned().spend() || self.items.check().is_ok();
+        if !is_allowed {
+            let message = format!("it asks for items more than {ITEMS_A_SECOND} times in a second");
+            return Ok(Err(Refused { code: RefusalCode::Budget, message }));
         }
+        self.items_after(after_seq).await
+    }
+
+    fn earned(&self) -> std::sync::MutexGuard<'_, Earned> {
+        self.earned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the host has dropped items since a request last named one that is gone. The sandbox could not know that, so it is not
@@ -224,5 +259,24 @@ impl Server {
             // Once is enough; the session is stopped on the first.
             let _ = self.trouble.try_send(what);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_turn_earns_one_request_for_items() {
+        let (first, second) = (TurnId::new(), TurnId::new());
+        let mut earned = Earned::default();
+        assert!(!earned.spend(), "no turn had an output");
+        earned.earn(first);
+        assert!(earned.spend());
+        earned.earn(first);
+        assert!(!earned.spend(), "a second output of the same turn earns nothing");
+        earned.earn(second);
+        assert!(earned.spend());
+        assert!(!earned.spend());
     }
 }
