@@ -39,7 +39,7 @@ const DELIVERIES: Forgettable = Forgettable {
 const MESSAGES: Forgettable = Forgettable {
     find: "SELECT m.rowid AS key FROM sessions s JOIN messages m ON m.session_id = s.id \
            WHERE m.seq <= s.pruned_seq AND m.status IN ('completed','delivered') \
-           AND (m.event_id IS NULL OR m.received_at < :events_from) \
+           AND (m.event_id IS NULL OR m.received_at < (SELECT events_from FROM bounds)) \
            AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.turn_id = m.turn_id) \
            AND m.rowid NOT IN (SELECT max(rowid) FROM messages GROUP BY session_id, sender, principal)",
     forget: "DELETE FROM messages WHERE status IN ('completed','delivered') AND rowid IN (SELECT value FROM json_each(:keys))",
@@ -71,7 +71,8 @@ impl Forgettable {
     /// Those of the database.
     pub fn find(&self, tx: &Tx<'_>) -> Result<Option<String>, state::Error> {
         let sql = format!(
-            "SELECT json_group_array(key), count(*) FROM (SELECT key FROM ({}), (SELECT :events_from) LIMIT :most)",
+            "WITH bounds (events_from) AS (SELECT :events_from) \
+             SELECT json_group_array(key), count(*) FROM (SELECT key FROM ({}) LIMIT :most)",
             self.find
         );
         let from = tx.prune_time() - EVENTS_KEPT_MS;
