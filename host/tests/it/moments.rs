@@ -9,11 +9,15 @@ use crate::record;
 use crate::world::{Build, PATIENCE, World, alive, kill, wait_for};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Kills in one run, unless `IRONCLAW_MOMENTS` says otherwise.
 const MOMENTS: u64 = 50;
+
+/// Kills without an answer to each sender between them. On a loaded machine more of them in a row end every attempt of one turn, and
+/// the host then parks the session, as it should.
+const KILLS_MAX: u64 = 4;
 
 /// The longest that everything is left alone; a warm round takes a few milliseconds, a start some hundred.
 const PAUSE_MS_MAX: u64 = 220;
@@ -76,11 +80,12 @@ fn killed_at_random_moments_every_message_is_answered_exactly_once() {
     world.agent("one");
     world.agent("two");
     let (over, starts) = (AtomicBool::new(false), 1);
+    let answers = [AtomicUsize::new(0), AtomicUsize::new(0)];
     let (mut sent, starts) = std::thread::scope(|scope| {
-        let one = scope.spawn(|| talk(&Client::of(&world), "one", 1, &over));
-        let two = scope.spawn(|| talk(&Client::of(&world), "two", 3, &over));
+        let one = scope.spawn(|| talk(&Client::of(&world), "one", 1, &over, &answers[0]));
+        let two = scope.spawn(|| talk(&Client::of(&world), "two", 3, &over, &answers[1]));
         let until = Until(&over);
-        let starts = starts + kill_in_turn(&world, &mut Chance(seed), moments);
+        let starts = starts + kill_in_turn(&world, &mut Chance(seed), moments, &answers);
         drop(until);
         let mut sent = one.join().expect("its sender was served");
         sent.extend(two.join().expect("its sender was served"));
@@ -103,7 +108,7 @@ fn killed_at_random_moments_every_message_is_answered_exactly_once() {
 }
 
 /// Says something again and again, `together` messages at a time, and waits for their answers; returns what was taken.
-fn talk(client: &Client, agent: &str, together: usize, over: &AtomicBool) -> Vec<Sent> {
+fn talk(client: &Client, agent: &str, together: usize, over: &AtomicBool, answers: &AtomicUsize) -> Vec<Sent> {
     let mut sent: Vec<Sent> = Vec::new();
     while !over.load(Ordering::SeqCst) {
         let first = sent.len();
@@ -118,6 +123,7 @@ fn talk(client: &Client, agent: &str, together: usize, over: &AtomicBool) -> Vec
         }
         for message in &sent[first..] {
             insist("answer a message", || answered(client, &message.id));
+            answers.fetch_add(1, Ordering::SeqCst);
         }
     }
     sent
@@ -144,10 +150,17 @@ pub(crate) fn insist<T>(what: &str, mut ask: impl FnMut() -> std::io::Result<T>)
     }
 }
 
-/// Kills one after the other, at moments of chance; starts the host where it is gone. Returns how often.
-fn kill_in_turn(world: &World, chance: &mut Chance, moments: u64) -> usize {
+/// Kills one process after the other at random moments, and starts the host where it is gone. Returns the number of starts.
+///
+/// Waits for an answer to each sender after every [`KILLS_MAX`] kills.
+fn kill_in_turn(world: &World, chance: &mut Chance, moments: u64, answers: &[AtomicUsize]) -> usize {
     let mut starts = 0;
     for moment in 0..moments {
+        if moment % KILLS_MAX == 0 {
+            let before: Vec<usize> = answers.iter().map(|count| count.load(Ordering::SeqCst)).collect();
+            let is_answered = || answers.iter().zip(&before).all(|(count, before)| count.load(Ordering::SeqCst) > *before);
+            wait_for("an answer to each sender", is_answered);
+        }
         std::thread::sleep(Duration::from_millis(chance.below(PAUSE_MS_MAX)));
         let host = Process::of(world.pid().expect("it runs")).expect("it runs");
         let victim = match moment % 4 {
