@@ -93,7 +93,7 @@ pub struct About {
     pub keeper: crate::ledger::keeper::Keeper,
     /// What is lowered or worth a look.
     pub warnings: Vec<String>,
-    /// Set once the daemon begins to stop, while whoever asks is still answered.
+    /// Set when an operator asks the daemon to stop; requests are still answered then.
     pub stopping: Arc<AtomicBool>,
 }
 
@@ -222,7 +222,7 @@ impl Api {
         let ended = || {
             let mut stopped = stopped.clone();
             async move {
-                // An error means that nobody can ask us to stop any more: then we stop.
+                // An error means that the sender of the stop is gone: then the server stops.
                 let _ = stopped.wait_for(|stop| *stop).await;
             }
         };

@@ -236,7 +236,7 @@ fn mount(wanted: &ironclaw_contract::seam::change::Mount) -> Result<Mount, No> {
 }
 
 fn gone(what: String) -> Refusal {
-    Refusal::new(DenialCode::ChangeOutdated, format!("{what} is there no more"))
+    Refusal::new(DenialCode::ChangeOutdated, format!("{what} was removed"))
 }
 
 fn incomplete() -> Refusal {

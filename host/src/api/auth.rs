@@ -265,7 +265,7 @@ pub struct Noted(pub DenialCode);
 pub async fn require_role(State(needed): State<Role>, request: Request, next: Next) -> Response {
     let Some(person) = request.extensions().get::<Person>() else {
         // Only a mistake in the order of the layers leads here; then nobody passes.
-        let refusal = Refusal::new(DenialCode::TokenMissing, "nobody looked at the token of this request");
+        let refusal = Refusal::new(DenialCode::TokenMissing, "the request was not authenticated");
         return Answer::from(refusal).into_response();
     };
     if person.role.covers(needed) {

@@ -71,7 +71,7 @@ impl Hooks {
     pub async fn serve(self, port: Port, mut stopped: watch::Receiver<bool>) -> std::io::Result<()> {
         let refusals = self.refusals.clone();
         let ended = async move {
-            // An error means that nobody can ask us to stop any more: then we stop.
+            // An error means that the sender of the stop is gone: then the server stops.
             let _ = stopped.wait_for(|stop| *stop).await;
         };
         let app = Router::new()

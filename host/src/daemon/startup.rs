@@ -96,7 +96,7 @@ pub(super) async fn sweep_packages(state: &State, home: &Home) -> Result<(), Err
     let swept = home.clone();
     let sweeping = tokio::task::spawn_blocking(move || packages::sweep(&swept, &layers));
     if let Err(error) = sweeping.await {
-        tracing::error!(%error, "packages that nobody has any more were not removed; the next start tries again");
+        tracing::error!(%error, "could not remove unused packages; the next start tries again");
     }
     Ok(())
 }

@@ -87,7 +87,7 @@ fn of_whom(tx: &Tx<'_>, proposed: &Proposed) -> Result<Option<Agent>, No> {
         None => None,
         Some(agent) => Some(
             registry::agent_by_id(tx, *agent)?
-                .ok_or_else(|| Refusal::new(DenialCode::AgentGone, "the agent is there no more"))?,
+                .ok_or_else(|| Refusal::new(DenialCode::AgentGone, "the agent was removed"))?,
         ),
     };
     match &proposed.requester {

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_reach_the_ports_of_the_registry_and_the_proxy_and_those_that_are_set() {
+    fn clients_reach_the_ports_of_registry_proxy_and_settings() {
         let config = Config {
             npm_registry: Some("http://127.0.0.1:4873/npm/".into()),
             proxy: Some("http://proxy.example:3128".into()),
