@@ -2,7 +2,7 @@
 //!
 //! For tests and benches; never part of an installation. Next: `host/tests/it/jail.rs`.
 
-use ironclaw_host::jail::{GATE_DESCRIPTOR, LINK_DESCRIPTOR};
+use ironclaw_jail::{GATE_DESCRIPTOR, LINK_DESCRIPTOR};
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
 use std::os::unix::net::UnixStream;

@@ -4,8 +4,8 @@
 //! For tests and benches; never part of an installation. Next: `host/tests/it/jail.rs`.
 #![allow(clippy::print_stdout)]
 
-use ironclaw_host::jail::{Facts, Identity, Limits, Mount, Probe, Role, Spec, System, inspect, probe};
-use ironclaw_host::launcher::{self, Entries, Launcher};
+use ironclaw_jail::launcher::{self, Entries, Launcher};
+use ironclaw_jail::{Facts, Identity, Limits, Mount, Probe, Role, Spec, System, inspect, probe};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -21,7 +21,7 @@ fn main() {
     };
     if let Some(settings) = scenario.strip_prefix("preflight:") {
         outer_filter(stub);
-        let found = ironclaw_host::preflight::run(Path::new(settings), ironclaw_host::jail::FIRST_HOST_ID);
+        let found = ironclaw_host::preflight::run(Path::new(settings), ironclaw_jail::FIRST_HOST_ID);
         println!("{}", serde_json::to_string(&found).expect("plain data"));
         return;
     }

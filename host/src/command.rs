@@ -3,9 +3,10 @@
 //! `run` forks the launcher before it starts a thread or reads a key. Next: `daemon`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use crate::{audit, config, custody, daemon, failpoint, home, jail, launcher, preflight, reader, rotation, settings};
+use crate::{audit, config, custody, daemon, home, preflight, rotation, settings};
 use clap::{Parser, Subcommand};
 use ironclaw_contract::operator::{AcceptedBreak, Failure, LedgerHead, exit};
+use ironclaw_jail::{launcher, reader};
 use std::error::Error;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -250,7 +251,7 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
 
 fn run(path: &Path) -> Done {
     // A core dump would hold keys; children inherit the limit.
-    if failpoint::lowered().as_deref() != Some(jail::Wall::CoreLimit.name()) {
+    if ironclaw_jail::failpoint::lowered().as_deref() != Some(ironclaw_jail::Wall::CoreLimit.name()) {
         nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0)?;
     }
     let launcher = launcher::fork(launcher::Entries { reader: reader::main })?;
@@ -280,7 +281,7 @@ fn init(at: &At) -> Done {
 fn check_machine(proc_sys: &Path, home: Option<&Path>, json: bool) -> Done {
     // A home that is not set up, or settings that cannot be read, are for `init` and `config check` to complain about.
     let settings = home.and_then(|home| home::Home::open(home).ok()).and_then(|home| config::load(&home).ok());
-    let first_id = settings.map_or(jail::FIRST_HOST_ID, |(settings, _)| settings.jail.uid_base);
+    let first_id = settings.map_or(ironclaw_jail::FIRST_HOST_ID, |(settings, _)| settings.jail.uid_base);
     let preflight = preflight::run(proc_sys, first_id);
     if json {
         say(&serde_json::to_string(&preflight)?)?;

@@ -54,7 +54,7 @@ pub struct JailConfig {
 
 impl Default for JailConfig {
     fn default() -> Self {
-        Self { uid_base: crate::jail::FIRST_HOST_ID, uid_count: 65_536 }
+        Self { uid_base: ironclaw_jail::FIRST_HOST_ID, uid_count: 65_536 }
     }
 }
 

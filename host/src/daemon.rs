@@ -17,10 +17,10 @@ pub use error::Error;
 pub use grounds::{Exposed, refuse_key_file};
 pub use offline::{Made, init, rotate};
 
-use crate::launcher::Handle;
 use crate::ledger::keeper::Keeper;
 use crate::pipeline::Pipeline;
 use ironclaw_contract::ids::BootId;
+use ironclaw_jail::launcher::Handle;
 use sockets::{Paths, Sockets};
 use startup::Opened;
 use std::path::Path;

@@ -14,15 +14,6 @@ pub fn reach(point: &str) {
     let _ = point;
 }
 
-/// Name of the wall that a test leaves out of every jail; `IRONCLAW_WITHOUT_WALL` says it.
-#[inline]
-pub fn lowered() -> Option<String> {
-    #[cfg(feature = "failpoints")]
-    return std::env::var("IRONCLAW_WITHOUT_WALL").ok();
-    #[cfg(not(feature = "failpoints"))]
-    None
-}
-
 /// By how much a test has set this process's clock, in milliseconds; nothing in any other build. `IRONCLAW_CLOCK_SHIFT_MS` says it
 /// for the whole life of a process, and the file that `IRONCLAW_CLOCK_SHIFT_FILE` names says it anew each time.
 #[inline]

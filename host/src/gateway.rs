@@ -18,13 +18,13 @@ pub mod shown;
 pub mod store;
 pub mod voices;
 
-use crate::jail::shown::Mounts;
 use crate::refusal::Refusal;
 use crate::registry::Giver;
 use crate::state;
 use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::change::{Change, ChangeKind};
 use ironclaw_contract::seam::seal::Label;
+use ironclaw_jail::shown::Mounts;
 use serde::Deserialize;
 use serde_json::Value;
 use std::io;

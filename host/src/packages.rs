@@ -16,14 +16,14 @@ pub use layer::verify;
 
 use crate::failpoint;
 use crate::home::{self, Home, make_private, remove_tree};
-use crate::jail::Identity;
-use crate::jail::system::Names;
-use crate::launcher::{self, Launcher};
 use crate::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ChangeId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Packages;
+use ironclaw_jail::Identity;
+use ironclaw_jail::launcher::{self, Launcher};
+use ironclaw_jail::system::Names;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -5,21 +5,12 @@
 
 mod diagnosis;
 
-use crate::jail::{Identity, Limits, Role, Spec, System, inspect, landlock};
-use crate::launcher::wire::{self, Event, Failure, Part, Request};
-use crate::launcher::{self, Entries};
-use crate::sys;
 use diagnosis::{Advice, Machine, advise};
 use ironclaw_contract::operator::{Check, Preflight};
-use nix::sys::wait::waitpid;
-use nix::unistd::Pid;
-use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
+use ironclaw_jail::launcher::Part;
+use ironclaw_jail::launcher::trial::try_launch;
+use ironclaw_jail::{System, landlock, sys};
 use std::path::Path;
-
-/// How long the jail that is tried may take.
-const TRIAL_MS_MAX: u64 = 5_000;
 
 /// Checks everything that a launch needs, in the order in which a launch needs it.
 ///
@@ -82,52 +73,6 @@ fn locks(root: bool, first_id: u32) -> Check {
         Err(failure) => format!("not tried, because a jail with programs cannot be made here ({})", failure.step),
     };
     pass("locks on programs", found)
-}
-
-/// Launches the reader's role with nothing mounted, and looks at it from outside. Gives whether its programs are apart.
-fn try_launch(root: bool, first_id: u32, system: Option<System>) -> Result<bool, Failure> {
-    let fault = |step: String| Failure { part: Part::Launch, step, errno: 0 };
-    let own = |error: io::Error| Failure { part: Part::Launcher, step: format!("use a launcher: {error}"), errno: 0 };
-    let handle = launcher::fork(Entries { reader: wait_for_end }).map_err(own)?;
-    let identity = match root {
-        true => Identity::Mapped { uid: first_id, gid: first_id },
-        false => Identity::Own,
-    };
-    let spec = Spec {
-        name: "preflight".into(),
-        role: Role::Reader,
-        mounts: Vec::new(),
-        system,
-        identity,
-        limits: Limits { launch_ms: TRIAL_MS_MAX, ..Limits::default() },
-    };
-    let (link, theirs) = UnixStream::pair().map_err(own)?;
-    let request = Request::Launch { id: 1, spec: Box::new(spec.clone()) };
-    wire::send(&handle.control, &request, Some(&OwnedFd::from(theirs))).map_err(own)?;
-    // The launcher answers within the time allowed, or ends and closes its socket.
-    let answer = wire::receive::<Event>(&handle.control).map_err(own)?;
-    let tried = match answer.map(|received| received.message) {
-        Some(Event::Started { pid, landlock, .. }) => inspect::report(pid as u32, std::process::id())
-            .map_err(|error| fault(format!("look at the jail from outside: {error}")))
-            .and_then(|mut report| {
-                report.landlock = landlock;
-                inspect::verify(&report, &spec).map_err(|faults| fault(faults.join("; ")))?;
-                Ok(inspect::programs_are_apart(pid as u32).unwrap_or(false))
-            }),
-        Some(Event::Failed { failure, .. }) => Err(failure),
-        Some(Event::Exited { exit, .. }) => Err(fault(format!("keep a jail: it {exit}"))),
-        None => Err(own(io::Error::other("it ended by itself"))),
-    };
-    let pid = handle.pid() as i32;
-    drop((link, handle));
-    // Whatever it says: it has ended, or is not ours.
-    let _ = waitpid(Pid::from_raw(pid), None);
-    tried
-}
-
-/// The role that is tried: there until its link closes.
-fn wait_for_end(link: OwnedFd) -> i32 {
-    i32::from(nix::unistd::read(link, &mut [0]).is_err())
 }
 
 fn processes() -> Check {

@@ -4,8 +4,8 @@
 
 use crate::figures::{Report, Samples};
 use crate::stage::{MAPPED, directory, own};
-use ironclaw_host::jail::{Identity, Limits, Mount, Role, Spec};
-use ironclaw_host::launcher::{self, Entries, Launcher};
+use ironclaw_jail::launcher::{self, Entries, Launcher};
+use ironclaw_jail::{Identity, Limits, Mount, Role, Spec};
 use nix::unistd::geteuid;
 use serde_json::{Value, json};
 use std::os::unix::net::UnixStream;

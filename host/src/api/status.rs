@@ -7,12 +7,10 @@ use crate::delivery::journal;
 use crate::gateway::store as store_of_changes;
 use crate::inbox;
 use crate::items;
-use crate::launcher::Process;
 use crate::ledger;
 use crate::pipeline::{Error, Phase, Shown};
 use crate::registry::{self, Mode};
 use crate::session::store::{self, Origin, Standing};
-use crate::shortage::Shortage;
 use crate::state::Tx;
 use axum::Json;
 use axum::extract::State;
@@ -20,6 +18,8 @@ use ironclaw_contract::ids::{SessionId, TurnId};
 use ironclaw_contract::operator::{
     HostStatus, JailReport, Places, ReaderStatus, Session, SessionStatus, Status, Stopping,
 };
+use ironclaw_jail::launcher::Process;
+use ironclaw_jail::shortage::Shortage;
 use rusqlite::OptionalExtension;
 
 /// A record that is further ahead of the machine's clock is warned of.

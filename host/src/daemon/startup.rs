@@ -10,7 +10,6 @@ use crate::custody::{MasterKey, Source};
 use crate::gateway::policy;
 use crate::home::{self, Held, Home};
 use crate::integrity::seal::Sealer;
-use crate::launcher::{Handle, Launcher};
 use crate::ledger::keeper::Keeper;
 use crate::ledger::sink::Sink;
 use crate::pipeline::{self, Core, Limits, Places};
@@ -19,6 +18,7 @@ use crate::{model, observe, packages, registry, rotation, turn};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_jail::launcher::{Handle, Launcher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
 

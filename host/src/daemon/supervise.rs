@@ -3,7 +3,7 @@
 use super::error::{Error, io};
 use super::startup::Opened;
 use super::workers::Workers;
-use crate::launcher::Launcher;
+use ironclaw_jail::launcher::Launcher;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Why the host stops.

@@ -3,7 +3,7 @@
 //! Never follows a link, and touches nothing that lies on or behind a file system whose answers come from elsewhere: whoever looks
 //! holds the record, and a disk that hangs would hold it for good. Next: `checks::mounts`, `gateway::before`.
 
-use crate::jail::shown::unescaped;
+use ironclaw_jail::shown::unescaped;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{SFlag, fstat};

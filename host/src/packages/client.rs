@@ -3,12 +3,12 @@
 //! Gives it nothing of the host's state, no variable of the host's environment, and a network only where it has to fetch. Next: `jail::client`.
 
 use super::{Bench, Config, Error, Means, PROGRAMS, names_around_usr};
-use crate::jail::client::{Client, Kind, Network, Sight};
-use crate::jail::{Identity, Limits, Mount, Role, Spec};
-use crate::launcher::Exit;
 use crate::refusal::Refusal;
 use crate::registry::marks;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_jail::client::{Client, Kind, Network, Sight};
+use ironclaw_jail::launcher::Exit;
+use ironclaw_jail::{Identity, Limits, Mount, Role, Spec};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

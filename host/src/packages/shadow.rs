@@ -4,7 +4,7 @@
 
 use super::source::{Entry, Place, Source, TOP, copy};
 use super::{Error, unfit};
-use crate::jail::system::LINKS;
+use ironclaw_jail::system::LINKS;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;

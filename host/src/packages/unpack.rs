@@ -6,7 +6,7 @@ use super::client::{Task, WORK, failed, follow, make_room, run};
 use super::fetch::{ARCHIVES, Archive};
 use super::source::{PATH_BYTES_MAX, Place, Source, check_size};
 use super::{Bench, Config, Error, Means, UNPACKER, unfit};
-use crate::launcher::Exit;
+use ironclaw_jail::launcher::Exit;
 use std::path::Path;
 
 /// Longest line of a listing: a mode, an owner, a date and two paths.

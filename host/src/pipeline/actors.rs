@@ -3,8 +3,8 @@
 //! Everything is put into a mailbox, and an actor goes, under one lock: so no wake-up falls between the two. Next: `pipeline::actor`.
 
 use super::command::{Command, Shown};
-use crate::shortage::Shortage;
 use ironclaw_contract::ids::SessionId;
+use ironclaw_jail::shortage::Shortage;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::error::TrySendError;

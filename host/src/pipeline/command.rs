@@ -2,13 +2,13 @@
 //!
 //! Decides nothing. Next: `pipeline::actor`.
 
-use crate::launcher::Process;
 use crate::refusal::Refusal;
 use crate::registry::Person;
-use crate::shortage::Shortage;
 use ironclaw_contract::ids::{MessageId, PersonId, TurnId};
 use ironclaw_contract::operator::Proof;
 use ironclaw_contract::seam::outbound::Progress;
+use ironclaw_jail::launcher::Process;
+use ironclaw_jail::shortage::Shortage;
 use tokio::sync::oneshot;
 
 /// What an actor is asked.

@@ -6,15 +6,15 @@
 use super::launch::{self, make_run_directory, pair, reader_spec, sandbox_spec, uid_of};
 use super::{Core, Error};
 use crate::home;
-use crate::jail::probe::{self, Surroundings};
-use crate::jail::{Probe, Role, Spec};
-use crate::launcher::Exit;
 use crate::ledger::Entry;
 use crate::session::link::{self, Link, Rung};
 use crate::session::store::Session;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{Attempt, LedgerEvent, Proof, Run};
 use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_jail::launcher::Exit;
+use ironclaw_jail::probe::{self, Surroundings};
+use ironclaw_jail::{Probe, Role, Spec};
 use std::path::PathBuf;
 use std::time::Duration;
 

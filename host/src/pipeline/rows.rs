@@ -9,8 +9,8 @@ use super::command::Phase;
 use super::launch::{self, Awake};
 use super::model_socket::REFUSALS_MAX;
 use crate::failpoint;
-use crate::reader;
 use crate::session::store::Why;
+use ironclaw_jail::reader;
 use std::sync::Arc;
 
 /// Rows that are taken before the actor looks at its mailbox again.

@@ -6,8 +6,8 @@ use super::actor::Actor;
 use super::command::{Command, Phase};
 use super::{Core, Error};
 use crate::session::store::Why;
-use crate::shortage::Shortage;
 use crate::state;
+use ironclaw_jail::shortage::Shortage;
 use std::thread;
 
 /// With fewer free bytes where the home lies, nothing is launched: queues and workspaces need some.
@@ -109,9 +109,10 @@ impl Error {
 mod tests {
     use super::*;
     use crate::pipeline::launch::Error as Launch;
-    use crate::{home, launcher, packages, reader, session::link};
+    use crate::{home, packages, session::link};
     use ironclaw_contract::ids::SessionId;
     use ironclaw_contract::seam::crypt;
+    use ironclaw_jail::{launcher, reader};
     use nix::libc;
     use std::io;
     use std::path::PathBuf;

@@ -3,8 +3,8 @@
 //! Pure but for reading a handful of files once; tries nothing itself. Next: `preflight`, which tries.
 
 use super::{fail, pass};
-use crate::launcher::{Failure, Part};
 use ironclaw_contract::operator::Check;
+use ironclaw_jail::launcher::{Failure, Part};
 use nix::errno::Errno;
 use std::fs;
 use std::path::Path;

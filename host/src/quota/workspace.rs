@@ -4,7 +4,7 @@
 //! could hide files there. Next: `pipeline::workspace`.
 
 use super::Config;
-use crate::shortage::Shortage;
+use ironclaw_jail::shortage::Shortage;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{self, AtFlags, OFlag, OpenHow, ResolveFlag};

@@ -344,7 +344,7 @@ fn an_upward_import_is_seen_however_it_is_written() {
 
 #[test]
 fn an_import_beside_is_refused_unless_it_is_listed() {
-    assert!(host("host/src/turn.rs", "use crate::reader::X;").contains("turn imports reader beside it"));
+    assert!(host("host/src/turn.rs", "use ironclaw_jail::reader::X;").contains("turn imports reader beside it"));
     assert!(host("host/src/calls.rs", "use crate::context::X;").contains("beside it"), "listed the other way round");
     assert!(host("host/src/context.rs", "use crate::calls::X;").is_empty());
 }

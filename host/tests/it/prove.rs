@@ -6,7 +6,7 @@
 use crate::moments::{Chance, run_of, slice};
 use crate::stage::{Who, everybody};
 use crate::world::{Build, World, wait_for};
-use ironclaw_host::jail::{CONTROL, Wall};
+use ironclaw_jail::{CONTROL, Wall};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

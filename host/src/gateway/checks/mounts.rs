@@ -5,10 +5,10 @@
 
 use crate::gateway::Grounds;
 use crate::gateway::places::{self, Place, Unseen};
-use crate::jail::{self, shown::Mounts};
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Mount;
+use ironclaw_jail::{self, shown::Mounts};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -118,11 +118,11 @@ fn lies(text: &str, seen: Result<Place, Unseen>) -> Result<(), Refusal> {
 }
 
 fn check_target(target: &str) -> Result<(), Refusal> {
-    let Some(name) = jail::target_name(target) else {
+    let Some(name) = ironclaw_jail::target_name(target) else {
         let refusal = Refusal::new(DenialCode::MountTarget, format!("{:?} is no target of a mount", short(target)));
         return Err(refusal.hint("a target is / and one name of a-z, A-Z, 0-9, -, _ and ., such as /data"));
     };
-    if jail::is_reserved(name) {
+    if ironclaw_jail::is_reserved(name) {
         let refusal = Refusal::new(DenialCode::MountTarget, format!("{target} is the jail's own"));
         return Err(refusal.hint("name another target, such as /data"));
     }
@@ -253,19 +253,19 @@ mod tests {
         for target in ["/data", "/Photos", "/ALL", "/a", "/A.b_c-9", "/9", "/-", &longest] {
             complete(vec![mount(&source, Some(target))], grounds)
                 .unwrap_or_else(|refused| panic!("{target}: {refused}"));
-            let granted = jail::Mount {
+            let granted = ironclaw_jail::Mount {
                 source: source.clone().into(),
                 target: target.to_owned(),
                 read_only: true,
                 granted: true,
             };
-            let spec = jail::Spec {
+            let spec = ironclaw_jail::Spec {
                 name: "ses_test".to_owned(),
-                role: jail::Role::Reader,
+                role: ironclaw_jail::Role::Reader,
                 mounts: vec![granted],
-                system: Some(jail::System::default()),
-                identity: jail::Identity::Own,
-                limits: jail::Limits::default(),
+                system: Some(ironclaw_jail::System::default()),
+                identity: ironclaw_jail::Identity::Own,
+                limits: ironclaw_jail::Limits::default(),
             };
             spec.check(1).unwrap_or_else(|unfit| panic!("{target}: {unfit}"));
         }

@@ -3,7 +3,6 @@
 //! Starts nothing. Next: `jail::Spec`.
 
 use super::Error;
-use crate::jail::{Identity, Limits, Mount, Role, Spec, System};
 use crate::packages;
 use crate::pipeline::{Core, Error as PipelineError};
 use crate::registry::{self, mounts, software};
@@ -11,6 +10,7 @@ use crate::session::store::Session;
 use crate::tools;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::link::{GRANTED_ARGUMENT, path};
+use ironclaw_jail::{Identity, Limits, Mount, Role, Spec, System};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 

@@ -3,10 +3,10 @@
 //! Everything is open before the host's root is covered, and nothing of it can be written from inside. Next: `site`.
 
 use super::apart;
-use crate::jail::system::{ALTERNATIVES, DEVICES, GROUP, Names, PASSWD, System, TMP_ROOM};
-use crate::jail::{Wall, Walls};
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;
+use crate::system::{ALTERNATIVES, DEVICES, GROUP, Names, PASSWD, System, TMP_ROOM};
+use crate::{Wall, Walls};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat, openat2};
 use nix::mount::{MsFlags, mount};

@@ -3,8 +3,8 @@
 //! Nothing that is tried here changes the machine where it is allowed. Next: `probe::limits`.
 
 use super::line::{Line, MISSING, SECCOMP, allowed, bare, refused, sight};
-use crate::jail::{INNER_ID, Identity, Spec, Wall};
 use crate::sys::bare;
+use crate::{INNER_ID, Identity, Spec, Wall};
 use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::unistd::{getgroups, getresgid, getresuid};

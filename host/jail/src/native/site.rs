@@ -4,9 +4,9 @@
 
 use super::furniture::Furniture;
 use super::{LAUNCHER_IGNORES, view};
-use crate::jail::{HOSTNAME, INNER_ID, Mount, Role, Spec, Wall, Walls};
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;
+use crate::{HOSTNAME, INNER_ID, Mount, Role, Spec, Wall, Walls};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::mount::{MsFlags, mount};

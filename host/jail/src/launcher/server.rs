@@ -5,9 +5,9 @@
 
 use super::Entries;
 use super::wire::{self, Event, Exit, Failure, Part, Progress, Request, step};
-use crate::jail::native::{self, Birth, Filters};
-use crate::jail::{INNER_ID, Identity, Spec, Wall, Walls};
+use crate::native::{self, Birth, Filters};
 use crate::sys::{self, OneThread, Side};
+use crate::{INNER_ID, Identity, Spec, Wall, Walls};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

@@ -3,7 +3,7 @@
 //! Decides nothing. Next: `preflight`, which looks for the cause on this machine.
 
 use super::wire::{Failure, Part};
-use crate::jail::Unfit;
+use crate::Unfit;
 use crate::shortage::Shortage;
 use std::io;
 

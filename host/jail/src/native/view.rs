@@ -4,7 +4,7 @@
 
 use super::apart;
 use super::site::hang;
-use crate::jail::client::{Client, Kind};
+use crate::client::{Client, Kind};
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;
 use nix::errno::Errno;
@@ -21,7 +21,7 @@ pub(super) struct Open {
 
 /// Opens them, in their order.
 pub(super) fn open(client: &Client) -> Result<Vec<Open>, Failure> {
-    let one = |sight: &crate::jail::client::Sight| {
+    let one = |sight: &crate::client::Sight| {
         let name = format!("{} for {}", sight.source.display(), sight.target);
         let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
         let found = nix::fcntl::open(&sight.source, flags, Mode::empty());

@@ -2,9 +2,9 @@
 //!
 //! Nothing is tried here. Next: `probe::sockets` and its siblings, which hold the lines.
 
-use crate::jail::{Facts, Spec, Wall};
 use crate::sys::OneThread;
 use crate::sys::bare::Bare;
+use crate::{Facts, Spec, Wall};
 use ironclaw_contract::operator::Attempt;
 use nix::errno::Errno;
 use std::io;

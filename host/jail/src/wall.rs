@@ -131,8 +131,8 @@ impl Walls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jail::client::Network;
-    use crate::jail::{Client, Facts};
+    use crate::client::Network;
+    use crate::{Client, Facts};
 
     #[test]
     fn only_the_negative_control_and_a_client_with_a_network_lack_a_wall() {

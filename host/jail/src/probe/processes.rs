@@ -3,7 +3,7 @@
 //! Never sends a signal that does anything: 0 asks only whether it could. Next: `probe::files`.
 
 use super::line::{Line, MISSING, Refusals, SECCOMP, Scene, bare, refused, sight};
-use crate::jail::Wall;
+use crate::Wall;
 use crate::sys::bare;
 use nix::errno::Errno;
 use nix::sys::signal::kill;

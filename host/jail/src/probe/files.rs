@@ -4,8 +4,8 @@
 
 use super::commands;
 use super::line::{ABSENT, Line, MISSING, Refusals, SECCOMP, Scene, allowed, bare, refused, sight};
-use crate::jail::{Facts, Mount, Spec, Wall};
 use crate::sys::{self, bare};
+use crate::{Facts, Mount, Spec, Wall};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, makedev, mknod};
@@ -46,7 +46,7 @@ pub(super) fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
         refused("make a symbolic link", links(spec), |_| std::os::unix::fs::symlink("/etc/passwd", format!("/{FILE}"))),
         refused("make a hard link", links(spec), |_| fs::hard_link("/etc/passwd", format!("/{FILE}"))),
         bare(bare::OPENAT2, MISSING),
-        sight("see the host name", crate::jail::HOSTNAME, Wall::UtsNamespace, |_| {
+        sight("see the host name", crate::HOSTNAME, Wall::UtsNamespace, |_| {
             Ok(nix::sys::utsname::uname()?.nodename().to_string_lossy().into_owned())
         }),
         sight("see the working directory", "/", Wall::Root, |_| Ok(nix::unistd::getcwd()?.display().to_string())),

@@ -2,9 +2,9 @@
 //!
 //! Believes the kernel only. Next: `jail::inspect`, which reads it, and decides before each launch with the same facts.
 
-use crate::jail::inspect::{self, View};
-use crate::jail::{Identity, Spec, Wall};
+use crate::inspect::{self, View};
 use crate::launcher::Jailed;
+use crate::{Identity, Spec, Wall};
 use ironclaw_contract::operator::{Attempt, JailReport};
 use std::io;
 

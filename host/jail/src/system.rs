@@ -26,7 +26,7 @@ pub(super) const OWN: [&str; 4] = ["in", "out", "run", "workspace"];
 /// What programs take for the kernel's word; no jail has it.
 const KERNEL: [&str; 2] = ["proc", "sys"];
 /// Names that lead into `/usr`, where the host has them.
-pub(crate) const LINKS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
+pub const LINKS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 /// Directories that the jail makes for its programs.
 const DIRECTORIES: [&str; 4] = ["dev", "etc", "tmp", "usr"];
 /// Devices of the host that every program takes for granted.
@@ -34,7 +34,7 @@ pub(crate) const DEVICES: [&str; 2] = ["dev/null", "dev/zero"];
 /// Where a distribution says which of several programs a name means: nothing but links.
 pub(crate) const ALTERNATIVES: &str = "etc/alternatives";
 /// The directories of the host that a jail with programs shows; the names in the root lead into the first.
-pub(crate) const SHOWN: [&str; 2] = ["/usr", "/etc/alternatives"];
+pub const SHOWN: [&str; 2] = ["/usr", "/etc/alternatives"];
 /// Who there is in the jail.
 pub(crate) const PASSWD: &str = "ironclaw:x:1000:1000::/workspace:/bin/sh\n";
 /// The groups of them.
@@ -44,16 +44,16 @@ pub(crate) const TMP_ROOM: (u64, u64) = (64 << 20, 4096);
 
 /// How the names around `/usr` look on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Names {
+pub struct Names {
     /// Links in the root, each with where it leads.
-    pub(crate) links: Vec<(String, PathBuf)>,
+    pub links: Vec<(String, PathBuf)>,
     /// Whether there is a directory of alternatives.
     pub(crate) alternatives: bool,
 }
 
 impl Names {
     /// Looks at the root directory `root`; the sentence of an error says which name is not as it has to be.
-    pub(crate) fn of(root: &Path) -> io::Result<Self> {
+    pub fn of(root: &Path) -> io::Result<Self> {
         let mut links = Vec::new();
         for name in LINKS {
             let target = match std::fs::read_link(root.join(name)) {

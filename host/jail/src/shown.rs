@@ -13,7 +13,7 @@ const MOUNTS: &str = "/proc/self/mountinfo";
 
 /// The mounts of this machine, as they were when they were read.
 #[derive(Debug)]
-pub(crate) struct Mounts(Vec<u8>);
+pub struct Mounts(Vec<u8>);
 
 impl Mounts {
     /// Reads them.
@@ -21,12 +21,12 @@ impl Mounts {
     /// # Errors
     /// The table cannot be read, as when the process has no descriptor left. Bind mounts are unknown then, so a caller refuses what it
     /// cannot compare.
-    pub(crate) fn read() -> io::Result<Self> {
+    pub fn read() -> io::Result<Self> {
         fs::read(MOUNTS).map(Self)
     }
 
     /// Returns whether a jail that is given `shown` can read `kept`: it is that place or below it, also through a link or a bind mount.
-    pub(crate) fn is_within(&self, kept: &Path, shown: &Path) -> bool {
+    pub fn is_within(&self, kept: &Path, shown: &Path) -> bool {
         is_within_by(&self.0, &canonical(kept), &canonical(shown))
     }
 }
@@ -40,7 +40,7 @@ fn is_within_by(mounts: &[u8], kept: &Path, shown: &Path) -> bool {
 }
 
 /// Resolves the links of a path, as far as the path exists.
-pub(crate) fn canonical(path: &Path) -> PathBuf {
+pub fn canonical(path: &Path) -> PathBuf {
     let found =
         path.ancestors().find_map(|there| Some(there.canonicalize().ok()?.join(path.strip_prefix(there).ok()?)));
     found.unwrap_or_else(|| path.to_owned())
@@ -74,7 +74,7 @@ fn mount(line: &[u8]) -> Option<(PathBuf, String, PathBuf)> {
 }
 
 /// Decodes the characters that the kernel writes as a backslash and three octal digits.
-pub(crate) fn unescaped(field: &[u8]) -> Vec<u8> {
+pub fn unescaped(field: &[u8]) -> Vec<u8> {
     let mut found = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((&first, behind)) = rest.split_first() {

@@ -239,7 +239,7 @@ fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jail::{Identity, Mount, System};
+    use crate::{Identity, Mount, System};
 
     fn attempt(name: &str, contained: bool) -> Attempt {
         let text = String::new;

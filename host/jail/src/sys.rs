@@ -239,13 +239,13 @@ pub(crate) fn signal(process: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
 }
 
 /// A descriptor for a running process.
-pub(crate) fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
+pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: plain integer arguments.
     Ok(own(checked(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })? as RawFd))
 }
 
 /// The Landlock ABI of the running kernel; 0 when it has none or it is switched off.
-pub(crate) fn landlock_abi() -> u32 {
+pub fn landlock_abi() -> u32 {
     const VERSION: c_uint = 1; // LANDLOCK_CREATE_RULESET_VERSION
     // SAFETY: with this flag the kernel reads neither pointer nor size.
     let abi = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<c_void>(), 0, VERSION) };
@@ -284,13 +284,13 @@ pub(crate) fn install_filter(instructions: &[libc::sock_filter]) -> io::Result<(
 }
 
 /// Connects a descriptor to the runtime that this is called in.
-pub(crate) fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+pub fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` stands for the same open descriptor until it is dropped.
     Ok(unsafe { AsyncFd::register(descriptor) }?)
 }
 
 /// A copy of a borrowed descriptor.
-pub(crate) fn duplicate(descriptor: &impl AsFd) -> io::Result<OwnedFd> {
+pub fn duplicate(descriptor: &impl AsFd) -> io::Result<OwnedFd> {
     descriptor.as_fd().try_clone_to_owned()
 }
 

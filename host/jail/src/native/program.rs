@@ -5,9 +5,9 @@
 
 use super::site::Site;
 use super::{FAILED, Image};
-use crate::jail::{Client, Limits, Role, Spec, Wall, Walls, filter, landlock, probe};
 use crate::launcher::wire::{self, Failure, Part, Progress, step};
 use crate::sys::{self, Side};
+use crate::{Client, Limits, Role, Spec, Wall, Walls, filter, landlock, probe};
 use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};

@@ -4,13 +4,18 @@
 //! here starts a process. Next: `native` builds the jail, `inspect` asks the kernel whether it is one.
 
 pub mod client;
+pub mod failpoint;
 pub mod filter;
 pub mod inspect;
 pub mod landlock;
+pub mod launcher;
 pub(crate) mod native;
 pub mod probe;
-pub(crate) mod shown;
-pub(crate) mod system;
+pub mod reader;
+pub mod shortage;
+pub mod shown;
+pub mod sys;
+pub mod system;
 mod wall;
 
 pub use system::{System, is_reserved};

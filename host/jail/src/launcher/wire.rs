@@ -3,7 +3,7 @@
 //! One message is one packet of JSON with at most one descriptor; a longer or cut packet is an error,
 //! never a shorter message. No jailed program ever holds these sockets. Next: `server` answers them.
 
-use crate::jail::Spec;
+use crate::Spec;
 use crate::sys;
 use nix::cmsg_space;
 use nix::sys::socket::{

@@ -3,7 +3,7 @@
 //! Sends nothing: a connection that stands is the breach. Next: `probe::processes`.
 
 use super::line::{Line, Refusals, SECCOMP, Scene, allowed, refused};
-use crate::jail::Wall;
+use crate::Wall;
 use crate::sys::bare;
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, UnixAddr, connect, socketpair};

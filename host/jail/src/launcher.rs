@@ -5,13 +5,14 @@
 
 mod error;
 mod server;
+pub mod trial;
 pub(crate) mod wire;
 
 pub use error::Error;
 pub use wire::{Exit, Failure, Part};
 
-use crate::jail::{Spec, inspect};
 use crate::sys::{self, OneThread, Side};
+use crate::{Spec, inspect};
 use ironclaw_contract::operator::JailReport;
 use nix::unistd::geteuid;
 use std::collections::HashMap;

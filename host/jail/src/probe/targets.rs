@@ -3,7 +3,7 @@
 //! Reads nothing from whoever connects. They are tried from outside before and after, because nobody reaches what is not
 //! there. Next: `sockets`, whose attempts aim at them.
 
-use crate::jail::Wall;
+use crate::Wall;
 use ironclaw_contract::operator::Attempt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};

@@ -4,9 +4,9 @@
 
 use super::files::{UNLISTED, list, read_only, writable};
 use super::line::{Line, Refusals, Scene, allowed, refused, sight};
-use crate::jail::system::{PASSWD, TMP_ROOM};
-use crate::jail::{Mount, Spec, Wall};
 use crate::sys::{self, Side};
+use crate::system::{PASSWD, TMP_ROOM};
+use crate::{Mount, Spec, Wall};
 use nix::errno::Errno;
 use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::sys::wait::{WaitStatus, waitpid};

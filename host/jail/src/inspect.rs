@@ -114,7 +114,7 @@ impl View {
 }
 
 /// Whether the machine's programs are a file system of the jail's own in process `pid`, so that locks on them hold there alone.
-pub(crate) fn programs_are_apart(pid: u32) -> io::Result<bool> {
+pub fn programs_are_apart(pid: u32) -> io::Result<bool> {
     Ok(are_apart(&fs::read_to_string(format!("/proc/{pid}/mountinfo"))?))
 }
 
@@ -212,7 +212,7 @@ fn unreadable(what: String) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jail::{Limits, Role};
+    use crate::{Limits, Role};
 
     fn spec() -> Spec {
         let mount = |name: &str, read_only| Mount {

@@ -5,8 +5,8 @@
 
 use super::line::{By, Line, Scene, Tried};
 use super::{GO_ON, lines};
-use crate::jail::{Probe, Spec};
 use crate::sys::{self, OneThread, Side};
+use crate::{Probe, Spec};
 use ironclaw_contract::operator::Attempt;
 use ironclaw_contract::seam;
 use ironclaw_contract::seam::link::{BELL, Hello};

@@ -4,9 +4,9 @@
 
 use super::files::overfill;
 use super::line::{Line, Outcome, Refusals, refused, sight};
-use crate::jail::native::ROOT_ROOM;
-use crate::jail::{Spec, Wall};
+use crate::native::ROOT_ROOM;
 use crate::sys::{self, OneThread, Side, bare};
+use crate::{Spec, Wall};
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
