@@ -90,7 +90,7 @@ pub struct About {
     /// Where webhooks come in, if they do.
     pub hooks: Option<SocketAddr>,
     /// Keeps the ledger.
-    pub keeper: crate::ledger::keeper::Keeper,
+    pub keeper: crate::maintenance::Keeper,
     /// What is lowered or worth a look.
     pub warnings: Vec<String>,
     /// Set when an operator asks the daemon to stop; requests are still answered then.

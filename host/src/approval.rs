@@ -270,4 +270,4 @@ fn encode(thing: &Thing, approver: &Approver, issued: i64, expires: i64, nonce: 
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

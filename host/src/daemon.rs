@@ -17,7 +17,7 @@ pub use error::Error;
 pub use grounds::{Exposed, refuse_key_file};
 pub use offline::{Made, init, rotate};
 
-use crate::ledger::keeper::Keeper;
+use crate::maintenance::Keeper;
 use crate::pipeline::Pipeline;
 use ironclaw_contract::ids::BootId;
 use ironclaw_jail::launcher::Handle;

@@ -6,7 +6,6 @@ pub mod events;
 
 use crate::channel::Received;
 use crate::custody::{self, WrappingKey};
-use crate::integrity::lookalike;
 use crate::integrity::seal::Sealer;
 use crate::items::{self, Draft};
 use crate::ledger::Entry;
@@ -22,6 +21,7 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_text::lookalike;
 use rusqlite::{OptionalExtension, Row, params};
 
 /// A message that stands in the record.

@@ -2,7 +2,6 @@
 //!
 //! Nothing here is meant for another crate. Next: `daemon` for the order in which it all starts, `pipeline` for what happens to a message.
 
-pub mod address;
 pub mod api;
 pub mod apply;
 pub mod approval;
@@ -13,32 +12,31 @@ pub mod channel;
 pub mod command;
 pub mod config;
 pub mod context;
-pub mod custody;
 pub mod daemon;
 pub mod delivery;
-pub mod failpoint;
 pub mod gateway;
-pub mod home;
 pub mod identity;
 pub mod inbox;
-pub mod integrity;
 pub mod items;
-pub mod ledger;
+pub mod maintenance;
 pub mod memories;
-pub mod metrics;
-pub mod model;
 pub mod observe;
 pub mod packages;
 pub mod pipeline;
 pub mod preflight;
 pub mod quota;
-pub mod refusal;
 pub mod registry;
 pub mod rotation;
 pub mod routing;
 pub mod secrets;
 pub mod session;
 pub mod settings;
-pub mod state;
 pub mod tools;
 pub mod turn;
+
+pub use ironclaw_ledger as ledger;
+pub use ironclaw_model as model;
+pub use ironclaw_model::reach as address;
+pub use ironclaw_state as state;
+pub use ironclaw_state as integrity;
+pub use ironclaw_state::{failpoint, home, keys as custody, metrics, refusal};

@@ -4,7 +4,6 @@
 
 pub mod channels;
 pub mod given;
-pub mod marks;
 pub mod mcp;
 pub mod models;
 pub mod mounts;

@@ -369,6 +369,50 @@ fn object(required: &[&str], properties: Value) -> Value {
 mod tests {
     use super::*;
     use ironclaw_contract::seam::action::Action;
+    use ironclaw_contract::seam::socket::Purpose;
+    use ironclaw_model::scripted::Scripted;
+    use ironclaw_model::{Part, Prompt};
+    use std::collections::BTreeSet;
+
+    /// A message for each built-in tool, which the built-in script answers with a call of it.
+    const ASKED: [&str; 13] = [
+        "write a.txt: x",
+        "append a.txt: x",
+        "keep tea is green",
+        "recall: green tea",
+        "read the file a.txt",
+        "list files in sub",
+        "search a.*b in sub",
+        "run ls -l | wc",
+        "schedule daily: look",
+        "ask me which? red or blue",
+        "change your persona to: a pirate",
+        "install skill a 1.0",
+        "send see you to team",
+    ];
+
+    #[test]
+    fn built_in_script_calls_every_tool_as_its_schema_says() {
+        let script = Scripted::builtin();
+        let mut used = BTreeSet::new();
+        for asked in ASKED {
+            let parts = vec![
+                Part::Assistant { text: "Hello.".to_owned(), calls: Vec::new() },
+                Part::Person { text: asked.to_owned() },
+            ];
+            let prompt = Prompt { purpose: Purpose::Reply, system: String::new(), tools: Vec::new(), parts };
+            for call in script.generate(&prompt).expect("an output").calls {
+                let parameters = &find(&call.tool).expect("a built-in tool").parameters;
+                let arguments: serde_json::Value = serde_json::from_str(&call.arguments).expect("JSON");
+                let given = arguments.as_object().expect("an object");
+                assert!(given.keys().all(|key| parameters["properties"].get(key).is_some()), "{asked}: {given:?}");
+                let required = parameters["required"].as_array().expect("a list");
+                assert!(required.iter().all(|key| given.contains_key(key.as_str().expect("a name"))), "{asked}");
+                used.insert(call.tool);
+            }
+        }
+        assert_eq!(used, builtin().iter().map(|tool| tool.name.to_owned()).collect());
+    }
 
     #[test]
     fn what_is_not_exactly_a_name_is_not_found() {

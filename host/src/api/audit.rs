@@ -4,7 +4,7 @@
 
 use super::{Answer, Api, Body, Reply};
 use crate::ledger::archive::{Error, Why};
-use crate::ledger::keeper::AcceptError;
+use crate::maintenance::AcceptError;
 use crate::refusal::Refusal;
 use crate::registry::Person;
 use axum::extract::State;

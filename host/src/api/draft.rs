@@ -3,10 +3,10 @@
 //! Never lets through what looks like a wrapper of the host, also where it comes in pieces; a slow listener is told more at once.
 //! Next: `api::chat`, `pipeline::drafts`.
 
-use crate::integrity::lookalike;
 use crate::model::draft::Words;
 use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::operator::Draft;
+use ironclaw_text::lookalike;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;

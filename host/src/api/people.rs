@@ -8,13 +8,14 @@ use crate::inbox;
 use crate::ledger;
 use crate::refusal::Refusal;
 use crate::registry::people::refuse;
-use crate::registry::{self, Giver, Identity, Person, Role, TokenId, marks};
+use crate::registry::{self, Giver, Identity, Person, Role, TokenId};
 use crate::state::{self, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, LedgerEvent, NewIdentity, NewPerson, NewRole};
+use ironclaw_text::confusable;
 
 /// `GET /v1/people`
 pub async fn list(
@@ -179,12 +180,12 @@ impl Around {
         let identity = |identity: &Identity| {
             let text = identity.to_string();
             let others = others.iter().map(|(text, whose)| (text.as_str(), whose.as_str()));
-            operator::Identity { marks: marks::of(&text, others), identity: text }
+            operator::Identity { marks: confusable::of(&text, others), identity: text }
         };
         operator::Person {
             id: person.id,
             name: person.name.clone(),
-            marks: marks::of(&person.name, names.iter().map(|(name, id)| (*name, id.as_str()))),
+            marks: confusable::of(&person.name, names.iter().map(|(name, id)| (*name, id.as_str()))),
             role: person.role.name().to_owned(),
             created_at: ledger::rfc3339(person.created_at),
             identities: self

@@ -1,11 +1,17 @@
 //! Every field of an approval, changed alone; and what an encoding that is not injective would let through.
 
 use super::*;
+use crate::home;
+use ironclaw_state::keys::MasterKey;
 
 const HOUR: i64 = 3_600_000;
 
-fn root(byte: u8) -> ApprovalRoot {
-    ApprovalRoot::of_test([byte; 32])
+/// The root under a master key of this byte.
+pub(crate) fn root(byte: u8) -> ApprovalRoot {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("key");
+    home::write_private(&file, &[byte; 32]).expect("written");
+    MasterKey::read(&file).expect("a key").approval_root()
 }
 
 fn thing() -> Thing {

@@ -5,7 +5,6 @@
 //! Next: `memories`.
 
 use super::{Call, Judgement, ResultBody, judge};
-use crate::integrity::lookalike;
 use crate::ledger;
 use crate::memories::{self, Draft, Found, Kept, Note};
 use crate::model::WantedCall;
@@ -15,6 +14,7 @@ use crate::tools::RECALLED_MAX;
 use crate::turn::Turn;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
+use ironclaw_text::lookalike;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;

@@ -5,7 +5,6 @@
 
 use super::{Checked, Memory, Reader, Refused, parts};
 use crate::custody::ContentKey;
-use crate::integrity::lookalike;
 use crate::items::{BodyError, summary as covers};
 use crate::model::{Part, Prompt};
 use crate::state::{self, Tx};
@@ -13,6 +12,7 @@ use crate::turn::Turn;
 use ironclaw_contract::ids::{ItemId, SessionId};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::socket::{Purpose, RefusalCode};
+use ironclaw_text::lookalike;
 
 /// Bytes of a summary: some pages. A context with little room gets less.
 const BYTES_MAX: u64 = 16 * 1024;

@@ -4,7 +4,7 @@ use super::sockets::Sockets;
 use crate::api::hooks::Hooks;
 use crate::api::port::Port;
 use crate::api::{self, Api};
-use crate::ledger::keeper::Keeper;
+use crate::maintenance::Keeper;
 use crate::pipeline::Pipeline;
 use crate::state;
 use std::sync::Arc;

@@ -6,13 +6,14 @@ use super::places::{self, Place, Unseen};
 use super::{Grounds, Standing, settings};
 use crate::packages;
 use crate::registry::channels::Channel;
-use crate::registry::{self, Agent, Identity, channels, marks, mcp, mounts, roles, software};
+use crate::registry::{self, Agent, Identity, channels, mcp, mounts, roles, software};
 use crate::secrets::{self, SecretName};
 use crate::state::{self, Tx};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::change::{
     Access, Change, CreateAgent, Engage, Grant, McpAccess, McpRegister, Mount, Packages, Permissions, Persona, Wiring,
 };
+use ironclaw_text::confusable;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::path::Path;
@@ -149,7 +150,7 @@ fn of_identities<'a>(
     let mut found = Map::new();
     for identity in identities {
         let others = known.iter().map(|(other, whose)| (other.as_str(), *whose));
-        let marks = marks::of(identity, others);
+        let marks = confusable::of(identity, others);
         let person = person_of(tx, identity)?;
         let person = person.map(|person| match marks.is_empty() {
             true => json!({ "person": person.id.to_string(), "name": person.name }),

@@ -12,10 +12,8 @@
 //! ⟦…⟧                      the host's marks; nobody else can write one
 //! ```
 
-mod difference;
 mod effect;
 mod page;
-mod seen;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -24,11 +22,12 @@ pub use page::WIDTH;
 
 use super::policy::{self, Rule};
 use crate::registry::Role;
-use difference::Fate;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::seam::change::Change;
 use ironclaw_contract::seam::seal::Label;
+use ironclaw_text::diff::{self, Fate};
+use ironclaw_text::visible;
 use page::Page;
 use serde_json::Value;
 
@@ -141,7 +140,7 @@ fn settings(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>
     page.heading("WHAT IS SET NOW (-), WHAT WOULD BE SET (+), WHAT STAYS");
     let label = view.change.kind().name();
     let (now, then) = (tree::lines(label, view.before, names), tree::lines(label, payload, names));
-    for (fate, line) in difference::of(&now, &then) {
+    for (fate, line) in diff::of(&now, &then) {
         let sign = match fate {
             Fate::Goes => '-',
             Fate::Comes => '+',
@@ -226,7 +225,7 @@ fn named(id: &str, name: &str, names: &Names<'_>) -> String {
 fn plain(text: &str) -> String {
     let is_plain = !text.is_empty()
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b':' | b'.'));
-    if is_plain { text.to_owned() } else { seen::name(text) }
+    if is_plain { text.to_owned() } else { visible::name(text) }
 }
 
 /// Names that are compared with each other; more would be none that a person can compare either.
@@ -269,7 +268,7 @@ impl<'a> Names<'a> {
     fn add(&mut self, text: &'a str, of: Option<String>) {
         let is_known = self.known.iter().any(|known| known.text == text);
         if !is_known && self.known.len() < NAMES_MAX && text.chars().count() <= NAME_CHARACTERS_MAX {
-            self.known.push(Known { text, looks: seen::looks(text), of });
+            self.known.push(Known { text, looks: visible::looks(text), of });
         }
     }
 
@@ -289,15 +288,15 @@ impl<'a> Names<'a> {
 
     /// A name as it is shown: safe, in quotes, and with a mark if it looks like another one.
     fn show(&self, text: &str) -> String {
-        let mut shown = seen::name(text);
-        let looks = seen::looks(text);
+        let mut shown = visible::name(text);
+        let looks = visible::looks(text);
         let alike = |known: &&Known<'_>| known.text != text && (0..2).any(|at| known.looks[at] == looks[at]);
         if let Some(known) = self.known.iter().find(alike) {
             let other = known
                 .of
                 .as_deref()
                 .map_or("another one that is shown here".to_owned(), |of| format!("the name of {of}"));
-            shown.push_str(&format!(" {}looks like {other}{}", seen::OPEN, seen::CLOSE));
+            shown.push_str(&format!(" {}looks like {other}{}", visible::OPEN, visible::CLOSE));
         }
         shown
     }

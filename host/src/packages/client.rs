@@ -4,11 +4,11 @@
 
 use super::{Bench, Config, Error, Means, PROGRAMS, names_around_usr};
 use crate::refusal::Refusal;
-use crate::registry::marks;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::client::{Client, Kind, Network, Sight};
 use ironclaw_jail::launcher::Exit;
 use ironclaw_jail::{Identity, Limits, Mount, Role, Spec};
+use ironclaw_text::confusable;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -178,7 +178,8 @@ pub(super) fn failed(what: &str, exit: Exit, said: &str) -> Error {
     };
     let errors: Vec<&str> = said.lines().filter(error).filter(|line| !line.contains("log of this run")).collect();
     let said = if errors.is_empty() { said.to_owned() } else { errors.join(" ") };
-    let plain: String = said.chars().map(|c| if c.is_control() || marks::is_unseen(c) { ' ' } else { c }).collect();
+    let plain: String =
+        said.chars().map(|c| if c.is_control() || confusable::is_unseen(c) { ' ' } else { c }).collect();
     let words: Vec<&str> = plain.split_whitespace().collect();
     let mut shown = words.join(" ");
     if shown.len() > SHOWN_BYTES_MAX {

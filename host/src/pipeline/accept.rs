@@ -11,7 +11,6 @@ use crate::delivery::{self, Delivery};
 use crate::gateway::store::Submitted;
 use crate::gateway::{Judged, Origin, Proposed, Requester};
 use crate::inbox;
-use crate::integrity::lookalike;
 use crate::items;
 use crate::ledger::Entry;
 use crate::session::store::{self, Session};
@@ -27,6 +26,7 @@ use ironclaw_contract::seam::message::{Author, Kind};
 use ironclaw_contract::seam::outbound::{Chat, EndReason, RawRow};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::untrusted::Untrusted;
+use ironclaw_text::lookalike;
 use rusqlite::{OptionalExtension, params};
 
 /// What came of one row.

@@ -10,7 +10,6 @@ use super::{Core, Error};
 use crate::calls::{self, Place, ResultBody};
 use crate::context::Refused;
 use crate::failpoint;
-use crate::integrity::lookalike;
 use crate::items::{self, Recorded};
 use crate::ledger::Entry;
 use crate::registry::{self, Agent, Mode};
@@ -23,6 +22,7 @@ use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, ITEMS_MAX};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::socket::{Item, RefusalCode, Response};
+use ironclaw_text::lookalike;
 use std::sync::Arc;
 use tokio::time::Instant;
 

@@ -239,7 +239,7 @@ pub fn add_person(
         let refusal = Refusal::new(DenialCode::PeopleTooMany, format!("there are {PEOPLE_MAX} people already"));
         return refuse(tx, LedgerEvent::PersonRefused, by, refusal);
     }
-    if let Some(other) = people.iter().find(|other| super::marks::look_alike(&other.name, name)) {
+    if let Some(other) = people.iter().find(|other| ironclaw_text::confusable::look_alike(&other.name, name)) {
         let code = if other.name == name { DenialCode::PersonExists } else { DenialCode::PersonLookalikeExists };
         let said = if other.name == name { "there is" } else { "it looks like" };
         let refusal = Refusal::new(code, format!("{name:?}: {said} the person {:?} ({})", other.name, other.id));
@@ -284,7 +284,7 @@ fn check_name(name: &str) -> Result<(), Refusal> {
         "it begins or ends with a space".to_owned()
     } else if name.contains(':') || name.starts_with("per_") {
         "it would read as an identity or an id".to_owned()
-    } else if name.chars().any(|c| c.is_control() || super::marks::is_unseen(c)) {
+    } else if name.chars().any(|c| c.is_control() || ironclaw_text::confusable::is_unseen(c)) {
         "it holds a character that is not seen".to_owned()
     } else {
         return Ok(());

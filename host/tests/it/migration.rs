@@ -18,11 +18,11 @@ const OWNER_TOKEN: &str = "ict_5e1a1226ecf5c902dd8229937e4635139b4d5edc92d0223e7
 
 /// The schema of version 5, script by script.
 const SCHEMA: [&str; 5] = [
-    include_str!("../../src/state/v1.sql"),
-    include_str!("../../src/state/v2.sql"),
-    include_str!("../../src/state/v3.sql"),
-    include_str!("../../src/state/v4.sql"),
-    include_str!("../../src/state/v5.sql"),
+    include_str!("../../state/src/v1.sql"),
+    include_str!("../../state/src/v2.sql"),
+    include_str!("../../state/src/v3.sql"),
+    include_str!("../../state/src/v4.sql"),
+    include_str!("../../state/src/v5.sql"),
 ];
 
 const ROWS: &str = include_str!("migration/v5.sql");

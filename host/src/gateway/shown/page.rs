@@ -2,7 +2,7 @@
 //!
 //! Never cuts anything off, and never breaks a mark. Next: `shown::seen`, which makes what stands in the lines.
 
-use super::seen::{CLOSE, OPEN, columns, is_combining};
+use ironclaw_text::visible::{CLOSE, OPEN, columns, is_combining};
 
 /// Columns of a line at most.
 pub const WIDTH: usize = 78;

@@ -3,9 +3,9 @@
 mod differ;
 
 use super::page::GOES_ON;
-use super::seen::columns;
 use super::*;
 use ironclaw_contract::seam::change::{ChangeKind, Payload};
+use ironclaw_text::visible::columns;
 use serde_json::json;
 
 const AGENT: &str = "agt_01j9zq4w0v2m6n8p0r2t4v6x8z";

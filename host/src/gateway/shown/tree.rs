@@ -3,8 +3,8 @@
 //! Never leaves a leaf out, and never writes two values alike. Next: `shown::difference`.
 
 use super::Names;
-use super::seen;
 use ironclaw_contract::canonical;
+use ironclaw_text::visible;
 use serde_json::{Map, Value};
 
 /// One line: where it begins, and what stands there.
@@ -32,7 +32,7 @@ pub fn lines(label: &str, value: &Value, names: &Names<'_>) -> Vec<Line> {
 /// A text line by line, each behind a bar.
 pub fn text(indent: usize, text: &str) -> Vec<Line> {
     let line = |line: &str| {
-        let seen::Line { text, is_rightward } = seen::line(line);
+        let visible::Line { text, is_rightward } = visible::line(line);
         // A word from left to right before it: otherwise the whole line, with the bar, may be turned around.
         let bar = if is_rightward { "| ⟦right to left⟧ " } else { "| " };
         Line { prefix: " ".repeat(indent) + bar, body: text }
@@ -52,7 +52,7 @@ fn put(lines: &mut Vec<Line>, depth: usize, label: &str, value: &Value, is_prose
             line(format!("{label} {}", leaf(value, names)));
         }
         Value::Array(_) | Value::Object(_) if depth >= DEPTH_MAX => {
-            line(format!("{label} JSON {}", seen::name(&canonical::to_string(value))));
+            line(format!("{label} JSON {}", visible::name(&canonical::to_string(value))));
         }
         Value::Array(entries) if entries.is_empty() => line(format!("{label} none")),
         Value::Array(entries) => {
@@ -91,7 +91,7 @@ fn inline(fields: &Map<String, Value>, names: &Names<'_>) -> String {
 /// A plain word as it is, anything else in quotes.
 fn field(key: &str) -> String {
     let is_word = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    if is_word { key.to_owned() } else { seen::name(key) }
+    if is_word { key.to_owned() } else { visible::name(key) }
 }
 
 fn leaf(value: &Value, names: &Names<'_>) -> String {
@@ -101,6 +101,6 @@ fn leaf(value: &Value, names: &Names<'_>) -> String {
         Value::Bool(false) => "no".to_owned(),
         Value::Number(number) => number.to_string(),
         Value::String(words) => names.show(words),
-        Value::Array(_) | Value::Object(_) => seen::name(&canonical::to_string(value)),
+        Value::Array(_) | Value::Object(_) => visible::name(&canonical::to_string(value)),
     }
 }

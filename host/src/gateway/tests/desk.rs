@@ -223,7 +223,7 @@ pub(super) fn bench<'a>(policy: &'a Policy, root: u8, grounds: &'a Grounds) -> B
     let mut roots = ROOTS.lock().unwrap_or_else(PoisonError::into_inner);
     while roots.len() <= usize::from(root) {
         let next = u8::try_from(roots.len()).expect("a few");
-        roots.push(Box::leak(Box::new(ApprovalRoot::of_test([next; 32]))));
+        roots.push(Box::leak(Box::new(crate::approval::tests::root(next))));
     }
     Bench { policy, grounds, root: roots[usize::from(root)] }
 }

@@ -6,13 +6,13 @@ use crate::gateway::decide::Bench;
 use crate::gateway::store::{self, Row, Status, Submitted};
 use crate::gateway::{Judged, Proposed, Requester, checks};
 use crate::inbox;
-use crate::integrity::lookalike;
 use crate::ledger::Entry;
 use crate::pipeline::{Core, Error};
 use crate::registry;
 use crate::session::store as sessions;
 use crate::state::Tx;
 use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_text::lookalike;
 
 impl Core {
     pub(in crate::pipeline) fn bench(&self) -> Bench<'_> {

@@ -1,9 +1,9 @@
 //! Properties of what is shown, over generated changes: two that differ are shown differently, and nothing is left out.
 
-use super::super::seen::{self, name};
 use super::super::{Label, Role};
 use super::{Asked, leaves, look_over, plain};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
+use ironclaw_text::visible::{self, name};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -113,7 +113,7 @@ proptest! {
         for leaf in leaves(&asked.payload).into_iter().filter(|leaf| !leaf.contains('\n') && leaf.is_ascii()) {
             let quoted = name(leaf);
             let shown = &quoted[1..quoted.rfind('"').expect("quotes")];
-            prop_assert!(found.contains(&plain(shown)) || found.contains(&plain(&seen::line(leaf).text)), "{:?}\n{}", leaf, text);
+            prop_assert!(found.contains(&plain(shown)) || found.contains(&plain(&visible::line(leaf).text)), "{:?}\n{}", leaf, text);
         }
     }
 }

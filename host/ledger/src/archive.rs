@@ -1,0 +1,312 @@
+//! Rotation: the chain so far goes into a sealed file, and a new chain continues from it.
+//!
+//! Never deletes an entry before the file that holds it is on disk and closed by a signed head, and never archives a
+//! chain that is not whole. Next: `ledger::check`.
+
+use super::check::{self, Bad, Chain};
+use super::head::{Position, Signer};
+use super::line::{self, Parts};
+use super::{Entry, chain};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ledger_entry::{Broken, Verifier};
+use ironclaw_contract::operator::{LedgerEvent, Rotated, SignedHead};
+use ironclaw_state::Tx;
+use ironclaw_state::failpoint;
+use ironclaw_state::home::{self, Home};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes that are read and written at once.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// Why a chain was not rotated.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The state.
+    #[error(transparent)]
+    State(#[from] ironclaw_state::Error),
+    /// The archive's file.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The directory of the archives.
+    #[error(transparent)]
+    Home(#[from] home::Error),
+    /// The chain is not whole; it stays where it is, for whoever looks into it.
+    #[error("the ledger is not whole, so nothing was rotated: {0}")]
+    Broken(#[from] Broken),
+    /// There is nothing but a genesis.
+    #[error("the chain that begins at {0} holds nothing but its genesis")]
+    Empty(u64),
+}
+
+/// Why a chain is rotated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// It has as many entries as it may have.
+    Entries,
+    /// It is as old as it may get.
+    Days,
+    /// Somebody asked; the person's id, or nobody's when it was done beside a stopped host.
+    Asked(Option<String>),
+}
+
+/// The file of the chain that begins at `first`.
+pub fn path(home: &Home, first: u64) -> PathBuf {
+    home.ledger().join(format!("chain-{first:012}.ndjson"))
+}
+
+/// The numbers at which archived chains begin, in order, by the names of their files.
+pub fn firsts(home: &Home) -> io::Result<Vec<u64>> {
+    let mut firsts = Vec::new();
+    let entries = match std::fs::read_dir(home.ledger()) {
+        // Without the directory there is no archive, and the chains that continue from one say so.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(firsts),
+        entries => entries?,
+    };
+    for entry in entries {
+        let name = entry?.file_name();
+        let number = |name: &str| name.strip_prefix("chain-")?.strip_suffix(".ndjson")?.parse::<u64>().ok();
+        firsts.extend(name.to_str().and_then(number));
+    }
+    firsts.sort_unstable();
+    Ok(firsts)
+}
+
+/// Opens the archive of the chain that begins at `first`.
+///
+/// # Errors
+/// Anything but a regular file is refused: reading a FIFO would wait for ever.
+pub fn open(home: &Home, first: u64) -> io::Result<BufReader<File>> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(nix::libc::O_NONBLOCK).open(path(home, first))?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("is no regular file"));
+    }
+    Ok(BufReader::with_capacity(BUFFER_BYTES, file))
+}
+
+/// Makes the directory of the archives where it is missing. Gives whether it was made.
+///
+/// # Errors
+/// Those of the file system, and where something else has its name.
+pub fn ensure_directory(home: &Home) -> Result<bool, home::Error> {
+    let made = !home.ledger().exists();
+    home::make_private(&home.ledger())?;
+    Ok(made)
+}
+
+/// Checks one archive.
+pub fn check(home: &Home, first: u64, wanted: &BTreeSet<u64>) -> Result<Chain, check::Error> {
+    let mut input = open(home, first)?;
+    let chain = check::chain(&mut input, first, wanted)?;
+    let ended = io::BufRead::fill_buf(&mut input)?.is_empty();
+    match chain {
+        Some(chain) if ended => Ok(chain),
+        Some(chain) => Err(Bad::at(
+            chain.last + 1,
+            check::Class::Broken,
+            format!("something stands behind the closing head of {}", path(home, first).display()),
+        )
+        .into()),
+        None => Err(Bad::at(first, check::Class::Truncated, "the archive is empty").into()),
+    }
+}
+
+/// Closes the live chain and begins the next. To be run in a transaction that nobody shares: what is archived must be
+/// committed already, so that a crash leaves either the old chain or the new one, and the file in both cases holds
+/// nothing that was not.
+pub fn rotate(tx: &mut Tx<'_>, home: &Home, signer: &Signer, why: &Why) -> Result<(Rotated, SignedHead), Error> {
+    let position = Position::read(tx.db())?;
+    if position.first == position.seq {
+        return Err(Error::Empty(position.first));
+    }
+    ensure_directory(home)?;
+    let aside = set_aside_leftover(tx, home, &position)?;
+    let path = path(home, position.first);
+    let head = signer.sign(position.clone(), tx.now());
+    let digest = write(tx, &path, position.first, &head)?;
+    failpoint::reach("chain_archived");
+    // What has no row any more is looked for by its time; see `forgotten`.
+    for (column, table) in [("message_id", "messages"), ("turn_id", "turns")] {
+        let sql = format!(
+            "INSERT OR IGNORE INTO ledger_archived (subject, first_seq) \
+             SELECT DISTINCT {column}, ?1 FROM ledger WHERE {column} IN (SELECT id FROM {table})"
+        );
+        tx.db().execute(&sql, [position.first as i64]).map_err(ironclaw_state::Error::from)?;
+    }
+    tx.db().execute("DELETE FROM ledger", []).map_err(ironclaw_state::Error::from)?;
+    let Position { ledger, first, seq, hash } = position;
+    let entry = Entry::new(LedgerEvent::LedgerRotated)
+        .with("continues_from", serde_json::json!({ "archive": digest.to_string(), "hash": hash, "seq": seq }))
+        .with("ledger", ledger)
+        .with("key", signer.public());
+    let entry = match why {
+        Why::Entries => entry.with("why", "entries"),
+        Why::Days => entry.with("why", "days"),
+        Why::Asked(Some(person)) => entry.with("why", "asked").with("by", person.as_str()),
+        Why::Asked(None) => entry.with("why", "asked"),
+    };
+    entry.append_at(tx, seq + 1)?;
+    if let Some(name) = aside {
+        let reason = "an archive of another history stood in the place of the one that was to be written";
+        Entry::new(LedgerEvent::LedgerArchiveSetAside).with("file", name).reason(reason).append(tx)?;
+    }
+    failpoint::reach("chain_begun");
+    let archive = path.display().to_string();
+    Ok((Rotated { archive, first, last: seq, digest: digest.to_string() }, head))
+}
+
+/// Moves an archive out of the way that is not the beginning of the live chain: the record is older than it, and what it
+/// holds stands nowhere else. Gives its new name.
+fn set_aside_leftover(tx: &Tx<'_>, home: &Home, position: &Position) -> Result<Option<String>, Error> {
+    let there = path(home, position.first);
+    if there.symlink_metadata().is_err() {
+        return Ok(None);
+    }
+    let mut find =
+        tx.db().prepare_cached("SELECT hash FROM ledger WHERE seq = ?1").map_err(ironclaw_state::Error::from)?;
+    if let Ok(left) = check(home, position.first, &BTreeSet::new())
+        && find.query_row([left.last as i64], |row| row.get::<_, String>(0)).is_ok_and(|hash| hash == left.hash)
+    {
+        return Ok(None);
+    }
+    let aside = Aside::of(home, position.first)?;
+    aside.take().inspect_err(|_| aside.undo())?;
+    Ok(Some(aside.name()))
+}
+
+/// A free name for an archive that has to be out of the way.
+pub struct Aside {
+    from: PathBuf,
+    to: PathBuf,
+}
+
+impl Aside {
+    /// Takes a free name for the archive that begins at `first`.
+    pub fn of(home: &Home, first: u64) -> Result<Self, Error> {
+        let from = path(home, first);
+        let fault = |source: io::Error| Error::Io { path: from.clone(), source };
+        for number in 0..u32::MAX {
+            let to = from.with_extension(format!("aside-{number}"));
+            // Made before the rename, so that no earlier one is replaced; a directory replaces no file.
+            let made = match from.is_dir() {
+                true => std::fs::create_dir(&to),
+                false => OpenOptions::new().write(true).create_new(true).open(&to).map(drop),
+            };
+            match made {
+                Ok(()) => return Ok(Self { from, to }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(fault(error)),
+            }
+        }
+        Err(fault(io::Error::other("there is no free name to move it to")))
+    }
+
+    /// The name of its file.
+    pub fn name(&self) -> String {
+        self.to.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Moves the archive.
+    pub fn take(&self) -> Result<(), Error> {
+        std::fs::rename(&self.from, &self.to).map_err(|source| Error::Io { path: self.from.clone(), source })
+    }
+
+    /// Gives the archive its name back, and frees the other name.
+    pub fn undo(&self) {
+        let undone = match self.from.symlink_metadata() {
+            Err(_) => std::fs::rename(&self.to, &self.from),
+            Ok(_) if self.to.is_dir() => std::fs::remove_dir(&self.to),
+            Ok(_) => std::fs::remove_file(&self.to),
+        };
+        if let Err(error) = undone {
+            tracing::error!(%error, "{} did not get its name back", self.to.display());
+        }
+    }
+}
+
+/// Writes the live chain and its closing head; returns the SHA-256 of the file, which is on disk when this returns.
+fn write(tx: &Tx<'_>, path: &Path, first: u64, head: &SignedHead) -> Result<Digest, Error> {
+    let fault = |source: io::Error| Error::Io { path: path.to_owned(), source };
+    let temporary = path.with_extension("new");
+    match std::fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fault(error)),
+        _ => {}
+    }
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).map_err(fault)?;
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
+    let (mut verifier, mut sha) = (Verifier::starting_at(first), Sha256::new());
+    let mut text = String::new();
+    chain::walk(tx.db(), first, |parts: Parts<'_>| {
+        verifier.accept(parts.seq, parts.kind, parts.canonical, parts.hash)?;
+        text.clear();
+        line::write(&mut text, parts);
+        sha.update(text.as_bytes());
+        out.write_all(text.as_bytes()).map_err(fault)
+    })?;
+    text.clear();
+    line::write_head(&mut text, head);
+    sha.update(text.as_bytes());
+    let finish = || -> io::Result<()> {
+        out.write_all(text.as_bytes())?;
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        std::fs::rename(&temporary, path)?;
+        // The name as well must outlive a power cut.
+        File::open(path.parent().expect("the file lies in the home"))?.sync_all()
+    };
+    finish().map_err(fault)?;
+    Ok(Digest::from_bytes(sha.finalize().into()))
+}
+
+/// Whether the archive that a crash left behind holds the beginning of the live chain: then it is only early.
+///
+/// # Errors
+/// [`Bad`] when it holds anything else: then the record is older than its archive.
+pub fn leftover(home: &Home, live: &Chain, hashes: impl FnOnce(u64) -> Option<String>) -> Result<String, check::Error> {
+    let wanted = BTreeSet::new();
+    let left = check(home, live.first, &wanted)?;
+    let name = path(home, live.first).display().to_string();
+    if left.last <= live.last && hashes(left.last).as_deref() == Some(&left.hash) {
+        return Ok(format!("{name} is of a rotation that was cut short, and will be written anew"));
+    }
+    let why = format!(
+        "{name} holds entries up to {}, and the record ends at {} without them: it is older than its archive",
+        left.last, live.last
+    );
+    Err(Bad::at(live.last.min(left.last) + 1, check::Class::Truncated, why).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_that_was_moved_aside_gets_its_name_back() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let home = Home::create(&directory.path().join("h")).expect("a home");
+        let archive = path(&home, 7);
+        std::fs::write(&archive, "archive").expect("written");
+        let before = std::fs::read_dir(home.ledger()).expect("there").count();
+        for is_moved in [false, true] {
+            let aside = Aside::of(&home, 7).expect("a free name");
+            if is_moved {
+                aside.take().expect("moved");
+                assert!(!archive.exists());
+            }
+            aside.undo();
+            assert_eq!(std::fs::read_to_string(&archive).expect("there"), "archive", "{is_moved}");
+            assert_eq!(std::fs::read_dir(home.ledger()).expect("there").count(), before, "{is_moved}");
+        }
+        let names = [Aside::of(&home, 7), Aside::of(&home, 7)].map(|aside| aside.expect("a free name").name());
+        assert_ne!(names[0], names[1]);
+    }
+}

@@ -1,0 +1,219 @@
+//! Walks the live chain as it is stored. Works beside a running host too.
+//!
+//! Gives the canonical bytes as they are stored; never re-serializes before hashing. Next: `ledger::check`.
+
+use super::check::{self, Bad, Chain, Walk};
+use super::line::Parts;
+use ironclaw_contract::operator::LedgerLine;
+use rusqlite::Connection;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::mpsc;
+
+/// Why a walk ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The chain is not whole.
+    #[error(transparent)]
+    Bad(#[from] Bad),
+    /// The database does not answer.
+    #[error(transparent)]
+    State(#[from] ironclaw_state::Error),
+}
+
+impl From<ironclaw_contract::ledger_entry::Broken> for Error {
+    fn from(broken: ironclaw_contract::ledger_entry::Broken) -> Self {
+        Self::Bad(broken.into())
+    }
+}
+
+impl From<Error> for check::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Bad(bad) => Self::Bad(bad),
+            Error::State(error) => Self::Io(std::io::Error::other(error)),
+        }
+    }
+}
+
+/// Gives every entry of the live chain from `from_seq` on, in order.
+pub fn walk<E: From<ironclaw_state::Error>>(
+    db: &Connection,
+    from_seq: u64,
+    each: impl FnMut(Parts<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    part(db, from_seq, i64::MAX as u64, each)
+}
+
+/// Gives the entries from `from_seq` to `to_seq`, in order.
+fn part<E: From<ironclaw_state::Error>>(
+    db: &Connection,
+    from_seq: u64,
+    to_seq: u64,
+    mut each: impl FnMut(Parts<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut lines = || -> Result<(), Stop<E>> {
+        let mut statement =
+            db.prepare_cached("SELECT seq, type, data, hash FROM ledger WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq")?;
+        let mut rows = statement.query([from_seq as i64, to_seq as i64])?;
+        while let Some(row) = rows.next()? {
+            let text = |column: usize| -> Result<&str, rusqlite::Error> { Ok(row.get_ref(column)?.as_str()?) };
+            let parts =
+                Parts { seq: row.get::<_, i64>(0)? as u64, kind: text(1)?, canonical: text(2)?, hash: text(3)? };
+            each(parts).map_err(Stop::Asked)?;
+        }
+        Ok(())
+    };
+    lines().map_err(|stop| match stop {
+        Stop::Asked(error) => error,
+        Stop::Sqlite(error) => E::from(ironclaw_state::Error::from(error)),
+    })
+}
+
+enum Stop<E> {
+    Asked(E),
+    Sqlite(rusqlite::Error),
+}
+
+impl<E> From<rusqlite::Error> for Stop<E> {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+/// An entry as a program gets it.
+pub fn view(parts: Parts<'_>) -> LedgerLine {
+    LedgerLine {
+        seq: parts.seq,
+        kind: parts.kind.to_owned(),
+        data: serde_json::from_str(parts.canonical).unwrap_or(serde_json::Value::Null),
+        hash: parts.hash.to_owned(),
+        canonical: parts.canonical.to_owned(),
+    }
+}
+
+/// The lowest number of the live chain; `None` when there is no entry.
+pub fn first(db: &Connection) -> Result<Option<u64>, ironclaw_state::Error> {
+    let first: Option<i64> = db.query_row("SELECT min(seq) FROM ledger", [], |row| row.get(0))?;
+    Ok(first.map(|first| first as u64))
+}
+
+/// Checks the live chain by itself; notes the hashes of the `wanted` entries.
+///
+/// Most of that is decrypting, page by page. `beside` is a second connection to the same record, which takes over half of
+/// it; as it may see the record at another moment, only `db` says what is wrong, or missing.
+///
+/// # Errors
+/// [`Error::Bad`] with the first sequence number that cannot be right.
+pub fn check(db: &Connection, beside: Option<Connection>, wanted: &BTreeSet<u64>) -> Result<Chain, Error> {
+    let first = first(db)?.unwrap_or(0);
+    let last: Option<i64> =
+        db.query_row("SELECT max(seq) FROM ledger", [], |row| row.get(0)).map_err(ironclaw_state::Error::from)?;
+    let end = last.and_then(|last| u64::try_from(last).ok()).map_or(0, |last| last + 1);
+    let mut walk = ahead(db, beside, first..end, Walk::from(first, wanted));
+    // Nobody numbers entries below 0: where somebody did, nothing was walked yet, and those from 0 on cannot be right.
+    let next = Some(walk.next_seq()).filter(|next| *next <= end).unwrap_or(0);
+    self::walk(db, next, |parts| Ok::<_, Error>(walk.entry(parts)?))?;
+    Ok(walk.end(None, None)?)
+}
+
+/// Walks the entries of `span` as far as that goes without any doubt, with each reader and the hashing in a thread of its
+/// own. The readers take turns of [`TURN_ENTRIES`].
+fn ahead<'a>(db: &Connection, beside: Option<Connection>, span: Range<u64>, walk: Walk<'a>) -> Walk<'a> {
+    let readers = 1 + usize::from(beside.is_some());
+    let turns =
+        span.clone().step_by(TURN_ENTRIES).map(move |from| (from, span.end.min(from + TURN_ENTRIES as u64) - 1));
+    let of = |reader: usize| turns.clone().skip(reader).step_by(readers);
+    std::thread::scope(|scope| {
+        let (send, receive): (Vec<_>, Vec<_>) = (0..readers).map(|_| mpsc::sync_channel(BATCHES_MAX)).unzip();
+        let hashing = scope.spawn({
+            let turns = turns.clone();
+            move || hash(walk, turns.zip(receive.iter().cycle()))
+        });
+        let mut send = send.into_iter();
+        let (own, others) = (send.next(), send.next());
+        if let (Some(db), Some(send)) = (beside, others) {
+            let turns = of(1);
+            scope.spawn(move || read(&db, turns, &send));
+        }
+        if let Some(send) = own {
+            read(db, of(0), &send);
+        }
+        hashing.join().expect("hashing does not panic")
+    })
+}
+
+/// Reads `turns` until they end, or one cannot be read, or nobody takes them any more.
+fn read(db: &Connection, turns: impl Iterator<Item = (u64, u64)>, send: &mpsc::SyncSender<Batch>) {
+    for (from, to) in turns {
+        let mut batch = Batch::default();
+        let read = part(db, from, to, |parts| {
+            batch.push(parts);
+            let stop = batch.text.len() >= BATCH_BYTES && send.send(std::mem::take(&mut batch)).is_err();
+            if stop { Err(ironclaw_state::Error::Closed) } else { Ok(()) }
+        });
+        batch.ends = true;
+        if read.is_err() || send.send(batch).is_err() {
+            return;
+        }
+    }
+}
+
+/// Walks what `turns` bring, each from its reader, until one of them is not all that it has to be.
+fn hash<'a, 'b>(mut walk: Walk<'a>, turns: impl Iterator<Item = ((u64, u64), &'b mpsc::Receiver<Batch>)>) -> Walk<'a> {
+    for ((_, to), batches) in turns {
+        loop {
+            let Ok(batch) = batches.recv() else { return walk };
+            if batch.each(|parts| walk.entry(parts)).is_err() {
+                return walk;
+            }
+            if batch.ends {
+                break;
+            }
+        }
+        if walk.next_seq() != to + 1 {
+            return walk;
+        }
+    }
+    walk
+}
+
+/// Entries that a reader gives before it is another's turn.
+const TURN_ENTRIES: usize = 512;
+/// Bytes of entries that are handed on together, and how many such batches may wait at each reader.
+const BATCH_BYTES: usize = 256 * 1024;
+const BATCHES_MAX: usize = 4;
+
+/// Entries on their way to be hashed: one text, and where each of them ends.
+#[derive(Default)]
+struct Batch {
+    text: String,
+    cuts: Vec<(u64, [usize; 3])>,
+    /// Whether it is the last of its turn.
+    ends: bool,
+}
+
+impl Batch {
+    fn push(&mut self, parts: Parts<'_>) {
+        let cuts = [parts.kind, parts.canonical, parts.hash].map(|text| {
+            self.text.push_str(text);
+            self.text.len()
+        });
+        self.cuts.push((parts.seq, cuts));
+    }
+
+    fn each<E>(&self, mut each: impl FnMut(Parts<'_>) -> Result<(), E>) -> Result<(), E> {
+        let mut begin = 0;
+        for &(seq, [kind, canonical, hash]) in &self.cuts {
+            let text = |from: usize, to: usize| &self.text[from..to];
+            each(Parts {
+                seq,
+                kind: text(begin, kind),
+                canonical: text(kind, canonical),
+                hash: text(canonical, hash),
+            })?;
+            begin = hash;
+        }
+        Ok(())
+    }
+}

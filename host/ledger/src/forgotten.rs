@@ -1,0 +1,126 @@
+//! Finds the ledger entries of a message whose row was forgotten.
+//!
+//! Looks in the live chain, then in a bounded number of archives of the time in the message's id. Next: `ledger::stages`.
+
+use super::{archive, stages};
+use ironclaw_contract::ids::{MessageId, SessionId};
+use ironclaw_contract::operator::{LedgerEvent, Stage};
+use ironclaw_state::home::Home;
+use ironclaw_state::{Tx, stored_json};
+use rusqlite::OptionalExtension;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::io::BufRead;
+
+/// Archives that one search looks into. Anyone may ask for any id.
+const ARCHIVES_MAX: usize = 4;
+
+/// Archives after the one that names a message. They may name its turns.
+const ARCHIVES_AFTER: usize = 2;
+
+/// Characters of an id that hold its time.
+const TIME_CHARACTERS: usize = 10;
+
+/// A message without a row.
+#[derive(Debug)]
+pub struct Forgotten {
+    /// The person on whose behalf it was recorded, `per_…`.
+    pub person: String,
+    /// Its session.
+    pub session: SessionId,
+    /// What became of it.
+    pub stages: Vec<Stage>,
+    turns: BTreeSet<String>,
+}
+
+/// The message in the live chain, without its stages; `None` where the live chain does not record it.
+///
+/// # Errors
+/// Those of the database.
+pub fn find_live(tx: &Tx<'_>, message: MessageId) -> Result<Option<Forgotten>, ironclaw_state::Error> {
+    let sql = "SELECT data FROM ledger WHERE message_id = ?1 AND turn_id IS NULL ORDER BY seq LIMIT 1";
+    let read = |row: &rusqlite::Row<'_>| stored_json::<Map<String, Value>>(row, "data");
+    let data = tx.db().prepare_cached(sql)?.query_row([message], read).optional()?;
+    Ok(data.as_ref().and_then(recorded_for))
+}
+
+/// The message in the archives within reach, with its stages there; `None` where none of them records it. Reads whole files: not for an
+/// async thread, nor for a thread of the record.
+///
+/// An archive that cannot be read is one of the stages, at `now`.
+pub fn find_archived(home: &Home, message: MessageId, now: i64) -> Option<Forgotten> {
+    let id = message.to_string();
+    // `audit verify` names a directory or an archive that cannot be read.
+    let firsts = archive::firsts(home).unwrap_or_default();
+    let near = nearest(home, &firsts, time_of(&id));
+    let (first, mut found) = near.into_iter().find_map(|first| Some((first, recorded_in(home, first, &id)?)))?;
+    for first in firsts.iter().filter(|other| **other >= first).take(1 + ARCHIVES_AFTER) {
+        if let Err(error) = stages::archived(home, *first, &id, &mut found.turns, &mut found.stages) {
+            found.stages.push(stages::unreadable(home, *first, now, &error));
+        }
+    }
+    Some(found)
+}
+
+impl Forgotten {
+    /// Adds the stages that the live chain has.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub fn add_live(&mut self, tx: &Tx<'_>, message: MessageId) -> Result<(), ironclaw_state::Error> {
+        let id = message.to_string();
+        self.turns.extend(stages::turns_of(tx, &id)?);
+        stages::live(tx, &id, &self.turns, &mut self.stages)
+    }
+}
+
+/// The message of an entry `message.recorded`.
+fn recorded_for(data: &Map<String, Value>) -> Option<Forgotten> {
+    let text = |key: &str| data.get(key).and_then(Value::as_str);
+    (text("what") == Some(LedgerEvent::MessageRecorded.name())).then_some(())?;
+    let (person, session) = (text("person")?.to_owned(), text("session")?.parse().ok()?);
+    Some(Forgotten { person, session, stages: Vec::new(), turns: BTreeSet::new() })
+}
+
+fn recorded_in(home: &Home, first: u64, id: &str) -> Option<Forgotten> {
+    let lines = archive::open(home, first).ok()?.lines().map_while(Result::ok);
+    let mut named = lines.filter(|line| line.contains(id)).filter_map(|line| stages::data_of(&line));
+    named.find(|data| data.get("message").and_then(Value::as_str) == Some(id)).as_ref().and_then(recorded_for)
+}
+
+/// The archives that most likely name a message of this time: the chain that had begun by then, and its neighbours.
+fn nearest(home: &Home, firsts: &[u64], time: i64) -> Vec<u64> {
+    let begun = |first: u64| {
+        let line = archive::open(home, first).ok()?.lines().next()?.ok()?;
+        stages::data_of(&line)?.get("at")?.as_i64()
+    };
+    let place = firsts.partition_point(|first| begun(*first).is_some_and(|at| at <= time));
+    let from = place.saturating_sub(2);
+    let mut near: Vec<u64> = firsts.iter().skip(from).take(ARCHIVES_MAX).copied().collect();
+    // The chain that began last before that time comes first.
+    let likeliest = place.saturating_sub(1).saturating_sub(from).min(near.len().saturating_sub(1));
+    if !near.is_empty() {
+        near.swap(0, likeliest);
+    }
+    near
+}
+
+/// The time in an id, milliseconds since the epoch: the first 48 bits of a ULID, in Crockford's base 32.
+fn time_of(id: &str) -> i64 {
+    const DIGITS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
+    let text = id.rsplit('_').next().unwrap_or_default();
+    let digit = |time: i64, c: char| time * 32 + DIGITS.find(c).unwrap_or(0) as i64;
+    text.chars().take(TIME_CHARACTERS).fold(0, digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_tells_its_time() {
+        let before = ironclaw_state::wall_clock();
+        let time = time_of(&MessageId::new().to_string());
+        assert!((before - 1..=ironclaw_state::wall_clock() + 1).contains(&time), "{time}");
+    }
+}

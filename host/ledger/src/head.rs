@@ -1,0 +1,397 @@
+//! Signed heads: how far the ledger had come, in a form that can be kept where this host cannot reach it.
+//!
+//! Never signs a position that it was told, only one that it read; never keeps a head inside the home. Next: `ledger::keeper`.
+
+use super::Entry;
+use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
+use ironclaw_contract::canonical;
+use ironclaw_contract::operator::{HEAD_DOMAIN, LedgerEvent, SignedHead};
+use ironclaw_state::Tx;
+use ironclaw_state::keys::{self, WrappingKey};
+use rusqlite::{Connection, OptionalExtension};
+use serde_json::Value;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Bytes of a file that may be a head; a longer one is none.
+const HEAD_BYTES_MAX: u64 = 4096;
+
+/// Why there is no signing key.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The state.
+    #[error(transparent)]
+    State(#[from] ironclaw_state::Error),
+    /// The key.
+    #[error(transparent)]
+    Key(#[from] keys::Error),
+    /// There is none yet.
+    #[error("the ledger has no signing key yet: start the host once")]
+    NoKey,
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::State(error.into())
+    }
+}
+
+/// Signs heads of one ledger.
+pub struct Signer {
+    key: SigningKey,
+    public: String,
+}
+
+/// Where a ledger stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Position {
+    /// Hash of the very first entry.
+    pub ledger: String,
+    /// Number of the live chain's genesis.
+    pub first: u64,
+    /// Number of the last entry.
+    pub seq: u64,
+    /// Hash of the last entry.
+    pub hash: String,
+}
+
+/// Wraps every stored signing key under another key instead.
+pub fn rewrap(tx: &Tx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<(), Error> {
+    let stored: Vec<(String, Vec<u8>)> = {
+        let mut statement = tx.db().prepare("SELECT public, wrapped FROM ledger_keys")?;
+        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?
+    };
+    for (public, wrapped) in stored {
+        let wrapped = old.rewrap_ledger_key(new, &public, &wrapped)?;
+        tx.db().execute("UPDATE ledger_keys SET wrapped = ?2 WHERE public = ?1", rusqlite::params![public, wrapped])?;
+    }
+    Ok(())
+}
+
+impl Signer {
+    /// The newest stored key.
+    ///
+    /// # Errors
+    /// [`Error::NoKey`] in a home of an earlier version.
+    pub fn load(db: &Connection, wrapping: &WrappingKey) -> Result<Self, Error> {
+        let sql = "SELECT public, wrapped FROM ledger_keys ORDER BY made_at DESC, rowid DESC LIMIT 1";
+        let found: Option<(String, Vec<u8>)> =
+            db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let (public, wrapped) = found.ok_or(Error::NoKey)?;
+        let secret = wrapping.ledger_key(&public, &wrapped)?;
+        Ok(Self { key: SigningKey::from_bytes(&secret), public })
+    }
+
+    /// Makes a key and stores it; whoever calls writes its public half into the ledger.
+    pub fn make(tx: &Tx<'_>, wrapping: &WrappingKey) -> Result<Self, Error> {
+        let made = wrapping.make_ledger_key(|secret| hex(SigningKey::from_bytes(secret).verifying_key().as_bytes()))?;
+        tx.db().execute(
+            "INSERT INTO ledger_keys (public, wrapped, made_at) VALUES (?1, ?2, ?3)",
+            rusqlite::params![made.name, made.stored, tx.now()],
+        )?;
+        Ok(Self { key: SigningKey::from_bytes(&made.secret), public: made.name })
+    }
+
+    /// The stored key; in a home of an earlier version one is made, and named in the ledger.
+    pub fn ensure(tx: &mut Tx<'_>, wrapping: &WrappingKey) -> Result<Self, Error> {
+        match Self::load(tx.db(), wrapping) {
+            Err(Error::NoKey) => {
+                let made = Self::make(tx, wrapping)?;
+                Entry::new(LedgerEvent::LedgerKeyMade).with("key", made.public.clone()).append(tx)?;
+                Ok(made)
+            }
+            other => other,
+        }
+    }
+
+    /// A signer for tests of other modules.
+    #[cfg(test)]
+    pub(super) fn of_test() -> Self {
+        let key = SigningKey::from_bytes(&[7; 32]);
+        let public = hex(key.verifying_key().as_bytes());
+        Self { key, public }
+    }
+
+    /// The public key, 64 hex characters.
+    pub fn public(&self) -> &str {
+        &self.public
+    }
+
+    /// Signs where the ledger stands; `now` in milliseconds since the epoch.
+    pub fn sign(&self, position: Position, now: i64) -> SignedHead {
+        let mut head = SignedHead {
+            domain: HEAD_DOMAIN.to_owned(),
+            first: position.first,
+            hash: position.hash,
+            key: self.public.clone(),
+            ledger: position.ledger,
+            seq: position.seq,
+            signature: String::new(),
+            time: super::rfc3339(now),
+        };
+        head.signature = hex(&self.key.sign(&signed_bytes(&head)).to_bytes());
+        head
+    }
+}
+
+impl Position {
+    /// Where the ledger stands in this transaction or snapshot.
+    pub fn read(db: &Connection) -> Result<Self, ironclaw_state::Error> {
+        let missing = || ironclaw_state::Error::Stored("ledger: even its genesis is missing".to_owned());
+        let sql = "SELECT seq, hash, data FROM ledger ORDER BY seq LIMIT 1";
+        let first: Option<(i64, String, String)> =
+            db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
+        let (first, genesis, data) = first.ok_or_else(missing)?;
+        let (seq, hash): (i64, String) =
+            db.query_row("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1", [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
+        let ledger = match first {
+            0 => genesis,
+            _ => super::Genesis::read(&data).ledger.ok_or_else(missing)?,
+        };
+        Ok(Self { ledger, first: first as u64, seq: seq as u64, hash })
+    }
+}
+
+/// Whether a head is what the holder of its key signed.
+pub fn is_authentic(head: &SignedHead) -> bool {
+    let verified = || {
+        let key = VerifyingKey::from_bytes(&unhex::<32>(&head.key)?).ok()?;
+        let signature = Signature::from_bytes(&unhex::<64>(&head.signature)?);
+        // Strict: no second signature for the same bytes, no key of small order.
+        key.verify_strict(&signed_bytes(head), &signature).ok()
+    };
+    head.domain == HEAD_DOMAIN && verified().is_some()
+}
+
+/// Canonical JSON of all but the signature.
+fn signed_bytes(head: &SignedHead) -> Vec<u8> {
+    let mut value = serde_json::to_value(head).expect("plain fields are JSON");
+    if let Value::Object(fields) = &mut value {
+        fields.remove("signature");
+    }
+    canonical::to_vec(&value)
+}
+
+/// The name of a head's file: which ledger, how far, and the beginning of the hash there: a head of another history never
+/// takes the place of one that is kept.
+pub fn file_name(head: &SignedHead) -> String {
+    format!("{}{:012}-{}.json", prefix(&head.ledger), head.seq, head.hash.get(..16).unwrap_or(&head.hash))
+}
+
+fn prefix(ledger: &str) -> String {
+    format!("{}-", short(ledger))
+}
+
+/// The beginning of a ledger's id, which names its files and its directory.
+pub fn short(ledger: &str) -> &str {
+    ledger.get(..16).unwrap_or(ledger)
+}
+
+/// The number of the newest head of this ledger in a directory, by the names of its files.
+pub fn newest(directory: &Path, ledger: &str) -> Option<u64> {
+    names(directory, ledger).ok()?.iter().filter_map(|name| named(name, ledger)).map(|(seq, _)| seq).max()
+}
+
+/// The names of the heads of this ledger in a directory, in their order.
+///
+/// # Errors
+/// Those of the directory.
+pub fn names(directory: &Path, ledger: &str) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if named(&name, ledger).is_some() {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// What the name of a head's file says: its number, and the beginning of the hash there.
+pub fn named<'a>(name: &'a str, ledger: &str) -> Option<(u64, &'a str)> {
+    let (seq, hash) = name.strip_prefix(&prefix(ledger))?.strip_suffix(".json")?.split_once('-')?;
+    Some((seq.parse().ok()?, hash))
+}
+
+/// A head that knows another history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contradiction {
+    /// The name of its file.
+    pub name: String,
+    /// From which number on its history is another.
+    pub from: u64,
+    /// What was signed.
+    pub signed: Signed,
+}
+
+/// An entry that a head was signed over.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Signed {
+    /// Its number.
+    pub seq: u64,
+    /// Its hash.
+    pub hash: String,
+}
+
+impl std::fmt::Display for Signed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.seq, self.hash)
+    }
+}
+
+impl std::str::FromStr for Signed {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (seq, hash) = text.split_once(':').ok_or(())?;
+        Ok(Self { seq: seq.parse().map_err(|_| ())?, hash: hash.to_owned() })
+    }
+}
+
+/// The authentic heads of this ledger that know another history than the entries from `first` up to `end`. `hash_at` gives the hash of
+/// one of these.
+///
+/// # Errors
+/// Those of `hash_at`.
+pub fn contradictions<E>(
+    kept: Vec<Kept>,
+    ledger: &str,
+    (first, end): (u64, u64),
+    mut hash_at: impl FnMut(u64) -> Result<Option<String>, E>,
+) -> Result<Vec<Contradiction>, E> {
+    let mut found = Vec::new();
+    for Kept { name, head } in kept {
+        let Some(head) = head.filter(|head| head.ledger == ledger && head.seq >= first && is_authentic(head)) else {
+            continue;
+        };
+        let from = match hash_at(head.seq)? {
+            None => end + 1,
+            Some(hash) if hash != head.hash => head.seq,
+            Some(_) => continue,
+        };
+        found.push(Contradiction { name, from, signed: Signed { seq: head.seq, hash: head.hash } });
+    }
+    Ok(found)
+}
+
+/// Writes a head so that it is either whole or not there, also after a power cut.
+pub fn keep(directory: &Path, head: &SignedHead) -> io::Result<()> {
+    let name = file_name(head);
+    let temporary = directory.join(format!(".{name}.new"));
+    match std::fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+    // It is there to be read by others: it holds numbers, hashes and a signature.
+    file.set_permissions(Permissions::from_mode(0o644))?;
+    let mut text = String::new();
+    super::line::write_head(&mut text, head);
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, directory.join(name))?;
+    File::open(directory)?.sync_all()
+}
+
+/// A file of a directory of heads.
+#[derive(Debug)]
+pub struct Kept {
+    /// Its name.
+    pub name: String,
+    /// What it says; `None` when it is no head.
+    pub head: Option<SignedHead>,
+}
+
+impl Kept {
+    /// Whether it is a head of one of these keys, by what it says of itself.
+    pub fn is_signed_by(&self, keys: &[String]) -> bool {
+        self.head.as_ref().is_some_and(|head| keys.contains(&head.key))
+    }
+}
+
+/// Every file `*.json` in a directory, in the order of the names; one that cannot be read is no head.
+pub fn all(directory: &Path) -> io::Result<Vec<Kept>> {
+    let mut kept = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') || !name.ends_with(".json") {
+            continue;
+        }
+        kept.push(one(directory, name));
+    }
+    kept.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(kept)
+}
+
+/// One file of a directory of heads; one that cannot be read is no head.
+pub fn one(directory: &Path, name: String) -> Kept {
+    let path = directory.join(&name);
+    let small = path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= HEAD_BYTES_MAX);
+    let bytes = if small { std::fs::read(path).unwrap_or_default() } else { Vec::new() };
+    Kept { name, head: serde_json::from_slice(&bytes).ok() }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        use std::fmt::Write as _;
+        write!(text, "{byte:02x}").expect("a String takes any text");
+        text
+    })
+}
+
+fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    if text.len() != 2 * N || !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+        return None;
+    }
+    for (byte, at) in bytes.iter_mut().zip((0..text.len()).step_by(2)) {
+        *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signer() -> Signer {
+        Signer::of_test()
+    }
+
+    #[test]
+    fn a_head_that_was_changed_anywhere_is_not_authentic() {
+        let position = Position { ledger: "aa".repeat(32), first: 0, seq: 9, hash: "bb".repeat(32) };
+        let head = signer().sign(position, 1_700_000_000_000);
+        assert!(is_authentic(&head));
+        let text = serde_json::to_value(&head).expect("plain fields");
+        for field in text.as_object().expect("an object").keys() {
+            let mut changed = text.clone();
+            changed[field] = match &text[field] {
+                Value::Number(number) => Value::from(number.as_u64().expect("a count") + 1),
+                other => {
+                    let other = other.as_str().expect("text");
+                    let last = if other.ends_with('1') { "2" } else { "1" };
+                    Value::from(format!("{}{last}", &other[..other.len() - 1]))
+                }
+            };
+            let changed: SignedHead = serde_json::from_value(changed).expect("the same shape");
+            assert!(!is_authentic(&changed), "{field}");
+        }
+        let cut = SignedHead { signature: head.signature[..126].to_owned(), ..head };
+        assert!(!is_authentic(&cut));
+    }
+
+    #[test]
+    fn the_line_of_a_head_is_canonical_json() {
+        let position = Position { ledger: "aa".repeat(32), first: 0, seq: 9, hash: "bb".repeat(32) };
+        let head = signer().sign(position, 1_700_000_000_000);
+        let mut line = String::new();
+        super::super::line::write_head(&mut line, &head);
+        assert_eq!(line.trim_end(), canonical::to_string(&head));
+    }
+}

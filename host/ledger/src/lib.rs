@@ -1,0 +1,199 @@
+//! The ledger: what was asked, decided, refused and done, each entry chained to the one before.
+//!
+//! Never holds content, only ids, digests and reasons; never written outside the transaction that it records. Next:
+//! `ledger::keeper` for what it does by itself, `ledger::check` for how it is verified.
+
+pub mod archive;
+pub mod chain;
+pub mod check;
+pub mod foreign;
+pub mod forgotten;
+pub mod head;
+pub mod line;
+pub mod sink;
+mod stages;
+
+pub use stages::stages;
+
+use ironclaw_contract::canonical;
+use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
+use ironclaw_contract::ledger_entry::{GENESIS_PREV, Kind, hash};
+use ironclaw_contract::operator::{Fault, LedgerEvent};
+use ironclaw_state::{Committed, Tx};
+use rusqlite::{OptionalExtension, params};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+
+/// `[ledger]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// A head is signed and kept outside after so many entries, and at the first start and each stop.
+    pub head_every_entries: u64,
+    /// So is one after so many seconds with entries that no head covers; the next head takes its place.
+    pub head_every_seconds: u64,
+    /// Where heads are kept; a directory outside of the home, at best on another machine.
+    pub heads: Option<PathBuf>,
+    /// A chain of so many entries is put into a file, and the next one begins.
+    pub rotate_entries: u64,
+    /// So is one that is so old.
+    pub rotate_days: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { head_every_entries: 1_000, head_every_seconds: 60, heads: None, rotate_entries: 10_000, rotate_days: 30 }
+    }
+}
+
+/// What the first entry of a chain says of itself; what it does not say is absent.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Genesis {
+    /// What the entry is about.
+    pub what: String,
+    /// When it was written, milliseconds since the epoch.
+    pub at: i64,
+    /// The chain before it.
+    pub continues_from: Option<Tie>,
+    /// Which ledger: the hash of its very first entry; absent in that entry itself.
+    pub ledger: Option<String>,
+    /// The public key that signs heads.
+    pub key: Option<String>,
+}
+
+/// What ties a chain to the one before it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Tie {
+    /// SHA-256 of the file that the chain before it lies in.
+    pub archive: String,
+    /// Hash of its last entry.
+    pub hash: String,
+    /// Number of its last entry.
+    pub seq: u64,
+}
+
+impl Genesis {
+    /// Reads the data of a first entry; anything else says nothing of itself.
+    pub fn read(canonical: &str) -> Self {
+        serde_json::from_str(canonical).unwrap_or_default()
+    }
+}
+
+/// An entry that is about to be written.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    kind: Kind,
+    event: LedgerEvent,
+    data: Map<String, Value>,
+    session: Option<SessionId>,
+    message: Option<MessageId>,
+    turn: Option<TurnId>,
+}
+
+impl Entry {
+    /// An entry of the usual kind of this event.
+    pub fn new(event: LedgerEvent) -> Self {
+        Self::of_kind(event, event.kinds()[0])
+    }
+
+    /// An entry of an event that has several kinds.
+    pub fn of_kind(event: LedgerEvent, kind: Kind) -> Self {
+        debug_assert!(event.kinds().contains(&kind), "{event} has no entry of kind {}", kind.name());
+        let data = Map::from_iter([("what".to_owned(), Value::from(event.name()))]);
+        Self { kind, event, data, session: None, message: None, turn: None }
+    }
+
+    /// Adds a field; never content.
+    pub fn with(mut self, key: &'static str, value: impl Into<Value>) -> Self {
+        if cfg!(debug_assertions) && !self.event.fields().any(|field| field == key) {
+            tracing::error!(event = self.event.name(), key, "the list of events does not give this field to the event");
+        }
+        self.data.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// Says which session it is about.
+    pub fn session(mut self, id: SessionId) -> Self {
+        self.session = Some(id);
+        self.with("session", id)
+    }
+
+    /// Says which message it is about.
+    pub fn message(mut self, id: MessageId) -> Self {
+        self.message = Some(id);
+        self.with("message", id)
+    }
+
+    /// Says which turn it is about.
+    pub fn turn(mut self, id: TurnId) -> Self {
+        self.turn = Some(id);
+        self.with("turn", id)
+    }
+
+    /// Says whose doing it was.
+    pub fn fault(self, fault: Fault) -> Self {
+        self.with("fault", fault.name())
+    }
+
+    /// Gives the reason, cut to what an entry may hold.
+    pub fn reason(self, reason: &str) -> Self {
+        const REASON_CHARACTERS_MAX: usize = 400;
+        let short: String = reason.chars().take(REASON_CHARACTERS_MAX).collect();
+        self.with("reason", short)
+    }
+
+    /// Appends the entry in this transaction; returns its number.
+    pub fn append(self, tx: &mut Tx<'_>) -> Result<u64, ironclaw_state::Error> {
+        let last: Option<(i64, String)> = tx
+            .db()
+            .prepare_cached("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1")?
+            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let begins = self.kind == Kind::Genesis;
+        match last {
+            None if begins => self.put(tx, 0, GENESIS_PREV),
+            Some((seq, prev)) if !begins => self.put(tx, seq as u64 + 1, &prev),
+            Some((seq, _)) => {
+                Err(ironclaw_state::Error::Stored(format!("ledger: {} cannot stand at {}", self.kind, seq + 1)))
+            }
+            None => Err(ironclaw_state::Error::Stored(format!("ledger: {} cannot stand at 0", self.kind))),
+        }
+    }
+
+    /// Begins a chain at `seq`, which is where the one before it ended. Only `ledger::archive` does.
+    fn append_at(self, tx: &mut Tx<'_>, seq: u64) -> Result<u64, ironclaw_state::Error> {
+        self.put(tx, seq, GENESIS_PREV)
+    }
+
+    fn put(mut self, tx: &mut Tx<'_>, seq: u64, prev: &str) -> Result<u64, ironclaw_state::Error> {
+        let now = tx.now();
+        self.data.insert("at".to_owned(), now.into());
+        let canonical = canonical::to_string(&self.data);
+        let hash = hash(prev, seq, self.kind, &canonical);
+        tx.db()
+            .prepare_cached(
+                "INSERT INTO ledger (seq, type, data, hash, at, session_id, message_id, turn_id) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
+            )?
+            .execute(params![
+                seq as i64,
+                self.kind.name(),
+                canonical,
+                hash,
+                now,
+                self.session,
+                self.message,
+                self.turn,
+            ])?;
+        let refuses = self.kind == Kind::Retract;
+        let (session, message, turn) = (self.session, self.message, self.turn);
+        tx.entry(Committed { seq, event: self.event, session, message, turn, refuses });
+        Ok(seq)
+    }
+}
+
+/// Milliseconds since the epoch as RFC 3339 in UTC.
+pub fn rfc3339(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |time| format!("{time:.3}"))
+}

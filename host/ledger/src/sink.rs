@@ -1,0 +1,291 @@
+//! Where heads of the ledger are kept: a directory outside of the home, or nowhere, and why.
+//!
+//! Never a directory inside of the home: an attacker who can change the ledger could change the heads there as well. By default each ledger has a
+//! directory under its own id, so that a home that moved finds its heads, and a copy of it finds the same. Next: `ledger::keeper`.
+
+use super::Config;
+use super::head;
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::operator::HeadsKept;
+use ironclaw_state::home::{self, Home};
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// How the name of the file ends that says which home a ledger is of; its name is hidden, so it is never taken for a head.
+const HOME_FILE: &str = "home";
+
+/// A path is no longer.
+const PATH_BYTES_MAX: u64 = 4096;
+
+/// Where heads are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sink {
+    /// A directory that the operator named; it has to be there.
+    Named(PathBuf),
+    /// The user's data directory, made when it is missing.
+    Usual {
+        /// Holds a directory for each ledger.
+        root: PathBuf,
+        /// The name that this home's directory had when it went by the path of the home.
+        by_path: String,
+    },
+    /// Nowhere, and why.
+    Nowhere(&'static str),
+}
+
+/// Another home that keeps heads of the same ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Other {
+    /// It was there before and is no more: this home was moved.
+    Moved(PathBuf),
+    /// It is still there: one of the two is a copy.
+    Copy(PathBuf),
+}
+
+impl Sink {
+    /// The named directory, else one of the ledger's own below `ironclaw/heads` in the XDG data directory.
+    ///
+    /// # Errors
+    /// A sentence, when the named directory lies in the home: whoever can change the ledger could change it as well.
+    pub fn choose(config: &Config, home: &Home) -> Result<Self, String> {
+        match &config.heads {
+            Some(path) if !path.is_absolute() => Err("ledger.heads must be an absolute path".to_owned()),
+            Some(path) if inside(path, home) => Err(format!(
+                "ledger.heads is {}, inside of the home: heads belong where whoever changes the home does not reach",
+                path.display()
+            )),
+            Some(path) => Ok(Self::Named(path.clone())),
+            None => Ok(match directories::BaseDirs::new().map(|base| base.data_dir().join("ironclaw/heads")) {
+                Some(root) if inside(&root, home) => Self::Nowhere("the user's data directory is inside of the home"),
+                Some(root) => Self::Usual { root, by_path: short(home) },
+                None => Self::Nowhere("the user has no data directory"),
+            }),
+        }
+    }
+
+    /// The directory that everything is kept below, if there is one.
+    pub fn root(&self) -> Option<&Path> {
+        match self {
+            Self::Named(path) | Self::Usual { root: path, .. } => Some(path),
+            Self::Nowhere(_) => None,
+        }
+    }
+
+    /// The directory of this ledger, if there is one.
+    pub fn directory(&self, ledger: &str) -> Option<PathBuf> {
+        match self {
+            Self::Named(path) => Some(path.clone()),
+            Self::Usual { root, .. } => Some(root.join(head::short(ledger))),
+            Self::Nowhere(_) => None,
+        }
+    }
+
+    /// The directories that may hold heads of this ledger, or heads that this home kept of another one; those that are there.
+    pub fn sources(&self, ledger: &str, home: &Home) -> Vec<PathBuf> {
+        let Some(own) = self.directory(ledger) else { return Vec::new() };
+        let mut sources = vec![own];
+        if let Self::Usual { root, by_path } = self {
+            let concerns = |path: &PathBuf| {
+                path.ends_with(by_path)
+                    || head::newest(path, ledger).is_some()
+                    || homes(path).any(|named| named == home.path())
+            };
+            let mut others: Vec<PathBuf> =
+                directories(root).filter(|path| *path != sources[0]).filter(concerns).collect();
+            others.sort();
+            sources.extend(others);
+        }
+        sources.retain(|path| path.is_dir());
+        sources
+    }
+
+    /// Moves the heads of this ledger that are in directories of other names into its own. Gives how many.
+    ///
+    /// # Errors
+    /// The first that cannot be moved.
+    pub fn adopt(&self, ledger: &str, home: &Home) -> io::Result<usize> {
+        let (Self::Usual { .. }, Some(own)) = (self, self.directory(ledger)) else { return Ok(0) };
+        let mut moved = 0;
+        for other in self.sources(ledger, home).into_iter().filter(|other| *other != own) {
+            for name in head::names(&other, ledger)? {
+                self.ready(ledger, home)?;
+                let to = own.join(&name);
+                if to.exists() {
+                    continue;
+                }
+                std::fs::rename(other.join(&name), to)?;
+                moved += 1;
+            }
+            let (from, to) = (home_file(&other, ledger), home_file(&own, ledger));
+            if from.exists() {
+                match to.exists() {
+                    true => std::fs::remove_file(from)?,
+                    false => std::fs::rename(from, to)?,
+                }
+            }
+            // Heads of another ledger stay in it.
+            let _ = std::fs::remove_dir(&other);
+        }
+        Ok(moved)
+    }
+
+    /// Notes which home keeps the heads of this ledger; gives the other one that did so before.
+    ///
+    /// # Errors
+    /// Those of the file. A directory that takes only new files keeps what is noted first.
+    pub fn claim(&self, ledger: &str, home: &Home) -> io::Result<Option<Other>> {
+        let Some(directory) = self.directory(ledger) else { return Ok(None) };
+        let file = home_file(&directory, ledger);
+        let other = read_home(&file).filter(|other| other != home.path());
+        match other {
+            Some(other) if other.join("state.db").exists() => Ok(Some(Other::Copy(other))),
+            other => {
+                self.ready(ledger, home)?;
+                home::write_private(&file, home.path().as_os_str().as_bytes()).map_err(io::Error::other)?;
+                Ok(other.map(Other::Moved))
+            }
+        }
+    }
+
+    /// The directory of this ledger, ready to be written to.
+    pub fn ready(&self, ledger: &str, home: &Home) -> io::Result<PathBuf> {
+        let path = match (self, self.directory(ledger)) {
+            (Self::Usual { .. }, Some(path)) => {
+                std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+                path
+            }
+            (Self::Nowhere(why), _) => return Err(io::Error::other(*why)),
+            (_, Some(path)) => path,
+            (_, None) => return Err(io::Error::from(io::ErrorKind::NotFound)),
+        };
+        // A link may have been turned since the start.
+        if inside(&path, home) {
+            return Err(io::Error::other("it leads into the home"));
+        }
+        Ok(path)
+    }
+
+    /// How heads are kept, as far as a look at the directory shows.
+    pub fn look(&self, ledger: &str) -> HeadsKept {
+        let directory = self.directory(ledger);
+        HeadsKept {
+            seq: directory.as_deref().and_then(|path| head::newest(path, ledger)),
+            trouble: match (self, &directory) {
+                (Self::Nowhere(why), _) => Some(nowhere(why)),
+                (Self::Named(_), Some(path)) if !path.is_dir() => Some(format!("{} is no directory", path.display())),
+                (Self::Named(_) | Self::Usual { .. }, _) => None,
+            },
+            directory: directory.map(|path| path.display().to_string()),
+        }
+    }
+}
+
+/// The file in a directory of heads that says which home a ledger is of.
+fn home_file(directory: &Path, ledger: &str) -> PathBuf {
+    directory.join(format!(".{}.{HOME_FILE}", head::short(ledger)))
+}
+
+fn directories(root: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
+}
+
+/// The homes that keep heads in this directory, by what they noted.
+fn homes(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let is_note = |name: &str| name.starts_with('.') && name.ends_with(&format!(".{HOME_FILE}"));
+    entries
+        .filter(move |entry| entry.file_name().to_str().is_some_and(is_note))
+        .filter_map(|entry| read_home(&entry.path()))
+}
+
+fn read_home(file: &Path) -> Option<PathBuf> {
+    let small = file.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= PATH_BYTES_MAX);
+    let bytes = small.then(|| std::fs::read(file).ok()).flatten()?;
+    Some(OsString::from_vec(bytes).into())
+}
+
+/// The name that a home's directory has by its path.
+fn short(home: &Home) -> String {
+    Digest::of(home.path().as_os_str().as_encoded_bytes()).to_string()[..12].to_owned()
+}
+
+/// Returns the sentence for a ledger without a directory for its heads, and why it has none.
+pub fn nowhere(why: &str) -> String {
+    format!("heads of the ledger are kept nowhere ({why}): name a directory with ledger.heads")
+}
+
+/// Whether a path leads into the home, as far as it exists.
+fn inside(path: &Path, home: &Home) -> bool {
+    let there = path.ancestors().find_map(|part| part.canonicalize().ok().map(|real| (part, real)));
+    let real = there.map(|(part, real)| match path.strip_prefix(part) {
+        Ok(rest) => real.join(rest),
+        Err(_) => real,
+    });
+    path.starts_with(home.path()) || real.is_some_and(|real| real.starts_with(home.path()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_do_not_lie_in_the_home_by_whatever_way_it_is_named() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let home = Home::create(&directory.path().join("home")).expect("made");
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(home.path(), &link).expect("linked");
+        let choose = |path: PathBuf| Sink::choose(&Config { heads: Some(path), ..Config::default() }, &home);
+        for path in [home.path().join("heads"), link.join("ledger"), link.join("not/there/yet"), "heads".into()] {
+            assert!(choose(path.clone()).is_err(), "{}", path.display());
+        }
+        let outside = directory.path().join("heads");
+        assert_eq!(choose(outside.clone()), Ok(Sink::Named(outside)));
+    }
+
+    #[test]
+    fn directory_named_by_path_is_adopted_and_other_heads_stay() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let home = Home::create(&directory.path().join("home")).expect("made");
+        let (root, ledger, other) = (directory.path().join("heads"), "ab".repeat(32), "cd".repeat(32));
+        let sink = Sink::Usual { root: root.clone(), by_path: short(&home) };
+        let old = root.join(short(&home));
+        // Another home's directory, which was named by the path that this home had before.
+        let moved = root.join("000000000000");
+        for (path, ledger, seq) in [(&old, &ledger, 3), (&old, &other, 4), (&moved, &ledger, 5)] {
+            std::fs::create_dir_all(path).expect("made");
+            std::fs::write(path.join(format!("{}-{seq:012}-0123456789abcdef.json", &ledger[..16])), "{}")
+                .expect("written");
+        }
+        assert_eq!(sink.sources(&ledger, &home).len(), 2, "its own is not there yet");
+        assert_eq!(sink.adopt(&ledger, &home).expect("moved"), 2);
+        let own = sink.directory(&ledger).expect("usual");
+        assert_eq!(head::newest(&own, &ledger), Some(5));
+        assert_eq!((head::newest(&old, &other), moved.exists()), (Some(4), false));
+        assert_eq!(sink.adopt(&ledger, &home).expect("nothing to do"), 0);
+    }
+
+    #[test]
+    fn claim_tells_a_moved_home_from_a_copy() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let make = |name: &str| {
+            let home = Home::create(&directory.path().join(name)).expect("made");
+            std::fs::write(home.state_db(), "x").expect("written");
+            home
+        };
+        let (one, two) = (make("one"), make("two"));
+        let sink = Sink::Usual { root: directory.path().join("heads"), by_path: short(&one) };
+        let ledger = "ab".repeat(32);
+        assert_eq!(sink.claim(&ledger, &one).expect("noted"), None);
+        assert_eq!(sink.claim(&ledger, &one).expect("noted"), None);
+        let copy = Some(Other::Copy(one.path().to_owned()));
+        assert_eq!(sink.claim(&ledger, &two).expect("read"), copy);
+        assert_eq!(sink.claim(&ledger, &two).expect("read"), copy, "the first stays noted");
+        std::fs::remove_file(one.state_db()).expect("removed");
+        assert_eq!(sink.claim(&ledger, &two).expect("noted"), Some(Other::Moved(one.path().to_owned())));
+        assert_eq!(sink.claim(&ledger, &two).expect("noted"), None);
+    }
+}

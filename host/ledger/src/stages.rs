@@ -1,0 +1,171 @@
+//! The stages of a message, read from the ledger: what `why` shows.
+//!
+//! Never guesses: entries that lie in an archive are read there, and where that is not to be had it says so. Next: `api::chat`.
+
+use super::archive;
+use super::line::{self, Line};
+use super::rfc3339;
+use ironclaw_contract::ids::MessageId;
+use ironclaw_contract::ledger_entry::{Kind, Verifier};
+use ironclaw_contract::operator::Stage;
+use ironclaw_state::Tx;
+use ironclaw_state::home::Home;
+use rusqlite::params;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::io::{self, BufRead};
+
+/// Every entry about a message or about a turn that it was in, after `after_seq`.
+pub fn stages(
+    tx: &Tx<'_>,
+    home: &Home,
+    message: MessageId,
+    after_seq: Option<u64>,
+) -> Result<Vec<Stage>, ironclaw_state::Error> {
+    let message = message.to_string();
+    let mut stages = Vec::new();
+    let mut turns = BTreeSet::new();
+    let mut done = BTreeSet::new();
+    let mut open: BTreeSet<u64> = archives_of(tx, &message)?;
+    while let Some(first) = open.pop_first() {
+        done.insert(first);
+        if let Err(error) = archived(home, first, &message, &mut turns, &mut stages) {
+            stages.push(unreadable(home, first, tx.now(), &error));
+        }
+        for turn in &turns {
+            // A chain before the one that first named the message says nothing of its turns.
+            open.extend(archives_of(tx, turn)?.into_iter().filter(|other| *other > first && !done.contains(other)));
+        }
+    }
+    turns.extend(turns_of(tx, &message)?);
+    live(tx, &message, &turns, &mut stages)?;
+    stages.retain(|stage| after_seq.is_none_or(|after| stage.seq > after));
+    Ok(stages)
+}
+
+/// The turns that the live chain names with the message.
+pub(super) fn turns_of(tx: &Tx<'_>, message: &str) -> Result<Vec<String>, ironclaw_state::Error> {
+    let sql = "SELECT DISTINCT turn_id FROM ledger WHERE message_id = ?1 AND turn_id IS NOT NULL";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    Ok(statement.query_map([message], |row| row.get(0))?.collect::<Result<_, _>>()?)
+}
+
+/// Says that an archive, which may name the message, cannot be read.
+pub(super) fn unreadable(home: &Home, first: u64, now: i64, error: &io::Error) -> Stage {
+    Stage {
+        seq: first,
+        at: rfc3339(now),
+        stage: "ledger.archived".to_owned(),
+        outcome: "unknown".to_owned(),
+        reason: format!("its entries are in {}: {error}", archive::path(home, first).display()),
+    }
+}
+
+fn archives_of(tx: &Tx<'_>, subject: &str) -> Result<BTreeSet<u64>, ironclaw_state::Error> {
+    let mut statement = tx.db().prepare_cached("SELECT first_seq FROM ledger_archived WHERE subject = ?1")?;
+    let found = statement.query_map([subject], |row| row.get::<_, i64>(0))?;
+    Ok(found.map(|first| first.map(|first| first as u64)).collect::<Result<_, _>>()?)
+}
+
+pub(super) fn live(
+    tx: &Tx<'_>,
+    message: &str,
+    turns: &BTreeSet<String>,
+    stages: &mut Vec<Stage>,
+) -> Result<(), ironclaw_state::Error> {
+    let sql = "SELECT seq, type, data FROM ledger WHERE message_id = ?1 OR turn_id IN (SELECT value FROM json_each(?2)) \
+               ORDER BY seq";
+    let mut statement = tx.db().prepare_cached(sql)?;
+    let turns = serde_json::to_string(turns).expect("text is JSON");
+    let mut rows = statement.query(params![message, turns])?;
+    while let Some(row) = rows.next()? {
+        let data: Map<String, Value> = ironclaw_state::stored_json(row, "data")?;
+        let kind: Kind = row.get("type")?;
+        stages.push(stage(row.get::<_, i64>(0)? as u64, kind, &data));
+    }
+    Ok(())
+}
+
+/// What an archive says of the message and its turns; adds the turns that it comes by.
+///
+/// # Errors
+/// An archive that is not whole is an error, with what it says up to there: what is missing may be about the message.
+pub(super) fn archived(
+    home: &Home,
+    first: u64,
+    message: &str,
+    turns: &mut BTreeSet<String>,
+    stages: &mut Vec<Stage>,
+) -> io::Result<()> {
+    let mut verifier = Verifier::starting_at(first);
+    for text in archive::open(home, first)?.lines() {
+        let text = text?;
+        let parts = match line::parse(&text) {
+            Some(Line::Entry(parts)) => parts,
+            Some(Line::Head(head)) if head.seq + 1 == verifier.next_seq() && head.hash == verifier.head() => {
+                return Ok(());
+            }
+            Some(Line::Head(_)) | None => {
+                return Err(damaged(verifier.next_seq(), "the line is not what was written there"));
+            }
+        };
+        verifier
+            .accept(parts.seq, parts.kind, parts.canonical, parts.hash)
+            .map_err(|bad| damaged(bad.seq, &bad.why))?;
+        // Most lines are about others; looking into each would take ten times as long.
+        if !text.contains(message) && !turns.iter().any(|turn| text.contains(turn.as_str())) {
+            continue;
+        }
+        let (Ok(data), Ok(kind)) = (serde_json::from_str::<Map<String, Value>>(parts.canonical), parts.kind.parse())
+        else {
+            continue;
+        };
+        let named = |key: &str| data.get(key).and_then(Value::as_str);
+        let turn = named("turn");
+        if named("message") == Some(message) {
+            turns.extend(turn.map(str::to_owned));
+        } else if !turn.is_some_and(|turn| turns.contains(turn)) {
+            continue;
+        }
+        stages.push(stage(parts.seq, kind, &data));
+    }
+    Err(damaged(verifier.next_seq(), "the archive ends without its signed head"))
+}
+
+fn damaged(seq: u64, why: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("it is damaged from entry {seq} on ({why}): put back a copy of it"),
+    )
+}
+
+/// What a line of an archive says, if it is an entry.
+pub(super) fn data_of(text: &str) -> Option<Map<String, Value>> {
+    match line::parse(text) {
+        Some(Line::Entry(parts)) => serde_json::from_str(parts.canonical).ok(),
+        _ => None,
+    }
+}
+
+fn stage(seq: u64, kind: Kind, data: &Map<String, Value>) -> Stage {
+    let text = |key: &str| data.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let outcome = match (kind, data.get("outcome").and_then(Value::as_str)) {
+        (_, Some("unknown")) => "unknown",
+        (Kind::Retract, _) => "refused",
+        (Kind::Genesis | Kind::Boot | Kind::Claim | Kind::Verify | Kind::Meta, _) => "done",
+    };
+    let mut details: Vec<String> = Vec::new();
+    for key in ["tool", "call", "row", "delivery", "reason"] {
+        let value = text(key);
+        if !value.is_empty() {
+            details.push(if key == "reason" { value } else { format!("{key} {value}") });
+        }
+    }
+    Stage {
+        seq,
+        at: rfc3339(data.get("at").and_then(Value::as_i64).unwrap_or(0)),
+        stage: text("what"),
+        outcome: outcome.to_owned(),
+        reason: details.join(", "),
+    }
+}

@@ -1,0 +1,483 @@
+//! The endpoints that there are, what each is made from, and asking one chain of them.
+//!
+//! Never looks up a secret: whoever asks brings the key of each candidate. Next: `model::remote`, `model::scripted`.
+
+use super::breaker::Standing;
+use super::draft::Draft;
+use super::fault::{Detail, Failed, Failure, Fault};
+use super::http::Connections;
+use super::remote::{Course, Patience, Remote, failure, usage};
+use super::scripted::{self, Scripted};
+use super::{
+    Allowance, Answered, Config, Error, Output, Part, Prompt, TRIES_MAX, ToolSchema, Usage, check_url, read_script,
+};
+use ironclaw_contract::seam::socket::Purpose;
+use ironclaw_text::secret::SecretText;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+use url::Url;
+
+/// Endpoints that are asked for one output.
+const CHAIN_MAX: usize = 8;
+/// Tries of an endpoint that has others behind it.
+const TRIES_BESIDE_OTHERS: u32 = 2;
+/// How long a test may take: a local server may have to load its model first.
+const PROBE_SECONDS_MAX: u64 = 120;
+/// Tokens that the answer to a test may have.
+const PROBE_TOKENS_MAX: u32 = 32;
+/// How long a list of models may take.
+const MODELS_SECONDS_MAX: u64 = 15;
+
+/// What an endpoint speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Rules instead of a model; no network, no cost, the same answer every time.
+    Scripted,
+    /// Chat Completions with tools: OpenAI, OpenRouter, Ollama, vLLM, llama.cpp.
+    Openai,
+    /// Messages with tools.
+    Anthropic,
+}
+
+/// Millionths of a currency for a million tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Prices {
+    /// Of prompts.
+    pub input: u64,
+    /// Of outputs.
+    pub output: u64,
+}
+
+impl Prices {
+    /// What so many tokens cost, in millionths; rounded up, so that a ceiling of money is not passed by roundings.
+    pub fn cost(self, input_tokens: u64, output_tokens: u64) -> u64 {
+        let of = |price: u64, tokens: u64| u128::from(price) * u128::from(tokens);
+        let sum = of(self.input, input_tokens).saturating_add(of(self.output, output_tokens));
+        u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+    }
+}
+
+/// What an endpoint is made from, as the operator gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    /// Its name here.
+    pub name: String,
+    /// What it speaks.
+    pub kind: Kind,
+    /// Where it listens; `None` for `scripted`.
+    pub base_url: Option<Url>,
+    /// The provider's name of the model; empty for `scripted`.
+    pub model: String,
+    /// Name of the secret that holds its key.
+    pub key: Option<String>,
+    /// Endpoints that are asked when this one cannot answer, in order.
+    pub fallbacks: Vec<String>,
+    /// What its tokens cost.
+    pub prices: Prices,
+    /// Whether it is asked for streams.
+    pub streams: bool,
+}
+
+impl Spec {
+    /// Whether it may cost something that nobody counts: it is no script, and has no prices.
+    pub fn is_unpriced(&self) -> bool {
+        self.kind != Kind::Scripted && self.prices == Prices::default()
+    }
+}
+
+/// Something that generates outputs.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// What it was made from.
+    pub spec: Spec,
+    speaks: Speaks,
+    tries_max: u32,
+    output_tokens_max: u32,
+}
+
+#[derive(Debug)]
+enum Speaks {
+    Scripted(Arc<Scripted>),
+    Remote(Box<Remote>),
+    /// It stands in the record and cannot be opened, for this reason.
+    Broken(String),
+    /// Its key is there and cannot be read.
+    Locked,
+}
+
+/// An endpoint that may be asked, with its key.
+#[derive(Debug)]
+pub struct Candidate {
+    /// The endpoint.
+    pub endpoint: Arc<Endpoint>,
+    /// Its key, if it has one.
+    pub key: Option<SecretText>,
+}
+
+/// What a test found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// What it answered; not checked, as any output.
+    pub output: Output,
+    /// What that took.
+    pub usage: Usage,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// The endpoints that are configured, by name.
+#[derive(Debug)]
+pub struct Endpoints {
+    by_name: BTreeMap<String, Arc<Endpoint>>,
+}
+
+/// Opens every endpoint; `scripted` is always there.
+///
+/// # Errors
+/// [`Error::Unreadable`] and [`Error::Script`] for the operator's script, [`Error::Spec`] for what no endpoint can be made of.
+pub fn open(config: &Config, specs: Vec<Spec>) -> Result<Endpoints, Error> {
+    let opener = Opener::new(config)?;
+    let mut endpoints = Endpoints { by_name: BTreeMap::new() };
+    for spec in std::iter::once(builtin()).chain(specs) {
+        let speaks = opener.open(&spec).map_err(|why| Error::Spec { name: spec.name.clone(), why })?;
+        endpoints.put(opener.endpoint(spec, speaks));
+    }
+    Ok(endpoints)
+}
+
+/// Opens what stands in the record. One that cannot be opened keeps its name and fails when it is asked, so that it takes no
+/// other with it; for one of which that is known already, it is said why.
+///
+/// # Errors
+/// [`Error::Unreadable`] and [`Error::Script`] for the operator's script.
+pub fn open_stored(config: &Config, stored: Vec<(Spec, Option<String>)>) -> Result<Endpoints, Error> {
+    let opener = Opener::new(config)?;
+    let mut endpoints = Endpoints { by_name: BTreeMap::new() };
+    for (spec, why) in stored {
+        let opened = why.map_or_else(|| opener.open(&spec), Err);
+        let speaks = opened.unwrap_or_else(|why| {
+            tracing::error!(model = spec.name, why, "a model endpoint cannot be opened");
+            Speaks::Broken(why)
+        });
+        endpoints.put(opener.endpoint(spec, speaks));
+    }
+    // Last, because nothing that is stored takes its place.
+    endpoints.put(opener.endpoint(builtin(), Speaks::Scripted(Arc::clone(&opener.script))));
+    Ok(endpoints)
+}
+
+/// What all endpoints share.
+struct Opener {
+    script: Arc<Scripted>,
+    config: Arc<Config>,
+    connections: Arc<Connections>,
+}
+
+impl Opener {
+    fn new(config: &Config) -> Result<Self, Error> {
+        let script = match &config.script {
+            None => Scripted::builtin(),
+            Some(path) => {
+                let text = read_script(path).map_err(|source| Error::Unreadable { path: path.clone(), source })?;
+                Scripted::parse(&text).map_err(|source| Error::Script { path: path.clone(), source })?
+            }
+        };
+        let config = Arc::new(config.clone());
+        Ok(Self { script: Arc::new(script), connections: Arc::new(Connections::new(&config)), config })
+    }
+
+    /// How an endpoint of this spec is asked, or why none can be made of it.
+    fn open(&self, spec: &Spec) -> Result<Speaks, String> {
+        match (&spec.base_url, spec.kind) {
+            (_, Kind::Scripted) => Ok(Speaks::Scripted(Arc::clone(&self.script))),
+            (_, Kind::Openai | Kind::Anthropic) if spec.name == scripted::NAME => {
+                Err("that is the name of the script, which is always there".to_owned())
+            }
+            (None, Kind::Openai | Kind::Anthropic) => Err("it has no base URL".to_owned()),
+            (Some(base), Kind::Openai | Kind::Anthropic) => {
+                check_url(base)?;
+                let remote = Remote::new(spec.kind, base, Arc::clone(&self.connections), Arc::clone(&self.config));
+                Ok(Speaks::Remote(Box::new(remote.ok_or("its kind has no network")?)))
+            }
+        }
+    }
+
+    fn endpoint(&self, spec: Spec, speaks: Speaks) -> Endpoint {
+        let Config { tries_max, output_tokens_max, .. } = *self.config;
+        Endpoint { spec, speaks, tries_max, output_tokens_max }
+    }
+}
+
+fn builtin() -> Spec {
+    Spec {
+        name: scripted::NAME.to_owned(),
+        kind: Kind::Scripted,
+        base_url: None,
+        model: String::new(),
+        key: None,
+        fallbacks: Vec::new(),
+        prices: Prices::default(),
+        streams: false,
+    }
+}
+
+impl Endpoints {
+    fn put(&mut self, endpoint: Endpoint) {
+        self.by_name.insert(endpoint.spec.name.clone(), Arc::new(endpoint));
+    }
+
+    /// Those that cannot be asked, and why not.
+    pub fn broken(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.by_name.values().filter_map(|endpoint| match &endpoint.speaks {
+            Speaks::Broken(why) => Some((endpoint.spec.name.as_str(), why.as_str())),
+            Speaks::Scripted(_) | Speaks::Remote(_) | Speaks::Locked => None,
+        })
+    }
+
+    /// The endpoint of exactly this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<Endpoint>> {
+        self.by_name.get(name)
+    }
+
+    /// Names of all of them, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
+    /// The endpoint of this name and its fallbacks, in the order in which they are asked; empty when there is none.
+    /// Its own fallbacks come first, then theirs; nobody twice.
+    pub fn chain(&self, name: &str) -> Vec<Arc<Endpoint>> {
+        let mut chain: Vec<Arc<Endpoint>> = self.get(name).cloned().into_iter().collect();
+        let mut at = 0;
+        while let Some(endpoint) = chain.get(at).cloned() {
+            for fallback in endpoint.spec.fallbacks.iter().filter_map(|name| self.get(name)) {
+                if chain.len() < CHAIN_MAX && !chain.iter().any(|known| known.spec.name == fallback.spec.name) {
+                    chain.push(Arc::clone(fallback));
+                }
+            }
+            at += 1;
+        }
+        chain
+    }
+}
+
+impl Endpoint {
+    /// The same for one request that cannot have its key, though there is one.
+    pub fn locked(&self) -> Self {
+        Self { spec: self.spec.clone(), speaks: Speaks::Locked, ..*self }
+    }
+
+    /// One small real request, tried once, with a tool offered as to an agent.
+    ///
+    /// # Errors
+    /// [`Error::Failed`], whose only failure has what the provider said for the operator to see.
+    pub async fn probe(candidate: &Candidate) -> Result<Probe, Error> {
+        let parameters = serde_json::json!({ "type": "object", "properties": {}, "additionalProperties": false });
+        let tool = ToolSchema {
+            name: "say_ready".to_owned(),
+            description: "Does nothing. There is no need to call it.".to_owned(),
+            parameters,
+        };
+        let prompt = Prompt {
+            purpose: Purpose::Reply,
+            system: "This is a test of the connection.".to_owned(),
+            tools: vec![tool],
+            parts: vec![Part::Person { text: "Reply with the single word: ready".to_owned() }],
+        };
+        let (begun, draft) = (Instant::now(), Draft::default());
+        let until = begun + Duration::from_secs(PROBE_SECONDS_MAX);
+        let allowance = Allowance::NONE;
+        let mut course = Course { until, tries_left: 1, allowance, draft: &draft, usage: Usage::default() };
+        let patience = Patience { tries: 1, has_others: false, output_tokens_max: PROBE_TOKENS_MAX };
+        match candidate.ask(&prompt, &mut course, patience).await {
+            Ok(output) => Ok(Probe { output, usage: course.usage, took: begun.elapsed() }),
+            // It was told to be short.
+            Err(failure) if failure.fault == Fault::Truncated => {
+                Ok(Probe { output: Output::default(), usage: course.usage, took: begun.elapsed() })
+            }
+            Err(failure) => Err(Error::Failed(Failed { failures: vec![failure], usage: course.usage })),
+        }
+    }
+
+    /// Names of the models that its server has; none for a script.
+    ///
+    /// # Errors
+    /// As [`Self::probe`].
+    pub async fn models(candidate: &Candidate) -> Result<Vec<String>, Error> {
+        let Endpoint { spec, speaks, .. } = &*candidate.endpoint;
+        let Speaks::Remote(remote) = speaks else { return Ok(Vec::new()) };
+        let until = Instant::now() + Duration::from_secs(MODELS_SECONDS_MAX);
+        let failed = |failure| Error::Failed(Failed { failures: vec![failure], usage: Usage::default() });
+        remote.models(spec, candidate.key.as_ref(), until).await.map_err(failed)
+    }
+
+    fn standing(&self) -> Standing {
+        match &self.speaks {
+            Speaks::Scripted(_) | Speaks::Broken(_) | Speaks::Locked => Standing::Well,
+            Speaks::Remote(remote) => remote.breaker.standing(Instant::now()),
+        }
+    }
+}
+
+impl Candidate {
+    async fn ask(&self, prompt: &Prompt, course: &mut Course<'_>, patience: Patience) -> Result<Output, Failure> {
+        let Endpoint { spec, speaks, .. } = &*self.endpoint;
+        let script = match speaks {
+            Speaks::Remote(remote) => return remote.ask(spec, self.key.as_ref(), prompt, course, patience).await,
+            Speaks::Broken(why) => return Err(failure(spec, Fault::Broken, 0, Detail::new(why, None))),
+            Speaks::Locked => return Err(failure(spec, Fault::KeyUnreadable, 0, Detail::default())),
+            Speaks::Scripted(script) => script,
+        };
+        course.draft.begin();
+        let done = Instant::now() + script.wait(prompt);
+        sleep_until(done.min(course.until)).await;
+        if done > course.until {
+            course.usage = course.usage.plus(prompt.estimate(spec.prices));
+            return Err(failure(spec, Fault::Late, 1, Detail::default()));
+        }
+        let output =
+            script.generate(prompt).map_err(|why| failure(spec, Fault::Script, 1, Detail::new(&why.0, None)))?;
+        course.draft.push(&output.text);
+        let received = output.text.len() + output.calls.iter().map(|call| call.arguments.len()).sum::<usize>();
+        course.usage = course.usage.plus(usage(spec.prices, Default::default(), prompt.bytes(), received));
+        Ok(output)
+    }
+}
+
+/// How much one output may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Of time.
+    pub until: Instant,
+    /// Of tokens and money.
+    pub allowance: Allowance,
+}
+
+/// Asks the candidates in their order for one output over this prompt, until one gives it or a bound is reached: after the first
+/// try, none is made for which what is left of the allowance is too little. Words are put into the draft as they come.
+///
+/// One that rests, because it failed again and again, is asked after all others; once, unless it is the last.
+///
+/// # Errors
+/// [`Error::Failed`] when none has an output to give; the prompt may be sent again.
+pub async fn generate(
+    candidates: &[Candidate],
+    prompt: &Prompt,
+    bounds: Bounds,
+    draft: &Draft,
+) -> Result<Answered, Error> {
+    let Bounds { until, allowance } = bounds;
+    let mut course = Course { until, tries_left: TRIES_MAX, allowance, draft, usage: Usage::default() };
+    let mut failures: Vec<Failure> = Vec::new();
+    let mut resting: Vec<&Candidate> = Vec::new();
+    let mut waiting = candidates.iter();
+    loop {
+        let (candidate, standing) = match waiting.next() {
+            Some(candidate) => (candidate, candidate.endpoint.standing()),
+            None if resting.is_empty() => break,
+            None => (resting.remove(0), Standing::Trial),
+        };
+        let tries_max = candidate.endpoint.tries_max;
+        let others = waiting.len() + resting.len();
+        let has_others = others > 0;
+        let tries = match standing {
+            Standing::Resting => {
+                resting.push(candidate);
+                continue;
+            }
+            Standing::Trial if has_others => 1,
+            Standing::Well if has_others => tries_max.min(TRIES_BESIDE_OTHERS),
+            // Nobody else is left: that it failed before is no reason to give up early.
+            Standing::Well | Standing::Trial => tries_max,
+        };
+        let spec = &candidate.endpoint.spec;
+        if course.usage != Usage::default() && !course.has_room(prompt, spec.prices) {
+            failures.push(failure(spec, Fault::OverCeiling, 0, Detail::default()));
+            continue;
+        }
+        // However long the chain is, one try remains for each that comes after.
+        let left = u32::try_from(others).map_or(0, |others| course.tries_left.saturating_sub(others));
+        let tries = tries.min(left.max(1));
+        let patience = Patience { tries, has_others, output_tokens_max: candidate.endpoint.output_tokens_max };
+        match candidate.ask(prompt, &mut course, patience).await {
+            Ok(output) => {
+                let endpoint = candidate.endpoint.spec.name.clone();
+                return Ok(Answered { output, endpoint, usage: course.usage });
+            }
+            Err(failure) => failures.push(failure),
+        }
+        if course.tries_left == 0 || Instant::now() >= until {
+            break;
+        }
+    }
+    Err(Error::Failed(Failed { failures, usage: course.usage }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn costs_are_rounded_up_and_never_wrap() {
+        let prices = Prices { input: 3_000_000, output: 15_000_000 };
+        assert_eq!(prices.cost(1_000_000, 0), 3_000_000);
+        assert_eq!(Prices { input: 1, output: 0 }.cost(1, 0), 1);
+        assert_eq!(Prices { input: u64::MAX, output: u64::MAX }.cost(u64::MAX, u64::MAX), u64::MAX);
+    }
+
+    #[tokio::test]
+    async fn one_that_cannot_be_opened_keeps_its_name_and_no_other_from_answering() {
+        let far = |name: &str| Spec {
+            name: name.to_owned(),
+            kind: Kind::Openai,
+            base_url: Some("http://8.8.8.8/v1".parse().expect("a URL")),
+            fallbacks: vec!["well".to_owned()],
+            ..builtin()
+        };
+        let stored = vec![
+            (far("far"), None),
+            (far("odd"), Some("column kind".to_owned())),
+            (far(scripted::NAME), None),
+            (Spec { name: "well".to_owned(), ..builtin() }, None),
+        ];
+        let endpoints = open_stored(&Config::default(), stored).expect("opens");
+        assert_eq!(endpoints.broken().map(|(name, _)| name).collect::<Vec<_>>(), ["far", "odd"]);
+        let parts = vec![Part::Person { text: "echo a".to_owned() }];
+        let prompt = Prompt { purpose: Purpose::Reply, system: String::new(), tools: Vec::new(), parts };
+        let bounds = Bounds { until: Instant::now() + Duration::from_secs(60), allowance: Allowance::NONE };
+        let candidate = |endpoint| Candidate { endpoint, key: None };
+        let mut chain: Vec<Candidate> = endpoints.chain("odd").into_iter().map(candidate).collect();
+        let answered = generate(&chain, &prompt, bounds, &Draft::default()).await.expect("an output");
+        assert_eq!(answered.endpoint, "well");
+        chain.truncate(1);
+        let Err(Error::Failed(failed)) = generate(&chain, &prompt, bounds, &Draft::default()).await else {
+            panic!("it answered")
+        };
+        assert!(failed.sentence().contains("`ironctl model remove odd`"), "{failed}");
+    }
+
+    #[tokio::test]
+    async fn the_scripted_endpoint_is_always_there() {
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        file.write_all(b"[[rule]]\nwhen = '^ping$'\nreply = 'pong'").expect("written");
+        let config = Config { script: Some(file.path().to_owned()), ..Config::default() };
+        for (config, asked, answer) in [(Config::default(), "echo a", "a"), (config, "ping", "pong")] {
+            let endpoints = open(&config, Vec::new()).expect("opens");
+            assert_eq!(endpoints.names().collect::<Vec<_>>(), ["scripted"]);
+            assert!(endpoints.get("Scripted").is_none() && endpoints.chain("Scripted").is_empty());
+            let parts = vec![Part::Person { text: asked.to_owned() }];
+            let prompt = Prompt { purpose: Purpose::Reply, system: String::new(), tools: Vec::new(), parts };
+            let candidates: Vec<Candidate> =
+                endpoints.chain("scripted").into_iter().map(|endpoint| Candidate { endpoint, key: None }).collect();
+            let (until, draft) = (Instant::now() + Duration::from_secs(60), Draft::default());
+            let answered = generate(&candidates, &prompt, Bounds { until, allowance: Allowance::NONE }, &draft)
+                .await
+                .expect("an output");
+            assert_eq!(answered.output.text, format!("{} {answer}", scripted::PREFACE));
+            assert_eq!(draft.watch().borrow().text, answered.output.text);
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! What a model is given and what it gives back, and the endpoints that can be asked.
+//!
+//! Never composes a prompt, records a call or believes an output; that is done by who calls this. Next: `model::endpoint`.
+
+mod address;
+mod anthropic;
+mod assembly;
+mod breaker;
+pub mod draft;
+pub mod endpoint;
+mod events;
+pub mod fault;
+mod http;
+mod json;
+mod manners;
+mod openai;
+pub mod preset;
+pub mod reach;
+mod refused;
+mod remote;
+mod render;
+pub mod scripted;
+
+pub use address::check_url;
+
+use ironclaw_contract::seam::socket::Purpose;
+use serde::Deserialize;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Milliseconds that any wait may be set to: an hour.
+const WAIT_MS_MAX: u32 = 3_600_000;
+/// Tries of one output, over all endpoints that are asked for it.
+const TRIES_MAX: u32 = 8;
+/// Tokens that an output is thought to take before it is there.
+pub const OUTPUT_TOKENS_BOOKED: u64 = 1024;
+/// Tokens that an output may be allowed to have.
+const OUTPUT_TOKENS_MAX: u32 = 1_000_000;
+/// Bytes of a script of the operator.
+pub const SCRIPT_BYTES_MAX: u64 = 1024 * 1024;
+
+/// All that a model sees for one output.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prompt {
+    /// What is asked for.
+    pub purpose: Purpose,
+    /// What the host tells it: the system text and the persona.
+    pub system: String,
+    /// What it may call.
+    pub tools: Vec<ToolSchema>,
+    /// The conversation, oldest first.
+    pub parts: Vec<Part>,
+}
+
+/// A tool as it is offered to a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSchema {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub parameters: serde_json::Value,
+}
+
+/// One part of a conversation, by who its words are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Typed by the person whose turn it is.
+    Person {
+        /// The words.
+        text: String,
+    },
+    /// Somebody else's words: another person, a quote, a file, an agent, or text without a seal. Data, never a request.
+    Context {
+        /// Whose words they are, for display.
+        author: String,
+        /// The words.
+        text: String,
+    },
+    /// An earlier output of the model.
+    Assistant {
+        /// Its words; may be empty beside calls.
+        text: String,
+        /// The calls that it asked for; none makes it an answer.
+        calls: Vec<PastCall>,
+    },
+    /// The result of a call.
+    Result {
+        /// Of which call.
+        call_id: String,
+        /// Of which tool.
+        tool: String,
+        /// Whether the tool did what was asked; a refusal is not.
+        ok: bool,
+        /// What it said.
+        text: String,
+    },
+    /// Written by the host in place of an answer.
+    Notice {
+        /// The words.
+        text: String,
+    },
+    /// What the host tells the agent beside every question: the outcome of a change. It may quote a person's reason.
+    Told {
+        /// The words.
+        text: String,
+    },
+    /// A short remark of the host, in its own fixed words alone: the date, what is left out.
+    Remark {
+        /// The words, on one line.
+        text: String,
+    },
+    /// A summary of earlier parts.
+    Summary {
+        /// The words.
+        text: String,
+    },
+}
+
+/// A call in an earlier output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastCall {
+    /// The recorded call.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments: JSON text.
+    pub arguments: String,
+}
+
+/// What a model gave back; nothing in it has been checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Its words; may be empty.
+    pub text: String,
+    /// What it wants to be called, in order.
+    pub calls: Vec<WantedCall>,
+}
+
+/// What one output took, as its provider counts; estimated where the provider says nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub input_tokens: u64,
+    /// Tokens of the output.
+    pub output_tokens: u64,
+    /// Millionths of the currency that the endpoint's prices are in; 0 where it has none.
+    pub cost_micros: u64,
+}
+
+/// An output, and who gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// The output.
+    pub output: Output,
+    /// Name of the endpoint that gave it: the first of the chain that could.
+    pub endpoint: String,
+    /// What it took, tries that failed included.
+    pub usage: Usage,
+}
+
+/// What one output may take at most, tries that failed included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowance {
+    /// Tokens of prompts and outputs.
+    pub tokens: u64,
+    /// Millionths of a currency.
+    pub cost_micros: u64,
+}
+
+impl Allowance {
+    /// No ceiling is set.
+    pub const NONE: Self = Self { tokens: u64::MAX, cost_micros: u64::MAX };
+
+    /// Whether there is room for this much after what was used. What takes nothing of a ceiling does not pass it.
+    pub const fn has_room(self, used: Usage, next: Usage) -> bool {
+        let sum = used.plus(next);
+        let tokens = sum.input_tokens.saturating_add(sum.output_tokens);
+        tokens <= self.tokens && (next.cost_micros == 0 || sum.cost_micros <= self.cost_micros)
+    }
+}
+
+/// A call that a model wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedCall {
+    /// The tool, as the model wrote it.
+    pub tool: String,
+    /// JSON text as the provider sent it.
+    pub arguments: String,
+}
+
+impl Usage {
+    /// Both together.
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cost_micros: self.cost_micros.saturating_add(other.cost_micros),
+        }
+    }
+}
+
+/// Tokens that so many bytes may be, where nobody counted them: four bytes each.
+pub const fn tokens_estimated(bytes: usize) -> u64 {
+    bytes.div_ceil(4) as u64
+}
+
+impl Prompt {
+    /// What a request with this prompt is thought to take at these prices.
+    pub fn estimate(&self, prices: endpoint::Prices) -> Usage {
+        let (input_tokens, output_tokens) = (tokens_estimated(self.bytes()), OUTPUT_TOKENS_BOOKED);
+        Usage { input_tokens, output_tokens, cost_micros: prices.cost(input_tokens, output_tokens) }
+    }
+
+    /// Bytes of everything that a model is shown.
+    pub fn bytes(&self) -> usize {
+        let tool = |tool: &ToolSchema| tool.name.len() + tool.description.len() + tool.parameters.to_string().len();
+        let call = |call: &PastCall| call.call_id.len() + call.tool.len() + call.arguments.len();
+        let part = |part: &Part| match part {
+            Part::Person { text }
+            | Part::Notice { text }
+            | Part::Told { text }
+            | Part::Remark { text }
+            | Part::Summary { text } => text.len(),
+            Part::Context { author, text } => author.len() + text.len(),
+            Part::Assistant { text, calls } => text.len() + calls.iter().map(call).sum::<usize>(),
+            Part::Result { call_id, text, .. } => call_id.len() + text.len(),
+        };
+        self.system.len() + self.tools.iter().map(tool).sum::<usize>() + self.parts.iter().map(part).sum::<usize>()
+    }
+}
+
+/// The `[model]` table of `config.toml`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Rules of the operator for the endpoint `scripted`, tried before the built-in ones.
+    pub script: Option<PathBuf>,
+    /// How long connecting may take.
+    pub connect_ms: u32,
+    /// How long a stream may take to begin.
+    pub first_byte_ms: u32,
+    /// How long a stream may pause.
+    pub idle_ms: u32,
+    /// How long an answer that comes at once may take.
+    pub whole_ms: u32,
+    /// How long a stream may take from its beginning to its end.
+    pub stream_ms: u32,
+    /// Tokens that an output may have.
+    pub output_tokens_max: u32,
+    /// How often an endpoint is tried for one output when there is no other to ask.
+    pub tries_max: u32,
+    /// The first pause between two tries; each further one is twice as long, and a part of each is left to chance.
+    pub backoff_ms: u32,
+    /// The longest wait that an endpoint may ask for; one that asks for more is not waited for.
+    pub retry_after_ms_max: u32,
+    /// After so many failures in a row an endpoint rests.
+    pub failures_max: u32,
+    /// How long it rests.
+    pub rest_ms: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            script: None,
+            connect_ms: 10_000,
+            first_byte_ms: 120_000,
+            idle_ms: 60_000,
+            whole_ms: 240_000,
+            stream_ms: 600_000,
+            output_tokens_max: anthropic::OUTPUT_TOKENS_MAX,
+            tries_max: 4,
+            backoff_ms: 500,
+            retry_after_ms_max: 60_000,
+            failures_max: 5,
+            rest_ms: 30_000,
+        }
+    }
+}
+
+impl Config {
+    /// Whether every number can be meant.
+    ///
+    /// # Errors
+    /// A sentence names the first that cannot.
+    pub fn check(&self) -> Result<(), String> {
+        let waits = [
+            ("connect_ms", self.connect_ms),
+            ("first_byte_ms", self.first_byte_ms),
+            ("idle_ms", self.idle_ms),
+            ("whole_ms", self.whole_ms),
+            ("stream_ms", self.stream_ms),
+            ("backoff_ms", self.backoff_ms),
+            ("retry_after_ms_max", self.retry_after_ms_max),
+            ("rest_ms", self.rest_ms),
+        ];
+        if let Some((name, _)) = waits.iter().find(|(_, ms)| !(1..=WAIT_MS_MAX).contains(ms)) {
+            return Err(format!("model.{name} must be 1 to {WAIT_MS_MAX}"));
+        }
+        if !(1..=TRIES_MAX).contains(&self.tries_max) || !(1..=1000).contains(&self.failures_max) {
+            return Err(format!("model.tries_max must be 1 to {TRIES_MAX}, and model.failures_max 1 to 1000"));
+        }
+        if !(1..=OUTPUT_TOKENS_MAX).contains(&self.output_tokens_max) {
+            return Err(format!("model.output_tokens_max must be 1 to {OUTPUT_TOKENS_MAX}"));
+        }
+        Ok(())
+    }
+}
+
+/// Why an endpoint cannot be opened, or gave no output.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operator's script cannot be read.
+    #[error("cannot read the script {path:?}")]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The operator's script is not one.
+    #[error("cannot use the script {path:?}")]
+    Script {
+        /// Which.
+        path: PathBuf,
+        /// The rule and what is wrong with it.
+        source: scripted::Error,
+    },
+    /// An endpoint cannot be made of what the operator gave.
+    #[error("cannot open the model endpoint `{name}`: {why}")]
+    Spec {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// No endpoint that was asked has an output to give.
+    #[error("{0}")]
+    Failed(fault::Failed),
+}
+
+impl Error {
+    /// What happened, and what can be done about it; for people, logs and the ledger, and without a word of a provider.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Failed(failed) => failed.sentence(),
+            Self::Unreadable { .. } | Self::Script { .. } | Self::Spec { .. } => self.to_string(),
+        }
+    }
+}
+
+/// What the two APIs are sent for a prompt: Chat Completions, then Messages.
+pub fn requests(prompt: &Prompt) -> [serde_json::Value; 2] {
+    let habits = openai::Habits {
+        streams: false,
+        asks_usage: false,
+        short_ids: false,
+        limit_field: "max_tokens",
+        output_tokens_max: 1024,
+    };
+    [openai::request(prompt, "model", habits), anthropic::request(prompt, "model", false, 1024)]
+}
+
+/// The operator's script, if it is not too long.
+fn read_script(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(SCRIPT_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > SCRIPT_BYTES_MAX {
+        let message = format!("it is over the limit of {SCRIPT_BYTES_MAX} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+    use std::io::Write;
+
+    fn script(text: &str) -> (tempfile::NamedTempFile, Config) {
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        file.write_all(text.as_bytes()).expect("written");
+        let config = Config { script: Some(file.path().to_owned()), ..Config::default() };
+        (file, config)
+    }
+
+    #[test]
+    fn an_unknown_key_of_the_configuration_is_refused() {
+        let error = toml::from_str::<Config>("scripts = 'a'").expect_err("unknown key");
+        assert!(error.to_string().contains("scripts"), "{error}");
+    }
+
+    #[test]
+    fn a_number_that_cannot_be_meant_is_refused_by_its_name() {
+        assert_eq!(Config::default().check(), Ok(()));
+        let check = |text: &str| toml::from_str::<Config>(text).expect(text).check().expect_err(text);
+        assert!(check("idle_ms = 0").contains("model.idle_ms"));
+        assert!(check("rest_ms = 4000000000").contains("model.rest_ms"));
+        assert!(check("stream_ms = 0").contains("model.stream_ms"));
+        assert!(check("output_tokens_max = 0").contains("model.output_tokens_max"));
+        assert!(check("tries_max = 100").contains("model.tries_max"));
+    }
+
+    #[test]
+    fn a_script_that_is_missing_too_long_or_wrong_is_refused_by_its_path() {
+        let missing = Config { script: Some("/nowhere/script.toml".into()), ..Config::default() };
+        let error = endpoint::open(&missing, Vec::new()).expect_err("missing");
+        assert_eq!(error.to_string(), r#"cannot read the script "/nowhere/script.toml""#);
+
+        let (_file, config) = script(&"#".repeat(SCRIPT_BYTES_MAX as usize + 1));
+        assert!(matches!(endpoint::open(&config, Vec::new()), Err(Error::Unreadable { .. })));
+
+        let (_file, config) = script("[[rule]]\nname = 'odd'\nwhen = '('\nreply = ''");
+        let error = endpoint::open(&config, Vec::new()).expect_err("no regular expression");
+        let source = error.source().expect("the rule").to_string();
+        assert_eq!(source, "rule 1 (odd): when is no regular expression");
+    }
+}

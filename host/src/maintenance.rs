@@ -1,0 +1,410 @@
+//! What the ledger does by itself: heads are signed and kept outside, and a chain that is long or old is rotated.
+//!
+//! Never stops the host: a directory that does not answer is a warning, an entry, and another try. Next: `ledger::archive`.
+
+mod outside;
+
+pub use outside::AcceptError;
+
+use crate::custody::WrappingKey;
+use crate::failpoint;
+use crate::home::Home;
+use crate::ledger::archive::{self, Why};
+use crate::ledger::head::{self, Position, Signed, Signer};
+use crate::ledger::sink::{Sink, nowhere};
+use crate::ledger::{Config, Entry, Genesis};
+use crate::state::{self, State, Tx};
+use ironclaw_contract::operator::{LedgerEvent, LedgerHead, Rotated, SignedHead};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{Notify, broadcast::error::RecvError};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// How long after a failure the next try comes; twice as long after each further one.
+const RETRY_MIN: Duration = Duration::from_secs(30);
+
+/// The longest wait between two tries, and between two looks at the age of the chain: the clock may be set, and a machine
+/// may sleep.
+const LOOK_MAX: Duration = Duration::from_secs(3600);
+
+const DAY_MS: i64 = 86_400_000;
+
+/// Keeps the ledger of a running host.
+#[derive(Clone)]
+pub struct Keeper {
+    shared: Arc<Shared>,
+    task: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+struct Shared {
+    state: State,
+    home: Home,
+    config: Config,
+    signer: Arc<Signer>,
+    sink: Sink,
+    /// Which ledger.
+    ledger: String,
+    /// Where its heads are kept.
+    directory: Option<PathBuf>,
+    /// Entries of other histories that heads were signed over and that are known.
+    other: Mutex<BTreeSet<Signed>>,
+    /// The head that was kept only because time went by; the next one takes its place.
+    passing: Mutex<Option<String>>,
+    stop: Notify,
+    /// One at a time: the task's, and those that are asked for.
+    rotating: tokio::sync::Mutex<()>,
+    /// One head at a time is put outside: two of one name would be written over each other.
+    putting: tokio::sync::Mutex<()>,
+    trouble: Mutex<Trouble>,
+    /// When the newest head that this host kept outside was signed.
+    kept_at: Mutex<Option<Instant>>,
+}
+
+#[derive(Default)]
+struct Trouble {
+    /// Why the newest head is not outside.
+    heads: Option<String>,
+    /// Why the chain was not rotated.
+    rotation: Option<String>,
+    /// Why nothing is known of the chain, so that no head is signed.
+    reading: Option<String>,
+    /// What heads or archives know that this ledger does not.
+    behind: Option<String>,
+    /// Why nothing can be told of an earlier state.
+    unknown: Option<String>,
+    /// Another copy of this home.
+    copy: Option<String>,
+}
+
+impl Keeper {
+    /// Begins to keep a ledger; a home of an earlier version gets its signing key now. Gives the names of the heads and archives that know
+    /// another history than this ledger, as where a home was put back to an earlier state.
+    pub async fn start(
+        state: &State,
+        home: &Home,
+        config: &Config,
+        sink: Sink,
+        wrapping: WrappingKey,
+    ) -> Result<(Self, Vec<String>), head::Error> {
+        let signer = state.write(move |tx| Signer::ensure(tx, &wrapping)).await?;
+        let ledger = state.read(|tx| Position::read(tx.db())).await?.ledger;
+        let shared = Arc::new(Shared {
+            directory: sink.directory(&ledger),
+            ledger,
+            other: Mutex::default(),
+            passing: Mutex::default(),
+            state: state.clone(),
+            home: home.clone(),
+            config: config.clone(),
+            signer: Arc::new(signer),
+            sink,
+            stop: Notify::new(),
+            rotating: tokio::sync::Mutex::default(),
+            putting: tokio::sync::Mutex::default(),
+            trouble: Mutex::default(),
+            kept_at: Mutex::default(),
+        });
+        shared.take_over_heads().await;
+        let other_history = shared.look_back().await?;
+        let task = tokio::spawn(Arc::clone(&shared).keep());
+        Ok((Self { shared, task: Arc::new(Mutex::new(Some(task))) }, other_history))
+    }
+
+    /// Signs where the ledger stands now, and says where heads are kept.
+    pub async fn head(&self) -> Result<LedgerHead, state::Error> {
+        let head = self.shared.sign().await?;
+        let mut kept = self.shared.sink.look(&head.ledger);
+        let trouble = self.shared.trouble.lock().expect("no holder panics");
+        kept.trouble = trouble.heads.clone().or(kept.trouble);
+        Ok(LedgerHead { head, kept })
+    }
+
+    /// Rotates now.
+    pub async fn rotate(&self, why: Why) -> Result<Rotated, archive::Error> {
+        self.shared.rotate(why).await
+    }
+
+    /// What an operator should know, in sentences; empty when all is well.
+    pub fn warnings(&self) -> Vec<String> {
+        let trouble = self.shared.trouble.lock().expect("no holder panics");
+        let nowhere = match &self.shared.sink {
+            Sink::Nowhere(why) => Some(nowhere(why)),
+            Sink::Named(_) | Sink::Usual { .. } => None,
+        };
+        let Trouble { heads, rotation, reading, behind, unknown, copy } = &*trouble;
+        let trouble = [heads, rotation, reading, behind, unknown, copy].map(Clone::clone);
+        std::iter::once(nowhere).chain(trouble).flatten().collect()
+    }
+
+    /// Seconds since this host last kept a head outside; `None` before the first.
+    pub fn head_age_seconds(&self) -> Option<u64> {
+        let kept_at = self.shared.kept_at.lock().expect("no holder panics");
+        kept_at.map(|at| at.elapsed().as_secs())
+    }
+
+    /// Ends, with a last head. Whatever is written to the ledger afterwards is in no head.
+    pub async fn stop(&self) {
+        self.shared.stop.notify_one();
+        let task = self.task.lock().expect("no holder panics").take();
+        if let Some(task) = task {
+            // It ends by itself; if it panicked, the last head is tried all the same.
+            let _ = task.await;
+        }
+        if self.shared.directory.is_some() {
+            self.shared.keep_head(false).await;
+        }
+    }
+}
+
+impl Shared {
+    /// Works until it is told to stop.
+    async fn keep(self: Arc<Self>) {
+        let mut events = self.state.events();
+        let mut kept = None;
+        let mut changed: Option<Instant> = None;
+        let mut known: Option<Known> = None;
+        let (mut head_again, mut rotate_again) = (Again::default(), Again::default());
+        loop {
+            if known.is_none() {
+                known = match self.state.read(|tx| Known::read(tx)).await {
+                    Ok(read) => {
+                        self.trouble.lock().expect("no holder panics").reading = None;
+                        Some(read)
+                    }
+                    Err(state::Error::Closed) => return,
+                    Err(error) => {
+                        tracing::error!(%error, "the ledger was not read");
+                        let sentence = format!("the ledger was not read, so no head is signed: {error}");
+                        self.trouble.lock().expect("no holder panics").reading = Some(sentence);
+                        tokio::select! {
+                            () = self.stop.notified() => return,
+                            () = tokio::time::sleep(RETRY_MIN) => {}
+                        }
+                        None
+                    }
+                };
+            }
+            let Some(now) = &known else { continue };
+            let kept_to = *kept.get_or_insert_with(|| {
+                let newest = self.directory.as_deref().and_then(|path| head::newest(path, &self.ledger));
+                newest.map_or(0, |seq| (seq + 1).min(now.next))
+            });
+            let far = now.next.saturating_sub(kept_to);
+            if far > 0 && changed.is_none() {
+                changed = Some(Instant::now());
+            }
+            let timed = changed.map(|since| since + Duration::from_secs(self.config.head_every_seconds));
+            let is_time = timed.is_some_and(|at| at <= Instant::now());
+            // The first one at once: without any, a directory that others share says nothing of this ledger.
+            let asked = far >= self.config.head_every_entries
+                || kept_to == 0
+                || self.trouble.lock().expect("no holder panics").heads.is_some();
+            if self.directory.is_some() && (asked || is_time) && head_again.is_due() {
+                match self.keep_head(!asked).await {
+                    Some(seq) => {
+                        kept = Some(seq + 1);
+                        changed = None;
+                        head_again.settled();
+                    }
+                    None => head_again.later(),
+                }
+                known = None;
+                continue;
+            }
+            if let Some(why) = now.rotation(&self.config).filter(|_| rotate_again.is_due()) {
+                match self.rotate(why).await {
+                    Ok(_) => rotate_again.settled(),
+                    Err(error) => {
+                        tracing::error!(%error, "the ledger was not rotated");
+                        let sentence = format!("the ledger was not rotated: {error}");
+                        self.trouble.lock().expect("no holder panics").rotation = Some(sentence);
+                        rotate_again.later();
+                    }
+                }
+                known = None;
+                kept = None;
+                continue;
+            }
+            tokio::select! {
+                () = self.stop.notified() => return,
+                event = events.recv() => match event {
+                    Ok(entry) => match &mut known {
+                        // A chain that somebody else began.
+                        Some(now) if entry.event != LedgerEvent::LedgerRotated => now.next = now.next.max(entry.seq + 1),
+                        _ => known = None,
+                    },
+                    Err(RecvError::Lagged(_)) => known = None,
+                    Err(RecvError::Closed) => return,
+                },
+                () = tokio::time::sleep_until(now.until(&self.config, timed, &head_again, &rotate_again)) => known = None,
+            }
+        }
+    }
+
+    async fn sign(&self) -> Result<SignedHead, state::Error> {
+        let signer = Arc::clone(&self.signer);
+        self.state.read(move |tx| Ok(signer.sign(Position::read(tx.db())?, tx.now()))).await
+    }
+
+    /// Signs a head and keeps it outside, until the next one if it is a passing one; gives its number, or `None` after a failure, which
+    /// is noted.
+    async fn keep_head(&self, passing: bool) -> Option<u64> {
+        self.look_beside().await;
+        let head = match self.sign().await {
+            Ok(head) => head,
+            Err(error) => {
+                tracing::error!(%error, "no head was signed");
+                return None;
+            }
+        };
+        let (seq, name) = (head.seq, head::file_name(&head));
+        let put = self.put_outside(head).await;
+        if put && passing {
+            *self.passing.lock().expect("no holder panics") = Some(name);
+        }
+        put.then_some(seq)
+    }
+
+    /// Keeps a head outside, off the runtime's threads: the directory may be another machine's.
+    async fn put_outside(&self, head: SignedHead) -> bool {
+        let (sink, home, ledger, seq) = (self.sink.clone(), self.home.clone(), self.ledger.clone(), head.seq);
+        let passed = self.passing.lock().expect("no holder panics").clone();
+        let to_remove = passed.clone();
+        let put = move || {
+            let directory = sink.ready(&ledger, &home)?;
+            head::keep(&directory, &head)?;
+            // A minute's head says nothing that this one does not. Where nothing can be removed it stays.
+            if let Some(passed) = to_remove.filter(|name| *name != head::file_name(&head)) {
+                let _ = std::fs::remove_file(directory.join(passed));
+            }
+            Ok(())
+        };
+        let one = self.putting.lock().await;
+        let done = tokio::task::spawn_blocking(put).await.unwrap_or_else(|error| Err(io::Error::other(error)));
+        drop(one);
+        let directory = self.directory.as_deref().unwrap_or(Path::new("")).display().to_string();
+        let failed = done.err().map(|error| {
+            tracing::warn!(%directory, %error, seq, "a head of the ledger was not kept outside");
+            (
+                error.kind(),
+                format!("the head of the ledger was not kept in {directory}: {error}; it will be tried again"),
+            )
+        });
+        if failed.is_none() {
+            // Another head may have been kept in the meantime, and have its own name here.
+            self.passing.lock().expect("no holder panics").take_if(|name| passed.as_ref() == Some(name));
+            *self.kept_at.lock().expect("no holder panics") = Some(Instant::now());
+        }
+        let (kind, sentence) = failed.unzip();
+        let before = std::mem::replace(&mut self.trouble.lock().expect("no holder panics").heads, sentence);
+        // The first failure and the first success after it stand in the ledger, not each try.
+        let note = match (kind, before) {
+            (Some(kind), None) => Entry::new(LedgerEvent::LedgerHeadNotKept).reason(&kind.to_string()),
+            (None, Some(_)) => Entry::new(LedgerEvent::LedgerHeadKeptAgain).with("kept", seq),
+            (Some(_), Some(_)) | (None, None) => return kind.is_none(),
+        };
+        if let Err(error) = self.state.write(move |tx| note.append(tx)).await {
+            tracing::error!(%error, "the failure of a head was not noted");
+        }
+        kind.is_none()
+    }
+
+    async fn rotate(&self, why: Why) -> Result<Rotated, archive::Error> {
+        let _one = self.rotating.lock().await;
+        let (home, signer) = (self.home.clone(), Arc::clone(&self.signer));
+        let rotate = self.state.write_alone(move |tx| archive::rotate(tx, &home, &signer, &why));
+        let (rotated, head) = rotate.await?;
+        failpoint::reach("chain_rotated");
+        self.trouble.lock().expect("no holder panics").rotation = None;
+        tracing::info!(archive = %rotated.archive, "the ledger was rotated");
+        if self.directory.is_some() {
+            self.put_outside(head).await;
+        }
+        Ok(rotated)
+    }
+}
+
+/// What is known of the live chain.
+struct Known {
+    first: u64,
+    begun_at: i64,
+    next: u64,
+    now: i64,
+}
+
+impl Known {
+    fn read(tx: &Tx<'_>) -> Result<Self, state::Error> {
+        let position = Position::read(tx.db())?;
+        let sql = "SELECT data FROM ledger ORDER BY seq LIMIT 1";
+        let genesis: String = tx.db().query_row(sql, [], |row| row.get(0))?;
+        Ok(Self { first: position.first, begun_at: Genesis::read(&genesis).at, next: position.seq + 1, now: tx.now() })
+    }
+
+    /// Whether the chain is long or old enough. One that holds nothing but its genesis is neither.
+    fn rotation(&self, config: &Config) -> Option<Why> {
+        let entries = self.next - self.first;
+        if entries < 2 {
+            return None;
+        }
+        if entries >= config.rotate_entries {
+            return Some(Why::Entries);
+        }
+        (self.left(config) <= 0).then_some(Why::Days)
+    }
+
+    /// Milliseconds until the chain is too old.
+    fn left(&self, config: &Config) -> i64 {
+        self.begun_at + config.rotate_days as i64 * DAY_MS - self.now
+    }
+
+    /// When to look again though nothing happens.
+    fn until(&self, config: &Config, timed: Option<Instant>, head: &Again, rotation: &Again) -> Instant {
+        let age = Duration::from_millis(self.left(config).clamp(1_000, LOOK_MAX.as_millis() as i64) as u64);
+        let look = Instant::now() + age;
+        [timed, head.at, rotation.at].into_iter().flatten().filter(|at| *at > Instant::now()).fold(look, Instant::min)
+    }
+}
+
+/// When something that failed is tried again.
+#[derive(Default)]
+struct Again {
+    at: Option<Instant>,
+    wait: Duration,
+}
+
+impl Again {
+    fn is_due(&self) -> bool {
+        self.at.is_none_or(|at| at <= Instant::now())
+    }
+
+    fn settled(&mut self) {
+        *self = Self::default();
+    }
+
+    fn later(&mut self) {
+        self.wait = (self.wait * 2).clamp(RETRY_MIN, LOOK_MAX);
+        self.at = Some(Instant::now() + self.wait);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(entries: u64, age_days: i64) -> Known {
+        Known { first: 20, begun_at: 0, next: 20 + entries, now: age_days * DAY_MS }
+    }
+
+    #[test]
+    fn a_chain_is_rotated_when_it_is_long_or_old_and_never_when_it_is_empty() {
+        let config = Config::default();
+        assert_eq!(known(9_999, 29).rotation(&config), None);
+        assert_eq!(known(10_000, 0).rotation(&config), Some(Why::Entries));
+        assert_eq!(known(2, 30).rotation(&config), Some(Why::Days));
+        assert_eq!(known(1, 31).rotation(&config), None);
+    }
+}

@@ -1,0 +1,371 @@
+//! What heads outside and archives know of a ledger: another history, a copy of the home, nothing at all; and an owner's word on it.
+//!
+//! Reads directories off the runtime's threads, and waits for none of them longer than a start may take. Next: `ledger::foreign`.
+
+use super::{Keeper, Shared};
+use crate::home::Home;
+use crate::ledger::archive::Aside;
+use crate::ledger::foreign::{self, Foreign, Live};
+use crate::ledger::head::{self, Contradiction, Kept, Position, Signed};
+use crate::ledger::sink::Other;
+use crate::ledger::{Entry, Genesis, archive, check};
+use crate::state::{self, Tx};
+use ironclaw_contract::canonical;
+use ironclaw_contract::operator::{BreakAccepted, LedgerEvent};
+use rusqlite::OptionalExtension;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a start waits for the directory of the heads.
+const HEADS_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Heads that one entry accepts; more of them take several entries.
+const ACCEPTED_HEADS_MAX: usize = 1024;
+
+/// Where the record keeps which heads of another history were accepted. The ledger says so as well, and that is what counts.
+const ACCEPTED: &str = "accepted_history";
+
+/// Why nothing was accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum AcceptError {
+    /// Heads and archives agree with the ledger.
+    #[error("no head and no archive knows another history than this ledger: there is nothing to accept")]
+    Nothing,
+    /// The heads outside, or an archive, could not be read.
+    #[error("cannot read the heads and archives: {0}")]
+    Io(#[from] io::Error),
+    /// An archive that could not be moved.
+    #[error(transparent)]
+    Archive(#[from] archive::Error),
+    /// The state.
+    #[error(transparent)]
+    State(#[from] state::Error),
+}
+
+/// What knows another history.
+#[derive(Debug, Default)]
+struct Found {
+    heads: Vec<Contradiction>,
+    archives: Vec<Foreign>,
+}
+
+impl Found {
+    /// The first entry that is not the same in it; archives begin before what they differ in, so they say it only without heads.
+    fn from(&self) -> Option<u64> {
+        let of_heads = self.heads.iter().map(|head| head.from).min();
+        of_heads.or_else(|| self.archives.iter().map(|archive| archive.first).min())
+    }
+}
+
+impl Keeper {
+    /// Accepts, on the word of an owner, that heads and archives know another history: they are named in the ledger, and a verification
+    /// goes by that. Archives of it are moved aside.
+    ///
+    /// # Errors
+    /// [`AcceptError::Nothing`] when all of them agree with the ledger.
+    pub async fn accept(&self, by: String, reason: String) -> Result<BreakAccepted, AcceptError> {
+        let shared = &self.shared;
+        let _one = shared.rotating.lock().await;
+        let found = shared.other_history(true).await?;
+        let Some(from) = found.from() else { return Err(AcceptError::Nothing) };
+        let asides = Arc::new(take_names(&shared.home, &found.archives)?);
+        let moved = Arc::clone(&asides);
+        let accepted = shared
+            .state
+            .write_alone(move |tx| {
+                let archives: Vec<String> = moved.iter().map(Aside::name).collect();
+                let mut heads: Vec<Signed> = found.heads.into_iter().map(|head| head.signed).collect();
+                heads.sort();
+                heads.dedup();
+                let mut seq = 0;
+                for (number, some) in chunks(&heads).into_iter().enumerate() {
+                    let names: Vec<String> = some.iter().map(Signed::to_string).collect();
+                    let entry = Entry::new(LedgerEvent::LedgerBreakAccepted)
+                        .with("by", by.clone())
+                        .with("from", from)
+                        .with("heads", names);
+                    let entry = if number == 0 { entry.with("archives", archives.clone()) } else { entry };
+                    seq = entry.reason(&reason).append(tx)?;
+                }
+                remember(tx, &heads)?;
+                // Last, so that little can fail behind it.
+                moved.iter().try_for_each(Aside::take)?;
+                Ok::<_, AcceptError>(BreakAccepted { seq, from, heads: heads.len() as u64, archives })
+            })
+            .await;
+        // An archive that was moved and is in no entry would not be found again.
+        let accepted = accepted.inspect_err(|_| asides.iter().for_each(Aside::undo))?;
+        shared.trouble.lock().expect("no holder panics").behind = None;
+        tracing::warn!(seq = accepted.seq, from, "an owner accepted that heads or archives know another history");
+        Ok(accepted)
+    }
+}
+
+/// Takes a name for each archive that is to be moved aside; on an error it takes none.
+fn take_names(home: &Home, archives: &[Foreign]) -> Result<Vec<Aside>, archive::Error> {
+    let mut asides: Vec<Aside> = Vec::new();
+    for foreign in archives {
+        let aside = Aside::of(home, foreign.first);
+        asides.push(aside.inspect_err(|_| asides.iter().for_each(Aside::undo))?);
+    }
+    Ok(asides)
+}
+
+/// At least one chunk, as archives alone are accepted as well.
+fn chunks(heads: &[Signed]) -> Vec<&[Signed]> {
+    if heads.is_empty() { vec![heads] } else { heads.chunks(ACCEPTED_HEADS_MAX).collect() }
+}
+
+fn accepted(tx: &Tx<'_>) -> Result<BTreeSet<Signed>, state::Error> {
+    let sql = "SELECT value FROM meta WHERE key = ?1";
+    let text: Option<String> = tx.db().query_row(sql, [ACCEPTED], |row| row.get(0)).optional()?;
+    let wrong = || state::Error::Stored("meta: accepted_history".to_owned());
+    let names: Vec<String> = text.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text)).map_err(|_| wrong())?;
+    names.iter().map(|name| name.parse().map_err(|()| wrong())).collect()
+}
+
+fn remember(tx: &Tx<'_>, heads: &[Signed]) -> Result<(), state::Error> {
+    let mut all = accepted(tx)?;
+    all.extend(heads.iter().cloned());
+    let names: Vec<String> = all.iter().map(Signed::to_string).collect();
+    let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
+    tx.db().execute(sql, [ACCEPTED, &canonical::to_string(&names)])?;
+    Ok(())
+}
+
+fn keys(tx: &Tx<'_>) -> Result<Vec<String>, state::Error> {
+    let mut keys = tx.db().prepare_cached("SELECT public FROM ledger_keys")?;
+    let keys = keys.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    Ok(keys)
+}
+
+fn hash_at(tx: &Tx<'_>, seq: u64) -> Result<Option<String>, state::Error> {
+    let mut find = tx.db().prepare_cached("SELECT hash FROM ledger WHERE seq = ?1")?;
+    Ok(find.query_row([seq as i64], |row| row.get(0)).optional()?)
+}
+
+fn live(tx: &Tx<'_>) -> Result<Live, state::Error> {
+    let Position { ledger, first, .. } = Position::read(tx.db())?;
+    let data: String = tx.db().query_row("SELECT data FROM ledger ORDER BY seq LIMIT 1", [], |row| row.get(0))?;
+    Ok(Live { ledger, first, genesis: Genesis::read(&data), keys: keys(tx)? })
+}
+
+impl Shared {
+    /// Runs what reads a directory, which may be another machine's.
+    async fn aside<T: Send + 'static>(&self, work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+        let done = tokio::time::timeout(HEADS_TIME_MAX, tokio::task::spawn_blocking(work)).await;
+        let done = done.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;
+        done.unwrap_or_else(|panicked| Err(io::Error::other(panicked)))
+    }
+
+    /// At a start: heads of this ledger that are kept under another name move to its own directory, and whether another home keeps them
+    /// as well is told.
+    pub(super) async fn take_over_heads(&self) {
+        let (sink, home, ledger) = (self.sink.clone(), self.home.clone(), self.ledger.clone());
+        let done = self.aside(move || Ok((sink.adopt(&ledger, &home), sink.claim(&ledger, &home)))).await;
+        let (adopted, claimed) = match done {
+            Ok(done) => done,
+            Err(error) => return tracing::warn!(%error, "the directory of the heads does not answer"),
+        };
+        match adopted {
+            Ok(0) => {}
+            Ok(heads) => tracing::info!(heads, "heads of this ledger were moved to the directory of its id"),
+            Err(error) => tracing::warn!(%error, "heads of this ledger in another directory were not moved"),
+        }
+        match claimed {
+            Ok(None) => {}
+            Ok(Some(Other::Moved(from))) => tracing::info!(from = %from.display(), "the home was moved"),
+            Ok(Some(Other::Copy(other))) => {
+                let sentence = format!(
+                    "this home is a copy of {}, or that is a copy of this one: never run both; remove the one that is not needed",
+                    other.display()
+                );
+                tracing::warn!("{sentence}");
+                self.trouble.lock().expect("no holder panics").copy = Some(sentence);
+                self.note(Entry::new(LedgerEvent::LedgerCopyFound)).await;
+            }
+            Err(error) => tracing::debug!(%error, "which home keeps these heads was not noted"),
+        }
+    }
+
+    async fn note(&self, entry: Entry) {
+        if let Err(error) = self.state.write(move |tx| entry.append(tx)).await {
+            tracing::error!(%error, "what was found about the heads was not noted");
+        }
+    }
+
+    /// At a start: what heads outside and archives know that this ledger does not, as they do when a home was put back to what it was.
+    pub(super) async fn look_back(&self) -> Result<Vec<String>, state::Error> {
+        let found = match self.other_history(false).await {
+            Ok(found) => found,
+            Err(AcceptError::State(error)) => return Err(error),
+            Err(error) => {
+                // A start does not wait for another machine. Nothing is known of another history then, and a warning says so.
+                tracing::warn!(%error, "the heads outside were not read");
+                let sentence = format!("the heads outside were not read: {error}");
+                self.trouble.lock().expect("no holder panics").behind = Some(sentence);
+                return Ok(Vec::new());
+            }
+        };
+        if let Some(from) = found.from() {
+            let sentence = match found.heads.is_empty() {
+                false => format!(
+                    "heads that were kept outside know another history from entry {from} on: this home was put back to an earlier state, \
+                     or its ledger was rewritten; `ironctl audit verify` says more; an owner who put it back says so with \
+                     `ironctl audit accept --reason TEXT`"
+                ),
+                true => format!(
+                    "the record is older than its archive {}: it was put back to an earlier state without them; an owner who did that \
+                     says so with `ironctl audit accept --reason TEXT`",
+                    archive::path(&self.home, from).display()
+                ),
+            };
+            tracing::warn!("{sentence}");
+            self.trouble.lock().expect("no holder panics").behind = Some(sentence);
+            let event =
+                if found.heads.is_empty() { LedgerEvent::LedgerBehindArchives } else { LedgerEvent::LedgerBehindHeads };
+            let note = Entry::new(event).with("from", from);
+            self.state.write(move |tx| note.append(tx)).await?;
+        }
+        self.other.lock().expect("no holder panics").extend(found.heads.iter().map(|head| head.signed.clone()));
+        let archives = found.archives.iter().map(Foreign::name);
+        Ok(found.heads.into_iter().map(|head| head.name).chain(archives).collect())
+    }
+
+    /// Heads and archives of another history that were not accepted. With `archived`, heads over entries in archives are compared too.
+    async fn other_history(&self, archived: bool) -> Result<Found, AcceptError> {
+        let live = self.state.read(|tx| live(tx)).await?;
+        let (sink, home, ledger) = (self.sink.clone(), self.home.clone(), self.ledger.clone());
+        let read = move || {
+            let mut kept = Vec::new();
+            for directory in sink.sources(&ledger, &home) {
+                match head::all(&directory) {
+                    Ok(all) => kept.extend(all),
+                    // One that is not there yet is made with the first head.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(kept)
+        };
+        let mut kept: Vec<Kept> = match self.directory {
+            Some(_) => self.aside(read).await?,
+            None => Vec::new(),
+        };
+        // Any user can sign a head with a key of their own.
+        kept.retain(|kept| kept.is_signed_by(&live.keys));
+        self.say_when_nothing_is_known(&kept).await?;
+        let old = if archived { self.hashes_in_archives(&kept, live.first).await? } else { BTreeMap::new() };
+        let (ledger, lowest) = (self.ledger.clone(), if archived { 0 } else { live.first });
+        let compare = move |tx: &mut Tx<'_>| {
+            let (position, accepted) = (Position::read(tx.db())?, accepted(tx)?);
+            let find = |seq: u64| Ok::<_, state::Error>(hash_at(tx, seq)?.or_else(|| old.get(&seq).cloned()));
+            let mut heads = head::contradictions(kept, &ledger, (lowest, position.seq), find)?;
+            heads.retain(|head| !accepted.contains(&head.signed));
+            Ok::<_, state::Error>(heads)
+        };
+        let heads = self.state.read(compare).await?;
+        let (home, of) = (self.home.clone(), live.clone());
+        let candidates = self.aside(move || foreign::find(&home, &of, |_| false)).await?;
+        let judge = move |tx: &mut Tx<'_>| {
+            let mut archives = Vec::new();
+            for foreign in candidates {
+                // One of a rotation that was cut short holds the beginning of the live chain.
+                let is_ours = foreign.first == live.first
+                    && hash_at(tx, foreign.signed.seq)?.as_ref() == Some(&foreign.signed.hash);
+                if !is_ours {
+                    archives.push(foreign);
+                }
+            }
+            Ok::<_, state::Error>(archives)
+        };
+        Ok(Found { heads, archives: self.state.read(judge).await? })
+    }
+
+    /// The hashes of the entries below `live_first` that heads were signed over.
+    async fn hashes_in_archives(&self, kept: &[Kept], live_first: u64) -> io::Result<BTreeMap<u64, String>> {
+        let mut wanted = check::wanted(kept);
+        wanted.retain(|seq| *seq < live_first);
+        let home = self.home.clone();
+        let read = move || {
+            let mut found = BTreeMap::new();
+            for first in archive::firsts(&home)?.into_iter().filter(|first| *first < live_first) {
+                match archive::check(&home, first, &wanted) {
+                    Ok(chain) => found.extend(chain.into_found()),
+                    Err(check::Error::Bad(bad)) => return Err(io::Error::other(bad)),
+                    Err(check::Error::Io(error)) => return Err(error),
+                }
+            }
+            Ok(found)
+        };
+        // As long as it takes: an owner asked for it.
+        tokio::task::spawn_blocking(read).await.unwrap_or_else(|panicked| Err(io::Error::other(panicked)))
+    }
+
+    /// Says so where no head is there for a ledger that has some.
+    async fn say_when_nothing_is_known(&self, kept: &[Kept]) -> Result<(), state::Error> {
+        let any = kept.iter().any(|kept| kept.head.as_ref().is_some_and(|head| head.ledger == self.ledger));
+        let Some(directory) = self.directory.as_ref().filter(|_| !any) else { return Ok(()) };
+        // Heads are kept from the first start on.
+        let sql = "SELECT min(seq) > 0 OR count(*) FILTER (WHERE type = 'BOOT') > 1 FROM ledger";
+        let look =
+            move |tx: &mut Tx<'_>| Ok::<_, state::Error>(tx.db().query_row(sql, [], |row| row.get::<_, bool>(0))?);
+        if self.state.read(look).await? {
+            let sentence = format!(
+                "no earlier head of this ledger is in {}, so it cannot be told whether this home was put back to an earlier state: bring \
+                 the heads along when you restore or move a home",
+                directory.display()
+            );
+            tracing::warn!("{sentence}");
+            self.trouble.lock().expect("no holder panics").unknown = Some(sentence);
+        }
+        Ok(())
+    }
+
+    /// Before each head: heads that appeared since the start and that this host did not sign are of a copy that runs beside it.
+    pub(super) async fn look_beside(&self) {
+        let Some(directory) = self.directory.clone() else { return };
+        let ledger = self.ledger.clone();
+        let read = {
+            let (directory, ledger) = (directory.clone(), ledger.clone());
+            move || head::names(&directory, &ledger)
+        };
+        // One that does not answer is told when the head is to be kept there.
+        let Ok(names) = self.aside(read).await else { return };
+        let suspects = move |tx: &mut Tx<'_>| {
+            let first = Position::read(tx.db())?.first;
+            let mut suspects = Vec::new();
+            for name in names {
+                let Some((seq, begins)) = head::named(&name, &ledger).filter(|(seq, _)| *seq >= first) else {
+                    continue;
+                };
+                if !hash_at(tx, seq)?.is_some_and(|hash| hash.starts_with(begins)) {
+                    suspects.push(name);
+                }
+            }
+            Ok::<_, state::Error>((suspects, keys(tx)?, accepted(tx)?))
+        };
+        let Ok((suspects, keys, accepted)) = self.state.read(suspects).await else { return };
+        if suspects.is_empty() {
+            return;
+        }
+        let read = move || Ok(suspects.into_iter().map(|name| head::one(&directory, name)).collect::<Vec<_>>());
+        let Ok(kept) = self.aside(read).await else { return };
+        let foreign: Vec<Signed> = {
+            let mut known = self.other.lock().expect("no holder panics");
+            let signed = kept.iter().filter(|kept| kept.is_signed_by(&keys)).filter_map(|kept| kept.head.as_ref());
+            let signed = signed.filter(|head| head.ledger == self.ledger && head::is_authentic(head));
+            let signed = signed.map(|head| Signed { seq: head.seq, hash: head.hash.clone() });
+            signed.filter(|signed| !accepted.contains(signed)).filter(|signed| known.insert(signed.clone())).collect()
+        };
+        let Some(seq) = foreign.iter().map(|signed| signed.seq).min() else { return };
+        let sentence = format!(
+            "another host signs heads of this ledger (entry {seq}): a copy of this home runs beside it; stop one of the two, and remove it"
+        );
+        tracing::error!("{sentence}");
+        self.trouble.lock().expect("no holder panics").copy = Some(sentence);
+        self.note(Entry::new(LedgerEvent::LedgerCopyRuns).with("from", seq)).await;
+    }
+}

@@ -1,0 +1,477 @@
+//! Where the host keeps its things, and who may look at them.
+//!
+//! Never waits for a file that is something else, such as a pipe; never follows a home that is a link or that others can write; never makes anything wider than 0700. Next: `custody`.
+
+mod former;
+
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::{AgentId, SessionId};
+use ironclaw_contract::operator;
+use nix::fcntl::{Flock, FlockArg, OFlag};
+use std::fs::{self, DirBuilder};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+mod check;
+mod tree;
+
+pub use tree::remove_tree;
+
+/// A token, a run file and the fingerprints of keys are not longer.
+const SMALL_FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// How often the lock of a home is tried: a process that only checks whether the lock is held takes it for a moment.
+const HOLD_TRIES: u32 = 5;
+
+/// How long to wait before the lock is tried again.
+const HOLD_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
+
+/// Length of the file by which the home is tried: one page, so that it needs a block.
+const TRIED_BYTES: usize = 4096;
+
+/// What a file system has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes that this user may still write.
+    pub free_bytes: u64,
+    /// Inodes that this user may still use; `None` where the file system has no fixed number.
+    pub free_inodes: Option<u64>,
+    /// Whether nothing can be written at all.
+    pub is_read_only: bool,
+}
+
+/// The state directory of one host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home(PathBuf);
+
+/// Why a home cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing was set up there.
+    #[error("{0} is not an IronClaw home")]
+    NotInitialised(PathBuf),
+    /// Somebody else could look in or write.
+    #[error("{path} has mode {mode:04o}, owner {uid}: it must be 0700 and your own (uid {me})")]
+    Permissions {
+        /// The home.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+        /// Its owner.
+        uid: u32,
+        /// Who asks.
+        me: u32,
+    },
+    /// A host has this home.
+    #[error("another host runs on {0}")]
+    Running(PathBuf),
+    /// Something of the home is not what it must be.
+    #[error("{path} {what}")]
+    Damaged {
+        /// Which file or directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// The disk is too full to start on.
+    #[error(
+        "no room to start at {path}: {free_bytes} bytes and {free_files} files are free, and a start needs {} bytes and {} files",
+        check::START_ROOM_BYTES_MIN,
+        check::START_ROOM_FILES_MIN
+    )]
+    NoRoom {
+        /// The home.
+        path: PathBuf,
+        /// What this user may still write.
+        free_bytes: u64,
+        /// How many files can still be made.
+        free_files: u64,
+    },
+    /// The record is gone, and other files show that there was one.
+    #[error("{home} has no record: state.db is {how}, and {found} shows that there was one")]
+    RecordMissing {
+        /// The home.
+        home: PathBuf,
+        /// `missing` or `empty`.
+        how: &'static str,
+        /// What is left of it.
+        found: PathBuf,
+    },
+    /// The system says no.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+impl Home {
+    /// The home at `path`, made if it is missing; links in the path are resolved once, here.
+    pub fn create(path: &Path) -> Result<Self, Error> {
+        let fault = |source| Error::Io { path: path.to_owned(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fault)?;
+        let home = Self(path.canonicalize().map_err(fault)?);
+        home.check_permissions()?;
+        home.make_directories()?;
+        Ok(home)
+    }
+
+    /// The home at `path`, which must have been set up.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let home = path.canonicalize().map(Self).map_err(|_| Error::NotInitialised(path.to_owned()))?;
+        home.check_permissions()?;
+        if !home.has_record() {
+            home.check_for_lost_record()?;
+            return Err(Error::NotInitialised(home.0));
+        }
+        home.check_files()?;
+        Ok(home)
+    }
+
+    fn check_permissions(&self) -> Result<(), Error> {
+        let metadata = fs::metadata(&self.0).map_err(|source| Error::Io { path: self.0.clone(), source })?;
+        let me = nix::unistd::geteuid().as_raw();
+        let mode = metadata.mode() & 0o7777;
+        if mode & 0o077 != 0 || metadata.uid() != me {
+            return Err(Error::Permissions { path: self.0.clone(), mode, uid: metadata.uid(), me });
+        }
+        Ok(())
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Who may decide about changes of agents.
+    pub fn policy(&self) -> PathBuf {
+        self.0.join("policy.toml")
+    }
+
+    /// The operator's settings.
+    pub fn config(&self) -> PathBuf {
+        self.0.join("config.toml")
+    }
+
+    /// The master key.
+    pub fn master_key(&self) -> PathBuf {
+        self.0.join("master.key")
+    }
+
+    /// The only truth.
+    pub fn state_db(&self) -> PathBuf {
+        self.0.join("state.db")
+    }
+
+    /// Held by the one host that runs here.
+    pub fn lock(&self) -> PathBuf {
+        self.0.join(operator::LOCK_FILE)
+    }
+
+    /// Takes the home for one process, for as long as the file is held.
+    ///
+    /// # Errors
+    /// [`Error::Running`] while another has it.
+    pub fn hold(&self) -> Result<Held, Error> {
+        let path = self.lock();
+        if let Ok(found) = path.symlink_metadata()
+            && !found.is_file()
+        {
+            return Err(check::not_a_file(&path, check::MADE_ANEW));
+        }
+        let file = fs::File::options().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
+        let file = file.map_err(|source| check::unusable(&path, &source, check::MADE_ANEW))?;
+        let directory = fs::File::open(&self.0).map_err(|source| Error::Io { path: self.0.clone(), source })?;
+        // The home as well: a lock file that was removed or replaced would let a second host in.
+        let refused = |_| Error::Running(self.0.clone());
+        let held = Held {
+            _file: lock(file).map_err(refused)?,
+            _home: match lock(directory) {
+                Err(nix::Error::EWOULDBLOCK) => return Err(refused(nix::Error::EWOULDBLOCK)),
+                // Not every file system locks directories.
+                locked => locked.ok(),
+            },
+        };
+        Ok(held)
+    }
+
+    /// The owner's token.
+    pub fn owner_token(&self) -> PathBuf {
+        self.0.join(operator::OWNER_TOKEN_FILE)
+    }
+
+    /// The owner's next token, until the old one has ended.
+    pub fn owner_token_next(&self) -> PathBuf {
+        self.0.join("owner.token.next")
+    }
+
+    /// Puts the owner's next token in the place of the old one.
+    pub fn adopt_owner_token(&self) -> Result<(), Error> {
+        replace(&self.owner_token_next(), &self.owner_token())
+    }
+
+    /// The master key that is to come, while the record is brought under it.
+    pub fn master_key_next(&self) -> PathBuf {
+        self.0.join("master.key.next")
+    }
+
+    /// The record under the master key that is to come.
+    pub fn state_db_next(&self) -> PathBuf {
+        self.0.join("state.db.next")
+    }
+
+    /// Which master keys the record was under, by their fingerprints; for a clear sentence, nothing else.
+    pub fn keys_file(&self) -> PathBuf {
+        self.0.join("keys.json")
+    }
+
+    /// Where a running host listens.
+    pub fn run_file(&self) -> PathBuf {
+        self.0.join(operator::RUN_FILE)
+    }
+
+    /// The log.
+    pub fn log(&self) -> PathBuf {
+        self.0.join(operator::LOG_FILE)
+    }
+
+    /// Holds the archives of rotated chains of the ledger.
+    pub fn ledger(&self) -> PathBuf {
+        self.0.join("ledger")
+    }
+
+    /// What the file system of the home has left for this user, if the system says.
+    pub fn room(&self) -> Option<Room> {
+        let found = nix::sys::statvfs::statvfs(&self.0).ok()?;
+        Some(Room {
+            free_bytes: found.blocks_available().saturating_mul(found.fragment_size()),
+            // A file system that makes inodes as it goes reports none at all.
+            free_inodes: (found.files() > 0).then(|| found.files_available()),
+            is_read_only: found.flags().contains(nix::sys::statvfs::FsFlags::ST_RDONLY),
+        })
+    }
+
+    /// Makes a small file in the home and removes it again: finds out whether that is possible now, and why not.
+    pub fn try_to_write(&self) -> io::Result<()> {
+        let path = temporary_beside(&self.0.join("try"))?;
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        let written = file.write_all(&[0; TRIED_BYTES]);
+        fs::remove_file(&path)?;
+        written
+    }
+
+    /// What an agent has beside its conversations.
+    pub fn agent(&self, id: AgentId) -> PathBuf {
+        self.0.join("agents").join(id.to_string())
+    }
+
+    /// The packages of an agent with this digest; `usr` in it belongs over the machine's `/usr`.
+    pub fn layer(&self, agent: AgentId, digest: &Digest) -> PathBuf {
+        self.agent(agent).join("layers").join(digest.to_string())
+    }
+
+    /// The directories of a session.
+    pub fn session(&self, id: SessionId) -> SessionPlace {
+        SessionPlace(self.0.join("sessions").join(id.to_string()))
+    }
+}
+
+/// A home that this process has to itself until this is dropped.
+#[derive(Debug)]
+pub struct Held {
+    _file: Flock<fs::File>,
+    _home: Option<Flock<fs::File>>,
+}
+
+fn lock(mut file: fs::File) -> Result<Flock<fs::File>, nix::Error> {
+    for _ in 1..HOLD_TRIES {
+        file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(held) => return Ok(held),
+            Err((file, _)) => file,
+        };
+        std::thread::sleep(HOLD_PAUSE);
+    }
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error)
+}
+
+/// The directories of one session.
+#[derive(Debug, Clone)]
+pub struct SessionPlace(PathBuf);
+
+impl SessionPlace {
+    /// The session's own directory.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Holds inbound.db and nothing else.
+    pub fn inbound(&self) -> PathBuf {
+        self.0.join("in")
+    }
+
+    /// Holds outbound.db and nothing else; only the sandbox and the jailed reader look inside.
+    pub fn outbound(&self) -> PathBuf {
+        self.0.join("out")
+    }
+
+    /// The agent's files.
+    pub fn workspace(&self) -> PathBuf {
+        self.0.join("workspace")
+    }
+
+    /// The inbound queue's file.
+    pub fn inbound_db(&self) -> PathBuf {
+        self.inbound().join(ironclaw_contract::seam::link::path::INBOUND_DB)
+    }
+
+    /// Makes what is missing. With `owner`, `out` and `workspace` become that user's, and `in` readable by its group. Gives whether the
+    /// workspace was made.
+    pub fn prepare(&self, owner: Option<u32>) -> Result<bool, Error> {
+        let has_workspace = self.workspace().exists();
+        make_private(&self.0)?;
+        for directory in [self.inbound(), self.outbound(), self.workspace()] {
+            make_private(&directory)?;
+        }
+        if let Some(uid) = owner {
+            let give = |path: &Path, user: Option<u32>, mode: u32| {
+                let change = || -> io::Result<()> {
+                    std::os::unix::fs::lchown(path, user, Some(uid))?;
+                    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+                };
+                change().map_err(|source| Error::Io { path: path.to_owned(), source })
+            };
+            give(&self.inbound(), None, 0o750)?;
+            give(&self.outbound(), Some(uid), 0o700)?;
+            give(&self.workspace(), Some(uid), 0o700)?;
+        }
+        Ok(!has_workspace)
+    }
+}
+
+/// A directory of mode 0700, unless something of that name is there already.
+pub fn make_private(path: &Path) -> Result<(), Error> {
+    let fault = |source| Error::Io { path: path.to_owned(), source };
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let metadata = fs::symlink_metadata(path).map_err(fault)?;
+            if metadata.is_dir() { Ok(()) } else { Err(fault(io::Error::other("is not a directory"))) }
+        }
+        made => made.map_err(fault),
+    }
+}
+
+/// Opens a regular file to read it; anything else of that name is an error at once, also a pipe without another end.
+pub fn open_file(path: &Path) -> io::Result<fs::File> {
+    let file = fs::File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
+}
+
+/// The text of a regular file that a host or its operator keeps small.
+pub fn read_small(path: &Path) -> io::Result<String> {
+    read_text(path, SMALL_FILE_BYTES_MAX)
+}
+
+/// The text of a regular file of at most so many bytes.
+pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    let mut text = String::new();
+    open_file(path)?.take(bytes_max.saturating_add(1)).read_to_string(&mut text)?;
+    if text.len() as u64 > bytes_max {
+        Err(io::Error::other(format!("it has more than {bytes_max} bytes")))
+    } else {
+        Ok(text)
+    }
+}
+
+/// Writes a file of mode 0600 so that it is either whole or not there. What it is written under until it is whole is hidden, and
+/// a name that nobody else has: nothing that stands beside it is touched.
+pub fn write_private(path: &Path, contents: &[u8]) -> Result<(), Error> {
+    let fault = |source| Error::Io { path: path.to_owned(), source };
+    let write = || -> io::Result<()> {
+        let temporary = temporary_beside(path)?;
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        let written =
+            file.write_all(contents).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&temporary, path));
+        if let Err(error) = written {
+            // It is ours: nobody but us makes a file of that name.
+            let _ = fs::remove_file(&temporary);
+            return Err(error);
+        }
+        // The name as well must outlive a power cut.
+        fs::File::open(directory_of(path))?.sync_all()
+    };
+    write().map_err(fault)
+}
+
+/// A hidden name in the same directory that nothing has.
+fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+    Ok(directory_of(path).join(format!(".{name}.{:016x}.new", u64::from_ne_bytes(random))))
+}
+
+/// The directory that a file is in; `.` for a bare name.
+pub fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Moves a file over another in one step that outlives a power cut.
+pub fn replace(from: &Path, to: &Path) -> Result<(), Error> {
+    let fault = |source| Error::Io { path: from.to_owned(), source };
+    fs::rename(from, to).map_err(fault)?;
+    fs::File::open(directory_of(to)).and_then(|directory| directory.sync_all()).map_err(fault)
+}
+
+/// Removes a file, if it is there.
+pub fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => Err(check::not_a_file(path, check::NOT_NEEDED)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::Io { path: path.to_owned(), source: error })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_written_touches_nothing_that_stands_beside_it() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let names = || {
+            let entries = fs::read_dir(directory.path()).expect("a directory").flatten();
+            let mut names: Vec<_> = entries.map(|entry| entry.file_name().into_string().expect("UTF-8")).collect();
+            names.sort();
+            names
+        };
+        let foreign = directory.path().join("master.new");
+        fs::write(&foreign, "the master key in use").expect("written");
+        for name in ["master.key", "master.old", "master"] {
+            write_private(&directory.path().join(name), b"another").expect("written");
+        }
+        assert_eq!(fs::read_to_string(&foreign).expect("it is still there"), "the master key in use");
+        // One that cannot take its place leaves nothing of it behind.
+        fs::create_dir_all(directory.path().join("taken/by-a-directory")).expect("made");
+        write_private(&directory.path().join("taken"), b"another").expect_err("a directory stands there");
+        assert_eq!(names(), ["master", "master.key", "master.new", "master.old", "taken"]);
+    }
+
+    #[test]
+    fn a_home_that_others_can_enter_is_refused() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("home");
+        fs::create_dir(&path).expect("made");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
+        assert!(matches!(Home::create(&path), Err(Error::Permissions { mode: 0o755, .. })));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("set");
+        Home::create(&path).expect("private");
+        assert!(matches!(Home::open(&path), Err(Error::NotInitialised(_))));
+    }
+}

@@ -1,0 +1,495 @@
+//! The only truth: `state.db`, behind one writing thread, one reading thread, and one for searches.
+//!
+//! No other module opens the file. A change and its ledger entries share a transaction, or neither happened. Next: `ledger`.
+
+mod clock;
+mod denied;
+mod events;
+pub mod failpoint;
+pub mod home;
+pub mod keys;
+pub mod locked;
+pub mod log;
+pub mod metrics;
+pub mod migrations;
+mod opening;
+pub mod refusal;
+pub mod rekey;
+pub mod seal;
+pub mod snapshot;
+mod stored;
+mod threads;
+
+pub use clock::wall_clock;
+pub use denied::Denied;
+pub use events::EventsOf;
+pub use opening::{look, open_to_look};
+pub use stored::{bad, stored_json};
+
+use crate::metrics::Metrics;
+use clock::Clock;
+use events::Events;
+use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::seam::crypt::SessionKey;
+use opening::{connect, connect_for_searches, connect_to_read, create, keep_log, look_through, remove_log, unlock};
+use rusqlite::Connection;
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use threads::{Finish, GROUP_MAX, Job, SEARCH_GROUP_MAX, Watched, Work, close, read_loop, spawn, write_loop};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+
+/// Jobs that may wait before whoever brings the next has to.
+const QUEUE_MAX: usize = 1024;
+
+thread_local! {
+    /// When the search that this thread makes has to end.
+    static SEARCH_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// Looks at that time since this thread began: a count of the work of its searches.
+    static SEARCH_LOOKS: Cell<u64> = const { Cell::new(0) };
+    /// That SQLite found damage in what this thread asked for; whatever the change made of that error, its thread hears of it.
+    static DAMAGE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Why the state could not be read or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file does not open under this master key.
+    #[error(
+        "cannot open {0}: wrong master key or damaged file; put back the key that it was made under, or the newest backup of the home"
+    )]
+    WrongKey(String),
+    /// The file belongs to a newer version.
+    #[error(
+        "{path} has schema {found}, and this version knows up to {known}: install the newer version again; {way_back}"
+    )]
+    Newer {
+        /// The file.
+        path: String,
+        /// Its version.
+        found: i64,
+        /// Ours.
+        known: i64,
+        /// What to type to go back, if there is a way.
+        way_back: String,
+    },
+    /// The schema could not be brought up to date.
+    #[error(
+        "cannot bring {path} from schema {from} to {to}: {source}; it stays as it was{kept}: install the version before this one"
+    )]
+    Migration {
+        /// The file.
+        path: String,
+        /// Its version.
+        from: i64,
+        /// Ours.
+        to: i64,
+        /// Names the snapshot.
+        kept: String,
+        /// What SQLite reports.
+        source: Box<rusqlite::Error>,
+    },
+    /// No room for the snapshot and for the change of the schema.
+    #[error(
+        "no room to bring the state up to date: {path} and the change itself need {needed} bytes, and {free} are free"
+    )]
+    NoRoom {
+        /// The snapshot that would be made.
+        path: String,
+        /// Bytes that are needed.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// A snapshot could not be made or removed.
+    #[error("the snapshot {path} {why}")]
+    Snapshot {
+        /// Which.
+        path: String,
+        /// Why not.
+        why: String,
+    },
+    /// Its pages are not what this program wrote.
+    #[error(
+        "{path} is damaged ({why}): nothing was changed in it; keep a copy of it, and put back the newest backup of the home, or \
+         where there is one a snapshot from before an upgrade ({path}.before-vN)"
+    )]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The same, found while the host ran: what was committed before stands, and nothing was after.
+    #[error(
+        "{0} is damaged (found while the host ran): nothing was written to it from then on; keep a copy of it and of {0}-wal, and \
+         put back the newest backup of the home, or where there is one a snapshot from before an upgrade ({0}.before-vN)"
+    )]
+    DamagedMeanwhile(String),
+    /// The file could not be made.
+    #[error("cannot make {path}: {source}")]
+    NotMade {
+        /// The file.
+        path: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The write-ahead log could not be read.
+    #[error("cannot read {path}: {source}")]
+    Log {
+        /// The file.
+        path: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// What SQLite reports.
+    #[error("state database: {0}")]
+    Sqlite(#[source] rusqlite::Error),
+    /// A change that was undone because it could not be written, such as on a full disk. Nothing of it stands.
+    #[error("the change was not written: {0}")]
+    Unwritten(String),
+    /// A stored value that no version of ours wrote.
+    #[error("state database: {0}")]
+    Stored(String),
+    /// Somebody else has the file open.
+    #[error("{0} is in use by another process: let it end, and try again")]
+    InUse(String),
+    /// The daemon is stopping.
+    #[error("the state database is closed")]
+    Closed,
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        if is_damage(&error) {
+            DAMAGE.set(true);
+        }
+        Self::Sqlite(error)
+    }
+}
+
+fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+}
+
+/// One transaction on the state. Only this module makes one.
+pub struct Tx<'a> {
+    db: &'a Connection,
+    now: i64,
+    wall: i64,
+    prune: i64,
+    entries: Vec<Committed>,
+    empty_log: bool,
+}
+
+/// A ledger entry that is on disk.
+#[derive(Debug, Clone)]
+pub struct Committed {
+    /// Its number.
+    pub seq: u64,
+    /// What it records.
+    pub event: LedgerEvent,
+    /// Which session it is about.
+    pub session: Option<SessionId>,
+    /// Which message it is about.
+    pub message: Option<MessageId>,
+    /// Which turn it is about.
+    pub turn: Option<TurnId>,
+    /// Whether it is a refusal or withdrawal.
+    pub refuses: bool,
+}
+
+impl<'a> Tx<'a> {
+    /// The database, for the SQL of the module that owns the table.
+    pub const fn db(&self) -> &'a Connection {
+        self.db
+    }
+
+    /// Now as the record counts it, milliseconds since the epoch: never less than any time before, so it stays ahead for as long
+    /// as the machine's clock once was. For the times of entries and of what is compared with them, and for nothing that ends.
+    pub const fn now(&self) -> i64 {
+        self.now
+    }
+
+    /// The machine's clock as it is set now, milliseconds since the epoch: for days, ceilings, ages and expiry, and for times that
+    /// people read. It goes back when it is set back, so nothing is put in order by it.
+    pub const fn wall(&self) -> i64 {
+        self.wall
+    }
+
+    /// The time by which ages are counted where something is dropped for good: the machine's clock, but not what it jumped ahead
+    /// by until it has gone steadily for [`STEADY_AFTER`].
+    pub const fn prune_time(&self) -> i64 {
+        self.prune
+    }
+
+    /// Whether the time of this search is over; `false` in what is no search.
+    pub fn is_out_of_time(&self) -> bool {
+        SEARCH_UNTIL.get().is_some_and(|until| Instant::now() >= until)
+    }
+
+    /// The work of all searches so far, in units of some steps of SQLite.
+    pub fn work(&self) -> u64 {
+        SEARCH_LOOKS.get()
+    }
+
+    /// Notes a ledger entry, to be told once it is committed.
+    pub fn entry(&mut self, entry: Committed) {
+        self.entries.push(entry);
+    }
+}
+
+/// The handle that everybody shares.
+#[derive(Clone)]
+pub struct State {
+    writes: mpsc::Sender<Job>,
+    reads: mpsc::Sender<Job>,
+    searches: mpsc::Sender<Job>,
+    events: Events,
+    /// Ends after the other threads.
+    writer: Arc<Mutex<Option<JoinHandle<()>>>>,
+    closing: Arc<AtomicBool>,
+    clock: Clock,
+    watched: Watched,
+    path: Arc<Path>,
+}
+
+impl State {
+    /// Makes an empty file for the state, unless there is one. Only a home that is being set up needs it.
+    ///
+    /// # Errors
+    /// [`Error::NotMade`]
+    pub fn create(path: &Path) -> Result<(), Error> {
+        create(path)
+    }
+
+    /// Opens the state, which must be there, brings its schema up to date, and starts its threads.
+    ///
+    /// # Errors
+    /// [`Error::WrongKey`] and [`Error::Newer`]; otherwise what SQLite reports.
+    pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
+        Self::open_as(path, key, log::Owner::This)
+    }
+
+    /// As [`State::open`], beside another process that has the state open: the write-ahead log is left to that process.
+    ///
+    /// # Errors
+    /// As [`State::open`].
+    pub fn open_beside(path: &Path, key: &SessionKey) -> Result<Self, Error> {
+        Self::open_as(path, key, log::Owner::Another)
+    }
+
+    fn open_as(path: &Path, key: &SessionKey, owner: log::Owner) -> Result<Self, Error> {
+        // Before SQLite does: what is behind a damaged frame is gone once it has. A log that another process writes to may end in
+        // half a frame at any time, so it is not judged.
+        let left = match owner {
+            log::Owner::This => Some(log::look(path)?),
+            log::Owner::Another => None,
+        };
+        let db = connect(path, key)?;
+        look_through(&db, path)?;
+        migrations::run(&db, path, key)?;
+        if let Some(left) = left {
+            log::opened(&db, path, &left)?;
+        }
+        for other in snapshot::under_other_keys(path, key) {
+            tracing::warn!("{} is not under this master key: remove it if nobody kept the old one", other.display());
+        }
+        // Every connection before the first thread: a start that fails drops them all, and the log stays.
+        let (reading, searching) = (connect_to_read(path, key)?, connect_for_searches(path, key)?);
+        let last: Option<i64> = db.query_row("SELECT max(at) FROM ledger", [], |row| row.get(0))?;
+        let (clock, events) = (Clock::new(last), Events::default());
+        let closing = Arc::new(AtomicBool::new(false));
+        let watched = Watched { metrics: Metrics::default(), damaged: watch::Sender::new(false) };
+        let read = |name: &str, db: Connection, group_max: usize| {
+            let (sender, jobs) = mpsc::channel(QUEUE_MAX);
+            let (clock, closing, watched) = (clock.clone(), Arc::clone(&closing), watched.clone());
+            (sender, spawn(name, move || read_loop(db, jobs, group_max, &clock, &closing, &watched)))
+        };
+        let (reads, reader) = read("state-reader", reading, GROUP_MAX);
+        let (searches, searcher) = read("state-searcher", searching, SEARCH_GROUP_MAX);
+        let (writes, jobs) = mpsc::channel(QUEUE_MAX);
+        let writer = {
+            let (clock, closing, watched) = (clock.clone(), Arc::clone(&closing), watched.clone());
+            let tell = events.clone();
+            spawn("state-writer", move || {
+                write_loop(&db, jobs, &clock, &tell, &closing, &watched);
+                // The last connection to be closed writes the log into the file and removes it, if it may.
+                for thread in [reader, searcher] {
+                    drop(thread.join());
+                }
+                close(db, owner, &watched);
+            })
+        };
+        Ok(Self {
+            writes,
+            reads,
+            searches,
+            events,
+            writer: Arc::new(Mutex::new(Some(writer))),
+            closing,
+            clock,
+            watched,
+            path: path.into(),
+        })
+    }
+
+    /// Runs `change` in a transaction of its own; it is undone when it returns an error.
+    /// When this returns, the change is on disk.
+    pub async fn write<T, E, F>(&self, change: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        submit(&self.writes, change, false).await
+    }
+
+    /// As [`State::write`], in a transaction that no other change shares: all that `change` sees is on disk already.
+    pub async fn write_alone<T, E, F>(&self, change: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        submit(&self.writes, change, true).await
+    }
+
+    /// Runs `look` on a snapshot of what is committed.
+    pub async fn read<T, E, F>(&self, look: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        submit(&self.reads, look, false).await
+    }
+
+    /// As [`State::read`], in a thread of its own, for what may take long. A statement that goes on beyond `time_max` is interrupted.
+    pub async fn search<T, E, F>(&self, time_max: Duration, look: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        let timed = move |tx: &mut Tx<'_>| {
+            SEARCH_UNTIL.set(Some(Instant::now() + time_max));
+            let found = look(tx);
+            SEARCH_UNTIL.set(None);
+            found
+        };
+        submit(&self.searches, timed, false).await
+    }
+
+    /// Now as transactions see it, milliseconds since the epoch; never less than any time before.
+    pub fn now(&self) -> i64 {
+        self.clock.now()
+    }
+
+    /// By how much the record is ahead of the machine's clock, milliseconds: that clock was ahead once.
+    pub fn ahead_ms(&self) -> i64 {
+        self.clock.now() - wall_clock()
+    }
+
+    /// What is counted of this host.
+    pub fn metrics(&self) -> &Metrics {
+        &self.watched.metrics
+    }
+
+    /// Jobs that wait for the writing thread.
+    pub fn write_queue(&self) -> usize {
+        self.writes.max_capacity() - self.writes.capacity()
+    }
+
+    /// Bytes of the file and of its log.
+    pub fn bytes(&self) -> u64 {
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
+        size(&self.path) + size(&log::path_of(&self.path))
+    }
+
+    /// Returns once SQLite has found damage in the file, with what to tell the operator.
+    pub async fn damaged(&self) -> Error {
+        // Its other end is in `self`.
+        let _ = self.watched.damaged.subscribe().wait_for(|damaged| *damaged).await;
+        Error::DamagedMeanwhile(self.path.display().to_string())
+    }
+
+    /// Removes the snapshots from before earlier changes of the schema: what was erased stands in them as it was. Gives how many.
+    ///
+    /// # Errors
+    /// [`Error::Snapshot`] with the first that stays.
+    pub async fn forget_snapshots(&self) -> Result<usize, Error> {
+        let path: PathBuf = self.path.to_path_buf();
+        for aside in snapshot::aside(&path) {
+            tracing::warn!("something is erased that may stand in {}: remove that by hand", aside.display());
+        }
+        let removed = tokio::task::spawn_blocking(move || snapshot::remove_all(&path)).await;
+        removed.map_err(|_| Error::Closed)?.map(|removed| removed.len())
+    }
+
+    /// Every ledger entry, once it is committed.
+    pub fn events(&self) -> broadcast::Receiver<Arc<Committed>> {
+        self.events.every.subscribe()
+    }
+
+    /// Ledger entries about one session, and about none, once they are committed.
+    pub fn events_of(&self, session: SessionId) -> EventsOf {
+        self.events.of(session)
+    }
+
+    /// Writes the changes that wait, closes the file, and returns when its threads are gone. Later calls get [`Error::Closed`].
+    ///
+    /// A process that ends beside a thread which still uses the cipher can crash in the cipher library's own exit.
+    pub async fn close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
+        // Only to wake them. An error means that it is closed already.
+        let _ = self.write(|_| Ok::<_, Error>(())).await;
+        let _ = self.read(|_| Ok::<_, Error>(())).await;
+        let _ = self.search(Duration::ZERO, |_| Ok::<_, Error>(())).await;
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let joined = tokio::task::spawn_blocking(|| writer.map(JoinHandle::join));
+        let _ = joined.await;
+    }
+
+    /// Empties the write-ahead log into the database and truncates it, so that nothing deleted lies in it.
+    pub async fn checkpoint(&self) -> Result<(), Error> {
+        self.write(|tx| {
+            tx.empty_log = true;
+            Ok(())
+        })
+        .await
+    }
+}
+
+async fn submit<T, E, F>(jobs: &mpsc::Sender<Job>, work: F, alone: bool) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<Error> + Send + 'static,
+    F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+{
+    let (reply, answer) = oneshot::channel::<Result<T, E>>();
+    let work: Work = Box::new(move |tx| {
+        let result = work(tx);
+        let keep = result.is_ok();
+        let finish: Finish = Box::new(move |committed| {
+            let result = match (committed, result) {
+                (Err(error), Ok(_)) => Err(E::from(Error::Unwritten(error.to_string()))),
+                (_, result) => result,
+            };
+            // Whoever asked may have gone; what was committed stands all the same.
+            let _ = reply.send(result);
+        });
+        (keep, finish)
+    });
+    jobs.send(Job { work, alone }).await.map_err(|_| E::from(Error::Closed))?;
+    answer.await.map_err(|_| match jobs.is_closed() {
+        true => E::from(Error::Closed),
+        // The group that it was to be in could not even begin.
+        false => E::from(Error::Unwritten("it could not be begun, and the log says why".to_owned())),
+    })?
+}

@@ -1,0 +1,423 @@
+//! The write-ahead log as the last run left it: whether it is missing, and whether changes are behind a damaged frame.
+//!
+//! SQLite drops all that is behind the first bad frame and says nothing, so the file is read before SQLite opens it. Never writes to
+//! the log. The format is SQLite's: <https://www.sqlite.org/fileformat2.html#walformat>. Next: `daemon`.
+
+use super::{Error, remove_log};
+use rusqlite::{Connection, OptionalExtension};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+const HEADER_BYTES: usize = 32;
+const FRAME_HEADER_BYTES: usize = 24;
+/// Bytes of a page, as the cipher is told at each open.
+const PAGE_BYTES: usize = 4096;
+/// The first word of a log; its lowest bit says in which byte order sums are made.
+const MAGIC: u32 = 0x377f_0682;
+const READ_BYTES: usize = 256 * 1024;
+
+/// Set in the record's own file while a host or a command has it open, so that a log has to be beside it.
+const OPEN: &str = "log";
+/// Its value where the log has to hold a frame.
+const FILLED: &str = "open";
+/// Its value from an erasure on, which empties the log.
+const EMPTIED: &str = "emptied";
+/// Changes that were found to be lost, until the ledger names them.
+const LOST: &str = "changes_lost";
+
+/// What the log is before SQLite opens the record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Log {
+    /// There is no log.
+    Missing,
+    /// It holds no frame.
+    Empty,
+    /// Every frame up to the end of what was written is good.
+    Whole,
+    /// Frames that were committed are behind one that does not fit; so many commits.
+    Damaged(u64),
+}
+
+/// The process that judges the log when it opens the record, and removes it when it closes the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// This process.
+    This,
+    /// Another process, which has the record open.
+    Another,
+}
+
+/// How changes were lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "log")]
+pub enum Lost {
+    /// The log is gone, with all that was not yet in the record's own file.
+    Missing,
+    /// The log is damaged.
+    Damaged {
+        /// Commits behind the damage.
+        commits: u64,
+    },
+}
+
+impl Lost {
+    /// What an operator reads.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Missing => "the last run did not end in order, and its write-ahead log state.db-wal is gone: the changes that were \
+                 in it are lost"
+                .to_owned(),
+            Self::Damaged { commits } => format!(
+                "the write-ahead log state.db-wal was damaged: {commits} commits behind the damaged place are lost"
+            ),
+        }
+    }
+}
+
+/// The log that belongs to the record at `path`.
+pub(super) fn path_of(path: &Path) -> PathBuf {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    log.into()
+}
+
+/// Looks at the log of the record at `path`.
+pub(super) fn look(path: &Path) -> Result<Log, Error> {
+    let log = path_of(path);
+    let found = File::open(&log).and_then(|file| walk(BufReader::with_capacity(READ_BYTES, file)));
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Log::Missing),
+        found => found.map_err(|source| Error::Log { path: log.display().to_string(), source }),
+    }
+}
+
+fn walk(mut file: impl Read) -> io::Result<Log> {
+    let mut header = [0; HEADER_BYTES];
+    if !fill(&mut file, &mut header)? {
+        return Ok(Log::Empty);
+    }
+    let mut sums = Sums { little: word(&header, 0) == MAGIC, values: (0, 0) };
+    sums.add(&header[..24]);
+    let known = word(&header, 0) & !1 == MAGIC && word(&header, 2) as usize == PAGE_BYTES;
+    let mut fits = known && sums.values == (word(&header, 6), word(&header, 7));
+    // Without a header that can be believed, the first frame says which ones belong together.
+    let mut salts = fits.then(|| (word(&header, 4), word(&header, 5)));
+    let (mut frames, mut commits_behind) = (0u64, 0);
+    let mut frame = vec![0; FRAME_HEADER_BYTES + PAGE_BYTES];
+    while fill(&mut file, &mut frame)? {
+        frames += 1;
+        let own = (word(&frame, 2), word(&frame, 3));
+        let is_current = *salts.get_or_insert(own) == own;
+        let was_fitting = fits;
+        if fits {
+            sums.add(&frame[..8]);
+            sums.add(&frame[FRAME_HEADER_BYTES..]);
+            fits = is_current && word(&frame, 0) != 0 && sums.values == (word(&frame, 4), word(&frame, 5));
+        }
+        // The frame itself may be half written by a host that was killed. What is behind it was written later.
+        let commits = word(&frame, 1) != 0;
+        if !was_fitting && is_current && commits {
+            commits_behind += 1;
+        }
+    }
+    Ok(match (frames, commits_behind) {
+        (0, _) => Log::Empty,
+        (_, 0) => Log::Whole,
+        (_, commits) => Log::Damaged(commits),
+    })
+}
+
+/// Fills the buffer; false where the file ends before.
+fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
+    match file.read_exact(buffer) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| true),
+    }
+}
+
+/// A word of a header, which are all big-endian.
+fn word(bytes: &[u8], number: usize) -> u32 {
+    bytes[number * 4..].first_chunk().map_or(0, |word| u32::from_be_bytes(*word))
+}
+
+/// The running sums over a log.
+struct Sums {
+    little: bool,
+    values: (u32, u32),
+}
+
+impl Sums {
+    fn add(&mut self, bytes: &[u8]) {
+        let read = |word: [u8; 4]| if self.little { u32::from_le_bytes(word) } else { u32::from_be_bytes(word) };
+        let (mut one, mut two) = self.values;
+        let (pairs, _) = bytes.as_chunks::<8>();
+        for [a, b, c, d, e, f, g, h] in pairs.iter().copied() {
+            one = one.wrapping_add(read([a, b, c, d])).wrapping_add(two);
+            two = two.wrapping_add(read([e, f, g, h])).wrapping_add(one);
+        }
+        self.values = (one, two);
+    }
+}
+
+/// Notes what is lost, to be told by [`take_lost`], and that the record is open from now on, in its own file.
+///
+/// # Errors
+/// [`Error::InUse`] while another process writes.
+pub(super) fn opened(db: &Connection, path: &Path, log: &Log) -> Result<(), Error> {
+    note_open(db, log).map_err(|error| match error {
+        Error::Sqlite(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
+            Error::InUse(path.display().to_string())
+        }
+        error => error,
+    })
+}
+
+fn note_open(db: &Connection, log: &Log) -> Result<(), Error> {
+    let sql = "SELECT value FROM meta WHERE key = ?1";
+    let was_open: Option<String> = db.query_row(sql, [OPEN], |row| row.get(0)).optional()?;
+    let lost = match (log, was_open.as_deref()) {
+        (Log::Missing, Some(_)) | (Log::Empty, Some(FILLED)) => Some(Lost::Missing),
+        (Log::Damaged(commits), _) => Some(Lost::Damaged { commits: *commits }),
+        (Log::Missing | Log::Empty | Log::Whole, _) => None,
+    };
+    let change = || -> Result<(), Error> {
+        if let Some(lost) = lost {
+            let mut all = read_lost(db)?;
+            all.push(lost);
+            let text = serde_json::to_string(&all).expect("plain fields");
+            db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [LOST, &text])?;
+        }
+        set(db, FILLED)?;
+        Ok(())
+    };
+    db.execute_batch("BEGIN IMMEDIATE")?;
+    let changed = change();
+    db.execute_batch(if changed.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+    changed?;
+    // If the log goes missing later, the note must not go with it, so it is written into the file now. Another reader may delay
+    // that until the next checkpoint.
+    db.query_row("PRAGMA wal_checkpoint(FULL)", [], |_| Ok(()))?;
+    Ok(())
+}
+
+/// Notes that the log is about to be emptied, so that an empty one is no loss until [`filled`].
+pub(super) fn emptied(db: &Connection) -> rusqlite::Result<()> {
+    set(db, EMPTIED)
+}
+
+/// Notes that the log holds changes again, in the record's own file as far as readers let that be.
+pub(super) fn filled(db: &Connection) -> rusqlite::Result<()> {
+    set(db, FILLED)?;
+    db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+}
+
+fn set(db: &Connection, value: &str) -> rusqlite::Result<()> {
+    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [OPEN, value]).map(drop)
+}
+
+/// Notes that the record is about to be closed in order, so that it needs no log beside it. Closing this connection last may then
+/// remove the log.
+pub(super) fn closed(db: &Connection) -> rusqlite::Result<()> {
+    db.execute("DELETE FROM meta WHERE key = ?1", [OPEN])?;
+    remove_log(db);
+    Ok(())
+}
+
+fn read_lost(db: &Connection) -> Result<Vec<Lost>, Error> {
+    let sql = "SELECT value FROM meta WHERE key = ?1";
+    let text: Option<String> = db.query_row(sql, [LOST], |row| row.get(0)).optional()?;
+    text.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text))
+        .map_err(|_| Error::Stored("meta: changes_lost".to_owned()))
+}
+
+/// The changes that were found to be lost and that the ledger does not name yet, once.
+///
+/// # Errors
+/// What SQLite reports.
+pub fn take_lost(db: &Connection) -> Result<Vec<Lost>, Error> {
+    let lost = read_lost(db)?;
+    db.execute("DELETE FROM meta WHERE key = ?1", [LOST])?;
+    Ok(lost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{State, connect, create, migrations, open_to_look, rekey};
+    use ironclaw_contract::seam::crypt::SessionKey;
+
+    fn key() -> SessionKey {
+        SessionKey::new([5; 32])
+    }
+
+    /// A record with its log, as a host leaves it that is killed: `commits` changes are in the log alone.
+    fn killed(directory: &Path, commits: usize) -> PathBuf {
+        let (path, copy) = (directory.join("state.db"), directory.join("killed.db"));
+        create(&path).expect("made");
+        let db = connect(&path, &key()).expect("opened");
+        migrations::run(&db, &path, &key()).expect("a schema");
+        opened(&db, &path, &Log::Missing).expect("noted");
+        for number in 0..commits {
+            let sql = "INSERT INTO meta (key, value) VALUES (?1, hex(randomblob(9000)))";
+            db.execute(sql, [format!("k{number}")]).expect("written");
+        }
+        std::fs::copy(&path, &copy).expect("copied");
+        std::fs::copy(path_of(&path), path_of(&copy)).expect("copied");
+        copy
+    }
+
+    fn lost(path: &Path) -> Vec<Lost> {
+        let log = look(path).expect("read");
+        let db = connect(path, &key()).expect("opened");
+        opened(&db, path, &log).expect("noted");
+        let lost = take_lost(&db).expect("read");
+        closed(&db).expect("noted");
+        lost
+    }
+
+    #[test]
+    fn log_of_a_killed_host_is_whole_and_nothing_is_lost() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = killed(directory.path(), 20);
+        assert_eq!(look(&path).expect("read"), Log::Whole);
+        assert_eq!(lost(&path), []);
+    }
+
+    #[test]
+    fn half_a_frame_at_the_end_is_no_damage() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = killed(directory.path(), 3);
+        let whole = std::fs::read(path_of(&path)).expect("read");
+        for cut in [1, 100, PAGE_BYTES, PAGE_BYTES + 10, whole.len() - 40, whole.len() - HEADER_BYTES - 1] {
+            std::fs::write(path_of(&path), &whole[..whole.len() - cut]).expect("written");
+            let found = look(&path).expect("read");
+            assert!(matches!(found, Log::Whole | Log::Empty), "{cut}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn flipped_bit_anywhere_in_the_log_is_found() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = killed(directory.path(), 8);
+        let whole = std::fs::read(path_of(&path)).expect("read");
+        let third = HEADER_BYTES + 2 * (FRAME_HEADER_BYTES + PAGE_BYTES);
+        // In the header, and in the head and the page of the first and the third frame. Behind the last one are older frames.
+        let of_frame = |begin: usize| [2, 9, 17, 600].map(|byte| begin + byte);
+        let places = (0..24).chain(of_frame(HEADER_BYTES)).chain(of_frame(third));
+        for at in places {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 4;
+            std::fs::write(path_of(&path), damaged).expect("written");
+            let found = look(&path).expect("read");
+            assert!(matches!(found, Log::Damaged(commits) if commits > 0), "byte {at}: {found:?}");
+        }
+        std::fs::write(path_of(&path), &whole).expect("written");
+        let all = look(&path).expect("read");
+        assert_eq!(all, Log::Whole, "the bytes as they were");
+    }
+
+    #[test]
+    fn damaged_log_is_noted_once_and_survives_until_told() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = killed(directory.path(), 8);
+        let mut bytes = std::fs::read(path_of(&path)).expect("read");
+        bytes[HEADER_BYTES + FRAME_HEADER_BYTES + 7] ^= 1;
+        std::fs::write(path_of(&path), bytes).expect("written");
+        let found = lost(&path);
+        assert!(matches!(&found[..], [Lost::Damaged { commits }] if *commits >= 8), "{found:?}");
+        assert_eq!(lost(&path), [], "told once");
+    }
+
+    #[test]
+    fn log_that_is_gone_after_an_unclean_end_is_lost() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = killed(directory.path(), 8);
+        std::fs::remove_file(path_of(&path)).expect("removed");
+        assert_eq!(lost(&path), [Lost::Missing]);
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = killed(directory.path(), 8);
+        std::fs::write(path_of(&path), "").expect("emptied");
+        assert_eq!(lost(&path), [Lost::Missing], "an empty one is none");
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = killed(directory.path(), 8);
+        let db = connect(&path, &key()).expect("opened");
+        emptied(&db).expect("noted");
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("emptied");
+        drop(db);
+        std::fs::write(path_of(&path), "").expect("as an erasure leaves it");
+        assert_eq!(lost(&path), [], "an erasure empties it");
+    }
+
+    #[test]
+    fn look_beside_no_host_leaves_the_log_in_place() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = killed(directory.path(), 8);
+        let before = std::fs::read(path_of(&path)).expect("read");
+        drop(open_to_look(&path, &key()).expect("opened"));
+        assert!(std::fs::read(path_of(&path)).expect("still there") == before);
+        assert_eq!(lost(&path), []);
+    }
+    /// Makes the record refuse every change of what it notes about itself, by SQL's word for it.
+    fn refuse(path: &Path, change: &str) {
+        let sql = format!("CREATE TRIGGER refuse BEFORE {change} ON meta BEGIN SELECT RAISE(ABORT, 'refused'); END");
+        connect(path, &key()).expect("opened").execute_batch(&sql).expect("made");
+    }
+
+    fn allow(path: &Path) {
+        connect(path, &key()).expect("opened").execute_batch("DROP TRIGGER refuse").expect("removed");
+    }
+
+    fn run<T>(work: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(work)
+    }
+
+    #[test]
+    fn log_is_removed_by_an_orderly_close_only() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = killed(directory.path(), 8);
+        refuse(&path, "DELETE");
+        run(async { State::open(&path, &key()).expect("opened").close().await });
+        assert!(path_of(&path).exists(), "the record still says that it is open");
+        allow(&path);
+        assert_eq!(lost(&path), []);
+        run(async { State::open(&path, &key()).expect("opened").close().await });
+        assert!(!path_of(&path).exists(), "every connection is closed, and the record says so");
+    }
+
+    #[test]
+    fn failed_open_or_copy_leaves_the_log_in_place() {
+        for change in ["INSERT", "DELETE"] {
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            let path = killed(directory.path(), 8);
+            refuse(&path, change);
+            match change {
+                "INSERT" => drop(State::open(&path, &key()).err().expect("the record cannot be marked as open")),
+                _ => {
+                    let copy = rekey::Copy::of(&path, &key(), &directory.path().join("next.db"));
+                    drop(copy.err().expect("the record cannot be marked as closed"));
+                }
+            }
+            assert!(path_of(&path).exists(), "{change}");
+            allow(&path);
+            assert_eq!(lost(&path), [], "{change}");
+        }
+    }
+
+    #[test]
+    fn open_beside_another_process_leaves_the_log_alone() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = killed(directory.path(), 8);
+        let mut bytes = std::fs::read(path_of(&path)).expect("read");
+        bytes[HEADER_BYTES + FRAME_HEADER_BYTES + 7] ^= 1;
+        std::fs::write(path_of(&path), bytes).expect("written");
+        run(async { State::open_beside(&path, &key()).expect("opened").close().await });
+        assert!(path_of(&path).exists(), "it belongs to another process");
+        let db = connect(&path, &key()).expect("opened");
+        assert_eq!(read_lost(&db).expect("read"), [], "it was not judged");
+        let mark: String =
+            db.query_row("SELECT value FROM meta WHERE key = ?1", [OPEN], |row| row.get(0)).expect("read");
+        assert_eq!(mark, FILLED, "the record still says that it is open");
+    }
+}

@@ -1,0 +1,237 @@
+//! The schema of `state.db`, in versions that only ever go forward.
+//!
+//! Never changes a version that was released, and never a file before a snapshot of it lies beside it; a newer file than this
+//! program knows is refused. Next: `state::snapshot`.
+
+use super::{Error, snapshot};
+use ironclaw_contract::seam::crypt::SessionKey;
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// One script a version; the file's `user_version` says how many have run.
+pub const VERSIONS: &[&str] = &[
+    include_str!("v1.sql"),
+    include_str!("v2.sql"),
+    include_str!("v3.sql"),
+    include_str!("v4.sql"),
+    include_str!("v5.sql"),
+    include_str!("v6.sql"),
+    include_str!("v7.sql"),
+    include_str!("v8.sql"),
+    include_str!("v9.sql"),
+    include_str!("v10.sql"),
+    include_str!("v11.sql"),
+    include_str!("v12.sql"),
+    include_str!("v13.sql"),
+    include_str!("v14.sql"),
+];
+
+/// Where the record keeps that its schema was changed, until the ledger has it.
+const KEY: &str = "migrated";
+
+/// That the schema was changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Migrated {
+    /// The version before.
+    pub from: i64,
+    /// The version now.
+    pub to: i64,
+    /// Name of the snapshot from before, in the directory of the state.
+    pub snapshot: String,
+}
+
+/// Runs what is missing, all of it or nothing; what was there before lies in a snapshot first.
+///
+/// # Errors
+/// [`Error::Migration`], and then the file is as it was; those of [`check`] and [`snapshot::take`].
+pub fn run(db: &Connection, path: &Path, key: &SessionKey) -> Result<(), Error> {
+    run_these(VERSIONS, db, path, key)
+}
+
+fn run_these(versions: &[&str], db: &Connection, path: &Path, key: &SessionKey) -> Result<(), Error> {
+    let found = check(db, path, key)?;
+    let to = versions.len() as i64;
+    if found >= to {
+        return Ok(());
+    }
+    let note = match found {
+        // There is nothing to go back to.
+        0 => None,
+        _ => {
+            let taken = snapshot::take(db, path, key, found + 1)?;
+            let name = taken.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            tracing::info!(from = found, to, snapshot = name, "the state is brought up to date");
+            Some(Migrated { from: found, to, snapshot: name })
+        }
+    };
+    let change = || -> rusqlite::Result<()> {
+        db.execute_batch("BEGIN IMMEDIATE")?;
+        for script in &versions[found as usize..] {
+            db.execute_batch(script)?;
+        }
+        if let Some(note) = &note {
+            let text = serde_json::to_string(note).expect("three plain fields");
+            db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [KEY, &text])?;
+        }
+        db.execute_batch(&format!("PRAGMA user_version = {to}; COMMIT;"))
+    };
+    change().map_err(|source| {
+        if !db.is_autocommit() {
+            // An error means that it is undone already.
+            let _ = db.execute_batch("ROLLBACK");
+        }
+        let kept = note.map_or_else(String::new, |note| format!(", and so does its copy {}", note.snapshot));
+        Error::Migration { path: path.display().to_string(), from: found, to, kept, source: Box::new(source) }
+    })
+}
+
+/// The change of the schema that the ledger does not have yet, once.
+///
+/// # Errors
+/// What SQLite reports.
+pub fn take_note(db: &Connection) -> Result<Option<Migrated>, Error> {
+    let mut delete = db.prepare_cached("DELETE FROM meta WHERE key = ?1 RETURNING value")?;
+    let mut rows = delete.query([KEY])?;
+    let text: Option<String> = rows.next()?.map(|row| row.get(0)).transpose()?;
+    text.map(|text| serde_json::from_str(&text).map_err(|_| Error::Stored("meta: migrated".to_owned()))).transpose()
+}
+
+/// The file's version, if this program knows it.
+///
+/// # Errors
+/// [`Error::Newer`] for one that it does not know.
+pub fn check(db: &Connection, path: &Path, key: &SessionKey) -> Result<i64, Error> {
+    let found: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let known = VERSIONS.len() as i64;
+    if found > known {
+        let way_back = snapshot::way_back(path, key, found, known);
+        return Err(Error::Newer { path: path.display().to_string(), found, known, way_back });
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{connect, create, open_to_look};
+
+    #[test]
+    fn the_rebuilt_journal_has_every_index_of_the_table_before() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
+        create(&path).expect("made");
+        let db = connect(&path, &key).expect("opened");
+        let indexes = |db: &Connection| -> Vec<String> {
+            let sql =
+                "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = 'deliveries' AND sql IS NOT NULL";
+            let mut statement = db.prepare(sql).expect("it is SQL");
+            statement.query_map([], |row| row.get(0)).expect("read").collect::<Result<_, _>>().expect("names")
+        };
+        run_these(&VERSIONS[..7], &db, &path, &key).expect("version 7");
+        let before = indexes(&db);
+        run_these(&VERSIONS[..8], &db, &path, &key).expect("version 8");
+        let after = indexes(&db);
+        assert!(!before.is_empty() && before.iter().all(|name| after.contains(name)), "{before:?} {after:?}");
+    }
+
+    /// The record as it was before the version whose script has these words, and its number.
+    fn before_version(words: &str, db: &Connection, path: &Path, key: &SessionKey) -> usize {
+        let at = VERSIONS.iter().position(|script| script.contains(words)).expect("a version");
+        run_these(&VERSIONS[..at], db, path, key).expect("the versions before");
+        at + 1
+    }
+
+    #[test]
+    fn agents_keep_the_tools_that_they_had_implicitly() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
+        create(&path).expect("made");
+        let db = connect(&path, &key).expect("opened");
+        let version = before_version("request_capability_change", &db, &path, &key);
+        for (name, tools) in [("a", r#"["write_file","read_file"]"#), ("b", r#"["send_message"]"#), ("c", "[]")] {
+            let sql = "INSERT INTO agents (id, name, model, persona, enabled_tools, mode, created_at) \
+                       VALUES (?1, ?1, 'scripted', '', ?2, 'enforce', 1)";
+            db.execute(sql, [name, tools]).expect("an agent");
+        }
+        run_these(&VERSIONS[..version], &db, &path, &key).expect("the version");
+        let mut statement = db.prepare("SELECT enabled_tools FROM agents ORDER BY name").expect("it is SQL");
+        let found: Vec<String> =
+            statement.query_map([], |row| row.get(0)).expect("read").collect::<Result<_, _>>().expect("lists");
+        let asks = r#"["request_capability_change"]"#;
+        assert_eq!(found, [r#"["write_file","read_file","request_capability_change"]"#, asks, asks]);
+    }
+
+    #[test]
+    fn messages_that_inform_keep_the_turn_that_showed_them() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
+        create(&path).expect("made");
+        let db = connect(&path, &key).expect("opened");
+        let version = before_version("moved_seq", &db, &path, &key);
+        db.execute_batch(
+            "PRAGMA foreign_keys = OFF;
+             INSERT INTO turns (id, session_id, principal, scope, state, opened_at, deadline, model_calls, tool_calls, result_bytes)
+               VALUES ('t1','s','p','read','closed',100,1,0,0,0), ('other','x','p','read','closed',150,1,0,0,0),
+                      ('t2','s','p','read','closed',200,1,0,0,0);
+             INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, received_at, attempts)
+               VALUES ('m1','s',2,'chat','completed',0,'a','p','desk',50,0), ('m2','s',4,'system','completed',0,'host','host','host',120,0),
+                      ('m3','s',6,'chat','queued',0,'a','p','loopback',250,0);",
+        )
+        .expect("a conversation");
+        run_these(&VERSIONS[..version], &db, &path, &key).expect("the version");
+        let mut statement = db.prepare("SELECT first_ordinal, kind FROM messages ORDER BY seq").expect("it is SQL");
+        let found: Vec<(Option<i64>, String)> = statement
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .expect("read")
+            .collect::<Result<_, _>>()
+            .expect("places");
+        let expected = [(Some(1), "webhook"), (Some(3), "system"), (None, "chat")];
+        assert_eq!(found, expected.map(|(place, kind)| (place, kind.to_owned())));
+    }
+
+    #[test]
+    fn uids_from_before_grants_were_noted_are_not_reused() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
+        create(&path).expect("made");
+        let db = connect(&path, &key).expect("opened");
+        let version = before_version("uid_shared", &db, &path, &key);
+        let session = "PRAGMA foreign_keys = OFF; \
+            INSERT INTO sessions (id, agent_id, channel, platform_id, thread_id, uid_offset, state, last_seq, cursor, failures, \
+            created_at, last_active_at) VALUES ('s','a','loopback','x','',0,'live',0,0,0,1,1); \
+            INSERT INTO uids_free (uid_offset, usable) VALUES (1, 1);";
+        db.execute_batch(session).expect("a session and a free uid");
+        run_these(&VERSIONS[..version], &db, &path, &key).expect("the version");
+        let sql = "SELECT (SELECT uid_shared FROM sessions), (SELECT usable FROM uids_free)";
+        let found: (bool, bool) = db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("read");
+        assert_eq!(found, (true, false));
+    }
+
+    #[test]
+    fn a_change_that_fails_half_way_leaves_the_file_as_it_was_with_a_copy_beside_it() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
+        create(&path).expect("made");
+        let db = connect(&path, &key).expect("opened");
+        run_these(&VERSIONS[..5], &db, &path, &key).expect("version 5");
+        let schema = |db: &Connection| -> String {
+            db.query_row("SELECT group_concat(sql) FROM sqlite_master", [], |row| row.get(0)).expect("a schema")
+        };
+        let before = schema(&db);
+        let broken = [&VERSIONS[..6], &["CREATE TABLE half (x); INSERT INTO no_such_table VALUES (1);"]].concat();
+        let error = run_these(&broken, &db, &path, &key).expect_err("it is broken");
+        let said = error.to_string();
+        assert!(said.contains("from schema 5 to 7") && said.contains("state.db.before-v6"), "{said}");
+        assert_eq!(schema(&db), before);
+        assert_eq!(check(&db, &path, &key).expect("known"), 5);
+        assert_eq!(take_note(&db).expect("read"), None);
+        let copy = open_to_look(&snapshot::all(&path)[0].path, &key).expect("it opens");
+        assert_eq!(schema(&copy), before);
+        run(&db, &path, &key).expect("the next start has it right");
+        let to = VERSIONS.len() as i64;
+        let note = Migrated { from: 5, to, snapshot: "state.db.before-v6".to_owned() };
+        assert_eq!(take_note(&db).expect("read"), Some(note));
+        assert_eq!(take_note(&db).expect("read"), None, "once");
+    }
+}

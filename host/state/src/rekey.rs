@@ -1,0 +1,178 @@
+//! The state under another key: a whole copy beside the original, changed, re-encrypted, proven, and put in its place in one step.
+//!
+//! Never writes into the original but to close its log, and never leaves a file behind it that SQLite could take for the new one's.
+//! Next: `rotation`.
+
+use super::{Error, Tx, connect, create, log, migrations, wall_clock};
+use ironclaw_contract::seam::crypt::SessionKey;
+use rusqlite::Connection;
+use rusqlite::backup::Backup;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use zeroize::Zeroizing;
+
+/// Pages that are copied between two looks at whether somebody else writes.
+const PAGES_AT_ONCE: i32 = 1024;
+
+/// A copy in the making. While it lives nobody else can open the original.
+pub struct Copy {
+    original: Connection,
+    copy: Connection,
+    from: PathBuf,
+    to: PathBuf,
+}
+
+impl Copy {
+    /// Copies the state at `path`, page by page, to a new file `to`.
+    ///
+    /// # Errors
+    /// [`Error::WrongKey`], [`Error::Newer`], [`Error::InUse`] while anybody else has it open.
+    pub fn of(path: &Path, key: &SessionKey, to: &Path) -> Result<Self, Error> {
+        let left = log::look(path)?;
+        let original = connect(path, key)?;
+        migrations::run(&original, path, key)?;
+        // What a crash left is taken in here, and what it lost is noted; afterwards neither file needs a log. Until then an error
+        // leaves the log in place.
+        log::opened(&original, path, &left)?;
+        log::closed(&original)?;
+        // Out of the write-ahead log, which a renamed file would leave behind, and alone.
+        let alone = || -> rusqlite::Result<String> {
+            original.execute_batch("PRAGMA locking_mode = EXCLUSIVE;")?;
+            original.query_row("PRAGMA journal_mode = MEMORY", [], |row| row.get(0))
+        };
+        match alone() {
+            Ok(mode) if mode == "memory" => {}
+            Ok(_) => return Err(Error::InUse(path.display().to_string())),
+            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
+                return Err(Error::InUse(path.display().to_string()));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        create(to)?;
+        let mut copy = connect(to, key)?;
+        copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
+        Backup::new(&original, &mut copy)?.run_to_completion(PAGES_AT_ONCE, Duration::ZERO, None)?;
+        Ok(Self { original, copy, from: path.to_owned(), to: to.to_owned() })
+    }
+
+    /// Changes the copy, in one transaction.
+    ///
+    /// # Errors
+    /// What `change` says, and then nothing is changed.
+    pub fn change<T, E: From<Error>>(&mut self, change: impl FnOnce(&mut Tx<'_>) -> Result<T, E>) -> Result<T, E> {
+        let run = |sql: &str| self.copy.execute_batch(sql).map_err(Error::from);
+        let last: Option<i64> =
+            self.copy.query_row("SELECT max(at) FROM ledger", [], |row| row.get(0)).map_err(Error::from)?;
+        let wall = wall_clock();
+        run("BEGIN IMMEDIATE")?;
+        let mut tx = Tx {
+            db: &self.copy,
+            now: wall.max(last.unwrap_or(0)),
+            wall,
+            prune: wall,
+            entries: Vec::new(),
+            empty_log: false,
+        };
+        let changed = change(&mut tx)?;
+        run("COMMIT")?;
+        Ok(changed)
+    }
+
+    /// Encrypts the copy anew and proves it: every page opens under the new key, and SQLite finds nothing wrong with it.
+    ///
+    /// # Errors
+    /// When it does not; the original is as it was.
+    pub fn rekey(self, key: &SessionKey) -> Result<Ready, Error> {
+        let Self { original, copy, from, to } = self;
+        let rekey = Zeroizing::new(format!("PRAGMA rekey = \"x'{}'\";", key.to_hex().as_str()));
+        copy.execute_batch(&rekey)?;
+        drop(copy);
+        let proof = connect(&to, key)?;
+        prove(&proof, "the copy under the new key")?;
+        // No log beside it: only the file itself is renamed.
+        proof.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
+        drop(proof);
+        Ok(Ready { original, from, to })
+    }
+}
+
+/// Every page opens under the key of this connection, and SQLite finds nothing wrong with them.
+///
+/// # Errors
+/// With the first thing that is.
+pub(super) fn prove(db: &Connection, what: &str) -> Result<(), Error> {
+    for check in ["PRAGMA cipher_integrity_check", "PRAGMA integrity_check"] {
+        let mut statement = db.prepare(check)?;
+        let found = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
+        if let Some(wrong) = found.into_iter().find(|line| line != "ok") {
+            return Err(Error::Stored(format!("{what} is not whole: {wrong}")));
+        }
+    }
+    Ok(())
+}
+
+/// A copy that was proven.
+pub struct Ready {
+    original: Connection,
+    from: PathBuf,
+    to: PathBuf,
+}
+
+impl Ready {
+    /// Puts the copy into the place of the original, in one step that outlives a power cut.
+    ///
+    /// # Errors
+    /// When the system does not; then the original is still there. A name that may not outlive a power cut is logged: it stands.
+    pub fn take_over(self) -> std::io::Result<()> {
+        let sync = |path: &Path| std::fs::File::open(path)?.sync_all();
+        sync(&self.to)?;
+        std::fs::rename(&self.to, &self.from)?;
+        // From here on only the new key opens what stands there, and whoever is told of an error would throw that key away.
+        if let Err(error) = self.from.parent().map_or(Ok(()), sync) {
+            let path = self.from.display();
+            tracing::error!(%error, "{path} is under the new key, and after a power cut it may be under the old one again");
+        }
+        // Only now may others open what stands there. Its journal was in memory, so nothing of it is left under the name.
+        drop(self.original);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::open_to_look;
+    use nix::unistd::{Uid, geteuid, setfsuid};
+    use std::os::unix::fs::{PermissionsExt, chown};
+
+    #[test]
+    fn a_copy_that_took_over_has_taken_over_also_where_its_directory_cannot_be_synced() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (from, to) = (directory.path().join("state.db"), directory.path().join("state.db.next"));
+        let (old, new) = (SessionKey::new([1; 32]), SessionKey::new([2; 32]));
+        // In a thread of its own, as somebody who is not above all rights: it is for each thread by itself.
+        let take_over = || {
+            if geteuid().is_root() {
+                let nobody = Uid::from_raw(65534);
+                chown(directory.path(), Some(nobody.as_raw()), None).expect("given");
+                setfsuid(nobody);
+            }
+            create(&from).expect("made");
+            migrations::run(&connect(&from, &old).expect("opened"), &from, &old).expect("a schema");
+            let ready = Copy::of(&from, &old, &to).expect("a copy").rekey(&new).expect("re-encrypted");
+            let may = |mode| std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(mode)).expect("set");
+            // Names can be changed in it, and it cannot be opened.
+            may(0o300);
+            assert!(std::fs::File::open(directory.path()).is_err(), "the sync has to fail");
+            let taken = ready.take_over();
+            may(0o700);
+            taken
+        };
+        std::thread::scope(|scope| scope.spawn(take_over).join()).expect("no panic").expect("it took over");
+        assert!(matches!(open_to_look(&from, &old), Err(Error::WrongKey(_))));
+        open_to_look(&from, &new).expect("it is under the new key");
+        for name in ["state.db.next", "state.db.next-wal", "state.db-wal"] {
+            assert!(!directory.path().join(name).exists(), "{name} is left");
+        }
+    }
+}

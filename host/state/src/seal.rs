@@ -1,0 +1,138 @@
+//! Makes and checks seals: HMAC-SHA256 over the contract's tuple, under a key that lives as long as this start.
+//!
+//! The root secret is never written; a restart seals anew what stands in the index. Next: `items`.
+
+use crate::keys;
+use crate::locked::{self, LockedSecret};
+use hkdf::Hkdf;
+use hmac::{Hmac, KeyInit, Mac};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::{BootId, SessionId};
+use ironclaw_contract::seam::seal::{Ref, Tuple, tuple};
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+/// Seals for every session, for as long as the daemon lives.
+pub struct Sealer {
+    root: LockedSecret,
+    boot: BootId,
+}
+
+/// Why there is no sealer.
+pub type Error = locked::Error<keys::Error>;
+
+impl Sealer {
+    /// A sealer with a fresh root secret.
+    ///
+    /// # Errors
+    /// Without random bytes or a page of locked memory.
+    pub fn new(boot: BootId) -> Result<Self, Error> {
+        let root = LockedSecret::new(|bytes| keys::random::<32>().map(|random| *bytes = random))?;
+        Ok(Self { root, boot })
+    }
+
+    /// The start of the daemon that its seals belong to.
+    pub const fn boot(&self) -> BootId {
+        self.boot
+    }
+
+    /// The ref of an item whose tuple stands in the record; its boot becomes this one.
+    pub fn seal(&self, recorded: &Tuple) -> Ref {
+        let t = Tuple { boot: self.boot, ..recorded.clone() };
+        let seal = self.mac(&t);
+        Ref { item: t.item, kind: t.kind, seq: t.seq, issued_at: t.issued_at, boot: t.boot, digest: t.digest, seal }
+    }
+
+    /// Whether this ref is, in every field, what [`Sealer::seal`] gives for the recorded tuple.
+    pub fn verify(&self, reference: &Ref, recorded: &Tuple) -> bool {
+        let expected = self.seal(recorded);
+        let same_seal = expected.seal.as_bytes().ct_eq(reference.seal.as_bytes());
+        bool::from(same_seal) && expected == *reference
+    }
+
+    fn mac(&self, t: &Tuple) -> Digest {
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(self.session_key(t.session).as_slice()).expect("HMAC takes any key");
+        mac.update(&tuple(t));
+        Digest::from_bytes(mac.finalize().into_bytes().into())
+    }
+
+    fn session_key(&self, session: SessionId) -> Zeroizing<[u8; 32]> {
+        let mut key = Zeroizing::new([0; 32]);
+        Hkdf::<Sha256>::new(Some(b"ironclaw-seal/1"), self.root.expose())
+            .expand(session.to_string().as_bytes(), key.as_mut_slice())
+            .expect("32 bytes are within what HKDF gives");
+        key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironclaw_contract::ids::{CallId, ItemId, TurnId};
+    use ironclaw_contract::seam::seal::{ItemKind, Label};
+
+    fn example() -> Tuple {
+        Tuple {
+            session: SessionId::new(),
+            item: ItemId::new(),
+            kind: ItemKind::Result,
+            seq: 4,
+            issued_at: 5,
+            boot: BootId::new(),
+            turn: Some(TurnId::new()),
+            call: Some(CallId::new()),
+            tool: Some("read_file".into()),
+            hop: 0,
+            authors: "[]".into(),
+            labels: vec![Label::External],
+            digest: Digest::of(b"body"),
+        }
+    }
+
+    #[test]
+    fn every_field_of_the_tuple_is_bound() {
+        let sealer = Sealer::new(BootId::new()).expect("a page");
+        let original = example();
+        let reference = sealer.seal(&original);
+        assert!(sealer.verify(&reference, &original));
+        let changes: Vec<(&str, Tuple)> = vec![
+            ("session", Tuple { session: SessionId::new(), ..original.clone() }),
+            ("item", Tuple { item: ItemId::new(), ..original.clone() }),
+            ("kind", Tuple { kind: ItemKind::Message, ..original.clone() }),
+            ("seq", Tuple { seq: 6, ..original.clone() }),
+            ("issued_at", Tuple { issued_at: 6, ..original.clone() }),
+            ("turn", Tuple { turn: None, ..original.clone() }),
+            ("call", Tuple { call: Some(CallId::new()), ..original.clone() }),
+            ("tool", Tuple { tool: Some("write_file".into()), ..original.clone() }),
+            ("hop", Tuple { hop: 1, ..original.clone() }),
+            ("authors", Tuple { authors: "[{}]".into(), ..original.clone() }),
+            ("labels", Tuple { labels: vec![], ..original.clone() }),
+            ("digest", Tuple { digest: Digest::of(b"other"), ..original.clone() }),
+        ];
+        for (field, changed) in changes {
+            assert!(!sealer.verify(&reference, &changed), "{field}");
+            assert_ne!(sealer.seal(&changed).seal, reference.seal, "{field}");
+        }
+        let restarted = Sealer::new(BootId::new()).expect("a page");
+        assert!(!restarted.verify(&reference, &original), "another start");
+        assert!(restarted.verify(&restarted.seal(&original), &original), "sealed anew from the record");
+    }
+
+    #[test]
+    fn a_ref_with_one_changed_field_is_refused() {
+        let sealer = Sealer::new(BootId::new()).expect("a page");
+        let original = example();
+        let good = sealer.seal(&original);
+        for bad in [
+            Ref { kind: ItemKind::Message, ..good.clone() },
+            Ref { seq: 6, ..good.clone() },
+            Ref { boot: BootId::new(), ..good.clone() },
+            Ref { digest: Digest::of(b"x"), ..good.clone() },
+            Ref { seal: Digest::of(b"x"), ..good.clone() },
+        ] {
+            assert!(!sealer.verify(&bad, &original));
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! A copy of the state from before each change of its schema: the way back when a newer version is not what it should be.
+//!
+//! Never leaves half a copy under a name that counts, and never outlives an erasure: what somebody had erased would stand in it.
+//! Next: `state::migrations`.
+
+use super::{Error, connect, log, rekey, unlock};
+use ironclaw_contract::seam::crypt::SessionKey;
+use nix::sys::statvfs::statvfs;
+use rusqlite::backup::Backup;
+use rusqlite::{Connection, OpenFlags};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Snapshots that are kept; the oldest goes first.
+pub const KEPT_MAX: usize = 3;
+
+/// How a directory begins into which the way back puts a newer record aside; its schema follows.
+const ASIDE: &str = "state-v";
+
+/// What a change of the schema may need beside the snapshot, over and above the size of what it changes.
+const ROOM_BYTES_MIN: u64 = 8 * 1024 * 1024;
+
+/// One that lies beside the state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Where.
+    pub path: PathBuf,
+    /// The version that ran first after it was made; what lies in it has the one before.
+    pub before: i64,
+}
+
+/// Copies the state as it is, before version `before` runs on it.
+///
+/// # Errors
+/// [`Error::NoRoom`] before anything is written; [`Error::Snapshot`] when the copy cannot be made or is not whole.
+pub fn take(db: &Connection, path: &Path, key: &SessionKey, before: i64) -> Result<Snapshot, Error> {
+    let target = name(path, before);
+    let fault = |what: &str, why: &dyn std::fmt::Display| Error::Snapshot {
+        path: target.display().to_string(),
+        why: format!("{what}: {why}"),
+    };
+    // First, as it may be what takes the room.
+    discard_unfinished(path).map_err(|error| fault("cannot remove what an earlier start left", &error))?;
+    room(path, &target)?;
+    let unfinished = unfinished(&target);
+    let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished);
+    drop(made.map_err(|error| fault("cannot be made", &error))?);
+    let copied = || -> Result<(), Error> {
+        let mut copy = connect(&unfinished, key)?;
+        copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
+        // In one step, so that nobody can write in the middle of it.
+        Backup::new(db, &mut copy)?.run_to_completion(i32::MAX, Duration::ZERO, None)?;
+        log::closed(&copy)?;
+        rekey::prove(&copy, "the snapshot")
+    };
+    let kept = copied().map_err(|error| fault("is not a whole copy", &error)).and_then(|()| {
+        let keep = || -> io::Result<()> {
+            File::open(&unfinished)?.sync_all()?;
+            fs::rename(&unfinished, &target)?;
+            sync_directory(&target)
+        };
+        keep().map_err(|error| fault("cannot be kept", &error))
+    });
+    if let Err(error) = kept {
+        // It is ours, and nobody counts on it.
+        let _ = discard(&unfinished);
+        return Err(error);
+    }
+    let over = all(path);
+    for old in over.iter().take(over.len().saturating_sub(KEPT_MAX)) {
+        if let Err(error) = fs::remove_file(&old.path) {
+            tracing::warn!(%error, "{} is one snapshot too many and cannot be removed", old.path.display());
+        }
+    }
+    Ok(Snapshot { path: target, before })
+}
+
+/// Every snapshot beside the state at `path`, oldest version first.
+pub fn all(path: &Path) -> Vec<Snapshot> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return Vec::new();
+    };
+    let prefix = format!("{name}.before-v");
+    let names = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut found: Vec<Snapshot> = names
+        .filter_map(|entry| {
+            let before = entry.file_name().to_str()?.strip_prefix(&prefix)?.parse().ok()?;
+            Some(Snapshot { path: entry.path(), before })
+        })
+        .collect();
+    found.sort_by_key(|snapshot| snapshot.before);
+    found
+}
+
+/// Removes every snapshot, and what is left of one that was never finished; gives what was removed. For an erasure, and for a key
+/// that is gone.
+///
+/// # Errors
+/// With the first that stays; the others are gone all the same.
+pub fn remove_all(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let fault = |path: &Path, why: String| Error::Snapshot { path: path.display().to_string(), why };
+    let unfinished = discard_unfinished(path)
+        .map_err(|error| fault(path, format!("was not finished and cannot be removed: {error}")));
+    let remove = |Snapshot { path, .. }: Snapshot| match fs::remove_file(&path).and_then(|()| sync_directory(&path)) {
+        Ok(()) => Ok(path),
+        Err(error) => Err(fault(&path, format!("cannot be removed: {error}"))),
+    };
+    let removed: Vec<Result<PathBuf, Error>> = all(path).into_iter().map(remove).collect();
+    unfinished.and_then(|()| removed.into_iter().collect())
+}
+
+/// What to type to go back to the newest snapshot that a version which knows `known` can open under `key`, or why there is no way
+/// back.
+pub fn way_back(path: &Path, key: &SessionKey, found: i64, known: i64) -> String {
+    let mut newest = all(path).into_iter().rev();
+    let usable = newest.find(|snapshot| snapshot.before - 1 <= known && opens(&snapshot.path, key));
+    let Some(snapshot) = usable else {
+        return "no snapshot of an earlier schema lies beside it that the master key opens".to_owned();
+    };
+    let name = snapshot.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let aside = path.with_file_name(format!("{ASIDE}{found}"));
+    let (file, kept, aside) = (quoted(path), quoted(&aside.join(&name)), quoted(&aside));
+    format!(
+        "or go back to the snapshot {name}, which knows nothing of what happened since: \
+         mkdir -m 700 {aside} && mv {file}* {aside}/ && cp -p {kept} {file}"
+    )
+}
+
+/// Records that somebody put aside to go back to a snapshot. They are the operator's, and no erasure reaches them.
+pub fn aside(path: &Path) -> Vec<PathBuf> {
+    let names = path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten().flatten();
+    let version = |name: &str| name.strip_prefix(ASIDE).is_some_and(|version| version.parse::<i64>().is_ok());
+    let mut found: Vec<PathBuf> =
+        names.filter(|entry| entry.file_name().to_str().is_some_and(version)).map(|entry| entry.path()).collect();
+    found.sort();
+    found
+}
+
+/// Snapshots that this key does not open: they are from before it took the place of another.
+pub fn under_other_keys(path: &Path, key: &SessionKey) -> Vec<PathBuf> {
+    all(path).into_iter().map(|snapshot| snapshot.path).filter(|snapshot| !opens(snapshot, key)).collect()
+}
+
+/// Whether this key opens the snapshot; nothing is written, neither into it nor beside it.
+fn opens(snapshot: &Path, key: &SessionKey) -> bool {
+    let mut address = "file:".to_owned();
+    for byte in snapshot.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => address.push(char::from(*byte)),
+            _ => address.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    address.push_str("?immutable=1");
+    let look = || -> rusqlite::Result<()> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        let db = Connection::open_with_flags(address, flags)?;
+        unlock(&db, key)?;
+        db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
+    };
+    look().is_ok()
+}
+
+/// A path as one word of a shell.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+}
+
+fn name(path: &Path, before: i64) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".before-v{before}"));
+    name.into()
+}
+
+fn unfinished(target: &Path) -> PathBuf {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    target.with_file_name(format!(".{name}.unfinished"))
+}
+
+/// Removes what is left of snapshots that were never finished, whichever version they were for.
+fn discard_unfinished(path: &Path) -> io::Result<()> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return Ok(());
+    };
+    let prefix = format!(".{name}.before-v");
+    for entry in fs::read_dir(directory)?.flatten() {
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn discard(unfinished: &Path) -> io::Result<()> {
+    for end in ["", "-journal", "-wal", "-shm"] {
+        let mut name = unfinished.as_os_str().to_owned();
+        name.push(end);
+        match fs::remove_file(Path::new(&name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The name as well must outlive a power cut.
+fn sync_directory(file: &Path) -> io::Result<()> {
+    file.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+}
+
+/// The snapshot, and then as much again for the change itself.
+fn room(path: &Path, target: &Path) -> Result<(), Error> {
+    let size = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
+    let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
+    let needed = (size(path) + size(&log)) * 2 + ROOM_BYTES_MIN;
+    let Some(found) = path.parent().and_then(|directory| statvfs(directory).ok()) else { return Ok(()) };
+    let free = found.blocks_available().saturating_mul(found.fragment_size());
+    if free >= needed {
+        return Ok(());
+    }
+    Err(Error::NoRoom { path: target.display().to_string(), needed, free })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{create, migrations, open_to_look};
+    use std::os::unix::fs::PermissionsExt;
+
+    fn key() -> SessionKey {
+        SessionKey::new([5; 32])
+    }
+
+    fn state(directory: &Path) -> (PathBuf, Connection) {
+        let path = directory.join("state.db");
+        create(&path).expect("made");
+        let db = connect(&path, &key()).expect("opened");
+        migrations::run(&db, &path, &key()).expect("a schema");
+        (path, db)
+    }
+
+    #[test]
+    fn a_snapshot_is_private_whole_under_the_same_key_and_only_the_newest_are_kept() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, db) = state(directory.path());
+        assert_eq!(all(&path), [], "a fresh file has nothing to go back to");
+        // What lies in the log only belongs to the copy as well.
+        db.execute("INSERT INTO meta (key, value) VALUES ('word', 'kept')", []).expect("written");
+        for before in 10..15 {
+            take(&db, &path, &key(), before).expect("taken");
+        }
+        let versions: Vec<i64> = all(&path).iter().map(|snapshot| snapshot.before).collect();
+        assert_eq!(versions, [12, 13, 14]);
+        let mut names = fs::read_dir(directory.path()).expect("read").map(|entry| entry.expect("read").file_name());
+        assert!(names.all(|name| !name.to_string_lossy().contains("unfinished")), "a copy leaves no log");
+        let newest = all(&path).pop().expect("three").path;
+        let mode = fs::metadata(&newest).expect("there").permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600);
+        let copy = open_to_look(&newest, &key()).expect("it opens under the key");
+        let word: String =
+            copy.query_row("SELECT value FROM meta WHERE key = 'word'", [], |row| row.get(0)).expect("one");
+        assert_eq!(word, "kept");
+        assert!(matches!(open_to_look(&newest, &SessionKey::new([6; 32])), Err(Error::WrongKey(_))));
+    }
+
+    #[test]
+    fn half_a_copy_counts_as_none_and_is_out_of_the_way_of_the_next() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, db) = state(directory.path());
+        for before in [8, 9] {
+            fs::write(unfinished(&name(&path, before)), "half").expect("written");
+        }
+        assert_eq!(all(&path), []);
+        take(&db, &path, &key(), 9).expect("taken");
+        assert!(!unfinished(&name(&path, 8)).exists() && !unfinished(&name(&path, 9)).exists());
+        fs::write(unfinished(&name(&path, 10)), "half").expect("written");
+        assert_eq!(remove_all(&path).expect("removed"), [name(&path, 9)]);
+        assert_eq!(all(&path), []);
+        assert!(!unfinished(&name(&path, 10)).exists(), "what was erased stands in half a copy as well");
+        fs::create_dir(name(&path, 3)).expect("made");
+        take(&db, &path, &key(), 9).expect("taken");
+        assert!(remove_all(&path).is_err_and(|error| error.to_string().contains("before-v3 cannot be removed")));
+        assert!(!name(&path, 9).exists(), "the others are gone all the same");
+    }
+
+    #[test]
+    fn the_way_back_names_the_newest_snapshot_that_this_version_can_open_under_this_key() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let home = directory.path().join("it's a home %41?");
+        fs::create_dir(&home).expect("made");
+        let (path, db) = state(&home);
+        assert!(way_back(&path, &key(), 9, 5).starts_with("no snapshot"));
+        for before in [5, 6, 8] {
+            fs::rename(take(&db, &path, &key(), 20).expect("taken").path, name(&path, before)).expect("renamed");
+        }
+        let names = || fs::read_dir(&home).expect("readable").count();
+        let (whole, before) = (fs::read(name(&path, 6)).expect("readable"), names());
+        let way = way_back(&path, &key(), 9, 5);
+        assert!(way.contains("state.db.before-v6") && !way.contains("before-v8"), "{way}");
+        let other = SessionKey::new([6; 32]);
+        assert!(way_back(&path, &other, 9, 5).starts_with("no snapshot"));
+        assert_eq!(under_other_keys(&path, &key()), [] as [PathBuf; 0]);
+        assert_eq!(under_other_keys(&path, &other).len(), 3);
+        assert_eq!((fs::read(name(&path, 6)).expect("readable"), names()), (whole, before), "it was only looked at");
+        drop(db);
+        let commands = way.split("what happened since: ").nth(1).expect("the commands");
+        assert!(std::process::Command::new("sh").args(["-c", commands]).status().is_ok_and(|status| status.success()));
+        assert!(open_to_look(&path, &key()).is_ok());
+        assert_eq!(aside(&path), [home.join("state-v9")]);
+    }
+}

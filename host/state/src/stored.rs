@@ -1,0 +1,27 @@
+//! Columns that hold a word of an enum, or JSON.
+//!
+//! A column with another text is an error that names the column. Next: `registry`.
+
+/// Implements `Display`, `ToSql` and `FromSql` by `name` and `FromStr`.
+#[macro_export]
+macro_rules! stored_by_name {
+    ($($type:ty),+ $(,)?) => {
+        $(impl ::std::fmt::Display for $type {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.write_str(self.name())
+            }
+        })+
+        ::ironclaw_contract::stored_as_text!($($type),+);
+    };
+}
+
+/// Reads a stored JSON text into a type.
+pub fn stored_json<T: serde::de::DeserializeOwned>(row: &rusqlite::Row<'_>, column: &str) -> rusqlite::Result<T> {
+    serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|_| bad(column))
+}
+
+/// The error for a column that holds what this version does not write.
+pub fn bad(column: &str) -> rusqlite::Error {
+    let what = format!("column {column} holds what this version does not write");
+    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, what.into())
+}

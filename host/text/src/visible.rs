@@ -1,0 +1,395 @@
+//! Makes a stranger's string safe to look at: whatever could hide, reorder, steer or pass for something else is written out.
+//!
+//! Never drops a character: each mark stands between `⟦` and `⟧`, which nothing else can write, so that the string can be read
+//! back from what is shown. Never shows two strings alike that Unicode calls equal. Next: `shown::page`, which breaks lines.
+
+use crate::confusable;
+use regex::Regex;
+use std::sync::LazyLock;
+use unicode_normalization::char::canonical_combining_class;
+use unicode_normalization::{IsNormalized, is_nfc_quick, is_nfkc_quick};
+use unicode_security::skeleton;
+
+/// Opens a mark of the host's; a stranger's own one is itself written out.
+pub const OPEN: char = '⟦';
+
+/// Closes a mark.
+pub const CLOSE: char = '⟧';
+
+/// So many spaces in a row are counted instead of shown.
+const SPACES_MAX: usize = 4;
+
+/// Combining marks on one letter; more would run into the lines around.
+const COMBINING_MAX: usize = 2;
+
+/// Look-alikes that are explained behind one string; each of them is written out in any case.
+const EXPLAINED_MAX: usize = 6;
+
+/// Characters of an id behind its prefix.
+const ID_CHARACTERS: usize = 26;
+
+/// Characters of typography that nobody takes for those of a keyboard; shown in prose only.
+const TYPOGRAPHIC: &str = "…–—‘’“”„‚«»‹›•·、。「」（），：；？！";
+
+/// What stands between words of a line from right to left without changing its order.
+const BETWEEN: &str = " .,!?:;'-";
+
+/// Letters, marks, numbers, punctuation and symbols that have been assigned and are seen.
+static VISIBLE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^[[\p{L}\p{M}\p{N}\p{P}\p{S}]--[\p{Default_Ignorable_Code_Point}\u{2800}]]$")
+        .expect("checked by a test")
+});
+
+/// Combining marks of one script, such as vowels; those of no script fit on any letter.
+static OWN_MARK: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^[\p{M}--[\p{Me}\p{sc=Zinh}\p{sc=Zyyy}]]$").expect("checked by a test"));
+
+static MARK: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\p{M}$").expect("checked by a test"));
+
+static LATIN: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\p{sc=Latin}").expect("checked by a test"));
+
+/// What a string is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// One of which every character counts.
+    Name,
+    /// A line of a text.
+    Prose,
+}
+
+/// A line of a text as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Printable characters.
+    pub text: String,
+    /// Whether it is written from right to left, all of it.
+    pub is_rightward: bool,
+}
+
+/// A name, a path, an address: in quotes, on one line, with what is odd about it behind.
+pub fn name(text: &str) -> String {
+    let (shown, notes) = write_out(text, Manner::Name, false);
+    format!("\"{shown}\"{notes}")
+}
+
+/// A line of a text, without its line feed.
+pub fn line(text: &str) -> Line {
+    let is_rightward = is_rightward(text);
+    let (shown, notes) = write_out(text, Manner::Prose, is_rightward);
+    Line { text: shown + &notes, is_rightward }
+}
+
+/// How a name looks, in any case of its letters and in its own; where one of the two is equal, a reader can take one for the other.
+pub fn looks(text: &str) -> [String; 2] {
+    let seen = |text: &str| skeleton(text).filter(|character| !confusable::is_unseen(*character)).collect();
+    // A capital I is a small l only in its own case.
+    [seen(&text.to_lowercase()), seen(text)]
+}
+
+/// Whether it sits on the character before it.
+pub fn is_combining(character: char) -> bool {
+    !character.is_ascii() && fits(&MARK, character)
+}
+
+/// The columns that a character takes at most.
+pub fn columns(character: char) -> usize {
+    if character.is_ascii() || matches!(character, OPEN | CLOSE) { 1 } else { 2 }
+}
+
+fn fits(class: &Regex, character: char) -> bool {
+    class.is_match(character.encode_utf8(&mut [0; 4]))
+}
+
+fn write_out(text: &str, manner: Manner, is_rightward: bool) -> (String, String) {
+    let characters: Vec<char> = text.chars().collect();
+    let mut shown: Vec<bool> = characters.iter().map(|character| is_shown(*character, manner, is_rightward)).collect();
+    let look_alikes = look_alikes(&characters, manner);
+    for (shown, reads_as) in shown.iter_mut().zip(&look_alikes) {
+        *shown &= reads_as.is_none();
+    }
+    settle_combining(&characters, &mut shown);
+
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < characters.len() {
+        let spaces = characters[at..].iter().take_while(|character| **character == ' ').count();
+        let is_outside = at == 0 || at + spaces == characters.len();
+        match spaces {
+            0 if shown[at] => out.push(characters[at]),
+            0 => out.push_str(&format!("{OPEN}U+{:04X}{CLOSE}", u32::from(characters[at]))),
+            1 if is_outside => out.push_str(&format!("{OPEN}1 space{CLOSE}")),
+            _ if is_outside || spaces >= SPACES_MAX => out.push_str(&format!("{OPEN}{spaces} spaces{CLOSE}")),
+            _ => out.push_str(&" ".repeat(spaces)),
+        }
+        at += spaces.max(1);
+    }
+    (out, notes(&characters, &look_alikes, manner))
+}
+
+/// Whether a character is shown as it is, whatever stands around it.
+fn is_shown(character: char, manner: Manner, is_rightward: bool) -> bool {
+    match character {
+        '"' => manner == Manner::Prose,
+        ' '..='~' => true,
+        OPEN | CLOSE => false,
+        _ if character.is_ascii() || confusable::is_unseen(character) || !fits(&VISIBLE, character) => false,
+        _ if reads_rightward(character) => is_rightward && is_canonical(character),
+        _ if manner == Manner::Prose && TYPOGRAPHIC.contains(character) => true,
+        // What Unicode calls a form of something else looks like it, or takes more room than its column.
+        _ => is_canonical(character) && is_nfkc_quick(std::iter::once(character)) == IsNormalized::Yes,
+    }
+}
+
+/// Whether Unicode calls it equal to nothing else, alone or behind another.
+fn is_canonical(character: char) -> bool {
+    is_nfc_quick(std::iter::once(character)) == IsNormalized::Yes || fits(&OWN_MARK, character)
+}
+
+/// A combining mark is shown on a letter of its script, a few at once, in the one order that stands for all.
+fn settle_combining(characters: &[char], shown: &mut [bool]) {
+    let mut stack = 0;
+    for at in 0..characters.len() {
+        if characters[at].is_ascii() || !fits(&MARK, characters[at]) {
+            stack = 0;
+            continue;
+        }
+        let composes = is_nfc_quick(std::iter::once(characters[at])) != IsNormalized::Yes;
+        let is_own = fits(&OWN_MARK, characters[at]) && !composes;
+        let sits = at > 0 && shown[at - 1] && (characters[at - 1].is_alphabetic() || stack > 0);
+        let ordered = stack == 0
+            || canonical_combining_class(characters[at - 1]) == 0
+            || canonical_combining_class(characters[at]) == 0;
+        stack += 1;
+        shown[at] &= is_own && sits && ordered && !characters[at - 1].is_ascii() && stack <= COMBINING_MAX;
+    }
+}
+
+/// The ASCII that each character is taken for, where it is: in a word that has Latin letters, or has none of its own.
+fn look_alikes(characters: &[char], manner: Manner) -> Vec<Option<String>> {
+    let mut found: Vec<Option<String>> = characters.iter().map(|character| reads_as(*character)).collect();
+    let in_word = |character: char| character.is_alphanumeric() || is_combining(character);
+    let mut at = 0;
+    while at < characters.len() {
+        if !in_word(characters[at]) {
+            if manner == Manner::Prose && TYPOGRAPHIC.contains(characters[at]) {
+                found[at] = None;
+            }
+            at += 1;
+            continue;
+        }
+        let end = at + characters[at..].iter().take_while(|character| in_word(**character)).count();
+        let word = &characters[at..end];
+        let has_latin = word.iter().any(|character| character.is_ascii() || fits(&LATIN, *character));
+        let has_own = found[at..end].iter().any(Option::is_none);
+        if has_own && !has_latin {
+            found[at..end].fill(None);
+        }
+        at = end;
+    }
+    found
+}
+
+/// The ASCII that a character outside of it is taken for.
+fn reads_as(character: char) -> Option<String> {
+    if character.is_ascii() {
+        return None;
+    }
+    let read =
+        |text: &str| Some(skeleton(text).collect::<String>()).filter(|read| read.is_ascii() && !read.trim().is_empty());
+    let own = character.to_string();
+    read(&own).or_else(|| read(&own.to_lowercase()))
+}
+
+/// Written from right to left.
+fn reads_rightward(character: char) -> bool {
+    matches!(character, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefe}'
+        | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
+}
+
+/// Whether a line is from right to left as a whole, so that nothing in it changes places.
+fn is_rightward(text: &str) -> bool {
+    let plain = |character| {
+        BETWEEN.contains(character)
+            || reads_rightward(character)
+                && character.is_alphabetic()
+                && is_shown(character, Manner::Prose, true)
+                && !is_combining(character)
+    };
+    text.chars().any(reads_rightward) && text.chars().all(plain)
+}
+
+/// Whether it is of the form of the host's ids, whose digits nobody reads as letters.
+fn is_id(characters: &[char]) -> bool {
+    let end = characters.iter().position(|character| *character == '_').unwrap_or(0);
+    let (prefix, rest) = characters.split_at(end);
+    (3..=4).contains(&prefix.len())
+        && prefix.iter().all(char::is_ascii_lowercase)
+        && rest.len() == ID_CHARACTERS + 1
+        && rest[1..].iter().all(|character| character.is_ascii_lowercase() || character.is_ascii_digit())
+}
+
+/// What is said behind a string.
+fn notes(characters: &[char], look_alikes: &[Option<String>], manner: Manner) -> String {
+    let mut explained: Vec<String> = Vec::new();
+    let mut note = |words: String| {
+        if !explained.contains(&words) {
+            explained.push(words);
+        }
+    };
+    for (character, reads_as) in characters.iter().zip(look_alikes) {
+        if let Some(reads_as) = reads_as {
+            note(format!("{OPEN}U+{:04X} reads as \"{reads_as}\"{CLOSE}", u32::from(*character)));
+        }
+    }
+    let digits_count = manner == Manner::Name && !is_id(characters);
+    for (at, character) in characters.iter().enumerate().filter(|_| digits_count) {
+        let is_letter = |at: usize| characters.get(at).is_some_and(char::is_ascii_alphabetic);
+        let is_small = |at: usize| characters.get(at).is_some_and(char::is_ascii_lowercase);
+        let beside = |is: &dyn Fn(usize) -> bool| is(at + 1) || at.checked_sub(1).is_some_and(is);
+        match character {
+            'I' if beside(&is_small) => note(format!("{OPEN}the I is a capital i{CLOSE}")),
+            '0' if beside(&is_letter) => note(format!("{OPEN}the 0 is a digit{CLOSE}")),
+            '1' if beside(&is_letter) => note(format!("{OPEN}the 1 is a digit{CLOSE}")),
+            _ => {}
+        }
+    }
+    let more = explained.len().saturating_sub(EXPLAINED_MAX);
+    explained.truncate(EXPLAINED_MAX);
+    if more > 0 {
+        explained.push(format!("{OPEN}and {more} more look-alikes{CLOSE}"));
+    }
+    explained.into_iter().map(|note| format!(" {note}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What a shown string was made of; notes stand behind a space and hold no `U+` alone.
+    fn restore(shown: &str) -> String {
+        let mut out = String::new();
+        let mut rest = shown;
+        while let Some(at) = rest.find(OPEN) {
+            let end = rest.find(CLOSE).expect("a mark ends");
+            let mark = &rest[at + OPEN.len_utf8()..end];
+            if mark.contains("reads as") || mark.starts_with("the ") || mark.starts_with("and ") {
+                // Notes come last, each behind a space that the string cannot end with.
+                return out + rest[..at].strip_suffix(' ').expect("a note stands behind a space");
+            }
+            out.push_str(&rest[..at]);
+            match mark.strip_prefix("U+") {
+                Some(code) => {
+                    out.push(char::from_u32(u32::from_str_radix(code, 16).expect("hex")).expect("a character"));
+                }
+                None => {
+                    let count = mark.split(' ').next().expect("a count").parse().expect("a number");
+                    out.push_str(&" ".repeat(count));
+                }
+            }
+            rest = &rest[end + CLOSE.len_utf8()..];
+        }
+        out + rest
+    }
+
+    fn restore_name(shown: &str) -> String {
+        let end = shown.rfind('"').expect("quotes");
+        // A note may hold quotes too; the name's own end comes before the first note.
+        let end = shown.find("\" ⟦").unwrap_or(end);
+        restore(&shown[1..end])
+    }
+
+    #[test]
+    fn what_steers_hides_or_reorders_is_written_out() {
+        for (text, shown) in [
+            ("\u{1b}[2J", "\"⟦U+001B⟧[2J\""),
+            ("a\tb\r\nc", "\"a⟦U+0009⟧b⟦U+000D⟧⟦U+000A⟧c\""),
+            ("\u{85}\u{9b}\u{7f}", "\"⟦U+0085⟧⟦U+009B⟧⟦U+007F⟧\""),
+            ("a\u{202e}b\u{2066}", "\"a⟦U+202E⟧b⟦U+2066⟧\""),
+            ("a\u{200b}\u{200d}\u{feff}b", "\"a⟦U+200B⟧⟦U+200D⟧⟦U+FEFF⟧b\""),
+            ("\u{e0041}\u{fe0f}\u{e0100}", "\"⟦U+E0041⟧⟦U+FE0F⟧⟦U+E0100⟧\""),
+            ("\u{3164}\u{2800}\u{a0}\u{3000}", "\"⟦U+3164⟧⟦U+2800⟧⟦U+00A0⟧⟦U+3000⟧\""),
+            ("\u{e000}\u{378}\u{10ffff}", "\"⟦U+E000⟧⟦U+0378⟧⟦U+10FFFF⟧\""),
+            ("\u{2028}\u{2029}", "\"⟦U+2028⟧⟦U+2029⟧\""),
+            ("⟦U+0041⟧", "\"⟦U+27E6⟧U+0041⟦U+27E7⟧\""),
+            ("a\" would get \"b", "\"a⟦U+0022⟧ would get ⟦U+0022⟧b\""),
+            (" a  b ", "\"⟦1 space⟧a  b⟦1 space⟧\""),
+            ("a          b", "\"a⟦10 spaces⟧b\""),
+            ("", "\"\""),
+        ] {
+            assert_eq!(name(text), shown);
+        }
+    }
+
+    #[test]
+    fn what_passes_for_another_letter_is_written_out_and_explained() {
+        assert_eq!(name("p\u{430}ypal"), "\"p⟦U+0430⟧ypal\" ⟦U+0430 reads as \"a\"⟧");
+        assert_eq!(name("\u{430}\u{440}"), "\"⟦U+0430⟧⟦U+0440⟧\" ⟦U+0430 reads as \"a\"⟧ ⟦U+0440 reads as \"p\"⟧");
+        assert_eq!(name("\u{ff41}"), "\"⟦U+FF41⟧\" ⟦U+FF41 reads as \"a\"⟧");
+        assert_eq!(name("heIper"), "\"heIper\" ⟦the I is a capital i⟧");
+        assert_eq!(name("paypa1"), "\"paypa1\" ⟦the 1 is a digit⟧");
+        assert_eq!(name("/srv\u{2215}data"), "\"/srv⟦U+2215⟧data\" ⟦U+2215 reads as \"/\"⟧");
+        assert_eq!(name("\u{212a}elvin"), "\"⟦U+212A⟧elvin\" ⟦U+212A reads as \"K\"⟧");
+    }
+
+    #[test]
+    fn what_unicode_calls_equal_is_never_shown_alike() {
+        assert_eq!(name("é"), "\"é\"");
+        assert_eq!(name("e\u{301}"), "\"e⟦U+0301⟧\"");
+        assert_ne!(name("\u{212b}"), name("Å"));
+        assert_eq!(name("\u{958}"), "\"⟦U+0958⟧\"");
+        assert_eq!(name("\u{1100}\u{1161}"), "\"\u{1100}⟦U+1161⟧\"");
+    }
+
+    #[test]
+    fn a_tower_of_combining_marks_stays_on_its_line() {
+        let tower = format!("a{}", "\u{301}\u{330}".repeat(200));
+        assert!(!name(&tower).chars().any(is_combining));
+        let own = format!("\u{915}{}", "\u{93e}".repeat(50));
+        assert_eq!(name(&own).chars().filter(|character| is_combining(*character)).count(), COMBINING_MAX);
+        assert!(!name("\u{93e}x").chars().any(is_combining), "none sits on the quote");
+    }
+
+    #[test]
+    fn the_worlds_letters_are_shown_as_they_are() {
+        for text in
+            ["müller", "Привет", "你好，世界。", "日本語", "한국어", "नमस्ते", "ภาษาไทย", "Ελλάδα", "„so“ – naja…", "👍"]
+        {
+            assert_eq!(line(text), Line { text: text.to_owned(), is_rightward: false });
+        }
+    }
+
+    #[test]
+    fn text_from_right_to_left_is_shown_only_where_it_moves_nothing() {
+        assert_eq!(line("שלום, עולם"), Line { text: "שלום, עולם".to_owned(), is_rightward: true });
+        for text in ["שלום abc", "שלום 12 (3)", "a/ש/b", "שלום | "] {
+            let shown = line(text);
+            assert!(!shown.is_rightward && !shown.text.chars().any(reads_rightward), "{shown:?}");
+        }
+        assert!(!name("שלום").chars().any(reads_rightward));
+    }
+
+    fn anything() -> impl Strategy<Value = String> {
+        let odd = prop::sample::select(vec![
+            '⟦', '⟧', '"', ' ', '\n', '\u{1b}', '\u{202e}', '\u{430}', 'a', 'I', '1', 'U', '+', '\u{301}', '\u{93e}',
+            'ש', '|', '\u{915}', '4', 's',
+        ]);
+        prop::collection::vec(prop_oneof![odd, any::<char>()], 0..24).prop_map(|all| all.into_iter().collect())
+    }
+
+    proptest! {
+        #[test]
+        fn every_string_can_be_read_back(text in anything()) {
+            prop_assert_eq!(restore_name(&name(&text)), text.clone());
+            prop_assert_eq!(restore(&line(&text).text), text);
+        }
+
+        #[test]
+        fn nothing_shown_steers_or_hides(text in anything()) {
+            for character in name(&text).chars().chain(line(&text).text.chars()) {
+                let seen = matches!(character, ' '..='~' | OPEN | CLOSE) || fits(&VISIBLE, character);
+                prop_assert!(seen && !confusable::is_unseen(character), "{:?}", character);
+            }
+        }
+    }
+}
