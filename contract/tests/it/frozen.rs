@@ -103,7 +103,7 @@ fn document() -> String {
 }
 
 #[test]
-fn every_column_stands_in_the_document_with_its_writer_and_reader() {
+fn every_column_is_documented_with_its_writer_and_reader() {
     let document = document();
     let tables = [seam::schema::INBOUND, seam::schema::OUTBOUND].concat();
     for table in tables.split("CREATE TABLE ").skip(1) {
