@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_is_seen_before_what_is_newer_and_is_taken_over_by_the_next() {
+    fn summary_precedes_newer_items_and_joins_the_next_summary() {
         let (mut known, own) = known(&[Message, Output, Message, Output, Message, Output, Message]);
         let turn = TurnId::new();
         assert!(known.overdue(&own, turn, 70).is_empty(), "everything fits");

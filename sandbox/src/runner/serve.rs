@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_that_somebody_holds_open_is_empty_and_not_read_for_ever() {
+    fn open_pipe_without_data_is_not_read_for_ever() {
         let (output, theirs) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).expect("a pipe");
         let mut written = Written::default();
         assert_eq!(written.take(&output).expect("read"), Taken::Nothing);

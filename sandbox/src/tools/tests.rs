@@ -109,7 +109,7 @@ fn a_link_is_refused_wherever_it_stands_on_the_path() {
 }
 
 #[test]
-fn a_granted_directory_has_a_name_of_its_own_and_every_guard_of_the_workspace() {
+fn granted_directory_has_a_name_and_the_workspaces_guards() {
     let stage = Stage::new();
     let root = stage.root.path();
     fs::create_dir(root.join("data")).expect("made");
@@ -182,7 +182,7 @@ fn a_pipe_a_socket_or_a_device_is_refused_and_does_not_block() {
 }
 
 #[test]
-fn a_directory_that_is_swapped_for_a_link_meanwhile_leads_nowhere() {
+fn directory_swapped_for_a_link_leads_nowhere() {
     const ROUNDS: usize = 3000;
     let stage = Stage::new();
     fs::create_dir(stage.inside("d")).expect("made");
@@ -287,7 +287,7 @@ fn a_write_that_cannot_be_says_why_and_leaves_nothing() {
 }
 
 #[test]
-fn a_file_that_does_not_fit_is_read_in_parts_that_make_the_whole() {
+fn large_file_is_read_in_parts_that_make_the_whole() {
     let stage = Stage::new();
     let content = "0123456789é\u{1}".repeat(40_000);
     fs::write(stage.inside("long"), &content).expect("written");
