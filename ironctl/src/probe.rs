@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_would_be_more_than_a_word_in_a_command_is_passed_over() {
+    fn unsafe_model_name_is_skipped() {
         for plain in ["llama3.2", "qwen2.5-coder:7b", "/models/a.gguf", "org/name@main"] {
             assert!(is_plain(plain), "{plain}");
         }

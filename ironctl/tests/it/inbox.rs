@@ -92,7 +92,7 @@ fn decisions(host: &FakeHost) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn a_text_that_its_digest_does_not_name_is_neither_shown_nor_approved() {
+fn text_with_another_digest_is_neither_shown_nor_approved() {
     let host = host_that_shows(TEXT, digest("another text"));
     for words in [
         &["approve", "chg_00000000000000000000000001"][..],
@@ -110,7 +110,7 @@ fn a_text_that_its_digest_does_not_name_is_neither_shown_nor_approved() {
 }
 
 #[test]
-fn a_text_that_would_steer_the_terminal_is_neither_shown_nor_approved() {
+fn text_that_steers_the_terminal_is_never_shown_or_approved() {
     for text in ["a\u{1b}[2Jb\n", "a\rb\n", "a\tb\n", "a\u{9b}b\n", "a\u{202e}b\n"] {
         let host = host_that_shows(text, digest(text));
         let (code, out, err) = host.ironctl(&["approve", "chg_00000000000000000000000001"]);
@@ -346,7 +346,7 @@ fn what_waits_longest_is_asked_about_first() {
 }
 
 #[test]
-fn one_text_that_cannot_be_trusted_does_not_keep_the_others_from_being_decided() {
+fn untrusted_text_does_not_block_the_other_decisions() {
     for (text, shown_digest) in [(TEXT, digest("another text")), ("a\u{1b}[2Jb\n", digest("a\u{1b}[2Jb\n"))] {
         let host = host_with_three(text, shown_digest);
         let mut terminal = at_the_inbox(&host);
