@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_opens_under_its_own_name_and_key_alone_and_does_not_print() {
+    fn secret_opens_only_under_its_name_and_key_and_is_not_printed() {
         let (old, new) = (WrappingKey(Bytes(Box::new([7; 32]))), WrappingKey(Bytes(Box::new([8; 32]))));
         let text = SecretText::new("sk-zinnober".to_owned());
         assert_eq!(format!("{text:?}"), "SecretText");

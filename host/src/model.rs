@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_is_missing_too_long_or_wrong_is_refused_by_its_path() {
+    fn missing_long_or_malformed_script_is_refused_with_its_path() {
         let missing = Config { script: Some("/nowhere/script.toml".into()), ..Config::default() };
         let error = endpoint::open(&missing, Vec::new()).expect_err("missing");
         assert_eq!(error.to_string(), r#"cannot read the script "/nowhere/script.toml""#);

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_the_client_is_refused_with_its_path_and_a_remedy() {
+    fn machine_without_the_client_is_refused_with_path_and_remedy() {
         let config =
             Config { apt: Some("/usr/none/apt-get".into()), npm: Some("/usr/none/npm".into()), ..Config::default() };
         for (wanted, client) in [(wanted(&["jq"], &[]), "/usr/none/apt-get"), (wanted(&[], &["jq"]), "/usr/none/npm")] {

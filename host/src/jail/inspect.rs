@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_that_lacks_a_guard_does_not_look_like_one_that_has_it() {
+    fn mount_without_a_guard_is_reported_as_such() {
         let safe = "30 25 0:26 / /in ro,nosuid,nodev,noexec,relatime - ext4 /dev/vda rw";
         let lax = "31 25 0:26 / /out rw,nosuid,relatime - ext4 /dev/vda rw";
         assert_eq!(mounts(&format!("{lax}\n{safe}\n")), ["/in ro", "/out rw without-nodev without-noexec"]);

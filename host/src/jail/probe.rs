@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_is_caught_only_by_an_attempt_that_held_with_the_wall_and_does_not_without_it() {
+    fn control_is_caught_only_by_an_attempt_that_its_wall_stops() {
         let with = [attempt("a", true), attempt("b", false)];
         let caught = compare(&with, &[attempt("a", false), attempt("b", false)]);
         assert_eq!((caught.caught, caught.noticed, caught.by), (true, 1, vec!["a".to_owned()]));

@@ -92,7 +92,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn a_host_whose_programs_are_not_all_below_usr_is_refused_by_name() {
+    fn host_with_programs_outside_usr_is_refused_by_name() {
         let root = tempfile::tempdir().expect("a directory");
         symlink("usr/lib", root.path().join("lib")).expect("a link");
         symlink("/usr/lib", root.path().join("lib64")).expect("a link");

@@ -135,7 +135,7 @@ mod tests {
     use crate::jail::{Client, Facts};
 
     #[test]
-    fn only_the_negative_control_and_a_client_with_a_network_lack_a_wall() {
+    fn only_negative_control_and_networked_client_lack_a_wall() {
         let program = || "/bin/true".into();
         let roles = [
             Role::Sandbox { program: program(), args: Vec::new() },

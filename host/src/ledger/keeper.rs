@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_is_rotated_when_it_is_long_or_old_and_never_when_it_is_empty() {
+    fn chain_is_rotated_when_long_or_old_and_never_when_empty() {
         let config = Config::default();
         assert_eq!(known(9_999, 29).rotation(&config), None);
         assert_eq!(known(10_000, 0).rotation(&config), Some(Why::Entries));

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_taken_is_byte_for_byte_what_its_parts_are_written_as() {
+    fn accepted_line_equals_the_encoding_of_its_parts() {
         let good = written(r#"{"a":"b\"c\\","long":"0123456789abcdef0123456789abcdef","n":17}"#);
         let mut lines = Vec::new();
         for at in 0..good.len() {

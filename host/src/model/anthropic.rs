@@ -146,7 +146,7 @@ mod tests {
     use ironclaw_contract::seam::socket::Purpose;
 
     #[test]
-    fn users_and_the_model_take_turns_and_each_call_has_its_result_in_the_next_message() {
+    fn roles_alternate_and_each_call_has_its_result_next() {
         let call =
             |id: &str, tool: &str| PastCall { call_id: id.into(), tool: tool.into(), arguments: "no json".into() };
         let parts = vec![

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_parallel_calls_find_their_call_whatever_a_server_leaves_out() {
+    fn pieces_of_parallel_calls_find_their_call_without_indexes() {
         let two = [("a".to_owned(), "{\"x\":1}".to_owned()), ("b".to_owned(), "{}".to_owned())];
         // As the API has it.
         let by_index = [
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_that_is_too_large_ends_with_the_piece_that_is_too_much() {
+    fn too_large_output_ends_with_the_first_excess_piece() {
         let draft = Draft::default();
         let mut assembly = Assembly::new(&draft);
         assembly.words(&"a".repeat(BODY_BYTES_MAX)).expect("exactly");

@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_cannot_be_opened_keeps_its_name_and_no_other_from_answering() {
+    async fn unopenable_endpoint_keeps_its_name_and_blocks_no_other() {
         let far = |name: &str| Spec {
             name: name.to_owned(),
             kind: Kind::Openai,

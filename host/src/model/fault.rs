@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_has_a_sentence_that_names_the_endpoint_and_a_code_and_none_quotes_the_provider() {
+    fn every_fault_has_a_sentence_without_the_providers_words() {
         let second = Some(Duration::from_secs(90));
         for fault in [
             Fault::Absent,
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_providers_words_lose_the_key_control_characters_and_what_is_too_long() {
+    fn provider_detail_loses_key_control_characters_and_excess() {
         let key = "sk-very-secret";
         let words = format!("Incorrect key {key}\u{1b}[31m\u{202e}x {}", "y".repeat(1000));
         let detail = Detail::new(&words, Some(key));
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_failures_a_sentence_names_the_first_and_says_how_many_there_were() {
+    fn failure_sentence_names_the_first_and_counts_the_rest() {
         let failed = Failed { failures: vec![failure(Fault::Cut); 5], usage: Usage::default() };
         assert!(failed.sentence().ends_with("so did 2 more"), "{failed}");
         assert_eq!(Failed::default().sentence(), "there is no model endpoint to ask");

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_names_the_tools_and_every_past_call_with_its_result() {
+    fn request_names_the_tools_and_past_calls_with_results() {
         let call =
             |id: &str| PastCall { call_id: id.into(), tool: "read_file".into(), arguments: "{\"path\":\"a\"}".into() };
         let parts = vec![
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_at_once_is_understood_and_anything_else_is_malformed() {
+    fn whole_answer_is_read_and_anything_else_is_malformed() {
         let read = |body: Value| {
             let draft = Draft::default();
             let mut assembly = Assembly::new(&draft);

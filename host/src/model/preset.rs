@@ -74,7 +74,7 @@ mod tests {
     use url::Url;
 
     #[test]
-    fn every_preset_has_a_name_of_its_own_and_speaks_plain_http_to_this_machine_only() {
+    fn presets_have_unique_names_and_only_local_ones_use_http() {
         let names: HashSet<&str> = PRESETS.iter().map(|preset| preset.name).collect();
         assert_eq!(names.len(), PRESETS.len());
         for preset in PRESETS {

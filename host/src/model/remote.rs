@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_provider_does_not_count_is_estimated_and_prices_round_up() {
+    fn missing_usage_is_estimated_and_prices_round_up() {
         let prices = Prices { input: 3_000_000, output: 15_000_000 };
         let counted = Counted { input: Some(10), output: Some(2) };
         let took = usage(prices, counted, 1000, 1000);

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_a_client_could_take_for_anything_else_is_refused_with_the_name() {
+    fn name_that_a_client_could_misread_is_refused_with_the_name() {
         let long = "a".repeat(129);
         for name in [
             "-o",

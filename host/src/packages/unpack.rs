@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_that_lists_what_no_layer_may_hold_is_refused_before_it_is_unpacked() {
+    fn archive_with_a_forbidden_entry_is_refused_before_unpacking() {
         for (line, words) in [
             ("-rwsr-xr-x root/root 1 2024-01-01 00:00 ./usr/bin/su do", "\"./usr/bin/su do\", which is set-uid"),
             ("-rwxr-sr-x root/root 1 2024-01-01 00:00 ./usr/bin/x", "set-uid or set-gid"),

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn no_wake_up_is_lost_between_an_actor_that_goes_and_one_that_begins() {
+    async fn no_wake_up_is_lost_between_one_actor_and_the_next() {
         let (actors, work) = (Arc::new(Actors::default()), Arc::new(AtomicU64::new(0)));
         let begun = Arc::new(AtomicU64::new(0));
         let session = SessionId::new();

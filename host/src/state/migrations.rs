@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_fails_half_way_leaves_the_file_as_it_was_with_a_copy_beside_it() {
+    fn failed_migration_leaves_the_file_unchanged_with_a_copy() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
         create(&path).expect("made");

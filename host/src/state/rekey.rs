@@ -146,7 +146,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, chown};
 
     #[test]
-    fn a_copy_that_took_over_has_taken_over_also_where_its_directory_cannot_be_synced() {
+    fn copy_takes_over_even_if_its_directory_cannot_be_synced() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (from, to) = (directory.path().join("state.db"), directory.path().join("state.db.next"));
         let (old, new) = (SessionKey::new([1; 32]), SessionKey::new([2; 32]));

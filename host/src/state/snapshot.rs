@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_is_private_whole_under_the_same_key_and_only_the_newest_are_kept() {
+    fn snapshot_is_private_and_only_the_newest_are_kept() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (path, db) = state(directory.path());
         assert_eq!(all(&path), [], "a fresh file has nothing to go back to");
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_names_the_newest_snapshot_that_this_version_can_open_under_this_key() {
+    fn way_back_names_the_newest_snapshot_that_can_be_opened() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let home = directory.path().join("it's a home %41?");
         fs::create_dir(&home).expect("made");

@@ -69,7 +69,7 @@ fn whoever_has_no_token_hears_alive_and_ready_and_nothing_else() {
 }
 
 #[test]
-fn the_figures_are_what_happened_and_hold_no_id_no_name_of_a_person_and_no_word() {
+fn metrics_count_events_and_contain_no_id_name_or_word() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.agent("parrot-agent");

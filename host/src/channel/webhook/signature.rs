@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_signature_of_all_three_parts_under_the_own_secret_is_taken() {
+    fn only_own_signature_over_all_three_parts_is_accepted() {
         let own = secret(Secret::fresh().expect("random").expose());
         let (id, at, body) = ("evt_1", 1_800_000_000, b"{}".as_slice());
         let signature = own.sign(id, at, body);

@@ -402,7 +402,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_said_to_be_json_is_read_strictly_and_stays_a_text_where_it_is_none() {
+fn json_template_is_read_strictly_and_else_stays_text() {
     let rule = |arguments: &str| {
         format!(
             "builtin = false\n[[rule]]\nwhen = '^call (?P<it>.*)$'\nreply = \"x\"\ncalls = [{{ tool = \"t\", arguments = {arguments} }}]"

@@ -174,7 +174,7 @@ fn a_link_that_stays_inside_is_kept_as_it_is() {
 }
 
 #[test]
-fn a_hard_link_to_a_file_elsewhere_is_refused_and_one_inside_is_a_file() {
+fn outer_hard_link_is_refused_and_inner_one_is_a_file() {
     let fetched = Fetched::new(Place::Root);
     fs::write(fetched.directory.path().join("secret"), "x").expect("written");
     fs::hard_link(fetched.directory.path().join("secret"), fetched.path("usr/bin/x")).expect("linked");
@@ -326,7 +326,7 @@ fn a_layer_in_which_anything_was_changed_is_noticed() {
 }
 
 #[test]
-fn the_same_content_has_the_same_digest_and_a_damaged_layer_is_replaced() {
+fn same_content_has_same_digest_and_damaged_layer_is_replaced() {
     let one = Fetched::new(Place::Root);
     one.file("usr/bin/x", "x", 0o700).link("usr/bin/y", "x");
     let other = Fetched::new(Place::Prefix);
