@@ -1,7 +1,7 @@
 //! The shapes of the operator's API, shared by the host and `ironctl`.
 //!
-//! Plain data without behaviour: nothing here decides anything, and nothing here reaches a sandbox.
-//! Next: `host/src/api.rs` serves them, `ironctl/src/client.rs` asks for them.
+//! Plain data without behaviour: nothing here decides anything, and nothing here reaches a sandbox. `host/src/api.rs` serves
+//! them, `ironctl/src/client.rs` asks for them.
 
 mod agents;
 mod audit;

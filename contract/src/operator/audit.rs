@@ -1,6 +1,6 @@
 //! What is said about the ledger from outside of it: signed heads, rotations, and what a verification came to.
 //!
-//! Plain data; nothing here signs, hashes or decides. Next: `host/src/ledger/head.rs` signs, `docs/verify-ledger.pl` checks.
+//! Plain data; nothing here signs, hashes or decides. `host/src/ledger/head.rs` signs, `docs/verify-ledger.pl` checks.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! Changes of what an agent is or may do, as whoever decides about them sees them: `/v1/changes`.
 //!
-//! Never a way to decide without naming what was shown. Next: `host/src/api/changes.rs`.
+//! Never a way to decide without naming what was shown.
 
 pub use crate::canonical::Digest;
 pub use crate::seam::change::{ChangeKind, Payload};

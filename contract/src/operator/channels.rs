@@ -1,6 +1,6 @@
 //! Channels beside the loopback, and answers that did not arrive.
 //!
-//! Plain data. Next: `host/src/api/channels.rs`, `host/src/api/dead.rs`.
+//! Plain data.
 
 use crate::ids::{DeliveryId, MessageId, SessionId};
 use serde::{Deserialize, Serialize};

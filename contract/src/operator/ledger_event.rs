@@ -1,6 +1,6 @@
 //! Every event that an entry of the ledger records: its name, its kinds, its fields, and what it means.
 //!
-//! The list is closed. An entry has no other field than those of its event, and `at`, `what`. Next: `ledger_entry`.
+//! The list is closed. An entry has no other field than those of its event, and `at`, `what`. See [`crate::ledger_entry`].
 
 use crate::ledger_entry::Kind;
 use std::fmt;

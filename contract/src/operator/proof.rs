@@ -1,6 +1,6 @@
 //! What `doctor --prove` and `POST /v1/sessions/{id}/prove` say about a jail.
 //!
-//! Holds no judgement: whether a line came out as it must is the host's word. Next: `host/src/jail/probe.rs`, which makes it.
+//! Holds no judgement: whether a line came out as it must is the host's word. See `host/src/jail/probe.rs`, which makes it.
 
 use serde::{Deserialize, Serialize};
 

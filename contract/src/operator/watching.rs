@@ -1,6 +1,6 @@
 //! What a machine asks about a host: whether it lives, and whether it is ready.
 //!
-//! Says nothing else: nobody needs a token to ask. Next: `operator` for `Failure`, which says why it is not ready.
+//! Says nothing else: nobody needs a token to ask. See [`crate::operator`] for `Failure`, which says why it is not ready.
 
 use serde::{Deserialize, Serialize};
 
