@@ -1,7 +1,7 @@
 //! The loop: sleep until the host rings, work on the turn that it opened, sleep again.
 //!
-//! One thread, no timer, no turn of its own making: what the host closed is dropped, what it did not open is not begun.
-//! Next: `agent/turn`.
+//! One thread, no timer, no turn of its own making: what the host closed is dropped, what it did not open is not begun. See
+//! [`crate::agent::turn`].
 
 mod context;
 mod inbox;

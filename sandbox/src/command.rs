@@ -1,6 +1,6 @@
 //! The command line of the sandbox: names of directories that a person granted, and nothing else worth the name.
 //!
-//! Takes no configuration: no environment, no file; all else it knows comes over descriptor 3. Next: `launch`.
+//! Takes no configuration: no environment, no file; all else it knows comes over descriptor 3. See [`crate::launch`].
 
 use crate::{Places, kernel, launch};
 use ironclaw_contract::seam;

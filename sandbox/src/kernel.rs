@@ -1,6 +1,6 @@
 //! The few requests to the kernel that only an `unsafe` block can make.
 //!
-//! Every `unsafe` of this crate is here; each takes and gives plain values, so that no caller needs one. Next: `launch`.
+//! Every `unsafe` of this crate is here; each takes and gives plain values, so that no caller needs one. See [`crate::launch`].
 
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::Pid;

@@ -1,7 +1,7 @@
 //! The first seconds of the process, in order: gate, runner, lockdown, handshake, queues, first bell.
 //!
-//! Says hello only after it has locked itself down, and keeps the key no longer than it takes to open both queues.
-//! Next: `lockdown`, then `agent`.
+//! Says hello only after it has locked itself down, and keeps the key no longer than it takes to open both queues. See
+//! [`crate::lockdown`], then [`crate::agent`].
 
 use crate::Places;
 use crate::agent::{self, Agent};

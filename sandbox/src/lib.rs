@@ -1,7 +1,7 @@
 //! The parts of the process that one agent session runs in; a library so that tests can drive them.
 //!
-//! Holds no policy and no secret but the session key, and reaches nothing but two queues, one socket and its workspace.
-//! Next: `launch` for the order of things, then `agent`.
+//! Holds no policy and no secret but the session key, and reaches nothing but two queues, one socket and its workspace. See
+//! [`crate::launch`] for the order of things, then [`crate::agent`].
 
 pub mod agent;
 pub mod command;

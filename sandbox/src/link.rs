@@ -1,6 +1,6 @@
 //! This side of the link: the handshake's frames, then bells.
 //!
-//! Never polls on a timer, and never blocks on a host that does not read its bells. Next: `agent`.
+//! Never polls on a timer, and never blocks on a host that does not read its bells. See [`crate::agent`].
 
 use ironclaw_contract::seam::link::BELL;
 use ironclaw_contract::seam::socket;

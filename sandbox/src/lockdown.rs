@@ -1,7 +1,7 @@
 //! The walls that this process builds around itself before it says hello: Landlock, seccomp, limits.
 //!
-//! They only ever tighten what the launcher put in place, and cannot be taken down again, not even by this process.
-//! Next: `lockdown/filter` for the list of system calls.
+//! They only ever tighten what the launcher put in place, and cannot be taken down again, not even by this process. See
+//! [`crate::lockdown::filter`] for the list of system calls.
 
 pub mod filter;
 

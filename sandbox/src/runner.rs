@@ -1,7 +1,8 @@
 //! Commands of the agent: a process beside this one runs them, and this is the way to it.
 //!
 //! Nothing that the host entrusts to this process is in the other one: it is forked before the handshake, and has one socketpair
-//! to here and no other descriptor. Next: `runner/serve` for its life, `runner/walls` for what a command can reach.
+//! to here and no other descriptor. See [`crate::runner::serve`] for its life, [`crate::runner::walls`] for what a command can
+//! reach.
 
 mod serve;
 mod walls;

@@ -1,7 +1,7 @@
 //! The tools that run in this process: four, all on the agent's files; and the way to the runner, for commands.
 //!
-//! None reaches anything else, and what they say carries no authority: the host seals it as a stranger's word.
-//! Next: `tools/workspace` for what a path may be, `tools/requests` for the calls that go out as rows.
+//! None reaches anything else, and what they say carries no authority: the host seals it as a stranger's word. See
+//! [`crate::tools::workspace`] for what a path may be, [`crate::tools::requests`] for the calls that go out as rows.
 
 pub mod files;
 pub mod requests;

@@ -1,7 +1,7 @@
-//! Which earlier items the model sees: all of the turn, the summaries, and of what was before it the newest that fits;
-//! and which of them a summary has to take over.
+//! Which earlier items the model sees: all of the turn, the summaries, and of what was before it the newest that fits; and which
+//! of them a summary has to take over.
 //!
-//! Holds names and sizes, never a body, and leaves out no message of the turn. Next: `turn`.
+//! Holds names and sizes, never a body, and leaves out no message of the turn. See [`crate::agent::turn`].
 
 use ironclaw_contract::ids::{ItemId, TurnId};
 use ironclaw_contract::seam::limits::REFS_MAX;

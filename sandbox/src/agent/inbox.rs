@@ -1,6 +1,6 @@
 //! What the agent takes from its inbound queue: the open turn, the refs of messages, where a reply goes.
 //!
-//! Keeps no text of a message: the model is shown what the host sealed, not what lies here. Next: `context`.
+//! Keeps no text of a message: the model is shown what the host sealed, not what lies here. See [`crate::agent::context`].
 
 use super::context::{Entry, Known};
 use ironclaw_contract::ids::ItemId;

@@ -1,6 +1,7 @@
 //! The connection to the model socket: one request, one answer, kept open between them.
 //!
-//! Names items and never words; a connection that broke is made anew once per request, not again and again. Next: `turn`.
+//! Names items and never words; a connection that broke is made anew once per request, not again and again. See
+//! [`crate::agent::turn`].
 
 use crate::link::{Gone, Link};
 use ironclaw_contract::seam::socket::{Request, Response, read_frame, write_frame};

@@ -1,6 +1,7 @@
 //! What the agent appends to its outbound queue: a row for a call, and the one row that ends a turn.
 //!
-//! A reply names an output and holds no text; addresses are echoed from the routing and decide nothing. Next: `turn`.
+//! A reply names an output and holds no text; addresses are echoed from the routing and decide nothing. See
+//! [`crate::agent::turn`].
 
 use crate::launch::now_ms;
 use ironclaw_contract::canonical;

@@ -1,7 +1,7 @@
 //! One turn: ask the model, settle its calls, ask again, until there is an answer or a bound is reached.
 //!
-//! Ends with exactly one row, or with none if the host closed the turn meanwhile; never repeats what was refused.
-//! Next: `tools`.
+//! Ends with exactly one row, or with none if the host closed the turn meanwhile; never repeats what was refused. See
+//! [`crate::tools`].
 
 use super::context::{Entry, Known, TooMuch};
 use super::model;

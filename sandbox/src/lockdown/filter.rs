@@ -1,6 +1,6 @@
 //! The system calls that this process may make, each group with its reason; everything else fails with EPERM.
 //!
-//! No process, no thread, no program, no executable memory, no socket but unix streams. Next: `agent`.
+//! No process, no thread, no program, no executable memory, no socket but unix streams. See [`crate::agent`].
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,

@@ -1,6 +1,6 @@
 //! The life of the runner: one command after the other, each in a session of its own, and nothing left of it when it is reported.
 //!
-//! Never speaks to anybody but the process that it was forked from, and ends with it. Next: `runner/walls`.
+//! Never speaks to anybody but the process that it was forked from, and ends with it. See [`crate::runner::walls`].
 
 use super::walls::Walls;
 use super::{Begun, End, OUTPUT_BYTES_MAX, Order, Report};

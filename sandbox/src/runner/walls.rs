@@ -1,7 +1,7 @@
 //! What a command can reach: the machine's programs, the agent's files, and nothing of the host or of this session's own.
 //!
-//! Only ever tightens what the launcher put in place; the filter below is a list of what is taken away from that. Next:
-//! `lockdown`, for the walls of the main process.
+//! Only ever tightens what the launcher put in place; the filter below is a list of what is taken away from that. See
+//! [`crate::lockdown`], for the walls of the main process.
 
 use crate::lockdown::{LANDLOCK_WANTED, enter_domain};
 use crate::{Places, Programs};

@@ -1,6 +1,6 @@
 //! Reading, writing and listing files of the workspace.
 //!
-//! Never changes a byte of what passes through; what is left out is said. Next: `search`.
+//! Never changes a byte of what passes through; what is left out is said. See [`crate::tools::search`].
 
 use super::workspace::{Below, EntryKind, Error, Workspace, kind, on_one_line, refusal};
 use super::{RESULT_BYTES_MAX, that_fits};

@@ -1,7 +1,7 @@
 //! The calls that leave this process as rows: actions for the host to judge, and words for a destination.
 //!
-//! A name that is not on the list is refused, never mapped to a near one; nothing is filled in but the name itself.
-//! Next: `ironclaw_contract::seam::action`.
+//! A name that is not on the list is refused, never mapped to a near one; nothing is filled in but the name itself. See
+//! [`ironclaw_contract::seam::action`].
 
 use ironclaw_contract::canonical;
 use ironclaw_contract::seam::action::{self, Action};

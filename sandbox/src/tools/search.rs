@@ -1,7 +1,7 @@
 //! Searching the text files of the workspace with a regular expression.
 //!
-//! Follows no link and reads no pipe; the expression runs in time linear to the text, and every amount has a bound.
-//! Next: `requests`.
+//! Follows no link and reads no pipe; the expression runs in time linear to the text, and every amount has a bound. See
+//! [`crate::tools::requests`].
 
 use super::workspace::{Below, EntryKind, Workspace};
 use super::{Error, RESULT_BYTES_MAX, that_fits};

@@ -1,7 +1,7 @@
 //! Ways into the workspace and none out of it: paths are parsed once, and walked one name at a time.
 //!
-//! A link is never followed, `..` is never a step, and only plain files and directories are opened. Whoever swaps a
-//! directory for a link between two steps is refused at the next. Next: `files`.
+//! A link is never followed, `..` is never a step, and only plain files and directories are opened. Whoever swaps a directory for
+//! a link between two steps is refused at the next. See [`crate::tools::files`].
 
 use crate::Places;
 use nix::dir::{Dir, Type};
