@@ -1,6 +1,7 @@
 //! By which way a host is asked and with whose token: the home's own socket and owner, or what the caller names.
-//! Never sends a token to an address that another machine could be behind, and never takes one from the command line.
-//! Next: `client`.
+//!
+//! Never sends a token to an address that another machine could be behind, and never takes one from the command line. See
+//! [`crate::client`].
 
 use crate::failure::Error;
 use crate::home::{self, Home};

@@ -1,6 +1,7 @@
 //! Asks a running host over its unix socket or its loopback port: one method a question, one connection each.
-//! Never asks another machine, and never believes an answer longer than a bound or later than a deadline.
-//! Next: `contract::operator` for what the answers mean, `client::events` for the stream of stages.
+//!
+//! Never asks another machine, and never believes an answer longer than a bound or later than a deadline. See
+//! [`ironclaw_contract::operator`] for what the answers mean, [`crate::client::events`] for the stream of stages.
 
 mod changes;
 mod channels;

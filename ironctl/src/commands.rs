@@ -1,6 +1,6 @@
 //! What `ironctl` can be asked to do, one file a noun.
-//! Never prints past `output`, and never talks to a host past `client`.
-//! Next: the file of the command that you are looking for.
+//!
+//! Never prints past `output`, and never talks to a host past `client`. See the file of the command that you are looking for.
 
 mod agent;
 mod approve;

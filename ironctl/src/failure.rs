@@ -1,5 +1,6 @@
 //! Every way in which a command can end without having done its work, and the exit code of each.
-//! Never prints: `output::Output::failure` does. Next: `output`.
+//!
+//! Never prints: `output::Output::failure` does. See [`crate::output`].
 
 use ironclaw_contract::operator::{Failure, exit};
 use std::error::Error as StdError;

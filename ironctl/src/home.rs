@@ -1,6 +1,7 @@
 //! Where an installation keeps its state, and what the CLI may read there: who runs, and the owner's token.
-//! Never opens a database, and writes nothing but the file that a detached host's stderr goes to, and the one that asks for a stop.
-//! Next: `client` talks to the host that the run file names.
+//!
+//! Never opens a database, and writes nothing but the file that a detached host's stderr goes to, and the one that asks for a
+//! stop. [`crate::client`] talks to the host that the run file names.
 
 use crate::failure::Error;
 use directories::BaseDirs;

@@ -1,6 +1,7 @@
 //! `ironctl`, the operator's hand on an IronClaw host.
-//! Never opens a database and never decides anything: it asks the host, and runs `ironclaw-host` offline.
-//! Next: `commands` for what it can do, `client` for how it asks, `failure` for how it ends.
+//!
+//! Never opens a database and never decides anything: it asks the host, and runs `ironclaw-host` offline. See [`crate::commands`]
+//! for what it can do, [`crate::client`] for how it asks, [`crate::failure`] for how it ends.
 
 mod access;
 mod client;

@@ -1,4 +1,6 @@
-//! Finds the known word that a person probably meant. Next: `client`, `commands::chat::slash`.
+//! Finds the known word that a person probably meant.
+//!
+//! See [`crate::client`] and [`crate::commands::chat::slash`].
 
 /// The known word that is most like an unknown one; none below this likeness, from 0 to 1.
 pub fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>, likeness_min: f64) -> Option<&'a str> {

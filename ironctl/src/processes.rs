@@ -1,6 +1,7 @@
 //! The processes of a home as `/proc` shows them: the hosts that run on it, and what runs in its jails.
-//! Never asks a host, and never trusts a file of the home to say who runs.
-//! Next: `commands::panic`, which ends all of them.
+//!
+//! Never asks a host, and never trusts a file of the home to say who runs. See [`crate::commands::panic`], which ends all of
+//! them.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

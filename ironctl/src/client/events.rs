@@ -1,6 +1,7 @@
 //! Reads the host's server-sent events about one message, up to the one that settles it.
-//! Never keeps more than one event in memory, and refuses one longer than its bound.
-//! Next: `client::Client::follow`, the only caller.
+//!
+//! Never keeps more than one event in memory, and refuses one longer than its bound. See `client::Client::follow`, the only
+//! caller.
 
 use crate::failure;
 use http_body_util::BodyExt;

@@ -1,6 +1,6 @@
 //! Suggests an agent where the host knows none of the name that was typed.
 //!
-//! Only from the list that the host gives to the caller: others are not theirs to hear of. Next: `nearest`.
+//! Only from the list that the host gives to the caller: others are not theirs to hear of. See [`crate::nearest`].
 
 use super::{Client, PATIENCE, parse};
 use crate::nearest::nearest;

@@ -1,6 +1,6 @@
 //! `ironctl agent`: makes, lists, shows, sets, connects and removes agents.
-//! Never judges a name or a tool: the host does. Removes nothing without asking.
-//! Next: `commands::chat`.
+//!
+//! Never judges a name or a tool: the host does. Removes nothing without asking. See [`crate::commands::chat`].
 
 use super::review::{self, Said};
 use super::{At, change, propose, usage};

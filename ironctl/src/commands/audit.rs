@@ -1,6 +1,7 @@
 //! `ironctl audit`: reads, verifies and rotates the ledger, also while no host runs.
-//! Never opens the ledger itself: `ironclaw-host audit` does, and never asks a host to verify itself.
-//! Next: `commands::why` for one message.
+//!
+//! Never opens the ledger itself: `ironclaw-host audit` does, and never asks a host to verify itself. See
+//! [`crate::commands::why`] for one message.
 
 use super::At;
 use crate::failure::Error;

@@ -1,6 +1,6 @@
 //! `ironctl change`: lists and shows changes of agents, and asks for one.
-//! Never decides: `approve` and `reject` do, or a person in the `inbox`.
-//! Next: `commands::inbox`.
+//!
+//! Never decides: `approve` and `reject` do, or a person in the `inbox`. See [`crate::commands::inbox`].
 
 use super::At;
 use crate::client::Client;

@@ -1,6 +1,7 @@
 //! `ironctl chat`: says something to an agent and prints its answer.
-//! Never shows an answer that could steer the terminal, and never ends silently without one.
-//! Next: `chat::conversation` for the prompt, `commands::why` when no answer comes.
+//!
+//! Never shows an answer that could steer the terminal, and never ends silently without one. See
+//! [`crate::commands::chat::conversation`] for the prompt, [`crate::commands::why`] when no answer comes.
 
 pub mod conversation;
 mod slash;

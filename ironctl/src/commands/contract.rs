@@ -1,6 +1,7 @@
 //! `ironctl contract`: the frozen contract between host and sandbox.
-//! Never computes the fingerprint: ironctl does not link what it is made of.
-//! Next: `commands::doctor`, which compares both sides.
+//!
+//! Never computes the fingerprint: ironctl does not link what it is made of. See [`crate::commands::doctor`], which compares both
+//! sides.
 
 use super::At;
 use crate::failure::Error;

@@ -1,6 +1,7 @@
 //! `ironctl doctor`: looks for what is wrong with the machine, the installation and the host.
-//! Never repairs anything: it says what to type.
-//! Next: `ironclaw-host preflight` for the machine's part, `commands::quickstart`.
+//!
+//! Never repairs anything: it says what to type. See `ironclaw-host preflight` for the machine's part,
+//! [`crate::commands::quickstart`].
 
 use super::{At, contract, up};
 use crate::client::Client;

@@ -1,6 +1,6 @@
 //! `ironctl down`: asks the host to stop, and waits until its process is gone.
-//! Never sends a signal: the host puts its sessions to sleep in its own order.
-//! Next: `commands::up`.
+//!
+//! Never sends a signal: the host puts its sessions to sleep in its own order. See [`crate::commands::up`].
 
 use super::At;
 use crate::client::Client;

@@ -1,6 +1,6 @@
 //! `ironctl inbox`: one change at a time, exactly as the host shows it, and the word of a person about it.
-//! Never decides by itself: `commands::review` takes the word.
-//! Next: `commands::change` for scripts.
+//!
+//! Never decides by itself: `commands::review` takes the word. See [`crate::commands::change`] for scripts.
 
 use super::review::{self, Said};
 use super::{At, change};

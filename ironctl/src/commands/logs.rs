@@ -1,6 +1,6 @@
 //! `ironctl logs`: shows what the host logged.
-//! Never asks the host: the file is there when nothing else is.
-//! Next: `commands::why` for one message.
+//!
+//! Never asks the host: the file is there when nothing else is. See [`crate::commands::why`] for one message.
 
 use super::At;
 use crate::failure::Error;

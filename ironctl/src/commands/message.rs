@@ -1,6 +1,8 @@
 //! `ironctl message`: has a message answered after all, and looks after answers that did not arrive.
-//! Never sends words again that the host has already, and no answer by itself: somebody who looked says so.
-//! Next: `commands::chat`, which waits for answers, `commands::why`, and `commands::channel` for the way that answers take.
+//!
+//! Never sends words again that the host has already, and no answer by itself: somebody who looked says so. See
+//! [`crate::commands::chat`], which waits for answers, [`crate::commands::why`], and [`crate::commands::channel`] for the way
+//! that answers take.
 
 use super::At;
 use super::chat::{self, duration};

@@ -1,6 +1,7 @@
 //! `ironctl model`: adds, lists, tests and removes model endpoints, and says which is the default.
-//! Never asks a provider itself and never holds a key longer than it takes to hand it to the host.
-//! Next: `commands::model::add`, `commands::agent` for which agent uses which.
+//!
+//! Never asks a provider itself and never holds a key longer than it takes to hand it to the host. See
+//! [`crate::commands::model::add`], [`crate::commands::agent`] for which agent uses which.
 
 mod add;
 

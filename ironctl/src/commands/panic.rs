@@ -1,6 +1,7 @@
 //! `ironctl panic`: stops every agent at once, and keeps them stopped until `ironctl resume`.
+//!
 //! Never depends on a host that obeys or on a file that can be written: a host that does not confirm the stop is killed, and
-//! success means that no process of an agent was found afterwards. Next: `processes`, `commands::resume`.
+//! success means that no process of an agent was found afterwards. See [`crate::processes`] and [`crate::commands::resume`].
 
 use super::At;
 use crate::access::Way;

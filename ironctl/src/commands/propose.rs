@@ -1,6 +1,6 @@
 //! What a command would set at once, proposed in its place where the policy asks for more than this one person.
-//! Never approves anything.
-//! Next: `commands::review`, `commands::change`.
+//!
+//! Never approves anything. See [`crate::commands::review`] and [`crate::commands::change`].
 
 use super::At;
 use crate::client::Client;

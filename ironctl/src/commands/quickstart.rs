@@ -1,6 +1,8 @@
 //! `ironctl quickstart`: from nothing to a first answer, and to what holds the one who gave it.
-//! Never goes on when this machine cannot jail an agent; never makes anew what is in place.
-//! Next: the commands that it strings together: `init`, `up`, `agent`, `chat`, `doctor`.
+//!
+//! Never goes on when this machine cannot jail an agent; never makes anew what is in place. See the commands that it strings
+//! together: [`crate::commands::init`], [`crate::commands::up`], [`crate::commands::agent`], [`crate::commands::chat`],
+//! [`crate::commands::doctor`].
 
 mod next;
 

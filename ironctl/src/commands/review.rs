@@ -1,7 +1,8 @@
-//! Shows a change on a terminal and reads the decision of a person. The effect of the change is directly above the question, the word
-//! `details` shows ids and digests, and a page that does not fit is shown screen by screen.
-//! Never takes anything but a whole word for an answer, and never one that was typed before the question.
-//! Next: `commands::inbox`, `commands::approve`.
+//! Shows a change on a terminal and reads the decision of a person.
+//!
+//! The effect of the change is directly above the question, the word `details` shows ids and digests, and a page that does not
+//! fit is shown screen by screen. Never takes anything but a whole word for an answer, and never one that was typed before the
+//! question. See [`crate::commands::inbox`] and [`crate::commands::approve`].
 
 use super::change;
 use crate::failure::Error;

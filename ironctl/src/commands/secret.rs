@@ -1,6 +1,7 @@
 //! `ironctl secret`: stores, lists, replaces and removes the secrets that settings refer to as `secret:NAME`.
-//! Never takes a value from the command line, and never shows one: the host does not give it back.
-//! Next: `hidden`, `commands::model`.
+//!
+//! Never takes a value from the command line, and never shows one: the host does not give it back. See [`crate::hidden`] and
+//! [`crate::commands::model`].
 
 use super::At;
 use crate::clock;

@@ -1,6 +1,6 @@
 //! `ironctl session`: lists, shows, exports, cancels, stops, releases and removes sessions.
-//! Never erases a conversation without asking.
-//! Next: `commands::status`, whose table it shares.
+//!
+//! Never erases a conversation without asking. See [`crate::commands::status`], whose table it shares.
 
 mod transcript;
 

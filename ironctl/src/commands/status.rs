@@ -1,6 +1,7 @@
 //! `ironctl status`: the host, its sessions, and what the kernel says about each.
-//! Never hides a warning: they come first.
-//! Next: `jail` for the words about a process, `commands::session` for one session.
+//!
+//! Never hides a warning: they come first. See [`crate::jail`] for the words about a process, [`crate::commands::session`] for
+//! one session.
 
 use super::{At, inbox};
 use crate::failure::Error;

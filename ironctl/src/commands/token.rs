@@ -1,6 +1,7 @@
 //! `ironctl token`: makes, lists and ends the tokens by which people speak to a host.
-//! Never shows the text of a token but in the moment in which it is made.
-//! Next: `commands::key` replaces one, `commands::person` says whose they are.
+//!
+//! Never shows the text of a token but in the moment in which it is made. [`crate::commands::key`] replaces one,
+//! [`crate::commands::person`] says whose they are.
 
 use super::At;
 use crate::clock;

@@ -1,6 +1,7 @@
 //! `ironctl up`: starts the host, in this terminal or detached from it.
-//! Never starts a second one, and never says that one runs before it answered.
-//! Next: `ironclaw-host run`, which it becomes or starts; `commands::down`.
+//!
+//! Never starts a second one, and never says that one runs before it answered. See `ironclaw-host run`, which it becomes or
+//! starts; [`crate::commands::down`].
 
 use super::{At, init};
 use crate::client::Client;

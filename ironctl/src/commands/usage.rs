@@ -1,6 +1,7 @@
 //! `ironctl usage`: shows what models took, and what is left below each ceiling.
-//! Never adds up what is in two currencies: the prices of the endpoints say which one is meant.
-//! Next: `commands::agent` for the ceilings of one agent.
+//!
+//! Never adds up what is in two currencies: the prices of the endpoints say which one is meant. See [`crate::commands::agent`]
+//! for the ceilings of one agent.
 
 use super::At;
 use crate::client::Client;

@@ -1,6 +1,6 @@
 //! `ironctl why`: explains what became of a message.
-//! Never guesses: every line is an entry of the host's ledger.
-//! Next: `commands::audit` for the ledger itself.
+//!
+//! Never guesses: every line is an entry of the host's ledger. See [`crate::commands::audit`] for the ledger itself.
 
 use super::At;
 use crate::clock;

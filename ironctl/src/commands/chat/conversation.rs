@@ -1,6 +1,6 @@
 //! The prompt of `ironctl chat`: the last lines, then what is typed and what is answered.
-//! Never keeps a history file: the host remembers the conversation.
-//! Next: `client::Client::follow` for the progress line.
+//!
+//! Never keeps a history file: the host remembers the conversation. See `client::Client::follow` for the progress line.
 
 use super::slash::{self, Line};
 use super::words::Words;

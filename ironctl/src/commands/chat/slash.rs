@@ -1,6 +1,7 @@
 //! What a line at the prompt means: words for the agent, or one of the commands that begin with a slash.
-//! Never sends an unknown command to the agent: it would be answered as if it were said.
-//! Next: `chat::conversation`, which does it.
+//!
+//! Never sends an unknown command to the agent: it would be answered as if it were said. See
+//! [`crate::commands::chat::conversation`], which does it.
 
 use crate::failure::Error;
 use crate::nearest::nearest;

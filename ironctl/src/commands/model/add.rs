@@ -1,6 +1,7 @@
 //! `ironctl model add`: fills in what a preset knows, asks for the key that is missing, and hands it all to the host.
-//! Never uses a key out of the environment unasked; what the host does not keep is kept nowhere.
-//! Next: `host/src/api/models.rs`, which tests before it keeps.
+//!
+//! Never uses a key out of the environment unasked; what the host does not keep is kept nowhere. See `host/src/api/models.rs`,
+//! which tests before it keeps.
 
 use super::{default, said};
 use crate::client::Client;

@@ -1,6 +1,7 @@
 //! What to type for a real model, once the script has answered.
-//! Never uses what it finds: of a server it reads the list of models, of a key it sees that there is one.
-//! Next: `probe`, `commands::model::add`.
+//!
+//! Never uses what it finds: of a server it reads the list of models, of a key it sees that there is one. See [`crate::probe`]
+//! and [`crate::commands::model::add`].
 
 use crate::commands::At;
 use crate::failure::Error;

@@ -1,6 +1,6 @@
 //! A conversation on the terminal or in a file, as the host's record has it.
-//! Never leaves out who wrote something, and shows no item as more than it is.
-//! Next: `contract::operator::Transcript`.
+//!
+//! Never leaves out who wrote something, and shows no item as more than it is. See [`ironclaw_contract::operator::Transcript`].
 
 use super::super::At;
 use crate::client::Client;
