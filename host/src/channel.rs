@@ -1,6 +1,6 @@
 //! What comes in from outside, before anybody knows who sent it.
 //!
-//! A channel says what it received and sends what it is given; it decides nothing. Next: `identity`.
+//! A channel says what it received and sends what it is given; it decides nothing. See [`crate::identity`].
 
 pub mod loopback;
 pub mod webhook;

@@ -1,6 +1,6 @@
 //! The composition root: opens each module in order, runs until told to stop, closes in the opposite order.
 //!
-//! Holds no behaviour of its own; what grows here belongs to a module. Next: `pipeline`.
+//! Holds no behaviour of its own; what grows here belongs to a module. See [`crate::pipeline`].
 
 mod error;
 mod grounds;

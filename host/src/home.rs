@@ -1,6 +1,7 @@
 //! Where the host keeps its things, and who may look at them.
 //!
-//! Never waits for a file that is something else, such as a pipe; never follows a home that is a link or that others can write; never makes anything wider than 0700. Next: `custody`.
+//! Never waits for a file that is something else, such as a pipe; never follows a home that is a link or that others can write;
+//! never makes anything wider than 0700. See [`crate::custody`].
 
 mod former;
 

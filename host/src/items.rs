@@ -1,6 +1,7 @@
 //! The seal index: every sealed item of every session, with its tuple and its encrypted body.
 //!
-//! A ref is worth something only if its tuple stands here; an equal body is not enough. Next: `turn`, `context`.
+//! A ref is worth something only if its tuple stands here; an equal body is not enough. See [`crate::turn`] and
+//! [`crate::context`].
 
 mod retention;
 mod rows;

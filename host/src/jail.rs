@@ -1,7 +1,7 @@
 //! What a jail is: the one description of what a jailed process sees, and the types around it.
 //!
-//! Grants nothing by default: what is not in a [`Spec`] is not in the jail, on any backend. Nothing
-//! here starts a process. Next: `native` builds the jail, `inspect` asks the kernel whether it is one.
+//! Grants nothing by default: what is not in a [`Spec`] is not in the jail, on any backend. Nothing here starts a process.
+//! [`crate::jail::native`] builds the jail, [`crate::jail::inspect`] asks the kernel whether it is one.
 
 pub mod client;
 pub mod filter;

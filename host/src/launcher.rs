@@ -1,7 +1,7 @@
 //! The host's side of the launcher: the process that makes every jail.
 //!
-//! The launcher is forked before the host has threads or keys and never sees one of them; the host
-//! never clones a process itself. Next: `server` for the process, `jail` for what it makes.
+//! The launcher is forked before the host has threads or keys and never sees one of them; the host never clones a process itself.
+//! See [`crate::launcher::server`] for the process, [`crate::jail`] for what it makes.
 
 mod error;
 mod server;

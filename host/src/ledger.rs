@@ -1,7 +1,7 @@
 //! The ledger: what was asked, decided, refused and done, each entry chained to the one before.
 //!
-//! Never holds content, only ids, digests and reasons; never written outside the transaction that it records. Next:
-//! `ledger::keeper` for what it does by itself, `ledger::check` for how it is verified.
+//! Never holds content, only ids, digests and reasons; never written outside the transaction that it records. See
+//! [`crate::ledger::keeper`] for what it does by itself, [`crate::ledger::check`] for how it is verified.
 
 pub mod archive;
 pub mod chain;

@@ -1,6 +1,6 @@
 //! What a model is given and what it gives back, and the endpoints that can be asked.
 //!
-//! Never composes a prompt, records a call or believes an output; that is done by who calls this. Next: `model::endpoint`.
+//! Never composes a prompt, records a call or believes an output; that is done by who calls this. See [`crate::model::endpoint`].
 
 mod address;
 mod anthropic;

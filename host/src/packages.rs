@@ -1,6 +1,6 @@
 //! Software in an agent's jail: fetched by the machine's own clients in a jail of their own, pinned by its digest, read-only.
 //!
-//! Never runs a script of a package, and never keeps a file that could reach out of the layer. Next: `packages::layer`.
+//! Never runs a script of a package, and never keeps a file that could reach out of the layer. See [`crate::packages::layer`].
 
 mod client;
 mod config;

@@ -1,7 +1,7 @@
 //! Whether this machine can hold an agent, and what to do where it cannot.
 //!
-//! It makes a real jail and looks at it rather than guess, and never offers less isolation instead.
-//! Next: `jail::native` for what is tried.
+//! It makes a real jail and looks at it rather than guess, and never offers less isolation instead. See [`crate::jail::native`]
+//! for what is tried.
 
 mod diagnosis;
 

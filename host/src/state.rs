@@ -1,6 +1,7 @@
 //! The only truth: `state.db`, behind one writing thread, one reading thread, and one for searches.
 //!
-//! No other module opens the file. A change and its ledger entries share a transaction, or neither happened. Next: `ledger`.
+//! No other module opens the file. A change and its ledger entries share a transaction, or neither happened. See
+//! [`crate::ledger`].
 
 mod clock;
 mod denied;

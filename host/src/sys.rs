@@ -1,7 +1,7 @@
 //! The system calls that neither the standard library nor `nix` wraps, each behind a safe function.
 //!
-//! All `unsafe` of the launcher stands here; nothing here decides what is mounted, mapped or allowed.
-//! Next: `jail::native`, which says in which order these are called, and why.
+//! All `unsafe` of the launcher stands here; nothing here decides what is mounted, mapped or allowed. See
+//! [`crate::jail::native`], which says in which order these are called, and why.
 
 pub(crate) mod bare;
 mod wiping;

@@ -1,6 +1,7 @@
 //! What of this machine is an agent's to have, and what is the host's own, by the settings and by where it runs.
 //!
-//! Looked up once at a start: whoever asks later holds the record, and a disk that hangs would hold it too. Next: `gateway`.
+//! Looked up once at a start: whoever asks later holds the record, and a disk that hangs would hold it too. See
+//! [`crate::gateway`].
 
 use crate::config::Config;
 use crate::custody;

@@ -1,6 +1,7 @@
 //! What a start finds lost or put back, and what follows: another generation of the record, an entry, a warning.
 //!
-//! Decides nothing about what is lost: `state::log`, heads and archives say so. Next: `gateway::store`, `delivery::journal`.
+//! Decides nothing about what is lost: `state::log`, heads and archives say so. See [`crate::gateway::store`] and
+//! [`crate::delivery::journal`].
 
 use crate::delivery::journal;
 use crate::gateway::store;

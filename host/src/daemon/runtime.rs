@@ -1,7 +1,7 @@
 //! Finds the private directory that the sockets of a host are in.
 //!
-//! Never uses a name that another user could take before: it is below a directory of our own, or nobody can foresee it.
-//! Next: `daemon`.
+//! Never uses a name that another user could take before: it is below a directory of our own, or nobody can foresee it. See
+//! [`crate::daemon`].
 
 use super::error::Error;
 use crate::home::{self, Home};

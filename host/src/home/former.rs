@@ -1,6 +1,6 @@
 //! What shows that a home held a record, so that a new one is never made beside the remains of another.
 //!
-//! Only looks, and opens none of the files. Next: `daemon`.
+//! Only looks, and opens none of the files. See [`crate::daemon`].
 
 use super::{Error, Home};
 use std::fs;

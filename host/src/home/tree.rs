@@ -1,6 +1,6 @@
 //! Removes directories that a stranger filled.
 //!
-//! Never follows a link. Next: `packages`, `session`.
+//! Never follows a link. See [`crate::packages`] and [`crate::session`].
 
 use std::fs;
 use std::io;

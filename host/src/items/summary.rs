@@ -1,6 +1,6 @@
 //! What a summary stands in for: it is named to a sandbox in the place of those items, which stay in the record.
 //!
-//! Never writes a summary and never judges one. Next: `context::summary`.
+//! Never writes a summary and never judges one. See [`crate::context::summary`].
 
 use super::Recorded;
 use crate::state::{self, Tx};

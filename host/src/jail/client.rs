@@ -1,6 +1,7 @@
 //! What a jail holds for a program of this machine that fetches or unpacks software: the machine's programs, and little else.
 //!
-//! Shows nothing of the host's state, and no file that somebody could be hurt by. Next: `native::view`, which attaches it.
+//! Shows nothing of the host's state, and no file that somebody could be hurt by. See [`crate::jail::native::view`], which
+//! attaches it.
 
 use super::Mount;
 use serde::{Deserialize, Serialize};

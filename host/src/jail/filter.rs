@@ -1,8 +1,8 @@
 //! The filters of system calls of jailed processes, compiled from the lists in `filter::lists`.
 //!
-//! Whatever is not listed fails with EPERM, and what has an older form that is listed fails with
-//! ENOSYS so that the C library falls back to it. Programs can add filters of their own and remove
-//! none. Next: `native`, which installs these before the program is executed.
+//! Whatever is not listed fails with EPERM, and what has an older form that is listed fails with ENOSYS so that the C library
+//! falls back to it. Programs can add filters of their own and remove none. See [`crate::jail::native`], which installs these
+//! before the program is executed.
 
 mod lists;
 

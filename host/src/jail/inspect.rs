@@ -1,7 +1,7 @@
 //! What the kernel says about a jailed process, and whether that is the jail that was asked for.
 //!
-//! Reads `/proc` and believes nothing that the process or the launcher says. The host asks here
-//! before it hands out a session's key. Next: `jail::probe`, which tries instead of looking.
+//! Reads `/proc` and believes nothing that the process or the launcher says. The host asks here before it hands out a session's
+//! key. See [`crate::jail::probe`], which tries instead of looking.
 
 use super::native::apart::SOURCE;
 use super::system::Names;

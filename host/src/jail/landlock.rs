@@ -1,7 +1,7 @@
 //! The Landlock domain that every jailed program is born into.
 //!
-//! It never grants a right that the mounts do not show, and a program can add to it and not take
-//! from it. Next: `native`, which enters it before the program is executed.
+//! It never grants a right that the mounts do not show, and a program can add to it and not take from it. See
+//! [`crate::jail::native`], which enters it before the program is executed.
 
 use super::client::{Client, Kind};
 use super::system::DEVICES;

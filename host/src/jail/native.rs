@@ -1,16 +1,15 @@
 //! The life of a jail on this kernel: how process 1 builds it, and how process 2 becomes the program.
 //!
-//! The program is confined before it runs its first instruction, and reads nothing from outside
-//! before the host's root is gone. Runs only in processes cloned by the launcher. Next: `program`
-//! for process 2.
+//! The program is confined before it runs its first instruction, and reads nothing from outside before the host's root is gone.
+//! Runs only in processes cloned by the launcher. See [`crate::jail::native::program`] for process 2.
 //!
 //! The order is what makes it hold:
-//! 1. process 1 opens what the jail needs while it can still see it, then covers `/proc` with an
-//!    empty root and attaches the mounts there;
-//! 2. process 2 gives up everything it can give up and executes the program, which loads its
-//!    libraries from the host's root and knocks at the gate;
-//! 3. process 1 pivots. The kernel moves every process of the mount namespace that stood in the old
-//!    root, so process 2 is moved although its own rules forbid it to do that itself;
+//! 1. process 1 opens what the jail needs while it can still see it, then covers `/proc` with an empty root and attaches the
+//! mounts there;
+//! 2. process 2 gives up everything it can give up and executes the program, which loads its libraries from the host's root and
+//! knocks at the gate;
+//! 3. process 1 pivots. The kernel moves every process of the mount namespace that stood in the old root, so process 2 is moved
+//! although its own rules forbid it to do that itself;
 //! 4. process 1 gives up everything too, opens the gate, and from then on only reaps.
 
 pub(crate) mod apart;

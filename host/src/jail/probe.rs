@@ -1,7 +1,8 @@
 //! A program for a jail that tries to get out of it, and says what happened.
 //!
 //! It runs under exactly the mounts and filters of a sandbox, in the launcher's own image, and never outside a jail. A new
-//! attempt is one line in the file of its group; a new wall needs one that notices when it is missing. Next: `line`.
+//! attempt is one line in the file of its group; a new wall needs one that notices when it is missing. See
+//! [`crate::jail::probe::line`].
 
 mod commands;
 mod files;

@@ -1,7 +1,7 @@
 //! What of the host's own programs a jail may have: `/usr`, read-only, and the few names that a program looks for around it.
 //!
-//! Never shows anything of the host's configuration, and never makes a jail with less than what was asked for. Next:
-//! `native::furniture`, which puts it in place.
+//! Never shows anything of the host's configuration, and never makes a jail with less than what was asked for. See
+//! [`crate::jail::native::furniture`], which puts it in place.
 
 use serde::{Deserialize, Serialize};
 use std::io;

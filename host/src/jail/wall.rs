@@ -1,7 +1,8 @@
 //! Every wall of a jail by name, and which of them a launch raises.
 //!
 //! Outside of a test build two kinds of jail are launched with one of them missing: the throw-away jail of a negative control,
-//! which has no mount, and that of a client that fetches software, which has the host's network and nothing of the host's state. Next: `native`, which raises them, and `probe`, of whose lines at least one must notice each.
+//! which has no mount, and that of a client that fetches software, which has the host's network and nothing of the host's state.
+//! See [`crate::jail::native`], which raises them, and [`crate::jail::probe`], of whose lines at least one must notice each.
 
 use super::{Probe, Role};
 

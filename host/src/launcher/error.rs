@@ -1,6 +1,6 @@
 //! Why there is no jail, in a sentence, and what to do about it.
 //!
-//! Decides nothing. Next: `preflight`, which looks for the cause on this machine.
+//! Decides nothing. See [`crate::preflight`], which looks for the cause on this machine.
 
 use super::wire::{Failure, Part};
 use crate::jail::Unfit;

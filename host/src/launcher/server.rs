@@ -1,7 +1,7 @@
 //! The launcher's own process: one thread that makes every jail, watches it and tells the host.
 //!
-//! It holds no key, never parses what a jailed program wrote, and ends when the host does. Next:
-//! `jail::native`, which is the life of the processes that it clones.
+//! It holds no key, never parses what a jailed program wrote, and ends when the host does. See [`crate::jail::native`], which is
+//! the life of the processes that it clones.
 
 use super::Entries;
 use super::wire::{self, Event, Exit, Failure, Part, Progress, Request, step};

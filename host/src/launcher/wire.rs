@@ -1,7 +1,7 @@
 //! What host, launcher and jail say to each other while a jail is made, and how a message travels.
 //!
-//! One message is one packet of JSON with at most one descriptor; a longer or cut packet is an error,
-//! never a shorter message. No jailed program ever holds these sockets. Next: `server` answers them.
+//! One message is one packet of JSON with at most one descriptor; a longer or cut packet is an error, never a shorter message. No
+//! jailed program ever holds these sockets. [`crate::launcher::server`] answers them.
 
 use crate::jail::Spec;
 use crate::sys;

@@ -1,7 +1,7 @@
 //! Rotation: the chain so far goes into a sealed file, and a new chain continues from it.
 //!
-//! Never deletes an entry before the file that holds it is on disk and closed by a signed head, and never archives a
-//! chain that is not whole. Next: `ledger::check`.
+//! Never deletes an entry before the file that holds it is on disk and closed by a signed head, and never archives a chain that
+//! is not whole. See [`crate::ledger::check`].
 
 use super::check::{self, Bad, Chain};
 use super::head::{Position, Signer};

@@ -1,6 +1,6 @@
 //! Walks the live chain as it is stored. Works beside a running host too.
 //!
-//! Gives the canonical bytes as they are stored; never re-serializes before hashing. Next: `ledger::check`.
+//! Gives the canonical bytes as they are stored; never re-serializes before hashing. See [`crate::ledger::check`].
 
 use super::check::{self, Bad, Chain, Walk};
 use super::line::Parts;

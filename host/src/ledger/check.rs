@@ -1,6 +1,6 @@
 //! Checks a ledger from end to end: each chain by itself, the ties between them, and the heads that were kept outside.
 //!
-//! Reads only and needs no secret; hashes bytes as they are stored. Next: `docs/verify-ledger.pl`, which does the same without us.
+//! Reads only and needs no secret; hashes bytes as they are stored. See `docs/verify-ledger.pl`, which does the same without us.
 
 use super::head::Signed;
 use super::line::{self, Line, Parts};

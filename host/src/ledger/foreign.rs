@@ -1,6 +1,6 @@
 //! Archives of another history: the record is older than they are, as where it alone was put back.
 //!
-//! Reads the first and the last line of each archive, and moves none. Next: `ledger::keeper`.
+//! Reads the first and the last line of each archive, and moves none. See [`crate::ledger::keeper`].
 
 use super::head::{self, Signed};
 use super::line::{self, Line};

@@ -1,6 +1,7 @@
 //! Signed heads: how far the ledger had come, in a form that can be kept where this host cannot reach it.
 //!
-//! Never signs a position that it was told, only one that it read; never keeps a head inside the home. Next: `ledger::keeper`.
+//! Never signs a position that it was told, only one that it read; never keeps a head inside the home. See
+//! [`crate::ledger::keeper`].
 
 use super::Entry;
 use crate::custody::{self, WrappingKey};

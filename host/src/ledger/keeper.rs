@@ -1,6 +1,7 @@
 //! What the ledger does by itself: heads are signed and kept outside, and a chain that is long or old is rotated.
 //!
-//! Never stops the host: a directory that does not answer is a warning, an entry, and another try. Next: `ledger::archive`.
+//! Never stops the host: a directory that does not answer is a warning, an entry, and another try. See
+//! [`crate::ledger::archive`].
 
 mod outside;
 

@@ -1,6 +1,7 @@
 //! The text of an entry as it is exported and archived: one line of JSON in one fixed layout.
 //!
-//! Never re-writes what it reads: `data` is the canonical bytes themselves, and a line in any other layout is refused. Next: `ledger::check`.
+//! Never re-writes what it reads: `data` is the canonical bytes themselves, and a line in any other layout is refused. See
+//! [`crate::ledger::check`].
 
 use ironclaw_contract::operator::SignedHead;
 use std::fmt::Write as _;

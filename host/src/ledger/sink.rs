@@ -1,7 +1,8 @@
 //! Where heads of the ledger are kept: a directory outside of the home, or nowhere, and why.
 //!
-//! Never a directory inside of the home: an attacker who can change the ledger could change the heads there as well. By default each ledger has a
-//! directory under its own id, so that a home that moved finds its heads, and a copy of it finds the same. Next: `ledger::keeper`.
+//! Never a directory inside of the home: an attacker who can change the ledger could change the heads there as well. By default
+//! each ledger has a directory under its own id, so that a home that moved finds its heads, and a copy of it finds the same. See
+//! [`crate::ledger::keeper`].
 
 use super::Config;
 use super::head;

@@ -1,6 +1,7 @@
 //! The stages of a message, read from the ledger: what `why` shows.
 //!
-//! Never guesses: entries that lie in an archive are read there, and where that is not to be had it says so. Next: `api::chat`.
+//! Never guesses: entries that lie in an archive are read there, and where that is not to be had it says so. See
+//! [`crate::api::chat`].
 
 use super::archive;
 use super::line::{self, Line};

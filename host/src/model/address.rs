@@ -1,6 +1,7 @@
 //! Which base URLs an endpoint may have: https anywhere, plain http to loopback and private addresses alone.
 //!
-//! Never trusts a name: what it resolves to is checked at each connection. Next: `address`, `model::http`.
+//! Never trusts a name: what it resolves to is checked at each connection. See [`crate::model::address`] and
+//! [`crate::model::http`].
 
 use crate::address;
 use url::Url;

@@ -1,6 +1,6 @@
 //! Messages: what is asked, and what is understood of an answer.
 //!
-//! Never sends a request. Next: `model::remote`; the same for Chat Completions: `model::openai`.
+//! Never sends a request. See [`crate::model::remote`]; the same for Chat Completions: [`crate::model::openai`].
 
 use super::Prompt;
 use super::assembly::{Assembly, End};

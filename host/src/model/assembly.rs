@@ -1,6 +1,7 @@
 //! An output while its pieces come in, from a stream or at once.
 //!
-//! Never holds more than an output may have: the piece that is too much is the last one. Next: `model::openai`, `model::anthropic`.
+//! Never holds more than an output may have: the piece that is too much is the last one. See [`crate::model::openai`] and
+//! [`crate::model::anthropic`].
 
 use super::draft::Draft;
 use super::fault::Fault;

@@ -1,6 +1,7 @@
 //! Notices an endpoint that fails again and again, so that a request does not begin with waiting for it.
 //!
-//! Never refuses a request by itself: what rests is asked last, and once where another is left. Next: `model::endpoint`, which asks in order.
+//! Never refuses a request by itself: what rests is asked last, and once where another is left. See [`crate::model::endpoint`],
+//! which asks in order.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The words of an output while it is being made, for whoever watches.
 //!
-//! Never the answer: what counts is the sealed output that a reply names. A watcher that is slow misses steps, not words.
-//! Next: `model::endpoint`.
+//! Never the answer: what counts is the sealed output that a reply names. A watcher that is slow misses steps, not words. See
+//! [`crate::model::endpoint`].
 
 use tokio::sync::watch;
 

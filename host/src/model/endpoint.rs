@@ -1,6 +1,7 @@
 //! The endpoints that there are, what each is made from, and asking one chain of them.
 //!
-//! Never looks up a secret: whoever asks brings the key of each candidate. Next: `model::remote`, `model::scripted`.
+//! Never looks up a secret: whoever asks brings the key of each candidate. See [`crate::model::remote`] and
+//! [`crate::model::scripted`].
 
 use super::breaker::Standing;
 use super::draft::Draft;

@@ -1,6 +1,7 @@
 //! Takes a stream of server-sent events apart as it comes, each byte once.
 //!
-//! Holds no more than one event, and knows only its data: names and ids of events mean nothing here. Next: `model::remote`.
+//! Holds no more than one event, and knows only its data: names and ids of events mean nothing here. See
+//! [`crate::model::remote`].
 
 use super::fault::Fault;
 use super::http::EVENT_BYTES_MAX;

@@ -1,7 +1,7 @@
 //! What can go wrong with an endpoint, and what a person is told about it.
 //!
-//! Never shows a provider's words in a sentence, because sentences reach logs and the ledger; an operator who tests an
-//! endpoint sees them apart, without the key. Next: `model::remote`.
+//! Never shows a provider's words in a sentence, because sentences reach logs and the ledger; an operator who tests an endpoint
+//! sees them apart, without the key. See [`crate::model::remote`].
 
 use super::Usage;
 use std::fmt;

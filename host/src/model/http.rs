@@ -1,6 +1,7 @@
 //! The connections to endpoints: no proxy, no redirect, no retry of their own, and a bound on every wait and every body.
 //!
-//! Never reads a setting from the environment, and never speaks plain http to an address that is not private. Next: `model::address`.
+//! Never reads a setting from the environment, and never speaks plain http to an address that is not private. See
+//! [`crate::model::address`].
 
 use super::Config;
 use super::address;

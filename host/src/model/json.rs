@@ -1,6 +1,7 @@
 //! Reads what a model's server sent into a tree of at most so many values.
 //!
-//! The number is bounded and not only the bytes, because a small object takes a hundred times its text in memory. Next: `model::remote`.
+//! The number is bounded and not only the bytes, because a small object takes a hundred times its text in memory. See
+//! [`crate::model::remote`].
 
 use super::fault::Fault;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};

@@ -1,6 +1,6 @@
 //! How one endpoint of kind `openai` wants to be asked, learned from what it refused.
 //!
-//! Never forgets before the host ends, and never learns from anything but a refusal. Next: `model::remote`.
+//! Never forgets before the host ends, and never learns from anything but a refusal. See [`crate::model::remote`].
 
 use super::openai::Habits;
 use super::refused::About;

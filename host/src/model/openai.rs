@@ -1,6 +1,6 @@
 //! Chat Completions: what is asked, and what is understood of an answer, also of servers that follow the API loosely.
 //!
-//! Never sends a request. Next: `model::remote`; the same for Messages: `model::anthropic`.
+//! Never sends a request. See [`crate::model::remote`]; the same for Messages: [`crate::model::anthropic`].
 
 use super::Prompt;
 use super::assembly::{Assembly, End};

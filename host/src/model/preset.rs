@@ -1,6 +1,6 @@
 //! Providers and local servers that are well known: where they listen, what they speak, and where their key usually stands.
 //!
-//! Never a price, because prices change, and never a key. Next: `model::endpoint` for what is made of one.
+//! Never a price, because prices change, and never a key. See [`crate::model::endpoint`] for what is made of one.
 
 use super::endpoint::Kind;
 

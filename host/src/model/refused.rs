@@ -1,6 +1,6 @@
 //! What an answer with an error means: its status, the words that well-known servers use, and how long it asks to wait.
 //!
-//! Never hands a provider's words on except as a detail for the operator. Next: `model::fault`.
+//! Never hands a provider's words on except as a detail for the operator. See [`crate::model::fault`].
 
 use super::fault::Fault;
 use jiff::Timestamp;

@@ -1,7 +1,7 @@
 //! An endpoint behind a network: one request, what is tried again, and how long for.
 //!
-//! Never tries again what cannot succeed, and never waits beyond the time of whoever asks. Next: `model::http` for the
-//! connections, `model::openai` and `model::anthropic` for what is said over them.
+//! Never tries again what cannot succeed, and never waits beyond the time of whoever asks. See [`crate::model::http`] for the
+//! connections, [`crate::model::openai`] and [`crate::model::anthropic`] for what is said over them.
 
 use super::assembly::{Assembly, Counted};
 use super::breaker::Breaker;

@@ -1,7 +1,8 @@
 //! A prompt as the messages that every API has: a user's, a model's, and results of tools.
 //!
-//! Never puts anybody's words but the person's into a user's message as they are: the host says above them whose they are,
-//! and each of their lines is marked, so that no text can end its own quote. Next: `model::openai`, `model::anthropic`.
+//! Never puts anybody's words but the person's into a user's message as they are: the host says above them whose they are, and
+//! each of their lines is marked, so that no text can end its own quote. See [`crate::model::openai`] and
+//! [`crate::model::anthropic`].
 
 use super::{Part, PastCall, Prompt};
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! An endpoint that answers by rules: for trying IronClaw out without a provider, and for tests that need a known model.
 //!
-//! Never looks at chance or at anything but the prompt, and never poses as a model. Next: `scripted::rules` for what
-//! a rule may say, `scripted.toml` for the built-in ones.
+//! Never looks at chance or at anything but the prompt, and never poses as a model. See [`crate::model::scripted::rules`] for
+//! what a rule may say, `scripted.toml` for the built-in ones.
 
 mod rules;
 mod template;

@@ -1,6 +1,7 @@
 //! One run of a client or an unpacker of the machine in a jail of its own, with its output and a time limit.
 //!
-//! Gives it nothing of the host's state, no variable of the host's environment, and a network only where it has to fetch. Next: `jail::client`.
+//! Gives it nothing of the host's state, no variable of the host's environment, and a network only where it has to fetch. See
+//! [`crate::jail::client`].
 
 use super::{Bench, Config, Error, Means, PROGRAMS, names_around_usr};
 use crate::jail::client::{Client, Kind, Network, Sight};

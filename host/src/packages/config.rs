@@ -1,6 +1,6 @@
 //! The settings about software: which clients fetch it, from where, and how much.
 //!
-//! Never looks at the machine. Next: `packages`.
+//! Never looks at the machine. See [`crate::packages`].
 
 use super::PROGRAMS;
 use serde::Deserialize;

@@ -1,6 +1,7 @@
 //! What is asked of apt and npm, and what they fetched.
 //!
-//! Neither installs anything: apt downloads archives, npm unpacks into a directory of its own and runs no script. Next: `unpack`.
+//! Neither installs anything: apt downloads archives, npm unpacks into a directory of its own and runs no script. See
+//! [`crate::packages::unpack`].
 
 use super::client::{Task, WORK, make_room, put, run, there};
 use super::source::{Place, Source};

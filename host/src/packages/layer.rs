@@ -1,6 +1,7 @@
 //! What was fetched as one tree below `usr`: looked at without following a link, made read-only, and named by its digest.
 //!
-//! Keeps no file that is more than its bytes: no set-uid, no device, no pipe, no socket, no link that leads out. Next: `packages`.
+//! Keeps no file that is more than its bytes: no set-uid, no device, no pipe, no socket, no link that leads out. See
+//! [`crate::packages`].
 
 use super::shadow::Machine;
 use super::source::{Entry, PATH_BYTES_MAX, Place, Source, TOP, check_size, copy};

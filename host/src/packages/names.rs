@@ -1,6 +1,6 @@
 //! Which names of packages there can be: no version, no path, no address, and nothing that a client could take for an option.
 //!
-//! Never repairs a name. Next: `fetch`, which hands them to the clients.
+//! Never repairs a name. See [`crate::packages::fetch`], which hands them to the clients.
 
 use super::NAMES_MAX;
 use crate::refusal::Refusal;

@@ -1,6 +1,6 @@
 //! Refuses a file of a package that would replace another file of this machine: a layer is mounted over `/usr`.
 //!
-//! Reads the machine's files and dpkg's lists of them; changes nothing. Next: `layer`.
+//! Reads the machine's files and dpkg's lists of them; changes nothing. See [`crate::packages::layer`].
 
 use super::source::{Entry, Place, Source, TOP, copy};
 use super::{Error, unfit};

@@ -1,6 +1,6 @@
 //! What was fetched, before it is part of a layer.
 //!
-//! Writes nothing but copies of files. Next: `layer`.
+//! Writes nothing but copies of files. See [`crate::packages::layer`].
 
 use super::{Config, Error};
 use crate::refusal::Refusal;

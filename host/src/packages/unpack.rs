@@ -1,6 +1,7 @@
-//! Archives of apt, unpacked by the machine's own unpacker in a jail without a network; nothing is installed, and no script of an archive is read.
+//! Archives of apt, unpacked by the machine's own unpacker in a jail without a network; nothing is installed, and no script of an
+//! archive is read.
 //!
-//! Never unpacks an archive that lists a file which no layer may hold. Next: `layer`.
+//! Never unpacks an archive that lists a file which no layer may hold. See [`crate::packages::layer`].
 
 use super::client::{Task, WORK, failed, follow, make_room, run};
 use super::fetch::{ARCHIVES, Archive};

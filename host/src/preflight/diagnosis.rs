@@ -1,6 +1,6 @@
 //! Why a part of a jail failed on this machine, and the exact thing to do about it.
 //!
-//! Pure but for reading a handful of files once; tries nothing itself. Next: `preflight`, which tries.
+//! Pure but for reading a handful of files once; tries nothing itself. See [`crate::preflight`], which tries.
 
 use super::{fail, pass};
 use crate::launcher::{Failure, Part};

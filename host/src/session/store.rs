@@ -1,6 +1,6 @@
 //! The rows of sessions: origin, state, counter, cursor and wrapped keys.
 //!
-//! Never starts or stops a process; that is the actor's. Next: `session::actor`.
+//! Never starts or stops a process; that is the actor's.
 
 mod row;
 

@@ -1,6 +1,6 @@
 //! Tells listeners of ledger entries that are committed: all of them, or those about one session.
 //!
-//! Keeps nothing: whoever lags behind has to look for itself. Next: `state`.
+//! Keeps nothing: whoever lags behind has to look for itself. See [`crate::state`].
 
 use super::Committed;
 use ironclaw_contract::ids::SessionId;

@@ -1,7 +1,7 @@
 //! The schema of `state.db`, in versions that only ever go forward.
 //!
 //! Never changes a version that was released, and never a file before a snapshot of it lies beside it; a newer file than this
-//! program knows is refused. Next: `state::snapshot`.
+//! program knows is refused. See [`crate::state::snapshot`].
 
 use super::{Error, snapshot};
 use ironclaw_contract::seam::crypt::SessionKey;

@@ -1,6 +1,6 @@
 //! Opens the file of the record: its cipher, its journal, and a look through all pages.
 //!
-//! Never makes a file in passing, and never removes the log of a record that says that it is open. Next: `state::log`.
+//! Never makes a file in passing, and never removes the log of a record that says that it is open. See [`crate::state::log`].
 
 use super::{Error, SEARCH_LOOKS, SEARCH_UNTIL, Tx, is_damage, log, migrations, wall_clock};
 use ironclaw_contract::seam::crypt::SessionKey;

@@ -1,7 +1,8 @@
-//! The state under another key: a whole copy beside the original, changed, re-encrypted, proven, and put in its place in one step.
+//! The state under another key: a whole copy beside the original, changed, re-encrypted, proven, and put in its place in one
+//! step.
 //!
-//! Never writes into the original but to close its log, and never leaves a file behind it that SQLite could take for the new one's.
-//! Next: `rotation`.
+//! Never writes into the original but to close its log, and never leaves a file behind it that SQLite could take for the new
+//! one's. See [`crate::rotation`].
 
 use super::{Error, Tx, connect, create, log, migrations, wall_clock};
 use ironclaw_contract::seam::crypt::SessionKey;

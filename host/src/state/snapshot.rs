@@ -1,7 +1,7 @@
 //! A copy of the state from before each change of its schema: the way back when a newer version is not what it should be.
 //!
 //! Never leaves half a copy under a name that counts, and never outlives an erasure: what somebody had erased would stand in it.
-//! Next: `state::migrations`.
+//! See [`crate::state::migrations`].
 
 use super::{Error, connect, log, rekey, unlock};
 use ironclaw_contract::seam::crypt::SessionKey;

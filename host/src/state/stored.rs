@@ -1,6 +1,6 @@
 //! Columns that hold a word of an enum, or JSON.
 //!
-//! A column with another text is an error that names the column. Next: `registry`.
+//! A column with another text is an error that names the column. See [`crate::registry`].
 
 /// Implements `Display`, `ToSql` and `FromSql` by `name` and `FromStr`.
 macro_rules! stored_by_name {

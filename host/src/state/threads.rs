@@ -1,7 +1,7 @@
 //! The threads of the record: one writes, several changes to a commit; one reads, several reads to a snapshot; one searches, each
 //! search with a snapshot of its own.
 //!
-//! None leaves a caller without an answer, and nothing is built on damage. Next: `state::events`.
+//! None leaves a caller without an answer, and nothing is built on damage. See [`crate::state::events`].
 
 use super::clock::{Clock, wall_clock};
 use super::events::Events;

@@ -1,6 +1,6 @@
 //! Reads a signed body strictly: who sent it, in which thread, what was typed, which files came along.
 //!
-//! Never guesses: an unknown field, a key that stands twice, or a sender without an id is refused. Next: `identity`.
+//! Never guesses: an unknown field, a key that stands twice, or a sender without an id is refused. See [`crate::identity`].
 
 use crate::channel::Received;
 use crate::refusal::Refusal;

@@ -1,7 +1,7 @@
 //! Sends one delivery to a channel's address, signed, and says what became of it.
 //!
 //! Never follows a redirect, never takes a way that the environment names, and never reads an answer beyond its status: what the
-//! other side says has no meaning here. Next: `delivery::journal`.
+//! other side says has no meaning here. See [`crate::delivery::journal`].
 
 use super::signature::Secret;
 use super::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};

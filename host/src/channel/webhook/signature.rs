@@ -1,6 +1,7 @@
 //! Signatures of the Standard Webhooks specification: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`.
 //!
-//! Never says by its time how much of a signature fits, and never judges an event's age before its signature. Next: `webhook::incoming`.
+//! Never says by its time how much of a signature fits, and never judges an event's age before its signature. See
+//! [`crate::channel::webhook::incoming`].
 
 use crate::custody::{self, SecretText};
 use crate::refusal::Refusal;

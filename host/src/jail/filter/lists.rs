@@ -1,6 +1,6 @@
 //! The system calls that a jailed process may make, as lists with the reason beside each.
 //!
-//! Never compiles or installs a filter. Next: `jail::filter`.
+//! Never compiles or installs a filter. See [`crate::jail::filter`].
 
 use libc::c_long;
 

@@ -1,8 +1,9 @@
 //! Directories of the machine as read-only file systems of their own: a lock that is taken in a jail holds on those, not on the
 //! machine's files.
 //!
-//! Shows what is there and nothing else. What is replaced on the machine later is seen by the next jail, so only the machine's programs
-//! are shown like this and no directory that people granted. Next: `furniture`, `view`.
+//! Shows what is there and nothing else. What is replaced on the machine later is seen by the next jail, so only the machine's
+//! programs are shown like this and no directory that people granted. See [`crate::jail::native::furniture`] and
+//! [`crate::jail::native::view`].
 
 use crate::launcher::wire::{Failure, Part, step};
 use crate::shortage::Shortage;

@@ -1,6 +1,7 @@
 //! How the host's programs come into the root of a jail.
 //!
-//! Everything is open before the host's root is covered, and nothing of it can be written from inside. Next: `site`.
+//! Everything is open before the host's root is covered, and nothing of it can be written from inside. See
+//! [`crate::jail::native::site`].
 
 use super::apart;
 use crate::jail::system::{ALTERNATIVES, DEVICES, GROUP, Names, PASSWD, System, TMP_ROOM};

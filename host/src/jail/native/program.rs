@@ -1,7 +1,7 @@
 //! Process 2 of a jail: how it gives up what it has, and becomes the program or plays its role.
 //!
-//! Never runs an instruction of the program with a right that the program may not have. Next:
-//! `filter` and `landlock`, which it enters here.
+//! Never runs an instruction of the program with a right that the program may not have. See [`crate::jail::filter`] and
+//! [`crate::jail::landlock`], which it enters here.
 
 use super::site::Site;
 use super::{FAILED, Image};

@@ -1,6 +1,6 @@
 //! The root of a jail, from nothing to complete: what process 1 does before there is a process 2.
 //!
-//! Uses the host's paths once, at the beginning; later everything goes by descriptor. Next: `program`.
+//! Uses the host's paths once, at the beginning; later everything goes by descriptor. See [`crate::jail::native::program`].
 
 use super::furniture::Furniture;
 use super::{LAUNCHER_IGNORES, view};

@@ -1,6 +1,7 @@
 //! What a client sees of the machine: opened by the host's paths, attached in the jail by descriptor, read-only.
 //!
-//! Never attaches anything that can be written, and nothing that is executed but the machine's programs. Next: `site`.
+//! Never attaches anything that can be written, and nothing that is executed but the machine's programs. See
+//! [`crate::jail::native::site`].
 
 use super::apart;
 use super::site::hang;

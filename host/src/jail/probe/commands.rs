@@ -1,6 +1,6 @@
 //! Attempts in a jail that has the host's programs: what of them works, and what must not although it is there.
 //!
-//! In any other jail there is not one of these lines. Next: `jail::system`, which says what there is.
+//! In any other jail there is not one of these lines. See [`crate::jail::system`], which says what there is.
 
 use super::files::{UNLISTED, list, read_only, writable};
 use super::line::{Line, Refusals, Scene, allowed, refused, sight};

@@ -1,6 +1,6 @@
 //! One line of a proof: what is tried, what ought to come of it, and how what came of it is judged.
 //!
-//! Nothing is tried here. Next: `probe::sockets` and its siblings, which hold the lines.
+//! Nothing is tried here. See [`crate::jail::probe::sockets`] and its siblings, which hold the lines.
 
 use crate::jail::{Facts, Spec, Wall};
 use crate::sys::OneThread;

@@ -1,6 +1,6 @@
 //! What the host sees of a jail that a probe runs in, line by line: the walls that nobody can see from inside.
 //!
-//! Believes the kernel only. Next: `jail::inspect`, which reads it, and decides before each launch with the same facts.
+//! Believes the kernel only. See [`crate::jail::inspect`], which reads it, and decides before each launch with the same facts.
 
 use crate::jail::inspect::{self, View};
 use crate::jail::{Identity, Spec, Wall};

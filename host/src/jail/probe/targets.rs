@@ -1,7 +1,7 @@
 //! What a probe tries to reach: listeners of the host that are really there, for as long as a proof takes.
 //!
-//! Reads nothing from whoever connects. They are tried from outside before and after, because nobody reaches what is not
-//! there. Next: `sockets`, whose attempts aim at them.
+//! Reads nothing from whoever connects. They are tried from outside before and after, because nobody reaches what is not there.
+//! See [`crate::jail::probe::sockets`], whose attempts aim at them.
 
 use crate::jail::Wall;
 use ironclaw_contract::operator::Attempt;

@@ -1,6 +1,8 @@
-//! What heads outside and archives know of a ledger: another history, a copy of the home, nothing at all; and an owner's word on it.
+//! What heads outside and archives know of a ledger: another history, a copy of the home, nothing at all; and an owner's word on
+//! it.
 //!
-//! Reads directories off the runtime's threads, and waits for none of them longer than a start may take. Next: `ledger::foreign`.
+//! Reads directories off the runtime's threads, and waits for none of them longer than a start may take. See
+//! [`crate::ledger::foreign`].
 
 use super::super::archive::Aside;
 use super::super::foreign::{self, Foreign, Live};

@@ -1,7 +1,7 @@
 //! The rules of a script: a TOML file with a `[[rule]]` table each, tried in their order.
 //!
-//! Never guesses: an unknown key, a pattern that is none or a placeholder that nothing fills refuses the whole file.
-//! Next: `template` for the placeholders.
+//! Never guesses: an unknown key, a pattern that is none or a placeholder that nothing fills refuses the whole file. See
+//! [`crate::model::scripted::template`] for the placeholders.
 
 use super::template::{self, Argument, Template};
 use regex::{Regex, RegexBuilder};

@@ -1,8 +1,7 @@
 //! Texts with placeholders, and the values that fill them.
 //!
-//! Never reads what it has filled in: a value is put into a string as it is, and is no template, JSON or pattern there, unless the
-//! rule itself says that it is JSON.
-//! Next: `rules`.
+//! Never reads what it has filled in: a value is put into a string as it is, and is no template, JSON or pattern there, unless
+//! the rule itself says that it is JSON. See [`crate::model::scripted::rules`].
 
 use ironclaw_contract::canonical::{self, Limits};
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;

@@ -1,6 +1,6 @@
 //! A session as its row has it.
 //!
-//! Never writes one. Next: `session::store`.
+//! Never writes one. See [`crate::session::store`].
 
 use crate::custody::{self, ContentKey, SessionKeys, WrappingKey};
 use crate::state;
