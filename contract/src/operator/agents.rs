@@ -1,4 +1,4 @@
-//! What an agent has beyond its persona and its tools, and the catalogue of MCP servers: parts of `/v1/agents`, and `/v1/mcp`.
+//! Settings of an agent beyond its persona and its tools, and the catalogue of MCP servers: parts of `/v1/agents`, and `/v1/mcp`.
 //!
 //! Never holds a value of a secret.
 

@@ -1,6 +1,6 @@
-//! Changes of what an agent is or may do, as whoever decides about them sees them: `/v1/changes`.
+//! Changes of an agent's settings and rights, as the deciding person sees them: `/v1/changes`.
 //!
-//! Never a way to decide without naming what was shown.
+//! Never a way to decide without naming the digest of the text that was shown.
 
 pub use crate::canonical::Digest;
 pub use crate::seam::change::{ChangeKind, Payload};

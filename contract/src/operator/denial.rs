@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Who can change what was refused.
+/// The party that can change what was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The sender of a message.
@@ -68,7 +68,7 @@ macro_rules! denial_codes {
                 }
             }
 
-            /// Who can change what was refused.
+            /// Returns the party that can change what was refused.
             pub const fn fault(self) -> Fault {
                 match self {
                     $(Self::$code => Fault::$fault,)+

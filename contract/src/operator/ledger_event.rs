@@ -13,7 +13,7 @@ pub struct UnknownEvent;
 
 macro_rules! events {
     ($($event:ident = $name:literal, [$($kind:path),+], $fields:literal, $meaning:literal;)+) => {
-        /// What an entry records, in its field `what`.
+        /// The event that an entry records, in its field `what`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum LedgerEvent {
             $(

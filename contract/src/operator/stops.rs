@@ -1,4 +1,4 @@
-//! What stops a turn or everything, and how full the host is.
+//! Stops of a turn or of everything, and how full the host is.
 //!
 //! Plain data.
 
