@@ -24,17 +24,17 @@ use model::Model;
 use outbox::Outbox;
 use std::path::PathBuf;
 
-/// What the handshake gives the agent to work with.
+/// Results of the handshake for the agent.
 pub struct Parts {
     /// The sandbox's end of the inbound queue.
     pub inbound: InboundReader,
     /// The sandbox's end of the outbound queue.
     pub outbound: OutboundWriter,
-    /// What it can do itself.
+    /// Its own tools.
     pub tools: Tools,
     /// Bounds of a turn.
     pub limits: TurnLimits,
-    /// Where a test wants it to die; read only in a build with the feature `failpoints`.
+    /// Point at which a test wants it to die; read only in a build with the feature `failpoints`.
     pub failpoint: Option<String>,
     /// The model socket.
     pub socket: PathBuf,
@@ -56,13 +56,13 @@ pub struct Agent {
     handled: Option<TurnId>,
 }
 
-/// Why the loop ends.
+/// The reason that the loop ends.
 enum Stop {
     /// The host closed the link, as it does when the session goes to sleep.
     Gone,
-    /// A queue does not answer any more.
+    /// A queue has stopped answering.
     Broken(crypt::Error),
-    /// There is nobody any more who runs commands, and watches over what they started.
+    /// The process that runs commands, and watches over what they started, is gone.
     Lost,
 }
 
@@ -116,7 +116,7 @@ impl Agent {
 /// Works until the host closes the link, which is the way a session ends.
 ///
 /// # Errors
-/// [`Error::Queue`] when a queue does not answer any more, [`Error::RunnerLost`]; the host hears of it by the exit code.
+/// [`Error::Queue`] when a queue has stopped answering, [`Error::RunnerLost`]; the host hears of it by the exit code.
 pub fn serve(mut agent: Agent) -> Result<(), Error> {
     loop {
         match agent.tools.wait(&agent.link).map_err(Stop::from).and_then(|()| agent.attend()) {

@@ -58,7 +58,7 @@ fn attend(granted: &[String]) -> ExitCode {
     match launch::start(link, gate, || Places::jail(granted)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(launch::Error::RunnerLost) => ExitCode::from(RUNNER_LOST_CODE),
-        // The sentence went to the host as the last frame, or nobody is there to read it.
+        // The sentence went to the host as the last frame, or the host is not there to read it.
         Err(_) => ExitCode::FAILURE,
     }
 }

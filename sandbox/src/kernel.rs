@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Descriptors below this number may be inherited; a bit of [`TAKEN`] each.
 const INHERITED_MAX: RawFd = 64;
 
-/// Which descriptors were handed out already.
+/// Descriptors that were handed out already.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
 /// The descriptor that the launcher left at this number; `None` if there is none, or if it was taken before.
@@ -46,7 +46,7 @@ pub fn seccomp_mode() -> io::Result<i32> {
 
 /// Whether a socket of this family can be made; it is closed again at once.
 pub fn can_make_socket(family: i32) -> bool {
-    // SAFETY: no pointer is passed; a descriptor that comes back belongs to nobody else.
+    // SAFETY: no pointer is passed; a descriptor that comes back has no other owner.
     let descriptor = unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
     if descriptor < 0 {
         return false;
@@ -56,7 +56,7 @@ pub fn can_make_socket(family: i32) -> bool {
     true
 }
 
-/// Which side of a fork this is.
+/// Side of a fork.
 pub enum Side {
     /// The new process.
     Child,
@@ -80,7 +80,7 @@ pub fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Closes every descriptor above standard error but this one. For a process that never returns to whoever owned the others.
+/// Closes every descriptor above standard error but this one. For a process that never returns to the owners of the others.
 pub fn keep_only(kept: OwnedFd) -> io::Result<OwnedFd> {
     const FIRST: RawFd = 3;
     // SAFETY: plain integer arguments; what stood at the number belongs to code that this process never returns to.

@@ -19,19 +19,19 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use zeroize::Zeroize;
 
-/// What the gate carries, each way, once.
+/// Byte that the gate carries, each way, once.
 const GATE_BYTE: u8 = b'!';
 
-/// Why the process ends with a failure. Sentences without content: they go to the host as they are.
+/// The reason that the process ends with a failure. Sentences without content: they go to the host as they are.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Process 1 of the jail went away, or the pipe is no gate.
     #[error("cannot pass the gate of the jail: {0}")]
     Gate(#[source] io::Error),
-    /// There is nobody to run commands.
+    /// The process that runs commands could not be started.
     #[error("cannot start the process that runs commands: {0}")]
     Runner(#[source] io::Error),
-    /// There is nobody any more to run commands and to end what they started; that ends with this process.
+    /// The process that runs commands, and ends what they started, is gone; what they started ends with this process.
     #[error("the process that runs commands has ended")]
     RunnerLost,
     /// A wall that does not stand.
@@ -55,7 +55,7 @@ pub enum Error {
 pub fn start(link: OwnedFd, gate: OwnedFd, look: impl FnOnce() -> Places) -> Result<(), Error> {
     let mut link = Link::new(link);
     let locked = pass(gate).map_err(Error::Gate).and_then(|()| {
-        // Before the gate these names are the host's, so nobody looks earlier.
+        // Before the gate these names are the host's, so they are not looked at earlier.
         let places = look();
         // Before the lockdown there can still be another process, and before the handshake it has nothing to inherit.
         let runner = Runner::start(&places).map_err(Error::Runner)?;
@@ -122,7 +122,7 @@ fn shake_hands(link: &mut Link, places: &Places, runner: Option<Runner>) -> Resu
 
 /// Tells the host why, if it still listens.
 fn last_words(link: &mut Link, error: Error) -> Error {
-    // If the host is gone there is nobody to tell, and the exit code says enough.
+    // If the host is gone the message is lost, and the exit code says enough.
     let _ = link.say(&Fatal { fatal: error.to_string() });
     error
 }

@@ -16,7 +16,7 @@ use ironclaw_contract::seam::link::path;
 use nix::sys::statvfs::{FsFlags, statvfs};
 use std::path::{Path, PathBuf};
 
-/// Where things lie. In the jail there is one answer; a test has a directory of its own.
+/// Places of files. In the jail there is one answer; a test has a directory of its own.
 #[derive(Debug, Clone)]
 pub struct Places {
     /// Directory of the inbound queue.
@@ -27,7 +27,7 @@ pub struct Places {
     pub workspace: PathBuf,
     /// Directory of the sockets.
     pub run: PathBuf,
-    /// What a person granted beside that.
+    /// Directories that a person granted beside that.
     pub granted: Vec<Granted>,
     /// The machine's programs, where the agent may run them.
     pub programs: Option<Programs>,
@@ -38,18 +38,18 @@ pub struct Places {
 pub struct Granted {
     /// Its name in a path: `/` and one name.
     pub name: String,
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
     /// Whether it can be written.
     pub is_writable: bool,
 }
 
-/// Where the machine's programs lie, and what they take for granted.
+/// Places of the machine's programs, and of the files that they expect.
 #[derive(Debug, Clone)]
 pub struct Programs {
     /// Programs and libraries.
     pub usr: PathBuf,
-    /// Who there is.
+    /// Directory with the lists of users.
     pub etc: PathBuf,
     /// Room for a while.
     pub tmp: PathBuf,

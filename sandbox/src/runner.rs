@@ -30,16 +30,16 @@ pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunCommand {
-    /// What the shell is given.
+    /// The command for the shell.
     command: String,
     /// Seconds; 30 if absent.
     timeout_seconds: Option<u32>,
 }
 
-/// The runner's first frame: whether it stands behind its walls.
+/// The runner's first frame: whether its walls are in place.
 #[derive(Debug, Serialize, Deserialize)]
 struct Begun {
-    /// Why not, and then it has ended.
+    /// The reason if they are not, and then it has ended.
     fault: Option<String>,
 }
 
@@ -50,7 +50,7 @@ struct Order {
     seconds: u32,
 }
 
-/// What came of it.
+/// Result of a command.
 #[derive(Debug, Serialize, Deserialize)]
 struct Report {
     end: End,
@@ -60,7 +60,7 @@ struct Report {
     bytes: u64,
 }
 
-/// How a command ended. Nothing of it is left by then.
+/// The end of a command. No process of it is left by then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum End {
     /// By itself.
@@ -73,7 +73,8 @@ enum End {
     NotStarted(String),
 }
 
-/// Why a command has no result. Either way this process ends, the jail with it, and with the jail whatever the command started.
+/// The reason that a command has no result. Either way this process ends, the jail with it, and with the jail whatever the
+/// command started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Over {
     /// The host closed the link.
@@ -93,7 +94,7 @@ impl From<Gone> for Over {
 pub struct Runner(UnixStream);
 
 impl Runner {
-    /// Forks the runner where there are programs to run, and waits until it stands behind its walls; `None` where there are none.
+    /// Forks the runner where there are programs to run, and waits until its walls are in place; `None` where there are none.
     ///
     /// # Errors
     /// Those of `socketpair` and `fork`, and what the runner says of its walls.
@@ -121,7 +122,7 @@ impl Runner {
         }
     }
 
-    /// What can be read between two commands only when the runner has ended.
+    /// Returns the descriptor that can be read between two commands only when the runner has ended.
     pub(crate) fn end(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

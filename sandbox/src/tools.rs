@@ -22,7 +22,7 @@ pub const RESULT_BYTES_MAX: usize = BODY_BYTES_MAX - 1024;
 /// Bytes of a result as JSON writes it, where a control character takes six; less the rest of its frame.
 const RESULT_JSON_BYTES_MAX: usize = FRAME_BYTES_MAX - 4096;
 
-/// What a tool says.
+/// Result of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Whether it did what was asked.
@@ -31,7 +31,7 @@ pub struct Outcome {
     pub body: String,
 }
 
-/// Why a tool did not do what was asked. Each is a sentence for the model.
+/// The reason that a tool did not do what was asked. Each is a sentence for the model.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No such tool here.
@@ -40,9 +40,9 @@ pub enum Error {
     /// Arguments that the tool does not take.
     #[error("cannot read the arguments of {tool}: {source}")]
     Arguments {
-        /// Which tool.
+        /// The tool.
         tool: &'static str,
-        /// What is wrong.
+        /// The fault.
         source: canonical::Error,
     },
     /// A path that is refused, or a file that cannot be worked on.

@@ -1,5 +1,5 @@
-//! Which earlier items the model sees: all of the turn, the summaries, and of what was before it the newest that fits; and which
-//! of them a summary has to take over.
+//! Choice of the earlier items that the model sees: all of the turn, the summaries, and of what was before it the newest that
+//! fits; and of those that a summary has to replace.
 //!
 //! Holds names and sizes, never a body, and leaves out no message of the turn. See [`crate::agent::turn`].
 
@@ -71,7 +71,7 @@ impl Known {
         // The newest summary covers the most recent of what is gone.
         let summaries: Vec<&Entry> = summaries.into_iter().rev().take_while(|entry| fits && room.take(entry)).collect();
         let start = if fits { newest_that_fit(&earlier, &mut room) } else { earlier.len() };
-        // What an earlier attempt at the turn's own messages made stands behind them and is no tail.
+        // Items that an earlier attempt at the turn's own messages made are behind them and are no tail.
         let first_own = required.iter().map(|entry| entry.reference.seq).min().unwrap_or(u64::MAX);
         let kept = earlier[start..]
             .iter()
@@ -106,7 +106,7 @@ impl Known {
         taken.into_iter().map(|entry| entry.reference.clone()).collect()
     }
 
-    /// Puts a summary in the place of what it stands in for.
+    /// Puts a summary in the place of the items that it covers.
     pub(super) fn replace(&mut self, covered: &[Ref], summary: Ref, bytes: u64) {
         for reference in covered {
             self.0.remove(&reference.seq);
@@ -129,18 +129,18 @@ impl Known {
     }
 }
 
-/// What is known, by how it is treated; each in its order.
+/// The known items, by how they are treated; each in its order.
 #[derive(Default)]
 struct Parts<'a> {
     /// The turn's own.
     required: Vec<&'a Entry>,
-    /// What stands in for items that are gone.
+    /// Summaries that replace items that are gone.
     summaries: Vec<&'a Entry>,
     /// All other items.
     earlier: Vec<&'a Entry>,
 }
 
-/// What is left of the bounds of one request.
+/// The rest of the bounds of one request.
 struct Room {
     bytes: u64,
     refs: usize,
@@ -158,7 +158,7 @@ impl Room {
     }
 }
 
-/// Where the newest of these begin that fit, without a gap.
+/// Returns the index at which the newest of these begin that fit, without a gap.
 fn newest_that_fit(entries: &[&Entry], room: &mut Room) -> usize {
     entries.len() - entries.iter().rev().take_while(|entry| room.take(entry)).count()
 }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_attempt_made_stands_behind_its_message() {
+    fn items_of_an_earlier_attempt_follow_its_message() {
         let (mut known, own) = known(&[Message, Output, Message]);
         known.learn(entry(8, Output, 10, Some(TurnId::new())));
         known.learn(entry(10, ToolResult, 10, Some(TurnId::new())));

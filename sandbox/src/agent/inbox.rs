@@ -1,6 +1,6 @@
-//! What the agent takes from its inbound queue: the open turn, the refs of messages, where a reply goes.
+//! The agent's view of its inbound queue: the open turn, the refs of messages, the destination of a reply.
 //!
-//! Keeps no text of a message: the model is shown what the host sealed, not what lies here. See [`crate::agent::context`].
+//! Keeps no text of a message: the model is shown what the host sealed, not what is here. See [`crate::agent::context`].
 
 use super::context::{Entry, Known};
 use ironclaw_contract::ids::ItemId;
@@ -26,7 +26,7 @@ impl Inbox {
         self.queue.open_turn()
     }
 
-    /// Where replies go; nowhere in particular until the host has said so.
+    /// Returns the destination of replies; none in particular until the host has said so.
     pub(super) fn routing(&self) -> Result<Routing, Error> {
         Ok(self.queue.routing()?.unwrap_or_default())
     }

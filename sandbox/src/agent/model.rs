@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-/// Why there is no answer.
+/// The reason that there is no answer.
 pub(super) enum Error {
     /// The host closed the link meanwhile.
     Gone(Gone),
@@ -21,7 +21,7 @@ pub(super) enum Error {
 }
 
 impl From<io::Error> for Error {
-    /// Which error it was helps nobody: there is no log here, and the host knows its own end.
+    /// Drops the details, which would not help: there is no log here, and the host knows its own end.
     fn from(_: io::Error) -> Self {
         Self::Io
     }

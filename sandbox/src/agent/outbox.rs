@@ -1,4 +1,4 @@
-//! What the agent appends to its outbound queue: a row for a call, and the one row that ends a turn.
+//! Rows that the agent appends to its outbound queue: one for each call, and the one that ends a turn.
 //!
 //! A reply names an output and holds no text; addresses are echoed from the routing and decide nothing. See
 //! [`crate::agent::turn`].

@@ -40,9 +40,9 @@ pub(super) fn run(agent: &mut Agent, turn: &Turn) -> Result<(), Stop> {
     Ok(agent.link.ring()?)
 }
 
-/// Why a turn is left before its reply.
+/// The reason that a turn is left before its reply.
 enum Leave {
-    /// Something is used up or failed; the host words the notice.
+    /// A bound was reached or a step failed; the host words the notice.
     End(EndReason),
     /// The host closed the turn; there is nothing more to say in it.
     Closed,
@@ -86,7 +86,7 @@ impl From<Stop> for Leave {
     }
 }
 
-/// What the turn has used of its bounds.
+/// The turn's use of its bounds.
 #[derive(Default)]
 struct Spent {
     model_calls: u32,
@@ -100,7 +100,7 @@ impl Spent {
         if self.model_calls > limits.model_calls_max { Err(EndReason::ModelCalls) } else { Ok(()) }
     }
 
-    /// All calls of an output together: half of a list that nobody reads the results of helps nobody.
+    /// Counts all calls of an output together: half of a list whose results are not read does not help.
     fn calls(&mut self, calls: usize, limits: TurnLimits) -> Result<(), EndReason> {
         self.tool_calls = self.tool_calls.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
         if self.tool_calls > limits.tool_calls_max { Err(EndReason::ToolCalls) } else { Ok(()) }

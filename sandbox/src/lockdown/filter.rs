@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// When a call is allowed. Arguments count from 0; the kernel reads 32 bits of each that is compared here.
 #[derive(Debug, Clone, Copy)]
 enum When {
-    /// Whatever its arguments are.
+    /// Independent of the arguments.
     Always,
     /// If the argument is one of these.
     Is(u8, &'static [u32]),

@@ -52,7 +52,7 @@ pub(super) fn live(main: UnixStream, places: &Places, programs: &Programs, pid_o
     });
     let code = match lived {
         Ok(()) => 0,
-        // There is no log here; whoever waits for an answer sees the end of the socket.
+        // There is no log here; a caller that waits for an answer sees the end of the socket.
         Err(_) => FAILED,
     };
     kernel::exit(code)
@@ -62,7 +62,7 @@ struct Serving {
     walls: Walls,
     ended: SignalFd,
     workspace: CString,
-    /// Whether a signal to everybody reaches nobody but the processes of a command.
+    /// Whether a signal to all processes reaches only the processes of a command.
     scoped: bool,
 }
 
@@ -172,7 +172,7 @@ impl Serving {
         if let Some(late) = self.end_everything(child)? {
             status = status.or(Some(late));
         }
-        // Nobody is left who could write, so what is there is the rest, also when somebody's end of it was never closed.
+        // No process is left that could write, so what is there is the rest, also when one end of it was never closed.
         while open && written.take(&output)? == Taken::Data {}
         let end = match status {
             _ if timed_out => End::Timeout,
@@ -184,7 +184,7 @@ impl Serving {
         Ok(Report { end, output, bytes })
     }
 
-    /// Kills until there is no child: whoever loses their parent becomes a child of this process, so then nobody is left.
+    /// Kills until there is no child: a process that loses its parent becomes a child of this process, so then none is left.
     fn end_everything(&self, child: Pid) -> io::Result<Option<WaitStatus>> {
         let until = Instant::now() + END_TIME_MAX;
         let mut status = None;
@@ -209,7 +209,7 @@ impl Serving {
 
     fn kill_everybody(&self) -> io::Result<()> {
         if self.scoped {
-            // At once, so that nobody forks between two signals.
+            // At once, so that no process forks between two signals.
             return match kill(Pid::from_raw(-1), Signal::SIGKILL) {
                 Ok(()) | Err(Errno::ESRCH | Errno::EPERM) => Ok(()),
                 Err(errno) => Err(errno.into()),
@@ -235,10 +235,10 @@ impl Serving {
     }
 }
 
-/// Who is left of a command.
+/// Remaining processes of a command.
 #[derive(Debug, PartialEq, Eq)]
 enum Left {
-    /// Somebody, who has not ended yet.
+    /// A process that has not ended yet.
     Somebody,
     /// No child of this process.
     Nobody,
@@ -258,21 +258,21 @@ fn reap(child: Pid) -> io::Result<(Option<WaitStatus>, Left)> {
     }
 }
 
-/// What a command wrote: the beginning, and how much it was.
+/// Output of a command: the beginning, and how much it was.
 #[derive(Default)]
 struct Written {
     start: Vec<u8>,
     bytes: u64,
 }
 
-/// What there was to take.
+/// Result of taking output.
 #[derive(Debug, PartialEq, Eq)]
 enum Taken {
     /// Some of it; there may be more.
     Data,
     /// Nothing now.
     Nothing,
-    /// Nothing any more: every other end is closed.
+    /// The end: every other end is closed.
     End,
 }
 

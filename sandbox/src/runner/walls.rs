@@ -1,4 +1,4 @@
-//! What a command can reach: the machine's programs, the agent's files, and nothing of the host or of this session's own.
+//! Reach of a command: the machine's programs, the agent's files, and nothing of the host or of this session's own.
 //!
 //! Only ever tightens what the launcher put in place; the filter below is a list of what is taken away from that. See
 //! [`crate::lockdown`], for the walls of the main process.
@@ -45,7 +45,7 @@ impl Walls {
         Ok(Self { main, runner, command: refusing(signals(main, runner)?)? })
     }
 
-    /// Raises those of a command, in its process: whoever serves it is nobody to send a signal to.
+    /// Raises those of a command, in its process: it may not signal the process that serves it.
     pub(super) fn around_command(&self) -> io::Result<()> {
         let alone = || -> Result<RulesetStatus, RulesetError> {
             let rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
@@ -57,7 +57,7 @@ impl Walls {
         install(&self.command)
     }
 
-    /// Whether this is the runner or whom it serves.
+    /// Returns whether this is the runner or the process that it serves.
     pub(super) fn is_ours(&self, pid: Pid) -> bool {
         pid == self.main || pid == self.runner
     }

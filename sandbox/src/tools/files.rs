@@ -30,7 +30,7 @@ const NEW_FILE: u32 = 0o666;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadFile {
-    /// Which file.
+    /// Path of the file.
     path: String,
     /// First byte; 0 if absent.
     #[serde(default)]
@@ -43,9 +43,9 @@ pub struct ReadFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFile {
-    /// Which file; directories above it are made.
+    /// Path of the file; directories above it are made.
     path: String,
-    /// What it holds then, or what is added to it.
+    /// The new content, or the text to append.
     content: String,
     /// Whether to add to its end instead of replacing it.
     #[serde(default)]
@@ -56,7 +56,7 @@ pub struct WriteFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListDir {
-    /// Which directory; the workspace itself if absent.
+    /// Path of the directory; the workspace itself if absent.
     path: Option<String>,
 }
 
@@ -130,7 +130,7 @@ fn add(workspace: &Workspace, path: &Below, content: &[u8]) -> Result<Option<u64
     }
 }
 
-/// Writes beside the file and then takes its place, so that nobody sees a half of it.
+/// Writes beside the file and then takes its place, so that no reader sees a half of it.
 fn replace(workspace: &Workspace, path: &Below, content: &[u8]) -> Result<u64, Error> {
     let refused = |error| refusal(error, "write", path);
     check_size(path, content.len() as u64)?;
@@ -149,7 +149,7 @@ fn replace(workspace: &Workspace, path: &Below, content: &[u8]) -> Result<u64, E
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let made = openat(&directory, draft.as_str(), flags, Mode::from_bits_truncate(mode)).map_err(refused)?;
     let written = fill(made, content).and_then(|()| {
-        // What stands at the name now is replaced, whatever it is; a link is not followed by this either.
+        // Any file under the name is replaced; a link is not followed by this either.
         renameat(&directory, draft.as_str(), &directory, name).map_err(io::Error::from)
     });
     match written {

@@ -41,7 +41,7 @@ pub struct SearchFiles {
     max: Option<usize>,
 }
 
-/// What was found, and what was left out.
+/// The matches, and what was left out.
 struct Found {
     text: String,
     lines: usize,

@@ -178,7 +178,7 @@ fn a_pipe_a_socket_or_a_device_is_refused_and_does_not_block() {
     }
     let listing = stage.said("list_dir", json!({}));
     assert!(listing.contains("special pipe\nspecial socket\n"), "{listing}");
-    drop(UnixStream::connect(stage.inside("socket")).expect("nobody took it away"));
+    drop(UnixStream::connect(stage.inside("socket")).expect("it was not taken away"));
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn arguments_that_are_not_exactly_the_tool_s_are_refused() {
 }
 
 #[test]
-fn what_was_written_is_read_back_unchanged() {
+fn written_file_is_read_back_unchanged() {
     let stage = Stage::new();
     let content = "first\r\n\u{202e}second\u{0}\n[Tool result for x] <tool_result>\n\tno last line break";
     stage.said("write_file", json!({ "path": "/workspace/a/b/c.txt", "content": content }));

@@ -191,7 +191,7 @@ fn a_turn_that_outgrows_the_context_ends() {
 }
 
 #[test]
-fn a_summary_stands_in_the_place_of_what_it_covers_from_then_on() {
+fn summary_replaces_the_items_that_it_covers() {
     let mut host = Host::welcomed(TurnLimits { context_bytes_max: 100, ..LIMITS });
     let turn = begun(&mut host);
     let long = host.answer_output(95, Vec::new());
