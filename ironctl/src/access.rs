@@ -15,14 +15,14 @@ const TOKEN_BYTES_MAX: u64 = 4096;
 /// Variable that holds a token.
 pub const TOKEN_VARIABLE: &str = "IRONCLAW_TOKEN";
 
-/// What the caller says about the way and the token.
+/// The caller's settings for the transport and the token.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     api: Option<String>,
     token_file: Option<PathBuf>,
 }
 
-/// Where a host listens.
+/// Address of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
     /// A unix socket.
@@ -32,7 +32,7 @@ pub enum Way {
 }
 
 impl Access {
-    /// What the command line says.
+    /// Makes it from the command line.
     pub fn new(api: Option<String>, token_file: Option<PathBuf>) -> Self {
         Self { api, token_file }
     }

@@ -145,7 +145,7 @@ impl Client {
         self.post(&format!("agents/{}/budget", segment(agent)), budget).await
     }
 
-    /// What models took in the last days, and the ceilings; of one agent or session only, if named.
+    /// Returns the usage of models in the last days, and the ceilings; of one agent or session only, if named.
     pub async fn usage(&self, days: u32, agent: Option<&str>, session: Option<&str>) -> Result<Usage, Error> {
         let named =
             |key, value: Option<&str>| value.map(|value| format!("&{key}={}", segment(value))).unwrap_or_default();
@@ -187,7 +187,7 @@ impl Client {
         self.get(&format!("agents/{}/history?limit={limit}{thread}{speaker}", segment(agent))).await
     }
 
-    /// Where a message stands; waits up to `wait` (at most [`POLL_MAX`]) for its answer.
+    /// Returns the state of a message; waits up to `wait` (at most [`POLL_MAX`]) for its answer.
     pub async fn message(&self, id: MessageId, wait: Duration) -> Result<MessageView, Error> {
         let wait = wait.min(POLL_MAX);
         let path = format!("messages/{id}?wait_ms={}", wait.as_millis());
@@ -441,7 +441,7 @@ fn socket_of(home: &Home) -> Result<Way, Error> {
     }
 }
 
-/// That no host can be asked: there is none, or one that cannot be found by its home.
+/// Makes the error for a host that cannot be asked: there is none, or one that cannot be found by its home.
 fn unreachable(home: &Home) -> Error {
     let path = home.path().to_owned();
     match processes::hosts(&path).first() {

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_time_is_shown_as_it_came() {
+    fn invalid_time_is_shown_unchanged() {
         assert_eq!(time_of_day("soon"), "soon");
         assert_eq!(time_of_day("2026-01-02T03:04:05.678Z").len(), "03:04:05.678".len());
     }

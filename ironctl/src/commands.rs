@@ -1,4 +1,4 @@
-//! What `ironctl` can be asked to do, one file a noun.
+//! The commands of `ironctl`, one file a noun.
 //!
 //! Never prints past `output`, and never talks to a host past `client`. See the file of the command that you are looking for.
 
@@ -43,7 +43,7 @@ use crate::home::Home;
 use crate::output::Output;
 use clap::Subcommand;
 
-/// Where a command works and where it speaks.
+/// Home, client and output of a command.
 #[derive(Debug)]
 pub struct At {
     /// The installation.

@@ -7,7 +7,7 @@ use std::error::Error as StdError;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a command did not do what it was asked to.
+/// The reason that a command did not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No host listens where the home says that one does.
@@ -29,7 +29,7 @@ pub enum Error {
     Lost {
         /// A sentence that names the host.
         message: String,
-        /// What to do about it.
+        /// The remedy.
         hint: String,
     },
     /// The host said no, in its own words.
@@ -38,21 +38,21 @@ pub enum Error {
     /// The command line asks for something that makes no sense.
     #[error("{message}")]
     Usage {
-        /// What is wrong with it.
+        /// The fault.
         message: String,
-        /// What to type instead; may be empty.
+        /// The command to type instead; may be empty.
         hint: String,
     },
-    /// Something on this side went wrong.
+    /// A failure on this side.
     #[error("{message}")]
     Failed {
         /// Stable word for scripts.
         code: &'static str,
         /// A sentence that names the thing.
         message: String,
-        /// What to do about it; may be empty.
+        /// The remedy; may be empty.
         hint: String,
-        /// What it came from.
+        /// The cause.
         source: Option<Box<dyn StdError + Send + Sync>>,
     },
     /// A sibling binary ended with this code, after saying why itself.
@@ -111,7 +111,7 @@ impl Error {
         }
     }
 
-    /// What a person or a script is told; `None` when there is nobody left to tell.
+    /// Returns the failure for a person or a script; `None` when there is no one left to tell.
     pub fn told(&self) -> Option<Failure> {
         let (code, hint) = match self {
             Self::Unreachable { .. } => ("host_unreachable", "start it with `ironctl up --detach`".to_owned()),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_about_a_closed_pipe_or_what_a_sibling_said() {
+    fn closed_pipe_and_sibling_failure_are_not_reported() {
         assert!(Error::from(io::Error::from(io::ErrorKind::BrokenPipe)).told().is_none());
         assert!(Error::Passed(7).told().is_none());
         assert_eq!(Error::Passed(7).exit_code(), 7);

@@ -1,4 +1,4 @@
-//! Where an installation keeps its state, and what the CLI may read there: who runs, and the owner's token.
+//! State of an installation, and the parts that the CLI may read: the run file, and the owner's token.
 //!
 //! Never opens a database, and writes nothing but the file that a detached host's stderr goes to, and the one that asks for a
 //! stop. [`crate::client`] talks to the host that the run file names.
@@ -20,7 +20,7 @@ const SMALL_FILE_BYTES_MAX: u64 = 64 * 1024;
 /// A stderr file of this size is set aside at the next start; one older file is kept.
 const STDERR_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// What to do about an owner's token that cannot be used.
+/// Remedy for an owner's token that cannot be used.
 pub const RENEW_TOKEN: &str = "`ironctl init` makes a new token of the owner in its place";
 
 /// The directory that holds everything of one installation; absolute.
@@ -78,7 +78,7 @@ impl Home {
         has_record && self.0.join(OWNER_TOKEN_FILE).exists()
     }
 
-    /// Who runs here according to the run file; `None` when there is no such file, or none that a host wrote.
+    /// Returns the host that runs here according to the run file; `None` when there is no such file, or none that a host wrote.
     ///
     /// The file may be stale: only an answer shows that a host is there.
     pub fn run(&self) -> Result<Option<Run>, Error> {

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal, Write};
 
-/// Where the words go, and in which of the two forms.
+/// Destination of the words, and which of the two forms.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
     json: bool,
@@ -62,13 +62,13 @@ impl Output {
         write_out(text)
     }
 
-    /// How high the terminal is, if it is one that says so.
+    /// Returns the height of the terminal, if it is one that says so.
     pub fn rows(self) -> Option<usize> {
         let rows = terminal_size::terminal_size_of(io::stdout()).map(|(_, rows)| usize::from(rows.0));
         rows.filter(|rows| *rows > 0)
     }
 
-    /// How wide the terminal is, if it is one that says so.
+    /// Returns the width of the terminal, if it is one that says so.
     pub fn columns(self) -> Option<usize> {
         terminal_size::terminal_size_of(io::stdout()).map(|(columns, _)| usize::from(columns.0))
     }
@@ -170,7 +170,7 @@ impl Output {
 
 const PROGRESS_CHARS_MAX: usize = 72;
 
-/// Why a narrow terminal is refused, and what to do.
+/// The refusal of a narrow terminal, with the remedy.
 pub const NARROW: &str =
     "a line that a terminal breaks could begin like one of the host's: make it at least 80 columns wide";
 
@@ -210,9 +210,8 @@ fn spaced(character: char) -> char {
     if character == '\n' || character == '\t' { ' ' } else { character }
 }
 
-/// Compact JSON in which every unsafe character stands as `\uXXXX`: the same document to a parser,
+/// Returns compact JSON on one line in which every unsafe character is escaped as `\uXXXX`: the same document to a parser,
 /// harmless to a terminal.
-/// JSON on one line; what could steer a terminal stands there as an escape.
 pub fn to_json(value: &impl Serialize) -> Result<String, Error> {
     let plain = serde_json::to_string(value)
         .map_err(|cause| Error::failed("output", "cannot write this as JSON").because(cause))?;
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reorders_or_hides_text_becomes_visible() {
+    fn reordering_and_hiding_characters_become_visible() {
         assert_eq!(safe("a\u{202e}b\u{2066}c"), "a\\u{202e}b\\u{2066}c");
         assert_eq!(safe("\u{200b}\u{2028}\u{feff}\u{e0041}"), "\\u{200b}\\u{2028}\\u{feff}\\u{e0041}");
     }

@@ -51,7 +51,7 @@ pub async fn local_servers(presets: &[ModelPreset]) -> Vec<(ModelPreset, String)
     found
 }
 
-/// The first model that a server on this machine names; `None` when the address is elsewhere or nobody like that answers.
+/// Returns the first model that a server on this machine names; `None` when the address is elsewhere or no such server answers.
 pub async fn first_model(base_url: &str) -> Option<String> {
     let (authority, path) = split(base_url)?;
     let asked = timeout(LIST_PATIENCE, list(authority, path)).await.ok()??;
@@ -81,7 +81,7 @@ async fn list(address: SocketAddr, path: &str) -> Option<List> {
     serde_json::from_slice(&body).ok()
 }
 
-/// Whether a name can stand in a command as it is: whoever answers must not write one for us.
+/// Returns whether a name can be used unquoted in a command: the answering server must not write one for us.
 fn is_plain(name: &str) -> bool {
     (1..=NAME_CHARACTERS_MAX).contains(&name.len())
         && name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/')

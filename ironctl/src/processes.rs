@@ -18,7 +18,7 @@ const HOST: &[u8] = b"ironclaw-host";
 /// The command of that program that runs agents.
 const RUN: &[u8] = b"run";
 
-/// Where a jail mounts directories of a session.
+/// Paths at which a jail mounts directories of a session.
 const JAIL_MOUNTS: [&str; 3] = ["/in", "/out", "/workspace"];
 
 /// A process, told apart from a later one with the same id by when it started.
@@ -160,7 +160,7 @@ fn is_same_directory(one: &Path, other: &Path) -> bool {
     one == other || identity(one).is_some_and(|found| identity(other) == Some(found))
 }
 
-/// What a host locks: its lock file, and the home itself.
+/// Files that a host locks: its lock file, and the home itself.
 struct Locks(Vec<(u64, u64)>);
 
 impl Locks {
@@ -219,7 +219,7 @@ fn unescaped(text: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(out))
 }
 
-/// Where a home is within its file system: what the mounts of its jails are below.
+/// Place of a home within its file system: the mounts of its jails are below it.
 struct Place {
     device: String,
     within: PathBuf,

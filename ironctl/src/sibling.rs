@@ -19,7 +19,7 @@ pub const HOST: &str = "ironclaw-host";
 /// The agent's binary.
 pub const SANDBOX: &str = "ironclaw-sandbox";
 
-/// Where a sibling is: beside this binary, else in an absolute directory of `PATH`.
+/// Returns the path of a sibling: beside this binary, else in an absolute directory of `PATH`.
 pub fn find(name: &str) -> Result<PathBuf, Error> {
     let beside = env::current_exe().ok().and_then(|own| Some(own.parent()?.join(name)));
     let on_path = env::var_os("PATH").unwrap_or_default();

@@ -8,7 +8,7 @@ use hyper::Method;
 use ironclaw_contract::operator::{Agent, Failure, NewChange};
 use tokio::time::Instant;
 
-/// How like the name that was typed a suggested one is, from 0 to 1.
+/// Least likeness between the name that was typed and a suggested one, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.8;
 
 /// The agent that a question names: in its path, as `agent=`, or in a change that is submitted.

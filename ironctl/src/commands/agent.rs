@@ -105,7 +105,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// As the payload of a change.
+    /// Converts it into the payload of a change.
     fn payload(&self) -> Value {
         let mut payload = Map::new();
         let mut set = |field: &str, value: Option<Value>| value.map(|value| payload.insert(field.to_owned(), value));

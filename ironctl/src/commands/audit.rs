@@ -142,7 +142,7 @@ async fn rotate(at: &At) -> Result<(), Error> {
     at.out.line(format!("entries {} to {} are in {} now", rotated.first, rotated.last, rotated.archive))
 }
 
-/// What the host answered, or what its binary says where none runs.
+/// Returns the host's answer, or what its binary says where none runs.
 fn beside<T: DeserializeOwned>(at: &At, asked: Result<T, Error>, word: &str) -> Result<T, Error> {
     match asked {
         Err(Error::Unreachable { .. }) => {}

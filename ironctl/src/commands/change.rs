@@ -120,7 +120,7 @@ pub async fn settled(client: &Client, decided: Change) -> Result<Change, Error> 
     }
 }
 
-/// What came of a decision; a change that could not be done is a failure.
+/// Prints the result of a decision; a change that could not be done is a failure.
 pub fn outcome(out: Output, change: &Change) -> Result<(), Error> {
     standing(out, change)?;
     if change.status == "failed" {
@@ -171,7 +171,7 @@ fn kind(text: &str) -> Result<ChangeKind, String> {
     })
 }
 
-/// JSON as it was given, from a file or from stdin; a key that stands there twice is refused.
+/// Reads JSON as it was given, from a file or from stdin; a duplicate key is refused.
 fn read_payload(given: &str) -> Result<Payload, Error> {
     let text = match given.strip_prefix('@') {
         Some(path) => {

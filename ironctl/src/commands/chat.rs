@@ -79,7 +79,7 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     answered
 }
 
-/// Says that something waits for a person, if the agent asked for a change. That nobody can be asked is no failure of the answer.
+/// Says that a change waits for a person, if the agent asked for one. A failed request for it is no failure of the answer.
 async fn remind(out: Output, client: &Client, agent: &str) -> Result<(), Error> {
     if out.is_json() {
         return Ok(());
@@ -175,7 +175,7 @@ pub fn say_what_it_waits_for(out: Output, view: &MessageView) -> Result<(), Erro
     }
 }
 
-/// Why there is no answer, as a failure.
+/// Returns why there is no answer, as a failure.
 pub fn no_answer(view: &MessageView, wait: Duration) -> Error {
     let id = &view.message_id;
     let (code, message) = match &view.reason {
@@ -197,7 +197,7 @@ pub fn print_reply(out: Output, view: &MessageView) -> Result<(), Error> {
     if view.notice { out.remark(format!("the host says:\n{reply}")) } else { out.line(reply) }
 }
 
-/// What a script gets for an answered message.
+/// Returns what a script gets for an answered message.
 pub fn answer_json(view: &MessageView) -> Value {
     json!({
         "message_id": view.message_id,

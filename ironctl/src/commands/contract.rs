@@ -28,12 +28,12 @@ pub fn run(at: &At, action: &Action) -> Result<(), Error> {
     }
 }
 
-/// What `ironclaw-host` was built with.
+/// Returns the fingerprint that `ironclaw-host` was built with.
 pub fn of_host() -> Result<String, Error> {
     printed(Offline::host(&["fingerprint"])?)
 }
 
-/// What `ironclaw-sandbox` was built with.
+/// Returns the fingerprint that `ironclaw-sandbox` was built with.
 pub fn of_sandbox() -> Result<String, Error> {
     printed(Offline::of(sibling::SANDBOX, &["--fingerprint"])?)
 }

@@ -87,7 +87,7 @@ pub fn print_attempts(out: Output, attempts: &[Attempt]) -> Result<(), Error> {
     out.table(["ATTEMPT", "EXPECTED", "OBSERVED", "WALL", "VERDICT"], rows)
 }
 
-/// That the proof noticed no missing wall, and so proves nothing.
+/// Makes the error of a proof that noticed no missing wall, and so proves nothing.
 pub fn uncontrolled(proof: &Proof) -> Error {
     let missed: Vec<&str> =
         proof.controls.iter().filter(|control| !control.caught).map(|control| control.wall.as_str()).collect();
@@ -99,7 +99,7 @@ pub fn uncontrolled(proof: &Proof) -> Error {
         .hinting("install ironctl and ironclaw-host from one release")
 }
 
-/// What a script reads: the attempts stand at the top, those of the reader's jail beside them.
+/// Returns the report for a script: the attempts are at the top, those of the reader's jail beside them.
 fn report_json(ok: bool, checks: &[Check], proof: Option<&Proof>) -> Value {
     let mut report = json!({ "ok": ok, "checks": checks });
     if let Some(proof) = proof {
@@ -248,7 +248,7 @@ fn fingerprints(status: Option<&Status>) -> Check {
     }
 }
 
-/// Nobody but the owner may look into the home.
+/// Checks that only the owner may look into the home.
 fn permissions(home: &Home) -> Vec<Check> {
     let own = nix::unistd::Uid::effective().as_raw();
     [home.path(), &home.token_file()].into_iter().filter_map(|path| private(path, own)).collect()

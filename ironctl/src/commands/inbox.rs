@@ -36,7 +36,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
             Ok(Go::On) => {}
             Ok(Go::Past) => left_alone += 1,
             Ok(Go::Home) => return ended(left_alone),
-            // Somebody else was first, its time is over, or it is not this person's: the next one may be.
+            // Another person was first, its time is over, or it is not this person's: the next one may be.
             Err(Error::Refused(failure)) => {
                 at.out.failure(&Error::Refused(failure));
                 at.out.line("")?;
@@ -51,7 +51,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
     ended(left_alone)
 }
 
-/// How it ends: whoever let changes go by without being shown them is told, and a script that started it too.
+/// Ends the inbox: a person who let changes go by without being shown them is told, and a script that started it too.
 fn ended(left_alone: u64) -> Result<(), Error> {
     match left_alone {
         0 => Ok(()),

@@ -78,7 +78,7 @@ fn print(at: &At, line: &[u8]) -> Result<(), Error> {
     at.out.line(text)
 }
 
-/// The last `n` lines; the file stands at its end afterwards.
+/// Returns the last `n` lines; the file is at its end afterwards.
 fn last_lines(file: &mut BufReader<File>, n: usize) -> io::Result<Vec<Vec<u8>>> {
     let length = file.get_ref().metadata()?.len();
     let start = length.saturating_sub(TAIL_BYTES_MAX);

@@ -1,4 +1,4 @@
-//! What a command would set at once, proposed in its place where the policy asks for more than this one person.
+//! A setting that a command would make at once, proposed in its place where the policy asks for more than this one person.
 //!
 //! Never approves anything. See [`crate::commands::review`] and [`crate::commands::change`].
 
@@ -8,7 +8,7 @@ use crate::failure::Error;
 use ironclaw_contract::operator::{ChangeKind, DenialCode, NewChange, Payload};
 use serde_json::Value;
 
-/// Where the host left it to more people, asks them; gives the failure with which the command ends.
+/// Asks more people where the host left it to them; returns the failure with which the command ends.
 pub async fn instead(
     at: &At,
     client: &Client,

@@ -23,7 +23,7 @@ const AGENT: &str = "assistant";
 /// The model endpoint that is no model.
 const SCRIPTED: &str = "scripted";
 
-/// What it is asked.
+/// The message for it.
 const GREETING: &str = "hello";
 
 /// A first answer includes a launch.
@@ -105,7 +105,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     chat::conversation::hold(at, &client, with).await
 }
 
-/// What was done, and what was in place already.
+/// Steps that were done, and those that were in place already.
 struct Steps<'a> {
     at: &'a At,
     taken: Vec<Step>,

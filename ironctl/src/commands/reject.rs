@@ -1,4 +1,4 @@
-//! `ironctl reject`: says no to one change, and tells whoever asked why.
+//! `ironctl reject`: says no to one change, and tells the person or agent who asked why.
 //!
 //! Never changes anything but that. See [`crate::commands::inbox`].
 

@@ -20,7 +20,7 @@ const QUESTION_ROWS: usize = 3;
 /// A screen has at least so many lines of a page.
 const PAGE_ROWS_MIN: usize = 5;
 
-/// What a person says about a change.
+/// A person's decision about a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
     /// Yes, to the text of this digest.

@@ -115,7 +115,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
-/// What a script gets of one session.
+/// A session in the form for a script.
 #[derive(Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]

@@ -52,7 +52,7 @@ pub struct Started {
     pub pid: u32,
     /// Whether it ran before we came.
     pub already_running: bool,
-    /// What it warns of, as `ironctl status` shows it.
+    /// Its warnings, as `ironctl status` shows them.
     pub warnings: Vec<String>,
 }
 
@@ -155,7 +155,7 @@ fn tell(at: &At, started: &Started) -> Result<(), Error> {
     })
 }
 
-/// What was written to the stderr file after `from`, at most the end of it.
+/// Returns what was written to the stderr file after `from`, at most the end of it.
 fn last_words(home: &Home, from: u64) -> String {
     let mut words = Vec::new();
     let read = File::open(home.stderr_file()).and_then(|mut file| {

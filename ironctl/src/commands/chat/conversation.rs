@@ -19,15 +19,15 @@ use tokio::time::Instant;
 /// How much of the conversation is shown again.
 const HISTORY_LINES: usize = 20;
 
-/// Whom a conversation is with, and as whom.
+/// The agent of a conversation, and the speaker.
 pub struct With {
     /// Name or id of the agent.
     pub agent: String,
-    /// Which conversation with it.
+    /// The thread with it.
     pub thread: Option<String>,
     /// Files that go with the first message.
     pub files: Vec<MessageFile>,
-    /// Which identity speaks.
+    /// The identity that speaks.
     pub speak_as: Option<String>,
     /// How long an answer is waited for.
     pub wait: Duration,
@@ -133,9 +133,9 @@ async fn recall(
 }
 
 /// Shows each stage on a line of its own that is erased in the end, and from the first word of the answer on its words instead;
-/// returns where the message stands.
+/// returns the state of the message.
 ///
-/// Ctrl-C cancels its turn, and the notice of that is waited for; a second one waits no longer.
+/// Ctrl-C cancels its turn, and the notice of that is waited for; a second one ends the wait.
 async fn follow(
     out: Output,
     client: &Client,
@@ -195,7 +195,7 @@ fn tell(mut words: Words, view: &MessageView, wait: Duration) -> Result<(), Erro
     }
 }
 
-/// What went wrong with one message is told and does not end the conversation; a lost host does.
+/// Reports what went wrong with one message and does not end the conversation; a lost host does.
 fn carry_on(out: Output, done: Result<(), Error>) -> Result<(), Error> {
     match done {
         Err(error @ (Error::Refused(_) | Error::Failed { .. })) => {

@@ -9,11 +9,11 @@ use crate::output::Output;
 use ironclaw_contract::operator::{Draft, MessageView};
 use std::io::{self, IsTerminal};
 
-/// What stands on the terminal of an answer that is being made.
+/// The shown part of an answer that is being made.
 #[derive(Debug)]
 pub struct Words {
     out: Output,
-    /// What an answer begins with on the screen, e.g. `assistant> `.
+    /// Beginning of an answer on the screen, e.g. `assistant> `.
     prefix: String,
     is_live: bool,
     attempt: u32,
@@ -74,7 +74,7 @@ impl Words {
         }
     }
 
-    /// What was shown stays, and is not continued.
+    /// Ends the line: the shown words stay, and are not continued.
     pub fn end_line(&mut self) -> Result<(), Error> {
         if !std::mem::take(&mut self.shown).is_empty() {
             self.out.line("")?;

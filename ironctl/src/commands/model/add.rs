@@ -81,7 +81,7 @@ pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
             format!("--kind openai, anthropic or scripted; or a preset: {}", known.join(", ")),
         ));
     };
-    // The provider after whom a kind is called, where no address is named.
+    // The provider that a kind is named after, where no address is named.
     let preset = preset.or_else(|| presets.iter().find(|one| args.base_url.is_none() && one.name == kind));
     let base_url = args.base_url.clone().or_else(|| preset.map(|preset| preset.base_url.clone()));
     let model = match args.model.clone().or_else(|| preset?.model.clone()) {
@@ -144,7 +144,7 @@ fn preset_of<'a>(args: &Args, presets: &'a [ModelPreset]) -> Result<Option<&'a M
                 Err(Error::usage(format!("there is no preset {name}"), format!("known: {}", known.join(", "))))
             }
         },
-        // Whoever says where it listens means something else, whatever it is called.
+        // A named address means another server, whatever the endpoint is called.
         None if args.base_url.is_some() => Ok(None),
         None => Ok(find(&args.name).filter(|preset| args.kind.as_ref().is_none_or(|kind| *kind == preset.kind))),
     }

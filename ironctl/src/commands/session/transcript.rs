@@ -110,7 +110,7 @@ fn markdown(item: &TranscriptItem) -> String {
     text
 }
 
-/// Who says it, and what it is.
+/// Returns the author and the kind of an item.
 fn heading(item: &TranscriptItem) -> String {
     let authors: Vec<&str> = item.spans.iter().map(|span| span.author.as_str()).collect();
     let labels = if item.labels.is_empty() { String::new() } else { format!(" [{}]", item.labels.join(" ")) };
