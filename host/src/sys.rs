@@ -1,7 +1,7 @@
 //! The system calls that neither the standard library nor `nix` wraps, each behind a safe function.
 //!
-//! All `unsafe` of the launcher stands here; nothing here decides what is mounted, mapped or allowed. See
-//! [`crate::jail::native`], which says in which order these are called, and why.
+//! All `unsafe` of the launcher is here; nothing here decides what is mounted, mapped or allowed. See [`crate::jail::native`],
+//! which says in which order these are called, and why.
 
 pub(crate) mod bare;
 mod wiping;
@@ -22,7 +22,7 @@ const CAPABILITIES_MAX: c_long = 64;
 /// Stays in the process that got it, and in the processes forked from that one.
 pub(crate) struct OneThread(PhantomData<*const ()>);
 
-/// Which side of a fork this is.
+/// Side of a fork.
 pub(crate) enum Side {
     /// The new process.
     Child,
@@ -51,8 +51,8 @@ impl OneThread {
         }
     }
 
-    /// A copy of this process in new namespaces (`CLONE_NEW…` in `namespaces`); the parent also gets
-    /// a descriptor that stands for the child even when its number is used again.
+    /// Copies this process into new namespaces (`CLONE_NEW…` in `namespaces`); the parent also gets a descriptor that identifies
+    /// the child even when its number is used again.
     pub(crate) fn clone_into(&self, namespaces: c_int) -> io::Result<(Side, Option<OwnedFd>)> {
         let flags = namespaces | libc::CLONE_PIDFD | libc::SIGCHLD;
         let mut descriptor: c_int = -1;
@@ -70,7 +70,7 @@ impl OneThread {
 
 /// Takes charge of a descriptor that the kernel has just made for us.
 pub(crate) fn own(descriptor: RawFd) -> OwnedFd {
-    // SAFETY: callers pass a number that a system call returned to them and that nobody else owns.
+    // SAFETY: callers pass a number that a system call returned to them and that has no other owner.
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
@@ -229,7 +229,7 @@ pub(crate) fn drop_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// Sends a signal to the process that a pidfd stands for.
+/// Sends a signal to the process of a pidfd.
 pub(crate) fn signal(process: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
     // SAFETY: a null siginfo makes the kernel fill in its own.
     checked(unsafe {
@@ -257,8 +257,8 @@ pub(crate) fn wipe_environment(_: &OneThread) {
     unsafe extern "C" {
         static mut environ: *mut *mut libc::c_char;
     }
-    // SAFETY: the strings are this process's own writable memory, each ends with null, and the only
-    // thread is here, so nobody reads or replaces them meanwhile.
+    // SAFETY: the strings are this process's own writable memory, each ends with null, and the only thread is here, so no other
+    // code reads or replaces them meanwhile.
     unsafe {
         if environ.is_null() {
             return;
@@ -285,7 +285,7 @@ pub(crate) fn install_filter(instructions: &[libc::sock_filter]) -> io::Result<(
 
 /// Connects a descriptor to the runtime that this is called in.
 pub(crate) fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an `OwnedFd` stands for the same open descriptor until it is dropped.
+    // SAFETY: an `OwnedFd` denotes the same open descriptor until it is dropped.
     Ok(unsafe { AsyncFd::register(descriptor) }?)
 }
 

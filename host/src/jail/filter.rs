@@ -1,8 +1,8 @@
 //! The filters of system calls of jailed processes, compiled from the lists in `filter::lists`.
 //!
-//! Whatever is not listed fails with EPERM, and what has an older form that is listed fails with ENOSYS so that the C library
-//! falls back to it. Programs can add filters of their own and remove none. See [`crate::jail::native`], which installs these
-//! before the program is executed.
+//! An unlisted call fails with EPERM, and one with an older form that is listed fails with ENOSYS so that the C library falls
+//! back to it. Programs can add filters of their own and remove none. See [`crate::jail::native`], which installs these before
+//! the program is executed.
 
 mod lists;
 
@@ -34,7 +34,7 @@ pub(crate) fn base(system: bool) -> io::Result<[Program; 2]> {
     ])
 }
 
-/// What a program may do; the rules for programs of the host stand in the place of narrower ones.
+/// Returns the calls that a program may make; the rules for programs of the host replace narrower ones.
 fn allowed(system: bool) -> io::Result<BTreeMap<c_long, Vec<SeccompRule>>> {
     let mut allowed = collect(PROGRAM.iter().chain(LEGACY))?;
     if system {
@@ -43,7 +43,7 @@ fn allowed(system: bool) -> io::Result<BTreeMap<c_long, Vec<SeccompRule>>> {
     Ok(allowed)
 }
 
-/// What the machine's own programs need, on this architecture.
+/// Returns the calls that the machine's own programs need, on this architecture.
 fn commands() -> impl Iterator<Item = &'static Rule> {
     COMMANDS.iter().chain(COMMANDS_LEGACY)
 }

@@ -1,4 +1,4 @@
-//! What the kernel says about a jailed process, and whether that is the jail that was asked for.
+//! The kernel's report about a jailed process, compared with the jail that was asked for.
 //!
 //! Reads `/proc` and believes nothing that the process or the launcher says. The host asks here before it hands out a session's
 //! key. See [`crate::jail::probe`], which tries instead of looking.
@@ -88,14 +88,15 @@ pub fn verify(report: &JailReport, spec: &Spec) -> Result<(), Vec<String>> {
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 
-/// What the jail of a spec looks like from outside, in the words of a report.
+/// The jail of a spec as seen from outside, in the words of a report.
 pub(super) struct View {
     pub(super) root: Vec<String>,
     pub(super) mounts: Vec<String>,
 }
 
 impl View {
-    /// Where the host has not the names that its programs need there is no such jail, and none looks like this.
+    /// Returns the view of a spec. Where the host lacks the names that its programs need no such jail exists, and none looks like
+    /// this.
     pub(super) fn of(spec: &Spec) -> Self {
         let mut root: Vec<String> = spec.mounts.iter().filter_map(Mount::name).map(str::to_owned).collect();
         let access = |mount: &Mount| format!("{} {}", mount.target, if mount.read_only { "ro" } else { "rw" });

@@ -57,7 +57,7 @@ fn below(target: &str) -> &str {
     target.trim_start_matches('/')
 }
 
-/// What the loader of a program and its libraries need until the pivot: the rule is tied to the host's root directory, and
+/// Adds what the loader of a program and its libraries need until the pivot: the rule is tied to the host's root directory, and
 /// nothing in the jail has that above it.
 fn with_loader(rules: RulesetCreated) -> io::Result<RulesetCreated> {
     let host = open("/", DIRECTORY, Mode::empty())?;
@@ -80,7 +80,7 @@ fn with_system(mut rules: RulesetCreated, root: &OwnedFd) -> io::Result<RulesetC
     Ok(rules)
 }
 
-/// What a client sees of the machine, and TCP to the ports that it may use.
+/// Adds what a client sees of the machine, and TCP to the ports that it may use.
 fn with_client(mut rules: RulesetCreated, root: &OwnedFd, client: &Client) -> io::Result<RulesetCreated> {
     for port in client.network.iter().flat_map(|network| &network.ports) {
         rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp)).map_err(io::Error::other)?;
@@ -101,7 +101,7 @@ fn with_client(mut rules: RulesetCreated, root: &OwnedFd, client: &Client) -> io
     Ok(rules)
 }
 
-/// What a mount of the jail allows. The host's own sockets can be connected to either way: that is what they are for.
+/// Returns the rights on a mount of the jail. The host's own sockets can be connected to either way: that is what they are for.
 fn rights(mount: &Mount) -> BitFlags<AccessFs> {
     let mut rights = AccessFs::ReadFile | AccessFs::ReadDir;
     if !mount.granted {

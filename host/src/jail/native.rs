@@ -61,7 +61,7 @@ const FAILED: i32 = 101;
 /// The highest `oom_score_adj` that there is.
 const FIRST_VICTIM: &str = "1000";
 
-/// What process 1 starts with.
+/// Arguments of process 1.
 pub(crate) struct Birth<'a> {
     pub(crate) spec: &'a Spec,
     pub(crate) link: OwnedFd,
@@ -123,7 +123,7 @@ pub(crate) fn init(birth: Birth<'_>) -> ! {
     sys::exit(code)
 }
 
-/// What the processes of a jail have of the launcher's image.
+/// Parts of the launcher's image that the processes of a jail have.
 #[derive(Clone, Copy)]
 struct Image<'a> {
     thread: &'a OneThread,
@@ -154,7 +154,7 @@ fn close(
     if walls.stand(Wall::Root) {
         step(Part::Root, "enter the root of the jail", fchdir(root))?;
         step(Part::Root, "pivot into the root of the jail", pivot_root(".", "."))?;
-        // The old root now lies on top of the new one; what is under it is the jail.
+        // The old root is now mounted on top of the new one; the jail is under it.
         step(Part::Root, "let go of the host's root", umount2(".", MntFlags::MNT_DETACH))?;
         step(Part::Root, "enter the new root", chdir("/"))?;
         step(Part::Root, "look at the root of the jail", inspect_root(&site.names))?;

@@ -30,12 +30,12 @@ use targets::Targets;
 const REPORT_BYTES_MAX: usize = 256 * 1024;
 /// How long the probe of one jail may be silent; its attempts are a few system calls each, on a machine that may be busy.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// What the host writes when it has looked at the probe from outside.
+/// Byte that the host writes when it has looked at the probe from outside.
 const GO_ON: u8 = b'.';
 /// So many names of attempts that noticed a missing wall are told.
 const NAMES_MAX: usize = 5;
 
-/// Why there is no proof.
+/// The reason that there is no proof.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There was no jail to probe.
@@ -49,12 +49,12 @@ pub enum Error {
         /// What happened instead.
         why: String,
     },
-    /// What the probe should try to reach is not there.
+    /// The targets of the probe could not be made.
     #[error("cannot listen for the probe: {0}")]
     Targets(io::Error),
 }
 
-/// What there is around the jails of a proof.
+/// The surroundings of the jails of a proof.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
     /// Unix socket of the host's API.
@@ -75,7 +75,7 @@ pub async fn prove(
     let targets = Targets::open(&spec.name).map_err(Error::Targets)?;
     targets.answer().map_err(Error::Targets)?;
     let bare = Spec { mounts: Vec::new(), system: None, ..spec.clone() };
-    // Somebody else's jail, with the same uid outside: nothing but the walls is between the two.
+    // Another jail, with the same uid outside: nothing but the walls is between the two.
     let neighbour = Run::start(launcher, &bare, Probe::Neighbour).await?;
     let facts = Facts {
         host_pid: std::process::id(),
@@ -111,7 +111,7 @@ async fn control(launcher: &Launcher, bare: &Spec, facts: &Facts) -> Result<Cont
     Ok(compare(&with, &without))
 }
 
-/// Which attempts noticed: contained with the wall, and not without it.
+/// Compares which attempts noticed: contained with the wall, and not without it.
 fn compare(with: &[Attempt], without: &[Attempt]) -> Control {
     let held = |name: &str| with.iter().any(|attempt| attempt.name == name && attempt.contained);
     let noticed = without.iter().filter(|attempt| !attempt.contained && held(&attempt.name));
@@ -124,7 +124,7 @@ fn compare(with: &[Attempt], without: &[Attempt]) -> Control {
     }
 }
 
-/// What no wall bounds as a sum, said as plainly as what one does: this version makes no control groups.
+/// Returns the resources that no wall bounds as a sum, said as plainly as the bounded ones: this version makes no control groups.
 fn unbounded(limits: &Limits) -> [Attempt; 3] {
     let said = |name: &str, observed: String, wall: super::Wall| Attempt {
         group: "limits".to_owned(),

@@ -1,4 +1,4 @@
-//! Which places of this machine a jail shows, by whatever name they are reached.
+//! Places of this machine that a jail shows, by every name that reaches them.
 //!
 //! Reads paths and the table of mounts; opens nothing and decides nothing. See [`crate::jail::system`], which shows `/usr`.
 

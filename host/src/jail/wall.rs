@@ -51,7 +51,7 @@ walls! {
     ReadOnlyRoot = "read-only root",
     /// The root directory has room for its mount points only.
     RootSize = "size of the root",
-    /// What the spec calls read-only is mounted so.
+    /// A mount that the spec calls read-only is mounted read-only.
     ReadOnlyMounts = "read-only mount",
     /// Set-uid means nothing on any mount.
     NoSetUid = "nosuid mount",

@@ -77,7 +77,7 @@ struct Server {
     filters: Filters,
     lowered: Option<Wall>,
     jails: Vec<Jail>,
-    /// What the host has to hear, in order.
+    /// Events for the host, in order.
     events: Vec<Event>,
 }
 
@@ -100,7 +100,7 @@ enum Stage {
     Failing(Failure),
 }
 
-/// What woke the launcher.
+/// The sources that woke the launcher.
 struct Woken {
     asked: bool,
     /// For each jail, whether it spoke and whether it ended.
@@ -307,7 +307,7 @@ impl Jail {
 /// Root's groups would open its files to every jail; the groups of an ordinary user cannot be left.
 fn leave_groups(identity: Identity, walls: Walls) -> nix::Result<()> {
     match identity {
-        // As after a start by somebody who is in a group.
+        // As after a start by a user who is in a group.
         Identity::Mapped { .. } if !walls.stand(Wall::OwnGroups) => setgroups(&[getegid()]),
         Identity::Mapped { .. } if !getgroups()?.is_empty() => setgroups(&[]),
         Identity::Mapped { .. } | Identity::Own => Ok(()),

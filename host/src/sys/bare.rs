@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 /// One call with its arguments. Only the lists of this file make one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bare {
-    /// What it would do.
+    /// The effect that it would have.
     pub(crate) name: &'static str,
     number: c_long,
     arguments: [c_long; 6],
@@ -167,7 +167,7 @@ pub(crate) const KERNEL: &[Bare] = &[
     call("reach every I/O port", libc::SYS_iopl, [3]),
 ];
 
-/// Ways back to somebody's rights.
+/// Ways back to another user's rights.
 pub(crate) const PRIVILEGES: &[Bare] = &[
     call("become root", libc::SYS_setuid, [0]),
     call("become root's group", libc::SYS_setgid, [0]),
@@ -183,7 +183,7 @@ pub(crate) const PRIVILEGES: &[Bare] = &[
     call("no longer die with process 1", libc::SYS_prctl, [1, 0, 0, 0, 0]),
 ];
 
-/// What a parent of programs needs, and nobody else: a session, a group and orphans of its own.
+/// Calls that a parent of programs needs, and no other process: a session, a group and orphans of its own.
 pub(crate) const PARENTS: &[Bare] = &[
     call("adopt orphans", libc::SYS_prctl, [36, 1, 0, 0, 0]),
     call("leave its session", libc::SYS_setsid, []),
@@ -234,7 +234,7 @@ pub(crate) fn map_addresses(bytes: u64) -> io::Result<()> {
 }
 
 fn map(length: usize, protection: i32, flags: i32, file: i32) -> io::Result<()> {
-    // SAFETY: without MAP_FIXED the kernel picks addresses that nobody uses, and nobody learns of them.
+    // SAFETY: without MAP_FIXED the kernel picks unused addresses, and they are told to no other code.
     let mapped = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, file, 0) };
     if mapped == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
@@ -265,7 +265,7 @@ pub(crate) fn seccomp_mode() -> io::Result<c_long> {
     checked(c_long::from(unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) }))
 }
 
-/// Which of the first `count` descriptors are open.
+/// Returns which of the first `count` descriptors are open.
 pub(crate) fn open_descriptors(count: i32) -> Vec<i32> {
     // SAFETY: plain integer arguments; a number that is not open gives an error.
     (0..count).filter(|number| unsafe { libc::fcntl(*number, libc::F_GETFD) } != -1).collect()

@@ -1,7 +1,7 @@
 //! Directories of the machine as read-only file systems of their own: a lock that is taken in a jail holds on those, not on the
 //! machine's files.
 //!
-//! Shows what is there and nothing else. What is replaced on the machine later is seen by the next jail, so only the machine's
+//! Shows what is there and nothing else. A later replacement on the machine is seen by the next jail, so only the machine's
 //! programs are shown like this and no directory that people granted. See [`crate::jail::native::furniture`] and
 //! [`crate::jail::native::view`].
 
@@ -16,9 +16,9 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// What the mount of such a file system is called in the table of mounts.
+/// Source of the mount of such a file system in the table of mounts.
 pub(crate) const SOURCE: &str = "ironclaw";
-/// What an empty directory covers for a moment, in this mount namespace alone: a directory that every machine has.
+/// Directory that an empty directory covers for a moment, in this mount namespace alone: one that every machine has.
 const COVERED: &str = "/usr";
 /// An empty directory and nothing else.
 const EMPTY: &str = "mode=0555,uid=1000,gid=1000,size=4096,nr_inodes=2";

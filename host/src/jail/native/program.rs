@@ -59,7 +59,7 @@ fn become_program(spec: &Spec, kept: [OwnedFd; 5], image: Image<'_>) -> ! {
             sys::exit(play(spec, link, gate, image))
         }
     };
-    // Nobody to tell means that the launcher is gone, and with it this process.
+    // A failed send means that the launcher is gone, and with it this process.
     let _ = wire::send(&launcher, &Progress::Failed(failure), None);
     sys::exit(FAILED)
 }
@@ -104,7 +104,7 @@ fn confine(spec: &Spec, root: &OwnedFd, launcher: &OwnedFd, image: Image<'_>) ->
     Ok(())
 }
 
-/// The same in another order: without `no_new_privs` the kernel takes a filter only from somebody with a capability.
+/// Confines in another order: without `no_new_privs` the kernel takes a filter only from a process with a capability.
 #[cfg(feature = "failpoints")]
 fn confine_without_no_new_privileges(
     spec: &Spec,
@@ -181,7 +181,7 @@ fn fetch(client: &Client, link: &OwnedFd) -> i32 {
         Err(sys::execute_path(&string(&client.program), &arguments, &environment))
     };
     let Err(error) = became();
-    // Whoever reads has gone: then nobody asks for the reason either.
+    // If the reader has gone, the reason is not needed either.
     let _ = nix::unistd::write(link, format!("cannot start {}: {error}\n", client.program).as_bytes());
     FAILED
 }

@@ -1,4 +1,4 @@
-//! What a client sees of the machine: opened by the host's paths, attached in the jail by descriptor, read-only.
+//! Files of the machine that a client sees: opened by the host's paths, attached in the jail by descriptor, read-only.
 //!
 //! Never attaches anything that can be written, and nothing that is executed but the machine's programs. See
 //! [`crate::jail::native::site`].

@@ -16,7 +16,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 
-/// What is there in such a jail and in no other.
+/// Paths that are in such a jail and in no other.
 pub(super) const SHOWN: &[&str] = &["/etc/passwd", "/tmp", "/usr", "/bin/sh", "/dev", "/dev/null"];
 /// Its mounts, each with the guard that it lacks on purpose. Alternatives are not on every machine.
 pub(super) const MOUNTS: &[(&str, Option<FsFlags>)] = &[
@@ -65,7 +65,7 @@ pub(super) fn lines(spec: &Spec) -> Vec<Line> {
 
 const READ_ONLY_ROOT: Refusals = &[(Errno::EROFS, Wall::ReadOnlyRoot)];
 
-/// In a child, because whoever executes something does not come back.
+/// Executes in a child, because a process that executes a program does not come back.
 fn execute(scene: &Scene<'_>, program: &str) -> io::Result<()> {
     let program = OwnedFd::from(File::open(program)?);
     let child = match scene.thread.fork()? {
@@ -81,7 +81,7 @@ fn execute(scene: &Scene<'_>, program: &str) -> io::Result<()> {
     }
 }
 
-/// What lies on a mount without the right to execute stays data, whatever it is a copy of.
+/// Tries a copy on a mount without the right to execute: it stays data, also as a copy of a program.
 fn copied() -> io::Result<()> {
     const COPY: &str = "/tmp/.ironclaw-probe-true";
     let tried = fs::copy("/usr/bin/true", COPY).and_then(|_| File::open(COPY));

@@ -17,7 +17,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 
 /// Name of what the probe writes, where it may.
 const FILE: &str = ".ironclaw-probe";
-/// The directory can be looked at by nobody in the domain.
+/// The directory cannot be listed within the domain.
 pub(super) const UNLISTED: Refusals = &[(Errno::EACCES, Wall::Landlock)];
 /// Two mounts, although both lie on one disk.
 const OTHER_MOUNT: Refusals = &[(Errno::EXDEV, Wall::Root)];
@@ -25,7 +25,7 @@ const OTHER_MOUNT: Refusals = &[(Errno::EXDEV, Wall::Root)];
 const NOT_EXECUTED: Refusals = &[(Errno::EACCES, Wall::NoExecution)];
 const NOT_MAPPED: Refusals = &[(Errno::EPERM, Wall::NoExecution)];
 
-/// What lies at the same place on most machines.
+/// Files that are at the same place on most machines.
 #[rustfmt::skip]
 const EVERYWHERE: &[&str] = &[
     "/etc/passwd", "/etc/shadow", "/etc/machine-id", "/root", "/home", "/tmp", "/var", "/usr", "/bin/sh",
@@ -86,13 +86,13 @@ fn far(spec: &Spec) -> &'static str {
     if spec.system.is_some() { "etc/shadow" } else { "etc/passwd" }
 }
 
-/// What keeps links from being made in the root: a shell needs the calls.
+/// Returns the refusals that keep links from being made in the root: a shell needs the calls.
 fn links(spec: &Spec) -> Refusals {
     const READ_ONLY: Refusals = &[(Errno::EROFS, Wall::ReadOnlyRoot)];
     if spec.system.is_some() { READ_ONLY } else { SECCOMP }
 }
 
-/// What every mount, the root included, says of itself.
+/// Returns the lines about the flags of every mount, the root included.
 fn mount_flags(spec: &Spec) -> [Line; 3] {
     let programs = spec.system.as_ref().map_or(&[][..], |_| commands::MOUNTS);
     let all = spec.mounts.len() + programs.len() + 1;
@@ -166,7 +166,7 @@ pub(super) fn writable(mount: &Mount, far: &'static str) -> Vec<Line> {
     ]
 }
 
-/// Out of a mount with a descriptor that only stands for a path, and `..`.
+/// Tries to leave a mount with an `O_PATH` descriptor and `..`.
 fn climb(mount: &Mount, far: &'static str) -> Line {
     let at = mount.target.clone();
     refused(format!("climb out of {at} by a descriptor"), ABSENT, move |_| {

@@ -141,7 +141,7 @@ fn decode(said: &[u8]) -> Option<Tried> {
     }
 }
 
-/// Forks twice, so that nobody waits for the second child, which holds the link until the host lets go of it.
+/// Forks twice, so that no process waits for the second child, which holds the link until the host lets go of it.
 fn leave_a_daemon(link: &UnixStream, thread: &OneThread) -> i32 {
     match fork(thread) {
         Ok(Side::Parent(pid)) => i32::from(waitpid(Pid::from_raw(pid), None).is_err()),

@@ -1,4 +1,4 @@
-//! What the host sees of a jail that a probe runs in, line by line: the walls that nobody can see from inside.
+//! The host's view of a jail that a probe runs in, line by line: the walls that cannot be seen from inside.
 //!
 //! Believes the kernel only. See [`crate::jail::inspect`], which reads it, and decides before each launch with the same facts.
 

@@ -1,6 +1,6 @@
-//! Attempts to be somebody else or to have more rights, to mount, to make namespaces, and to use the dark corners of the kernel.
+//! Attempts to be another user or to have more rights, to mount, to make namespaces, and to use the dark corners of the kernel.
 //!
-//! Nothing that is tried here changes the machine where it is allowed. See [`crate::jail::probe::limits`].
+//! No attempt here changes the machine where it is allowed. See [`crate::jail::probe::limits`].
 
 use super::line::{Line, MISSING, SECCOMP, allowed, bare, refused, sight};
 use crate::jail::{INNER_ID, Identity, Spec, Wall};

@@ -1,6 +1,6 @@
-//! Attempts to talk to anybody: every family of sockets, and everything that is worth reaching.
+//! Attempts to connect: every family of sockets, and every peer that is worth reaching.
 //!
-//! Sends nothing: a connection that stands is the breach. See [`crate::jail::probe::processes`].
+//! Sends nothing: an established connection is the breach. See [`crate::jail::probe::processes`].
 
 use super::line::{Line, Refusals, SECCOMP, Scene, allowed, refused};
 use crate::jail::Wall;
