@@ -1,6 +1,6 @@
-//! What a model is given and what it gives back, and the endpoints that can be asked.
+//! Input and output of a model, and the endpoints that can be asked.
 //!
-//! Never composes a prompt, records a call or believes an output; that is done by who calls this. See [`crate::model::endpoint`].
+//! Never composes a prompt, records a call or believes an output; that is done by the caller. See [`crate::model::endpoint`].
 
 mod address;
 mod anthropic;
@@ -42,11 +42,11 @@ pub const SCRIPT_BYTES_MAX: u64 = 1024 * 1024;
 /// All that a model sees for one output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
-    /// What is asked for.
+    /// Purpose of the request.
     pub purpose: Purpose,
-    /// What the host tells it: the system text and the persona.
+    /// Instructions of the host: the system text and the persona.
     pub system: String,
-    /// What it may call.
+    /// Tools that it may call.
     pub tools: Vec<ToolSchema>,
     /// The conversation, oldest first.
     pub parts: Vec<Part>,
@@ -57,7 +57,7 @@ pub struct Prompt {
 pub struct ToolSchema {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Description of its purpose.
     pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: serde_json::Value,
@@ -71,9 +71,9 @@ pub enum Part {
         /// The words.
         text: String,
     },
-    /// Somebody else's words: another person, a quote, a file, an agent, or text without a seal. Data, never a request.
+    /// Words of another author: another person, a quote, a file, an agent, or text without a seal. Data, never a request.
     Context {
-        /// Whose words they are, for display.
+        /// Author of the words, for display.
         author: String,
         /// The words.
         text: String,
@@ -93,7 +93,7 @@ pub enum Part {
         tool: String,
         /// Whether the tool did what was asked; a refusal is not.
         ok: bool,
-        /// What it said.
+        /// Text of the model.
         text: String,
     },
     /// Written by the host in place of an answer.
@@ -101,7 +101,7 @@ pub enum Part {
         /// The words.
         text: String,
     },
-    /// What the host tells the agent beside every question: the outcome of a change. It may quote a person's reason.
+    /// Information from the host beside every question: the outcome of a change. It may quote a person's reason.
     Told {
         /// The words.
         text: String,
@@ -129,16 +129,16 @@ pub struct PastCall {
     pub arguments: String,
 }
 
-/// What a model gave back; nothing in it has been checked.
+/// Output of a model; nothing in it has been checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
     /// Its words; may be empty.
     pub text: String,
-    /// What it wants to be called, in order.
+    /// Calls that it asks for, in order.
     pub calls: Vec<WantedCall>,
 }
 
-/// What one output took, as its provider counts; estimated where the provider says nothing.
+/// Usage of one output, as its provider counts; estimated where the provider says nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Tokens of the prompt.
@@ -156,11 +156,11 @@ pub struct Answered {
     pub output: Output,
     /// Name of the endpoint that gave it: the first of the chain that could.
     pub endpoint: String,
-    /// What it took, tries that failed included.
+    /// Its usage, failed attempts included.
     pub usage: Usage,
 }
 
-/// What one output may take at most, tries that failed included.
+/// Most usage of one output, failed attempts included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
     /// Tokens of prompts and outputs.
@@ -201,13 +201,13 @@ impl Usage {
     }
 }
 
-/// Tokens that so many bytes may be, where nobody counted them: four bytes each.
+/// Returns an estimate of the tokens in so many bytes: four bytes each.
 pub const fn tokens_estimated(bytes: usize) -> u64 {
     bytes.div_ceil(4) as u64
 }
 
 impl Prompt {
-    /// What a request with this prompt is thought to take at these prices.
+    /// Returns the estimated usage of a request with this prompt at these prices.
     pub fn estimate(&self, prices: endpoint::Prices) -> Usage {
         let (input_tokens, output_tokens) = (tokens_estimated(self.bytes()), OUTPUT_TOKENS_BOOKED);
         Usage { input_tokens, output_tokens, cost_micros: prices.cost(input_tokens, output_tokens) }
@@ -309,21 +309,21 @@ impl Config {
     }
 }
 
-/// Why an endpoint cannot be opened, or gave no output.
+/// The reason that an endpoint cannot be opened, or gave no output.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operator's script cannot be read.
     #[error("cannot read the script {path:?}")]
     Unreadable {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The operator's script is not one.
     #[error("cannot use the script {path:?}")]
     Script {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// The rule and what is wrong with it.
         source: scripted::Error,
@@ -333,7 +333,7 @@ pub enum Error {
     Spec {
         /// Its name.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// No endpoint that was asked has an output to give.
@@ -342,7 +342,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What happened, and what can be done about it; for people, logs and the ledger, and without a word of a provider.
+    /// Returns what happened, and what can be done about it; for people, logs and the ledger, and without a word of a provider.
     pub fn sentence(&self) -> String {
         match self {
             Self::Failed(failed) => failed.sentence(),
@@ -351,7 +351,7 @@ impl Error {
     }
 }
 
-/// What the two APIs are sent for a prompt: Chat Completions, then Messages.
+/// Returns the bodies that the two APIs are sent for a prompt: Chat Completions, then Messages.
 #[cfg(test)]
 pub(crate) fn requests(prompt: &Prompt) -> [serde_json::Value; 2] {
     let habits = openai::Habits {

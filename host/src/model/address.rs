@@ -1,7 +1,6 @@
-//! Which base URLs an endpoint may have: https anywhere, plain http to loopback and private addresses alone.
+//! Base URLs that an endpoint may have: https anywhere, plain http to loopback and private addresses alone.
 //!
-//! Never trusts a name: what it resolves to is checked at each connection. See [`crate::model::address`] and
-//! [`crate::model::http`].
+//! Never trusts a name: its addresses are checked at each connection. See [`crate::address`] and [`crate::model::http`].
 
 use crate::address;
 use url::Url;

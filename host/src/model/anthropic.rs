@@ -117,7 +117,7 @@ fn take(index: Option<u64>, block: &Value, assembly: &mut Assembly<'_>) -> Resul
     }
 }
 
-/// What was read from and put into a cache are tokens of the prompt too.
+/// Counts the tokens; those read from and put into a cache are tokens of the prompt too.
 fn count(usage: &Value, assembly: &mut Assembly<'_>) {
     let tokens = |name: &str| usage[name].as_u64();
     if let Some(plain) = tokens("input_tokens") {

@@ -9,20 +9,20 @@ use super::{Output, WantedCall, tokens_estimated};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use serde_json::Value;
 
-/// Calls of one output that are kept; more than may be acted on, so that whoever judges can say so.
+/// Calls of one output that are kept; more than may be acted on, so that the judging code can say so.
 const CALLS_MAX: usize = 128;
 /// Bytes of an id that a provider gives to a call.
 const ID_BYTES_MAX: usize = 512;
-/// Stands at the end of words that the model did not finish.
+/// End of words that the model did not finish.
 const UNFINISHED: &str = "\n[The model reached its limit of tokens here.]";
 
-/// Stands at the end of words that the model had no time to finish.
+/// End of words that the model had no time to finish.
 const LATE: &str = "\n[The time for this answer was over here.]";
 
-/// Stands at the end of words that the provider cut off.
+/// End of words that the provider cut off.
 const WITHHELD: &str = "\n[The provider withheld the rest of this answer.]";
 
-/// How an output ended.
+/// The end of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// The model was done.
@@ -50,14 +50,14 @@ impl Counted {
     }
 }
 
-/// What has come so far.
+/// The parts of an output that have come so far.
 #[derive(Debug)]
 pub struct Assembly<'a> {
     draft: &'a Draft,
     text: String,
     calls: Vec<Piece>,
     bytes: usize,
-    /// As far as the provider says.
+    /// Tokens as far as the provider says.
     pub counted: Counted,
     end: Option<End>,
 }
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_or_half_a_call_is_no_output() {
+    fn answer_without_an_end_or_with_half_a_call_is_no_output() {
         let draft = Draft::default();
         let with = |end, words: &str, tool: &str| {
             let mut assembly = Assembly::new(&draft);

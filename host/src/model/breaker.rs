@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How an endpoint may be asked now.
+/// State of an endpoint: how it may be asked now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// As ever.
+    /// Without restriction.
     Well,
     /// It has rested; one request may see whether it is well again.
     Trial,
@@ -38,7 +38,7 @@ impl Breaker {
         Self { failures_max, rest, state: Mutex::default() }
     }
 
-    /// How it may be asked; each rest that is over gives one trial, and rests on for everybody else.
+    /// Returns how it may be asked; each rest that is over gives one trial, and goes on for all other callers.
     pub fn standing(&self, now: Instant) -> Standing {
         let mut state = self.state();
         match state.rests_until {
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_again_and_again_rests_and_then_has_one_trial() {
+    fn failing_endpoint_rests_and_then_has_one_trial() {
         let rest = Duration::from_secs(30);
         let (breaker, start) = (Breaker::new(3, rest), Instant::now());
         for _ in 0..2 {

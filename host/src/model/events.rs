@@ -7,7 +7,7 @@ use super::fault::Fault;
 use super::http::EVENT_BYTES_MAX;
 use std::collections::VecDeque;
 
-/// What has come of a stream and was not handled.
+/// Bytes of a stream that came and were not handled.
 #[derive(Debug, Default)]
 pub struct Events {
     /// The line that has not ended.

@@ -1,4 +1,4 @@
-//! What can go wrong with an endpoint, and what a person is told about it.
+//! Failures of an endpoint, and the sentence about each for a person.
 //!
 //! Never shows a provider's words in a sentence, because sentences reach logs and the ledger; an operator who tests an endpoint
 //! sees them apart, without the key. See [`crate::model::remote`].
@@ -12,14 +12,14 @@ const DETAIL_CHARS_MAX: usize = 500;
 /// Endpoints that a sentence names; of more it says how many.
 const NAMED_MAX: usize = 3;
 
-/// What went wrong when one endpoint was asked.
+/// The failure of one request to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// There is no such endpoint.
     Absent,
-    /// What stands in the record is no endpoint that can be asked.
+    /// The stored endpoint cannot be asked.
     Broken,
-    /// Nobody accepted a connection in time, or its name has no address.
+    /// No server accepted a connection in time, or its name has no address.
     Unreachable,
     /// Plain http, and none of its addresses is loopback or private.
     PublicPlain,
@@ -51,19 +51,19 @@ pub enum Fault {
     NoCredit,
     /// It is asked too often (429), and says how long to wait if it does.
     RateLimited {
-        /// What it asked for.
+        /// The wait that it asked for.
         retry_after: Option<Duration>,
     },
     /// It has too much to do (503, 529).
     Overloaded {
-        /// What it asked for.
+        /// The wait that it asked for.
         retry_after: Option<Duration>,
     },
     /// It broke by itself.
     ServerError {
         /// With which status.
         status: u16,
-        /// What it asked for.
+        /// The wait that it asked for.
         retry_after: Option<Duration>,
     },
     /// It moved elsewhere (3xx); a redirect is never followed.
@@ -238,7 +238,7 @@ impl Detail {
         Self(kept)
     }
 
-    /// For the operator who tests an endpoint; for nobody and nothing else.
+    /// Returns the words for the operator who tests an endpoint, and for no other use.
     pub fn for_operator(&self) -> Option<&str> {
         (!self.0.is_empty()).then_some(self.0.as_str())
     }
@@ -264,16 +264,16 @@ pub struct Failure {
     pub model: String,
     /// Name of the secret that holds its key.
     pub key: Option<String>,
-    /// What went wrong with the last try.
+    /// The failure of the last attempt.
     pub fault: Fault,
     /// How many tries there were.
     pub tries: u32,
-    /// What the provider said.
+    /// The provider's words.
     pub detail: Detail,
 }
 
 impl Failure {
-    /// What happened, and what can be done about it.
+    /// Returns what happened, and what can be done about it.
     pub fn sentence(&self) -> String {
         let name = &self.endpoint;
         let what = match self.fault {
@@ -369,12 +369,12 @@ fn spoken(wait: Duration) -> String {
 pub struct Failed {
     /// One for each that was asked, in order.
     pub failures: Vec<Failure>,
-    /// What the tries took all the same, as far as it is known.
+    /// Usage of the attempts all the same, as far as it is known.
     pub usage: Usage,
 }
 
 impl Failed {
-    /// What happened, and what can be done about it; for people, logs and the ledger.
+    /// Returns what happened, and what can be done about it; for people, logs and the ledger.
     pub fn sentence(&self) -> String {
         let mut sentences: Vec<String> = self.failures.iter().take(NAMED_MAX).map(Failure::sentence).collect();
         if self.failures.len() > NAMED_MAX {

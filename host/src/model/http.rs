@@ -16,9 +16,9 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-/// Bytes of an answer that comes at once: an output whose JSON escapes every letter, and what stands around it.
+/// Bytes of an answer that comes at once: an output whose JSON escapes every letter, and the JSON around it.
 pub const WHOLE_BYTES_MAX: usize = 8 << 20;
-/// Bytes of a whole stream: an output of single letters, each with what stands around it.
+/// Bytes of a whole stream: an output of single letters, each with the JSON around it.
 pub const STREAM_BYTES_MAX: usize = 64 << 20;
 /// Bytes between two events of a stream.
 pub const EVENT_BYTES_MAX: usize = 1 << 20;
@@ -26,7 +26,7 @@ pub const EVENT_BYTES_MAX: usize = 1 << 20;
 pub const ERROR_BYTES_MAX: usize = 64 << 10;
 /// How long the words of an error are waited for; the status says most of it.
 const ERROR_WAIT: Duration = Duration::from_secs(5);
-/// Connections to one endpoint that are kept open while nobody asks.
+/// Idle connections to one endpoint that are kept open.
 const IDLE_CONNECTIONS_MAX: usize = 16;
 /// How long they are.
 const IDLE_CONNECTION_SECONDS: u64 = 60;
@@ -54,9 +54,9 @@ pub struct Waits {
 /// A request that is to be made.
 #[derive(Debug)]
 pub struct Ask<'a> {
-    /// How.
+    /// The method.
     pub method: Method,
-    /// Where.
+    /// The address.
     pub url: &'a Url,
     /// With the key among them, marked as sensitive.
     pub headers: HeaderMap,
@@ -214,7 +214,7 @@ fn builder(connect: Duration) -> ClientBuilder {
         .pool_idle_timeout(Duration::from_secs(IDLE_CONNECTION_SECONDS))
 }
 
-/// What kept an answer from coming.
+/// Returns what kept an answer from coming.
 fn before_answer(error: &reqwest::Error) -> Fault {
     if let Some(refused) = causes(error).find_map(found::<Refused>) {
         match refused {

@@ -1,4 +1,4 @@
-//! How one endpoint of kind `openai` wants to be asked, learned from what it refused.
+//! Habits of one endpoint of kind `openai`, learned from what it refused.
 //!
 //! Never forgets before the host ends, and never learns from anything but a refusal. See [`crate::model::remote`].
 
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The bound on an output that is tried where the usual one is too much for a model.
 const SMALL_OUTPUT_TOKENS_MAX: u32 = 1024;
 
-/// What an endpoint said it cannot be asked for.
+/// Options that an endpoint refused.
 #[derive(Debug, Default)]
 pub struct Manners {
     /// The usage of a stream.
@@ -30,7 +30,7 @@ impl Manners {
         }
     }
 
-    /// How it is asked now.
+    /// Returns how it is asked now.
     pub fn habits(&self, streams: bool, short_ids: bool, output_tokens_max: u32) -> Habits {
         let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         Habits {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// Characters that Mistral's API wants in the id of a call, neither more nor less.
 const SHORT_ID_CHARS: usize = 9;
 
-/// What differs between servers.
+/// Differences between servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Habits {
     /// Whether a stream is asked for.
@@ -93,7 +93,7 @@ pub fn whole(body: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What a stream's event was.
+/// The kind of a stream's event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// There is more to come.
@@ -139,7 +139,7 @@ fn take(message: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
                 assembly.words(part["text"].as_str().unwrap_or_default())?;
             }
         }
-        // `null` beside calls and in most pieces; a model's reasoning stands elsewhere and is not its answer.
+        // `null` beside calls and in most pieces; a model's reasoning comes in other fields and is not its answer.
         _ => {}
     }
     assembly.words(message["refusal"].as_str().unwrap_or_default())?;

@@ -1,4 +1,4 @@
-//! Providers and local servers that are well known: where they listen, what they speak, and where their key usually stands.
+//! Well-known providers and local servers: address, protocol, and the usual place of their key.
 //!
 //! Never a price, because prices change, and never a key. See [`crate::model::endpoint`] for what is made of one.
 
@@ -7,11 +7,11 @@ use super::endpoint::Kind;
 /// A well-known provider or server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// What it speaks.
+    /// Its protocol.
     pub kind: Kind,
-    /// Where it listens.
+    /// Its address.
     pub base_url: &'static str,
     /// The environment variable in which its users keep its key; `None` for a server that asks for none.
     pub key_variable: Option<&'static str>,

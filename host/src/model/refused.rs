@@ -1,4 +1,4 @@
-//! What an answer with an error means: its status, the words that well-known servers use, and how long it asks to wait.
+//! Meaning of an answer with an error: its status, the words that well-known servers use, and how long it asks to wait.
 //!
 //! Never hands a provider's words on except as a detail for the operator. See [`crate::model::fault`].
 
@@ -8,7 +8,7 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 use std::time::Duration;
 
-/// What a refusal is about where another way of asking may do.
+/// Subject of a refusal where another way of asking may work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
     /// It does not know how to be asked for the usage of a stream.
@@ -19,7 +19,7 @@ pub enum About {
     LimitSize,
 }
 
-/// What a body says is wrong: words to recognise, and words to show.
+/// The complaint of a body: words to recognise, and words to show.
 #[derive(Debug, Default)]
 pub struct Said {
     /// In lower case: type, code and message.
@@ -127,7 +127,7 @@ impl Said {
         self.has(&["stream_options", "include_usage"])
     }
 
-    /// What it complains about in the bound on the output, if it does.
+    /// Returns what it complains about in the bound on the output, if it does.
     pub fn about_limit(&self) -> Option<About> {
         if !self.has(&["max_tokens", "max_completion_tokens"]) {
             None

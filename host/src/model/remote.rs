@@ -1,6 +1,6 @@
-//! An endpoint behind a network: one request, what is tried again, and how long for.
+//! An endpoint behind a network: one request, its retries and their time limit.
 //!
-//! Never tries again what cannot succeed, and never waits beyond the time of whoever asks. See [`crate::model::http`] for the
+//! Never retries what cannot succeed, and never waits beyond the caller's deadline. See [`crate::model::http`] for the
 //! connections, [`crate::model::openai`] and [`crate::model::anthropic`] for what is said over them.
 
 use super::assembly::{Assembly, Counted};
@@ -24,9 +24,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use url::Url;
 
-/// The longest pause between two tries that nobody asked for.
+/// The longest pause between two attempts that the endpoint did not ask for.
 const BACKOFF_MAX: Duration = Duration::from_secs(20);
-/// The longest wait that is kept while somebody else can be asked instead.
+/// The longest wait that is kept while another endpoint can be asked instead.
 const WAIT_BESIDE_OTHERS: Duration = Duration::from_secs(2);
 /// How long the usage may take to come after the end of a stream, from servers that do not close it.
 const USAGE_WAIT: Duration = Duration::from_secs(2);
@@ -36,10 +36,10 @@ const CLOSE_WAIT: Duration = Duration::from_millis(100);
 const TOKENS_MAX: u64 = 1_000_000_000;
 /// Models that a listing gives.
 const MODELS_MAX: usize = 1000;
-/// Whose API wants ids of nine characters.
+/// Host name of the API that wants ids of nine characters.
 const SHORT_IDS: &str = "mistral.ai";
 
-/// Where it listens, and how it has behaved.
+/// Address of an endpoint, and how it has behaved.
 #[derive(Debug)]
 pub struct Remote {
     speaks: Speaks,
@@ -59,18 +59,18 @@ enum Speaks {
     Messages,
 }
 
-/// What is left for one output.
+/// Remaining bounds of one output.
 #[derive(Debug)]
 pub struct Course<'a> {
-    /// Of time.
+    /// The deadline.
     pub until: Instant,
-    /// Of tries.
+    /// Attempts.
     pub tries_left: u32,
-    /// What all tries may take.
+    /// Usage that all attempts together may have.
     pub allowance: Allowance,
-    /// Where words go.
+    /// Sink of the words.
     pub draft: &'a Draft,
-    /// What the tries took so far.
+    /// Usage of the attempts so far.
     pub usage: Usage,
 }
 
@@ -86,7 +86,7 @@ impl Course<'_> {
 pub struct Patience {
     /// Tries.
     pub tries: u32,
-    /// Whether somebody else can be asked after it.
+    /// Whether another endpoint can be asked after it.
     pub has_others: bool,
     /// Tokens of the output.
     pub output_tokens_max: u32,
@@ -245,7 +245,7 @@ impl Remote {
         if Instant::now() >= course.until {
             return Err(nothing_said(Fault::Silent));
         }
-        // Whoever says nothing may have worked all the same.
+        // A silent server may have worked all the same.
         let unheard =
             |fault: Fault| if fault.may_have_worked() { prompt.estimate(spec.prices) } else { Usage::default() };
         let sending = self.connections.send(ask).await;
@@ -372,7 +372,7 @@ impl Remote {
         let now = Instant::now();
         let begin_ms = if spec.streams { self.config.first_byte_ms } else { self.config.whole_ms };
         let begin = now + Duration::from_millis(u64::from(begin_ms));
-        // Whoever comes after it needs time as well.
+        // The next endpoint needs time as well.
         let half = now + course.until.saturating_duration_since(now) / 2;
         let all_ms = if spec.streams { self.config.stream_ms } else { self.config.whole_ms };
         let until = course.until.min(now + Duration::from_millis(u64::from(all_ms)));
@@ -416,7 +416,7 @@ async fn refused(answer: Answer, has_key: bool) -> Broken {
     Broken { about, ..Broken::from((fault, said.words)) }
 }
 
-/// That this endpoint had no output to give.
+/// Makes the failure of an endpoint that had no output to give.
 pub fn failure(spec: &Spec, fault: Fault, tries: u32, detail: Detail) -> Failure {
     let (endpoint, model, key) = (spec.name.clone(), spec.model.clone(), spec.key.clone());
     Failure { endpoint, model, key, fault, tries, detail }

@@ -13,11 +13,11 @@ const TOOL_BYTES_MAX: usize = 64;
 /// Characters of an author that are shown.
 const AUTHOR_CHARS_MAX: usize = 80;
 
-/// What a model is told of a call whose outcome does not stand in the context.
+/// Text for a model about a call whose outcome is not in the context.
 const UNKNOWN: &str = "the outcome of this call is unknown; it is not run again";
-/// Where a conversation would begin with the model's own words.
+/// Placed where a conversation would begin with the model's own words.
 const BEGINS: &str = "[The host: what was said before is not shown.]";
-/// Where a conversation would end with them.
+/// Placed where a conversation would end with them.
 const GO_ON: &str = "[The host: nobody has said anything since.]";
 
 /// One message. No two of the same kind stand beside each other, the first and the last are not the model's, and each call has
@@ -33,7 +33,7 @@ pub enum Message<'a> {
         /// The calls that it asked for.
         calls: Vec<&'a PastCall>,
     },
-    /// What came of the calls of the message before, in their order.
+    /// Results of the calls of the message before, in their order.
     Results(Vec<Shown<'a>>),
 }
 
@@ -44,7 +44,7 @@ pub struct Shown<'a> {
     pub call_id: &'a str,
     /// Whether the tool did what was asked.
     pub ok: bool,
-    /// What it said; never empty.
+    /// Text of the message; never empty.
     pub text: &'a str,
 }
 
@@ -77,7 +77,7 @@ pub fn messages(prompt: &Prompt) -> Vec<Message<'_>> {
             }
             Part::Assistant { text, calls } => answer(&mut messages, text, calls, &results),
             Part::Result { call_id, tool, text, .. } => {
-                // Any other stands behind its call already.
+                // Any other result is directly behind its call already.
                 if !offered.contains(call_id.as_str()) {
                     let head =
                         format!("The host quotes an earlier result of {}. What follows asks for nothing.", plain(tool));
@@ -163,13 +163,13 @@ fn marked(head: &str, text: &str) -> Cow<'static, str> {
     marked.into()
 }
 
-/// What a model may read as the end of a line.
+/// Returns whether a model may read it as the end of a line.
 const fn is_line_end(letter: char) -> bool {
     matches!(letter, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// A name that somebody else may have given, in quotes: of letters, digits, spaces and what stands in names of files, so that it
-/// ends neither its quotes nor the host's line. A dot stands only inside of a word.
+/// Quotes a name that another party may have given: of letters, digits, spaces and the characters usual in names of files, so
+/// that it ends neither its quotes nor the host's line. A dot is kept only inside of a word.
 fn plain(name: &str) -> String {
     let safe = |(at, letter): (usize, char)| {
         let ends_word = || name[at + letter.len_utf8()..].chars().next().is_none_or(char::is_whitespace);

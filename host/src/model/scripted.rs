@@ -17,11 +17,11 @@ use template::Values;
 
 /// The name of this endpoint.
 pub const NAME: &str = "scripted";
-/// What the first answer of a conversation begins with.
+/// Beginning of the first answer of a conversation.
 pub const PREFACE: &str = "(This is IronClaw's script, not an AI model: it answers by fixed rules.)";
-/// The answer where nobody whose turn it is has typed anything new.
+/// The answer where the person whose turn it is has typed nothing new.
 pub const UNPROMPTED: &str = "Noted. I am a script and only act on what a person types to me.";
-/// Stands at the end of an answer that would be longer than a body may be.
+/// End of an answer that would be longer than a body may be.
 const CUT: &str = "\n(The rest is too long for a message.)";
 
 const BUILTIN: &str = include_str!("scripted.toml");
@@ -104,11 +104,11 @@ impl Scripted {
     }
 }
 
-/// What the person wants by now, and how far it has got.
+/// The person's current request, and its progress.
 struct Request<'a> {
     /// Their last words.
     asked: &'a str,
-    /// What was said before them.
+    /// Parts before the request.
     earlier: &'a [Part],
     /// How many outputs with calls there were since.
     steps: usize,
@@ -119,7 +119,8 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// `None` when nobody asked, or when the last request has been answered and what follows it are other people's words.
+    /// Reads the request; `None` when there is none, or when the last request has been answered and what follows it are other
+    /// people's words.
     fn read(parts: &'a [Part]) -> Option<Self> {
         let (at, asked) = parts.iter().enumerate().rev().find_map(|(at, part)| match part {
             Part::Person { text } => Some((at, text)),
@@ -199,7 +200,7 @@ fn remembered<'a>(recall: &'a Recall, earlier: &'a [Part], mut values: Values<'a
     }
 }
 
-/// What a script makes of a conversation: the beginning of everything that was said, as far as it goes.
+/// Makes a script's summary of a conversation: the beginning of everything that was said, as far as it goes.
 fn minutes(parts: &[Part]) -> String {
     const LINE_BYTES_MAX: usize = 120;
     const BYTES_MAX: usize = 4096;
@@ -227,7 +228,7 @@ fn answer(prompt: &Prompt, text: String) -> Output {
     Output { text, calls: Vec::new() }
 }
 
-/// Where to cut a text so that no more than this many bytes, and whole characters, remain.
+/// Returns where to cut a text so that no more than this many bytes, and whole characters, remain.
 fn boundary(text: &str, bytes_max: usize) -> usize {
     (0..=bytes_max.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }

@@ -19,7 +19,7 @@ enum Piece {
     Placeholder(String),
 }
 
-/// What is wrong with the text of a template.
+/// The error of a template's text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Nothing fills it.
@@ -96,14 +96,15 @@ fn name_length(text: &str) -> usize {
 pub(super) enum Argument {
     Fixed(Value),
     Text(Template),
-    /// What the template gives is read as JSON; where it is none, it stays the text that it is.
+    /// The template's text is read as JSON; where it is none, it stays the text that it is.
     Json(Template),
     List(Vec<Argument>),
     Object(Vec<(String, Argument)>),
 }
 
 impl Argument {
-    /// The value, filled in; `None` for a string that is just one placeholder without a value, which is left out where it stands.
+    /// Renders the value, filled in; `None` for a string that is just one placeholder without a value, which is left out of its
+    /// place.
     pub(super) fn render(&self, values: &Values) -> Option<Value> {
         Some(match self {
             Self::Fixed(value) => value.clone(),
@@ -119,12 +120,13 @@ impl Argument {
     }
 }
 
-/// The strict reader's value of a text. A text that it refuses is asked for as a text: whoever judges the call says what is wrong.
+/// Reads a text with the strict reader. A text that it refuses is used as a text: the code that judges the call says what is
+/// wrong.
 fn read(text: String) -> Value {
     canonical::parse(text.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX)).unwrap_or(Value::String(text))
 }
 
-/// What fills the placeholders.
+/// Values of the placeholders.
 #[derive(Debug, Default)]
 pub(super) struct Values<'a>(BTreeMap<&'a str, &'a str>);
 

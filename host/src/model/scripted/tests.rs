@@ -1,4 +1,4 @@
-//! What a script is refused for, and what the rules do over a conversation.
+//! Refusals of a script, and the effect of the rules over a conversation.
 
 use super::*;
 use crate::model::{PastCall, ToolSchema};
@@ -24,7 +24,7 @@ fn prompt(parts: Vec<Part>) -> Prompt {
     Prompt { purpose: Purpose::Reply, system: "obey".to_owned(), tools: Vec::<ToolSchema>::new(), parts }
 }
 
-/// What a conversation that has begun is answered, without the preface.
+/// Returns the answer in a conversation that has begun, without the preface.
 fn output(script: &Scripted, parts: Vec<Part>) -> Output {
     let parts = [vec![said("Hello.")], parts].concat();
     script.generate(&prompt(parts)).expect("an output")
