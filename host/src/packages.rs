@@ -31,14 +31,14 @@ use tokio::time::Instant;
 
 /// Names that one change may have; more than a person reads.
 pub const NAMES_MAX: usize = 64;
-/// Where the programs of the machine are; clients elsewhere are not seen by their jail.
+/// Directory of the machine's programs; clients elsewhere are not seen by their jail.
 const PROGRAMS: &str = "/usr";
-/// What unpacks an archive for apt.
+/// Program that unpacks an archive for apt.
 const UNPACKER: &str = "/usr/bin/dpkg-deb";
-/// What apt knows of the machine's own packages.
+/// apt's list of the machine's own packages.
 const STATUS: &str = "/var/lib/dpkg/status";
 
-/// Why there is no new layer. The one that the agent had is as it was.
+/// The reason that there is no new layer. The one that the agent had is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// On purpose: a name, a client that is missing or failed, a package that brings what no layer may hold.
@@ -53,7 +53,7 @@ pub enum Error {
     /// The system says no.
     #[error("{path}: {source}")]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -65,7 +65,7 @@ impl Error {
         move |source| Self::Io { path: path.to_owned(), source }
     }
 
-    /// As a refusal for the person who asked: a breakdown is the host's fault. It names no path of the home.
+    /// Converts it into a refusal for the person who asked: a breakdown is the host's fault. It names no path of the home.
     pub fn refusal(self) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,
@@ -100,7 +100,7 @@ impl From<Refusal> for Error {
     }
 }
 
-/// A layer that stands in its place.
+/// A layer in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
     /// Of everything in it, and the name of its directory.
@@ -109,9 +109,9 @@ pub struct Layer {
     pub files: u64,
     /// Bytes of its files.
     pub bytes: u64,
-    /// What was fetched, `name=version`, what was asked for and what that needs.
+    /// Fetched packages, `name=version`: the requested ones and those that they need.
     pub installed: Vec<String>,
-    /// What packages brought for places outside of `/usr`, and was left out: such a place by the host's own name for it, and how
+    /// Files of packages for places outside of `/usr`, which were left out: such a place by the host's own name for it, and how
     /// many files.
     pub left_out: BTreeMap<&'static str, u64>,
 }
@@ -160,16 +160,16 @@ fn names_around_usr(root: &Path) -> Result<Names, Refusal> {
     Names::of(root).map_err(|error| no(error).hint("install the package usrmerge"))
 }
 
-/// What fetching needs.
+/// Inputs of a fetch.
 #[derive(Debug, Clone)]
 pub struct Means {
     /// Makes the jails of the clients.
     pub launcher: Launcher,
-    /// Where the layers are.
+    /// Home with the layers.
     pub home: Home,
     /// The settings.
     pub config: Config,
-    /// Whom the host's files take the clients for; a uid that no session has, where root gives them.
+    /// User of the clients as the host's files see it; a uid that no session has, where root gives them.
     pub identity: Identity,
 }
 
@@ -242,19 +242,19 @@ impl Bench {
         Ok(bench)
     }
 
-    /// What the clients read beside the machine's settings.
+    /// Returns the directory that the clients read beside the machine's settings.
     fn etc(&self) -> PathBuf {
         self.path.join("etc")
     }
 
-    /// What the clients write to.
+    /// Returns the directory that the clients write to.
     fn work(&self) -> PathBuf {
         self.path.join("work")
     }
 }
 
-/// Removes the layers that nobody has any more, and what was left of fetching. To be called while nothing is fetched, with the
-/// layers of the agents and of the sandboxes that still run.
+/// Removes unused layers, and leftovers of fetching. To be called while nothing is fetched, with the layers of the agents and of
+/// the sandboxes that still run.
 pub fn sweep(home: &Home, live: &[(AgentId, Digest)]) {
     let agents = home.path().join("agents");
     for agent in entries(&agents) {
@@ -285,8 +285,8 @@ fn is_of_an_earlier_version(layer: &Path) -> bool {
 
 fn remove_left(path: &Path) {
     match discard(path) {
-        Ok(()) => tracing::info!(path = %path.display(), "removed packages that nobody has any more"),
-        Err(error) => tracing::warn!(%error, "cannot remove packages that nobody has any more"),
+        Ok(()) => tracing::info!(path = %path.display(), "removed unused packages"),
+        Err(error) => tracing::warn!(%error, "could not remove unused packages"),
     }
 }
 
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fetched_is_removed_however_deep_it_is() {
+    fn fetched_files_are_removed_at_any_depth() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let top = directory.path().join("agents/agt_x/fetching/chg_x");
         std::fs::create_dir_all(&top).expect("made");

@@ -1,4 +1,4 @@
-//! What is asked of apt and npm, and what they fetched.
+//! Requests to apt and npm, and the files that they fetched.
 //!
 //! Neither installs anything: apt downloads archives, npm unpacks into a directory of its own and runs no script. See
 //! [`crate::packages::unpack`].
@@ -20,10 +20,10 @@ const ARCHIVES_MAX: usize = 2_000;
 /// A manifest of a package; npm's own limit is larger than any that is used.
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 
-/// Where machines keep the certificates that they trust.
+/// Files in which machines keep the certificates that they trust.
 const ROOTS: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
-/// What apt reads of its own settings. Not `auth.conf`, but passwords can stand in the others too, so no other client sees them.
+/// Settings of its own that apt reads. Not `auth.conf`, but passwords can be in the others too, so no other client sees them.
 pub(super) const APT_SETTINGS: [&str; 10] = [
     "/etc/apt/apt.conf",
     "/etc/apt/apt.conf.d",
@@ -46,7 +46,7 @@ pub(super) struct Archive {
     pub(super) name: String,
 }
 
-/// Where they are, below what the client writes to.
+/// Directory of the archives, below what the client writes to.
 pub(super) const ARCHIVES: &str = "apt/archives";
 
 /// Fetches packages and what they need and this machine does not have.

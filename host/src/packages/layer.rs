@@ -1,4 +1,4 @@
-//! What was fetched as one tree below `usr`: looked at without following a link, made read-only, and named by its digest.
+//! The fetched files as one tree below `usr`: looked at without following a link, made read-only, and named by its digest.
 //!
 //! Keeps no file that is more than its bytes: no set-uid, no device, no pipe, no socket, no link that leads out. See
 //! [`crate::packages`].
@@ -19,12 +19,13 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// What a digest is of, so that no other digest is one of a layer.
+/// Domain of a layer's digest, so that no other digest is one of a layer.
 const MANIFEST: &[u8] = b"ironclaw layer 1\n";
-/// What stands in the root of a machine beside what is merged into `/usr` (Filesystem Hierarchy Standard 3.0, and `proc` and `sys`).
+/// Directories in the root of a machine beside those merged into `/usr` (Filesystem Hierarchy Standard 3.0, and `proc` and
+/// `sys`).
 const ROOT: [&str; 14] =
     ["boot", "dev", "etc", "home", "media", "mnt", "opt", "proc", "root", "run", "srv", "sys", "tmp", "var"];
-/// What is said of any other place in the root.
+/// Name of any other place in the root.
 const ELSEWHERE: &str = "other places";
 /// The mode of every directory of a layer. Its owner may write, so that the home can be removed with `rm -rf`: in a jail the mount
 /// is read-only, and every file is read-only by itself.
@@ -32,7 +33,7 @@ const DIRECTORY_MODE: u32 = 0o755;
 /// Most characters of a path that is no plain text in a refusal.
 const EXCERPT_CHARS_MAX: usize = 128;
 
-/// What was built.
+/// A layer that was built.
 #[derive(Debug)]
 pub(super) struct Built {
     pub(super) digest: Digest,
@@ -96,7 +97,7 @@ pub fn verify(directory: &Path, digest: &Digest) -> Result<(), Error> {
     }
 }
 
-/// What a layer is made of, by path.
+/// Entries of a layer, by path.
 #[derive(Debug, Default)]
 struct Tree {
     /// Without a leading slash; each below a directory that is here too.
@@ -330,7 +331,7 @@ pub(super) fn open_directories(layer: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Where in the layer something belongs; `None` for what is left out.
+/// Returns the place of a file in the layer; `None` for what is left out.
 fn placed(source: &Source, place: &str, path: &Path, found: &Metadata) -> Result<Option<String>, Error> {
     let (top, rest) = place.split_once('/').map_or((place, None), |(top, rest)| (top, Some(rest)));
     let joined = |above: &str| rest.map_or_else(|| above.to_owned(), |rest| format!("{above}/{rest}"));
@@ -349,8 +350,8 @@ fn placed(source: &Source, place: &str, path: &Path, found: &Metadata) -> Result
     }
 }
 
-/// What is said of something that is left out: a place that every reader knows, or that it is another one. A name that a package
-/// chose is no word of the host's.
+/// Returns the name of a place that is left out: a place that every reader knows, or that it is another one. A name that a
+/// package chose is no word of the host's.
 fn left_out(place: &str) -> &'static str {
     let top = place.split('/').next().unwrap_or_default();
     ROOT.into_iter().chain(LINKS).find(|known| *known == top).unwrap_or(ELSEWHERE)
@@ -391,8 +392,8 @@ fn is_plain(text: &str) -> bool {
         && !text.chars().any(|c| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
 }
 
-/// What the digest of a layer is of: each path with its kind and its content, in byte order. Every part says how long it is, so
-/// that no two layers have one manifest.
+/// Input of a layer's digest: each path with its kind and its content, in byte order. Every part says how long it is, so that no
+/// two layers have one manifest.
 struct Manifest(Sha256);
 
 impl Manifest {

@@ -1,4 +1,4 @@
-//! Which names of packages there can be: no version, no path, no address, and nothing that a client could take for an option.
+//! Valid names of packages: no version, no path, no address, and nothing that a client could take for an option.
 //!
 //! Never repairs a name. See [`crate::packages::fetch`], which hands them to the clients.
 
@@ -37,7 +37,7 @@ pub(super) fn refused(wanted: &Packages) -> Option<Refusal> {
     Some(Refusal::new(DenialCode::PackagesName, format!("{name:?} stands there twice")))
 }
 
-/// As Debian policy has it, section 5.6.1. A name that ends in `-` would tell apt to remove something.
+/// Checks the name by Debian policy, section 5.6.1. A name that ends in `-` would tell apt to remove something.
 fn is_of_apt(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+.-".contains(&b);
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());

@@ -10,13 +10,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where dpkg keeps the list of files of each package.
+/// Directory in which dpkg keeps the list of files of each package.
 const DPKG_LISTS: &str = "/var/lib/dpkg/info";
 /// A directory of programs, and one that the `PATH` of a command names behind it.
 const PROGRAMS_FIRST: [(&str, &str); 1] = [("usr/local/bin", "usr/bin")];
-/// Where the loader looks for libraries after the directory of the machine's architecture.
+/// Directories in which the loader looks for libraries after the directory of the machine's architecture.
 const LIBRARIES_LAST: [&str; 2] = ["usr/lib", "usr/lib64"];
-/// Where commands look for programs.
+/// Directories in which commands look for programs.
 const PROGRAMS: [&str; 2] = ["usr/local/bin", "usr/bin"];
 /// Directories of libraries for some processors, in which the loader looks first. All but the first belong to glibc before 2.37.
 const HARDWARE: [&str; 10] =
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_identical_or_the_same_packages_own_is_kept() {
+    fn new_identical_or_own_files_are_kept() {
         let mut scene = scene();
         let (same, other) = (scene.file("the machine's"), scene.file("newer"));
         let same = match same {

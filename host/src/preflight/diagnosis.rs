@@ -1,4 +1,4 @@
-//! Why a part of a jail failed on this machine, and the exact thing to do about it.
+//! The cause of a failed part of a jail on this machine, and the exact remedy.
 //!
 //! Pure but for reading a handful of files once; tries nothing itself. See [`crate::preflight`], which tries.
 
@@ -16,7 +16,7 @@ const MAX_NAMESPACES: &str = "`echo user.max_user_namespaces=15000 | sudo tee /e
 const OUTER_FILTER: &str = "start the container with `--security-opt seccomp=unconfined` or `--privileged` (see docs/operating.md, Containers)";
 const OUTER_MODULE: &str = "in Docker, start the container with `--security-opt apparmor=unconfined` as well (see docs/operating.md, Containers); elsewhere look into the kernel's log for the security module that said no";
 
-/// What was found, and what to do about it.
+/// A finding, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Advice {
     pub(crate) found: String,
@@ -34,7 +34,7 @@ impl Advice {
     }
 }
 
-/// What this machine says about itself.
+/// Facts about this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Machine {
     /// Whether we are root, in whatever user namespace this is.
@@ -104,7 +104,7 @@ impl Machine {
     }
 }
 
-/// What a failed part of a launch means on this machine.
+/// Returns what a failed part of a launch means on this machine.
 pub(crate) fn advise(machine: &Machine, failure: &Failure) -> Advice {
     let errno = Errno::from_raw(failure.errno);
     let told = match failure.errno {

@@ -1,4 +1,4 @@
-//! What a layer may not hold, and that its digest is of everything in it.
+//! Files that a layer may not hold, and that its digest is of everything in it.
 
 use super::*;
 use nix::sys::stat::Mode;
@@ -229,7 +229,7 @@ fn more_bytes_or_files_than_allowed_are_refused() {
 }
 
 #[test]
-fn what_a_package_brings_outside_of_usr_is_left_out_and_counted() {
+fn files_outside_of_usr_are_left_out_and_counted() {
     let fetched = Fetched::new(Place::Root);
     fetched.file("usr/bin/x", "x", 0o755).file("etc/cron.d/evil", "x", 0o644).file("var/lib/x", "x", 0o644);
     fetched.file("bin/y", "y", 0o755).file("lib/z", "z", 0o644).link("lib64", "usr/lib64");
@@ -350,7 +350,7 @@ fn same_content_has_same_digest_and_damaged_layer_is_replaced() {
 }
 
 #[test]
-fn what_nobody_has_is_swept_away_and_what_somebody_has_is_kept() {
+fn unused_layers_are_removed_and_used_ones_are_kept() {
     let fetched = Fetched::new(Place::Root);
     fetched.file("usr/bin/x", "x", 0o755);
     let (built, place) = fetched.build(&Config::default()).expect("built");
