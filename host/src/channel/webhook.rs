@@ -44,7 +44,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the numbers make sense; where it listens is judged by whoever opens the port.
+    /// Checks whether the numbers make sense; the code that opens the port judges the address.
     ///
     /// # Errors
     /// A sentence that says what is wrong.

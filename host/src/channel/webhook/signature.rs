@@ -12,7 +12,7 @@ use ironclaw_contract::operator::DenialCode;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// How a secret begins that is written down.
+/// Beginning of a secret in its written form.
 pub const PREFIX: &str = "whsec_";
 
 /// Bytes of a fresh secret.
@@ -27,13 +27,13 @@ const SIGNATURES_MAX: usize = 8;
 /// Bytes of an event's id.
 const ID_BYTES_MAX: usize = 256;
 
-/// How far an event's time may lie from ours, before or behind.
+/// Most seconds between an event's time and ours, before or behind.
 pub const WINDOW_SECONDS: i64 = 300;
 
 /// A signing secret: does not print, does not clone, wipes itself.
 pub struct Secret(Zeroizing<Vec<u8>>);
 
-/// What the headers of a request say.
+/// The claims of a request's headers.
 #[derive(Debug, Clone, Copy)]
 pub struct Claimed<'a> {
     /// Id of the event.
@@ -95,10 +95,10 @@ impl Secret {
     }
 }
 
-/// Whether whoever has the secret made this event. The window is for [`check_time`].
+/// Checks that the holder of the secret made this event. The window is for [`check_time`].
 ///
 /// # Errors
-/// One refusal for every way in which it can be wrong: whoever has no secret learns nothing, not even which channels there are.
+/// One refusal for every way in which it can be wrong: a sender without the secret learns nothing, not even which channels exist.
 pub fn check(secret: Option<&Secret>, claimed: Option<&Claimed<'_>>, body: &[u8]) -> Result<(), Refusal> {
     let nobody = Secret::of_nobody();
     let empty = Claimed { id: "", timestamp: "", signatures: "v1," };
@@ -182,7 +182,7 @@ mod tests {
             assert_eq!(refusal.code, DenialCode::SignatureInvalid, "{what}");
         }
         assert!(check(Some(&own), None, body).is_err(), "no headers");
-        // Whoever knows how nobody's secret looks has none all the same.
+        // Knowing the placeholder of an absent secret does not help.
         let nobodys = Secret::of_nobody().sign(id, at, body);
         assert!(check(None, Some(&Claimed { signatures: &nobodys, ..claimed }), body).is_err());
     }
