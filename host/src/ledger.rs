@@ -32,13 +32,13 @@ use std::path::PathBuf;
 pub struct Config {
     /// A head is signed and kept outside after so many entries, and at the first start and each stop.
     pub head_every_entries: u64,
-    /// So is one after so many seconds with entries that no head covers; the next head takes its place.
+    /// A head is also signed after so many seconds with entries that no head covers; the next head takes its place.
     pub head_every_seconds: u64,
-    /// Where heads are kept; a directory outside of the home, at best on another machine.
+    /// Directory of the heads, outside of the home, at best on another machine.
     pub heads: Option<PathBuf>,
     /// A chain of so many entries is put into a file, and the next one begins.
     pub rotate_entries: u64,
-    /// So is one that is so old.
+    /// A chain is also rotated when it is so many days old.
     pub rotate_days: u64,
 }
 
@@ -48,26 +48,26 @@ impl Default for Config {
     }
 }
 
-/// What the first entry of a chain says of itself; what it does not say is absent.
+/// Statements of the first entry of a chain about itself; a missing statement is absent.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Genesis {
-    /// What the entry is about.
+    /// Subject of the entry.
     pub what: String,
     /// When it was written, milliseconds since the epoch.
     pub at: i64,
     /// The chain before it.
     pub continues_from: Option<Tie>,
-    /// Which ledger: the hash of its very first entry; absent in that entry itself.
+    /// Id of the ledger: the hash of its very first entry; absent in that entry itself.
     pub ledger: Option<String>,
     /// The public key that signs heads.
     pub key: Option<String>,
 }
 
-/// What ties a chain to the one before it.
+/// The tie between a chain and the one before it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Tie {
-    /// SHA-256 of the file that the chain before it lies in.
+    /// SHA-256 of the file that holds the chain before it.
     pub archive: String,
     /// Hash of its last entry.
     pub hash: String,

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::mpsc;
 
-/// Why a walk ended early.
+/// The reason that a walk ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The chain is not whole.
@@ -112,7 +112,7 @@ pub fn check(db: &Connection, beside: Option<Connection>, wanted: &BTreeSet<u64>
         db.query_row("SELECT max(seq) FROM ledger", [], |row| row.get(0)).map_err(state::Error::from)?;
     let end = last.and_then(|last| u64::try_from(last).ok()).map_or(0, |last| last + 1);
     let mut walk = ahead(db, beside, first..end, Walk::from(first, wanted));
-    // Nobody numbers entries below 0: where somebody did, nothing was walked yet, and those from 0 on cannot be right.
+    // Valid numbers of entries are not below 0: if one is, nothing was walked yet, and those from 0 on cannot be right.
     let next = Some(walk.next_seq()).filter(|next| *next <= end).unwrap_or(0);
     self::walk(db, next, |parts| Ok::<_, Error>(walk.entry(parts)?))?;
     Ok(walk.end(None, None)?)
@@ -144,7 +144,7 @@ fn ahead<'a>(db: &Connection, beside: Option<Connection>, span: Range<u64>, walk
     })
 }
 
-/// Reads `turns` until they end, or one cannot be read, or nobody takes them any more.
+/// Reads `turns` until they end, or one cannot be read, or the receiver is closed.
 fn read(db: &Connection, turns: impl Iterator<Item = (u64, u64)>, send: &mpsc::SyncSender<Batch>) {
     for (from, to) in turns {
         let mut batch = Batch::default();

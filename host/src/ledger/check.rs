@@ -20,7 +20,7 @@ const KEY_MADE: &str = LedgerEvent::LedgerKeyMade.name();
 /// An owner accepts that heads or archives know another history.
 const BREAK_ACCEPTED: &str = LedgerEvent::LedgerBreakAccepted.name();
 
-/// Bytes of a line that may be an entry: its data, twice, and what stands around them.
+/// Bytes of a line that may be an entry: its data, twice, and the text around them.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// In which way a ledger is not whole.
@@ -34,7 +34,7 @@ pub enum Class {
     Rewritten,
     /// Two histories were signed.
     Forked,
-    /// A chain stands where a later one has to.
+    /// A chain is in the place of a later one.
     Replayed,
     /// A whole chain is missing.
     Missing,
@@ -57,14 +57,14 @@ impl Class {
     }
 }
 
-/// Why a ledger is not whole, and where that first shows.
+/// The first place where a ledger is not whole, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bad {
     /// The first sequence number that cannot be right; `None` when none can be known.
     pub seq: Option<u64>,
     /// In which way.
     pub class: Class,
-    /// Why, in words.
+    /// The reason, in words.
     pub why: String,
     /// The file that it shows in, where one is known.
     pub file: Option<PathBuf>,
@@ -81,7 +81,7 @@ impl Bad {
         Self { file: Some(path.to_owned()), ..self }
     }
 
-    /// As scripts get it.
+    /// Returns it in the form for scripts.
     pub fn view(&self) -> LedgerBad {
         LedgerBad {
             ok: false,
@@ -114,7 +114,7 @@ impl From<Broken> for Bad {
     }
 }
 
-/// Why a check came to no verdict, or to a bad one.
+/// The reason that a check came to no verdict, or to a bad one.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It is not whole.
@@ -227,7 +227,7 @@ impl<'a> Walk<'a> {
         self.verifier.next_seq()
     }
 
-    /// What it came to, with the head behind it and the digest of its lines, if it has them.
+    /// Ends the check, with the head behind it and the digest of its lines, if it has them.
     pub fn end(self, head: Option<SignedHead>, digest: Option<Digest>) -> Result<Chain, Broken> {
         if self.verifier.entries() == 0 {
             return Err(Broken { seq: self.first, why: "there is no entry, not even a genesis".to_owned() });
@@ -333,7 +333,7 @@ impl Whole {
         Ok(())
     }
 
-    /// Which other histories an owner accepted.
+    /// Returns the other histories that an owner accepted.
     pub fn accepted(&self) -> Vec<AcceptedBreak> {
         let view = |read: &Accepted| {
             let Accepted { seq, from, by, reason, .. } = read.clone();
@@ -415,7 +415,7 @@ pub fn wanted(kept: &[head::Kept]) -> BTreeSet<u64> {
     kept.iter().filter_map(|kept| kept.head.as_ref()).map(|head| head.seq).collect()
 }
 
-/// What an archive or one chain of an export holds, read until its closing head; `None` at the end of the input.
+/// Reads what an archive or one chain of an export holds, until its closing head; `None` at the end of the input.
 ///
 /// # Errors
 /// A line that is none, an entry that does not follow, an end before the head.

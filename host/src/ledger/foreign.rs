@@ -13,10 +13,10 @@ use std::io::{self, BufRead, Read, Seek, SeekFrom};
 const GENESIS_BYTES_MAX: u64 = 64 * 1024;
 const HEAD_BYTES_MAX: u64 = 4096;
 
-/// What the live chain says of itself.
+/// Statements of the live chain about itself.
 #[derive(Debug, Clone)]
 pub struct Live {
-    /// Which ledger.
+    /// Id of the ledger.
     pub ledger: String,
     /// Number of its genesis.
     pub first: u64,

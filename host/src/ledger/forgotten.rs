@@ -28,7 +28,7 @@ pub struct Forgotten {
     pub person: String,
     /// Its session.
     pub session: SessionId,
-    /// What became of it.
+    /// The stages of the message.
     pub stages: Vec<Stage>,
     turns: BTreeSet<String>,
 }

@@ -19,7 +19,7 @@ use std::path::Path;
 /// Bytes of a file that may be a head; a longer one is none.
 const HEAD_BYTES_MAX: u64 = 4096;
 
-/// Why there is no signing key.
+/// The reason that there is no signing key.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The state.
@@ -45,7 +45,7 @@ pub struct Signer {
     public: String,
 }
 
-/// Where a ledger stands.
+/// A position in a ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
     /// Hash of the very first entry.
@@ -85,7 +85,7 @@ impl Signer {
         Ok(Self { key: SigningKey::from_bytes(&secret), public })
     }
 
-    /// Makes a key and stores it; whoever calls writes its public half into the ledger.
+    /// Makes a key and stores it; the caller writes its public half into the ledger.
     pub fn make(tx: &Tx<'_>, wrapping: &WrappingKey) -> Result<Self, Error> {
         let made = wrapping.make_ledger_key(|secret| hex(SigningKey::from_bytes(secret).verifying_key().as_bytes()))?;
         tx.db().execute(
@@ -120,7 +120,7 @@ impl Signer {
         &self.public
     }
 
-    /// Signs where the ledger stands; `now` in milliseconds since the epoch.
+    /// Signs the position of the ledger; `now` in milliseconds since the epoch.
     pub fn sign(&self, position: Position, now: i64) -> SignedHead {
         let mut head = SignedHead {
             domain: HEAD_DOMAIN.to_owned(),
@@ -138,7 +138,7 @@ impl Signer {
 }
 
 impl Position {
-    /// Where the ledger stands in this transaction or snapshot.
+    /// Returns the position of the ledger in this transaction or snapshot.
     pub fn read(db: &Connection) -> Result<Self, state::Error> {
         let missing = || state::Error::Stored("ledger: even its genesis is missing".to_owned());
         let sql = "SELECT seq, hash, data FROM ledger ORDER BY seq LIMIT 1";
@@ -213,7 +213,7 @@ pub fn names(directory: &Path, ledger: &str) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// What the name of a head's file says: its number, and the beginning of the hash there.
+/// Returns what the name of a head's file says: its number, and the beginning of the hash there.
 pub fn named<'a>(name: &'a str, ledger: &str) -> Option<(u64, &'a str)> {
     let (seq, hash) = name.strip_prefix(&prefix(ledger))?.strip_suffix(".json")?.split_once('-')?;
     Some((seq.parse().ok()?, hash))
@@ -226,7 +226,7 @@ pub struct Contradiction {
     pub name: String,
     /// From which number on its history is another.
     pub from: u64,
-    /// What was signed.
+    /// The signed values.
     pub signed: Signed,
 }
 
@@ -303,7 +303,7 @@ pub fn keep(directory: &Path, head: &SignedHead) -> io::Result<()> {
 pub struct Kept {
     /// Its name.
     pub name: String,
-    /// What it says; `None` when it is no head.
+    /// The head that it holds; `None` when it is no head.
     pub head: Option<SignedHead>,
 }
 

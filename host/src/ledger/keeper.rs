@@ -1,7 +1,6 @@
-//! What the ledger does by itself: heads are signed and kept outside, and a chain that is long or old is rotated.
+//! Maintenance of the ledger: heads are signed and kept outside, and a chain that is long or old is rotated.
 //!
-//! Never stops the host: a directory that does not answer is a warning, an entry, and another try. See
-//! [`crate::ledger::archive`].
+//! Never stops the host: a directory that does not answer is a warning, an entry, and a retry. See [`crate::ledger::archive`].
 
 mod outside;
 
@@ -47,9 +46,9 @@ struct Shared {
     config: Config,
     signer: Arc<Signer>,
     sink: Sink,
-    /// Which ledger.
+    /// Id of the ledger.
     ledger: String,
-    /// Where its heads are kept.
+    /// Directory of its heads.
     directory: Option<PathBuf>,
     /// Entries of other histories that heads were signed over and that are known.
     other: Mutex<BTreeSet<Signed>>,
@@ -67,15 +66,15 @@ struct Shared {
 
 #[derive(Default)]
 struct Trouble {
-    /// Why the newest head is not outside.
+    /// The reason that the newest head is not outside.
     heads: Option<String>,
-    /// Why the chain was not rotated.
+    /// The reason that the chain was not rotated.
     rotation: Option<String>,
-    /// Why nothing is known of the chain, so that no head is signed.
+    /// The reason that the chain could not be read, so that no head is signed.
     reading: Option<String>,
-    /// What heads or archives know that this ledger does not.
+    /// Entries that heads or archives know and this ledger does not.
     behind: Option<String>,
-    /// Why nothing can be told of an earlier state.
+    /// The reason that an earlier state cannot be compared.
     unknown: Option<String>,
     /// Another copy of this home.
     copy: Option<String>,
@@ -115,7 +114,7 @@ impl Keeper {
         Ok((Self { shared, task: Arc::new(Mutex::new(Some(task))) }, other_history))
     }
 
-    /// Signs where the ledger stands now, and says where heads are kept.
+    /// Signs the current position of the ledger, and says where heads are kept.
     pub async fn head(&self) -> Result<LedgerHead, state::Error> {
         let head = self.shared.sign().await?;
         let mut kept = self.shared.sink.look(&head.ledger);
@@ -129,7 +128,7 @@ impl Keeper {
         self.shared.rotate(why).await
     }
 
-    /// What an operator should know, in sentences; empty when all is well.
+    /// Returns the warnings for the operator, in sentences; empty when all is well.
     pub fn warnings(&self) -> Vec<String> {
         let trouble = self.shared.trouble.lock().expect("no holder panics");
         let nowhere = match &self.shared.sink {
@@ -234,7 +233,7 @@ impl Shared {
                 () = self.stop.notified() => return,
                 event = events.recv() => match event {
                     Ok(entry) => match &mut known {
-                        // A chain that somebody else began.
+                        // Except for a chain that another caller began.
                         Some(now) if entry.event != LedgerEvent::LedgerRotated => now.next = now.next.max(entry.seq + 1),
                         _ => known = None,
                     },
@@ -329,7 +328,7 @@ impl Shared {
     }
 }
 
-/// What is known of the live chain.
+/// The known state of the live chain.
 struct Known {
     first: u64,
     begun_at: i64,

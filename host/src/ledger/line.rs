@@ -60,8 +60,8 @@ fn entry(line: &str) -> Option<Parts<'_>> {
     let (kind, rest) = rest.split_at(rest.bytes().position(|byte| byte == b'"')?);
     let rest = rest.strip_prefix(r#"","data":"#)?;
     let both = rest.strip_suffix(END)?;
-    // The data stands here twice, plain and escaped. How long it is follows from how many quotes and backslashes there
-    // are in both, which is counted faster than the place between them is looked for. A wrong guess fails below.
+    // The data occurs twice here, plain and escaped. Its length follows from how many quotes and backslashes there are in both,
+    // which is counted faster than the place between them is looked for. A wrong guess fails below.
     let quotes = count(both, b'"').checked_sub(BETWEEN_QUOTES)? / 2;
     let backslashes = count(both, b'\\').checked_sub(quotes)? / 3;
     let length = both.len().checked_sub(BETWEEN_BYTES + quotes + backslashes)? / 2;
@@ -71,15 +71,15 @@ fn entry(line: &str) -> Option<Parts<'_>> {
     reads_as(written.as_bytes(), canonical.as_bytes()).then_some(Parts { seq, kind, canonical, hash })
 }
 
-/// What stands behind the escaped data.
+/// Text behind the escaped data.
 const END: &str = r#""}"#;
 
-/// What stands between the data and its escaped form: `,"hash":"…","canonical":"`.
+/// Bytes between the data and its escaped form: `,"hash":"…","canonical":"`.
 const BETWEEN_BYTES: usize = 9 + 64 + 15;
 const BETWEEN_QUOTES: usize = 7;
 
-/// How often `wanted` stands in `text`. Sums of one byte each, over pieces too short to overflow them, are what the
-/// compiler turns into instructions that compare many bytes at once.
+/// Counts `wanted` in `text`. Sums of one byte each, over pieces too short to overflow them, are what the compiler turns into
+/// instructions that compare many bytes at once.
 fn count(text: &str, wanted: u8) -> usize {
     let sum = |piece: &[u8]| usize::from(piece.iter().map(|byte| u8::from(*byte == wanted)).sum::<u8>());
     let (pieces, rest) = text.as_bytes().as_chunks::<128>();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back_whatever_the_data_hold() {
+    fn written_line_reads_back_for_all_data() {
         for canonical in [
             "{}",
             r#"{"a":"b"}"#,

@@ -1,4 +1,4 @@
-//! Where heads of the ledger are kept: a directory outside of the home, or nowhere, and why.
+//! Destination of the heads of the ledger: a directory outside of the home, or nowhere, and why.
 //!
 //! Never a directory inside of the home: an attacker who can change the ledger could change the heads there as well. By default
 //! each ledger has a directory under its own id, so that a home that moved finds its heads, and a copy of it finds the same. See
@@ -15,13 +15,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// How the name of the file ends that says which home a ledger is of; its name is hidden, so it is never taken for a head.
+/// End of the name of the file that says which home a ledger is of; its name is hidden, so it is never taken for a head.
 const HOME_FILE: &str = "home";
 
 /// A path is no longer.
 const PATH_BYTES_MAX: u64 = 4096;
 
-/// Where heads are kept.
+/// Destination of heads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sink {
     /// A directory that the operator named; it has to be there.
@@ -47,10 +47,10 @@ pub enum Other {
 }
 
 impl Sink {
-    /// The named directory, else one of the ledger's own below `ironclaw/heads` in the XDG data directory.
+    /// Returns the named directory, else one of the ledger's own below `ironclaw/heads` in the XDG data directory.
     ///
     /// # Errors
-    /// A sentence, when the named directory lies in the home: whoever can change the ledger could change it as well.
+    /// A sentence, when the named directory is in the home: an attacker who can change the ledger could change it as well.
     pub fn choose(config: &Config, home: &Home) -> Result<Self, String> {
         match &config.heads {
             Some(path) if !path.is_absolute() => Err("ledger.heads must be an absolute path".to_owned()),
@@ -169,7 +169,7 @@ impl Sink {
         Ok(path)
     }
 
-    /// How heads are kept, as far as a look at the directory shows.
+    /// Returns how heads are kept, as far as a look at the directory shows.
     pub fn look(&self, ledger: &str) -> HeadsKept {
         let directory = self.directory(ledger);
         HeadsKept {

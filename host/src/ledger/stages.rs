@@ -87,7 +87,7 @@ pub(super) fn live(
     Ok(())
 }
 
-/// What an archive says of the message and its turns; adds the turns that it comes by.
+/// Reads what an archive says of the message and its turns; adds the turns that it finds.
 ///
 /// # Errors
 /// An archive that is not whole is an error, with what it says up to there: what is missing may be about the message.
@@ -140,7 +140,7 @@ fn damaged(seq: u64, why: &str) -> io::Error {
     )
 }
 
-/// What a line of an archive says, if it is an entry.
+/// Returns the data of a line of an archive, if it is an entry.
 pub(super) fn data_of(text: &str) -> Option<Map<String, Value>> {
     match line::parse(text) {
         Some(Line::Entry(parts)) => serde_json::from_str(parts.canonical).ok(),

@@ -1,5 +1,5 @@
-//! What heads outside and archives know of a ledger: another history, a copy of the home, nothing at all; and an owner's word on
-//! it.
+//! Comparison of a ledger with heads outside and with archives: another history, a copy of the home, nothing at all; and an
+//! owner's word on it.
 //!
 //! Reads directories off the runtime's threads, and waits for none of them longer than a start may take. See
 //! [`crate::ledger::foreign`].
@@ -26,10 +26,10 @@ const HEADS_TIME_MAX: Duration = Duration::from_secs(10);
 /// Heads that one entry accepts; more of them take several entries.
 const ACCEPTED_HEADS_MAX: usize = 1024;
 
-/// Where the record keeps which heads of another history were accepted. The ledger says so as well, and that is what counts.
+/// Key of the record for the heads of another history that were accepted. The ledger says so as well, and that is what counts.
 const ACCEPTED: &str = "accepted_history";
 
-/// Why nothing was accepted.
+/// The reason that nothing was accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptError {
     /// Heads and archives agree with the ledger.
@@ -46,7 +46,7 @@ pub enum AcceptError {
     State(#[from] state::Error),
 }
 
-/// What knows another history.
+/// Heads and archives that know another history.
 #[derive(Debug, Default)]
 struct Found {
     heads: Vec<Contradiction>,
