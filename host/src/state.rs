@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 use threads::{Finish, GROUP_MAX, Job, SEARCH_GROUP_MAX, Watched, Work, close, read_loop, spawn, write_loop};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-/// Jobs that may wait before whoever brings the next has to.
+/// Jobs that may wait before the next sender has to.
 const QUEUE_MAX: usize = 1024;
 
 thread_local! {
@@ -45,11 +45,11 @@ thread_local! {
     static SEARCH_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
     /// Looks at that time since this thread began: a count of the work of its searches.
     static SEARCH_LOOKS: Cell<u64> = const { Cell::new(0) };
-    /// That SQLite found damage in what this thread asked for; whatever the change made of that error, its thread hears of it.
+    /// Whether SQLite found damage in a request of this thread; whatever the change made of that error, its thread hears of it.
     static DAMAGE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Why the state could not be read or changed.
+/// The reason that the state could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file does not open under this master key.
@@ -68,7 +68,7 @@ pub enum Error {
         found: i64,
         /// Ours.
         known: i64,
-        /// What to type to go back, if there is a way.
+        /// The command to type to go back, if there is a way.
         way_back: String,
     },
     /// The schema could not be brought up to date.
@@ -84,7 +84,7 @@ pub enum Error {
         to: i64,
         /// Names the snapshot.
         kept: String,
-        /// What SQLite reports.
+        /// SQLite's report.
         source: Box<rusqlite::Error>,
     },
     /// No room for the snapshot and for the change of the schema.
@@ -102,9 +102,9 @@ pub enum Error {
     /// A snapshot could not be made or removed.
     #[error("the snapshot {path} {why}")]
     Snapshot {
-        /// Which.
+        /// The file.
         path: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// Its pages are not what this program wrote.
@@ -115,10 +115,10 @@ pub enum Error {
     Damaged {
         /// The file.
         path: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
-    /// The same, found while the host ran: what was committed before stands, and nothing was after.
+    /// The same, found while the host ran: earlier commits are kept, and there was none afterwards.
     #[error(
         "{0} is damaged (found while the host ran): nothing was written to it from then on; keep a copy of it and of {0}-wal, and \
          put back the newest backup of the home, or where there is one a snapshot from before an upgrade ({0}.before-vN)"
@@ -140,16 +140,16 @@ pub enum Error {
         /// The cause.
         source: std::io::Error,
     },
-    /// What SQLite reports.
+    /// SQLite's report.
     #[error("state database: {0}")]
     Sqlite(#[source] rusqlite::Error),
-    /// A change that was undone because it could not be written, such as on a full disk. Nothing of it stands.
+    /// A change that was undone because it could not be written, such as on a full disk. Nothing of it is kept.
     #[error("the change was not written: {0}")]
     Unwritten(String),
     /// A stored value that no version of ours wrote.
     #[error("state database: {0}")]
     Stored(String),
-    /// Somebody else has the file open.
+    /// Another process has the file open.
     #[error("{0} is in use by another process: let it end, and try again")]
     InUse(String),
     /// The daemon is stopping.
@@ -186,13 +186,13 @@ pub struct Tx<'a> {
 pub struct Committed {
     /// Its number.
     pub seq: u64,
-    /// What it records.
+    /// The event that it records.
     pub event: LedgerEvent,
-    /// Which session it is about.
+    /// The session that it is about.
     pub session: Option<SessionId>,
-    /// Which message it is about.
+    /// The message that it is about.
     pub message: Option<MessageId>,
-    /// Which turn it is about.
+    /// The turn that it is about.
     pub turn: Option<TurnId>,
     /// Whether it is a refusal or withdrawal.
     pub refuses: bool,
@@ -270,7 +270,8 @@ impl State {
         Self::open_as(path, key, log::Owner::This)
     }
 
-    /// As [`State::open`], beside another process that has the state open: the write-ahead log is left to that process.
+    /// Opens the state as [`State::open`] does, beside another process that has it open: the write-ahead log is left to that
+    /// process.
     ///
     /// # Errors
     /// As [`State::open`].
@@ -292,7 +293,7 @@ impl State {
             log::opened(&db, path, &left)?;
         }
         for other in snapshot::under_other_keys(path, key) {
-            tracing::warn!("{} is not under this master key: remove it if nobody kept the old one", other.display());
+            tracing::warn!("{} is not under this master key: remove it if the old one was not kept", other.display());
         }
         // Every connection before the first thread: a start that fails drops them all, and the log stays.
         let (reading, searching) = (connect_to_read(path, key)?, connect_for_searches(path, key)?);
@@ -344,7 +345,7 @@ impl State {
         submit(&self.writes, change, false).await
     }
 
-    /// As [`State::write`], in a transaction that no other change shares: all that `change` sees is on disk already.
+    /// Writes as [`State::write`] does, in a transaction that no other change shares: all that `change` sees is on disk already.
     pub async fn write_alone<T, E, F>(&self, change: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -364,7 +365,8 @@ impl State {
         submit(&self.reads, look, false).await
     }
 
-    /// As [`State::read`], in a thread of its own, for what may take long. A statement that goes on beyond `time_max` is interrupted.
+    /// Reads as [`State::read`] does, in a thread of its own, for what may take long. A statement that goes on beyond `time_max`
+    /// is interrupted.
     pub async fn search<T, E, F>(&self, time_max: Duration, look: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -390,7 +392,7 @@ impl State {
         self.clock.now() - wall_clock()
     }
 
-    /// What is counted of this host.
+    /// Returns the metrics of this host.
     pub fn metrics(&self) -> &Metrics {
         &self.watched.metrics
     }
@@ -413,7 +415,8 @@ impl State {
         Error::DamagedMeanwhile(self.path.display().to_string())
     }
 
-    /// Removes the snapshots from before earlier changes of the schema: what was erased stands in them as it was. Gives how many.
+    /// Removes the snapshots from before earlier changes of the schema, because they still hold what was erased. Returns how
+    /// many.
     ///
     /// # Errors
     /// [`Error::Snapshot`] with the first that stays.
@@ -450,7 +453,7 @@ impl State {
         let _ = joined.await;
     }
 
-    /// Empties the write-ahead log into the database and truncates it, so that nothing deleted lies in it.
+    /// Empties the write-ahead log into the database and truncates it, so that it holds nothing deleted.
     pub async fn checkpoint(&self) -> Result<(), Error> {
         self.write(|tx| {
             tx.empty_log = true;
@@ -475,7 +478,7 @@ where
                 (Err(error), Ok(_)) => Err(E::from(Error::Unwritten(error.to_string()))),
                 (_, result) => result,
             };
-            // Whoever asked may have gone; what was committed stands all the same.
+            // The caller may have gone; the commit is kept all the same.
             let _ = reply.send(result);
         });
         (keep, finish)

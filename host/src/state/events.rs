@@ -1,6 +1,6 @@
 //! Tells listeners of ledger entries that are committed: all of them, or those about one session.
 //!
-//! Keeps nothing: whoever lags behind has to look for itself. See [`crate::state`].
+//! Keeps nothing: a listener that lags behind has to look for itself. See [`crate::state`].
 
 use super::Committed;
 use ironclaw_contract::ids::SessionId;
@@ -18,7 +18,7 @@ const EVENTS_OF_ONE_MAX: usize = 64;
 type Sender = broadcast::Sender<Arc<Committed>>;
 type BySession = HashMap<SessionId, Sender>;
 
-/// Who listens.
+/// The listeners.
 #[derive(Clone)]
 pub(super) struct Events {
     pub(super) every: Sender,
@@ -33,12 +33,12 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Tells everybody whom an entry concerns; one about no session concerns all.
+    /// Tells every listener that an entry concerns; one about no session concerns all.
     pub(super) fn tell(&self, entries: Vec<Committed>) {
         let sessions = lock(&self.sessions);
         for entry in entries {
             let entry = Arc::new(entry);
-            // Nobody may be listening.
+            // There may be no listener.
             match entry.session {
                 Some(session) => drop(sessions.get(&session).map(|one| one.send(Arc::clone(&entry)))),
                 None => sessions.values().for_each(|one| drop(one.send(Arc::clone(&entry)))),

@@ -27,7 +27,7 @@ const EMPTIED: &str = "emptied";
 /// Changes that were found to be lost, until the ledger names them.
 const LOST: &str = "changes_lost";
 
-/// What the log is before SQLite opens the record.
+/// State of the log before SQLite opens the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Log {
     /// There is no log.
@@ -49,7 +49,7 @@ pub(super) enum Owner {
     Another,
 }
 
-/// How changes were lost.
+/// The way in which changes were lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "log")]
 pub enum Lost {
@@ -63,7 +63,7 @@ pub enum Lost {
 }
 
 impl Lost {
-    /// What an operator reads.
+    /// Returns the sentence for an operator.
     pub fn sentence(&self) -> String {
         match self {
             Self::Missing => "the last run did not end in order, and its write-ahead log state.db-wal is gone: the changes that were \

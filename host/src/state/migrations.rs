@@ -1,6 +1,6 @@
 //! The schema of `state.db`, in versions that only ever go forward.
 //!
-//! Never changes a version that was released, and never a file before a snapshot of it lies beside it; a newer file than this
+//! Never changes a version that was released, and never a file before there is a snapshot of it beside it; a newer file than this
 //! program knows is refused. See [`crate::state::snapshot`].
 
 use super::{Error, snapshot};
@@ -27,10 +27,10 @@ pub(crate) const VERSIONS: &[&str] = &[
     include_str!("v14.sql"),
 ];
 
-/// Where the record keeps that its schema was changed, until the ledger has it.
+/// Key under which the record keeps that its schema was changed, until the ledger has it.
 const KEY: &str = "migrated";
 
-/// That the schema was changed.
+/// A change of the schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Migrated {
     /// The version before.
@@ -41,7 +41,7 @@ pub struct Migrated {
     pub snapshot: String,
 }
 
-/// Runs what is missing, all of it or nothing; what was there before lies in a snapshot first.
+/// Runs what is missing, all of it or nothing; the earlier content is saved in a snapshot first.
 ///
 /// # Errors
 /// [`Error::Migration`], and then the file is as it was; those of [`check`] and [`snapshot::take`].

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// Pages that are copied between two looks at whether somebody else writes.
+/// Pages that are copied between two checks for another writer.
 const PAGES_AT_ONCE: i32 = 1024;
 
-/// A copy in the making. While it lives nobody else can open the original.
+/// A copy in the making. While it lives no other process can open the original.
 pub struct Copy {
     original: Connection,
     copy: Connection,
@@ -123,17 +123,18 @@ impl Ready {
     /// Puts the copy into the place of the original, in one step that outlives a power cut.
     ///
     /// # Errors
-    /// When the system does not; then the original is still there. A name that may not outlive a power cut is logged: it stands.
+    /// When the system does not; then the original is still there. A name that may not outlive a power cut is logged and kept.
     pub fn take_over(self) -> std::io::Result<()> {
         let sync = |path: &Path| std::fs::File::open(path)?.sync_all();
         sync(&self.to)?;
         std::fs::rename(&self.to, &self.from)?;
-        // From here on only the new key opens what stands there, and whoever is told of an error would throw that key away.
+        // From here on only the new key opens the file under this name, and a caller that is told of an error would throw that
+        // key away.
         if let Err(error) = self.from.parent().map_or(Ok(()), sync) {
             let path = self.from.display();
             tracing::error!(%error, "{path} is under the new key, and after a power cut it may be under the old one again");
         }
-        // Only now may others open what stands there. Its journal was in memory, so nothing of it is left under the name.
+        // Only now may others open the file under this name. Its journal was in memory, so nothing of it is left under the name.
         drop(self.original);
         Ok(())
     }
@@ -151,7 +152,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (from, to) = (directory.path().join("state.db"), directory.path().join("state.db.next"));
         let (old, new) = (SessionKey::new([1; 32]), SessionKey::new([2; 32]));
-        // In a thread of its own, as somebody who is not above all rights: it is for each thread by itself.
+        // In a thread of its own, as a user without root's rights: they are for each thread by itself.
         let take_over = || {
             if geteuid().is_root() {
                 let nobody = Uid::from_raw(65534);

@@ -1,7 +1,7 @@
 //! A copy of the state from before each change of its schema: the way back when a newer version is not what it should be.
 //!
-//! Never leaves half a copy under a name that counts, and never outlives an erasure: what somebody had erased would stand in it.
-//! See [`crate::state::migrations`].
+//! Never leaves half a copy under a name that counts, and never outlives an erasure, because it would still hold what a person
+//! had erased. See [`crate::state::migrations`].
 
 use super::{Error, connect, log, rekey, unlock};
 use ironclaw_contract::seam::crypt::SessionKey;
@@ -17,18 +17,18 @@ use std::time::Duration;
 /// Snapshots that are kept; the oldest goes first.
 pub const KEPT_MAX: usize = 3;
 
-/// How a directory begins into which the way back puts a newer record aside; its schema follows.
+/// Beginning of the name of a directory into which the way back puts a newer record aside; its schema follows.
 const ASIDE: &str = "state-v";
 
-/// What a change of the schema may need beside the snapshot, over and above the size of what it changes.
+/// Bytes that a change of the schema may need beside the snapshot, over and above the size of what it changes.
 const ROOM_BYTES_MIN: u64 = 8 * 1024 * 1024;
 
-/// One that lies beside the state.
+/// A snapshot beside the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Where.
+    /// Its path.
     pub path: PathBuf,
-    /// The version that ran first after it was made; what lies in it has the one before.
+    /// The version that ran first after it was made; its content has the one before.
     pub before: i64,
 }
 
@@ -51,7 +51,7 @@ pub fn take(db: &Connection, path: &Path, key: &SessionKey, before: i64) -> Resu
     let copied = || -> Result<(), Error> {
         let mut copy = connect(&unfinished, key)?;
         copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
-        // In one step, so that nobody can write in the middle of it.
+        // In one step, so that no other process can write in the middle of it.
         Backup::new(db, &mut copy)?.run_to_completion(i32::MAX, Duration::ZERO, None)?;
         log::closed(&copy)?;
         rekey::prove(&copy, "the snapshot")
@@ -65,7 +65,7 @@ pub fn take(db: &Connection, path: &Path, key: &SessionKey, before: i64) -> Resu
         keep().map_err(|error| fault("cannot be kept", &error))
     });
     if let Err(error) = kept {
-        // It is ours, and nobody counts on it.
+        // It is ours, and nothing depends on it.
         let _ = discard(&unfinished);
         return Err(error);
     }
@@ -112,8 +112,8 @@ pub fn remove_all(path: &Path) -> Result<Vec<PathBuf>, Error> {
     unfinished.and_then(|()| removed.into_iter().collect())
 }
 
-/// What to type to go back to the newest snapshot that a version which knows `known` can open under `key`, or why there is no way
-/// back.
+/// Returns what to type to go back to the newest snapshot that a version which knows `known` can open under `key`, or why there
+/// is no way back.
 pub fn way_back(path: &Path, key: &SessionKey, found: i64, known: i64) -> String {
     let mut newest = all(path).into_iter().rev();
     let usable = newest.find(|snapshot| snapshot.before - 1 <= known && opens(&snapshot.path, key));
@@ -129,7 +129,7 @@ pub fn way_back(path: &Path, key: &SessionKey, found: i64, known: i64) -> String
     )
 }
 
-/// Records that somebody put aside to go back to a snapshot. They are the operator's, and no erasure reaches them.
+/// Returns the records that were put aside to go back to a snapshot. They are the operator's, and no erasure reaches them.
 pub fn aside(path: &Path) -> Vec<PathBuf> {
     let names = path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten().flatten();
     let version = |name: &str| name.strip_prefix(ASIDE).is_some_and(|version| version.parse::<i64>().is_ok());
@@ -246,7 +246,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (path, db) = state(directory.path());
         assert_eq!(all(&path), [], "a fresh file has nothing to go back to");
-        // What lies in the log only belongs to the copy as well.
+        // Content of the log alone belongs to the copy as well.
         db.execute("INSERT INTO meta (key, value) VALUES ('word', 'kept')", []).expect("written");
         for before in 10..15 {
             take(&db, &path, &key(), before).expect("taken");
@@ -278,7 +278,7 @@ mod tests {
         fs::write(unfinished(&name(&path, 10)), "half").expect("written");
         assert_eq!(remove_all(&path).expect("removed"), [name(&path, 9)]);
         assert_eq!(all(&path), []);
-        assert!(!unfinished(&name(&path, 10)).exists(), "what was erased stands in half a copy as well");
+        assert!(!unfinished(&name(&path, 10)).exists(), "half a copy holds erased content as well");
         fs::create_dir(name(&path, 3)).expect("made");
         take(&db, &path, &key(), 9).expect("taken");
         assert!(remove_all(&path).is_err_and(|error| error.to_string().contains("before-v3 cannot be removed")));
