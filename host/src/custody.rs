@@ -31,7 +31,7 @@ pub struct Config {
     pub master_key_file: Option<PathBuf>,
 }
 
-/// Why a key cannot be had.
+/// The reason that a key is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file is not there or not readable.
@@ -45,7 +45,7 @@ pub enum Error {
     /// The record is there, and the key that it is under is not.
     #[error("the master key {key} is missing, and {record} is under it")]
     Missing {
-        /// Where the key belongs.
+        /// Path where the key belongs.
         key: PathBuf,
         /// The record.
         record: PathBuf,
@@ -216,18 +216,18 @@ impl MasterKey {
         SessionKey::new(*self.derive("state.db", 0).0)
     }
 
-    /// What the keys of approvals come from.
+    /// Returns the root of the keys of approvals.
     pub fn approval_root(&self) -> ApprovalRoot {
         ApprovalRoot(self.derive("approval", 0))
     }
 
-    /// What wraps the keys of sessions.
+    /// Returns the key that wraps the keys of sessions.
     pub fn wrapping_key(&self) -> WrappingKey {
         WrappingKey(self.derive("wrap", 0))
     }
 }
 
-/// Where the master key is kept.
+/// Place where the master key is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A file that the settings name.
@@ -270,12 +270,12 @@ fn credential() -> Option<PathBuf> {
     credentials_directory().map(|directory| directory.join(CREDENTIAL)).filter(|path| path.exists())
 }
 
-/// Where systemd puts the credentials of this service, if it gives it any.
+/// Returns the directory with the credentials of this service, if systemd gives it any.
 pub fn credentials_directory() -> Option<PathBuf> {
     std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from)
 }
 
-/// What the keys of approvals come from: each thing that can be approved has a key of its own, the same after a restart.
+/// Root of the keys of approvals: each subject of an approval has a key of its own, the same after a restart.
 pub struct ApprovalRoot(Bytes);
 
 impl ApprovalRoot {
@@ -329,7 +329,7 @@ mod tests {
                         .is_some_and(|found| found.iter().zip(turned).all(|(a, b)| *a == !b))
                 };
                 count += places.filter(|(word, _)| is_key(*word) && !own.contains(&(at + *word as u64 * 8))).count();
-                // What lies across the end of this piece is in the next.
+                // A key across the end of this piece is found in the next one.
                 let is_last = at + read as u64 >= to || read < wanted;
                 at += read as u64 - if is_last { 0 } else { KEY_BYTES as u64 - 8 };
             }

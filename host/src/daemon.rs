@@ -61,7 +61,7 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
 
     let reason = supervise::wait(&mut workers, &pipeline.core().launcher).await?;
     workers.stopping.store(true, Ordering::SeqCst);
-    // Nobody new is let in; what is open ends; then the record is closed.
+    // New clients are not accepted; open requests end; then the record is closed.
     let _ = std::fs::remove_file(home.run_file());
     tracing::info!("stopping");
     if reason == Reason::LauncherDied {

@@ -1,4 +1,4 @@
-//! Where the host keeps its things, and who may look at them.
+//! The host's home directory, and who may look at it.
 //!
 //! Never waits for a file that is something else, such as a pipe; never follows a home that is a link or that others can write;
 //! never makes anything wider than 0700. See [`crate::custody`].
@@ -31,7 +31,7 @@ const HOLD_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 /// Length of the file by which the home is tried: one page, so that it needs a block.
 const TRIED_BYTES: usize = 4096;
 
-/// What a file system has left.
+/// Space that a file system has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     /// Bytes that this user may still write.
@@ -46,13 +46,13 @@ pub struct Room {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home(PathBuf);
 
-/// Why a home cannot be used.
+/// The reason that a home cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing was set up there.
     #[error("{0} is not an IronClaw home")]
     NotInitialised(PathBuf),
-    /// Somebody else could look in or write.
+    /// Another user could look in or write.
     #[error("{path} has mode {mode:04o}, owner {uid}: it must be 0700 and your own (uid {me})")]
     Permissions {
         /// The home.
@@ -61,20 +61,20 @@ pub enum Error {
         mode: u32,
         /// Its owner.
         uid: u32,
-        /// Who asks.
+        /// The user who asks.
         me: u32,
     },
     /// A host has this home.
     #[error("another host runs on {0}")]
     Running(PathBuf),
-    /// Something of the home is not what it must be.
+    /// A file of the home is not what it must be.
     #[error("{path} {what}")]
     Damaged {
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
-        /// What to do about it.
+        /// Instruction for the operator.
         remedy: &'static str,
     },
     /// The disk is too full to start on.
@@ -86,7 +86,7 @@ pub enum Error {
     NoRoom {
         /// The home.
         path: PathBuf,
-        /// What this user may still write.
+        /// Bytes that this user may still write.
         free_bytes: u64,
         /// How many files can still be made.
         free_files: u64,
@@ -98,13 +98,13 @@ pub enum Error {
         home: PathBuf,
         /// `missing` or `empty`.
         how: &'static str,
-        /// What is left of it.
+        /// A remaining file.
         found: PathBuf,
     },
     /// The system says no.
     #[error("{path}: {source}")]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -149,7 +149,7 @@ impl Home {
         &self.0
     }
 
-    /// Who may decide about changes of agents.
+    /// Returns the path of the policy: who may decide about changes of agents.
     pub fn policy(&self) -> PathBuf {
         self.0.join("policy.toml")
     }
@@ -226,12 +226,12 @@ impl Home {
         self.0.join("state.db.next")
     }
 
-    /// Which master keys the record was under, by their fingerprints; for a clear sentence, nothing else.
+    /// Returns the path of the fingerprints of the master keys that the record was under; for a clear sentence, nothing else.
     pub fn keys_file(&self) -> PathBuf {
         self.0.join("keys.json")
     }
 
-    /// Where a running host listens.
+    /// Returns the path of the file that says where a running host listens.
     pub fn run_file(&self) -> PathBuf {
         self.0.join(operator::RUN_FILE)
     }
@@ -246,7 +246,7 @@ impl Home {
         self.0.join("ledger")
     }
 
-    /// What the file system of the home has left for this user, if the system says.
+    /// Returns the space that the file system of the home has left for this user, if the system says.
     pub fn room(&self) -> Option<Room> {
         let found = nix::sys::statvfs::statvfs(&self.0).ok()?;
         Some(Room {
@@ -266,7 +266,7 @@ impl Home {
         written
     }
 
-    /// What an agent has beside its conversations.
+    /// Returns the directory of an agent's files beside its conversations.
     pub fn agent(&self, id: AgentId) -> PathBuf {
         self.0.join("agents").join(id.to_string())
     }
@@ -388,8 +388,8 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     }
 }
 
-/// Writes a file of mode 0600 so that it is either whole or not there. What it is written under until it is whole is hidden, and
-/// a name that nobody else has: nothing that stands beside it is touched.
+/// Writes a file of mode 0600 so that it is either whole or not there. Until it is whole it has a hidden and unique name: no file
+/// beside it is touched.
 pub fn write_private(path: &Path, contents: &[u8]) -> Result<(), Error> {
     let fault = |source| Error::Io { path: path.to_owned(), source };
     let write = || -> io::Result<()> {
@@ -398,7 +398,7 @@ pub fn write_private(path: &Path, contents: &[u8]) -> Result<(), Error> {
         let written =
             file.write_all(contents).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&temporary, path));
         if let Err(error) = written {
-            // It is ours: nobody but us makes a file of that name.
+            // It is ours: no other program makes a file of that name.
             let _ = fs::remove_file(&temporary);
             return Err(error);
         }
@@ -460,7 +460,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&foreign).expect("it is still there"), "the master key in use");
         // One that cannot take its place leaves nothing of it behind.
         fs::create_dir_all(directory.path().join("taken/by-a-directory")).expect("made");
-        write_private(&directory.path().join("taken"), b"another").expect_err("a directory stands there");
+        write_private(&directory.path().join("taken"), b"another").expect_err("a directory is there");
         assert_eq!(names(), ["master", "master.key", "master.new", "master.old", "taken"]);
     }
 

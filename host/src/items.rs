@@ -1,6 +1,6 @@
 //! The seal index: every sealed item of every session, with its tuple and its encrypted body.
 //!
-//! A ref is worth something only if its tuple stands here; an equal body is not enough. See [`crate::turn`] and
+//! A ref is worth something only if its tuple is in the index; an equal body is not enough. See [`crate::turn`] and
 //! [`crate::context`].
 
 mod retention;
@@ -140,10 +140,10 @@ impl Draft {
     }
 }
 
-/// An item that stands in the index.
+/// An item in the index.
 #[derive(Debug, Clone)]
 pub struct Recorded {
-    /// What its seal binds.
+    /// The tuple that its seal binds.
     pub tuple: Tuple,
     /// Bytes of its body.
     pub bytes: u64,
@@ -197,9 +197,9 @@ pub fn after(tx: &Tx<'_>, session: SessionId, after_seq: u64, limit: usize) -> R
     several(tx, &sql, params![session, stored_seq(after_seq), limit as i64])
 }
 
-/// What a sandbox is told of: the session's items numbered above `after_seq`, in order, at most `limit`. Left out are items
-/// that a summary stands in for, messages that wait for a turn or that no turn has shown yet, and notices outside of every
-/// turn, which are for people alone.
+/// Returns the items that a sandbox is told of: the session's items numbered above `after_seq`, in order, at most `limit`. Left
+/// out are items that a summary replaces, messages that wait for a turn or that no turn has shown yet, and notices outside of
+/// every turn, which are for people alone.
 pub fn live_after(
     tx: &Tx<'_>,
     session: SessionId,
@@ -242,7 +242,7 @@ fn several(tx: &Tx<'_>, sql: &str, values: impl rusqlite::Params) -> Result<Vec<
     Ok(items)
 }
 
-/// A number that somebody asks by, as far as the table can have it.
+/// Returns a requested number as far as the table can have it.
 fn stored_seq(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
 }
@@ -265,7 +265,7 @@ pub fn body(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, Bo
     String::from_utf8(bytes).map_err(|_| custody::Error::Sealed("the body of an item").into())
 }
 
-/// Why a body cannot be had.
+/// The reason that a body is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     /// The state.

@@ -1,6 +1,6 @@
 //! Keys and secrets as they are stored: wrapped under a key that comes from the master key, and the bodies under those.
 //!
-//! What is sealed opens under its own name alone. Never touches a database. See [`crate::rotation`].
+//! A sealed value opens under its own name alone. Never touches a database. See [`crate::rotation`].
 
 use super::{Bytes, Error, KEY_BYTES, SecretText, random, wipe_stack};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
@@ -85,7 +85,7 @@ impl WrappingKey {
         self.pass(other, stored, format!("ledger key {name}"), "the wrapped key of the ledger")
     }
 
-    /// How a secret of the operator's is stored under its name; under another name it does not open.
+    /// Wraps a secret of the operator's for storage under its name; under another name it does not open.
     pub fn wrap_secret(&self, name: &str, text: &SecretText) -> Result<Vec<u8>, Error> {
         seal(&self.0.0, text.expose().as_bytes(), format!("secret {name}").as_bytes())
     }

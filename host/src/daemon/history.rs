@@ -1,4 +1,5 @@
-//! What a start finds lost or put back, and what follows: another generation of the record, an entry, a warning.
+//! Detection at a start of a lost or restored record, and its consequences: another generation of the record, an entry, a
+//! warning.
 //!
 //! Decides nothing about what is lost: `state::log`, heads and archives say so. See [`crate::gateway::store`] and
 //! [`crate::delivery::journal`].

@@ -9,7 +9,7 @@ use ironclaw_contract::operator::Run;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;
 
-/// Where the sockets are.
+/// Paths of the sockets.
 pub(super) struct Paths {
     /// The private directory of the sockets.
     pub runtime: PathBuf,

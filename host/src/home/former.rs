@@ -1,4 +1,4 @@
-//! What shows that a home held a record, so that a new one is never made beside the remains of another.
+//! Remains that show that a home held a record, so that a new one is never made beside the remains of another.
 //!
 //! Only looks, and opens none of the files. See [`crate::daemon`].
 
@@ -30,7 +30,7 @@ impl Home {
         }
     }
 
-    /// What is only there after a host was set up: files that the record names. `None` while a setup is unfinished.
+    /// Returns a file that only exists after a host was set up, one that the record names. `None` while a setup is unfinished.
     pub fn remains(&self) -> Option<PathBuf> {
         if self.setup_file().exists() {
             return None;

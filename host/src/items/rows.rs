@@ -35,7 +35,7 @@ const DELIVERIES: Forgettable = Forgettable {
 };
 
 /// Answered messages whose item was dropped and whose turn has no delivery. The newest message of each sender in a session stays,
-/// because it names the person whom that sender speaks for.
+/// because it names the person that the sender speaks for.
 const MESSAGES: Forgettable = Forgettable {
     find: "SELECT m.rowid AS key FROM sessions s JOIN messages m ON m.session_id = s.id \
            WHERE m.seq <= s.pruned_seq AND m.status IN ('completed','delivered') \
@@ -57,7 +57,7 @@ const TURNS: Forgettable = Forgettable {
              AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.turn_id = turns.id)",
 };
 
-/// Which archive names a message or a turn that has no row any more.
+/// Archive references of a message or a turn whose row was removed.
 const ARCHIVED: Forgettable = Forgettable {
     find: "SELECT DISTINCT subject AS key FROM ledger_archived \
            WHERE subject NOT IN (SELECT id FROM messages) AND subject NOT IN (SELECT id FROM turns)",

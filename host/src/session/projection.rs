@@ -14,7 +14,7 @@ use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Projection, Rou
 use rusqlite::{OptionalExtension, Row};
 use std::path::Path;
 
-/// What became of the answer that an outbound row asked for.
+/// Result of the answer that an outbound row asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Receipt {
     /// The row.
@@ -108,7 +108,7 @@ fn note(inbound: &Projection<'_>, receipts: &[Receipt]) -> rusqlite::Result<()> 
     receipts.iter().try_for_each(|Receipt { row, status, at }| inbound.delivered(row, status, *at))
 }
 
-/// Started as root: the sandbox's own group may read the file, and nobody else.
+/// Gives the file's read access to the sandbox's own group alone, when started as root.
 fn give_to_group(path: &Path, group: u32) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt;
     let give = || -> std::io::Result<()> {

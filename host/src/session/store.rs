@@ -57,7 +57,7 @@ pub fn of_origin(tx: &Tx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<
     Ok(found)
 }
 
-/// The session of this agent and origin, made for this person if there is none. Its number lies below `numbers`.
+/// Returns the session of this agent and origin, made for this person if there is none. Its number is below `numbers`.
 ///
 /// # Errors
 /// [`NewError::Full`] when all these numbers are taken; the keys and the state.
@@ -135,7 +135,7 @@ pub fn rewrap(tx: &Tx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, 
     Ok(count)
 }
 
-/// Why no session could be made.
+/// The reason that no session could be made.
 #[derive(Debug, thiserror::Error)]
 pub enum NewError {
     /// The state.
@@ -150,7 +150,7 @@ pub enum NewError {
 }
 
 impl NewError {
-    /// What the sender is told where the host has no uid left; nothing was changed.
+    /// Returns what the sender is told where the host has no uid left; nothing was changed.
     pub fn as_refusal(&self) -> Option<Refusal> {
         let refusal = || {
             let refusal =
@@ -167,12 +167,12 @@ impl From<rusqlite::Error> for NewError {
     }
 }
 
-/// Why a session is halted.
+/// The reason that a session is halted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
     /// In the host's own words: for the ledger and for the person.
     pub words: String,
-    /// What exactly, which may quote a stranger: for the operator who looks, as a quote.
+    /// The details, which may quote a stranger: for the operator who looks, as a quote.
     pub detail: String,
 }
 
@@ -239,7 +239,7 @@ pub fn erase(tx: &mut Tx<'_>, id: SessionId, by: PersonId) -> Result<(), state::
     for table in ["items", "summaries", "messages", "turns", "calls", "outbound_rows", "deliveries"] {
         db.execute(&format!("DELETE FROM {table} WHERE session_id = ?1"), [&text])?;
     }
-    // That an event came stays known, so that nobody repeats it into a new session; what it said does not.
+    // The event itself stays known, so that it cannot be repeated into a new session; its words do not.
     db.execute("UPDATE events SET digest = '' WHERE session_id = ?1", [&text])?;
     Ok(())
 }
@@ -293,7 +293,7 @@ mod tests {
             let make = |tx: &mut Tx<'_>, n: usize| of_origin_or_new(tx, agent, &origin(n), (owner, 3), wrapping);
             let made: Vec<Session> = (0..3).map(|n| make(tx, n).expect("there is a uid")).collect();
             assert_eq!(made.iter().map(|session| session.uid_offset).collect::<Vec<_>>(), [0, 1, 2]);
-            assert!(matches!(make(tx, 3), Err(NewError::Full)), "nobody gets a uid beyond the range");
+            assert!(matches!(make(tx, 3), Err(NewError::Full)), "no session gets a uid beyond the range");
             assert_eq!(make(tx, 1).expect("it is there").id, made[1].id);
             erase(tx, made[1].id, owner).expect("erased");
             assert!(matches!(make(tx, 3), Err(NewError::Full)), "a file of it may still be about");
