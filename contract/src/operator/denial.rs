@@ -21,7 +21,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The word in the ledger.
+    /// Returns the word in the ledger.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sender => "sender",
@@ -54,14 +54,14 @@ macro_rules! denial_codes {
             /// Every code, in the order of the list.
             pub const ALL: &[Self] = &[$(Self::$code),+];
 
-            /// The name, snake_case.
+            /// Returns the name, snake_case.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$code => $name,)+
                 }
             }
 
-            /// The HTTP status of an answer with this code.
+            /// Returns the HTTP status of an answer with this code.
             pub const fn status(self) -> u16 {
                 match self {
                     $(Self::$code => $status,)+
@@ -75,7 +75,7 @@ macro_rules! denial_codes {
                 }
             }
 
-            /// A sentence for the manual.
+            /// Returns a sentence for the manual.
             pub const fn meaning(self) -> &'static str {
                 match self {
                     $(Self::$code => $meaning,)+

@@ -26,21 +26,21 @@ macro_rules! events {
             /// Every event, in the order of the list.
             pub const ALL: &[Self] = &[$(Self::$event),+];
 
-            /// The name, e.g. `message.recorded`.
+            /// Returns the name, e.g. `message.recorded`.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$event => $name,)+
                 }
             }
 
-            /// The kinds that an entry of this event may have; the first one is the usual one.
+            /// Returns the kinds that an entry of this event may have; the first one is the usual one.
             pub const fn kinds(self) -> &'static [Kind] {
                 match self {
                     $(Self::$event => &[$($kind),+],)+
                 }
             }
 
-            /// A sentence for the manual.
+            /// Returns a sentence for the manual.
             pub const fn meaning(self) -> &'static str {
                 match self {
                     $(Self::$event => $meaning,)+
@@ -57,7 +57,7 @@ macro_rules! events {
 }
 
 impl LedgerEvent {
-    /// The fields that an entry of this event may have, beside `at` and `what`.
+    /// Returns the fields that an entry of this event may have, beside `at` and `what`.
     pub fn fields(self) -> impl Iterator<Item = &'static str> {
         self.field_names().split_ascii_whitespace()
     }

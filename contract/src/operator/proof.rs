@@ -55,12 +55,12 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Every attempt that did not come out as it must, in either jail.
+    /// Returns every attempt that did not come out as it must, in either jail.
     pub fn breaches(&self) -> impl Iterator<Item = &Attempt> {
         self.attempts.iter().chain(&self.reader).filter(|attempt| !attempt.contained)
     }
 
-    /// Whether there was a negative control, and every one of them was noticed.
+    /// Returns whether there was a negative control, and every one of them was noticed.
     pub fn is_controlled(&self) -> bool {
         !self.controls.is_empty() && self.controls.iter().all(|control| control.caught)
     }

@@ -18,7 +18,7 @@ impl SecretValue {
         Self(text)
     }
 
-    /// The text itself; what is left behind is empty.
+    /// Takes the text itself; what is left behind is empty.
     pub fn take(mut self) -> String {
         std::mem::take(&mut self.0)
     }
