@@ -88,7 +88,7 @@ impl From<crypt::Error> for Stop {
 }
 
 impl Agent {
-    /// An agent that has rung once and waits for the answer.
+    /// Makes an agent that has rung once and waits for the answer.
     pub fn new(link: Link, parts: Parts) -> Self {
         Self {
             link,
@@ -103,7 +103,7 @@ impl Agent {
         }
     }
 
-    /// One bell's work: every open turn that was not worked on yet.
+    /// Does one bell's work: every open turn that was not worked on yet.
     fn attend(&mut self) -> Result<(), Stop> {
         while let Some(turn) = self.inbox.open_turn()?.filter(|turn| self.handled != Some(turn.turn)) {
             self.handled = Some(turn.turn);

@@ -14,7 +14,7 @@ const INHERITED_MAX: RawFd = 64;
 /// Descriptors that were handed out already.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
-/// The descriptor that the launcher left at this number; `None` if there is none, or if it was taken before.
+/// Takes the descriptor that the launcher left at this number; `None` if there is none, or if it was taken before.
 pub fn inherit(number: RawFd) -> Option<OwnedFd> {
     let bit = 1u64 << u32::try_from(number).ok().filter(|_| number < INHERITED_MAX)?;
     if TAKEN.fetch_or(bit, Ordering::AcqRel) & bit != 0 {
@@ -28,14 +28,14 @@ pub fn inherit(number: RawFd) -> Option<OwnedFd> {
     Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// A write past the file size limit shall be an error to report, not the end of the process.
+/// Makes a write past the file size limit an error to report, not the end of the process.
 pub fn survive_file_size_limit() -> io::Result<()> {
     // SAFETY: SIG_IGN installs no handler, so no code of ours runs at a bad moment.
     unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }?;
     Ok(())
 }
 
-/// The seccomp mode of this thread; 2 means that a filter is on.
+/// Returns the seccomp mode of this thread; 2 means that a filter is on.
 pub fn seccomp_mode() -> io::Result<i32> {
     // SAFETY: PR_GET_SECCOMP takes no pointer and changes nothing.
     match unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) } {
@@ -44,7 +44,7 @@ pub fn seccomp_mode() -> io::Result<i32> {
     }
 }
 
-/// Whether a socket of this family can be made; it is closed again at once.
+/// Returns whether a socket of this family can be made; it is closed again at once.
 pub fn can_make_socket(family: i32) -> bool {
     // SAFETY: no pointer is passed; a descriptor that comes back has no other owner.
     let descriptor = unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
@@ -64,7 +64,7 @@ pub enum Side {
     Parent(Pid),
 }
 
-/// A copy of this process, which has one thread.
+/// Makes a copy of this process, which has one thread.
 pub fn fork() -> io::Result<Side> {
     // SAFETY: this program never starts a thread (clippy.toml), so no lock is held by one that the child does not have.
     match unsafe { libc::fork() } {

@@ -91,7 +91,7 @@ fn pass(gate: OwnedFd) -> io::Result<()> {
     gate.read_exact(&mut [0])
 }
 
-/// Hello, welcome, queues, bell; `None` when the host closed the link instead.
+/// Shakes hands: hello, welcome, queues, bell; `None` when the host closed the link instead.
 fn shake_hands(link: &mut Link, places: &Places, runner: Option<Runner>) -> Result<Option<agent::Parts>, Error> {
     let broken = |error: io::Error| Error::Handshake(error.to_string());
     let tools = Tools::open(places, runner).map_err(Error::Workspace)?;
@@ -127,7 +127,7 @@ fn last_words(link: &mut Link, error: Error) -> Error {
     error
 }
 
-/// The clock of this process, milliseconds since the epoch; without authority.
+/// Returns the clock of this process, milliseconds since the epoch; without authority.
 pub(crate) fn now_ms() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))

@@ -58,7 +58,7 @@ pub struct Programs {
 }
 
 impl Places {
-    /// The places of the jail, below its root, as they stand now; `granted` are names of mounts in it.
+    /// Finds the places of the jail, below its root, as they are now; `granted` are names of mounts in it.
     pub fn jail(granted: &[String]) -> Self {
         let is_writable = |name: &str| statvfs(name).is_ok_and(|found| !found.flags().contains(FsFlags::ST_RDONLY));
         let programs = Programs {
@@ -80,7 +80,7 @@ impl Places {
         }
     }
 
-    /// The same places below a directory.
+    /// Returns the same places below a directory.
     pub fn below(root: &Path) -> Self {
         let place = |path: &str| root.join(path.trim_start_matches('/'));
         Self {
@@ -93,17 +93,17 @@ impl Places {
         }
     }
 
-    /// The inbound queue.
+    /// Returns the path of the inbound queue.
     pub fn inbound_db(&self) -> PathBuf {
         self.inbound.join(path::INBOUND_DB)
     }
 
-    /// The outbound queue.
+    /// Returns the path of the outbound queue.
     pub fn outbound_db(&self) -> PathBuf {
         self.outbound.join(path::OUTBOUND_DB)
     }
 
-    /// The model socket.
+    /// Returns the path of the model socket.
     pub fn model_socket(&self) -> PathBuf {
         self.run.join(path::MODEL_SOCK)
     }

@@ -152,7 +152,8 @@ pub fn try_the_walls(places: &Places) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// Landlock and seccomp hold for one thread, so each test builds its walls in a thread that ends with it.
+    /// Runs a test in a thread that ends with it: Landlock and seccomp hold for one thread, so each test builds its walls in its
+    /// own.
     fn in_a_thread(test: impl FnOnce(&Places) + Send) {
         let root = tempfile::tempdir().expect("a temporary directory");
         let places = Places::below(root.path());

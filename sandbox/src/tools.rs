@@ -120,7 +120,7 @@ fn parse<T: DeserializeOwned>(tool: &'static str, arguments: &str) -> Result<T, 
     canonical::from_slice(arguments.as_bytes(), limits).map_err(|source| Error::Arguments { tool, source })
 }
 
-/// How much of a text fits into a result: bytes up to a character boundary.
+/// Returns how much of a text fits into a result: bytes up to a character boundary.
 pub(crate) fn that_fits(text: &str) -> usize {
     let mut json = 0;
     for (at, character) in text.char_indices() {

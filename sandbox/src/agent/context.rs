@@ -41,7 +41,7 @@ impl Known {
         self.0.entry(entry.reference.seq).or_insert(entry);
     }
 
-    /// Whether all of these items are known.
+    /// Returns whether all of these items are known.
     pub(super) fn hold_all(&self, items: &[ItemId]) -> bool {
         items.iter().all(|item| self.0.values().any(|entry| entry.reference.item == *item))
     }
@@ -56,8 +56,8 @@ impl Known {
         }
     }
 
-    /// The refs for one request, in their order: every message in `own`, every item of `turn`, the summaries, and as many of
-    /// the newest earlier items as fit into `bytes_max` and [`REFS_MAX`], without a gap.
+    /// Returns the refs for one request, in their order: every message in `own`, every item of `turn`, the summaries, and as many
+    /// of the newest earlier items as fit into `bytes_max` and [`REFS_MAX`], without a gap.
     ///
     /// # Errors
     /// [`TooMuch`] if the turn alone has too many items, or too many bytes that are not the messages themselves.
@@ -82,8 +82,8 @@ impl Known {
         Ok(chosen)
     }
 
-    /// The items that a summary has to take over, in their order, so that what remains leaves room for a while: the summaries
-    /// and the oldest others. Empty while everything fits.
+    /// Returns the items that a summary has to take over, in their order, so that what remains leaves room for a while: the
+    /// summaries and the oldest others. Empty while everything fits.
     pub(super) fn overdue(&self, own: &[ItemId], turn: TurnId, bytes_max: u64) -> Vec<Ref> {
         let mut room = Room { bytes: bytes_max, refs: REFS_MAX };
         let Parts { required, summaries, earlier } = self.parts(own, turn);
@@ -163,7 +163,7 @@ fn newest_that_fit(entries: &[&Entry], room: &mut Room) -> usize {
     entries.len() - entries.iter().rev().take_while(|entry| room.take(entry)).count()
 }
 
-/// Whether an item makes no sense as the first thing that is seen: a result without the call that it answers.
+/// Returns whether an item makes no sense as the first one that is seen: a result without the call that it answers.
 const fn is_tail_of_a_turn(kind: ItemKind) -> bool {
     match kind {
         ItemKind::Output | ItemKind::Result => true,
@@ -183,7 +183,7 @@ mod tests {
         Entry { reference, bytes, turn }
     }
 
-    /// Items of ten bytes each: `kinds` from number 2 on, the last of them the message of the turn.
+    /// Makes items of ten bytes each: `kinds` from number 2 on, the last of them the message of the turn.
     fn known(kinds: &[ItemKind]) -> (Known, Vec<ItemId>) {
         let mut known = Known::default();
         let mut own = Vec::new();

@@ -21,7 +21,7 @@ impl Inbox {
         Self { queue, seen: 0 }
     }
 
-    /// The open turn, if there is one.
+    /// Returns the open turn, if there is one.
     pub(super) fn open_turn(&self) -> Result<Option<Turn>, Error> {
         self.queue.open_turn()
     }

@@ -124,7 +124,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// The output that answers the turn.
+    /// Returns the output that answers the turn.
     fn until_answer(&mut self) -> Result<ItemId, Leave> {
         let limits = self.agent.limits;
         self.gather()?;
@@ -152,7 +152,8 @@ impl Work<'_> {
         }
     }
 
-    /// One output of the model. Where the host has dropped an item since it was named, it is asked anew what there is, once.
+    /// Generates one output of the model. Where the host has dropped an item since it was named, it is asked anew what there is,
+    /// once.
     fn generate(&mut self) -> Result<(Ref, u64, Vec<Call>), Leave> {
         let mut asked_anew = false;
         loop {
@@ -257,7 +258,7 @@ impl Work<'_> {
         }
     }
 
-    /// One request; a refusal is the end of the turn, one way or the other.
+    /// Sends one request; a refusal is the end of the turn, one way or the other.
     fn ask(&mut self, request: &Request) -> Result<Response, Leave> {
         match self.agent.model.ask(request, &self.agent.link) {
             Ok(Response::Refused { code, .. }) => Err(on_refusal(code, request)),
@@ -267,7 +268,7 @@ impl Work<'_> {
         }
     }
 
-    /// Whether there is any point in the next step.
+    /// Checks whether there is any point in the next step.
     fn check(&self) -> Result<(), Leave> {
         if !self.is_open()? {
             return Err(Leave::Closed);

@@ -117,7 +117,7 @@ fn compile(me: u32) -> Result<BpfProgram, seccompiler::BackendError> {
 }
 
 impl When {
-    /// The conditions of which one has to hold; none means always.
+    /// Returns the conditions of which one has to hold; none means always.
     fn alternatives(self, me: u32) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
         let compare = |argument, how, value: u64| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, how, value);
         let is = |argument, value: u32| SeccompRule::new(vec![compare(argument, SeccompCmpOp::Eq, value.into())?]);

@@ -42,7 +42,7 @@ const ENVIRONMENT: [&CStr; 5] =
 /// The code of a runner that could not go on.
 const FAILED: i32 = 1;
 
-/// The runner, from its first instruction to its end.
+/// Runs the runner, from its first instruction to its end.
 pub(super) fn live(main: UnixStream, places: &Places, programs: &Programs, pid_of_main: Pid) -> ! {
     let lived = kernel::keep_only(main.into()).map(UnixStream::from).and_then(|mut main| {
         let serving = Serving::begin(places, programs, pid_of_main);
@@ -80,7 +80,7 @@ impl Serving {
         Ok(Self { walls, ended, workspace: CString::new(workspace)?, scoped })
     }
 
-    /// Until the other end is closed.
+    /// Serves until the other end is closed.
     fn serve(mut self, mut main: UnixStream) -> io::Result<()> {
         while let Some(frame) = read_frame(&mut main)? {
             let order: Order = serde_json::from_slice(&frame)?;
@@ -224,7 +224,7 @@ impl Serving {
         Ok(())
     }
 
-    /// No process has a higher number, unless the numbers have begun anew.
+    /// Returns the highest process id: no process has a higher number, unless the numbers have begun anew.
     fn highest_pid(&self) -> io::Result<i32> {
         match kernel::fork() {
             Ok(Side::Child) => kernel::exit(0),

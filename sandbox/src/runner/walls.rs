@@ -62,7 +62,7 @@ impl Walls {
         pid == self.main || pid == self.runner
     }
 
-    /// The runner's own number.
+    /// Returns the runner's own number.
     pub(super) fn runner(&self) -> Pid {
         self.runner
     }
@@ -115,7 +115,7 @@ fn signals(main: Pid, runner: Pid) -> io::Result<Rules> {
     Ok([(libc::SYS_kill, kill), (libc::SYS_tgkill, tgkill)].into())
 }
 
-/// A filter that refuses these and lets everything else through to the launcher's.
+/// Makes a filter that refuses these and lets everything else through to the launcher's.
 fn refusing(rules: Rules) -> io::Result<BpfProgram> {
     let architecture = std::env::consts::ARCH.try_into().map_err(io::Error::other)?;
     let filter =

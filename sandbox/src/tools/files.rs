@@ -60,7 +60,7 @@ pub struct ListDir {
     path: Option<String>,
 }
 
-/// The text of a file, or of a part of it; when something follows, a last line says so.
+/// Reads the text of a file, or of a part of it; when something follows, a last line says so.
 pub(super) fn read(workspace: &Workspace, call: &ReadFile) -> Result<String, Error> {
     let path = Below::parse(&call.path)?;
     let system = |source| Error::System { what: "read", path: path.shown(), source };
@@ -173,7 +173,7 @@ fn check_size(path: &Below, bytes: u64) -> Result<(), Error> {
     Err(Error::TooLarge { path: path.shown(), bytes_max: FILE_BYTES_MAX })
 }
 
-/// One line for each entry: what it is, its bytes if it is a file, and its name.
+/// Lists a directory, one line for each entry: what it is, its bytes if it is a file, and its name.
 pub(super) fn list(workspace: &Workspace, call: &ListDir) -> Result<String, Error> {
     let path = call.path.as_deref().map_or(Ok(Below::ROOT), Below::parse)?;
     let (entries, more) = workspace.list(&path, ENTRIES_MAX)?;

@@ -51,7 +51,7 @@ struct Found {
     cut: bool,
 }
 
-/// One line for each line that matches: path, number and text.
+/// Searches, with one line for each line that matches: path, number and text.
 pub(super) fn run(workspace: &Workspace, call: &SearchFiles) -> Result<String, Error> {
     let pattern = compile(&call.pattern)?;
     let start = call.path.as_deref().map_or(Ok(Below::ROOT), Below::parse)?;

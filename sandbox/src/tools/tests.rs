@@ -47,7 +47,7 @@ impl Stage {
         outcome.body
     }
 
-    /// No tool works on this path, each says so by its name, and what is outside is as it was.
+    /// Checks that no tool works on this path, each says so by its name, and what is outside is as it was.
     #[track_caller]
     fn refuses(&self, path: &str, sentence: &str) {
         for (tool, arguments) in [

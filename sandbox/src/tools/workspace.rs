@@ -108,7 +108,7 @@ fn shown(text: &str) -> Shown {
     Shown(on_one_line(&start) + rest)
 }
 
-/// A name as it is, unless it holds control characters: a line break in it would look like a line of its own.
+/// Returns a name as it is, unless it holds control characters: a line break in it would look like a line of its own.
 pub(super) fn on_one_line(name: &str) -> String {
     if name.contains(char::is_control) { name.escape_debug().collect() } else { name.to_owned() }
 }
@@ -151,7 +151,7 @@ impl Below {
         Ok(Self { root, names })
     }
 
-    /// The path one name further down; `None` past the bounds of a path.
+    /// Returns the path one name further down; `None` past the bounds of a path.
     pub fn join(&self, name: &str) -> Option<Self> {
         let mut names = self.names.clone();
         names.push(name.to_owned());
@@ -159,12 +159,12 @@ impl Below {
         Some(Self { root: self.root.clone(), ..below })
     }
 
-    /// It, for a sentence.
+    /// Returns the path for a sentence.
     pub fn shown(&self) -> Shown {
         shown(&self.whole())
     }
 
-    /// All of it, for a result.
+    /// Returns all of it, for a result.
     pub fn text(&self) -> String {
         on_one_line(&if self.root.is_none() && self.names.is_empty() { String::new() } else { self.whole() })
     }
@@ -178,7 +178,7 @@ impl Below {
         }
     }
 
-    /// The names of the directories above, and the last name; `None` for the workspace itself.
+    /// Returns the names of the directories above, and the last name; `None` for the workspace itself.
     fn split(&self) -> Option<(&[String], &str)> {
         self.names.split_last().map(|(last, above)| (above, last.as_str()))
     }
@@ -259,7 +259,8 @@ impl Workspace {
         }
     }
 
-    /// The directory that holds the file of this path, made with those above it if it is missing, and the file's name.
+    /// Makes the directory that holds the file of this path with those above it if it is missing, and returns it with the file's
+    /// name.
     ///
     /// # Errors
     /// [`Error`], also if something on the way is no directory.
@@ -276,7 +277,7 @@ impl Workspace {
         Ok((directory, name))
     }
 
-    /// The entries of a directory, at most `max` of them and whether there are more; sorted by name.
+    /// Returns the entries of a directory, at most `max` of them and whether there are more; sorted by name.
     ///
     /// # Errors
     /// As [`Workspace::read`], for a directory.
