@@ -37,17 +37,17 @@ impl Access {
         Self { api, token_file }
     }
 
-    /// The loopback port that was named, if one was.
+    /// Returns the loopback port that was named, if one was.
     pub fn port(&self) -> Result<Option<Way>, Error> {
         self.api.as_deref().map(port).transpose()
     }
 
-    /// Whether the caller speaks with a token that they named, not with the owner's in the home.
+    /// Returns whether the caller speaks with a token that they named, not with the owner's in the home.
     pub fn names_token(&self) -> bool {
         self.token_file.is_some() || std::env::var(TOKEN_VARIABLE).is_ok_and(|token| !token.is_empty())
     }
 
-    /// The token: of the file that was named, else of the environment, else the owner's in the home.
+    /// Returns the token: of the file that was named, else of the environment, else the owner's in the home.
     pub fn token(&self, home: &Home) -> Result<String, Error> {
         if let Some(path) = &self.token_file {
             return from_file(path);
@@ -59,7 +59,7 @@ impl Access {
     }
 }
 
-/// `http://127.0.0.1:8787` and nothing that leads elsewhere.
+/// Reads `http://127.0.0.1:8787` and nothing that leads elsewhere.
 fn port(url: &str) -> Result<Way, Error> {
     let wrong =
         |why: &str| Error::usage(format!("{url} is not asked: {why}"), "give it as --api http://127.0.0.1:8787");

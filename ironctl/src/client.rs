@@ -60,7 +60,7 @@ const ROTATE_PATIENCE: Duration = Duration::from_secs(300);
 /// How long one long poll waits at most; longer waits are several polls.
 pub const POLL_MAX: Duration = Duration::from_secs(25);
 
-/// Whether something takes connections there. Asks nothing, and needs no token.
+/// Returns whether something takes connections there. Asks nothing, and needs no token.
 pub async fn is_listening(way: &Way) -> bool {
     let connected = async {
         match way {
@@ -82,14 +82,14 @@ pub struct Client {
 }
 
 impl Client {
-    /// The host of this home with its owner's token; fails as unreachable when its run file is missing.
+    /// Opens the host of this home with its owner's token; fails as unreachable when its run file is missing.
     ///
     /// Opening asks nothing: a stale run file shows at the first question.
     pub fn open(home: &Home) -> Result<Self, Error> {
         Ok(Self { home: home.path().to_owned(), way: socket_of(home)?, token: home.token()?, is_of_home: true })
     }
 
-    /// The host that the caller named, or that of this home, with the caller's token.
+    /// Opens the host that the caller named, or that of this home, with the caller's token.
     pub fn with(home: &Home, access: &Access) -> Result<Self, Error> {
         let way = match access.port()? {
             Some(way) => way,
@@ -99,12 +99,12 @@ impl Client {
         Ok(Self { home: home.path().to_owned(), way, token: access.token(home)?, is_of_home })
     }
 
-    /// The daemon and every session.
+    /// Asks for the daemon and every session.
     pub async fn status(&self) -> Result<Status, Error> {
         self.get("status").await
     }
 
-    /// Whether the host takes messages and works on them; its own words where it does not.
+    /// Asks whether the host takes messages and works on them; the error has its own words where it does not.
     pub async fn readiness(&self) -> Result<(), Error> {
         self.ask(Method::GET, "/readyz", None, PATIENCE).await.map(drop)
     }
@@ -114,7 +114,7 @@ impl Client {
         self.ask(Method::POST, "stop", None, PATIENCE).await.map(drop)
     }
 
-    /// Every agent.
+    /// Returns every agent.
     pub async fn agents(&self) -> Result<Vec<Agent>, Error> {
         self.get("agents").await
     }
@@ -124,7 +124,7 @@ impl Client {
         self.post("agents", agent).await
     }
 
-    /// One agent, by name or id.
+    /// Returns one agent, by name or id.
     pub async fn agent(&self, agent: &str) -> Result<Agent, Error> {
         self.get(&format!("agents/{}", segment(agent))).await
     }
@@ -135,7 +135,7 @@ impl Client {
         self.post(&format!("agents/{}/mode", segment(agent)), &mode).await
     }
 
-    /// An agent's own ceilings.
+    /// Returns an agent's own ceilings.
     pub async fn budget(&self, agent: &str) -> Result<AgentBudget, Error> {
         self.get(&format!("agents/{}/budget", segment(agent))).await
     }
@@ -169,12 +169,12 @@ impl Client {
         self.post(&format!("agents/{}/messages", segment(agent)), message).await
     }
 
-    /// Every MCP server of the catalogue.
+    /// Returns every MCP server of the catalogue.
     pub async fn mcp_servers(&self) -> Result<Vec<McpServer>, Error> {
         self.get("mcp").await
     }
 
-    /// The last lines of a conversation with an agent, oldest first; `speak_as` is whose of the caller's identities.
+    /// Returns the last lines of a conversation with an agent, oldest first; `speak_as` is one of the caller's identities.
     pub async fn history(
         &self,
         agent: &str,
@@ -194,7 +194,7 @@ impl Client {
         parse(&self.ask(Method::GET, &path, None, wait + PATIENCE).await?)
     }
 
-    /// Has a message answered that got a notice (`last` for the newest of the caller); it is queued when this returns.
+    /// Retries a message that got a notice (`last` for the newest of the caller); it is queued when this returns.
     pub async fn retry(&self, id: &str) -> Result<Recorded, Error> {
         let path = format!("messages/{}/retry", segment(id));
         parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
@@ -220,12 +220,12 @@ impl Client {
         }
     }
 
-    /// The stages of a message (`last` for the newest of the caller) and what they add up to.
+    /// Returns the stages of a message (`last` for the newest of the caller) and what they add up to.
     pub async fn why(&self, id: &str) -> Result<Why, Error> {
         self.get(&format!("messages/{}/why", segment(id))).await
     }
 
-    /// The newest notes of an agent, or those in which words of a query stand.
+    /// Returns the newest notes of an agent, or those that hold words of a query.
     pub async fn memory(&self, agent: &str, query: Option<&str>) -> Result<Notes, Error> {
         let query = query.map(|query| format!("?query={}", segment(query))).unwrap_or_default();
         self.get(&format!("agents/{}/memory{query}", segment(agent))).await
@@ -242,17 +242,17 @@ impl Client {
         self.ask(Method::DELETE, &path, None, PATIENCE).await.map(drop)
     }
 
-    /// A page of a conversation, from the item behind this number on.
+    /// Returns a page of a conversation, from the item behind this number on.
     pub async fn transcript(&self, session: &str, after_seq: u64) -> Result<Transcript, Error> {
         self.get(&format!("sessions/{}/transcript?after_seq={after_seq}", segment(session))).await
     }
 
-    /// The last items of a conversation.
+    /// Returns the last items of a conversation.
     pub async fn end_of_transcript(&self, session: &str, last: usize) -> Result<Transcript, Error> {
         self.get(&format!("sessions/{}/transcript?last={last}", segment(session))).await
     }
 
-    /// The signed head of the ledger as it is now.
+    /// Returns the signed head of the ledger as it is now.
     pub async fn ledger_head(&self) -> Result<LedgerHead, Error> {
         self.get("audit/head").await
     }
@@ -268,12 +268,12 @@ impl Client {
         parse(&self.ask(Method::POST, "audit/accept", Some(body), ROTATE_PATIENCE).await?)
     }
 
-    /// Every session.
+    /// Returns every session.
     pub async fn sessions(&self) -> Result<Vec<Session>, Error> {
         self.get("sessions").await
     }
 
-    /// One session.
+    /// Returns one session.
     pub async fn session(&self, id: &str) -> Result<Session, Error> {
         self.get(&format!("sessions/{}", segment(id))).await
     }
@@ -326,7 +326,7 @@ impl Client {
         parse(&self.ask(Method::POST, path, Some(written(body)?), PATIENCE).await?)
     }
 
-    /// The body of the answer, when the host said yes.
+    /// Sends a request and returns the body of the answer, when the host said yes.
     async fn ask(&self, method: Method, path: &str, body: Option<Vec<u8>>, patience: Duration) -> Result<Bytes, Error> {
         let until = Instant::now() + patience;
         let named = named::agent(path, body.as_deref());
@@ -337,7 +337,7 @@ impl Client {
         }
     }
 
-    /// The answer as soon as its head is here; a refusal becomes the error that it is.
+    /// Sends a request and returns the answer as soon as its head is here; a refusal becomes the error that it is.
     async fn request(
         &self,
         method: Method,
@@ -433,7 +433,7 @@ impl Client {
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// The socket that the run file of this home names.
+/// Returns the socket that the run file of this home names.
 fn socket_of(home: &Home) -> Result<Way, Error> {
     match home.run()? {
         Some(run) => Ok(Way::Socket(run.socket.into())),
@@ -462,7 +462,7 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     })
 }
 
-/// A name as one segment of a path: everything but RFC 3986's unreserved characters is escaped.
+/// Encodes a name as one segment of a path: everything but RFC 3986's unreserved characters is escaped.
 fn segment(name: &str) -> String {
     // A lone `.` or `..` would be a step in the path, so dots count as reserved here.
     let mut out = String::with_capacity(name.len());

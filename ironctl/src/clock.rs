@@ -5,12 +5,12 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// RFC 3339 to local date and time, to the second.
+/// Formats RFC 3339 as local date and time, to the second.
 pub fn date_and_time(rfc3339: &str) -> String {
     local(rfc3339, "%Y-%m-%d %H:%M:%S")
 }
 
-/// RFC 3339 to local time of day, to the millisecond.
+/// Formats RFC 3339 as local time of day, to the millisecond.
 pub fn time_of_day(rfc3339: &str) -> String {
     local(rfc3339, "%H:%M:%S%.3f")
 }

@@ -55,7 +55,7 @@ pub struct At {
 }
 
 impl At {
-    /// The host that the caller means; whether it answers shows at the first question.
+    /// Opens the host that the caller means; whether it answers shows at the first question.
     fn client(&self) -> Result<Client, Error> {
         Client::with(&self.home, &self.access)
     }

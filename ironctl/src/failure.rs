@@ -64,17 +64,17 @@ pub enum Error {
 }
 
 impl Error {
-    /// A failure on this side, with its stable word and a sentence.
+    /// Makes a failure on this side, with its stable word and a sentence.
     pub fn failed(code: &'static str, message: impl Into<String>) -> Self {
         Self::Failed { code, message: message.into(), hint: String::new(), source: None }
     }
 
-    /// A command line that asks for something that makes no sense.
+    /// Makes the failure of a command line that asks for something that makes no sense.
     pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Usage { message: message.into(), hint: hint.into() }
     }
 
-    /// The same failure with what to do about it; only [`Error::Failed`] and [`Error::Usage`] take one.
+    /// Adds what to do about it; only [`Error::Failed`] and [`Error::Usage`] take it.
     pub fn hinting(mut self, advice: impl Into<String>) -> Self {
         if let Self::Failed { hint, .. } | Self::Usage { hint, .. } = &mut self {
             *hint = advice.into();
@@ -82,7 +82,7 @@ impl Error {
         self
     }
 
-    /// The same failure with what it came from; only [`Error::Failed`] takes one.
+    /// Adds the cause; only [`Error::Failed`] takes one.
     pub fn because(mut self, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         if let Self::Failed { source, .. } = &mut self {
             *source = Some(cause.into());
@@ -90,7 +90,7 @@ impl Error {
         self
     }
 
-    /// The same while the answer to a recorded message was waited for: a host that is gone keeps the message.
+    /// Converts a failure while the answer to a recorded message was waited for: a host that is gone keeps the message.
     pub fn while_waiting_for(self, message_id: &str) -> Self {
         match self {
             Self::Unreachable { .. } | Self::Lost { .. } => Self::Lost {
@@ -101,7 +101,7 @@ impl Error {
         }
     }
 
-    /// The code that the process ends with.
+    /// Returns the code that the process ends with.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Unreachable { .. } | Self::Hidden { .. } | Self::Lost { .. } => exit::UNREACHABLE,
@@ -131,7 +131,7 @@ impl Error {
     }
 }
 
-/// The sentence with its causes behind it: `cannot read /x: permission denied`.
+/// Returns the sentence with its causes behind it: `cannot read /x: permission denied`.
 fn with_causes(error: &dyn StdError) -> String {
     let mut sentence = error.to_string();
     let mut cause = error.source();

@@ -28,7 +28,7 @@ pub const RENEW_TOKEN: &str = "`ironctl init` makes a new token of the owner in 
 pub struct Home(PathBuf);
 
 impl Home {
-    /// The named directory, else `$XDG_STATE_HOME/ironclaw`, else `~/.local/state/ironclaw`.
+    /// Resolves the named directory, else `$XDG_STATE_HOME/ironclaw`, else `~/.local/state/ironclaw`.
     ///
     /// Fails when no directory is named and the user has no home directory.
     pub fn resolve(named: Option<PathBuf>) -> Result<Self, Error> {
@@ -44,19 +44,19 @@ impl Home {
             .map_err(|cause| Error::failed("home_unknown", format!("cannot resolve {}", path.display())).because(cause))
     }
 
-    /// The directory itself.
+    /// Returns the directory itself.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Whether there is anything of an installation here, however damaged.
+    /// Returns whether there is anything of an installation here, however damaged.
     pub fn is_there(&self) -> bool {
         let of_a_home =
             ["state.db", "master.key", "sessions", OWNER_TOKEN_FILE, LOCK_FILE, RUN_FILE, PANIC_RESERVE_FILE];
         of_a_home.iter().any(|name| self.0.join(name).symlink_metadata().is_ok())
     }
 
-    /// Whether a host can have the lock of this home; `None` where nothing can be locked, so that nothing shows it.
+    /// Returns whether a host can have the lock of this home; `None` where nothing can be locked, so that nothing shows it.
     pub fn is_held(&self) -> Option<bool> {
         let locked = |path: &Path| {
             let file =
@@ -71,7 +71,7 @@ impl Home {
         found.into_iter().flatten().reduce(|one, other| one || other)
     }
 
-    /// Whether `ironclaw-host init` has been here.
+    /// Returns whether `ironclaw-host init` has been here.
     pub fn is_initialised(&self) -> bool {
         // An empty record is none, and the host's own program says what to do about it.
         let has_record = fs::metadata(self.0.join("state.db")).is_ok_and(|found| found.len() > 0);
@@ -93,7 +93,7 @@ impl Home {
         }
     }
 
-    /// The owner's token, without surrounding white space.
+    /// Returns the owner's token, without surrounding white space.
     pub fn token(&self) -> Result<String, Error> {
         let path = self.0.join(OWNER_TOKEN_FILE);
         let hint = || match path.is_dir() {
@@ -135,17 +135,17 @@ impl Home {
         })
     }
 
-    /// Path of the owner's token.
+    /// Returns the path of the owner's token.
     pub fn token_file(&self) -> PathBuf {
         self.0.join(OWNER_TOKEN_FILE)
     }
 
-    /// Path of the file that the host logs to.
+    /// Returns the path of the file that the host logs to.
     pub fn log_file(&self) -> PathBuf {
         self.0.join(LOG_FILE)
     }
 
-    /// Path of the file that a detached host's stdout and stderr go to.
+    /// Returns the path of the file that a detached host's stdout and stderr go to.
     pub fn stderr_file(&self) -> PathBuf {
         self.0.join("logs/host.stderr")
     }
@@ -211,7 +211,7 @@ mod tests {
         assert!(!home.is_initialised());
     }
 
-    /// Every way in which a file of the home may be damaged.
+    /// Damages a file of the home in one of the possible ways.
     fn damaged(path: &Path, way: usize) {
         match way {
             0 => fs::write(path, "").expect("written"),

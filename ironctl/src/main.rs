@@ -74,7 +74,7 @@ fn run(cli: Cli, out: Output) -> Result<(), Error> {
     runtime.block_on(cli.command.run(&at))
 }
 
-/// Help and version are asked for and go to stdout; the rest is a wrong command line.
+/// Reports a misread command line: help and version are asked for and go to stdout; the rest is a wrong command line.
 fn misread(error: &clap::Error) -> u8 {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         // Nothing can be done about a closed stdout.

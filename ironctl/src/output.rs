@@ -17,17 +17,17 @@ pub struct Output {
 }
 
 impl Output {
-    /// For scripts (`json`) or for people.
+    /// Makes it for scripts (`json`) or for people.
     pub fn new(json: bool) -> Self {
         Self { json }
     }
 
-    /// Whether a script is listening.
+    /// Returns whether a script is listening.
     pub fn is_json(self) -> bool {
         self.json
     }
 
-    /// A line for people on stdout, made safe; scripts do not get it.
+    /// Prints a line for people on stdout, made safe; scripts do not get it.
     pub fn line(self, text: impl AsRef<str>) -> Result<(), Error> {
         if self.json {
             return Ok(());
@@ -53,7 +53,7 @@ impl Output {
         Ok(())
     }
 
-    /// Text for people on stdout exactly as the host wrote it; one that would have to be altered to be safe is refused.
+    /// Prints text for people on stdout exactly as the host wrote it; one that would have to be altered to be safe is refused.
     pub fn exact(self, text: &str) -> Result<(), Error> {
         self.check_exact(text)?;
         if self.json {
@@ -73,7 +73,7 @@ impl Output {
         terminal_size::terminal_size_of(io::stdout()).map(|(columns, _)| usize::from(columns.0))
     }
 
-    /// Words of a line for people on stdout that is not at its end, made safe; scripts do not get them.
+    /// Prints words of a line for people on stdout that is not at its end, made safe; scripts do not get them.
     pub fn words(self, text: &str) -> Result<(), Error> {
         if self.json {
             return Ok(());
@@ -81,7 +81,7 @@ impl Output {
         write_out(&safe(text))
     }
 
-    /// A remark for people on stderr, made safe; scripts do not get it.
+    /// Prints a remark for people on stderr, made safe; scripts do not get it.
     pub fn remark(self, text: impl AsRef<str>) -> Result<(), Error> {
         if self.json {
             return Ok(());
@@ -90,7 +90,7 @@ impl Output {
         Ok(())
     }
 
-    /// One JSON document on one line of stdout; people do not get it.
+    /// Prints one JSON document on one line of stdout; people do not get it.
     pub fn json(self, value: &impl Serialize) -> Result<(), Error> {
         if !self.json {
             return Ok(());
@@ -98,7 +98,7 @@ impl Output {
         write_out(&format!("{}\n", to_json(value)?))
     }
 
-    /// A table for people: framed on a terminal, plain columns elsewhere. Every cell is made safe.
+    /// Prints a table for people: framed on a terminal, plain columns elsewhere. Every cell is made safe.
     pub fn table<const N: usize>(
         self,
         header: [&str; N],
@@ -135,7 +135,7 @@ impl Output {
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
-    /// A line on stderr that the next one replaces; only on a terminal.
+    /// Prints a line on stderr that the next one replaces; only on a terminal.
     pub fn progress(self, text: &str) -> Result<(), Error> {
         let mut stderr = io::stderr().lock();
         if self.json || !stderr.is_terminal() {
@@ -174,8 +174,8 @@ const PROGRESS_CHARS_MAX: usize = 72;
 pub const NARROW: &str =
     "a line that a terminal breaks could begin like one of the host's: make it at least 80 columns wide";
 
-/// Text as it may reach a terminal: newline and tab stay, whatever else steers a terminal, reorders or
-/// hides text becomes a visible escape such as `\u{202e}`.
+/// Returns text as it may reach a terminal: newline and tab stay, whatever else steers a terminal, reorders or hides text becomes
+/// a visible escape such as `\u{202e}`.
 ///
 /// Zero-width joiners and variation selectors stay, because Persian and emoji need them.
 pub fn safe(text: &str) -> Cow<'_, str> {

@@ -37,7 +37,7 @@ struct Listed {
     id: String,
 }
 
-/// The local servers among these that answer, each with the first model that it names.
+/// Returns the local servers among these that answer, each with the first model that it names.
 pub async fn local_servers(presets: &[ModelPreset]) -> Vec<(ModelPreset, String)> {
     let local = presets.iter().filter(|preset| preset.key_variable.is_none()).cloned();
     let asked: Vec<_> = local
@@ -58,7 +58,7 @@ pub async fn first_model(base_url: &str) -> Option<String> {
     asked.data.into_iter().map(|listed| listed.id).find(|id| is_plain(id))
 }
 
-/// `127.0.0.1:11434` and `/v1` of `http://127.0.0.1:11434/v1`; only of this machine.
+/// Splits `http://127.0.0.1:11434/v1` into `127.0.0.1:11434` and `/v1`; only of this machine.
 fn split(base_url: &str) -> Option<(SocketAddr, &str)> {
     let rest = base_url.strip_prefix("http://")?;
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

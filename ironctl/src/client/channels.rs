@@ -10,7 +10,7 @@ use ironclaw_contract::operator::{
 };
 
 impl Client {
-    /// Every channel beside the loopback.
+    /// Returns every channel beside the loopback.
     pub async fn channels(&self) -> Result<Vec<Channel>, Error> {
         self.get("channels").await
     }

@@ -203,7 +203,7 @@ async fn set(at: &At, client: &Client, agent: &str, changes: Changes, yes: bool)
     }
 }
 
-/// Whether it lowers the guard, or raises or removes a ceiling.
+/// Returns whether it lowers the guard, or raises or removes a ceiling.
 async fn lowers(client: &Client, agent: &str, changes: &Changes) -> Result<bool, Error> {
     if changes.mode.as_deref().is_some_and(|mode| mode != "enforce") {
         return Ok(true);

@@ -155,7 +155,7 @@ fn beside<T: DeserializeOwned>(at: &At, asked: Result<T, Error>, word: &str) -> 
     })
 }
 
-/// Never over a file that is there: it may be an older head, which is what tells of a rewrite.
+/// Writes a new file, never over one that is there: it may be an older head, which is what tells of a rewrite.
 fn write_new(path: &Path, text: &str) -> Result<(), Error> {
     let write = || {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;

@@ -95,12 +95,12 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
-/// Whether it can still be decided.
+/// Returns whether it can still be decided.
 pub fn is_open(change: &Change) -> bool {
     matches!(change.status.as_str(), "pending" | "unknown")
 }
 
-/// The digest of the text that is shown with a change, if it is the one that the host names. What the text may hold is
+/// Returns the digest of the text that is shown with a change, if it is the one that the host names. What the text may hold is
 /// [`Output::exact`]'s to say.
 pub fn verified(change: &Change) -> Result<Digest, Error> {
     let digest = Digest::of(change.shown.as_bytes());

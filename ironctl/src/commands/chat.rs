@@ -54,7 +54,7 @@ pub struct Args {
     wait: Duration,
 }
 
-/// One message and its answer, or a conversation.
+/// Sends one message and shows its answer, or runs a conversation.
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let files = args.files.iter().map(|path| attach(path)).collect::<Result<Vec<_>, _>>()?;
     let text = match args.message {
@@ -133,7 +133,7 @@ async fn wait_and_show(out: Output, client: &Client, recorded: &Recorded, wait: 
     }
 }
 
-/// The host's notice in place of an answer, as a failure.
+/// Makes a failure of the host's notice in place of an answer.
 fn noticed(view: &MessageView, notice: &str) -> Error {
     Error::failed("no_answer", format!("no answer; the host says: {notice}"))
         .hinting(format!("ironctl why {}", view.message_id))
@@ -213,12 +213,12 @@ fn is_settled(view: &MessageView) -> bool {
     view.reason.is_some() || view.status == "delivered" || is_lost(view)
 }
 
-/// Whether its answer did not arrive, as far as anybody knows.
+/// Returns whether its answer did not arrive, as far as is known.
 fn is_lost(view: &MessageView) -> bool {
     matches!(view.receipt.as_str(), "unknown" | "dead" | "dropped")
 }
 
-/// A duration such as `90s`, `2m` or `1h30m`.
+/// Parses a duration such as `90s`, `2m` or `1h30m`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let parsed: SignedDuration = text.parse().map_err(|_| format!("{text} is no duration such as 90s or 2m"))?;
     Duration::try_from(parsed).map_err(|_| format!("{text} is in the past"))
@@ -238,7 +238,7 @@ fn attach(path: &Path) -> Result<MessageFile, Error> {
     Ok(MessageFile { name: name.to_owned(), text })
 }
 
-/// UTF-8 up to the bound; more is refused, not cut.
+/// Reads UTF-8 up to the bound; more is refused, not cut.
 fn read_text(from: impl Read) -> io::Result<String> {
     let mut bytes = Vec::new();
     from.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes)?;

@@ -61,7 +61,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     verdict(&checks, proof.as_ref())
 }
 
-/// Whether this machine can jail an agent, as the host's binary sees it, with the settings of a home if there is one.
+/// Checks whether this machine can jail an agent, as the host's binary sees it, with the settings of a home if there is one.
 pub fn preflight(home: Option<&Home>) -> Result<Preflight, Error> {
     let mut asked = Offline::host(&["preflight"])?;
     if let Some(home) = home {
@@ -74,7 +74,7 @@ pub fn preflight(home: Option<&Home>) -> Result<Preflight, Error> {
     })
 }
 
-/// The attempts of a probe as a table.
+/// Prints the attempts of a probe as a table.
 pub fn print_attempts(out: Output, attempts: &[Attempt]) -> Result<(), Error> {
     let rows = attempts.iter().cloned().map(|attempt| {
         let verdict = match (attempt.contained, attempt.expected == BOUNDED_OR_SAID) {
@@ -110,7 +110,7 @@ fn report_json(ok: bool, checks: &[Check], proof: Option<&Proof>) -> Value {
     report
 }
 
-/// The agent's jail group by group, then what is not as it should be in the reader's, then the controls.
+/// Prints the agent's jail group by group, then what is not as it should be in the reader's, then the controls.
 fn print_proof(out: Output, proof: &Proof) -> Result<(), Error> {
     let mut groups: Vec<(&str, Vec<Attempt>)> = Vec::new();
     for attempt in &proof.attempts {
@@ -155,7 +155,7 @@ fn print_checks(out: Output, checks: &[Check]) -> Result<(), Error> {
     out.table(["", "CHECK", "FOUND", "REMEDY"], rows)
 }
 
-/// The failure that sums up what is wrong; the tables have told the rest.
+/// Returns the failure that sums up what is wrong; the tables have told the rest.
 fn verdict(checks: &[Check], proof: Option<&Proof>) -> Result<(), Error> {
     let escapes: Vec<String> = proof
         .iter()
@@ -217,7 +217,7 @@ fn host_check(at: &At, host: &Result<Option<(Client, Status)>, Error>) -> Check 
     }
 }
 
-/// Whether the host takes messages and works on them; it says itself why not.
+/// Checks whether the host takes messages and works on them; it says itself why not.
 async fn readiness(client: &Client) -> Check {
     const NAME: &str = "readiness";
     match client.readiness().await {
@@ -226,7 +226,7 @@ async fn readiness(client: &Client) -> Check {
     }
 }
 
-/// The host's binary, the sandbox's binary and the running host must be of one contract.
+/// Checks that the host's binary, the sandbox's binary and the running host are of one contract.
 fn fingerprints(status: Option<&Status>) -> Check {
     const NAME: &str = "contract fingerprint";
     let both = contract::of_host().and_then(|host| Ok((host, contract::of_sandbox()?)));
@@ -254,7 +254,7 @@ fn permissions(home: &Home) -> Vec<Check> {
     [home.path(), &home.token_file()].into_iter().filter_map(|path| private(path, own)).collect()
 }
 
-/// `None` for what is not there yet.
+/// Checks a path; `None` for what is not there yet.
 fn private(path: &Path, own: u32) -> Option<Check> {
     let name = format!("permissions of {}", path.display());
     let meta = match fs::symlink_metadata(path) {

@@ -52,7 +52,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
     at.out.line(format!("the host stopped: process {} is gone", status.host.pid))
 }
 
-/// The host that the caller means and its status, asked with the caller's own token.
+/// Returns the host that the caller means and its status, asked with the caller's own token.
 async fn answering(at: &At) -> Result<(Client, Status), Error> {
     let client = at.client()?;
     let status = client.status().await?;

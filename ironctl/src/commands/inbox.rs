@@ -60,7 +60,7 @@ fn ended(left_alone: u64) -> Result<(), Error> {
     }
 }
 
-/// `1 change waits`, `2 changes wait`.
+/// Formats `1 change waits`, `2 changes wait`.
 pub fn wait(changes: u64) -> String {
     if changes == 1 { "1 change waits".to_owned() } else { format!("{changes} changes wait") }
 }
@@ -72,7 +72,7 @@ enum Go {
     Home,
 }
 
-/// The change that waits longest of those that were not shown yet, and how many there are.
+/// Returns the change that waits longest of those that were not shown yet, and how many there are.
 async fn next(client: &Client, seen: &BTreeSet<ChangeId>) -> Result<Option<(ChangeSummary, String)>, Error> {
     let found = client.changes(None, None, change::LIST_MAX).await?;
     let new: Vec<ChangeSummary> = found.changes.into_iter().filter(|change| !seen.contains(&change.id)).collect();

@@ -90,7 +90,7 @@ fn last_lines(file: &mut BufReader<File>, n: usize) -> io::Result<Vec<Vec<u8>>> 
     Ok(lines.split_off(skip))
 }
 
-/// Whether the log was rotated or cut short under us.
+/// Returns whether the log was rotated or cut short under us.
 fn was_replaced(open: &mut File, path: &Path) -> bool {
     let (Ok(ours), Ok(theirs)) = (open.metadata(), path.metadata()) else {
         return false;

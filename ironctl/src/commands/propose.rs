@@ -33,7 +33,7 @@ pub async fn instead(
     }
 }
 
-/// Nothing was set yet: people decide.
+/// Makes the failure that says that nothing was set yet: people decide.
 pub fn waits(id: &str) -> Error {
     let message = format!("nothing is changed yet: the policy asks for more than one person, and {id} waits for them");
     Error::failed("change_pending", message).hinting(format!("ironctl inbox, or: ironctl approve {id}"))

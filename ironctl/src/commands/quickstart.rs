@@ -127,7 +127,7 @@ impl Steps<'_> {
     }
 }
 
-/// How many checks passed; a machine that fails one is refused with every reason and remedy.
+/// Returns how many checks passed; a machine that fails one is refused with every reason and remedy.
 fn fit(preflight: Preflight) -> Result<usize, Error> {
     if preflight.ok {
         return Ok(preflight.checks.len());
@@ -159,14 +159,14 @@ async fn greet(out: crate::output::Output, client: &Client) -> Result<MessageVie
     chat::answer(out, client, &recorded, ANSWER_WAIT).await
 }
 
-/// The sandbox's process and report; nothing when it went to sleep meanwhile.
+/// Returns the sandbox's process and report; nothing when it went to sleep meanwhile.
 async fn jail_of(client: &Client, session: SessionId) -> Result<(Option<u32>, Option<JailReport>), Error> {
     let status = client.status().await?;
     let session = status.sessions.into_iter().find(|one| one.id == session);
     Ok(session.map_or((None, None), |session| (session.pid, session.jail)))
 }
 
-/// Two attempts that tell most: one that a wall refused, and one write that it allowed.
+/// Returns two attempts that tell most: one that a wall refused, and one write that it allowed.
 fn telling(proof: &Proof) -> Vec<Attempt> {
     let pick = |refused: bool, word: &str| {
         let of_kind = || proof.attempts.iter().filter(move |one| one.wall.is_empty() != refused);

@@ -33,7 +33,7 @@ pub enum Said {
     Quit,
 }
 
-/// Whether a person can be shown something and be asked.
+/// Returns whether a person can be shown something and be asked.
 pub fn is_possible(out: Output) -> bool {
     !out.is_json() && io::stdin().is_terminal() && io::stdout().is_terminal()
 }
@@ -80,7 +80,7 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Only the host writes at the edge: a line that begins there is the heading of a section.
+    /// Splits the text into sections. Only the host writes at the edge: a line that begins there is the heading of a section.
     fn of(text: &'a str) -> Self {
         let (mut shown, mut details) = (Vec::new(), Vec::new());
         let mut is_detail = false;
@@ -129,7 +129,7 @@ fn print(out: Output, lines: &[&str]) -> Result<(), Error> {
     out.exact(&lines.iter().map(|line| format!("{line}\n")).collect::<String>())
 }
 
-/// A line that is typed after the question; `None` when the terminal is gone or at its end (Ctrl-D).
+/// Asks a question and returns the line that is typed after it; `None` when the terminal is gone or at its end (Ctrl-D).
 fn asked(out: Output, question: &str) -> Result<Option<String>, Error> {
     // What was typed before was an answer to something else.
     tcflush(io::stdin(), FlushArg::TCIFLUSH)

@@ -74,7 +74,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
-/// The name without `secret:`.
+/// Returns the name without `secret:`.
 fn bare(name: &str) -> &str {
     name.strip_prefix("secret:").unwrap_or(name)
 }

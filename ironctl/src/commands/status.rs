@@ -49,7 +49,7 @@ fn host(out: Output, status: &Status) -> Result<(), Error> {
     out.table(["HOST", ""], rows)
 }
 
-/// A table of sessions.
+/// Prints a table of sessions.
 pub fn sessions<'a>(out: Output, sessions: impl Iterator<Item = &'a SessionStatus>) -> Result<(), Error> {
     let rows = sessions.map(|session| {
         [

@@ -137,7 +137,7 @@ pub fn tell(out: Output, issued: &IssuedToken) -> Result<(), Error> {
     out.line(issued.text.as_deref().unwrap_or_default())
 }
 
-/// A table of tokens.
+/// Prints a table of tokens.
 pub fn table(out: Output, tokens: Vec<Token>) -> Result<(), Error> {
     let rows = tokens.into_iter().map(|token| {
         let time = |at: Option<String>| at.as_deref().map(clock::date_and_time).unwrap_or_default();

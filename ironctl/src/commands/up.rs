@@ -105,7 +105,7 @@ pub async fn ensure(at: &At) -> Result<Started, Error> {
     }
 }
 
-/// The host of a home and its status; `None` when none answers.
+/// Returns the host of a home and its status; `None` when none answers.
 pub async fn answering(home: &Home) -> Result<Option<(Client, Status)>, Error> {
     // Without a run file a client is refused after a look through `/proc`, which is too much for each poll of a start.
     if home.run()?.is_none() {
@@ -122,7 +122,7 @@ pub async fn answering(home: &Home) -> Result<Option<(Client, Status)>, Error> {
     }
 }
 
-/// Whether a host that starts will answer so for as long as it runs: it does not take the token that we have.
+/// Returns whether a host that starts will answer so for as long as it runs: it does not take the token that we have.
 fn is_final(refused: &Error) -> bool {
     match refused {
         Error::Refused(_) => true,

@@ -94,7 +94,7 @@ pub async fn hold(at: &At, client: &Client, with: With) -> Result<(), Error> {
     }
 }
 
-/// One of the commands that only show something.
+/// Runs one of the commands that only show something.
 async fn command(at: &At, client: &Client, line: Result<Line, Error>, last: Option<MessageId>) -> Result<(), Error> {
     match line? {
         Line::Help => slash::COMMANDS.iter().try_for_each(|(name, does)| at.out.line(format!("{name:<12} {does}"))),
@@ -107,12 +107,12 @@ async fn command(at: &At, client: &Client, line: Result<Line, Error>, last: Opti
     }
 }
 
-/// The name of a conversation that begins now.
+/// Makes the name of a conversation that begins now.
 fn new_thread() -> String {
     jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string()
 }
 
-/// The last lines of the conversation, as the host has them.
+/// Shows the last lines of the conversation, as the host has them.
 async fn recall(
     out: Output,
     client: &Client,

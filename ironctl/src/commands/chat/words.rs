@@ -21,18 +21,18 @@ pub struct Words {
 }
 
 impl Words {
-    /// Nothing yet.
+    /// Makes it without any words.
     pub fn new(out: Output, prefix: impl Into<String>) -> Self {
         let is_live = !out.is_json() && io::stdout().is_terminal();
         Self { out, prefix: prefix.into(), is_live, attempt: 0, shown: String::new() }
     }
 
-    /// Whether words are shown as they come.
+    /// Returns whether words are shown as they come.
     pub fn is_live(&self) -> bool {
         self.is_live
     }
 
-    /// Whether there are any on the last line.
+    /// Returns whether there are any on the last line.
     pub fn has_begun(&self) -> bool {
         !self.shown.is_empty()
     }

@@ -133,7 +133,7 @@ pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
     }
 }
 
-/// The preset that was named, or the one that the name means.
+/// Returns the preset that was named, or the one that the name means.
 fn preset_of<'a>(args: &Args, presets: &'a [ModelPreset]) -> Result<Option<&'a ModelPreset>, Error> {
     let find = |name: &str| presets.iter().find(|preset| preset.name == name);
     match &args.preset {
@@ -150,7 +150,7 @@ fn preset_of<'a>(args: &Args, presets: &'a [ModelPreset]) -> Result<Option<&'a M
     }
 }
 
-/// The first model of a server on this machine; elsewhere it has to be named.
+/// Returns the first model of a server on this machine; elsewhere it has to be named.
 async fn model_there(at: &At, base_url: Option<&str>) -> Result<Option<String>, Error> {
     let Some(base_url) = base_url else { return Ok(None) };
     match probe::first_model(base_url).await {
@@ -166,7 +166,7 @@ async fn model_there(at: &At, base_url: Option<&str>) -> Result<Option<String>, 
     }
 }
 
-/// The secret that shall hold the key, and its text if it is to be stored now.
+/// Returns the secret that shall hold the key, and its text if it is to be stored now.
 async fn key_of(
     at: &At,
     client: &Client,
@@ -204,7 +204,7 @@ async fn key_of(
     Ok((Some(own), Some(value)))
 }
 
-/// A price such as `2.5` in millionths.
+/// Parses a price such as `2.5` in millionths.
 fn price(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text} is no price such as 3 or 0.25");
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
