@@ -169,7 +169,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Enough for a sandbox with a dozen threads and two encrypted databases.
+    /// Returns limits that are enough for a sandbox with a dozen threads and two encrypted databases.
     fn default() -> Self {
         Self {
             address_space_bytes: 4 << 30, // threads reserve 64 MiB of addresses each and use little of it
@@ -260,7 +260,7 @@ impl Spec {
 }
 
 impl Mount {
-    /// The name in the jail's root, without the slash; `None` when the target is not a plain name.
+    /// Returns the name in the jail's root, without the slash; `None` when the target is not a plain name.
     pub fn name(&self) -> Option<&str> {
         target_name(&self.target)
     }
@@ -276,7 +276,7 @@ pub fn target_name(target: &str) -> Option<&str> {
 }
 
 impl Role {
-    /// The program to execute before the gate, or none for a role that goes through it in the launcher's own image.
+    /// Returns the program to execute before the gate, or none for a role that goes through it in the launcher's own image.
     pub fn program(&self) -> Option<&PathBuf> {
         match self {
             Self::Sandbox { program, .. } | Self::Noop { program } => Some(program),

@@ -43,7 +43,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Process id of the launcher.
+    /// Returns the process id of the launcher.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -121,7 +121,7 @@ impl Launcher {
         Ok(Self { shared })
     }
 
-    /// Process id of the launcher.
+    /// Returns the process id of the launcher.
     pub fn pid(&self) -> u32 {
         self.shared.pid
     }

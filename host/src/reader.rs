@@ -152,7 +152,7 @@ fn frame<T: Serialize>(value: &T) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The whole life of the jailed process; returns its exit code.
+/// Runs the whole life of the jailed process; returns its exit code.
 pub fn main(link: OwnedFd) -> i32 {
     let database = Path::new(path::OUT).join(path::OUTBOUND_DB);
     match serve(UnixStream::from(link), database) {
@@ -235,7 +235,7 @@ fn look(queue: &mut Option<OutboundReader>, database: &Path, key: &SessionKey, c
     }
 }
 
-/// Whether an error is the file's doing: too large a value, a query without end. A full disk or memory is not.
+/// Returns whether an error is the file's doing: too large a value, a query without end. A full disk or memory is not.
 fn is_of_the_file(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{CannotOpen, DatabaseCorrupt, NotADatabase, OperationInterrupted, TooBig, TypeMismatch};
     match error.sqlite_error_code() {

@@ -41,7 +41,7 @@ impl OneThread {
         }
     }
 
-    /// A copy of this process.
+    /// Makes a copy of this process.
     pub(crate) fn fork(&self) -> io::Result<Side> {
         // SAFETY: `self` proves that no other thread holds a lock that the child would find taken.
         match unsafe { libc::fork() } {
@@ -142,7 +142,7 @@ pub(crate) fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// A private copy of the mount at `directory`, attached nowhere yet.
+/// Makes a private copy of the mount at `directory`, attached nowhere yet.
 pub(crate) fn open_tree(directory: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_EMPTY_PATH as c_uint;
     // SAFETY: the empty string is a valid C string; the descriptor is open.
@@ -183,7 +183,7 @@ pub(crate) fn move_mount(tree: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CS
     Ok(())
 }
 
-/// A file system of its own with these options, attached nowhere yet.
+/// Makes a file system of its own with these options, attached nowhere yet.
 pub(crate) fn new_file_system(kind: &CStr, options: &[(&CStr, &CStr)]) -> io::Result<OwnedFd> {
     // linux/mount.h
     const CLOSE_ON_EXECUTE: c_uint = 1;
@@ -238,13 +238,13 @@ pub(crate) fn signal(process: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
     Ok(())
 }
 
-/// A descriptor for a running process.
+/// Opens a descriptor for a running process.
 pub(crate) fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: plain integer arguments.
     Ok(own(checked(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })? as RawFd))
 }
 
-/// The Landlock ABI of the running kernel; 0 when it has none or it is switched off.
+/// Returns the Landlock ABI of the running kernel; 0 when it has none or it is switched off.
 pub(crate) fn landlock_abi() -> u32 {
     const VERSION: c_uint = 1; // LANDLOCK_CREATE_RULESET_VERSION
     // SAFETY: with this flag the kernel reads neither pointer nor size.
@@ -289,7 +289,7 @@ pub(crate) fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     Ok(unsafe { AsyncFd::register(descriptor) }?)
 }
 
-/// A copy of a borrowed descriptor.
+/// Makes a copy of a borrowed descriptor.
 pub(crate) fn duplicate(descriptor: &impl AsFd) -> io::Result<OwnedFd> {
     descriptor.as_fd().try_clone_to_owned()
 }

@@ -110,7 +110,7 @@ impl Client {
     }
 }
 
-/// `/` and plain names.
+/// Returns whether a path is `/` and plain names.
 fn is_plain(path: &str) -> bool {
     let plain = |name: &str| {
         let bytes = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-+".contains(&b));

@@ -60,7 +60,7 @@ pub fn report(pid: u32, host_pid: u32) -> io::Result<JailReport> {
     })
 }
 
-/// Whether a report is the jail of `spec`; otherwise every way in which it is not, as sentences.
+/// Checks whether a report is the jail of `spec`; the error is every way in which it is not, as sentences.
 pub fn verify(report: &JailReport, spec: &Spec) -> Result<(), Vec<String>> {
     let mut faults = Vec::new();
     let mut require = |holds: bool, fault: String| {
@@ -114,12 +114,13 @@ impl View {
     }
 }
 
-/// Whether the machine's programs are a file system of the jail's own in process `pid`, so that locks on them hold there alone.
+/// Returns whether the machine's programs are a file system of the jail's own in process `pid`, so that locks on them hold there
+/// alone.
 pub(crate) fn programs_are_apart(pid: u32) -> io::Result<bool> {
     Ok(are_apart(&fs::read_to_string(format!("/proc/{pid}/mountinfo"))?))
 }
 
-/// `30 25 0:26 / /usr ro,nosuid - overlay ironclaw ro`
+/// Returns whether the table of mounts has such a line: `30 25 0:26 / /usr ro,nosuid - overlay ironclaw ro`.
 fn are_apart(mountinfo: &str) -> bool {
     let is_own = |line: &str| {
         let (mount, system) = line.split_once(" - ").unwrap_or_default();
@@ -129,7 +130,7 @@ fn are_apart(mountinfo: &str) -> bool {
     mountinfo.lines().any(is_own)
 }
 
-/// Kind and inode of each namespace of a process.
+/// Returns kind and inode of each namespace of a process.
 fn namespaces(pid: u32) -> io::Result<BTreeMap<String, u64>> {
     let mut found = BTreeMap::new();
     for kind in NAMESPACES {
@@ -159,7 +160,7 @@ impl Status {
         self.field(name)?.parse().map_err(|_| unreadable(format!("{name} in its status")))
     }
 
-    /// The one id that real, effective, saved and file system id all are.
+    /// Returns the one id that real, effective, saved and file system id all are.
     fn only_id(&self, name: &str) -> io::Result<u32> {
         let ids: BTreeSet<&str> = self.field(name)?.split_whitespace().collect();
         let mut ids = ids.into_iter();
@@ -170,7 +171,7 @@ impl Status {
     }
 }
 
-/// The interfaces of its network namespace, each with `up` or `down`.
+/// Returns the interfaces of its network namespace, each with `up` or `down`.
 fn interfaces(process: &Path) -> io::Result<Vec<String>> {
     let devices = fs::read_to_string(process.join("net/dev"))?;
     let routes = fs::read_to_string(process.join("net/fib_trie"))?;
@@ -183,13 +184,13 @@ fn interfaces(process: &Path) -> io::Result<Vec<String>> {
     Ok(names.map(|(name, _)| format!("{} {state}", name.trim())).collect())
 }
 
-/// Whether a network namespace has no address at all. The kernel shows no flags of interfaces in
-/// `/proc`, but bringing one up gives it an address, `lo` always.
+/// Returns whether a network namespace has no address at all. The kernel shows no flags of interfaces in `/proc`, but bringing
+/// one up gives it an address, `lo` always.
 fn quiet(fib_trie: &str, if_inet6: &str) -> bool {
     !fib_trie.contains("host LOCAL") && if_inet6.trim().is_empty()
 }
 
-/// Mount points as `/in ro`; what a mount lacks of nosuid, nodev and noexec is written behind it.
+/// Returns mount points as `/in ro`, followed by the names of missing guards among nosuid, nodev and noexec.
 fn mounts(mountinfo: &str) -> Vec<String> {
     let mut found: Vec<String> = mountinfo
         .lines()

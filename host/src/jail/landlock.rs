@@ -52,7 +52,7 @@ pub(crate) fn restrict(root: &OwnedFd, spec: &Spec, no_new_privs: bool) -> io::R
     Ok(status.ruleset != RulesetStatus::NotEnforced)
 }
 
-/// A path in the jail as one below its root.
+/// Returns a path in the jail as one below its root.
 fn below(target: &str) -> &str {
     target.trim_start_matches('/')
 }
@@ -64,7 +64,7 @@ fn with_loader(rules: RulesetCreated) -> io::Result<RulesetCreated> {
     rules.add_rule(PathBeneath::new(host, AccessFs::from_read(WRITTEN_FOR))).map_err(io::Error::other)
 }
 
-/// The programs of the host and what is around them.
+/// Adds the programs of the host and the files around them.
 fn with_system(mut rules: RulesetCreated, root: &OwnedFd) -> io::Result<RulesetCreated> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let places = [("usr", read | AccessFs::Execute), ("etc", read), ("tmp", read | write())];

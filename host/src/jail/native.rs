@@ -37,8 +37,8 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// The namespaces that a jail has to itself. The mount namespace is always one of them, because the root is built in it: the
-/// wall that it makes together with the pivot is left out by leaving out the pivot.
+/// Returns the namespaces that a jail has to itself. The mount namespace is always one of them, because the root is built in it:
+/// the wall that it makes together with the pivot is left out by leaving out the pivot.
 pub(crate) fn namespaces(walls: Walls) -> libc::c_int {
     let others = [
         (Wall::UserNamespace, libc::CLONE_NEWUSER),
@@ -83,7 +83,7 @@ pub(crate) struct Filters {
 }
 
 impl Filters {
-    /// Those of the program of a jail.
+    /// Returns the filters of the program of a jail.
     fn of(&self, spec: &Spec) -> &[Program; 2] {
         match &spec.role {
             Role::Client(client) => &self.client[usize::from(client.network.is_some())],
@@ -101,7 +101,7 @@ impl Filters {
     }
 }
 
-/// Process 1 of a jail, from its first instruction to its end.
+/// Runs process 1 of a jail, from its first instruction to its end.
 pub(crate) fn init(birth: Birth<'_>) -> ! {
     let Birth { spec, link, launcher, thread, entries, filters, walls } = birth;
     // When memory runs out, the kernel ends a jail before anything of the host. Where it cannot be set, nothing is lost.
@@ -180,7 +180,7 @@ fn close(
     step(Part::Launch, "wait for the program", watch(program))
 }
 
-/// Exactly these names stand in our root, or this is not the jail that was asked for.
+/// Checks that exactly these names are in our root; otherwise this is not the jail that was asked for.
 fn inspect_root(names: &BTreeSet<OsString>) -> io::Result<()> {
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir("/")? {

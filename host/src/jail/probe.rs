@@ -94,7 +94,7 @@ pub async fn prove(
     Ok(Proof { attempts, reader, controls: vec![control] })
 }
 
-/// Everything in one jail: from inside, from outside, and its end.
+/// Runs everything in one jail: from inside, from outside, and its end.
 async fn whole(launcher: &Launcher, spec: &Spec, facts: &Facts) -> Result<Vec<Attempt>, Error> {
     let mut run = Run::start(launcher, spec, Probe::Attempts(facts.clone())).await?;
     let mut attempts = run.report().await?;
@@ -104,7 +104,7 @@ async fn whole(launcher: &Launcher, spec: &Spec, facts: &Facts) -> Result<Vec<At
     Ok(attempts)
 }
 
-/// The same attempts in two throw-away jails without any directory: one with every wall, and one without [`CONTROL`].
+/// Runs the same attempts in two throw-away jails without any directory: one with every wall, and one without [`CONTROL`].
 async fn control(launcher: &Launcher, bare: &Spec, facts: &Facts) -> Result<Control, Error> {
     let with = Run::start(launcher, bare, Probe::Attempts(facts.clone())).await?.report().await?;
     let without = Run::start(launcher, bare, Probe::Control(facts.clone())).await?.report().await?;
@@ -220,7 +220,7 @@ fn silent(name: &str, why: impl ToString) -> Error {
     Error::Silent { name: name.to_owned(), why: why.to_string() }
 }
 
-/// Everything that is tried in the jail of `spec`, in order.
+/// Returns the lines of all attempts in the jail of `spec`, in order.
 fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
     let groups = [
         ("sockets", sockets::lines()),

@@ -72,7 +72,7 @@ impl Names {
         Ok(Self { links, alternatives: root.join(ALTERNATIVES).is_dir() })
     }
 
-    /// The names in the root of a jail that has the host's programs.
+    /// Returns the names in the root of a jail that has the host's programs.
     pub(crate) fn in_root(&self) -> impl Iterator<Item = &str> {
         DIRECTORIES.into_iter().chain(self.links.iter().map(|(name, _)| name.as_str()))
     }

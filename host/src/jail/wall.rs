@@ -18,7 +18,7 @@ macro_rules! walls {
             /// Every wall there is.
             pub const ALL: &'static [Self] = &[$(Self::$wall,)*];
 
-            /// Its name, as the `wall` of an attempt says it.
+            /// Returns its name, as the `wall` of an attempt says it.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$wall => $name,)*
@@ -92,7 +92,7 @@ walls! {
 }
 
 impl Wall {
-    /// The wall of this name.
+    /// Returns the wall of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|wall| wall.name() == name)
     }
@@ -108,7 +108,7 @@ pub(crate) struct Walls {
 }
 
 impl Walls {
-    /// The walls around this role; `lowered` is what a test build was told to leave out, and nothing in any other build.
+    /// Returns the walls around this role; `lowered` is what a test build was told to leave out, and nothing in any other build.
     pub(crate) fn around(role: &Role, lowered: Option<Wall>) -> Self {
         let control = match role {
             Role::Probe(Probe::Control(_)) => Some(CONTROL),
@@ -123,7 +123,7 @@ impl Walls {
         Self { missing: [control, lowered] }
     }
 
-    /// Whether this one is raised.
+    /// Returns whether this one is raised.
     pub(crate) fn stand(&self, wall: Wall) -> bool {
         !self.missing.contains(&Some(wall))
     }

@@ -37,8 +37,8 @@ pub(super) fn serve(thread: OneThread, control: OwnedFd, host: i32, entries: Ent
     sys::exit(i32::from(!matches!(served, Ok(Ok(())))))
 }
 
-/// The wall that a test build leaves out of every jail; there is none in any other build, and a name that is no wall's is an
-/// error rather than a jail with all of them.
+/// Returns the wall that a test build leaves out of every jail; there is none in any other build, and a name that is no wall's is
+/// an error rather than a jail with all of them.
 fn lowered() -> io::Result<Option<Wall>> {
     let unknown = |name| io::Error::other(format!("there is no wall named {name}"));
     crate::failpoint::lowered().map(|name| Wall::named(&name).ok_or_else(|| unknown(name))).transpose()
@@ -156,7 +156,7 @@ impl Server {
         })
     }
 
-    /// How long until the next launch is late.
+    /// Returns how long until the next launch is late.
     fn patience(&self) -> PollTimeout {
         let now = Instant::now();
         let next = self.jails.iter().filter_map(|jail| match jail.stage {
@@ -304,7 +304,7 @@ impl Jail {
     }
 }
 
-/// Root's groups would open its files to every jail; the groups of an ordinary user cannot be left.
+/// Leaves all groups: root's groups would open its files to every jail; the groups of an ordinary user cannot be left.
 fn leave_groups(identity: Identity, walls: Walls) -> nix::Result<()> {
     match identity {
         // As after a start by a user who is in a group.

@@ -120,7 +120,7 @@ pub(crate) fn step<T, E: Into<io::Error>>(
     result.map_err(|error| Failure { part, step: name.into(), errno: error.into().raw_os_error().unwrap_or(0) })
 }
 
-/// A pair of connected sockets that keep messages apart.
+/// Makes a pair of connected sockets that keep messages apart.
 pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?)
 }
@@ -135,7 +135,7 @@ pub(crate) fn send(socket: &OwnedFd, message: &impl Serialize, descriptor: Optio
     send_bytes(socket, &encode(message)?, descriptor)
 }
 
-/// The bytes of a message; an error when it is longer than [`MESSAGE_BYTES_MAX`].
+/// Encodes a message; an error when it is longer than [`MESSAGE_BYTES_MAX`].
 pub(crate) fn encode(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let bytes = serde_json::to_vec(message)?;
     if bytes.len() > MESSAGE_BYTES_MAX {

@@ -42,7 +42,7 @@ impl Bare {
         Ok(())
     }
 
-    /// The same call on this process, whose number is the argument at that place.
+    /// Makes the same call on this process, whose number is the argument at that place.
     pub(crate) fn on(mut self, place: usize, process: u32) -> Self {
         self.arguments[place] = c_long::from(process);
         self
@@ -244,7 +244,7 @@ fn map(length: usize, protection: i32, flags: i32, file: i32) -> io::Result<()> 
     Ok(())
 }
 
-/// Effective, permitted and inheritable capabilities of this process as the kernel's six words.
+/// Returns effective, permitted and inheritable capabilities of this process as the kernel's six words.
 pub(crate) fn capabilities() -> io::Result<[u32; 6]> {
     let header: [u32; 2] = [0x2008_0522, 0]; // linux/capability.h: version 3, this process
     let mut words = [0u32; 6];
@@ -253,13 +253,13 @@ pub(crate) fn capabilities() -> io::Result<[u32; 6]> {
     Ok(words)
 }
 
-/// How many capabilities are left in the bounding set.
+/// Returns how many capabilities are left in the bounding set.
 pub(crate) fn bounding_capabilities() -> usize {
     // SAFETY: plain integer arguments; the kernel answers 1, 0, or an error for a number that it does not know.
     (0..64).filter(|capability| unsafe { libc::prctl(libc::PR_CAPBSET_READ, *capability, 0, 0, 0) } == 1).count()
 }
 
-/// The seccomp mode of this process; 0 when there is none. Killed by a filter of the strict mode.
+/// Returns the seccomp mode of this process; 0 when there is none. Killed by a filter of the strict mode.
 pub(crate) fn seccomp_mode() -> io::Result<c_long> {
     // SAFETY: plain integer arguments.
     checked(c_long::from(unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) }))

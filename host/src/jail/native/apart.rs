@@ -59,7 +59,7 @@ pub(super) fn laid(directories: &[&OwnedFd]) -> io::Result<OwnedFd> {
     sys::new_file_system(c"overlay", &[(c"source", &source), (c"lowerdir", &lower)])
 }
 
-/// Has an empty directory while it works: an overlay that cannot be written takes two directories.
+/// Runs `work` with an empty directory: an overlay that cannot be written takes two directories.
 fn under_cover<T>(part: Part, work: impl FnOnce(&OwnedFd) -> io::Result<T>) -> Result<io::Result<T>, Failure> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     if let Err(errno) = mount(Some(SOURCE), COVERED, Some("tmpfs"), flags, Some(EMPTY)) {

@@ -148,7 +148,7 @@ fn arguments(program: &Path, role: &Role) -> Vec<CString> {
     all.map(|argument| CString::new(argument).expect("a null byte is refused by Spec::check and by open")).collect()
 }
 
-/// A role that runs in the launcher's own image, behind the gate.
+/// Runs a role in the launcher's own image, behind the gate.
 fn play(spec: &Spec, link: OwnedFd, gate: OwnedFd, image: Image<'_>) -> i32 {
     if knock(&gate).is_err() {
         return FAILED;

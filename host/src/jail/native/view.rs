@@ -59,7 +59,7 @@ pub(super) fn attach(root: &OwnedFd, client: &Client, opened: &[Open]) -> Result
     Ok(())
 }
 
-/// An empty file or directory to attach something to, with the directories above it.
+/// Makes an empty file or directory to attach something to, with the directories above it.
 fn make_place(root: &OwnedFd, target: &str, is_directory: bool) -> nix::Result<()> {
     let ends = target.match_indices('/').map(|(end, _)| end).chain(is_directory.then_some(target.len()));
     for end in ends {

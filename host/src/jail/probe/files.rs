@@ -81,7 +81,7 @@ pub(super) fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
     lines
 }
 
-/// A file of the host that no jail of this sort has.
+/// Returns a file of the host that no jail of this sort has.
 fn far(spec: &Spec) -> &'static str {
     if spec.system.is_some() { "etc/shadow" } else { "etc/passwd" }
 }
@@ -114,7 +114,8 @@ fn mount_flags(spec: &Spec) -> [Line; 3] {
     ]
 }
 
-/// A directory that the jail can only read. The errors are the mount's alone: the domain would say EACCES.
+/// Returns the attempts on a directory that the jail can only read. The errors are the mount's alone: the domain would say
+/// EACCES.
 pub(super) fn read_only(mount: &Mount, far: &'static str) -> Vec<Line> {
     const READ_ONLY: Refusals = &[(Errno::EROFS, Wall::ReadOnlyMounts)];
     let at = mount.target.clone();
@@ -133,7 +134,7 @@ pub(super) fn read_only(mount: &Mount, far: &'static str) -> Vec<Line> {
     lines
 }
 
-/// A directory that the jail can write.
+/// Returns the attempts on a directory that the jail can write.
 pub(super) fn writable(mount: &Mount, far: &'static str) -> Vec<Line> {
     let at = mount.target.clone();
     let file = format!("{at}/{FILE}");
@@ -181,7 +182,7 @@ fn climb(mount: &Mount, far: &'static str) -> Line {
     })
 }
 
-/// From one writable mount to another, or to one that can only be read.
+/// Returns the attempts from one writable mount to another, or to one that can only be read.
 fn across(spec: &Spec) -> Vec<Line> {
     let Some(from) = spec.mounts.iter().rfind(|mount| !mount.read_only) else { return Vec::new() };
     let others = spec.mounts.iter().filter(|mount| mount.target != from.target);
@@ -221,7 +222,7 @@ fn open_descriptors(scene: &Scene<'_>) -> io::Result<String> {
     Ok(open.join(" "))
 }
 
-/// Whether each of them is the null device.
+/// Checks whether each of them is the null device.
 fn standard_streams() -> io::Result<String> {
     let null = |found: FileStat| found.st_mode & libc::S_IFMT == libc::S_IFCHR && found.st_rdev == makedev(1, 3);
     let name = |found: FileStat| if null(found) { "null" } else { "elsewhere" };

@@ -35,7 +35,7 @@ const TWO_KEYS: i32 = 3;
 /// The code of a probe that could not do its work.
 const FAILED: i32 = 1;
 
-/// The probe, in the jail: its exit code.
+/// Runs the probe, in the jail, and returns its exit code.
 pub(crate) fn run(link: OwnedFd, probe: &Probe, spec: &Spec, thread: &OneThread) -> i32 {
     let link = UnixStream::from(link);
     match probe {
@@ -156,7 +156,7 @@ fn leave_a_daemon(link: &UnixStream, thread: &OneThread) -> i32 {
     }
 }
 
-/// A sandbox's handshake, and then a second hello.
+/// Does a sandbox's handshake, and then says a second hello.
 fn ask_again(mut link: UnixStream, after_bell: bool) -> io::Result<i32> {
     let hello = Hello { fingerprint: seam::fingerprint(), version: "probe".to_owned() };
     write_frame(&mut link, &hello)?;

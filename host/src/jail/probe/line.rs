@@ -67,7 +67,7 @@ pub(super) fn refused<T>(
     Line { group: "", name: name.into(), expected: Expected::Refused(refusals), by: By::Child, act: Box::new(act) }
 }
 
-/// A bare system call that has to be refused.
+/// Makes the line of a bare system call that has to be refused.
 pub(super) fn bare(call: Bare, refusals: Refusals) -> Line {
     refused(call.name, refusals, move |_| call.make())
 }
@@ -90,7 +90,7 @@ pub(super) fn sight(
 }
 
 impl Line {
-    /// The same, looked at by the probe itself.
+    /// Makes the probe itself look at the result.
     pub(super) fn by_itself(mut self) -> Self {
         self.by = By::Itself;
         self
@@ -121,7 +121,7 @@ impl Line {
     }
 }
 
-/// The wall that should have held first.
+/// Returns the wall that should have held first.
 fn outer(refusals: Refusals) -> &'static str {
     refusals.first().map_or("", |(_, wall)| wall.name())
 }

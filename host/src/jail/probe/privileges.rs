@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::unistd::{getgroups, getresgid, getresuid};
 
-/// Its own identity and rights, as it sees them.
+/// Returns the lines about its own identity and rights, as it sees them.
 pub(super) fn own(spec: &Spec) -> Vec<Line> {
     let ids = format!("{INNER_ID} {INNER_ID} {INNER_ID}");
     let mut lines = vec![
