@@ -173,7 +173,7 @@ impl Allowance {
     /// No ceiling is set.
     pub const NONE: Self = Self { tokens: u64::MAX, cost_micros: u64::MAX };
 
-    /// Whether there is room for this much after what was used. What takes nothing of a ceiling does not pass it.
+    /// Returns whether there is room for this much after what was used. A ceiling that it takes nothing of does not count.
     pub const fn has_room(self, used: Usage, next: Usage) -> bool {
         let sum = used.plus(next);
         let tokens = sum.input_tokens.saturating_add(sum.output_tokens);
@@ -191,7 +191,7 @@ pub struct WantedCall {
 }
 
 impl Usage {
-    /// Both together.
+    /// Returns the sum of both.
     pub const fn plus(self, other: Self) -> Self {
         Self {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
@@ -213,7 +213,7 @@ impl Prompt {
         Usage { input_tokens, output_tokens, cost_micros: prices.cost(input_tokens, output_tokens) }
     }
 
-    /// Bytes of everything that a model is shown.
+    /// Returns the bytes of everything that a model is shown.
     pub fn bytes(&self) -> usize {
         let tool = |tool: &ToolSchema| tool.name.len() + tool.description.len() + tool.parameters.to_string().len();
         let call = |call: &PastCall| call.call_id.len() + call.tool.len() + call.arguments.len();
@@ -281,7 +281,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether every number can be meant.
+    /// Checks whether every number can be meant.
     ///
     /// # Errors
     /// A sentence names the first that cannot.
@@ -364,7 +364,7 @@ pub(crate) fn requests(prompt: &Prompt) -> [serde_json::Value; 2] {
     [openai::request(prompt, "model", habits), anthropic::request(prompt, "model", false, 1024)]
 }
 
-/// The operator's script, if it is not too long.
+/// Reads the operator's script, if it is not too long.
 fn read_script(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(SCRIPT_BYTES_MAX + 1).read_to_string(&mut text)?;

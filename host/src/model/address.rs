@@ -5,7 +5,7 @@
 use crate::address;
 use url::Url;
 
-/// Whether a base URL may be used.
+/// Checks whether a base URL may be used.
 ///
 /// # Errors
 /// A sentence says why not.

@@ -15,7 +15,7 @@ pub const VERSION: &str = "2023-06-01";
 /// Tokens that an output may have unless the settings say otherwise: what every model of the last years takes.
 pub const OUTPUT_TOKENS_MAX: u32 = 8192;
 
-/// The body of a request.
+/// Returns the body of a request.
 pub fn request(prompt: &Prompt, model: &str, streams: bool, output_tokens_max: u32) -> Value {
     let mut messages: Vec<Value> = Vec::new();
     for message in render::messages(prompt) {

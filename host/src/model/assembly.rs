@@ -43,7 +43,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// The same, with no side smaller than so many bytes may be.
+    /// Returns the same, with no side smaller than so many bytes may be.
     pub fn at_least(self, sent: usize, received: usize) -> Self {
         let most = |told: Option<u64>, bytes| Some(told.unwrap_or_default().max(tokens_estimated(bytes)));
         Self { input: most(self.input, sent), output: most(self.output, received) }
@@ -72,12 +72,12 @@ struct Piece {
 }
 
 impl<'a> Assembly<'a> {
-    /// Nothing yet; words will go into the draft.
+    /// Makes an empty assembly; words will go into the draft.
     pub fn new(draft: &'a Draft) -> Self {
         Self { draft, text: String::new(), calls: Vec::new(), bytes: 0, counted: Counted::default(), end: None }
     }
 
-    /// More words.
+    /// Adds more words.
     ///
     /// # Errors
     /// [`Fault::TooLarge`].
@@ -91,7 +91,7 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// A piece of a call. A piece with an id or a place that is not the last one's begins a call; servers that give neither
+    /// Adds a piece of a call. A piece with an id or a place that is not the last one's begins a call; servers that give neither
     /// begin one with each name.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// The same from JSON: arguments are text, or an object from servers that do not follow the API to the letter.
+    /// Adds the same from JSON: arguments are text, or an object from servers that do not follow the API to the letter.
     ///
     /// # Errors
     /// [`Fault::TooLarge`].
@@ -147,26 +147,27 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Whether a reason for the end was given.
+    /// Returns whether a reason for the end was given.
     pub const fn has_ended(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Whether the model has said anything by now.
+    /// Returns whether the model has said anything by now.
     pub fn has_begun(&self) -> bool {
         self.bytes > 0 || self.counted != Counted::default()
     }
 
-    /// Bytes of the output so far.
+    /// Returns the bytes of the output so far.
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The output.
+    /// Returns the output.
     ///
     /// # Errors
-    /// [`Fault::Cut`] without an end, [`Fault::Closed`] where nothing came; [`Fault::Truncated`] when what was not finished is a call, or is nothing;
-    /// [`Fault::Withheld`] when what the provider did not allow is a call, or is everything; [`Fault::Malformed`] for a call without a tool.
+    /// [`Fault::Cut`] without an end, [`Fault::Closed`] where nothing came; [`Fault::Truncated`] when what was not finished is a
+    /// call, or is nothing; [`Fault::Withheld`] when what the provider did not allow is a call, or is everything;
+    /// [`Fault::Malformed`] for a call without a tool.
     pub fn finish(mut self) -> Result<Output, Fault> {
         let is_empty = self.text.trim().is_empty() && self.calls.is_empty();
         match self.end {
@@ -193,8 +194,8 @@ impl<'a> Assembly<'a> {
         Ok(Output { text: self.text, calls: self.calls.into_iter().map(wanted).collect() })
     }
 
-    /// The words that had come when the time for the answer was over, marked; `None` where there are none, or the beginning of a
-    /// call: half of one may mean something else.
+    /// Returns the words that had come when the time for the answer was over, marked; `None` where there are none, or the
+    /// beginning of a call: half of one may mean something else.
     pub fn unfinished(mut self) -> Option<Output> {
         if self.text.trim().is_empty() || !self.calls.is_empty() {
             return None;

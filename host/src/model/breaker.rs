@@ -33,7 +33,7 @@ struct State {
 }
 
 impl Breaker {
-    /// An endpoint rests for so long after so many failures in a row.
+    /// Makes a breaker: an endpoint rests for so long after so many failures in a row.
     pub fn new(failures_max: u32, rest: Duration) -> Self {
         Self { failures_max, rest, state: Mutex::default() }
     }
@@ -51,12 +51,12 @@ impl Breaker {
         }
     }
 
-    /// It answered.
+    /// Records that it answered.
     pub fn well(&self) {
         *self.state() = State::default();
     }
 
-    /// It failed in a way that says something about itself.
+    /// Records that it failed in a way that says something about itself.
     pub fn failed(&self, now: Instant) {
         let mut state = self.state();
         state.in_a_row = state.in_a_row.saturating_add(1);

@@ -19,12 +19,12 @@ pub struct Words {
 pub struct Draft(watch::Sender<Words>);
 
 impl Draft {
-    /// A further try begins: what the one before said is gone.
+    /// Begins a further attempt: the words of the one before are gone.
     pub fn begin(&self) {
         self.0.send_modify(|words| *words = Words { attempt: words.attempt + 1, text: String::new() });
     }
 
-    /// More words.
+    /// Adds more words.
     pub fn push(&self, text: &str) {
         self.0.send_modify(|words| words.text.push_str(text));
     }

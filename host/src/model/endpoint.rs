@@ -229,7 +229,7 @@ impl Endpoints {
         self.by_name.insert(endpoint.spec.name.clone(), Arc::new(endpoint));
     }
 
-    /// Those that cannot be asked, and why not.
+    /// Returns the endpoints that cannot be asked, and why not.
     pub fn broken(&self) -> impl Iterator<Item = (&str, &str)> {
         self.by_name.values().filter_map(|endpoint| match &endpoint.speaks {
             Speaks::Broken(why) => Some((endpoint.spec.name.as_str(), why.as_str())),
@@ -237,12 +237,12 @@ impl Endpoints {
         })
     }
 
-    /// The endpoint of exactly this name.
+    /// Returns the endpoint of exactly this name.
     pub fn get(&self, name: &str) -> Option<&Arc<Endpoint>> {
         self.by_name.get(name)
     }
 
-    /// Names of all of them, sorted.
+    /// Returns the names of all endpoints, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
     }
@@ -265,12 +265,12 @@ impl Endpoints {
 }
 
 impl Endpoint {
-    /// The same for one request that cannot have its key, though there is one.
+    /// Returns the same for one request that cannot have its key, though there is one.
     pub fn locked(&self) -> Self {
         Self { spec: self.spec.clone(), speaks: Speaks::Locked, ..*self }
     }
 
-    /// One small real request, tried once, with a tool offered as to an agent.
+    /// Makes one small real request, tried once, with a tool offered as to an agent.
     ///
     /// # Errors
     /// [`Error::Failed`], whose only failure has what the provider said for the operator to see.
@@ -302,7 +302,7 @@ impl Endpoint {
         }
     }
 
-    /// Names of the models that its server has; none for a script.
+    /// Asks for the names of the models that its server has; none for a script.
     ///
     /// # Errors
     /// As [`Self::probe`].

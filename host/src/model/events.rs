@@ -24,7 +24,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// The data of the next event that is there.
+    /// Returns the data of the next event that is there.
     pub fn next(&mut self) -> Option<String> {
         self.ready.pop_front()
     }

@@ -91,7 +91,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Stable, for counters and the ledger.
+    /// Returns a stable code, for counters and the ledger.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Absent => "absent",
@@ -128,7 +128,7 @@ impl Fault {
         }
     }
 
-    /// Whether the same request may succeed a moment later. A server that is only slow is not asked twice: it may still
+    /// Returns whether the same request may succeed a moment later. A server that is only slow is not asked twice: it may still
     /// be working on the first request, and be paid for it.
     pub const fn may_pass(self) -> bool {
         match self {
@@ -166,12 +166,12 @@ impl Fault {
         }
     }
 
-    /// Whether it says that the endpoint is not well, whatever it is asked.
+    /// Returns whether it says that the endpoint is not well, whatever it is asked.
     pub const fn is_illness(self) -> bool {
         self.may_pass() || matches!(self, Self::Untrusted | Self::Silent | Self::Stalled | Self::Malformed)
     }
 
-    /// Whether an endpoint that failed so may have made an output, or a part of one, that has its price.
+    /// Returns whether an endpoint that failed so may have made an output, or a part of one, that has its price.
     pub const fn may_have_worked(self) -> bool {
         match self {
             Self::Closed
@@ -208,7 +208,7 @@ impl Fault {
         }
     }
 
-    /// How long the endpoint asked to be left alone.
+    /// Returns how long the endpoint asked to be left alone.
     pub const fn retry_after(self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after }
@@ -354,7 +354,7 @@ impl Failure {
     }
 }
 
-/// A time as people say it.
+/// Formats a time as people say it.
 fn spoken(wait: Duration) -> String {
     match wait.as_secs() {
         0 | 1 => "a second".to_owned(),
@@ -383,7 +383,7 @@ impl Failed {
         if sentences.is_empty() { "there is no model endpoint to ask".to_owned() } else { sentences.join("; ") }
     }
 
-    /// The code of the first fault.
+    /// Returns the code of the first fault.
     pub fn code(&self) -> &'static str {
         self.failures.first().map_or(Fault::Absent, |failure| failure.fault).code()
     }

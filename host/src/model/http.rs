@@ -67,7 +67,7 @@ pub struct Ask<'a> {
 }
 
 impl Connections {
-    /// Ready to connect, within the waits of the configuration.
+    /// Makes connections within the waits of the configuration.
     pub fn new(config: &Config) -> Self {
         // What is installed already is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -134,17 +134,17 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Its status.
+    /// Returns its status.
     pub fn status(&self) -> u16 {
         self.response.status().as_u16()
     }
 
-    /// Its headers.
+    /// Returns its headers.
     pub fn headers(&self) -> &HeaderMap {
         self.response.headers()
     }
 
-    /// Whether it says that it is a stream of events.
+    /// Returns whether it says that it is a stream of events.
     pub fn is_stream(&self) -> bool {
         let kind = self.headers().get("content-type").and_then(|kind| kind.to_str().ok());
         kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
@@ -155,7 +155,7 @@ impl Answer {
         self.waits.idle = idle;
     }
 
-    /// The next piece of the body, or `None` at its end.
+    /// Reads the next piece of the body, or `None` at its end.
     ///
     /// # Errors
     /// [`Fault::TooLarge`] once more than this many bytes have come, and what can go wrong with a connection.
@@ -173,7 +173,7 @@ impl Answer {
         }
     }
 
-    /// The whole body.
+    /// Reads the whole body.
     ///
     /// # Errors
     /// As [`Self::piece`].
@@ -189,7 +189,7 @@ impl Answer {
         Ok(body)
     }
 
-    /// As much of the body of an error as comes and is of use.
+    /// Reads as much of the body of an error as comes and is of use.
     pub async fn error(mut self) -> Vec<u8> {
         self.has_begun = true;
         self.waits.idle = self.waits.idle.min(ERROR_WAIT);
@@ -233,7 +233,7 @@ fn before_answer(error: &reqwest::Error) -> Fault {
     }
 }
 
-/// The causes in a row, without the URL.
+/// Lists the causes in a row, without the URL.
 fn told(error: &reqwest::Error) -> String {
     let causes = causes(error).skip(1).map(ToString::to_string);
     causes.collect::<Vec<_>>().join(": ")
@@ -243,7 +243,7 @@ fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (
     std::iter::successors(Some(error), |&error: &&'a (dyn StdError + 'static)| error.source())
 }
 
-/// A cause that is this, or that holds it as only an I/O error can, which hides what it holds from `source`.
+/// Finds a cause that is this, or that holds it as only an I/O error can, which hides what it holds from `source`.
 fn found<'a, T: StdError + 'static>(cause: &'a (dyn StdError + 'static)) -> Option<&'a T> {
     let inside = || cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
     cause.downcast_ref().or_else(|| found(inside()?))

@@ -26,7 +26,7 @@ pub struct Habits {
     pub output_tokens_max: u32,
 }
 
-/// The body of a request.
+/// Returns the body of a request.
 pub fn request(prompt: &Prompt, model: &str, habits: Habits) -> Value {
     let mut messages = Vec::new();
     if !prompt.system.is_empty() {
@@ -69,7 +69,7 @@ pub fn request(prompt: &Prompt, model: &str, habits: Habits) -> Value {
     body
 }
 
-/// The recorded id, or its last characters, which are random.
+/// Returns the recorded id, or its last characters, which are random.
 fn id(call_id: &str, habits: Habits) -> String {
     if !habits.short_ids {
         return call_id.to_owned();
@@ -102,7 +102,7 @@ pub enum Step {
     Done,
 }
 
-/// Whether this is the event that ends a stream, which is no JSON.
+/// Returns whether this is the event that ends a stream, which is no JSON.
 pub fn is_last(data: &str, assembly: &mut Assembly<'_>) -> bool {
     let is_last = data.trim() == "[DONE]";
     if is_last {

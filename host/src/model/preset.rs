@@ -20,7 +20,7 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// Whether it is a server on the same machine.
+    /// Returns whether it is a server on the same machine.
     pub const fn is_local(&self) -> bool {
         self.key_variable.is_none()
     }
@@ -62,7 +62,7 @@ const fn local(name: &'static str, base_url: &'static str) -> Preset {
     Preset { name, kind: Kind::Openai, base_url, key_variable: None, model: None }
 }
 
-/// The one of exactly this name.
+/// Returns the preset of exactly this name.
 pub fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }

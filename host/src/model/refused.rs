@@ -42,7 +42,7 @@ impl Said {
         }
     }
 
-    /// The error that this JSON is, if it is one: also with status 200, and in the middle of a stream.
+    /// Reads the error that this JSON is, if it is one: also with status 200, and in the middle of a stream.
     pub fn in_answer(body: &Value) -> Option<Self> {
         let error = body.get("error").filter(|error| !error.is_null())?;
         (error.is_object() || error.is_string()).then(|| Self::of(body))
@@ -70,12 +70,12 @@ impl Said {
         Self { recognised: format!("{kind} {code} {}", words.to_lowercase()), words, status }
     }
 
-    /// The fault of an answer that had status 200 and was an error nevertheless.
+    /// Returns the fault of an answer that had status 200 and was an error nevertheless.
     pub fn fault_inside(&self, has_key: bool) -> Fault {
         self.fault(self.status.unwrap_or(500), None, has_key)
     }
 
-    /// The fault of an answer with this status.
+    /// Returns the fault of an answer with this status.
     pub fn fault(&self, status: u16, retry_after: Option<Duration>, has_key: bool) -> Fault {
         // First what a status says unclearly or wrongly.
         if self.has(&[
@@ -122,7 +122,7 @@ impl Said {
         }
     }
 
-    /// Whether it complains that the request asks for the usage of a stream, which older servers do not know.
+    /// Returns whether it complains that the request asks for the usage of a stream, which older servers do not know.
     pub fn is_about_usage(&self) -> bool {
         self.has(&["stream_options", "include_usage"])
     }
@@ -143,7 +143,7 @@ impl Said {
     }
 }
 
-/// How long an answer asks to wait: seconds, or a date.
+/// Returns how long an answer asks to wait: seconds, or a date.
 pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok();
     if let Some(ms) = text("retry-after-ms").and_then(|ms| ms.trim().parse::<u32>().ok()) {

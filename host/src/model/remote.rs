@@ -75,7 +75,7 @@ pub struct Course<'a> {
 }
 
 impl Course<'_> {
-    /// Whether one more try at these prices may be made.
+    /// Returns whether one more try at these prices may be made.
     pub fn has_room(&self, prompt: &Prompt, prices: Prices) -> bool {
         self.allowance.has_room(self.usage, prompt.estimate(prices))
     }
@@ -115,7 +115,7 @@ impl From<(Fault, String)> for Broken {
 }
 
 impl Remote {
-    /// An endpoint of this kind at a base URL that was checked; `None` for a script.
+    /// Makes an endpoint of this kind at a base URL that was checked; `None` for a script.
     pub fn new(kind: Kind, base: &Url, connections: Arc<Connections>, config: Arc<Config>) -> Option<Self> {
         let (speaks, action) = match kind {
             Kind::Openai => (Speaks::Chat, "chat/completions"),
@@ -135,7 +135,7 @@ impl Remote {
         })
     }
 
-    /// One output, tried as often as patience and course allow.
+    /// Asks for one output, as often as patience and course allow.
     pub async fn ask(
         &self,
         spec: &Spec,
@@ -191,7 +191,7 @@ impl Remote {
         }
     }
 
-    /// Names of the models that it has, as far as it tells.
+    /// Asks for the names of the models that it has, as far as it tells.
     pub async fn models(&self, spec: &Spec, key: Option<&SecretText>, until: Instant) -> Result<Vec<String>, Failure> {
         let listed = async {
             let headers = self.headers(spec, key)?;
@@ -214,7 +214,7 @@ impl Remote {
         })
     }
 
-    /// How long to wait before the next try; `None` when there shall be none.
+    /// Returns how long to wait before the next try; `None` when there shall be none.
     fn wait(&self, fault: Fault, pause: Duration, course: &Course<'_>, patience: Patience) -> Option<Duration> {
         let asked = fault.retry_after().unwrap_or_default();
         let is_too_long = asked > Duration::from_millis(u64::from(self.config.retry_after_ms_max))
@@ -422,7 +422,7 @@ pub fn failure(spec: &Spec, fault: Fault, tries: u32, detail: Detail) -> Failure
     Failure { endpoint, model, key, fault, tries, detail }
 }
 
-/// Tokens as the provider counted them, estimated where it did not, and what they cost.
+/// Returns tokens as the provider counted them, estimated where it did not, and what they cost.
 pub fn usage(prices: Prices, counted: Counted, sent: usize, received: usize) -> Usage {
     let told = |told: Option<u64>, bytes: usize| {
         let told = told.filter(|tokens| *tokens > 0).unwrap_or_else(|| tokens_estimated(bytes));
@@ -432,7 +432,7 @@ pub fn usage(prices: Prices, counted: Counted, sent: usize, received: usize) -> 
     Usage { input_tokens, output_tokens, cost_micros: prices.cost(input_tokens, output_tokens) }
 }
 
-/// A path of the API below a base, however much of it the base holds already.
+/// Returns a path of the API below a base, however much of it the base holds already.
 fn below(base: &Url, speaks: Speaks, action: &str) -> Url {
     let mut url = base.clone();
     let path = base.path().trim_end_matches('/');

@@ -48,7 +48,7 @@ pub struct Shown<'a> {
     pub text: &'a str,
 }
 
-/// The conversation of a prompt.
+/// Returns the conversation of a prompt.
 pub fn messages(prompt: &Prompt) -> Vec<Message<'_>> {
     let (results, offered) = (results_by_call(&prompt.parts), offered(&prompt.parts));
     let mut messages = Vec::new();
@@ -152,7 +152,7 @@ fn answer<'a>(
     }
 }
 
-/// Words under the host's own line about them; each of their lines begins with a mark.
+/// Puts words under the host's own line about them; each of their lines begins with a mark.
 fn marked(head: &str, text: &str) -> Cow<'static, str> {
     let mut marked = format!("[{head}]");
     let text = text.replace("\r\n", "\n");
@@ -184,7 +184,7 @@ fn plain(name: &str) -> String {
     format!("\"{name}\"")
 }
 
-/// The name of a past call's tool as every API takes it; a model may have made up any.
+/// Returns the name of a past call's tool as every API takes it; a model may have made up any.
 pub fn tool_name(tool: &str) -> String {
     let safe =
         |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' || letter == '-' { letter } else { '_' };
@@ -192,7 +192,7 @@ pub fn tool_name(tool: &str) -> String {
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
-/// The arguments of a past call as the object that every API wants.
+/// Returns the arguments of a past call as the object that every API wants.
 pub fn arguments(call: &PastCall) -> serde_json::Value {
     match serde_json::from_str(&call.arguments) {
         Ok(object @ serde_json::Value::Object(_)) => object,

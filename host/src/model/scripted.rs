@@ -37,17 +37,17 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// The built-in rules alone.
+    /// Returns the built-in rules alone.
     pub fn builtin() -> Self {
         let (rules, _) = rules::parse(BUILTIN).expect("the built-in rules are read by a test beside this");
         Self { rules }
     }
 
-    /// The rules of this text, and after them the built-in ones unless it says `builtin = false`.
+    /// Reads the rules of this text, and after them the built-in ones unless it says `builtin = false`.
     ///
     /// # Errors
-    /// Names the rule by number and name: an unknown key, an invalid regular expression, a placeholder that nothing fills,
-    /// or not exactly one ending.
+    /// Names the rule by number and name: an unknown key, an invalid regular expression, a placeholder that nothing fills, or not
+    /// exactly one ending.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let (mut rules, with_builtin) = rules::parse(text)?;
         if with_builtin {
@@ -56,18 +56,18 @@ impl Scripted {
         Ok(Self { rules })
     }
 
-    /// How long the output over this prompt takes.
+    /// Returns how long the output over this prompt takes.
     pub fn wait(&self, prompt: &Prompt) -> Duration {
         let rule = Request::read(&prompt.parts).and_then(|request| Some(self.rule(&request)?.0.wait));
         rule.unwrap_or_default()
     }
 
-    /// The first rule that fits.
+    /// Returns the first rule that fits.
     fn rule<'a>(&self, request: &Request<'a>) -> Option<(&Rule, regex::Captures<'a>)> {
         self.rules.iter().find_map(|rule| Some((rule, rule.when.captures(request.asked)?)))
     }
 
-    /// The output of the first rule that fits the last words of the person.
+    /// Returns the output of the first rule that fits the last words of the person.
     ///
     /// # Errors
     /// [`Unanswered`] where the rule says so, or no rule fits.
@@ -177,7 +177,7 @@ fn wanted(call: &Call, values: &Values) -> WantedCall {
     WantedCall { tool: call.tool.clone(), arguments: arguments.to_string() }
 }
 
-/// The newest earlier words that fit, or the other answer.
+/// Returns the newest earlier words that fit, or the other answer.
 fn remembered<'a>(recall: &'a Recall, earlier: &'a [Part], mut values: Values<'a>) -> String {
     let found = earlier.iter().rev().find_map(|part| {
         let text = match (part, recall.over) {
@@ -217,7 +217,7 @@ fn minutes(parts: &[Part]) -> String {
     minutes
 }
 
-/// An answer in words, which says at the first one who is talking.
+/// Makes an answer in words, which says at the first one who is talking.
 fn answer(prompt: &Prompt, text: String) -> Output {
     let is_first = !prompt.parts.iter().any(|part| matches!(part, Part::Assistant { text, .. } if !text.is_empty()));
     let mut text = if is_first && !text.is_empty() { format!("{PREFACE} {text}") } else { text };

@@ -76,7 +76,7 @@ pub(super) struct Recall {
 }
 
 impl Rule {
-    /// The calls to ask for after so many steps, if any are left.
+    /// Returns the calls to ask for after so many steps, if any are left.
     pub(super) fn step(&self, done: usize) -> Option<&[Call]> {
         let at = match self.ending {
             Ending::Loop => done % self.steps.len(),

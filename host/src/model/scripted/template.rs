@@ -69,7 +69,7 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// The text, filled in; a placeholder without a value gives nothing.
+    /// Renders the text, filled in; a placeholder without a value gives nothing.
     pub(super) fn render(&self, values: &Values) -> String {
         self.0
             .iter()
@@ -80,7 +80,7 @@ impl Template {
             .collect()
     }
 
-    /// Whether it is one placeholder and nothing else, and that has no value.
+    /// Returns whether it is one placeholder and nothing else, and that has no value.
     fn is_absent(&self, values: &Values) -> bool {
         matches!(self.0.as_slice(), [Piece::Placeholder(name)] if !values.0.contains_key(name.as_str()))
     }
@@ -131,7 +131,7 @@ fn read(text: String) -> Value {
 pub(super) struct Values<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Values<'a> {
-    /// Every named group that took part in a match.
+    /// Adds every named group that took part in a match.
     pub(super) fn add(&mut self, pattern: &'a Regex, captures: &Captures<'a>) {
         for name in pattern.capture_names().flatten() {
             if let Some(found) = captures.name(name) {
@@ -140,12 +140,12 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// One value by name.
+    /// Sets one value by name.
     pub(super) fn set(&mut self, name: &'a str, value: &'a str) {
         self.0.insert(name, value);
     }
 
-    /// The value; empty if there is none.
+    /// Returns the value; empty if there is none.
     pub(super) fn get(&self, name: &str) -> &'a str {
         self.0.get(name).copied().unwrap_or_default()
     }
