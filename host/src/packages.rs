@@ -147,7 +147,7 @@ pub fn refused(config: &Config, wanted: &Packages) -> Option<Refusal> {
     None
 }
 
-/// The files and directories of the machine that clients are shown.
+/// Returns the files and directories of the machine that clients are shown.
 pub(crate) fn shown() -> Vec<PathBuf> {
     client::shown().chain(fetch::APT_SETTINGS).chain([STATUS]).map(PathBuf::from).collect()
 }
@@ -225,7 +225,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// An empty one.
+    /// Makes an empty one.
     fn clear(means: &Means, agent: AgentId, change: ChangeId) -> Result<Self, Error> {
         let own = means.home.agent(agent);
         make_private(&own)?;
@@ -277,7 +277,7 @@ pub fn sweep(home: &Home, live: &[(AgentId, Digest)]) {
     }
 }
 
-/// Whether the directories of this layer are read-only, as earlier versions made them.
+/// Returns whether the directories of this layer are read-only, as earlier versions made them.
 fn is_of_an_earlier_version(layer: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     layer.symlink_metadata().is_ok_and(|found| found.is_dir() && found.permissions().mode() & 0o200 == 0)
@@ -304,7 +304,7 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(Error::io(path))
 }
 
-/// A package that brings what no layer may hold.
+/// Makes the error for a package that brings what no layer may hold.
 fn unfit(message: String) -> Error {
     Refusal::new(DenialCode::PackagesUnfit, message).hint("ask for another package").into()
 }

@@ -125,7 +125,7 @@ fn try_launch(root: bool, first_id: u32, system: Option<System>) -> Result<bool,
     tried
 }
 
-/// The role that is tried: there until its link closes.
+/// Runs the role that is tried: there until its link closes.
 fn wait_for_end(link: OwnedFd) -> i32 {
     i32::from(nix::unistd::read(link, &mut [0]).is_err())
 }

@@ -56,7 +56,7 @@ const SETTINGS: [&str; 11] = [
 ];
 const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
 
-/// The files and directories of the machine that one client or another is shown.
+/// Returns the files and directories of the machine that one client or another is shown.
 pub(super) fn shown() -> impl Iterator<Item = &'static str> {
     std::iter::once(PROGRAMS).chain(SETTINGS)
 }
@@ -244,7 +244,7 @@ fn spec(means: &Means, bench: &Bench, task: &Task<'_>) -> Result<Spec, Error> {
     })
 }
 
-/// Those of the machine's files that are there, each at its own place.
+/// Returns those of the machine's files that exist, each at its own place.
 pub(super) fn there(paths: &[&str]) -> impl Iterator<Item = Sight> {
     paths.iter().filter(|path| Path::new(path).exists()).map(|path| data(path))
 }

@@ -125,7 +125,7 @@ fn sight(source: PathBuf, target: &str) -> Sight {
     Sight { source, target: target.to_owned(), kind: Kind::Data }
 }
 
-/// The archives that apt downloaded, by its own names for them.
+/// Returns the archives that apt downloaded, by its own names for them.
 fn archives(directory: &Path) -> Result<Vec<Archive>, Error> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
@@ -191,7 +191,7 @@ pub(super) async fn npm(means: &Means, bench: &Bench, names: &[String]) -> Resul
     Ok((Source { root, place: Place::Prefix, name: "npm".to_owned() }, fetched))
 }
 
-/// The version that a package says it has.
+/// Returns the version that a package says it has.
 fn version(root: &Path, name: &str) -> Result<String, Error> {
     let path = root.join("lib/node_modules").join(name).join("package.json");
     let none = |why: &str| unfit(format!("npm fetched {name:?} and {why}"));

@@ -69,7 +69,7 @@ pub(super) fn build(
     Ok(Built { digest, files: tree.entries.len() as u64, bytes: tree.bytes, left_out: tree.left_out })
 }
 
-/// Whether the layer in this directory is still what its digest says.
+/// Checks whether the layer in this directory is still what its digest says.
 ///
 /// # Errors
 /// A refusal with what is not, or the system's no.
@@ -228,7 +228,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Whether a link leads to somewhere below `/usr`, whatever the other links are: a step back is taken only out of a
+    /// Returns whether a link leads to somewhere below `/usr`, whatever the other links are: a step back is taken only out of a
     /// directory of this tree, so that no link on the way makes it another step.
     fn stays_inside(&self, path: &str, target: &str) -> bool {
         let mut at: Vec<&str> = match target.starts_with('/') {
@@ -288,7 +288,7 @@ impl Tree {
         Ok(manifest.digest())
     }
 
-    /// The digest of what is there.
+    /// Returns the digest of what is there.
     fn digest(&self) -> Result<Digest, Error> {
         let mut manifest = Manifest::new();
         for (path, entry) in &self.entries {
@@ -304,7 +304,7 @@ impl Tree {
     }
 }
 
-/// The rights to write that nothing of this kind has in a layer.
+/// Returns the rights to write that nothing of this kind has in a layer.
 fn writable(found: &Metadata) -> u32 {
     if found.is_dir() { 0o022 } else { 0o222 }
 }
@@ -357,7 +357,7 @@ fn left_out(place: &str) -> &'static str {
     ROOT.into_iter().chain(LINKS).find(|known| *known == top).unwrap_or(ELSEWHERE)
 }
 
-/// Whether a link in the root is the one that every merged machine has.
+/// Returns whether a link in the root is the one that every merged machine has.
 fn is_merging(top: &str, to: &Path) -> bool {
     [format!("usr/{top}"), format!("/usr/{top}")].iter().any(|own| to == Path::new(own))
 }
@@ -377,12 +377,12 @@ fn are_same(one: &Entry, other: &Entry) -> Result<bool, Error> {
     }
 }
 
-/// The beginning of a path for a refusal.
+/// Returns the beginning of a path for a refusal.
 fn excerpt(path: &Path) -> String {
     path.to_string_lossy().chars().take(EXCERPT_CHARS_MAX).collect()
 }
 
-/// The name of a path, if it is text without control characters.
+/// Returns the name of a path, if it is text without control characters.
 fn plain_name(path: &Path) -> Option<&str> {
     path.file_name()?.to_str().filter(|name| is_plain(name))
 }

@@ -12,7 +12,7 @@ const NAME_BYTES_MAX: usize = 128;
 /// Endings by which npm takes a name for a file.
 const ARCHIVES: [&str; 3] = [".tgz", ".tar", ".tar.gz"];
 
-/// The first name that is none.
+/// Returns a refusal of the first name that is none.
 pub(super) fn refused(wanted: &Packages) -> Option<Refusal> {
     if wanted.apt.len() + wanted.npm.len() > NAMES_MAX {
         let message = format!("{} packages are more than {NAMES_MAX}", wanted.apt.len() + wanted.npm.len());

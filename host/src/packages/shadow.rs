@@ -66,7 +66,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether the machine has something else at this place.
+    /// Returns whether the machine has something else at this place.
     fn differs(&self, path: &str, entry: &Entry) -> Result<bool, Error> {
         let path = self.root.join(path);
         let found = match fs::symlink_metadata(&path) {
@@ -90,7 +90,7 @@ impl Machine {
         })
     }
 
-    /// Whether the Debian package that brings a file is the one that has it on this machine.
+    /// Returns whether the Debian package that brings a file is the one that has it on this machine.
     fn owns(&mut self, source: &Source, path: &str) -> bool {
         if source.place != Place::Root {
             return false;
@@ -107,7 +107,7 @@ fn is_link_to(path: &Path, target: &str) -> bool {
     fs::read_link(path).is_ok_and(|there| there == Path::new(target))
 }
 
-/// The files of a package, of whatever architecture, as dpkg lists them in this directory.
+/// Returns the files of a package, of whatever architecture, as dpkg lists them in this directory.
 fn files_of(lists: &Path, package: &str) -> HashSet<Vec<u8>> {
     let lists = fs::read_dir(lists).into_iter().flatten().flatten();
     let lists = lists.filter(|list| is_list_of(&list.file_name().to_string_lossy(), package));
@@ -115,13 +115,13 @@ fn files_of(lists: &Path, package: &str) -> HashSet<Vec<u8>> {
     lists.flat_map(|list| lines(fs::read(list.path()).unwrap_or_default())).collect()
 }
 
-/// Whether a file of dpkg lists the files of this package, of whatever architecture.
+/// Returns whether a file of dpkg lists the files of this package, of whatever architecture.
 fn is_list_of(file: &str, package: &str) -> bool {
     let Some(name) = file.strip_suffix(".list") else { return false };
     !package.is_empty() && name.split(':').next() == Some(package)
 }
 
-/// The paths that something at `target` hides: its own, and those that programs look for behind it.
+/// Returns the paths that something at `target` hides: its own, and those that programs look for behind it.
 fn hidden_by(target: &str) -> Vec<String> {
     let mut hidden = vec![target.to_owned()];
     let Some((directory, name)) = target.rsplit_once('/') else { return hidden };
@@ -139,7 +139,7 @@ fn hidden_by(target: &str) -> Vec<String> {
     hidden
 }
 
-/// Whether commands or the loader look for something in this directory, or in one below it.
+/// Returns whether commands or the loader look for something in this directory, or in one below it.
 fn is_searched(path: &str) -> bool {
     let is_above = |directory: &&str| directory.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
     let is_library = path.rsplit('/').next().is_some_and(|name| name.contains(".so"));
@@ -147,8 +147,8 @@ fn is_searched(path: &str) -> bool {
         || library_directory(path).is_some() && !is_library
 }
 
-/// The directory of libraries that the loader looks through together with this one: itself, or the one above those for some
-/// processors.
+/// Returns the directory of libraries that the loader looks through together with this one: itself, or the one above those for
+/// some processors.
 fn library_directory(path: &str) -> Option<&str> {
     let parts: Vec<&str> = path.split('/').collect();
     let depth = match parts[..] {

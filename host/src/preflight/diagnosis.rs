@@ -28,7 +28,7 @@ impl Advice {
         Self { found: found.into(), remedy: remedy.into() }
     }
 
-    /// Without a remedy of its own, because another check has it.
+    /// Makes a finding without a remedy of its own, because another check has it.
     pub(crate) fn found(found: impl Into<String>) -> Self {
         Self::new(found, "see the check that failed before this one")
     }
@@ -74,7 +74,7 @@ impl Machine {
         }
     }
 
-    /// The settings that forbid user namespaces, each as a check.
+    /// Returns the settings that forbid user namespaces, each as a check.
     pub(crate) fn settings(&self) -> Vec<Check> {
         let limit = match self.max_namespaces {
             Some(0) => fail("limit of user namespaces", Advice::new("user.max_user_namespaces is 0", MAX_NAMESPACES)),

@@ -63,7 +63,7 @@ fn build_all(directory: &Path, config: &Config, sources: &[Source]) -> Result<(B
     Ok((built, place))
 }
 
-/// The agent whose layer is at `place`.
+/// Returns the agent whose layer is at `place`.
 fn agent_of(place: &Path) -> AgentId {
     let name = place.ancestors().nth(2).and_then(Path::file_name).and_then(|name| name.to_str());
     name.and_then(|name| name.parse().ok()).expect("an agent")
