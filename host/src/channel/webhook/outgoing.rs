@@ -65,7 +65,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// The way out; nothing is sent yet.
+    /// Makes the way out; nothing is sent yet.
     pub fn new() -> Self {
         Self::over(Resolver::new)
     }

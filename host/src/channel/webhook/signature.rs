@@ -45,7 +45,7 @@ pub struct Claimed<'a> {
 }
 
 impl Secret {
-    /// A fresh secret as it is written down.
+    /// Makes a fresh secret as it is written down.
     pub fn fresh() -> Result<SecretText, custody::Error> {
         let bytes = Zeroizing::new(custody::random::<FRESH_BYTES>()?);
         let text = Zeroizing::new(STANDARD.encode(bytes.as_slice()));
@@ -64,18 +64,19 @@ impl Secret {
         if SECRET_BYTES.contains(&bytes.len()) { Ok(Self(bytes)) } else { Err(malformed()) }
     }
 
-    /// One that fits nothing, for a channel that is not there: looking for it takes as long as looking at a wrong signature.
+    /// Returns a secret that fits nothing, for a channel that is not there: looking for it takes as long as looking at a wrong
+    /// signature.
     pub fn of_nobody() -> Self {
         Self(Zeroizing::new(vec![0; FRESH_BYTES]))
     }
 
-    /// The signature of a body under this id and time.
+    /// Returns the signature of a body under this id and time.
     pub fn sign(&self, id: &str, timestamp: i64, body: &[u8]) -> String {
         let mac = self.mac(id, &timestamp.to_string(), body);
         format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
     }
 
-    /// Whether one of the signatures is ours.
+    /// Returns whether one of the signatures is ours.
     fn made(&self, claimed: &Claimed<'_>, body: &[u8]) -> bool {
         let mac = self.mac(claimed.id, claimed.timestamp, body);
         let ours = |signature: &str| {
@@ -111,7 +112,7 @@ pub fn check(secret: Option<&Secret>, claimed: Option<&Claimed<'_>>, body: &[u8]
         .hint("sign `ID.TIMESTAMP.BODY` as the Standard Webhooks specification says, with the channel's own secret"))
 }
 
-/// Whether a signed event is of our time, `now` in milliseconds. One that is older may be a replay of what was overheard.
+/// Checks whether a signed event is of our time, `now` in milliseconds. An older event may be a replay of one that was overheard.
 ///
 /// # Errors
 /// Refuses a time that is none or too far away, and an id that is none.
