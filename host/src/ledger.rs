@@ -94,12 +94,12 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An entry of the usual kind of this event.
+    /// Makes an entry of the usual kind of this event.
     pub fn new(event: LedgerEvent) -> Self {
         Self::of_kind(event, event.kinds()[0])
     }
 
-    /// An entry of an event that has several kinds.
+    /// Makes an entry of an event that has several kinds.
     pub fn of_kind(event: LedgerEvent, kind: Kind) -> Self {
         debug_assert!(event.kinds().contains(&kind), "{event} has no entry of kind {}", kind.name());
         let data = Map::from_iter([("what".to_owned(), Value::from(event.name()))]);
@@ -192,7 +192,7 @@ impl Entry {
     }
 }
 
-/// Milliseconds since the epoch as RFC 3339 in UTC.
+/// Formats milliseconds since the epoch as RFC 3339 in UTC.
 pub fn rfc3339(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |time| format!("{time:.3}"))
 }

@@ -59,12 +59,12 @@ pub enum Why {
     Asked(Option<String>),
 }
 
-/// The file of the chain that begins at `first`.
+/// Returns the file of the chain that begins at `first`.
 pub fn path(home: &Home, first: u64) -> PathBuf {
     home.ledger().join(format!("chain-{first:012}.ndjson"))
 }
 
-/// The numbers at which archived chains begin, in order, by the names of their files.
+/// Returns the numbers at which archived chains begin, in order, by the names of their files.
 pub fn firsts(home: &Home) -> io::Result<Vec<u64>> {
     let mut firsts = Vec::new();
     let entries = match std::fs::read_dir(home.ledger()) {
@@ -209,7 +209,7 @@ impl Aside {
         Err(fault(io::Error::other("there is no free name to move it to")))
     }
 
-    /// The name of its file.
+    /// Returns the name of its file.
     pub(super) fn name(&self) -> String {
         self.to.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
@@ -265,7 +265,7 @@ fn write(tx: &Tx<'_>, path: &Path, first: u64, head: &SignedHead) -> Result<Dige
     Ok(Digest::from_bytes(sha.finalize().into()))
 }
 
-/// Whether the archive that a crash left behind holds the beginning of the live chain: then it is only early.
+/// Checks whether the archive that a crash left behind holds the beginning of the live chain: then it is only early.
 ///
 /// # Errors
 /// [`Bad`] when it holds anything else: then the record is older than its archive.

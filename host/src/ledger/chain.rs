@@ -82,7 +82,7 @@ impl<E> From<rusqlite::Error> for Stop<E> {
     }
 }
 
-/// An entry as a program gets it.
+/// Converts an entry for a program.
 pub fn view(parts: Parts<'_>) -> LedgerLine {
     LedgerLine {
         seq: parts.seq,
@@ -93,7 +93,7 @@ pub fn view(parts: Parts<'_>) -> LedgerLine {
     }
 }
 
-/// The lowest number of the live chain; `None` when there is no entry.
+/// Returns the lowest number of the live chain; `None` when there is no entry.
 pub fn first(db: &Connection) -> Result<Option<u64>, state::Error> {
     let first: Option<i64> = db.query_row("SELECT min(seq) FROM ledger", [], |row| row.get(0))?;
     Ok(first.map(|first| first as u64))

@@ -43,7 +43,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Its name.
+    /// Returns its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Broken => "broken",
@@ -71,12 +71,12 @@ pub struct Bad {
 }
 
 impl Bad {
-    /// At this number.
+    /// Makes it for this number.
     pub fn at(seq: u64, class: Class, why: impl Into<String>) -> Self {
         Self { seq: Some(seq), class, why: why.into(), file: None }
     }
 
-    /// With the file that it shows in.
+    /// Adds the file that it shows in.
     pub fn in_file(self, path: &Path) -> Self {
         Self { file: Some(path.to_owned()), ..self }
     }
@@ -184,7 +184,7 @@ pub struct Chain {
 }
 
 impl<'a> Walk<'a> {
-    /// Of a chain whose genesis has to stand at `first`; notes the hashes of the `wanted` entries.
+    /// Starts with a chain whose genesis has to be at `first`; notes the hashes of the `wanted` entries.
     pub fn from(first: u64, wanted: &'a BTreeSet<u64>) -> Self {
         Self {
             verifier: Verifier::starting_at(first),
@@ -222,7 +222,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The number that the next entry must have.
+    /// Returns the number that the next entry must have.
     pub const fn next_seq(&self) -> u64 {
         self.verifier.next_seq()
     }
@@ -249,7 +249,7 @@ impl<'a> Walk<'a> {
 }
 
 impl Chain {
-    /// The hashes of the wanted entries that are in it.
+    /// Returns the hashes of the wanted entries that are in it.
     pub fn into_found(self) -> Vec<(u64, String)> {
         self.found
     }
@@ -410,7 +410,7 @@ fn oldest<'a>(slot: &mut Option<&'a SignedHead>, head: &'a SignedHead) {
     }
 }
 
-/// The positions at which hashes have to be noted, so that `kept` can be compared.
+/// Returns the positions at which hashes have to be noted, so that `kept` can be compared.
 pub fn wanted(kept: &[head::Kept]) -> BTreeSet<u64> {
     kept.iter().filter_map(|kept| kept.head.as_ref()).map(|head| head.seq).collect()
 }

@@ -42,8 +42,8 @@ impl Foreign {
     }
 }
 
-/// The archives below `home` that this ledger's key closed and that the live chain does not continue from. `is_beginning` says whether
-/// an entry is one of the live chain.
+/// Returns the archives below `home` that this ledger's key closed and that the live chain does not continue from. `is_beginning`
+/// says whether an entry is one of the live chain.
 ///
 /// # Errors
 /// Those of the directory; an archive that cannot be read is left to a verification.
@@ -73,7 +73,7 @@ fn judge(live: &Live, mut ends: Vec<(Genesis, SignedHead)>, is_beginning: impl F
     found
 }
 
-/// The genesis and the closing head of an archive, if it begins and ends with them.
+/// Returns the genesis and the closing head of an archive, if it begins and ends with them.
 fn ends(home: &Home, first: u64) -> Option<(Genesis, SignedHead)> {
     let mut file = archive::open(home, first).ok()?;
     let mut line = String::new();

@@ -72,7 +72,7 @@ pub fn rewrap(tx: &Tx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<(), E
 }
 
 impl Signer {
-    /// The newest stored key.
+    /// Loads the newest stored key.
     ///
     /// # Errors
     /// [`Error::NoKey`] in a home of an earlier version.
@@ -95,7 +95,7 @@ impl Signer {
         Ok(Self { key: SigningKey::from_bytes(&made.secret), public: made.name })
     }
 
-    /// The stored key; in a home of an earlier version one is made, and named in the ledger.
+    /// Loads the stored key; in a home of an earlier version one is made, and named in the ledger.
     pub fn ensure(tx: &mut Tx<'_>, wrapping: &WrappingKey) -> Result<Self, Error> {
         match Self::load(tx.db(), wrapping) {
             Err(Error::NoKey) => {
@@ -107,7 +107,7 @@ impl Signer {
         }
     }
 
-    /// A signer for tests of other modules.
+    /// Makes a signer for tests of other modules.
     #[cfg(test)]
     pub(super) fn of_test() -> Self {
         let key = SigningKey::from_bytes(&[7; 32]);
@@ -115,7 +115,7 @@ impl Signer {
         Self { key, public }
     }
 
-    /// The public key, 64 hex characters.
+    /// Returns the public key, 64 hex characters.
     pub fn public(&self) -> &str {
         &self.public
     }
@@ -157,7 +157,7 @@ impl Position {
     }
 }
 
-/// Whether a head is what the holder of its key signed.
+/// Returns whether a head is what the holder of its key signed.
 pub fn is_authentic(head: &SignedHead) -> bool {
     let verified = || {
         let key = VerifyingKey::from_bytes(&unhex::<32>(&head.key)?).ok()?;
@@ -168,7 +168,7 @@ pub fn is_authentic(head: &SignedHead) -> bool {
     head.domain == HEAD_DOMAIN && verified().is_some()
 }
 
-/// Canonical JSON of all but the signature.
+/// Returns canonical JSON of all but the signature.
 fn signed_bytes(head: &SignedHead) -> Vec<u8> {
     let mut value = serde_json::to_value(head).expect("plain fields are JSON");
     if let Value::Object(fields) = &mut value {
@@ -177,7 +177,7 @@ fn signed_bytes(head: &SignedHead) -> Vec<u8> {
     canonical::to_vec(&value)
 }
 
-/// The name of a head's file: which ledger, how far, and the beginning of the hash there: a head of another history never
+/// Returns the name of a head's file: which ledger, how far, and the beginning of the hash there: a head of another history never
 /// takes the place of one that is kept.
 pub fn file_name(head: &SignedHead) -> String {
     format!("{}{:012}-{}.json", prefix(&head.ledger), head.seq, head.hash.get(..16).unwrap_or(&head.hash))
@@ -187,17 +187,17 @@ fn prefix(ledger: &str) -> String {
     format!("{}-", short(ledger))
 }
 
-/// The beginning of a ledger's id, which names its files and its directory.
+/// Returns the beginning of a ledger's id, which names its files and its directory.
 pub fn short(ledger: &str) -> &str {
     ledger.get(..16).unwrap_or(ledger)
 }
 
-/// The number of the newest head of this ledger in a directory, by the names of its files.
+/// Returns the number of the newest head of this ledger in a directory, by the names of its files.
 pub fn newest(directory: &Path, ledger: &str) -> Option<u64> {
     names(directory, ledger).ok()?.iter().filter_map(|name| named(name, ledger)).map(|(seq, _)| seq).max()
 }
 
-/// The names of the heads of this ledger in a directory, in their order.
+/// Returns the names of the heads of this ledger in a directory, in their order.
 ///
 /// # Errors
 /// Those of the directory.
@@ -253,8 +253,8 @@ impl std::str::FromStr for Signed {
     }
 }
 
-/// The authentic heads of this ledger that know another history than the entries from `first` up to `end`. `hash_at` gives the hash of
-/// one of these.
+/// Returns the authentic heads of this ledger that know another history than the entries from `first` up to `end`. `hash_at`
+/// gives the hash of one of these.
 ///
 /// # Errors
 /// Those of `hash_at`.
@@ -308,13 +308,13 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Whether it is a head of one of these keys, by what it says of itself.
+    /// Returns whether it is a head of one of these keys, by what it says of itself.
     pub fn is_signed_by(&self, keys: &[String]) -> bool {
         self.head.as_ref().is_some_and(|head| keys.contains(&head.key))
     }
 }
 
-/// Every file `*.json` in a directory, in the order of the names; one that cannot be read is no head.
+/// Reads every file `*.json` in a directory, in the order of the names; one that cannot be read is no head.
 pub fn all(directory: &Path) -> io::Result<Vec<Kept>> {
     let mut kept = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -329,7 +329,7 @@ pub fn all(directory: &Path) -> io::Result<Vec<Kept>> {
     Ok(kept)
 }
 
-/// One file of a directory of heads; one that cannot be read is no head.
+/// Reads one file of a directory of heads; one that cannot be read is no head.
 pub fn one(directory: &Path, name: String) -> Kept {
     let path = directory.join(&name);
     let small = path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= HEAD_BYTES_MAX);

@@ -140,7 +140,7 @@ impl Keeper {
         std::iter::once(nowhere).chain(trouble).flatten().collect()
     }
 
-    /// Seconds since this host last kept a head outside; `None` before the first.
+    /// Returns the seconds since this host last kept a head outside; `None` before the first.
     pub fn head_age_seconds(&self) -> Option<u64> {
         let kept_at = self.shared.kept_at.lock().expect("no holder panics");
         kept_at.map(|at| at.elapsed().as_secs())
@@ -344,7 +344,7 @@ impl Known {
         Ok(Self { first: position.first, begun_at: Genesis::read(&genesis).at, next: position.seq + 1, now: tx.now() })
     }
 
-    /// Whether the chain is long or old enough. One that holds nothing but its genesis is neither.
+    /// Returns whether the chain is long or old enough, and which. One that holds nothing but its genesis is neither.
     fn rotation(&self, config: &Config) -> Option<Why> {
         let entries = self.next - self.first;
         if entries < 2 {
@@ -356,12 +356,12 @@ impl Known {
         (self.left(config) <= 0).then_some(Why::Days)
     }
 
-    /// Milliseconds until the chain is too old.
+    /// Returns the milliseconds until the chain is too old.
     fn left(&self, config: &Config) -> i64 {
         self.begun_at + config.rotate_days as i64 * DAY_MS - self.now
     }
 
-    /// When to look again though nothing happens.
+    /// Returns when to look again though nothing happens.
     fn until(&self, config: &Config, timed: Option<Instant>, head: &Again, rotation: &Again) -> Instant {
         let age = Duration::from_millis(self.left(config).clamp(1_000, LOOK_MAX.as_millis() as i64) as u64);
         let look = Instant::now() + age;

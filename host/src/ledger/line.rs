@@ -86,11 +86,11 @@ fn count(text: &str, wanted: u8) -> usize {
     pieces.iter().map(|piece| sum(piece)).sum::<usize>() + sum(rest)
 }
 
-/// Whether `written` is `plain` as JSON between quotes, and [`END`]. Canonical JSON holds no control characters, so only
+/// Returns whether `written` is `plain` as JSON between quotes, and [`END`]. Canonical JSON holds no control characters, so only
 /// quotes and backslashes are ever escaped, and they always are.
 ///
-/// Eight bytes of `plain` at a time, each word up to the next byte that is escaped: about every sixth is, and a search
-/// that begins anew for each of them costs more than hashing the line.
+/// Eight bytes of `plain` at a time, each word up to the next byte that is escaped: about every sixth is, and a search that
+/// begins anew for each of them costs more than hashing the line.
 fn reads_as(written: &[u8], plain: &[u8]) -> bool {
     let (mut at, mut differing) = (0, 0);
     let mut take = |mut word: u64, mut bits: u32| {
@@ -117,7 +117,7 @@ fn reads_as(written: &[u8], plain: &[u8]) -> bool {
     differing == 0 && written.get(at..) == Some(END.as_bytes())
 }
 
-/// The eight bytes at `at`, the first lowest; zeros from the end on.
+/// Returns the eight bytes at `at`, the first lowest; zeros from the end on.
 fn word_at(bytes: &[u8], at: usize) -> u64 {
     let bytes = bytes.get(at..).unwrap_or_default();
     u64::from_le_bytes(bytes.first_chunk().copied().unwrap_or_else(|| {
@@ -127,12 +127,12 @@ fn word_at(bytes: &[u8], at: usize) -> u64 {
     }))
 }
 
-/// The lowest `bits`, of at most 64.
+/// Returns the lowest `bits`, of at most 64.
 fn low(bits: u32) -> u64 {
     u64::MAX.checked_shr(64 - bits).unwrap_or(0)
 }
 
-/// The highest bit of each byte of `word` that is `byte`.
+/// Returns the highest bit of each byte of `word` that is `byte`.
 fn bytes_equal(word: u64, byte: u8) -> u64 {
     const REST: u64 = u64::from_ne_bytes([0x7f; 8]);
     let differing = word ^ u64::from_ne_bytes([byte; 8]);

@@ -67,7 +67,7 @@ impl Sink {
         }
     }
 
-    /// The directory that everything is kept below, if there is one.
+    /// Returns the directory that everything is kept below, if there is one.
     pub fn root(&self) -> Option<&Path> {
         match self {
             Self::Named(path) | Self::Usual { root: path, .. } => Some(path),
@@ -75,7 +75,7 @@ impl Sink {
         }
     }
 
-    /// The directory of this ledger, if there is one.
+    /// Returns the directory of this ledger, if there is one.
     pub fn directory(&self, ledger: &str) -> Option<PathBuf> {
         match self {
             Self::Named(path) => Some(path.clone()),
@@ -84,7 +84,8 @@ impl Sink {
         }
     }
 
-    /// The directories that may hold heads of this ledger, or heads that this home kept of another one; those that are there.
+    /// Returns the directories that may hold heads of this ledger, or heads that this home kept of another one; those that are
+    /// there.
     pub fn sources(&self, ledger: &str, home: &Home) -> Vec<PathBuf> {
         let Some(own) = self.directory(ledger) else { return Vec::new() };
         let mut sources = vec![own];
@@ -151,7 +152,7 @@ impl Sink {
         }
     }
 
-    /// The directory of this ledger, ready to be written to.
+    /// Makes the directory of this ledger ready to be written to, and returns it.
     pub(super) fn ready(&self, ledger: &str, home: &Home) -> io::Result<PathBuf> {
         let path = match (self, self.directory(ledger)) {
             (Self::Usual { .. }, Some(path)) => {
@@ -184,7 +185,7 @@ impl Sink {
     }
 }
 
-/// The file in a directory of heads that says which home a ledger is of.
+/// Returns the file in a directory of heads that says which home a ledger is of.
 fn home_file(directory: &Path, ledger: &str) -> PathBuf {
     directory.join(format!(".{}.{HOME_FILE}", head::short(ledger)))
 }
@@ -194,7 +195,7 @@ fn directories(root: &Path) -> impl Iterator<Item = PathBuf> {
     entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
 }
 
-/// The homes that keep heads in this directory, by what they noted.
+/// Returns the homes that keep heads in this directory, by what they noted.
 fn homes(directory: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let is_note = |name: &str| name.starts_with('.') && name.ends_with(&format!(".{HOME_FILE}"));
@@ -209,7 +210,7 @@ fn read_home(file: &Path) -> Option<PathBuf> {
     Some(OsString::from_vec(bytes).into())
 }
 
-/// The name that a home's directory has by its path.
+/// Returns the name that a home's directory has by its path.
 fn short(home: &Home) -> String {
     Digest::of(home.path().as_os_str().as_encoded_bytes()).to_string()[..12].to_owned()
 }
@@ -218,7 +219,7 @@ pub(super) fn nowhere(why: &str) -> String {
     format!("heads of the ledger are kept nowhere ({why}): name a directory with ledger.heads")
 }
 
-/// Whether a path leads into the home, as far as it exists.
+/// Returns whether a path leads into the home, as far as it exists.
 fn inside(path: &Path, home: &Home) -> bool {
     let there = path.ancestors().find_map(|part| part.canonicalize().ok().map(|real| (part, real)));
     let real = there.map(|(part, real)| match path.strip_prefix(part) {

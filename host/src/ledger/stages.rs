@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::io::{self, BufRead};
 
-/// Every entry about a message or about a turn that it was in, after `after_seq`.
+/// Returns every entry about a message or about a turn that it was in, after `after_seq`.
 pub fn stages(
     tx: &Tx<'_>,
     home: &Home,
@@ -44,7 +44,7 @@ pub fn stages(
     Ok(stages)
 }
 
-/// The turns that the live chain names with the message.
+/// Returns the turns that the live chain names with the message.
 pub(super) fn turns_of(tx: &Tx<'_>, message: &str) -> Result<Vec<String>, state::Error> {
     let sql = "SELECT DISTINCT turn_id FROM ledger WHERE message_id = ?1 AND turn_id IS NOT NULL";
     let mut statement = tx.db().prepare_cached(sql)?;
