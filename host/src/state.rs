@@ -199,35 +199,36 @@ pub struct Committed {
 }
 
 impl<'a> Tx<'a> {
-    /// The database, for the SQL of the module that owns the table.
+    /// Returns the database, for the SQL of the module that owns the table.
     pub const fn db(&self) -> &'a Connection {
         self.db
     }
 
-    /// Now as the record counts it, milliseconds since the epoch: never less than any time before, so it stays ahead for as long
-    /// as the machine's clock once was. For the times of entries and of what is compared with them, and for nothing that ends.
+    /// Returns the time as the record counts it, milliseconds since the epoch: never less than any time before, so it stays ahead
+    /// for as long as the machine's clock once was. For the times of entries and of what is compared with them, and for nothing
+    /// that ends.
     pub const fn now(&self) -> i64 {
         self.now
     }
 
-    /// The machine's clock as it is set now, milliseconds since the epoch: for days, ceilings, ages and expiry, and for times that
-    /// people read. It goes back when it is set back, so nothing is put in order by it.
+    /// Returns the machine's clock as it is set now, milliseconds since the epoch: for days, ceilings, ages and expiry, and for
+    /// times that people read. It goes back when it is set back, so nothing is put in order by it.
     pub const fn wall(&self) -> i64 {
         self.wall
     }
 
-    /// The time by which ages are counted where something is dropped for good: the machine's clock, but not what it jumped ahead
-    /// by until it has gone steadily for [`STEADY_AFTER`].
+    /// Returns the time by which ages are counted where something is dropped for good: the machine's clock, but not what it
+    /// jumped ahead by until it has gone steadily for [`STEADY_AFTER`].
     pub const fn prune_time(&self) -> i64 {
         self.prune
     }
 
-    /// Whether the time of this search is over; `false` in what is no search.
+    /// Returns whether the time of this search is over; `false` in what is no search.
     pub fn is_out_of_time(&self) -> bool {
         SEARCH_UNTIL.get().is_some_and(|until| Instant::now() >= until)
     }
 
-    /// The work of all searches so far, in units of some steps of SQLite.
+    /// Returns the work of all searches so far, in units of some steps of SQLite.
     pub fn work(&self) -> u64 {
         SEARCH_LOOKS.get()
     }
@@ -382,12 +383,12 @@ impl State {
         submit(&self.searches, timed, false).await
     }
 
-    /// Now as transactions see it, milliseconds since the epoch; never less than any time before.
+    /// Returns the time as transactions see it, milliseconds since the epoch; never less than any time before.
     pub fn now(&self) -> i64 {
         self.clock.now()
     }
 
-    /// By how much the record is ahead of the machine's clock, milliseconds: that clock was ahead once.
+    /// Returns by how much the record is ahead of the machine's clock, milliseconds: that clock was ahead once.
     pub fn ahead_ms(&self) -> i64 {
         self.clock.now() - wall_clock()
     }
@@ -402,7 +403,7 @@ impl State {
         self.writes.max_capacity() - self.writes.capacity()
     }
 
-    /// Bytes of the file and of its log.
+    /// Returns the bytes of the file and of its log.
     pub fn bytes(&self) -> u64 {
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
         size(&self.path) + size(&log::path_of(&self.path))
@@ -429,12 +430,12 @@ impl State {
         removed.map_err(|_| Error::Closed)?.map(|removed| removed.len())
     }
 
-    /// Every ledger entry, once it is committed.
+    /// Subscribes to every ledger entry, once it is committed.
     pub fn events(&self) -> broadcast::Receiver<Arc<Committed>> {
         self.events.every.subscribe()
     }
 
-    /// Ledger entries about one session, and about none, once they are committed.
+    /// Subscribes to ledger entries about one session, and about none, once they are committed.
     pub fn events_of(&self, session: SessionId) -> EventsOf {
         self.events.of(session)
     }

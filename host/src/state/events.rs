@@ -63,7 +63,7 @@ pub struct EventsOf {
 }
 
 impl EventsOf {
-    /// The next one.
+    /// Waits for the next one.
     ///
     /// # Errors
     /// When some were missed, or no more will come.

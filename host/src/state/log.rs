@@ -76,7 +76,7 @@ impl Lost {
     }
 }
 
-/// The log that belongs to the record at `path`.
+/// Returns the log that belongs to the record at `path`.
 pub(super) fn path_of(path: &Path) -> PathBuf {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -137,7 +137,7 @@ fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-/// A word of a header, which are all big-endian.
+/// Returns a word of a header, which are all big-endian.
 fn word(bytes: &[u8], number: usize) -> u32 {
     bytes[number * 4..].first_chunk().map_or(0, |word| u32::from_be_bytes(*word))
 }
@@ -232,7 +232,7 @@ fn read_lost(db: &Connection) -> Result<Vec<Lost>, Error> {
         .map_err(|_| Error::Stored("meta: changes_lost".to_owned()))
 }
 
-/// The changes that were found to be lost and that the ledger does not name yet, once.
+/// Takes the changes that were found to be lost and that the ledger does not name yet, once.
 ///
 /// # Errors
 /// What SQLite reports.
@@ -252,7 +252,7 @@ mod tests {
         SessionKey::new([5; 32])
     }
 
-    /// A record with its log, as a host leaves it that is killed: `commits` changes are in the log alone.
+    /// Makes a record with its log, as a host leaves it that is killed: `commits` changes are in the log alone.
     fn killed(directory: &Path, commits: usize) -> PathBuf {
         let (path, copy) = (directory.join("state.db"), directory.join("killed.db"));
         create(&path).expect("made");

@@ -86,7 +86,7 @@ fn run_these(versions: &[&str], db: &Connection, path: &Path, key: &SessionKey) 
     })
 }
 
-/// The change of the schema that the ledger does not have yet, once.
+/// Takes the change of the schema that the ledger does not have yet, once.
 ///
 /// # Errors
 /// What SQLite reports.
@@ -97,7 +97,7 @@ pub fn take_note(db: &Connection) -> Result<Option<Migrated>, Error> {
     text.map(|text| serde_json::from_str(&text).map_err(|_| Error::Stored("meta: migrated".to_owned()))).transpose()
 }
 
-/// The file's version, if this program knows it.
+/// Returns the file's version, if this program knows it.
 ///
 /// # Errors
 /// [`Error::Newer`] for one that it does not know.
@@ -135,7 +135,7 @@ mod tests {
         assert!(!before.is_empty() && before.iter().all(|name| after.contains(name)), "{before:?} {after:?}");
     }
 
-    /// The record as it was before the version whose script has these words, and its number.
+    /// Makes the record as it was before the version whose script has these words, and returns its number.
     fn before_version(words: &str, db: &Connection, path: &Path, key: &SessionKey) -> usize {
         let at = VERSIONS.iter().position(|script| script.contains(words)).expect("a version");
         run_these(&VERSIONS[..at], db, path, key).expect("the versions before");

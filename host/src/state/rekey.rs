@@ -97,7 +97,7 @@ impl Copy {
     }
 }
 
-/// Every page opens under the key of this connection, and SQLite finds nothing wrong with them.
+/// Checks that every page opens under the key of this connection, and that SQLite finds nothing wrong with them.
 ///
 /// # Errors
 /// With the first thing that is.

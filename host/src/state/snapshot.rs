@@ -78,7 +78,7 @@ pub fn take(db: &Connection, path: &Path, key: &SessionKey, before: i64) -> Resu
     Ok(Snapshot { path: target, before })
 }
 
-/// Every snapshot beside the state at `path`, oldest version first.
+/// Returns every snapshot beside the state at `path`, oldest version first.
 pub fn all(path: &Path) -> Vec<Snapshot> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
         return Vec::new();
@@ -144,7 +144,7 @@ pub fn under_other_keys(path: &Path, key: &SessionKey) -> Vec<PathBuf> {
     all(path).into_iter().map(|snapshot| snapshot.path).filter(|snapshot| !opens(snapshot, key)).collect()
 }
 
-/// Whether this key opens the snapshot; nothing is written, neither into it nor beside it.
+/// Returns whether this key opens the snapshot; nothing is written, neither into it nor beside it.
 fn opens(snapshot: &Path, key: &SessionKey) -> bool {
     let mut address = "file:".to_owned();
     for byte in snapshot.as_os_str().as_encoded_bytes() {
@@ -163,7 +163,7 @@ fn opens(snapshot: &Path, key: &SessionKey) -> bool {
     look().is_ok()
 }
 
-/// A path as one word of a shell.
+/// Quotes a path as one word of a shell.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
@@ -205,12 +205,12 @@ fn discard(unfinished: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The name as well must outlive a power cut.
+/// Syncs the directory of a file, because the name as well must outlive a power cut.
 fn sync_directory(file: &Path) -> io::Result<()> {
     file.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
 }
 
-/// The snapshot, and then as much again for the change itself.
+/// Checks that there is room for the snapshot, and then as much again for the change itself.
 fn room(path: &Path, target: &Path) -> Result<(), Error> {
     let size = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
     let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
