@@ -72,7 +72,7 @@ pub enum Error {
     Home(#[from] home::Error),
 }
 
-/// Fresh random bytes.
+/// Returns fresh random bytes.
 pub fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(Error::Random)?;
@@ -88,7 +88,7 @@ impl SecretText {
         Self(Zeroizing::new(text))
     }
 
-    /// The text, for the one place that sends it or computes with it.
+    /// Returns the text, for the one place that sends it or computes with it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -191,7 +191,7 @@ impl MasterKey {
         }
     }
 
-    /// A key that nothing is under yet.
+    /// Makes a key that nothing is under yet.
     pub fn fresh() -> Result<Self, Error> {
         Ok(Self(Bytes::random()?))
     }
@@ -201,17 +201,17 @@ impl MasterKey {
         Ok(home::write_private(path, self.0.0.as_slice())?)
     }
 
-    /// Names the key without telling anything of it: 16 hex characters, for people and the ledger.
+    /// Returns a name of the key that tells nothing of it: 16 hex characters, for people and the ledger.
     pub fn fingerprint(&self) -> String {
         self.derive("fingerprint", 0).0.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// A key for one purpose; `generation` is part of it, so that a restore begins anew.
+    /// Derives a key for one purpose; `generation` is part of it, so that a restore begins anew.
     fn derive(&self, purpose: &str, generation: u64) -> Bytes {
         Bytes::derived(b"ironclaw/1", &self.0.0, &format!("{purpose}/{generation}"))
     }
 
-    /// The raw key of `state.db`.
+    /// Returns the raw key of `state.db`.
     pub fn state_key(&self) -> SessionKey {
         SessionKey::new(*self.derive("state.db", 0).0)
     }
@@ -239,7 +239,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The first of them that there is.
+    /// Returns the first of them that exists.
     pub fn of(home: &Home, config: &Config) -> Self {
         match (&config.master_key_file, credential()) {
             (Some(named), _) => Self::File(named.clone()),
@@ -248,7 +248,7 @@ impl Source {
         }
     }
 
-    /// The file to read.
+    /// Returns the file to read.
     pub fn path(&self) -> &Path {
         match self {
             Self::File(path) | Self::Credential(path) | Self::Home(path) => path,
@@ -279,7 +279,7 @@ pub fn credentials_directory() -> Option<PathBuf> {
 pub struct ApprovalRoot(Bytes);
 
 impl ApprovalRoot {
-    /// The key of one change or call, in one generation of the record.
+    /// Returns the key of one change or call, in one generation of the record.
     pub fn key(&self, subject: &str, generation: u64) -> Zeroizing<[u8; KEY_BYTES]> {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         Hkdf::<Sha256>::new(Some(b"ironclaw/approval"), self.0.0.as_slice())
@@ -289,7 +289,7 @@ impl ApprovalRoot {
         key
     }
 
-    /// One of known bytes.
+    /// Makes one of known bytes.
     #[cfg(test)]
     pub(crate) fn of_test(bytes: [u8; KEY_BYTES]) -> Self {
         Self(Bytes(Box::new(bytes)))
@@ -301,7 +301,7 @@ mod tests {
     use super::*;
     use ironclaw_contract::ids::{ItemId, SessionId};
 
-    /// How often these bytes, each with its bits turned, stand in memory of this process that can be written.
+    /// Counts how often these bytes, each with its bits turned, are in memory of this process that can be written.
     fn copies(turned: &[u8; KEY_BYTES]) -> usize {
         use std::os::unix::fs::FileExt;
         let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");

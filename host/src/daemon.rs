@@ -36,7 +36,7 @@ pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
     ran
 }
 
-/// Startup, sockets, workers, supervision, and the stop.
+/// Runs startup, sockets, workers, supervision, and the stop.
 async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     let Opened { home, config, state, .. } = opened;
     let boot = BootId::new();

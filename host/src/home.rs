@@ -112,7 +112,7 @@ pub enum Error {
 }
 
 impl Home {
-    /// The home at `path`, made if it is missing; links in the path are resolved once, here.
+    /// Opens the home at `path`, made if it is missing; links in the path are resolved once, here.
     pub fn create(path: &Path) -> Result<Self, Error> {
         let fault = |source| Error::Io { path: path.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fault)?;
@@ -122,7 +122,7 @@ impl Home {
         Ok(home)
     }
 
-    /// The home at `path`, which must have been set up.
+    /// Opens the home at `path`, which must have been set up.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let home = path.canonicalize().map(Self).map_err(|_| Error::NotInitialised(path.to_owned()))?;
         home.check_permissions()?;
@@ -144,7 +144,7 @@ impl Home {
         Ok(())
     }
 
-    /// Its path.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -154,22 +154,22 @@ impl Home {
         self.0.join("policy.toml")
     }
 
-    /// The operator's settings.
+    /// Returns the path of the operator's settings.
     pub fn config(&self) -> PathBuf {
         self.0.join("config.toml")
     }
 
-    /// The master key.
+    /// Returns the path of the master key.
     pub fn master_key(&self) -> PathBuf {
         self.0.join("master.key")
     }
 
-    /// The only truth.
+    /// Returns the path of the record, the only truth.
     pub fn state_db(&self) -> PathBuf {
         self.0.join("state.db")
     }
 
-    /// Held by the one host that runs here.
+    /// Returns the path of the lock, held by the one host that runs here.
     pub fn lock(&self) -> PathBuf {
         self.0.join(operator::LOCK_FILE)
     }
@@ -201,12 +201,12 @@ impl Home {
         Ok(held)
     }
 
-    /// The owner's token.
+    /// Returns the path of the owner's token.
     pub fn owner_token(&self) -> PathBuf {
         self.0.join(operator::OWNER_TOKEN_FILE)
     }
 
-    /// The owner's next token, until the old one has ended.
+    /// Returns the path of the owner's next token, until the old one has ended.
     pub fn owner_token_next(&self) -> PathBuf {
         self.0.join("owner.token.next")
     }
@@ -216,12 +216,12 @@ impl Home {
         replace(&self.owner_token_next(), &self.owner_token())
     }
 
-    /// The master key that is to come, while the record is brought under it.
+    /// Returns the path of the master key that is to come, while the record is brought under it.
     pub fn master_key_next(&self) -> PathBuf {
         self.0.join("master.key.next")
     }
 
-    /// The record under the master key that is to come.
+    /// Returns the path of the record under the master key that is to come.
     pub fn state_db_next(&self) -> PathBuf {
         self.0.join("state.db.next")
     }
@@ -236,7 +236,7 @@ impl Home {
         self.0.join(operator::RUN_FILE)
     }
 
-    /// The log.
+    /// Returns the path of the log.
     pub fn log(&self) -> PathBuf {
         self.0.join(operator::LOG_FILE)
     }
@@ -271,12 +271,12 @@ impl Home {
         self.0.join("agents").join(id.to_string())
     }
 
-    /// The packages of an agent with this digest; `usr` in it belongs over the machine's `/usr`.
+    /// Returns the directory of the packages of an agent with this digest; its `usr` belongs over the machine's `/usr`.
     pub fn layer(&self, agent: AgentId, digest: &Digest) -> PathBuf {
         self.agent(agent).join("layers").join(digest.to_string())
     }
 
-    /// The directories of a session.
+    /// Returns the directories of a session.
     pub fn session(&self, id: SessionId) -> SessionPlace {
         SessionPlace(self.0.join("sessions").join(id.to_string()))
     }
@@ -305,7 +305,7 @@ fn lock(mut file: fs::File) -> Result<Flock<fs::File>, nix::Error> {
 pub struct SessionPlace(PathBuf);
 
 impl SessionPlace {
-    /// The session's own directory.
+    /// Returns the session's own directory.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -320,12 +320,12 @@ impl SessionPlace {
         self.0.join("out")
     }
 
-    /// The agent's files.
+    /// Returns the directory of the agent's files.
     pub fn workspace(&self) -> PathBuf {
         self.0.join("workspace")
     }
 
-    /// The inbound queue's file.
+    /// Returns the path of the inbound queue.
     pub fn inbound_db(&self) -> PathBuf {
         self.inbound().join(ironclaw_contract::seam::link::path::INBOUND_DB)
     }
@@ -354,7 +354,7 @@ impl SessionPlace {
     }
 }
 
-/// A directory of mode 0700, unless something of that name is there already.
+/// Makes a directory of mode 0700, unless something of that name is there already.
 pub fn make_private(path: &Path) -> Result<(), Error> {
     let fault = |source| Error::Io { path: path.to_owned(), source };
     match DirBuilder::new().mode(0o700).create(path) {
@@ -372,12 +372,12 @@ pub fn open_file(path: &Path) -> io::Result<fs::File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
 }
 
-/// The text of a regular file that a host or its operator keeps small.
+/// Reads the text of a regular file that a host or its operator keeps small.
 pub fn read_small(path: &Path) -> io::Result<String> {
     read_text(path, SMALL_FILE_BYTES_MAX)
 }
 
-/// The text of a regular file of at most so many bytes.
+/// Reads the text of a regular file of at most so many bytes.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let mut text = String::new();
     open_file(path)?.take(bytes_max.saturating_add(1)).read_to_string(&mut text)?;
@@ -408,7 +408,7 @@ pub fn write_private(path: &Path, contents: &[u8]) -> Result<(), Error> {
     write().map_err(fault)
 }
 
-/// A hidden name in the same directory that nothing has.
+/// Returns a hidden name in the same directory that no file has.
 fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
@@ -416,7 +416,7 @@ fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
     Ok(directory_of(path).join(format!(".{name}.{:016x}.new", u64::from_ne_bytes(random))))
 }
 
-/// The directory that a file is in; `.` for a bare name.
+/// Returns the directory that a file is in; `.` for a bare name.
 pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -121,7 +121,7 @@ fn home_at(path: &Path) -> Own {
     }
 }
 
-/// The host's own directories and files, and what the operator does to keep each of them elsewhere.
+/// Returns the host's own directories and files, and what the operator does to keep each of them elsewhere.
 fn own(config: &Config, home: &Home) -> Vec<Own> {
     let heads = Sink::choose(&config.ledger, home).ok().and_then(|sink| sink.root().map(Path::to_owned));
     let settings = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().to_owned());
@@ -168,14 +168,15 @@ fn refuse_exposed_by(
     Ok(())
 }
 
-/// The operator's home directory, as the environment and as the list of users name it.
+/// Returns the operator's home directory, as the environment and as the list of users name it.
 fn homes_of_operator() -> Vec<PathBuf> {
     let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
     let named = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_owned());
     named.into_iter().chain(user.map(|user| user.dir)).collect()
 }
 
-/// Whether a directory is there and belongs to this user: a system user's may be a place that everybody shares, such as /usr/sbin.
+/// Returns whether a directory is there and belongs to this user: a system user's may be a place that everybody shares, such as
+/// /usr/sbin.
 fn is_own_directory(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_dir() && found.uid() == nix::unistd::geteuid().as_raw())
 }

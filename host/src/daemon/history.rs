@@ -11,7 +11,7 @@ use crate::state::{self, State, Tx, log};
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::operator::LedgerEvent;
 
-/// Names in the ledger what the write-ahead log lost, and treats the record as one that was put back. Gives warnings.
+/// Names in the ledger what the write-ahead log lost, and treats the record as one that was put back. Returns warnings.
 pub(super) fn note_losses(tx: &mut Tx<'_>, boot: BootId) -> Result<Vec<String>, state::Error> {
     let lost = log::take_lost(tx.db())?;
     let mut warnings = Vec::new();

@@ -18,8 +18,8 @@ const SOCKET_PATH_BYTES_MAX: usize = 80;
 /// Directory for the sockets when there is no other place.
 const TEMPORARY: &str = "/tmp";
 
-/// A private directory with a short path: in the user's runtime directory, in the home where its path is short, or under a
-/// random name.
+/// Returns a private directory with a short path: in the user's runtime directory, in the home where its path is short, or under
+/// a random name.
 pub(super) fn directory(home: &Home) -> Result<PathBuf, Error> {
     let name = &Digest::of(home.path().as_os_str().as_encoded_bytes()).to_string()[..12];
     let login = std::env::var_os("XDG_RUNTIME_DIR").and_then(|path| Path::new(&path).canonicalize().ok());

@@ -83,7 +83,7 @@ fn listen(socket: &Path) -> Result<UnixListener, Error> {
     Ok(listener)
 }
 
-/// The loopback port of this setting, if it opens one.
+/// Opens the loopback port of this setting, if it names one.
 async fn open_port(name: &str, listen: &str, what: port::For) -> Result<Option<Port>, Error> {
     // What is no loopback address was refused with the settings.
     let Ok(Some(address)) = port::parse(name, listen) else { return Ok(None) };

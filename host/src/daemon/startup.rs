@@ -134,7 +134,7 @@ fn pipeline_config(config: &Config, runtime: PathBuf) -> Result<pipeline::Config
     })
 }
 
-/// A token of the owner that was about to take its file when the host died: it does, if the record has it.
+/// Settles a token of the owner that was about to take its file when the host died: it does, if the record has it.
 async fn settle_owner_token(state: &State, home: &Home) -> Result<(), Error> {
     let Ok(text) = home::read_small(&home.owner_token_next()) else { return Ok(()) };
     let digest = Digest::of(text.trim().as_bytes());

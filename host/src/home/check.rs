@@ -102,7 +102,7 @@ impl Home {
     }
 }
 
-/// The error for something else at the path of a file.
+/// Makes the error for something else at the path of a file.
 pub(super) fn not_a_file(path: &Path, remedy: &'static str) -> Error {
     Error::Damaged { path: path.to_owned(), what: "is no file".to_owned(), remedy }
 }

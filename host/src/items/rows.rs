@@ -65,7 +65,7 @@ const ARCHIVED: Forgettable = Forgettable {
 };
 
 impl Forgettable {
-    /// Keys of rows that can be forgotten, as a JSON array; `None` where there are none. Gives a bounded number of them.
+    /// Returns the keys of rows that can be forgotten, as a JSON array; `None` where there are none. Their number is bounded.
     ///
     /// # Errors
     /// Those of the database.

@@ -118,7 +118,7 @@ fn give_to_group(path: &Path, group: u32) -> Result<(), Error> {
     give().map_err(|source| Error::Row { queue: "inbound queue", path: path.to_owned(), what: source.to_string() })
 }
 
-/// The routing row of a session.
+/// Returns the routing row of a session.
 pub fn routing(origin: &Origin, cursor: u64) -> Routing {
     Routing {
         channel_type: origin.channel.clone(),
@@ -128,7 +128,7 @@ pub fn routing(origin: &Origin, cursor: u64) -> Routing {
     }
 }
 
-/// The rows to project for these messages, with fresh seals; those from before `awake_since` waited for the wake.
+/// Returns the rows to project for these messages, with fresh seals; those from before `awake_since` waited for the wake.
 pub fn rows(
     tx: &Tx<'_>,
     session: &Session,

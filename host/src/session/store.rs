@@ -16,7 +16,7 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use row::session;
 use rusqlite::{OptionalExtension, params};
 
-/// Every session that is not removed, oldest first.
+/// Returns every session that is not removed, oldest first.
 pub fn all(tx: &Tx<'_>) -> Result<Vec<Session>, state::Error> {
     let mut statement =
         tx.db().prepare_cached("SELECT * FROM sessions WHERE state <> 'removed' ORDER BY created_at, id")?;
@@ -24,7 +24,7 @@ pub fn all(tx: &Tx<'_>) -> Result<Vec<Session>, state::Error> {
     Ok(sessions)
 }
 
-/// The sessions of an agent that are not removed, oldest first.
+/// Returns the sessions of an agent that are not removed, oldest first.
 pub fn of_agent(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Session>, state::Error> {
     let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND state <> 'removed' ORDER BY created_at, id";
     let mut statement = tx.db().prepare_cached(sql)?;
@@ -32,7 +32,7 @@ pub fn of_agent(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Session>, state::Erro
     Ok(sessions)
 }
 
-/// Every session that is removed and whose files were not seen to be gone.
+/// Returns every session that is removed and whose files were not seen to be gone.
 pub fn removed(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
     let sql = "SELECT id FROM sessions WHERE state = 'removed' AND uid_offset >= 0";
     let mut statement = tx.db().prepare_cached(sql)?;
@@ -40,13 +40,13 @@ pub fn removed(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
     Ok(sessions)
 }
 
-/// The session of this id, unless it is removed.
+/// Returns the session of this id, unless it is removed.
 pub fn find(tx: &Tx<'_>, id: SessionId) -> Result<Option<Session>, state::Error> {
     let sql = "SELECT * FROM sessions WHERE id = ?1 AND state <> 'removed'";
     Ok(tx.db().prepare_cached(sql)?.query_row([id], session).optional()?)
 }
 
-/// The session of this agent and origin.
+/// Returns the session of this agent and origin.
 pub fn of_origin(tx: &Tx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<Session>, state::Error> {
     let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND channel = ?2 AND platform_id = ?3 AND thread_id = ?4 AND state <> 'removed'";
     let found = tx
@@ -93,8 +93,8 @@ pub fn of_origin_or_new(
     Ok(made.ok_or_else(|| state::Error::Stored(format!("{id} vanished while it was made")))?)
 }
 
-/// A number for a new session: one that none had, as long as there is one, and then one of a removed session. So a number that was
-/// given back rests for as long as it can.
+/// Returns a number for a new session: one that none had, as long as there is one, and then one of a removed session. So a number
+/// that was given back rests for as long as it can.
 fn free_number(tx: &mut Tx<'_>, numbers: u32) -> Result<Option<u32>, state::Error> {
     let sql = "SELECT coalesce(max(number) + 1, 0) FROM \
                (SELECT max(uid_offset) AS number FROM sessions UNION ALL SELECT max(uid_offset) FROM uids_free)";
@@ -177,12 +177,12 @@ pub struct Why {
 }
 
 impl Why {
-    /// A reason that its words say all about.
+    /// Makes a reason that its words say all about.
     pub fn new(words: impl Into<String>) -> Self {
         Self { words: words.into(), detail: String::new() }
     }
 
-    /// For the operator: the words, and the detail as a quote.
+    /// Returns the reason for the operator: the words, and the detail as a quote.
     pub fn shown(&self) -> String {
         if self.detail.is_empty() { self.words.clone() } else { format!("{}: {:?}", self.words, self.detail) }
     }
