@@ -131,7 +131,7 @@ denial_codes! {
     MemoryUsedUp = "memory_used_up", 503, Host, "The machine has no free memory.";
     ProcessesUsedUp = "processes_used_up", 503, Host, "The host or the machine can start no further process.";
 
-    // Who asks
+    // Identity of the requester
     TokenMissing = "token_missing", 401, Operator, "The request carries no token.";
     TokenMalformed = "token_malformed", 401, Operator, "The token does not have the form of a token.";
     TokenInvalid = "token_invalid", 401, Operator, "The token is not one of this host.";
