@@ -52,7 +52,7 @@ pub struct Agent {
     known: Known,
     /// Number of the last item that the host named when it was asked for items.
     asked_up_to: u64,
-    /// The last turn that was worked on; it may still stand open in the queue until the host has taken the reply.
+    /// The last turn that was worked on; it may still be open in the queue until the host has taken the reply.
     handled: Option<TurnId>,
 }
 

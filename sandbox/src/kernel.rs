@@ -83,7 +83,7 @@ pub fn exit(code: i32) -> ! {
 /// Closes every descriptor above standard error but this one. For a process that never returns to the owners of the others.
 pub fn keep_only(kept: OwnedFd) -> io::Result<OwnedFd> {
     const FIRST: RawFd = 3;
-    // SAFETY: plain integer arguments; what stood at the number belongs to code that this process never returns to.
+    // SAFETY: plain integer arguments; the descriptor at the number belongs to code that this process never returns to.
     if kept.as_raw_fd() != FIRST && unsafe { libc::dup3(kept.as_raw_fd(), FIRST, libc::O_CLOEXEC) } < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -92,7 +92,7 @@ pub fn keep_only(kept: OwnedFd) -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     let _ = kept.into_raw_fd();
-    // SAFETY: open, and everything else that stood for this number is forgotten.
+    // SAFETY: open, and every other owner of this number is forgotten.
     Ok(unsafe { OwnedFd::from_raw_fd(FIRST) })
 }
 

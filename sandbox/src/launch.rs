@@ -34,7 +34,7 @@ pub enum Error {
     /// The process that runs commands, and ends what they started, is gone; what they started ends with this process.
     #[error("the process that runs commands has ended")]
     RunnerLost,
-    /// A wall that does not stand.
+    /// A wall that is not in force.
     #[error(transparent)]
     Lockdown(#[from] lockdown::Error),
     /// The handshake broke off in the middle, or was none.
@@ -48,7 +48,7 @@ pub enum Error {
     Workspace(#[source] io::Error),
 }
 
-/// Runs the session from the gate to its end; `look` says where things lie, once the root is in place.
+/// Runs the session from the gate to its end; `look` finds the places, once the root is in place.
 ///
 /// # Errors
 /// [`Error`], whose sentence went to the host as a `Fatal` frame if the first bell had not rung yet.

@@ -128,7 +128,7 @@ pub(crate) fn enter_domain(rules: Vec<PathBeneath<PathFd>>) -> Result<(), String
 /// Does what must fail, and asks the kernel what is on.
 ///
 /// # Errors
-/// [`Error::Hole`] naming the first thing that should have been refused and was not.
+/// [`Error::Hole`] naming the first operation that should have been refused and was not.
 pub fn try_the_walls(places: &Places) -> Result<(), Error> {
     let refused = |what: &'static str, got_through: bool| if got_through { Err(Error::Hole(what)) } else { Ok(()) };
     refused("an internet socket can be made", kernel::can_make_socket(libc::AF_INET))?;

@@ -199,7 +199,7 @@ mod tests {
         let outcome = report(End::Code(0), &"x".repeat(OUTPUT_BYTES_MAX), 1_000_000);
         assert!(outcome.body.contains("[1000000 bytes of output, of which the first 65536 are shown]"));
         assert!(!report(End::Code(0), "x", 1).body.contains("are shown"));
-        // What is no UTF-8 takes three bytes for each.
+        // Bytes that are no UTF-8 take three bytes each.
         let outcome = report(End::Code(0), &"\u{fffd}".repeat(OUTPUT_BYTES_MAX), OUTPUT_BYTES_MAX as u64);
         assert!(outcome.body.contains("[65536 bytes of output, of which the first 65535 are shown]"));
     }

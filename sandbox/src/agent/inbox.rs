@@ -31,10 +31,10 @@ impl Inbox {
         Ok(self.queue.routing()?.unwrap_or_default())
     }
 
-    /// Learns the messages that came since the last time; whether all of `own` are known then.
+    /// Learns the messages that came since the last time; returns whether all of `own` are known then.
     ///
-    /// A message that waited is projected when its turn opens, and may then stand below what was read before:
-    /// when one is missing, everything is read once more.
+    /// A message that waited is projected when its turn opens, and may then be below what was read before: when one is missing,
+    /// everything is read once more.
     pub(super) fn gather(&mut self, known: &mut Known, own: &[ItemId]) -> Result<bool, Error> {
         self.read_on(known, own)?;
         if !known.hold_all(own) {

@@ -37,7 +37,7 @@ impl Outbox {
         self.append((Kind::Chat, content), turn.turn, turn.messages.last().copied(), None, routing)?;
         #[cfg(feature = "failpoints")]
         if self.failpoint.as_deref() == Some("outbound_commit") {
-            // A signal that cannot be caught is the nearest thing to a power cut; if it fails, the test does.
+            // A signal that cannot be caught is the closest imitation of a power cut; if it fails, the test does.
             let _ = nix::sys::signal::kill(nix::unistd::getpid(), nix::sys::signal::Signal::SIGKILL);
         }
         Ok(())

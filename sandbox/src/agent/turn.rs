@@ -152,7 +152,7 @@ impl Work<'_> {
         }
     }
 
-    /// Generates one output of the model. Where the host has dropped an item since it was named, it is asked anew what there is,
+    /// Generates one output of the model. If the host has dropped an item since it was named, it is asked anew what there is,
     /// once.
     fn generate(&mut self) -> Result<(Ref, u64, Vec<Call>), Leave> {
         let mut asked_anew = false;

@@ -31,7 +31,7 @@ const SOCKET_TYPE_MASK: u64 = 0xf;
 
 #[rustfmt::skip]
 const RULES: &[Rule] = &[
-    // Files. Which ones there are is the mounts' and Landlock's to say.
+    // Files. The mounts and Landlock decide which ones exist.
     (&[libc::SYS_openat], Always, "queues, their journals, the workspace"),
     (&[libc::SYS_read, libc::SYS_write, libc::SYS_readv, libc::SYS_writev, libc::SYS_lseek, libc::SYS_close], Always,
         "whatever is open"),

@@ -1,6 +1,6 @@
 //! The life of the runner: one command after the other, each in a session of its own, and nothing left of it when it is reported.
 //!
-//! Never speaks to anybody but the process that it was forked from, and ends with it. See [`crate::runner::walls`].
+//! Never speaks to any other process than the one that it was forked from, and ends with it. See [`crate::runner::walls`].
 
 use super::walls::Walls;
 use super::{Begun, End, OUTPUT_BYTES_MAX, Order, Report};
@@ -103,7 +103,7 @@ impl Serving {
             Side::Child => {
                 let error = self.become_command(&command, &theirs, order.seconds);
                 let told = format!("cannot start a command: {error}\n");
-                // Where it shows whatever comes of the command.
+                // Shown in the place of the output of the command.
                 let _ = nix::unistd::write(&theirs, told.as_bytes());
                 kernel::exit(126)
             }

@@ -86,7 +86,7 @@ fn domain(places: &Places, programs: &Programs) -> Result<(), String> {
         let rights = if granted.is_writable { read | write } else { read };
         (&granted.path, rights)
     }));
-    // What is not there needs no rule, and a place that is missing is one thing less to reach.
+    // A path that is not there needs no rule, and a missing place cannot be reached.
     let rule = |(path, rights)| PathFd::new(path).ok().map(|place| PathBeneath::new(place, rights));
     enter_domain(allowed.into_iter().filter_map(rule).collect())
 }
@@ -102,7 +102,8 @@ fn sockets() -> io::Result<Rules> {
     Ok(rules)
 }
 
-/// Signals to the two processes that a command must not reach, or to everybody. On a kernel with scopes these are refused anyway.
+/// Returns the rules about signals to the two processes that a command must not reach, or to every process. On a kernel with
+/// scopes these are refused anyway.
 fn signals(main: Pid, runner: Pid) -> io::Result<Rules> {
     let (main, runner) = (main.as_raw(), runner.as_raw());
     let to = |argument: u8, whom: i32| {

@@ -61,7 +61,7 @@ pub fn row(tool: &str, arguments: &str) -> Result<(Kind, String), Error> {
         "send_message" => send(parse(tool, arguments)?),
         "schedule_task" | "ask_user_question" | "skill_install" => {
             let mut fields: serde_json::Map<String, serde_json::Value> = parse(tool, arguments)?;
-            // What the arguments themselves call `action` would win over the name of the call.
+            // An argument named `action` would win over the name of the call.
             if fields.insert("action".into(), tool.into()).is_some() {
                 return Err(Error::Unknown("action".into()));
             }

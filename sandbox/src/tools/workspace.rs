@@ -37,7 +37,7 @@ pub enum Error {
     /// Holds `..`.
     #[error("refused {0}: `..` is not a way to anywhere here")]
     Parent(Shown),
-    /// A link somewhere on it, or the thing itself.
+    /// A link somewhere on it, or the file itself.
     #[error("refused {0}: links are not followed")]
     Link(Shown),
     /// A file that is neither regular nor a directory.
