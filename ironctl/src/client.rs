@@ -140,7 +140,7 @@ impl Client {
         self.get(&format!("agents/{}/budget", segment(agent))).await
     }
 
-    /// Sets an agent's own ceilings; what is absent stays as it is, and 0 takes one away.
+    /// Sets an agent's own ceilings; an absent one stays as it is, and 0 takes one away.
     pub async fn set_budget(&self, agent: &str, budget: &AgentBudget) -> Result<AgentBudget, Error> {
         self.post(&format!("agents/{}/budget", segment(agent)), budget).await
     }
@@ -252,7 +252,7 @@ impl Client {
         self.get(&format!("sessions/{}/transcript?last={last}", segment(session))).await
     }
 
-    /// Returns the signed head of the ledger as it is now.
+    /// Returns the signed head of the ledger's current end.
     pub async fn ledger_head(&self) -> Result<LedgerHead, Error> {
         self.get("audit/head").await
     }
@@ -384,11 +384,11 @@ impl Client {
         };
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|cause| self.lost(&cause))?;
-        // What ends the connection ends the exchange too, and is told there.
+        // An error that ends the connection ends the exchange too, and is reported there.
         tokio::spawn(async move { drop(connection.await) });
         let mut request = Request::builder()
             .method(method)
-            // What machines ask has no version.
+            // The paths that machines ask have no version.
             .uri(if path.starts_with('/') { path.to_owned() } else { format!("/{API_VERSION}/{path}") })
             .header(HOST, host)
             .header(AUTHORIZATION, format!("Bearer {}", self.token));

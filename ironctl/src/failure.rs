@@ -48,7 +48,7 @@ pub enum Error {
     Failed {
         /// Stable word for scripts.
         code: &'static str,
-        /// A sentence that names the thing.
+        /// A sentence that names the object.
         message: String,
         /// The remedy; may be empty.
         hint: String,

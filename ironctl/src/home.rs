@@ -155,7 +155,7 @@ impl Home {
         let path = self.stderr_file();
         let directory = path.parent().expect("stderr_file has a directory part");
         if path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() > STDERR_BYTES_MAX) {
-            // Where that fails, the old one goes on.
+            // If that fails, the old one goes on.
             let _ = fs::rename(&path, path.with_extension("stderr.1"));
         }
         let opened = DirBuilder::new()

@@ -1,6 +1,6 @@
 //! Looks whether a model server listens on this machine, and which models it has.
 //!
-//! Never asks another machine, never shows a key to anybody, and asks for nothing but the list of models. See
+//! Never asks another machine, never shows a key, and asks for nothing but the list of models. See
 //! [`crate::commands::quickstart`] and [`crate::commands::model::add`].
 
 use http_body_util::{BodyExt, Empty, Limited};
@@ -70,7 +70,7 @@ fn split(base_url: &str) -> Option<(SocketAddr, &str)> {
 async fn list(address: SocketAddr, path: &str) -> Option<List> {
     let stream = timeout(CONNECT_PATIENCE, TcpStream::connect(address)).await.ok()?.ok()?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.ok()?;
-    // What ends the connection ends the exchange too.
+    // An error that ends the connection ends the exchange too.
     tokio::spawn(async move { drop(connection.await) });
     let request = Request::get(format!("{path}/models")).header(HOST, address.to_string());
     let response = sender.send_request(request.body(Empty::<Bytes>::new()).ok()?).await.ok()?;

@@ -38,7 +38,7 @@ impl Client {
         self.post(&format!("channels/{}/agents", segment(channel)), &wiring).await
     }
 
-    /// Lets an agent hear a channel no more.
+    /// Disconnects an agent from a channel.
     pub async fn disconnect(&self, channel: &str, agent: &str) -> Result<Channel, Error> {
         let path = format!("channels/{}/agents/{}", segment(channel), segment(agent));
         parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)

@@ -171,7 +171,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let agent = client.agent(&agent).await?;
             let sessions = agent.sessions;
             at.out.confirm(&format!("remove {} and its {sessions} sessions", agent.name), yes)?;
-            // By id: the name could have gone to another agent while the question stood.
+            // By id: the name could have gone to another agent during the question.
             if let Err(refused) = client.remove_agent(&agent.id.to_string()).await {
                 let settings = json!({ "remove": true });
                 return Err(propose::instead(

@@ -100,8 +100,8 @@ pub fn is_open(change: &Change) -> bool {
     matches!(change.status.as_str(), "pending" | "unknown")
 }
 
-/// Returns the digest of the text that is shown with a change, if it is the one that the host names. What the text may hold is
-/// [`Output::exact`]'s to say.
+/// Returns the digest of the text that is shown with a change, if it is the one that the host names. [`Output::exact`] decides
+/// what the text may hold.
 pub fn verified(change: &Change) -> Result<Digest, Error> {
     let digest = Digest::of(change.shown.as_bytes());
     if digest != change.shown_digest {

@@ -16,7 +16,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// So many breaches stand in the last line; the tables have them all.
+/// Breaches that the last line names; the tables have them all.
 const BREACHES_NAMED: usize = 8;
 
 /// Options of `ironctl doctor`.

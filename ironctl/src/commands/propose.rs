@@ -25,7 +25,7 @@ pub async fn instead(
     let new = NewChange { kind, agent: agent.map(str::to_owned), payload, reason: String::new() };
     match client.submit_change(&new).await {
         Ok(submitted) => waits(&submitted.id.to_string()),
-        // What the host said first names the command; why that failed comes with it.
+        // The host's first refusal names the command; the reason for the second failure comes with it.
         Err(error) => {
             at.out.failure(&error);
             refused

@@ -131,7 +131,7 @@ fn print(out: Output, lines: &[&str]) -> Result<(), Error> {
 
 /// Asks a question and returns the line that is typed after it; `None` when the terminal is gone or at its end (Ctrl-D).
 fn asked(out: Output, question: &str) -> Result<Option<String>, Error> {
-    // What was typed before was an answer to something else.
+    // Earlier input was an answer to another question.
     tcflush(io::stdin(), FlushArg::TCIFLUSH)
         .map_err(|cause| Error::failed("no_prompt", "cannot ask on this terminal").because(cause))?;
     out.words(question)?;

@@ -166,7 +166,7 @@ async fn follow(
             }
         }
     };
-    // What it borrows is free again.
+    // Its borrowed values are free again.
     drop(following);
     if !words.has_begun() {
         out.progress("")?;
