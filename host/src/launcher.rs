@@ -168,7 +168,7 @@ impl Launcher {
     /// Returns when the launcher has died; every jail dies with it.
     pub async fn died(&self) {
         let mut alive = self.shared.alive.clone();
-        // An error means that the task which reads from the launcher is gone: the same thing.
+        // An error means that the task which reads from the launcher is gone, which is equivalent.
         let _ = alive.wait_for(|alive| !alive).await;
     }
 }

@@ -57,7 +57,7 @@ pub struct Found {
     pub more: bool,
     /// The sandbox's statements about its progress; without authority.
     pub progress: Vec<Progress>,
-    /// Rows at or below the cursor that still lie there.
+    /// Rows at or below the cursor that are still in the file.
     pub taken: Vec<(u64, Digest)>,
 }
 

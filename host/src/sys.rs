@@ -88,8 +88,8 @@ pub(crate) fn keep_only<const N: usize>(kept: [OwnedFd; N], close: bool) -> io::
         high.push(moved as RawFd);
     }
     for (index, descriptor) in high.iter().enumerate() {
-        // SAFETY: plain integer arguments. What stood at the target number belongs to code that this
-        // process never returns to, as the function's contract says.
+        // SAFETY: plain integer arguments. The descriptor at the target number belongs to code that this process never returns
+        // to, as the function's contract says.
         checked(unsafe { libc::dup3(*descriptor, FIRST_DESCRIPTOR + index as RawFd, libc::O_CLOEXEC) } as c_long)?;
     }
     if close {

@@ -5,11 +5,11 @@
 //!
 //! The order is what makes it hold:
 //! 1. process 1 opens what the jail needs while it can still see it, then covers `/proc` with an empty root and attaches the
-//! mounts there;
+//!    mounts there;
 //! 2. process 2 gives up everything it can give up and executes the program, which loads its libraries from the host's root and
-//! knocks at the gate;
-//! 3. process 1 pivots. The kernel moves every process of the mount namespace that stood in the old root, so process 2 is moved
-//! although its own rules forbid it to do that itself;
+//!    knocks at the gate;
+//! 3. process 1 pivots. The kernel moves every process of the mount namespace that was in the old root, so process 2 is moved
+//!    although its own rules forbid it to do that itself;
 //! 4. process 1 gives up everything too, opens the gate, and from then on only reaps.
 
 pub(crate) mod apart;
@@ -104,7 +104,7 @@ impl Filters {
 /// Runs process 1 of a jail, from its first instruction to its end.
 pub(crate) fn init(birth: Birth<'_>) -> ! {
     let Birth { spec, link, launcher, thread, entries, filters, walls } = birth;
-    // When memory runs out, the kernel ends a jail before anything of the host. Where it cannot be set, nothing is lost.
+    // When memory runs out, the kernel ends a jail before anything of the host. A failure to set it does no harm.
     let _ = std::fs::write("/proc/self/oom_score_adj", FIRST_VICTIM);
     let kept = sys::keep_only([link, launcher], walls.stand(Wall::Descriptors));
     let Ok([link, launcher]) = kept else { sys::exit(FAILED) };

@@ -112,7 +112,7 @@ impl Walls {
     pub(crate) fn around(role: &Role, lowered: Option<Wall>) -> Self {
         let control = match role {
             Role::Probe(Probe::Control(_)) => Some(CONTROL),
-            // What it is there for.
+            // The network is its purpose.
             Role::Client(client) if client.network.is_some() => Some(Wall::NetworkNamespace),
             Role::Probe(Probe::Attempts(_) | Probe::Neighbour | Probe::KeyAgain { .. })
             | Role::Sandbox { .. }

@@ -288,7 +288,7 @@ impl Jail {
             WaitStatus::Signaled(_, signal, _) => Exit::Signal(signal as i32),
             _ => return Ok(false),
         };
-        // What process 1 had to say comes before how it ended.
+        // Messages of process 1 come before its exit.
         while self.hear(events) {}
         let exit = self.ended.unwrap_or(exit);
         let id = self.id;

@@ -29,7 +29,7 @@ const fn call<const N: usize>(name: &'static str, number: c_long, given: [c_long
 
 /// No descriptor.
 const NONE: c_long = -1;
-/// No address that anybody has mapped: what reads or writes there fails.
+/// An address that is mapped nowhere: reads and writes there fail.
 const NOWHERE: c_long = 1;
 
 impl Bare {

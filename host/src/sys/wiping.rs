@@ -11,7 +11,7 @@ struct Wiping;
 #[global_allocator]
 static ALLOCATOR: Wiping = Wiping;
 
-// SAFETY: every call goes to the system's allocator with the caller's own layout. What is wiped was allocated with that layout
+// SAFETY: every call goes to the system's allocator with the caller's own layout. The wiped memory was allocated with that layout
 // and has no owner. `realloc` is the default one: it allocates, copies and gives the old memory back through `dealloc`.
 unsafe impl GlobalAlloc for Wiping {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

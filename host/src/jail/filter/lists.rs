@@ -197,7 +197,7 @@ pub(super) const PROGRAM: &[Rule] = &[
 /// software. Still left out: what is not in [`PROGRAM`] for its own sake.
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Rule] = &[
-    // Programs, by path or by descriptor. Which ones, the mounts and Landlock say; none gains a right by it.
+    // Programs, by path or by descriptor. The mounts and Landlock decide which; none gains a right by it.
     Rule { calls: &[libc::SYS_execve, libc::SYS_execveat], when: Always },
     // Links: they lead nowhere that a path could not, because there is nothing else in the jail.
     Rule { calls: &[libc::SYS_symlinkat, libc::SYS_linkat], when: Always },
@@ -241,7 +241,7 @@ pub(super) const SYSTEM: &[Rule] = &[
             ],
         ),
     },
-    // What `ls` and `cp` look at; nothing sets one.
+    // Attributes that `ls` and `cp` look at; nothing sets one.
     Rule {
         calls: &[
             libc::SYS_getxattr, libc::SYS_lgetxattr, libc::SYS_fgetxattr, libc::SYS_listxattr, libc::SYS_llistxattr,

@@ -24,8 +24,8 @@ const COVERED: &str = "/usr";
 const EMPTY: &str = "mode=0555,uid=1000,gid=1000,size=4096,nr_inodes=2";
 const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 
-/// Gives each of these directories, open already, as a file system of its own, attached nowhere. Where the kernel makes none it is the
-/// machine's own mount: `preflight` tells that.
+/// Makes a file system of its own of each of these directories, open already, attached nowhere. Where the kernel makes none it is
+/// the machine's own mount: `preflight` tells that.
 pub(super) fn each(part: Part, directories: &[&OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
     let made = under_cover(part, |empty| directories.iter().map(|one| laid(&[one, empty])).collect::<io::Result<_>>())?;
     or_copies(part, made, directories)

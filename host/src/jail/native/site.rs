@@ -159,7 +159,7 @@ fn still_there(launcher: &OwnedFd) -> nix::Result<()> {
     }
 }
 
-/// Opens a mount source. What a person granted is reached without a single link: they were shown this path and no other.
+/// Opens a mount source. A granted path is reached without a single link: the person was shown this path and no other.
 fn open_source(mount: &Mount) -> nix::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     match mount.granted {

@@ -25,7 +25,7 @@ pub(super) const MOUNTS: &[(&str, Option<FsFlags>)] = &[
     ("/dev/null", Some(FsFlags::ST_NODEV)),
     ("/dev/zero", Some(FsFlags::ST_NODEV)),
 ];
-/// A file of the host's configuration is no more there than before.
+/// A file of the host's configuration: absent here as in every jail.
 const FAR: &str = "etc/shadow";
 const READ_ONLY: Refusals = &[(Errno::EROFS, Wall::ReadOnlyMounts)];
 

@@ -19,7 +19,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 const FILE: &str = ".ironclaw-probe";
 /// The directory cannot be listed within the domain.
 pub(super) const UNLISTED: Refusals = &[(Errno::EACCES, Wall::Landlock)];
-/// Two mounts, although both lie on one disk.
+/// Two mounts, although both are on one disk.
 const OTHER_MOUNT: Refusals = &[(Errno::EXDEV, Wall::Root)];
 /// The kernel executes nothing from such a mount, and maps nothing as code.
 const NOT_EXECUTED: Refusals = &[(Errno::EACCES, Wall::NoExecution)];

@@ -107,7 +107,7 @@ fn by_child(line: &Line, scene: &Scene<'_>) -> io::Result<Tried> {
         (Some(tried), ..) => tried,
         (None, false, _) => Tried::Lost(format!("no end within {ATTEMPT_MS_MAX} ms")),
         (None, true, WaitStatus::Signaled(_, signal, _)) => Tried::Lost(format!("ended by {signal}")),
-        // What was executed in its place said nothing.
+        // The program that was executed in its place said nothing.
         (None, true, _) => Tried::Lost("went away without a word".to_owned()),
     })
 }

@@ -48,7 +48,7 @@ pub(super) enum By {
     Itself,
 }
 
-/// One thing to try.
+/// One attempt.
 pub(super) struct Line {
     pub(super) group: &'static str,
     pub(super) name: String,

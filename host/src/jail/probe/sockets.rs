@@ -69,7 +69,7 @@ pub(super) fn lines() -> Vec<Line> {
         refused("reach a listener of the host on ::1", UNREACHABLE, |scene| {
             connect_v6(Ipv6Addr::LOCALHOST, scene.facts.tcp6_port)
         }),
-        // One domain and two namespaces stand behind each other; this error is the network namespace's alone.
+        // One domain and two namespaces back each other up; this error is the network namespace's alone.
         refused(
             "reach an abstract socket of the host",
             &[(Errno::ECONNREFUSED, Wall::NetworkNamespace)],
