@@ -16,7 +16,7 @@ pub struct Events {
     data: Option<Vec<u8>>,
     /// A line ended with a carriage return: a line feed directly behind it belongs to that end.
     after_return: bool,
-    /// Whether a line has ended; a mark of the byte order may stand before the first alone.
+    /// Whether a line has ended; a mark of the byte order may come before the first alone.
     has_begun: bool,
     /// Bytes since the last event.
     since: usize,

@@ -69,7 +69,7 @@ pub struct Ask<'a> {
 impl Connections {
     /// Makes connections within the waits of the configuration.
     pub fn new(config: &Config) -> Self {
-        // What is installed already is as good.
+        // A provider that is installed already is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let connect = Duration::from_millis(u64::from(config.connect_ms));
         let plain = builder(connect)

@@ -19,7 +19,7 @@ pub struct Manners {
 }
 
 impl Manners {
-    /// Notes what a refusal is about. Each thing is learned once, so what is learned ends. The bound on the output changes for the
+    /// Notes what a refusal is about. Each complaint is learned once, so learning ends. The bound on the output changes for the
     /// caller alone: a server may find it too large only beside a long prompt.
     pub fn learn(&self, about: Option<About>, output_tokens_max: &mut u32) {
         match about {

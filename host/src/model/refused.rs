@@ -31,7 +31,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// Reads the body of an answer with an error; anything can stand there.
+    /// Reads the body of an answer with an error; its content may be anything.
     pub fn read(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
             Ok(body) => Self::of(&body),

@@ -96,7 +96,7 @@ pub struct Patience {
 struct Made {
     output: Output,
     took: Usage,
-    /// Whether it came to its end in time.
+    /// Whether it ended by itself in time.
     is_whole: bool,
 }
 
@@ -171,7 +171,7 @@ impl Remote {
             course.usage = course.usage.plus(broken.took);
             self.manners.learn(broken.about, &mut output_tokens_max);
             if broken.about.is_some() && habits(output_tokens_max) != asked {
-                // That it refused this is no try: it says how to ask.
+                // A refusal of this kind does not count as an attempt: it says how to ask.
                 (tries, course.tries_left) = (tries - 1, course.tries_left + 1);
                 continue;
             }
@@ -272,7 +272,7 @@ impl Remote {
         let broken = |(fault, words)| {
             let took = match (has_begun, has_ended) {
                 (true, true) => took,
-                // What was counted before the end may be a beginning.
+                // A count from before the end may be incomplete.
                 (true, false) => usage(spec.prices, counted.at_least(sent, received), sent, received),
                 (false, _) => unheard(fault),
             };

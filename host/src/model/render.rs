@@ -1,6 +1,6 @@
 //! A prompt as the messages that every API has: a user's, a model's, and results of tools.
 //!
-//! Never puts anybody's words but the person's into a user's message as they are: the host says above them whose they are, and
+//! Never puts words of others than the person into a user's message as they are: the host says above them whose they are, and
 //! each of their lines is marked, so that no text can end its own quote. See [`crate::model::openai`] and
 //! [`crate::model::anthropic`].
 
@@ -20,8 +20,8 @@ const BEGINS: &str = "[The host: what was said before is not shown.]";
 /// Placed where a conversation would end with them.
 const GO_ON: &str = "[The host: nobody has said anything since.]";
 
-/// One message. No two of the same kind stand beside each other, the first and the last are not the model's, and each call has
-/// its result directly behind it.
+/// One message. No two of the same kind are adjacent, the first and the last are not the model's, and each call has its result
+/// directly behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message<'a> {
     /// Words to the model, in the order in which they came; none is empty.

@@ -31,7 +31,7 @@ pub enum Error {
 }
 
 impl Template {
-    /// Reads a text in which the placeholders of `known` may stand.
+    /// Reads a text that may have the placeholders of `known`.
     pub(super) fn parse(text: &str, known: &[&str]) -> Result<Self, Error> {
         let mut pieces = Vec::new();
         let mut literal = String::new();
