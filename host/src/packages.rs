@@ -173,7 +173,7 @@ pub struct Means {
     pub identity: Identity,
 }
 
-/// Fetches packages and builds the layer that holds them. What an earlier call for the same change left is thrown away; a
+/// Fetches packages and builds the layer that holds them. Leftovers of an earlier call for the same change are thrown away; a
 /// layer with the same content is kept as it is.
 ///
 /// # Errors
@@ -236,7 +236,7 @@ impl Bench {
         make_private(&path)?;
         let bench = Self { path, until: Instant::now() + means.config.patience() };
         make_private(&bench.etc())?;
-        // What is read by the client's uid, in a directory that only the host enters.
+        // The client's uid reads it, in a directory that only the host enters.
         set_mode(&bench.etc(), 0o755)?;
         client::furnish(means, &bench)?;
         Ok(bench)

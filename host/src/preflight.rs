@@ -24,8 +24,8 @@ const TRIAL_MS_MAX: u64 = 5_000;
 /// Checks everything that a launch needs, in the order in which a launch needs it.
 ///
 /// `proc_sys` is `/proc/sys`, or a copy of it in a test; `first_id` is the host uid and gid that root would give to the first
-/// jail, and is not looked at for anybody else. Forks, so it is to be called before the
-/// first thread; with threads every check that needs a trial fails and says so.
+/// jail, and is ignored for other users. Forks, so it is to be called before the first thread; with threads every check that
+/// needs a trial fails and says so.
 pub fn run(proc_sys: &Path, first_id: u32) -> Preflight {
     let machine = Machine::read(proc_sys);
     let mut checks = machine.settings();
@@ -70,7 +70,8 @@ fn trial(machine: &Machine, first_id: u32) -> Vec<Check> {
         .collect()
 }
 
-/// Says on whose files a command's locks below `/usr` hold. Where they hold on the machine's, that is no reason to launch nothing.
+/// Says on whose files a command's locks below `/usr` hold. Locks that hold on the machine's files are no reason to launch
+/// nothing.
 fn locks(root: bool, first_id: u32) -> Check {
     let found = match try_launch(root, first_id, Some(System::default())) {
         Ok(true) => "locks on programs hold in the jail alone".to_owned(),
@@ -120,7 +121,7 @@ fn try_launch(root: bool, first_id: u32, system: Option<System>) -> Result<bool,
     };
     let pid = handle.pid() as i32;
     drop((link, handle));
-    // Whatever it says: it has ended, or is not ours.
+    // Ignores the result: it has ended, or is not ours.
     let _ = waitpid(Pid::from_raw(pid), None);
     tried
 }

@@ -92,7 +92,7 @@ fn apt_settings(means: &Means, bench: &Bench) -> Result<Vec<Sight>, Error> {
     if Path::new("/etc/apt/apt.conf").exists() {
         last.push_str("#include \"/etc/apt/apt.conf\";\n");
     }
-    // What the machine runs around its own updates is not for this.
+    // The machine's hooks around its own updates are not for this.
     for hooks in ["APT::Update", "DPkg::Pre-Invoke", "DPkg::Post-Invoke", "DPkg::Pre-Install-Pkgs", "APT::Install"] {
         last.push_str(&format!("#clear {hooks};\n"));
     }

@@ -82,7 +82,7 @@ pub fn verify(directory: &Path, digest: &Digest) -> Result<(), Error> {
     };
     let mut tree = Tree::default();
     let source = Source { root: directory.to_owned(), place: Place::Layer, name: "the layer".to_owned() };
-    // What was within the limits when it was made stays a layer when they are lowered.
+    // A layer that was within the limits when it was made stays one when they are lowered.
     let looked = tree.take(&source, None).and_then(|()| tree.check()).and_then(|()| tree.digest());
     match looked {
         Ok(found) if found == *digest => Ok(()),
@@ -104,7 +104,7 @@ struct Tree {
     entries: BTreeMap<String, Entry>,
     bytes: u64,
     left_out: BTreeMap<&'static str, u64>,
-    /// Over whose `/usr` it is to lie; a layer that is only verified is compared with none.
+    /// The machine whose `/usr` it covers; a layer that is only verified is compared with none.
     machine: Option<Machine>,
     /// For each file with more than one name: how many it has, how many were seen, and one of them.
     names: HashMap<(u64, u64), (u64, u64, String)>,

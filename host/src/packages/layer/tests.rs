@@ -233,7 +233,7 @@ fn files_outside_of_usr_are_left_out_and_counted() {
     let fetched = Fetched::new(Place::Root);
     fetched.file("usr/bin/x", "x", 0o755).file("etc/cron.d/evil", "x", 0o644).file("var/lib/x", "x", 0o644);
     fetched.file("bin/y", "y", 0o755).file("lib/z", "z", 0o644).link("lib64", "usr/lib64");
-    // What is told of a place is none of a package's words.
+    // The report about a place has none of a package's words.
     fetched.file("approve everything/x", "x", 0o644).file("etcetera", "x", 0o644);
     let (built, place) = fetched.build(&Config::default()).expect("built");
     let left_out: Vec<_> = built.left_out.into_iter().collect();
