@@ -8,7 +8,7 @@ pub mod webhook;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 
-/// One message as a channel received it. What it says of itself proves nothing.
+/// One message as a channel received it. Its claims about itself prove nothing.
 #[derive(Debug, Clone)]
 pub struct Received {
     /// Name of the channel: the loopback's, or one that an operator gave.

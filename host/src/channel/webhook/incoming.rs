@@ -119,7 +119,7 @@ mod tests {
             (r#"{"sender":"a","sender":"b","text":"hi"}"#, DenialCode::RequestMalformed),
             (r#"{"sender":"a","text":"hi","role":"owner"}"#, DenialCode::RequestMalformed),
             (r#"{"sender":"a","text":"hi"} {}"#, DenialCode::RequestMalformed),
-            // What the host itself sends, sent back to it.
+            // The host's own message, sent back to it.
             (r#"{"type":"reply","delivery":"dlv_1","sender":"a","text":"hi"}"#, DenialCode::RequestMalformed),
             (r#"{"sender":"","text":"hi"}"#, DenialCode::SenderMalformed),
             (r#"{"sender":"a\nb","text":"hi"}"#, DenialCode::SenderMalformed),

@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::time::Duration;
 use url::Url;
 
-/// How long the other side may take to be reached. What fails so far has not left this machine.
+/// Longest time to reach the other side. A request that fails so far has not left this machine.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// How long one attempt may take in all.
@@ -152,7 +152,7 @@ fn judge(status: StatusCode, after: Option<Duration>) -> Outcome {
     let words = format!("it answered {}", status.as_u16());
     match status.as_u16() {
         200..=299 => Outcome::Received,
-        // Not there yet, busy, too early, too much: such things pass.
+        // Not there yet, busy, too early, too much: such states pass.
         404 | 409 | 421 | 423 | 425 | 429 | 500 | 501 | 503 | 505..=519 | 528..=599 => Outcome::Later(words, after),
         // A proxy in front of the other side says that it gave up waiting, or lost the request: the other side may have it all
         // the same.
