@@ -30,7 +30,7 @@ pub enum Class {
     Broken,
     /// Its end is missing.
     Truncated,
-    /// Other entries stand where a head was signed.
+    /// Other entries are in the place where a head was signed.
     Rewritten,
     /// Two histories were signed.
     Forked,
@@ -423,7 +423,7 @@ pub fn chain(input: &mut impl BufRead, expected: u64, wanted: &BTreeSet<u64>) ->
     let mut lines = Lines { walk: Walk::from(expected, wanted), sha: Sha256::new(), any: false };
     let mut torn = Vec::new();
     loop {
-        // Most lines lie in the buffer as a whole, and are taken from there; one that does not is put together.
+        // Most lines are in the buffer as a whole, and are taken from there; one that is not is put together.
         let buffer = match input.fill_buf() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             buffer => buffer?,

@@ -146,7 +146,7 @@ impl Keeper {
         kept_at.map(|at| at.elapsed().as_secs())
     }
 
-    /// Ends, with a last head. Whatever is written to the ledger afterwards is in no head.
+    /// Ends, with a last head. Later entries of the ledger are in no head.
     pub async fn stop(&self) {
         self.shared.stop.notify_one();
         let task = self.task.lock().expect("no holder panics").take();
@@ -277,7 +277,7 @@ impl Shared {
         let put = move || {
             let directory = sink.ready(&ledger, &home)?;
             head::keep(&directory, &head)?;
-            // A minute's head says nothing that this one does not. Where nothing can be removed it stays.
+            // A minute's head says nothing that this one does not. Where it cannot be removed it stays.
             if let Some(passed) = to_remove.filter(|name| *name != head::file_name(&head)) {
                 let _ = std::fs::remove_file(directory.join(passed));
             }
@@ -301,7 +301,7 @@ impl Shared {
         }
         let (kind, sentence) = failed.unzip();
         let before = std::mem::replace(&mut self.trouble.lock().expect("no holder panics").heads, sentence);
-        // The first failure and the first success after it stand in the ledger, not each try.
+        // The ledger records the first failure and the first success after it, not each attempt.
         let note = match (kind, before) {
             (Some(kind), None) => Entry::new(LedgerEvent::LedgerHeadNotKept).reason(&kind.to_string()),
             (None, Some(_)) => Entry::new(LedgerEvent::LedgerHeadKeptAgain).with("kept", seq),

@@ -100,7 +100,7 @@ fn reads_as(written: &[u8], plain: &[u8]) -> bool {
             let expected = word & low(before) | u64::from(b'\\') << before;
             differing |= (word_at(written, at) ^ expected) & low(before + 8);
             at += before as usize / 8 + 1;
-            // What is escaped comes next, and is a byte like others then.
+            // The escaped byte comes next, and is a byte like others then.
             word >>= before;
             bits -= before;
             escaped >>= before;

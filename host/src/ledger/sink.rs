@@ -40,7 +40,7 @@ pub enum Sink {
 /// Another home that keeps heads of the same ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Other {
-    /// It was there before and is no more: this home was moved.
+    /// It was there before and is gone: this home was moved.
     Moved(PathBuf),
     /// It is still there: one of the two is a copy.
     Copy(PathBuf),

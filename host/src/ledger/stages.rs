@@ -1,6 +1,6 @@
 //! The stages of a message, read from the ledger: what `why` shows.
 //!
-//! Never guesses: entries that lie in an archive are read there, and where that is not to be had it says so. See
+//! Never guesses: archived entries are read from their archive, and where it is not available it says so. See
 //! [`crate::api::chat`].
 
 use super::archive;
