@@ -239,7 +239,7 @@ impl<'a> Tx<'a> {
     }
 }
 
-/// The handle that everybody shares.
+/// The shared handle of the state.
 #[derive(Clone)]
 pub struct State {
     writes: mpsc::Sender<Job>,

@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 /// The reason that a decision has no value. `?` makes one of a refusal and of an error.
 #[derive(Debug)]
 pub enum Denied<E = Error> {
-    /// Refused on purpose. What the transaction wrote commits, such as the entry about the refusal.
+    /// Refused on purpose. The writes of the transaction commit, such as the entry about the refusal.
     Refused(Refusal),
     /// Broken. The transaction is rolled back.
     Failed(E),

@@ -66,7 +66,7 @@ impl EventsOf {
     /// Waits for the next one.
     ///
     /// # Errors
-    /// When some were missed, or no more will come.
+    /// When some were missed, or none will come after it.
     pub async fn recv(&mut self) -> Result<Arc<Committed>, RecvError> {
         match &mut self.receiver {
             Some(receiver) => receiver.recv().await,

@@ -116,7 +116,7 @@ fn walk(mut file: impl Read) -> io::Result<Log> {
             sums.add(&frame[FRAME_HEADER_BYTES..]);
             fits = is_current && word(&frame, 0) != 0 && sums.values == (word(&frame, 4), word(&frame, 5));
         }
-        // The frame itself may be half written by a host that was killed. What is behind it was written later.
+        // The frame itself may be half written by a host that was killed. The frames behind it were written later.
         let commits = word(&frame, 1) != 0;
         if !was_fitting && is_current && commits {
             commits_behind += 1;

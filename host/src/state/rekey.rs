@@ -27,13 +27,13 @@ impl Copy {
     /// Copies the state at `path`, page by page, to a new file `to`.
     ///
     /// # Errors
-    /// [`Error::WrongKey`], [`Error::Newer`], [`Error::InUse`] while anybody else has it open.
+    /// [`Error::WrongKey`], [`Error::Newer`], [`Error::InUse`] while another process has it open.
     pub fn of(path: &Path, key: &SessionKey, to: &Path) -> Result<Self, Error> {
         let left = log::look(path)?;
         let original = connect(path, key)?;
         migrations::run(&original, path, key)?;
-        // What a crash left is taken in here, and what it lost is noted; afterwards neither file needs a log. Until then an error
-        // leaves the log in place.
+        // The changes that a crash left are taken in here, and those that it lost are noted; afterwards neither file needs a log.
+        // Until then an error leaves the log in place.
         log::opened(&original, path, &left)?;
         log::closed(&original)?;
         // Out of the write-ahead log, which a renamed file would leave behind, and alone.

@@ -67,7 +67,7 @@ pub(super) fn write_loop(
     let mut held: Option<Job> = None;
     let mut is_emptied = false;
     while let Some(first) = held.take().or_else(|| jobs.blocking_recv()) {
-        // The other thread may have come upon it.
+        // The other thread may have found damage.
         if watched.look() {
             break;
         }
