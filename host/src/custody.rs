@@ -319,7 +319,7 @@ mod tests {
                 if read == 0 {
                     break;
                 }
-                // What was read is in memory too, and counts once.
+                // The bytes that were read are in memory too, and count once.
                 let own = chunk.as_ptr() as u64..chunk.as_ptr() as u64 + chunk.len() as u64;
                 // A key in a structure is aligned; a look at each byte would take seconds.
                 let places = chunk[..read].chunks_exact(8).enumerate().filter(|(_, word)| word[0] == !turned[0]);

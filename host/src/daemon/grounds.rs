@@ -175,8 +175,7 @@ fn homes_of_operator() -> Vec<PathBuf> {
     named.into_iter().chain(user.map(|user| user.dir)).collect()
 }
 
-/// Returns whether a directory is there and belongs to this user: a system user's may be a place that everybody shares, such as
-/// /usr/sbin.
+/// Returns whether a directory is there and belongs to this user: a system user's may be a shared place, such as /usr/sbin.
 fn is_own_directory(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_dir() && found.uid() == nix::unistd::geteuid().as_raw())
 }

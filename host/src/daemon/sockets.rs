@@ -85,7 +85,7 @@ fn listen(socket: &Path) -> Result<UnixListener, Error> {
 
 /// Opens the loopback port of this setting, if it names one.
 async fn open_port(name: &str, listen: &str, what: port::For) -> Result<Option<Port>, Error> {
-    // What is no loopback address was refused with the settings.
+    // An address that is no loopback address was refused with the settings.
     let Ok(Some(address)) = port::parse(name, listen) else { return Ok(None) };
     let opened = port::open(address, what).await;
     opened.map(Some).map_err(|source| Error::Listen { address: address.to_string(), source })

@@ -20,7 +20,7 @@ pub(super) async fn until_damaged(
     opened: &Opened,
     serve: impl Future<Output = Result<(), Error>>,
 ) -> Result<(), Error> {
-    // What comes upon damage stops at once: nothing is built on it, and nothing that is whole is lost.
+    // A worker that finds damage stops at once: nothing is built on it, and nothing that is whole is lost.
     tokio::select! {
         // Damage comes first: work on the record fails because of it, and says less about the reason.
         biased;

@@ -60,7 +60,7 @@ impl Inbound {
         if let Some(group) = group {
             give_to_group(path, group)?;
         }
-        // Also a turn that stood open when its sandbox died: the record knows that it is over.
+        // Also a turn that was open when its sandbox died: the record knows that it is over.
         writer.project(|inbound| inbound.clear())?;
         Ok((Self { writer }, damage))
     }

@@ -216,7 +216,7 @@ pub fn set_standing(
     Ok(())
 }
 
-/// Notes that a launch failed (`true`) or that a turn came to its end; returns the failures in a row.
+/// Notes that a launch failed (`true`) or that a turn ended; returns the failures in a row.
 pub fn note_failure(tx: &mut Tx<'_>, id: SessionId, failed: bool) -> Result<u32, state::Error> {
     let sql =
         "UPDATE sessions SET failures = CASE WHEN ?2 THEN failures + 1 ELSE 0 END WHERE id = ?1 RETURNING failures";
