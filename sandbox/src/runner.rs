@@ -56,7 +56,7 @@ struct Report {
     end: End,
     /// The first of what it wrote to both streams.
     output: String,
-    /// How many bytes it wrote in all.
+    /// Number of bytes that it wrote in all.
     bytes: u64,
 }
 

@@ -7,7 +7,7 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-/// When a call is allowed. Arguments count from 0; the kernel reads 32 bits of each that is compared here.
+/// Condition under which a call is allowed. Arguments count from 0; the kernel reads 32 bits of each that is compared here.
 #[derive(Debug, Clone, Copy)]
 enum When {
     /// Independent of the arguments.

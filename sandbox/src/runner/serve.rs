@@ -30,7 +30,7 @@ const PROCESSES_MAX: u64 = 32;
 const FILE_BYTES_MAX: u64 = 256 << 20;
 /// Open descriptors of each process of a command.
 const OPEN_FILES_MAX: u64 = 128;
-/// How long it may take until everything of a command has ended once it is killed.
+/// Longest time until everything of a command has ended once it is killed.
 const END_TIME_MAX: Duration = Duration::from_secs(20);
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 16 * 1024;
