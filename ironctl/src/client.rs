@@ -39,25 +39,25 @@ use tokio::time::{Instant, timeout, timeout_at};
 /// No answer of the API is longer.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How long the host may take over an ordinary question.
+/// Longest time of the host over an ordinary question.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a host on this machine may take over a connection.
+/// Longest time of a host on this machine over a connection.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long it may take to kill everything; a host that takes longer is killed itself.
+/// Longest time to kill everything; a host that takes longer is killed itself.
 const PANIC_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long it may take to launch a session and try every way out of it.
+/// Longest time to launch a session and try every way out of it.
 const PROVE_PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long an endpoint may take over its test; the host gives up before.
+/// Longest time of an endpoint over its test; the host gives up before.
 const TEST_PATIENCE: Duration = Duration::from_secs(150);
 
-/// How long a chain of millions of entries may take to be written to its archive.
+/// Longest time to write a chain of millions of entries to its archive.
 const ROTATE_PATIENCE: Duration = Duration::from_secs(300);
 
-/// How long one long poll waits at most; longer waits are several polls.
+/// Longest time of one long poll; longer waits are several polls.
 pub const POLL_MAX: Duration = Duration::from_secs(25);
 
 /// Returns whether something takes connections there. Asks nothing, and needs no token.

@@ -15,10 +15,10 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// How long this machine may take over a connection to itself.
+/// Longest time of this machine over a connection to itself.
 const CONNECT_PATIENCE: Duration = Duration::from_millis(200);
 
-/// How long a server may take over its list.
+/// Longest time of a server over its list.
 const LIST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// No list of models is longer.

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Changes of one list.
 pub const LIST_MAX: usize = 200;
 
-/// How long what comes of an approved change is waited for; packages may take longer.
+/// Longest wait for the result of an approved change; packages may take longer.
 const APPLY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What to do with changes.

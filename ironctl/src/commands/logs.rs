@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Lines further back than this are for an editor.
 const TAIL_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// How often a followed file is looked at; a person is watching.
+/// Interval between two looks at a followed file; a person is watching.
 const FOLLOW_POLL: Duration = Duration::from_millis(200);
 
 /// Options of `ironctl logs`.

@@ -20,7 +20,7 @@ const START_WAIT: Duration = Duration::from_secs(30);
 
 const START_POLL: Duration = Duration::from_millis(20);
 
-/// How much of what a host said before it died is shown.
+/// Most bytes that are shown of what a host said before it died.
 const LAST_WORDS_BYTES_MAX: u64 = 4096;
 
 /// Options of `ironctl up`.

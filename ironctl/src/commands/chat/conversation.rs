@@ -16,7 +16,7 @@ use rustyline::error::ReadlineError;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How much of the conversation is shown again.
+/// Lines of the conversation that are shown again.
 const HISTORY_LINES: usize = 20;
 
 /// The agent of a conversation, and the speaker.
@@ -29,7 +29,7 @@ pub struct With {
     pub files: Vec<MessageFile>,
     /// The identity that speaks.
     pub speak_as: Option<String>,
-    /// How long an answer is waited for.
+    /// Longest wait for an answer.
     pub wait: Duration,
 }
 
