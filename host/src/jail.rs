@@ -164,7 +164,7 @@ pub struct Limits {
     pub processes: u64,
     /// Largest file that can be written, in bytes.
     pub file_bytes: u64,
-    /// How long the launch may take, in milliseconds, from the request to the open gate.
+    /// Longest time of the launch, in milliseconds, from the request to the open gate.
     pub launch_ms: u64,
 }
 

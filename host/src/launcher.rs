@@ -25,7 +25,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot, watch};
 use wire::{Event, Request};
 
-/// How long the launcher may take to report that a launch took too long.
+/// Time for the launcher to report that a launch took too long.
 const LAUNCHER_GRACE: Duration = Duration::from_secs(5);
 
 /// Roles without a program of their own: functions of this image, entered behind the gate.
@@ -63,7 +63,7 @@ pub fn fork(entries: Entries) -> io::Result<Handle> {
     }
 }
 
-/// Asks the launcher for jails. Clones ask the same launcher.
+/// Handle that asks the launcher for jails. Clones ask the same launcher.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     shared: Arc<Shared>,

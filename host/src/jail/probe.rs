@@ -28,11 +28,11 @@ use targets::Targets;
 
 /// Longest report of a probe, in bytes.
 const REPORT_BYTES_MAX: usize = 256 * 1024;
-/// How long the probe of one jail may be silent; its attempts are a few system calls each, on a machine that may be busy.
+/// Longest silence of the probe of one jail; its attempts are a few system calls each, on a machine that may be busy.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Byte that the host writes when it has looked at the probe from outside.
 const GO_ON: u8 = b'.';
-/// So many names of attempts that noticed a missing wall are told.
+/// Most names that are told of attempts that noticed a missing wall.
 const NAMES_MAX: usize = 5;
 
 /// The reason that there is no proof.

@@ -24,11 +24,11 @@ use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-/// How long one attempt may take; a system call takes microseconds, and the slowest attempt forks as often as a jail allows.
+/// Longest time of one attempt; a system call takes microseconds, and the slowest attempt forks as often as a jail allows.
 const ATTEMPT_MS_MAX: u16 = 10_000;
 /// So often a fork is tried when there is no room for one more process, because one that ended is not reaped yet.
 const FORKS_MAX: u32 = 200;
-/// How long the daemon waits to be found alive.
+/// Longest time for which the daemon waits to be found alive.
 const DAEMON_MS_MAX: u16 = 20_000;
 /// The code of a probe that was given a second key.
 const TWO_KEYS: i32 = 3;
