@@ -237,19 +237,19 @@ impl Prompt {
 pub struct Config {
     /// Rules of the operator for the endpoint `scripted`, tried before the built-in ones.
     pub script: Option<PathBuf>,
-    /// How long connecting may take.
+    /// Longest time to connect.
     pub connect_ms: u32,
-    /// How long a stream may take to begin.
+    /// Longest time until a stream begins.
     pub first_byte_ms: u32,
-    /// How long a stream may pause.
+    /// Longest pause of a stream.
     pub idle_ms: u32,
-    /// How long an answer that comes at once may take.
+    /// Longest time of an answer that comes at once.
     pub whole_ms: u32,
-    /// How long a stream may take from its beginning to its end.
+    /// Longest time of a stream from its beginning to its end.
     pub stream_ms: u32,
     /// Tokens that an output may have.
     pub output_tokens_max: u32,
-    /// How often an endpoint is tried for one output when there is no other to ask.
+    /// Most attempts at an endpoint for one output when there is no other to ask.
     pub tries_max: u32,
     /// The first pause between two tries; each further one is twice as long, and a part of each is left to chance.
     pub backoff_ms: u32,
@@ -257,7 +257,7 @@ pub struct Config {
     pub retry_after_ms_max: u32,
     /// After so many failures in a row an endpoint rests.
     pub failures_max: u32,
-    /// How long it rests.
+    /// Time for which it rests.
     pub rest_ms: u32,
 }
 

@@ -24,11 +24,11 @@ use url::Url;
 const CHAIN_MAX: usize = 8;
 /// Tries of an endpoint that has others behind it.
 const TRIES_BESIDE_OTHERS: u32 = 2;
-/// How long a test may take: a local server may have to load its model first.
+/// Longest time of a test: a local server may have to load its model first.
 const PROBE_SECONDS_MAX: u64 = 120;
 /// Tokens that the answer to a test may have.
 const PROBE_TOKENS_MAX: u32 = 32;
-/// How long a list of models may take.
+/// Longest time of a list of models.
 const MODELS_SECONDS_MAX: u64 = 15;
 
 /// Protocol of an endpoint.
@@ -124,7 +124,7 @@ pub struct Probe {
     pub output: Output,
     /// Usage of the test.
     pub usage: Usage,
-    /// How long it took.
+    /// Time that it took.
     pub took: Duration,
 }
 
@@ -347,12 +347,12 @@ impl Candidate {
     }
 }
 
-/// How much one output may take.
+/// Bounds of one output.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Of time.
+    /// The deadline.
     pub until: Instant,
-    /// Of tokens and money.
+    /// Tokens and money.
     pub allowance: Allowance,
 }
 

@@ -266,7 +266,7 @@ pub struct Failure {
     pub key: Option<String>,
     /// The failure of the last attempt.
     pub fault: Fault,
-    /// How many tries there were.
+    /// Number of attempts.
     pub tries: u32,
     /// The provider's words.
     pub detail: Detail,

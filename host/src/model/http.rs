@@ -24,14 +24,14 @@ pub const STREAM_BYTES_MAX: usize = 64 << 20;
 pub const EVENT_BYTES_MAX: usize = 1 << 20;
 /// Bytes of an error that are read; nothing is wrong if there are more.
 pub const ERROR_BYTES_MAX: usize = 64 << 10;
-/// How long the words of an error are waited for; the status says most of it.
+/// Longest wait for the words of an error; the status says most of it.
 const ERROR_WAIT: Duration = Duration::from_secs(5);
 /// Idle connections to one endpoint that are kept open.
 const IDLE_CONNECTIONS_MAX: usize = 16;
-/// How long they are.
+/// Seconds for which they are kept.
 const IDLE_CONNECTION_SECONDS: u64 = 60;
 
-/// Opens connections.
+/// Pool of connections.
 #[derive(Debug)]
 pub struct Connections {
     connect: Duration,
@@ -40,7 +40,7 @@ pub struct Connections {
     secure: OnceLock<Option<Client>>,
 }
 
-/// How long a request may wait for what.
+/// Waits of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Waits {
     /// Until the first byte of the answer has come.
@@ -62,7 +62,7 @@ pub struct Ask<'a> {
     pub headers: HeaderMap,
     /// JSON, or nothing.
     pub body: Vec<u8>,
-    /// How long.
+    /// Its waits.
     pub waits: Waits,
 }
 

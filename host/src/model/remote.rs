@@ -28,9 +28,9 @@ use url::Url;
 const BACKOFF_MAX: Duration = Duration::from_secs(20);
 /// The longest wait that is kept while another endpoint can be asked instead.
 const WAIT_BESIDE_OTHERS: Duration = Duration::from_secs(2);
-/// How long the usage may take to come after the end of a stream, from servers that do not close it.
+/// Longest wait for the usage after the end of a stream, from servers that do not close it.
 const USAGE_WAIT: Duration = Duration::from_secs(2);
-/// How long the end of the body may take after the last event; then the connection is not used again.
+/// Longest wait for the end of the body after the last event; then the connection is not used again.
 const CLOSE_WAIT: Duration = Duration::from_millis(100);
 /// Tokens of one request that are believed.
 const TOKENS_MAX: u64 = 1_000_000_000;
@@ -81,7 +81,7 @@ impl Course<'_> {
     }
 }
 
-/// How much of that one endpoint may use.
+/// Part of the bounds that one endpoint may use.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     /// Tries.

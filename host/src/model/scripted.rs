@@ -110,7 +110,7 @@ struct Request<'a> {
     asked: &'a str,
     /// Parts before the request.
     earlier: &'a [Part],
-    /// How many outputs with calls there were since.
+    /// Number of outputs with calls since then.
     steps: usize,
     /// The last result of the last of them.
     result: &'a str,

@@ -30,7 +30,7 @@ pub(super) struct Rule {
     pub(super) reply_error: Template,
     /// End of the rule, after the steps.
     pub(super) ending: Ending,
-    /// How long each of its outputs takes.
+    /// Time that each of its outputs takes.
     pub(super) wait: Duration,
 }
 
@@ -217,7 +217,7 @@ pub(super) enum Over {
     Summary,
 }
 
-/// Checks one rule; every error names it.
+/// Check of one rule; every error names it.
 struct Check {
     rule: String,
 }
