@@ -105,7 +105,7 @@ impl From<Refusal> for Error {
 pub struct Layer {
     /// Of everything in it, and the name of its directory.
     pub digest: Digest,
-    /// How many files, directories and links it holds.
+    /// Number of files, directories and links that it holds.
     pub files: u64,
     /// Bytes of its files.
     pub bytes: u64,

@@ -18,7 +18,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// How long the jail that is tried may take.
+/// Longest time of the jail that is tried.
 const TRIAL_MS_MAX: u64 = 5_000;
 
 /// Checks everything that a launch needs, in the order in which a launch needs it.

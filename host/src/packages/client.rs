@@ -23,11 +23,11 @@ pub(super) const WORK: &str = "/work";
 const OUTPUT_BYTES_MAX: usize = 16 * 1024;
 /// Most bytes of it that are shown.
 const SHOWN_BYTES_MAX: usize = 600;
-/// How often it is looked at how much a client has written, at most.
+/// Shortest interval between two looks at how much a client has written.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A look rests so many times as long as it took: a large tree is not walked all the time.
 const LOOK_REST_FACTOR: u32 = 10;
-/// How much more than a layer fetching may take: archives, indexes and what was unpacked from them.
+/// Factor by which fetching may take more than a layer: archives, indexes and what was unpacked from them.
 const ROOM_FACTOR: u64 = 3;
 /// Room for indexes, which even the smallest layer needs.
 const ROOM_BYTES_MIN: u64 = 1 << 30;

@@ -23,7 +23,7 @@ pub struct Config {
     pub proxy: Option<String>,
     /// TCP ports that the clients may connect to beside those of the proxy and the registry; at most 8.
     pub ports: Vec<u16>,
-    /// How long fetching for one change may take, all runs of clients together, in seconds; 1 to 86400.
+    /// Longest time of fetching for one change, all runs of clients together, in seconds; 1 to 86400.
     pub fetch_seconds_max: u64,
     /// Bytes of all files of a layer; 1 MiB to 1 TiB.
     pub layer_bytes_max: u64,
