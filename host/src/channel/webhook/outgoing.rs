@@ -15,13 +15,13 @@ use url::Url;
 /// Longest time to reach the other side. A request that fails so far has not left this machine.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// How long one attempt may take in all.
+/// Longest time of one attempt in all.
 const SEND_TIME_MAX: Duration = Duration::from_secs(20);
 
 /// Bytes of an answer that are taken off the wire, so that the other side is not cut off; their content is ignored.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// How long that may take.
+/// Longest time for that.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The longest wait that another side may ask for.
@@ -37,7 +37,7 @@ pub struct Body<'a> {
     pub delivery: &'a str,
     /// The recipient, as it was named to us.
     pub sender: &'a str,
-    /// In which thread.
+    /// Thread of the message.
     pub thread: &'a str,
     /// The messages that it answers, `msg_…`.
     pub message_ids: &'a [String],
