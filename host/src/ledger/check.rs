@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
-/// Names a signing key that no genesis names.
+/// Event that names a signing key that no genesis names.
 const KEY_MADE: &str = LedgerEvent::LedgerKeyMade.name();
 
 /// An owner accepts that heads or archives know another history.
@@ -23,7 +23,7 @@ const BREAK_ACCEPTED: &str = LedgerEvent::LedgerBreakAccepted.name();
 /// Bytes of a line that may be an entry: its data, twice, and the text around them.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// In which way a ledger is not whole.
+/// The way in which a ledger is not whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// An entry does not follow from the one before it.
@@ -62,7 +62,7 @@ impl Class {
 pub struct Bad {
     /// The first sequence number that cannot be right; `None` when none can be known.
     pub seq: Option<u64>,
-    /// In which way.
+    /// The class of the fault.
     pub class: Class,
     /// The reason, in words.
     pub why: String,
@@ -131,7 +131,7 @@ impl From<Broken> for Error {
     }
 }
 
-/// Walks one chain.
+/// A walk over one chain.
 pub struct Walk<'a> {
     verifier: Verifier,
     first: u64,

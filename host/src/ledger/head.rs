@@ -39,7 +39,7 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
-/// Signs heads of one ledger.
+/// Signer of heads of one ledger.
 pub struct Signer {
     key: SigningKey,
     public: String,

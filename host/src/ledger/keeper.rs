@@ -24,7 +24,7 @@ use tokio::sync::{Notify, broadcast::error::RecvError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// How long after a failure the next try comes; twice as long after each further one.
+/// First wait before a retry; it doubles with each further failure.
 const RETRY_MIN: Duration = Duration::from_secs(30);
 
 /// The longest wait between two tries, and between two looks at the age of the chain: the clock may be set, and a machine
@@ -33,7 +33,7 @@ const LOOK_MAX: Duration = Duration::from_secs(3600);
 
 const DAY_MS: i64 = 86_400_000;
 
-/// Keeps the ledger of a running host.
+/// Maintenance of the ledger of a running host.
 #[derive(Clone)]
 pub struct Keeper {
     shared: Arc<Shared>,
@@ -369,7 +369,7 @@ impl Known {
     }
 }
 
-/// When something that failed is tried again.
+/// Schedule of the retries of a failed task.
 #[derive(Default)]
 struct Again {
     at: Option<Instant>,

@@ -20,7 +20,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a start waits for the directory of the heads.
+/// Longest time for which a start waits for the directory of the heads.
 const HEADS_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Heads that one entry accepts; more of them take several entries.
