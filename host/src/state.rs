@@ -41,7 +41,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 const QUEUE_MAX: usize = 1024;
 
 thread_local! {
-    /// When the search that this thread makes has to end.
+    /// End of the time for the search that this thread makes.
     static SEARCH_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
     /// Looks at that time since this thread began: a count of the work of its searches.
     static SEARCH_LOOKS: Cell<u64> = const { Cell::new(0) };
@@ -424,7 +424,7 @@ impl State {
     pub async fn forget_snapshots(&self) -> Result<usize, Error> {
         let path: PathBuf = self.path.to_path_buf();
         for aside in snapshot::aside(&path) {
-            tracing::warn!("something is erased that may stand in {}: remove that by hand", aside.display());
+            tracing::warn!("erased content may remain in {}: remove it by hand", aside.display());
         }
         let removed = tokio::task::spawn_blocking(move || snapshot::remove_all(&path)).await;
         removed.map_err(|_| Error::Closed)?.map(|removed| removed.len())

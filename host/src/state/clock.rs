@@ -51,8 +51,8 @@ impl Clock {
     }
 }
 
-/// Compares the machine's clock with the time that passed. A machine that slept, or a host that was off, looks like a jump as well:
-/// then old things go an hour later.
+/// Comparison of the machine's clock with the time that passed. A machine that slept, or a host that was off, looks like a jump
+/// as well: then old rows go an hour later.
 #[derive(Debug)]
 struct Steady {
     wall: i64,
