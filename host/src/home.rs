@@ -22,10 +22,10 @@ pub(crate) use tree::remove_tree;
 /// A token, a run file and the fingerprints of keys are not longer.
 const SMALL_FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// How often the lock of a home is tried: a process that only checks whether the lock is held takes it for a moment.
+/// Attempts to take the lock of a home: a process that only checks whether the lock is held takes it for a moment.
 const HOLD_TRIES: u32 = 5;
 
-/// How long to wait before the lock is tried again.
+/// Pause before the lock is tried again.
 const HOLD_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// Length of the file by which the home is tried: one page, so that it needs a block.
@@ -88,7 +88,7 @@ pub enum Error {
         path: PathBuf,
         /// Bytes that this user may still write.
         free_bytes: u64,
-        /// How many files can still be made.
+        /// Files that can still be made.
         free_files: u64,
     },
     /// The record is gone, and other files show that there was one.

@@ -11,7 +11,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 const NONCE_BYTES: usize = 24;
 
-/// Wraps and unwraps the keys of sessions.
+/// Key that wraps and unwraps the keys of sessions.
 pub struct WrappingKey(pub(super) Bytes);
 
 /// A fresh signing key of the ledger.
@@ -134,7 +134,7 @@ impl WrappingKey {
     }
 }
 
-/// Encrypts the bodies of one session in `state.db`.
+/// Key that encrypts the bodies of one session in `state.db`.
 pub struct ContentKey(Bytes);
 
 impl ContentKey {

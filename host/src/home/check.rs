@@ -7,10 +7,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// With less than this free a host does not start: its first entries would fail half-way.
+/// Free bytes that a start needs: with less its first entries would fail half-way.
 pub(super) const START_ROOM_BYTES_MIN: u64 = 1024 * 1024;
 
-/// So many files a start may have to make.
+/// Free files that a start needs.
 pub(super) const START_ROOM_FILES_MIN: u64 = 16;
 
 /// Directories of a home, beside its files.

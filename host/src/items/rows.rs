@@ -9,7 +9,7 @@ use rusqlite::named_params;
 /// Rows that one transaction forgets.
 const FORGOTTEN_AT_ONCE: i64 = 1024;
 
-/// How long the host recognises an event that a channel sends again.
+/// Milliseconds for which the host recognises an event that a channel sends again.
 const EVENTS_KEPT_MS: i64 = 30 * 24 * 3600 * 1000;
 
 /// A table whose old rows are forgotten.
