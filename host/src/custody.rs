@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_moved_stands_in_memory_once_and_then_never() {
+    fn moved_key_is_in_memory_once_and_then_never() {
         let master = MasterKey::fresh().expect("random");
         for key in [master.wrapping_key().0, master.approval_root().0, master.derive("x", 1)] {
             let turned: [u8; KEY_BYTES] = std::array::from_fn(|at| !key.0[at]);

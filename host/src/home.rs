@@ -444,7 +444,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_written_touches_nothing_that_stands_beside_it() {
+    fn written_file_touches_no_file_beside_it() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let names = || {
             let entries = fs::read_dir(directory.path()).expect("a directory").flatten();

@@ -122,7 +122,7 @@ fn every_column_is_documented_with_its_writer_and_reader() {
 }
 
 #[test]
-fn every_limit_stands_in_the_document_with_its_value() {
+fn every_limit_is_documented_with_its_value() {
     let limits = std::fs::read_to_string(workspace().join("contract/src/seam/limits.rs")).expect("limits.rs");
     let document = document();
     let listed = section(&document, "## Limits");

@@ -199,7 +199,7 @@ fn a_malicious_outbound_database_is_refused() {
 }
 
 #[test]
-fn nothing_of_a_message_stands_in_the_file() {
+fn no_message_is_readable_in_the_file() {
     let (_home, path) = place("inbound.db");
     let mut writer = InboundWriter::open(&path, &key(1)).expect("made");
     writer.project(|inbound| inbound.message(&message(2))).expect("projected");

@@ -286,7 +286,7 @@ fn same_change_is_one_request_and_too_many_are_refused() {
 }
 
 #[test]
-fn what_nobody_decided_in_time_is_over_and_stays_over() {
+fn undecided_change_expires_and_stays_expired() {
     let desk = Desk::new();
     let id = desk.persona("new");
     desk.sql("UPDATE changes SET expires_at = created_at WHERE id = ?1", id);
@@ -401,7 +401,7 @@ fn approval_by_a_revoked_token_is_void_and_can_be_repeated() {
 }
 
 #[test]
-fn a_row_that_this_version_does_not_read_stands_in_nobodys_way() {
+fn row_of_another_version_is_left_out_of_the_list() {
     let desk = Desk::new();
     let (bad, good) = (desk.persona("bad"), desk.persona("good"));
     desk.sql("UPDATE changes SET payload = '{\"of\":\"another version\"}' WHERE id = ?1", bad);
@@ -411,7 +411,7 @@ fn a_row_that_this_version_does_not_read_stands_in_nobodys_way() {
 }
 
 #[test]
-fn what_another_change_overtook_waits_for_nobody() {
+fn overtaken_change_waits_for_no_decision() {
     let desk = Desk::new();
     let (first, second, third) = (desk.persona("first"), desk.persona("second"), desk.persona("third"));
     let tools = desk.submit("olga", ChangeKind::EnabledTools, json!(["read_file"])).expect("held");

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn once_it_stops_nobody_begins() {
+    fn no_actor_begins_after_the_stop() {
         let actors = Actors::default();
         assert!(actors.stop().is_empty());
         let sent = actors.send(SessionId::new(), Command::Wake, |_| panic!("nobody begins"));

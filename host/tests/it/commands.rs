@@ -185,7 +185,7 @@ fn lost_runner_ends_the_session_with_its_commands() {
 }
 
 #[test]
-fn nobody_that_a_command_can_name_gets_its_signals() {
+fn no_process_that_a_command_can_name_gets_its_signals() {
     let world = with_commands(Who::Ordinary);
     run(&world, "true");
     let before = world.session()["pid"].clone();

@@ -105,7 +105,7 @@ fn a_jail_that_is_killed_leaves_nothing() {
 }
 
 #[test]
-fn a_launch_that_nobody_waits_for_any_more_is_ended() {
+fn launch_without_a_waiting_caller_is_ended() {
     each("abandoned", |who, told| {
         assert_eq!((&told["late"], &told["left"]), (&true.into(), &false.into()), "{who:?}");
     });

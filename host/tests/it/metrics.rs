@@ -40,7 +40,7 @@ pub(crate) fn figures(world: &World) -> HashMap<String, f64> {
 }
 
 #[test]
-fn whoever_has_no_token_hears_alive_and_ready_and_nothing_else() {
+fn request_without_token_learns_only_alive_and_ready() {
     let world = World::with(own(), Build::Plain, None);
     world.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
     world.up();

@@ -236,7 +236,7 @@ fn three_commands_lead_to_a_conversation_with_a_local_server() {
 }
 
 #[test]
-fn what_no_endpoint_can_be_is_refused_before_anybody_is_asked() {
+fn impossible_endpoint_is_refused_before_any_request() {
     let server = Server::start(clerk);
     let world = running();
     let here = base(&server, "openai");
@@ -279,7 +279,7 @@ fn what_no_endpoint_can_be_is_refused_before_anybody_is_asked() {
 }
 
 #[test]
-fn what_somebody_uses_is_not_removed_and_who_uses_it_is_said() {
+fn endpoint_in_use_is_not_removed_and_its_users_are_named() {
     let server = Server::start(clerk);
     let world = running();
     world.ctl_given(KEY, &["secret", "set", "key"]).ok();

@@ -285,7 +285,7 @@ async fn attempt_that_may_have_worked_is_counted() {
 }
 
 #[tokio::test]
-async fn a_request_ends_with_the_time_of_whoever_asks() {
+async fn request_ends_with_its_callers_deadline() {
     for way in WAYS {
         let (server, told) = told(Act::Hang);
         let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
@@ -306,7 +306,7 @@ async fn a_request_ends_with_the_time_of_whoever_asks() {
 }
 
 #[tokio::test]
-async fn a_request_that_nobody_waits_for_any_more_is_given_up() {
+async fn request_without_a_waiting_caller_is_given_up() {
     struct Gone(Arc<AtomicU32>);
     impl Drop for Gone {
         fn drop(&mut self) {

@@ -102,7 +102,7 @@ fn reply_goes_to_its_own_conversation_or_nowhere() {
 }
 
 #[test]
-fn nobody_reads_an_old_message_again_for_a_new_one() {
+fn no_old_message_is_read_again_for_a_new_one() {
     let world = World::new();
     world.up();
     world.agent("a");

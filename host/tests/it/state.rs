@@ -244,7 +244,7 @@ fn damage_stops_commits_and_closing_writes_nothing() {
 }
 
 #[test]
-fn whoever_comes_while_the_record_closes_is_answered() {
+fn caller_during_the_close_of_the_record_is_answered() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();

@@ -140,7 +140,7 @@ fn a_further_try_begins_anew() {
 }
 
 #[test]
-fn words_of_a_conversation_are_told_to_nobody_else() {
+fn words_of_a_conversation_reach_no_other_person() {
     let server = Server::start(|_| Act::Stall("One two ".to_owned()));
     let world = world("", &server, "openai", &[]);
     let bob = world.ctl(&["--json", "person", "add", "Bob"]).ok();

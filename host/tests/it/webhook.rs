@@ -119,7 +119,7 @@ fn repeated_event_is_one_message_and_a_reused_id_is_refused() {
 }
 
 #[test]
-fn a_flood_is_slowed_down_fills_no_ledger_and_locks_nobody_out() {
+fn flood_is_slowed_fills_no_ledger_and_locks_no_one_out() {
     let world = world(Build::Plain, "requests_per_minute = 5\n");
     let receiver = Receiver::glad();
     let hook = Hook::add(&world, "shop", &receiver, &[]);

@@ -92,7 +92,7 @@ fn a_path_that_no_file_can_have_is_refused() {
 }
 
 #[test]
-fn a_link_is_refused_wherever_it_stands_on_the_path() {
+fn link_is_refused_anywhere_on_the_path() {
     let stage = Stage::new();
     fs::create_dir(stage.inside("real")).expect("made");
     symlink(stage.outside().join("secret"), stage.inside("file")).expect("linked");

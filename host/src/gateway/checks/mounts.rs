@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_or_a_target_that_stands_there_twice_is_refused() {
+    fn duplicate_source_or_target_is_refused() {
         let Scene { root, grounds, .. } = &scene();
         let source = |rest: &str| root.join("allowed").join(rest).display().to_string();
         let same = vec![mount(&source("data"), Some("/a")), mount(&source("data"), Some("/b"))];

@@ -218,7 +218,7 @@ fn an_agent_asks_for_itself_alone() {
 }
 
 #[test]
-fn a_tool_that_is_none_or_that_nobody_enables_is_refused() {
+fn unknown_tool_or_one_that_cannot_be_enabled_is_refused() {
     on_record(|tx, scene| {
         let tools = |payload| scene.by_owner(ChangeKind::EnabledTools, payload);
         scene.refused(tx, tools(json!(["read_file", "exec"])), DenialCode::ToolUnknown);
@@ -419,7 +419,7 @@ fn a_command_does_not_go_around_a_policy_that_asks_for_more() {
 }
 
 #[test]
-fn a_role_that_was_given_stands_in_what_is_compared() {
+fn granted_role_is_part_of_the_comparison() {
     on_record(|tx, scene| {
         registry::roles::set(tx, &Yes::of(scene.owner), scene.clerk.id, scene.member, Some(AgentRole::Member))
             .expect("set");
