@@ -1,7 +1,7 @@
 //! The frozen contract: what crosses a process boundary in IronClaw, and nothing else.
 //!
-//! Holds shapes, limits and the two ends of both queues; never a policy, never a decision, never a socket.
-//! Next: `operator` for the operator's side, `seam` for what host and sandbox share.
+//! Holds shapes, limits and the two ends of both queues; never a policy, never a decision, never a socket. See
+//! [`crate::operator`] for the operator's side, [`crate::seam`] for what host and sandbox share.
 
 pub mod canonical;
 pub mod ids;

@@ -1,7 +1,7 @@
 //! The shapes of the operator's API, shared by the host and `ironctl`.
 //!
-//! Plain data without behaviour: nothing here decides anything, and nothing here reaches a sandbox.
-//! Next: `host/src/api.rs` serves them, `ironctl/src/client.rs` asks for them.
+//! Plain data without behaviour: nothing here decides anything, and nothing here reaches a sandbox. `host/src/api.rs` serves
+//! them, `ironctl/src/client.rs` asks for them.
 
 mod agents;
 mod audit;
@@ -106,7 +106,7 @@ pub struct FailureBody {
 }
 
 impl Failure {
-    /// A failure with a code, a sentence and a hint (may be empty).
+    /// Makes a failure with a code, a sentence and a hint (may be empty).
     pub fn new(code: impl AsRef<str>, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { error: FailureBody { code: code.as_ref().to_owned(), message: message.into(), hint: hint.into() } }
     }
@@ -232,7 +232,7 @@ pub struct JailReport {
 }
 
 impl JailReport {
-    /// Whether every capability set is empty.
+    /// Returns whether every capability set is empty.
     pub fn no_capabilities(&self) -> bool {
         !self.capabilities.is_empty() && self.capabilities.values().all(|set| set.bytes().all(|b| b == b'0'))
     }
@@ -322,7 +322,7 @@ pub struct Agent {
     pub mcp: Vec<AgentMcp>,
 }
 
-/// A host of before there was a choice.
+/// Returns the default for a host from before there was a choice.
 fn everyone() -> String {
     "everyone".to_owned()
 }

@@ -1,6 +1,6 @@
 //! Ids, digests and other closed texts as values of SQL and of JSON, so that no caller spells them.
 //!
-//! A column that holds another text than the type's `Display` is an error when it is read. Next: `host/src/state.rs`.
+//! A column that holds another text than the type's `Display` is an error when it is read.
 
 use crate::canonical::Digest;
 use crate::ids::{

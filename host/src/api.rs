@@ -364,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_may_not_and_whoever_asks_too_much_is_told_so_by_the_status() {
+    fn status_tells_forbidden_from_too_many_requests() {
         for (code, status) in [
             (DenialCode::PolicyAsksForMore, StatusCode::FORBIDDEN),
             (DenialCode::NotYoursToDecide, StatusCode::FORBIDDEN),

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_would_pass_a_ceiling_is_refused_and_one_that_just_fits_is_not() {
+    fn request_over_a_ceiling_is_refused_and_one_that_fits_is_not() {
         let estimate = Spent { tokens: 10, cost_micros: 5 };
         assert_eq!(judge(&[], estimate), Ok(()));
         assert_eq!(judge(&[tokens(100, 90)], estimate), Ok(()));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_for_all_tries_is_the_least_that_a_ceiling_leaves() {
+    fn allowance_is_the_least_that_any_ceiling_leaves() {
         assert_eq!(allowance(&[]), Allowance::NONE);
         let cost = Limit { ceiling: Ceiling::CostPerDay, limit: 50 };
         let allowance = allowance(&[tokens(100, 90), tokens(200, 110), (cost, 60)]);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agents_own_ceiling_stands_in_place_of_the_settings_and_none_is_none() {
+    fn agents_own_ceiling_replaces_the_one_of_the_settings() {
         let config = Config { tokens_per_agent_day: 5, tokens_per_session: 7, ..Config::default() };
         let set = |own| limits(&config, own).iter().map(|limit| (limit.ceiling, limit.limit)).collect::<Vec<_>>();
         assert_eq!(set(Own::default()), [(Ceiling::TokensPerAgentDay, 5), (Ceiling::TokensPerSession, 7)]);

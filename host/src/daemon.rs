@@ -1,6 +1,6 @@
 //! The composition root: opens each module in order, runs until told to stop, closes in the opposite order.
 //!
-//! Holds no behaviour of its own; what grows here belongs to a module. Next: `pipeline`.
+//! Holds no behaviour of its own; what grows here belongs to a module. See [`crate::pipeline`].
 
 mod error;
 mod grounds;
@@ -36,7 +36,7 @@ pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
     ran
 }
 
-/// Startup, sockets, workers, supervision, and the stop.
+/// Runs startup, sockets, workers, supervision, and the stop.
 async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     let Opened { home, config, state, .. } = opened;
     let boot = BootId::new();
@@ -61,7 +61,7 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
 
     let reason = supervise::wait(&mut workers, &pipeline.core().launcher).await?;
     workers.stopping.store(true, Ordering::SeqCst);
-    // Nobody new is let in; what is open ends; then the record is closed.
+    // New clients are not accepted; open requests end; then the record is closed.
     let _ = std::fs::remove_file(home.run_file());
     tracing::info!("stopping");
     if reason == Reason::LauncherDied {

@@ -1,6 +1,7 @@
 //! The seal index: every sealed item of every session, with its tuple and its encrypted body.
 //!
-//! A ref is worth something only if its tuple stands here; an equal body is not enough. Next: `turn`, `context`.
+//! A ref is worth something only if its tuple is in the index; an equal body is not enough. See [`crate::turn`] and
+//! [`crate::context`].
 
 mod retention;
 mod rows;
@@ -79,17 +80,17 @@ impl Draft {
         self
     }
 
-    /// Its id.
+    /// Returns its id.
     pub const fn id(&self) -> ItemId {
         self.id
     }
 
-    /// Its digest.
+    /// Returns its digest.
     pub const fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// Numbers and records it.
+    /// Numbers the item and records it.
     pub fn record(self, tx: &mut Tx<'_>, session: SessionId, sealer: &Sealer) -> Result<Recorded, state::Error> {
         let db = tx.db();
         let seq: i64 = db
@@ -139,10 +140,10 @@ impl Draft {
     }
 }
 
-/// An item that stands in the index.
+/// An item in the index.
 #[derive(Debug, Clone)]
 pub struct Recorded {
-    /// What its seal binds.
+    /// The tuple that its seal binds.
     pub tuple: Tuple,
     /// Bytes of its body.
     pub bytes: u64,
@@ -151,12 +152,12 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Its ref, sealed under this start of the daemon.
+    /// Seals its ref under this start of the daemon.
     pub fn seal(&self, sealer: &Sealer) -> Ref {
         sealer.seal(&self.tuple)
     }
 
-    /// Its spans.
+    /// Returns its spans.
     pub fn spans(&self) -> Vec<Span> {
         serde_json::from_str(&self.tuple.authors).unwrap_or_default()
     }
@@ -184,21 +185,21 @@ fn recorded(row: &Row<'_>) -> rusqlite::Result<Recorded> {
     Ok(Recorded { tuple, bytes: row.get::<_, i64>("bytes")? as u64, scripted: row.get("scripted")? })
 }
 
-/// The item of this id, whatever session it belongs to.
+/// Returns the item of this id, whatever session it belongs to.
 pub fn find(tx: &Tx<'_>, item: ItemId) -> Result<Option<Recorded>, state::Error> {
     let sql = format!("SELECT {COLUMNS} FROM items WHERE id = ?1");
     Ok(tx.db().prepare_cached(&sql)?.query_row([item], recorded).optional()?)
 }
 
-/// The session's items numbered above `after_seq`, in order, at most `limit`.
+/// Returns the session's items numbered above `after_seq`, in order, at most `limit`.
 pub fn after(tx: &Tx<'_>, session: SessionId, after_seq: u64, limit: usize) -> Result<Vec<Recorded>, state::Error> {
     let sql = format!("SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
     several(tx, &sql, params![session, stored_seq(after_seq), limit as i64])
 }
 
-/// What a sandbox is told of: the session's items numbered above `after_seq`, in order, at most `limit`. Left out are items
-/// that a summary stands in for, messages that wait for a turn or that no turn has shown yet, and notices outside of every
-/// turn, which are for people alone.
+/// Returns the items that a sandbox is told of: the session's items numbered above `after_seq`, in order, at most `limit`. Left
+/// out are items that a summary replaces, messages that wait for a turn or that no turn has shown yet, and notices outside of
+/// every turn, which are for people alone.
 pub fn live_after(
     tx: &Tx<'_>,
     session: SessionId,
@@ -215,19 +216,19 @@ pub fn live_after(
     several(tx, &sql, params![session, stored_seq(after_seq), limit as i64])
 }
 
-/// The number up to which the session's items were dropped.
+/// Returns the number up to which the session's items were dropped.
 pub fn dropped_upto(tx: &Tx<'_>, session: SessionId) -> Result<u64, state::Error> {
     let sql = "SELECT pruned_seq FROM sessions WHERE id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([session], |row| row.get::<_, i64>(0))? as u64)
 }
 
-/// Whether an item of the session belongs to a turn.
+/// Returns whether an item of the session belongs to a turn.
 pub fn has_turn(tx: &Tx<'_>, session: SessionId) -> Result<bool, state::Error> {
     let sql = "SELECT EXISTS (SELECT 1 FROM items WHERE session_id = ?1 AND turn_id IS NOT NULL)";
     Ok(tx.db().prepare_cached(sql)?.query_row([session], |row| row.get(0))?)
 }
 
-/// The last `limit` items of the session, in order.
+/// Returns the last `limit` items of the session, in order.
 pub fn last(tx: &Tx<'_>, session: SessionId, limit: usize) -> Result<Vec<Recorded>, state::Error> {
     let sql = format!(
         "SELECT * FROM (SELECT {COLUMNS} FROM items WHERE session_id = ?1 ORDER BY seq DESC LIMIT ?2) ORDER BY seq"
@@ -241,18 +242,18 @@ fn several(tx: &Tx<'_>, sql: &str, values: impl rusqlite::Params) -> Result<Vec<
     Ok(items)
 }
 
-/// A number that somebody asks by, as far as the table can have it.
+/// Returns a requested number as far as the table can have it.
 fn stored_seq(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
 }
 
-/// How many items the session has.
+/// Returns how many items the session has.
 pub fn count(tx: &Tx<'_>, session: SessionId) -> Result<u64, state::Error> {
     let sql = "SELECT count(*) FROM items WHERE session_id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([session], |row| row.get::<_, i64>(0))? as u64)
 }
 
-/// The body of an item; its digest is compared with the recorded one.
+/// Returns the body of an item, after its digest was compared with the recorded one.
 pub fn body(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, BodyError> {
     let id = item.tuple.item;
     let stored: Vec<u8> =
@@ -264,7 +265,7 @@ pub fn body(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, Bo
     String::from_utf8(bytes).map_err(|_| custody::Error::Sealed("the body of an item").into())
 }
 
-/// Why a body cannot be had.
+/// The reason that a body is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     /// The state.

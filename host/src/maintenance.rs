@@ -1,6 +1,6 @@
-//! What the ledger does by itself: heads are signed and kept outside, and a chain that is long or old is rotated.
+//! Maintenance of the ledger: heads are signed and kept outside, and a chain that is long or old is rotated.
 //!
-//! Never stops the host: a directory that does not answer is a warning, an entry, and another try. Next: `ledger::archive`.
+//! Never stops the host: a directory that does not answer is a warning, an entry, and a retry. See [`crate::ledger::archive`].
 
 mod outside;
 
@@ -24,7 +24,7 @@ use tokio::sync::{Notify, broadcast::error::RecvError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// How long after a failure the next try comes; twice as long after each further one.
+/// First wait before a retry; it doubles with each further failure.
 const RETRY_MIN: Duration = Duration::from_secs(30);
 
 /// The longest wait between two tries, and between two looks at the age of the chain: the clock may be set, and a machine
@@ -33,7 +33,7 @@ const LOOK_MAX: Duration = Duration::from_secs(3600);
 
 const DAY_MS: i64 = 86_400_000;
 
-/// Keeps the ledger of a running host.
+/// Maintenance of the ledger of a running host.
 #[derive(Clone)]
 pub struct Keeper {
     shared: Arc<Shared>,
@@ -46,9 +46,9 @@ struct Shared {
     config: Config,
     signer: Arc<Signer>,
     sink: Sink,
-    /// Which ledger.
+    /// Id of the ledger.
     ledger: String,
-    /// Where its heads are kept.
+    /// Directory of its heads.
     directory: Option<PathBuf>,
     /// Entries of other histories that heads were signed over and that are known.
     other: Mutex<BTreeSet<Signed>>,
@@ -66,15 +66,15 @@ struct Shared {
 
 #[derive(Default)]
 struct Trouble {
-    /// Why the newest head is not outside.
+    /// The reason that the newest head is not outside.
     heads: Option<String>,
-    /// Why the chain was not rotated.
+    /// The reason that the chain was not rotated.
     rotation: Option<String>,
-    /// Why nothing is known of the chain, so that no head is signed.
+    /// The reason that the chain could not be read, so that no head is signed.
     reading: Option<String>,
-    /// What heads or archives know that this ledger does not.
+    /// Entries that heads or archives know and this ledger does not.
     behind: Option<String>,
-    /// Why nothing can be told of an earlier state.
+    /// The reason that an earlier state cannot be compared.
     unknown: Option<String>,
     /// Another copy of this home.
     copy: Option<String>,
@@ -114,7 +114,7 @@ impl Keeper {
         Ok((Self { shared, task: Arc::new(Mutex::new(Some(task))) }, other_history))
     }
 
-    /// Signs where the ledger stands now, and says where heads are kept.
+    /// Signs the current position of the ledger, and says where heads are kept.
     pub async fn head(&self) -> Result<LedgerHead, state::Error> {
         let head = self.shared.sign().await?;
         let mut kept = self.shared.sink.look(&head.ledger);
@@ -128,7 +128,7 @@ impl Keeper {
         self.shared.rotate(why).await
     }
 
-    /// What an operator should know, in sentences; empty when all is well.
+    /// Returns the warnings for the operator, in sentences; empty when all is well.
     pub fn warnings(&self) -> Vec<String> {
         let trouble = self.shared.trouble.lock().expect("no holder panics");
         let nowhere = match &self.shared.sink {
@@ -140,13 +140,13 @@ impl Keeper {
         std::iter::once(nowhere).chain(trouble).flatten().collect()
     }
 
-    /// Seconds since this host last kept a head outside; `None` before the first.
+    /// Returns the seconds since this host last kept a head outside; `None` before the first.
     pub fn head_age_seconds(&self) -> Option<u64> {
         let kept_at = self.shared.kept_at.lock().expect("no holder panics");
         kept_at.map(|at| at.elapsed().as_secs())
     }
 
-    /// Ends, with a last head. Whatever is written to the ledger afterwards is in no head.
+    /// Ends, with a last head. Later entries of the ledger are in no head.
     pub async fn stop(&self) {
         self.shared.stop.notify_one();
         let task = self.task.lock().expect("no holder panics").take();
@@ -233,7 +233,7 @@ impl Shared {
                 () = self.stop.notified() => return,
                 event = events.recv() => match event {
                     Ok(entry) => match &mut known {
-                        // A chain that somebody else began.
+                        // Except for a chain that another caller began.
                         Some(now) if entry.event != LedgerEvent::LedgerRotated => now.next = now.next.max(entry.seq + 1),
                         _ => known = None,
                     },
@@ -277,7 +277,7 @@ impl Shared {
         let put = move || {
             let directory = sink.ready(&ledger, &home)?;
             head::keep(&directory, &head)?;
-            // A minute's head says nothing that this one does not. Where nothing can be removed it stays.
+            // A minute's head says nothing that this one does not. Where it cannot be removed it stays.
             if let Some(passed) = to_remove.filter(|name| *name != head::file_name(&head)) {
                 let _ = std::fs::remove_file(directory.join(passed));
             }
@@ -301,7 +301,7 @@ impl Shared {
         }
         let (kind, sentence) = failed.unzip();
         let before = std::mem::replace(&mut self.trouble.lock().expect("no holder panics").heads, sentence);
-        // The first failure and the first success after it stand in the ledger, not each try.
+        // The ledger records the first failure and the first success after it, not each attempt.
         let note = match (kind, before) {
             (Some(kind), None) => Entry::new(LedgerEvent::LedgerHeadNotKept).reason(&kind.to_string()),
             (None, Some(_)) => Entry::new(LedgerEvent::LedgerHeadKeptAgain).with("kept", seq),
@@ -328,7 +328,7 @@ impl Shared {
     }
 }
 
-/// What is known of the live chain.
+/// The known state of the live chain.
 struct Known {
     first: u64,
     begun_at: i64,
@@ -344,7 +344,7 @@ impl Known {
         Ok(Self { first: position.first, begun_at: Genesis::read(&genesis).at, next: position.seq + 1, now: tx.now() })
     }
 
-    /// Whether the chain is long or old enough. One that holds nothing but its genesis is neither.
+    /// Returns whether the chain is long or old enough, and which. One that holds nothing but its genesis is neither.
     fn rotation(&self, config: &Config) -> Option<Why> {
         let entries = self.next - self.first;
         if entries < 2 {
@@ -356,12 +356,12 @@ impl Known {
         (self.left(config) <= 0).then_some(Why::Days)
     }
 
-    /// Milliseconds until the chain is too old.
+    /// Returns the milliseconds until the chain is too old.
     fn left(&self, config: &Config) -> i64 {
         self.begun_at + config.rotate_days as i64 * DAY_MS - self.now
     }
 
-    /// When to look again though nothing happens.
+    /// Returns when to look again though nothing happens.
     fn until(&self, config: &Config, timed: Option<Instant>, head: &Again, rotation: &Again) -> Instant {
         let age = Duration::from_millis(self.left(config).clamp(1_000, LOOK_MAX.as_millis() as i64) as u64);
         let look = Instant::now() + age;
@@ -369,7 +369,7 @@ impl Known {
     }
 }
 
-/// When something that failed is tried again.
+/// Schedule of the retries of a failed task.
 #[derive(Default)]
 struct Again {
     at: Option<Instant>,
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_is_rotated_when_it_is_long_or_old_and_never_when_it_is_empty() {
+    fn chain_is_rotated_when_long_or_old_and_never_when_empty() {
         let config = Config::default();
         assert_eq!(known(9_999, 29).rotation(&config), None);
         assert_eq!(known(10_000, 0).rotation(&config), Some(Why::Entries));

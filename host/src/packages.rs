@@ -1,6 +1,6 @@
 //! Software in an agent's jail: fetched by the machine's own clients in a jail of their own, pinned by its digest, read-only.
 //!
-//! Never runs a script of a package, and never keeps a file that could reach out of the layer. Next: `packages::layer`.
+//! Never runs a script of a package, and never keeps a file that could reach out of the layer. See [`crate::packages::layer`].
 
 mod client;
 mod config;
@@ -31,14 +31,14 @@ use tokio::time::Instant;
 
 /// Names that one change may have; more than a person reads.
 pub const NAMES_MAX: usize = 64;
-/// Where the programs of the machine are; clients elsewhere are not seen by their jail.
+/// Directory of the machine's programs; clients elsewhere are not seen by their jail.
 const PROGRAMS: &str = "/usr";
-/// What unpacks an archive for apt.
+/// Program that unpacks an archive for apt.
 const UNPACKER: &str = "/usr/bin/dpkg-deb";
-/// What apt knows of the machine's own packages.
+/// apt's list of the machine's own packages.
 const STATUS: &str = "/var/lib/dpkg/status";
 
-/// Why there is no new layer. The one that the agent had is as it was.
+/// The reason that there is no new layer. The one that the agent had is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// On purpose: a name, a client that is missing or failed, a package that brings what no layer may hold.
@@ -53,7 +53,7 @@ pub enum Error {
     /// The system says no.
     #[error("{path}: {source}")]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -65,7 +65,7 @@ impl Error {
         move |source| Self::Io { path: path.to_owned(), source }
     }
 
-    /// As a refusal for the person who asked: a breakdown is the host's fault. It names no path of the home.
+    /// Converts it into a refusal for the person who asked: a breakdown is the host's fault. It names no path of the home.
     pub fn refusal(self) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,
@@ -100,18 +100,18 @@ impl From<Refusal> for Error {
     }
 }
 
-/// A layer that stands in its place.
+/// A layer in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
     /// Of everything in it, and the name of its directory.
     pub digest: Digest,
-    /// How many files, directories and links it holds.
+    /// Number of files, directories and links that it holds.
     pub files: u64,
     /// Bytes of its files.
     pub bytes: u64,
-    /// What was fetched, `name=version`, what was asked for and what that needs.
+    /// Fetched packages, `name=version`: the requested ones and those that they need.
     pub installed: Vec<String>,
-    /// What packages brought for places outside of `/usr`, and was left out: such a place by the host's own name for it, and how
+    /// Files of packages for places outside of `/usr`, which were left out: such a place by the host's own name for it, and how
     /// many files.
     pub left_out: BTreeMap<&'static str, u64>,
 }
@@ -147,7 +147,7 @@ pub fn refused(config: &Config, wanted: &Packages) -> Option<Refusal> {
     None
 }
 
-/// The files and directories of the machine that clients are shown.
+/// Returns the files and directories of the machine that clients are shown.
 pub(crate) fn shown() -> Vec<PathBuf> {
     client::shown().chain(fetch::APT_SETTINGS).chain([STATUS]).map(PathBuf::from).collect()
 }
@@ -160,20 +160,20 @@ fn names_around_usr(root: &Path) -> Result<Names, Refusal> {
     Names::of(root).map_err(|error| no(error).hint("install the package usrmerge"))
 }
 
-/// What fetching needs.
+/// Inputs of a fetch.
 #[derive(Debug, Clone)]
 pub struct Means {
     /// Makes the jails of the clients.
     pub launcher: Launcher,
-    /// Where the layers are.
+    /// Home with the layers.
     pub home: Home,
     /// The settings.
     pub config: Config,
-    /// Whom the host's files take the clients for; a uid that no session has, where root gives them.
+    /// User of the clients as the host's files see it; a uid that no session has, where root gives them.
     pub identity: Identity,
 }
 
-/// Fetches packages and builds the layer that holds them. What an earlier call for the same change left is thrown away; a
+/// Fetches packages and builds the layer that holds them. Leftovers of an earlier call for the same change are thrown away; a
 /// layer with the same content is kept as it is.
 ///
 /// # Errors
@@ -225,7 +225,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// An empty one.
+    /// Makes an empty one.
     fn clear(means: &Means, agent: AgentId, change: ChangeId) -> Result<Self, Error> {
         let own = means.home.agent(agent);
         make_private(&own)?;
@@ -236,25 +236,25 @@ impl Bench {
         make_private(&path)?;
         let bench = Self { path, until: Instant::now() + means.config.patience() };
         make_private(&bench.etc())?;
-        // What is read by the client's uid, in a directory that only the host enters.
+        // The client's uid reads it, in a directory that only the host enters.
         set_mode(&bench.etc(), 0o755)?;
         client::furnish(means, &bench)?;
         Ok(bench)
     }
 
-    /// What the clients read beside the machine's settings.
+    /// Returns the directory that the clients read beside the machine's settings.
     fn etc(&self) -> PathBuf {
         self.path.join("etc")
     }
 
-    /// What the clients write to.
+    /// Returns the directory that the clients write to.
     fn work(&self) -> PathBuf {
         self.path.join("work")
     }
 }
 
-/// Removes the layers that nobody has any more, and what was left of fetching. To be called while nothing is fetched, with the
-/// layers of the agents and of the sandboxes that still run.
+/// Removes unused layers, and leftovers of fetching. To be called while nothing is fetched, with the layers of the agents and of
+/// the sandboxes that still run.
 pub fn sweep(home: &Home, live: &[(AgentId, Digest)]) {
     let agents = home.path().join("agents");
     for agent in entries(&agents) {
@@ -277,7 +277,7 @@ pub fn sweep(home: &Home, live: &[(AgentId, Digest)]) {
     }
 }
 
-/// Whether the directories of this layer are read-only, as earlier versions made them.
+/// Returns whether the directories of this layer are read-only, as earlier versions made them.
 fn is_of_an_earlier_version(layer: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     layer.symlink_metadata().is_ok_and(|found| found.is_dir() && found.permissions().mode() & 0o200 == 0)
@@ -285,8 +285,8 @@ fn is_of_an_earlier_version(layer: &Path) -> bool {
 
 fn remove_left(path: &Path) {
     match discard(path) {
-        Ok(()) => tracing::info!(path = %path.display(), "removed packages that nobody has any more"),
-        Err(error) => tracing::warn!(%error, "cannot remove packages that nobody has any more"),
+        Ok(()) => tracing::info!(path = %path.display(), "removed unused packages"),
+        Err(error) => tracing::warn!(%error, "could not remove unused packages"),
     }
 }
 
@@ -304,7 +304,7 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(Error::io(path))
 }
 
-/// A package that brings what no layer may hold.
+/// Makes the error for a package that brings what no layer may hold.
 fn unfit(message: String) -> Error {
     Refusal::new(DenialCode::PackagesUnfit, message).hint("ask for another package").into()
 }
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_the_client_is_refused_with_its_path_and_a_remedy() {
+    fn machine_without_the_client_is_refused_with_path_and_remedy() {
         let config =
             Config { apt: Some("/usr/none/apt-get".into()), npm: Some("/usr/none/npm".into()), ..Config::default() };
         for (wanted, client) in [(wanted(&["jq"], &[]), "/usr/none/apt-get"), (wanted(&[], &["jq"]), "/usr/none/npm")] {
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fetched_is_removed_however_deep_it_is() {
+    fn fetched_files_are_removed_at_any_depth() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let top = directory.path().join("agents/agt_x/fetching/chg_x");
         std::fs::create_dir_all(&top).expect("made");

@@ -1,7 +1,7 @@
 //! Whether this machine can hold an agent, and what to do where it cannot.
 //!
-//! It makes a real jail and looks at it rather than guess, and never offers less isolation instead.
-//! Next: `jail::native` for what is tried.
+//! It makes a real jail and looks at it rather than guess, and never offers less isolation instead. See [`ironclaw_jail::native`]
+//! for what is tried.
 
 mod diagnosis;
 
@@ -15,8 +15,8 @@ use std::path::Path;
 /// Checks everything that a launch needs, in the order in which a launch needs it.
 ///
 /// `proc_sys` is `/proc/sys`, or a copy of it in a test; `first_id` is the host uid and gid that root would give to the first
-/// jail, and is not looked at for anybody else. Forks, so it is to be called before the
-/// first thread; with threads every check that needs a trial fails and says so.
+/// jail, and is ignored for other users. Forks, so it is to be called before the first thread; with threads every check that
+/// needs a trial fails and says so.
 pub fn run(proc_sys: &Path, first_id: u32) -> Preflight {
     let machine = Machine::read(proc_sys);
     let mut checks = machine.settings();
@@ -61,7 +61,8 @@ fn trial(machine: &Machine, first_id: u32) -> Vec<Check> {
         .collect()
 }
 
-/// Says on whose files a command's locks below `/usr` hold. Where they hold on the machine's, that is no reason to launch nothing.
+/// Says on whose files a command's locks below `/usr` hold. Locks that hold on the machine's files are no reason to launch
+/// nothing.
 fn locks(root: bool, first_id: u32) -> Check {
     let found = match try_launch(root, first_id, Some(System::default())) {
         Ok(true) => "locks on programs hold in the jail alone".to_owned(),

@@ -347,7 +347,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_read_with_and_without_its_prefix_and_never_quoted_when_it_is_none() {
+    fn name_is_read_with_or_without_prefix_and_never_quoted() {
         for text in ["openai", "secret:openai"] {
             let name: SecretName = text.parse().expect("a name");
             assert_eq!((name.as_str(), name.to_string().as_str()), ("openai", "secret:openai"));

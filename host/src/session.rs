@@ -1,6 +1,6 @@
 //! Sessions: their rows, their link, and the projection of their inbound queue.
 //!
-//! Never decides what a message may do; the actor that drives a session is in `pipeline`. Next: `session::store`.
+//! Never decides what a message may do; the actor that drives a session is in `pipeline`. See [`crate::session::store`].
 
 pub mod link;
 pub mod projection;

@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tool_stands_in_exactly_one_of_the_lists() {
+    fn every_tool_is_in_exactly_one_of_the_lists() {
         let names: Vec<_> = builtin().iter().map(|tool| tool.name).collect();
         assert_eq!(names, WORKSPACE.into_iter().chain(MEMORY).chain([RUN_COMMAND]).chain(ACTIONS).collect::<Vec<_>>());
         for tool in builtin() {

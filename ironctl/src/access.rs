@@ -1,6 +1,7 @@
 //! By which way a host is asked and with whose token: the home's own socket and owner, or what the caller names.
-//! Never sends a token to an address that another machine could be behind, and never takes one from the command line.
-//! Next: `client`.
+//!
+//! Never sends a token to an address that another machine could be behind, and never takes one from the command line. See
+//! [`crate::client`].
 
 use crate::failure::Error;
 use crate::home::{self, Home};
@@ -14,14 +15,14 @@ const TOKEN_BYTES_MAX: u64 = 4096;
 /// Variable that holds a token.
 pub const TOKEN_VARIABLE: &str = "IRONCLAW_TOKEN";
 
-/// What the caller says about the way and the token.
+/// The caller's settings for the transport and the token.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     api: Option<String>,
     token_file: Option<PathBuf>,
 }
 
-/// Where a host listens.
+/// Address of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
     /// A unix socket.
@@ -31,22 +32,22 @@ pub enum Way {
 }
 
 impl Access {
-    /// What the command line says.
+    /// Makes it from the command line.
     pub fn new(api: Option<String>, token_file: Option<PathBuf>) -> Self {
         Self { api, token_file }
     }
 
-    /// The loopback port that was named, if one was.
+    /// Returns the loopback port that was named, if one was.
     pub fn port(&self) -> Result<Option<Way>, Error> {
         self.api.as_deref().map(port).transpose()
     }
 
-    /// Whether the caller speaks with a token that they named, not with the owner's in the home.
+    /// Returns whether the caller speaks with a token that they named, not with the owner's in the home.
     pub fn names_token(&self) -> bool {
         self.token_file.is_some() || std::env::var(TOKEN_VARIABLE).is_ok_and(|token| !token.is_empty())
     }
 
-    /// The token: of the file that was named, else of the environment, else the owner's in the home.
+    /// Returns the token: of the file that was named, else of the environment, else the owner's in the home.
     pub fn token(&self, home: &Home) -> Result<String, Error> {
         if let Some(path) = &self.token_file {
             return from_file(path);
@@ -58,7 +59,7 @@ impl Access {
     }
 }
 
-/// `http://127.0.0.1:8787` and nothing that leads elsewhere.
+/// Reads `http://127.0.0.1:8787` and nothing that leads elsewhere.
 fn port(url: &str) -> Result<Way, Error> {
     let wrong =
         |why: &str| Error::usage(format!("{url} is not asked: {why}"), "give it as --api http://127.0.0.1:8787");

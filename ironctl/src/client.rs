@@ -1,6 +1,7 @@
 //! Asks a running host over its unix socket or its loopback port: one method a question, one connection each.
-//! Never asks another machine, and never believes an answer longer than a bound or later than a deadline.
-//! Next: `contract::operator` for what the answers mean, `client::events` for the stream of stages.
+//!
+//! Never asks another machine, and never believes an answer longer than a bound or later than a deadline. See
+//! [`ironclaw_contract::operator`] for what the answers mean, [`crate::client::events`] for the stream of stages.
 
 mod changes;
 mod channels;
@@ -38,28 +39,28 @@ use tokio::time::{Instant, timeout, timeout_at};
 /// No answer of the API is longer.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How long the host may take over an ordinary question.
+/// Longest time of the host over an ordinary question.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a host on this machine may take over a connection.
+/// Longest time of a host on this machine over a connection.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long it may take to kill everything; a host that takes longer is killed itself.
+/// Longest time to kill everything; a host that takes longer is killed itself.
 const PANIC_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long it may take to launch a session and try every way out of it.
+/// Longest time to launch a session and try every way out of it.
 const PROVE_PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long an endpoint may take over its test; the host gives up before.
+/// Longest time of an endpoint over its test; the host gives up before.
 const TEST_PATIENCE: Duration = Duration::from_secs(150);
 
-/// How long a chain of millions of entries may take to be written to its archive.
+/// Longest time to write a chain of millions of entries to its archive.
 const ROTATE_PATIENCE: Duration = Duration::from_secs(300);
 
-/// How long one long poll waits at most; longer waits are several polls.
+/// Longest time of one long poll; longer waits are several polls.
 pub const POLL_MAX: Duration = Duration::from_secs(25);
 
-/// Whether something takes connections there. Asks nothing, and needs no token.
+/// Returns whether something takes connections there. Asks nothing, and needs no token.
 pub async fn is_listening(way: &Way) -> bool {
     let connected = async {
         match way {
@@ -81,14 +82,14 @@ pub struct Client {
 }
 
 impl Client {
-    /// The host of this home with its owner's token; fails as unreachable when its run file is missing.
+    /// Opens the host of this home with its owner's token; fails as unreachable when its run file is missing.
     ///
     /// Opening asks nothing: a stale run file shows at the first question.
     pub fn open(home: &Home) -> Result<Self, Error> {
         Ok(Self { home: home.path().to_owned(), way: socket_of(home)?, token: home.token()?, is_of_home: true })
     }
 
-    /// The host that the caller named, or that of this home, with the caller's token.
+    /// Opens the host that the caller named, or that of this home, with the caller's token.
     pub fn with(home: &Home, access: &Access) -> Result<Self, Error> {
         let way = match access.port()? {
             Some(way) => way,
@@ -98,12 +99,12 @@ impl Client {
         Ok(Self { home: home.path().to_owned(), way, token: access.token(home)?, is_of_home })
     }
 
-    /// The daemon and every session.
+    /// Asks for the daemon and every session.
     pub async fn status(&self) -> Result<Status, Error> {
         self.get("status").await
     }
 
-    /// Whether the host takes messages and works on them; its own words where it does not.
+    /// Asks whether the host takes messages and works on them; the error has its own words where it does not.
     pub async fn readiness(&self) -> Result<(), Error> {
         self.ask(Method::GET, "/readyz", None, PATIENCE).await.map(drop)
     }
@@ -113,7 +114,7 @@ impl Client {
         self.ask(Method::POST, "stop", None, PATIENCE).await.map(drop)
     }
 
-    /// Every agent.
+    /// Returns every agent.
     pub async fn agents(&self) -> Result<Vec<Agent>, Error> {
         self.get("agents").await
     }
@@ -123,7 +124,7 @@ impl Client {
         self.post("agents", agent).await
     }
 
-    /// One agent, by name or id.
+    /// Returns one agent, by name or id.
     pub async fn agent(&self, agent: &str) -> Result<Agent, Error> {
         self.get(&format!("agents/{}", segment(agent))).await
     }
@@ -134,17 +135,17 @@ impl Client {
         self.post(&format!("agents/{}/mode", segment(agent)), &mode).await
     }
 
-    /// An agent's own ceilings.
+    /// Returns an agent's own ceilings.
     pub async fn budget(&self, agent: &str) -> Result<AgentBudget, Error> {
         self.get(&format!("agents/{}/budget", segment(agent))).await
     }
 
-    /// Sets an agent's own ceilings; what is absent stays as it is, and 0 takes one away.
+    /// Sets an agent's own ceilings; an absent one stays as it is, and 0 takes one away.
     pub async fn set_budget(&self, agent: &str, budget: &AgentBudget) -> Result<AgentBudget, Error> {
         self.post(&format!("agents/{}/budget", segment(agent)), budget).await
     }
 
-    /// What models took in the last days, and the ceilings; of one agent or session only, if named.
+    /// Returns the usage of models in the last days, and the ceilings; of one agent or session only, if named.
     pub async fn usage(&self, days: u32, agent: Option<&str>, session: Option<&str>) -> Result<Usage, Error> {
         let named =
             |key, value: Option<&str>| value.map(|value| format!("&{key}={}", segment(value))).unwrap_or_default();
@@ -168,12 +169,12 @@ impl Client {
         self.post(&format!("agents/{}/messages", segment(agent)), message).await
     }
 
-    /// Every MCP server of the catalogue.
+    /// Returns every MCP server of the catalogue.
     pub async fn mcp_servers(&self) -> Result<Vec<McpServer>, Error> {
         self.get("mcp").await
     }
 
-    /// The last lines of a conversation with an agent, oldest first; `speak_as` is whose of the caller's identities.
+    /// Returns the last lines of a conversation with an agent, oldest first; `speak_as` is one of the caller's identities.
     pub async fn history(
         &self,
         agent: &str,
@@ -186,14 +187,14 @@ impl Client {
         self.get(&format!("agents/{}/history?limit={limit}{thread}{speaker}", segment(agent))).await
     }
 
-    /// Where a message stands; waits up to `wait` (at most [`POLL_MAX`]) for its answer.
+    /// Returns the state of a message; waits up to `wait` (at most [`POLL_MAX`]) for its answer.
     pub async fn message(&self, id: MessageId, wait: Duration) -> Result<MessageView, Error> {
         let wait = wait.min(POLL_MAX);
         let path = format!("messages/{id}?wait_ms={}", wait.as_millis());
         parse(&self.ask(Method::GET, &path, None, wait + PATIENCE).await?)
     }
 
-    /// Has a message answered that got a notice (`last` for the newest of the caller); it is queued when this returns.
+    /// Retries a message that got a notice (`last` for the newest of the caller); it is queued when this returns.
     pub async fn retry(&self, id: &str) -> Result<Recorded, Error> {
         let path = format!("messages/{}/retry", segment(id));
         parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
@@ -219,12 +220,12 @@ impl Client {
         }
     }
 
-    /// The stages of a message (`last` for the newest of the caller) and what they add up to.
+    /// Returns the stages of a message (`last` for the newest of the caller) and what they add up to.
     pub async fn why(&self, id: &str) -> Result<Why, Error> {
         self.get(&format!("messages/{}/why", segment(id))).await
     }
 
-    /// The newest notes of an agent, or those in which words of a query stand.
+    /// Returns the newest notes of an agent, or those that hold words of a query.
     pub async fn memory(&self, agent: &str, query: Option<&str>) -> Result<Notes, Error> {
         let query = query.map(|query| format!("?query={}", segment(query))).unwrap_or_default();
         self.get(&format!("agents/{}/memory{query}", segment(agent))).await
@@ -241,17 +242,17 @@ impl Client {
         self.ask(Method::DELETE, &path, None, PATIENCE).await.map(drop)
     }
 
-    /// A page of a conversation, from the item behind this number on.
+    /// Returns a page of a conversation, from the item behind this number on.
     pub async fn transcript(&self, session: &str, after_seq: u64) -> Result<Transcript, Error> {
         self.get(&format!("sessions/{}/transcript?after_seq={after_seq}", segment(session))).await
     }
 
-    /// The last items of a conversation.
+    /// Returns the last items of a conversation.
     pub async fn end_of_transcript(&self, session: &str, last: usize) -> Result<Transcript, Error> {
         self.get(&format!("sessions/{}/transcript?last={last}", segment(session))).await
     }
 
-    /// The signed head of the ledger as it is now.
+    /// Returns the signed head of the ledger's current end.
     pub async fn ledger_head(&self) -> Result<LedgerHead, Error> {
         self.get("audit/head").await
     }
@@ -267,12 +268,12 @@ impl Client {
         parse(&self.ask(Method::POST, "audit/accept", Some(body), ROTATE_PATIENCE).await?)
     }
 
-    /// Every session.
+    /// Returns every session.
     pub async fn sessions(&self) -> Result<Vec<Session>, Error> {
         self.get("sessions").await
     }
 
-    /// One session.
+    /// Returns one session.
     pub async fn session(&self, id: &str) -> Result<Session, Error> {
         self.get(&format!("sessions/{}", segment(id))).await
     }
@@ -325,7 +326,7 @@ impl Client {
         parse(&self.ask(Method::POST, path, Some(written(body)?), PATIENCE).await?)
     }
 
-    /// The body of the answer, when the host said yes.
+    /// Sends a request and returns the body of the answer, when the host said yes.
     async fn ask(&self, method: Method, path: &str, body: Option<Vec<u8>>, patience: Duration) -> Result<Bytes, Error> {
         let until = Instant::now() + patience;
         let named = named::agent(path, body.as_deref());
@@ -336,7 +337,7 @@ impl Client {
         }
     }
 
-    /// The answer as soon as its head is here; a refusal becomes the error that it is.
+    /// Sends a request and returns the answer as soon as its head is here; a refusal becomes the error that it is.
     async fn request(
         &self,
         method: Method,
@@ -383,11 +384,11 @@ impl Client {
         };
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|cause| self.lost(&cause))?;
-        // What ends the connection ends the exchange too, and is told there.
+        // An error that ends the connection ends the exchange too, and is reported there.
         tokio::spawn(async move { drop(connection.await) });
         let mut request = Request::builder()
             .method(method)
-            // What machines ask has no version.
+            // The paths that machines ask have no version.
             .uri(if path.starts_with('/') { path.to_owned() } else { format!("/{API_VERSION}/{path}") })
             .header(HOST, host)
             .header(AUTHORIZATION, format!("Bearer {}", self.token));
@@ -432,7 +433,7 @@ impl Client {
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// The socket that the run file of this home names.
+/// Returns the socket that the run file of this home names.
 fn socket_of(home: &Home) -> Result<Way, Error> {
     match home.run()? {
         Some(run) => Ok(Way::Socket(run.socket.into())),
@@ -440,7 +441,7 @@ fn socket_of(home: &Home) -> Result<Way, Error> {
     }
 }
 
-/// That no host can be asked: there is none, or one that cannot be found by its home.
+/// Makes the error for a host that cannot be asked: there is none, or one that cannot be found by its home.
 fn unreachable(home: &Home) -> Error {
     let path = home.path().to_owned();
     match processes::hosts(&path).first() {
@@ -461,7 +462,7 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     })
 }
 
-/// A name as one segment of a path: everything but RFC 3986's unreserved characters is escaped.
+/// Encodes a name as one segment of a path: everything but RFC 3986's unreserved characters is escaped.
 fn segment(name: &str) -> String {
     // A lone `.` or `..` would be a step in the path, so dots count as reserved here.
     let mut out = String::with_capacity(name.len());

@@ -1,16 +1,16 @@
 //! Shows the host's times in the operator's time zone.
-//! Never fails: what is no time is shown as it came.
-//! Next: `commands`, whose tables it serves.
+//!
+//! Never fails: what is no time is shown as it came. See [`crate::commands`], whose tables it serves.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// RFC 3339 to local date and time, to the second.
+/// Formats RFC 3339 as local date and time, to the second.
 pub fn date_and_time(rfc3339: &str) -> String {
     local(rfc3339, "%Y-%m-%d %H:%M:%S")
 }
 
-/// RFC 3339 to local time of day, to the millisecond.
+/// Formats RFC 3339 as local time of day, to the millisecond.
 pub fn time_of_day(rfc3339: &str) -> String {
     local(rfc3339, "%H:%M:%S%.3f")
 }
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_time_is_shown_as_it_came() {
+    fn invalid_time_is_shown_unchanged() {
         assert_eq!(time_of_day("soon"), "soon");
         assert_eq!(time_of_day("2026-01-02T03:04:05.678Z").len(), "03:04:05.678".len());
     }

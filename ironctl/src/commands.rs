@@ -1,6 +1,6 @@
-//! What `ironctl` can be asked to do, one file a noun.
-//! Never prints past `output`, and never talks to a host past `client`.
-//! Next: the file of the command that you are looking for.
+//! The commands of `ironctl`, one file a noun.
+//!
+//! Never prints past `output`, and never talks to a host past `client`. See the file of the command that you are looking for.
 
 mod agent;
 mod approve;
@@ -43,7 +43,7 @@ use crate::home::Home;
 use crate::output::Output;
 use clap::Subcommand;
 
-/// Where a command works and where it speaks.
+/// Home, client and output of a command.
 #[derive(Debug)]
 pub struct At {
     /// The installation.
@@ -55,7 +55,7 @@ pub struct At {
 }
 
 impl At {
-    /// The host that the caller means; whether it answers shows at the first question.
+    /// Opens the host that the caller means; whether it answers shows at the first question.
     fn client(&self) -> Result<Client, Error> {
         Client::with(&self.home, &self.access)
     }

@@ -1,12 +1,13 @@
 //! Every way in which a command can end without having done its work, and the exit code of each.
-//! Never prints: `output::Output::failure` does. Next: `output`.
+//!
+//! Never prints: `output::Output::failure` does. See [`crate::output`].
 
 use ironclaw_contract::operator::{Failure, exit};
 use std::error::Error as StdError;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a command did not do what it was asked to.
+/// The reason that a command did not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No host listens where the home says that one does.
@@ -28,7 +29,7 @@ pub enum Error {
     Lost {
         /// A sentence that names the host.
         message: String,
-        /// What to do about it.
+        /// The remedy.
         hint: String,
     },
     /// The host said no, in its own words.
@@ -37,21 +38,21 @@ pub enum Error {
     /// The command line asks for something that makes no sense.
     #[error("{message}")]
     Usage {
-        /// What is wrong with it.
+        /// The fault.
         message: String,
-        /// What to type instead; may be empty.
+        /// The command to type instead; may be empty.
         hint: String,
     },
-    /// Something on this side went wrong.
+    /// A failure on this side.
     #[error("{message}")]
     Failed {
         /// Stable word for scripts.
         code: &'static str,
-        /// A sentence that names the thing.
+        /// A sentence that names the object.
         message: String,
-        /// What to do about it; may be empty.
+        /// The remedy; may be empty.
         hint: String,
-        /// What it came from.
+        /// The cause.
         source: Option<Box<dyn StdError + Send + Sync>>,
     },
     /// A sibling binary ended with this code, after saying why itself.
@@ -63,17 +64,17 @@ pub enum Error {
 }
 
 impl Error {
-    /// A failure on this side, with its stable word and a sentence.
+    /// Makes a failure on this side, with its stable word and a sentence.
     pub fn failed(code: &'static str, message: impl Into<String>) -> Self {
         Self::Failed { code, message: message.into(), hint: String::new(), source: None }
     }
 
-    /// A command line that asks for something that makes no sense.
+    /// Makes the failure of a command line that asks for something that makes no sense.
     pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Usage { message: message.into(), hint: hint.into() }
     }
 
-    /// The same failure with what to do about it; only [`Error::Failed`] and [`Error::Usage`] take one.
+    /// Adds what to do about it; only [`Error::Failed`] and [`Error::Usage`] take it.
     pub fn hinting(mut self, advice: impl Into<String>) -> Self {
         if let Self::Failed { hint, .. } | Self::Usage { hint, .. } = &mut self {
             *hint = advice.into();
@@ -81,7 +82,7 @@ impl Error {
         self
     }
 
-    /// The same failure with what it came from; only [`Error::Failed`] takes one.
+    /// Adds the cause; only [`Error::Failed`] takes one.
     pub fn because(mut self, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         if let Self::Failed { source, .. } = &mut self {
             *source = Some(cause.into());
@@ -89,7 +90,7 @@ impl Error {
         self
     }
 
-    /// The same while the answer to a recorded message was waited for: a host that is gone keeps the message.
+    /// Converts a failure while the answer to a recorded message was waited for: a host that is gone keeps the message.
     pub fn while_waiting_for(self, message_id: &str) -> Self {
         match self {
             Self::Unreachable { .. } | Self::Lost { .. } => Self::Lost {
@@ -100,7 +101,7 @@ impl Error {
         }
     }
 
-    /// The code that the process ends with.
+    /// Returns the code that the process ends with.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Unreachable { .. } | Self::Hidden { .. } | Self::Lost { .. } => exit::UNREACHABLE,
@@ -110,7 +111,7 @@ impl Error {
         }
     }
 
-    /// What a person or a script is told; `None` when there is nobody left to tell.
+    /// Returns the failure for a person or a script; `None` when there is no one left to tell.
     pub fn told(&self) -> Option<Failure> {
         let (code, hint) = match self {
             Self::Unreachable { .. } => ("host_unreachable", "start it with `ironctl up --detach`".to_owned()),
@@ -130,7 +131,7 @@ impl Error {
     }
 }
 
-/// The sentence with its causes behind it: `cannot read /x: permission denied`.
+/// Returns the sentence with its causes behind it: `cannot read /x: permission denied`.
 fn with_causes(error: &dyn StdError) -> String {
     let mut sentence = error.to_string();
     let mut cause = error.source();
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_about_a_closed_pipe_or_what_a_sibling_said() {
+    fn closed_pipe_and_sibling_failure_are_not_reported() {
         assert!(Error::from(io::Error::from(io::ErrorKind::BrokenPipe)).told().is_none());
         assert!(Error::Passed(7).told().is_none());
         assert_eq!(Error::Passed(7).exit_code(), 7);

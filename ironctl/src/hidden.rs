@@ -1,6 +1,6 @@
 //! Takes in what must not be seen: a secret, typed without an echo or read from stdin.
-//! Never takes one from the command line, and never prints one.
-//! Next: `commands::secret`, `commands::model`.
+//!
+//! Never takes one from the command line, and never prints one. See [`crate::commands::secret`] and [`crate::commands::model`].
 
 use crate::failure::Error;
 use ironclaw_contract::operator::SecretValue;
@@ -12,9 +12,9 @@ const SECRET_BYTES_MAX: u64 = 8 * 1024 + 2;
 /// Whether it has to be typed the same way twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Typed {
-    /// Something will show at once whether it is right.
+    /// Once: a mistake shows at once.
     Once,
-    /// Nothing will.
+    /// Twice: a mistake would not show.
     Twice,
 }
 

@@ -1,6 +1,7 @@
-//! Where an installation keeps its state, and what the CLI may read there: who runs, and the owner's token.
-//! Never opens a database, and writes nothing but the file that a detached host's stderr goes to, and the one that asks for a stop.
-//! Next: `client` talks to the host that the run file names.
+//! State of an installation, and the parts that the CLI may read: the run file, and the owner's token.
+//!
+//! Never opens a database, and writes nothing but the file that a detached host's stderr goes to, and the one that asks for a
+//! stop. [`crate::client`] talks to the host that the run file names.
 
 use crate::failure::Error;
 use directories::BaseDirs;
@@ -19,7 +20,7 @@ const SMALL_FILE_BYTES_MAX: u64 = 64 * 1024;
 /// A stderr file of this size is set aside at the next start; one older file is kept.
 const STDERR_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// What to do about an owner's token that cannot be used.
+/// Remedy for an owner's token that cannot be used.
 pub const RENEW_TOKEN: &str = "`ironctl init` makes a new token of the owner in its place";
 
 /// The directory that holds everything of one installation; absolute.
@@ -27,7 +28,7 @@ pub const RENEW_TOKEN: &str = "`ironctl init` makes a new token of the owner in 
 pub struct Home(PathBuf);
 
 impl Home {
-    /// The named directory, else `$XDG_STATE_HOME/ironclaw`, else `~/.local/state/ironclaw`.
+    /// Resolves the named directory, else `$XDG_STATE_HOME/ironclaw`, else `~/.local/state/ironclaw`.
     ///
     /// Fails when no directory is named and the user has no home directory.
     pub fn resolve(named: Option<PathBuf>) -> Result<Self, Error> {
@@ -43,19 +44,19 @@ impl Home {
             .map_err(|cause| Error::failed("home_unknown", format!("cannot resolve {}", path.display())).because(cause))
     }
 
-    /// The directory itself.
+    /// Returns the directory itself.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Whether there is anything of an installation here, however damaged.
+    /// Returns whether there is anything of an installation here, however damaged.
     pub fn is_there(&self) -> bool {
         let of_a_home =
             ["state.db", "master.key", "sessions", OWNER_TOKEN_FILE, LOCK_FILE, RUN_FILE, PANIC_RESERVE_FILE];
         of_a_home.iter().any(|name| self.0.join(name).symlink_metadata().is_ok())
     }
 
-    /// Whether a host can have the lock of this home; `None` where nothing can be locked, so that nothing shows it.
+    /// Returns whether a host can have the lock of this home; `None` where nothing can be locked, so that nothing shows it.
     pub fn is_held(&self) -> Option<bool> {
         let locked = |path: &Path| {
             let file =
@@ -70,14 +71,14 @@ impl Home {
         found.into_iter().flatten().reduce(|one, other| one || other)
     }
 
-    /// Whether `ironclaw-host init` has been here.
+    /// Returns whether `ironclaw-host init` has been here.
     pub fn is_initialised(&self) -> bool {
         // An empty record is none, and the host's own program says what to do about it.
         let has_record = fs::metadata(self.0.join("state.db")).is_ok_and(|found| found.len() > 0);
         has_record && self.0.join(OWNER_TOKEN_FILE).exists()
     }
 
-    /// Who runs here according to the run file; `None` when there is no such file, or none that a host wrote.
+    /// Returns the host that runs here according to the run file; `None` when there is no such file, or none that a host wrote.
     ///
     /// The file may be stale: only an answer shows that a host is there.
     pub fn run(&self) -> Result<Option<Run>, Error> {
@@ -92,7 +93,7 @@ impl Home {
         }
     }
 
-    /// The owner's token, without surrounding white space.
+    /// Returns the owner's token, without surrounding white space.
     pub fn token(&self) -> Result<String, Error> {
         let path = self.0.join(OWNER_TOKEN_FILE);
         let hint = || match path.is_dir() {
@@ -134,17 +135,17 @@ impl Home {
         })
     }
 
-    /// Path of the owner's token.
+    /// Returns the path of the owner's token.
     pub fn token_file(&self) -> PathBuf {
         self.0.join(OWNER_TOKEN_FILE)
     }
 
-    /// Path of the file that the host logs to.
+    /// Returns the path of the file that the host logs to.
     pub fn log_file(&self) -> PathBuf {
         self.0.join(LOG_FILE)
     }
 
-    /// Path of the file that a detached host's stdout and stderr go to.
+    /// Returns the path of the file that a detached host's stdout and stderr go to.
     pub fn stderr_file(&self) -> PathBuf {
         self.0.join("logs/host.stderr")
     }
@@ -154,7 +155,7 @@ impl Home {
         let path = self.stderr_file();
         let directory = path.parent().expect("stderr_file has a directory part");
         if path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() > STDERR_BYTES_MAX) {
-            // Where that fails, the old one goes on.
+            // If that fails, the old one goes on.
             let _ = fs::rename(&path, path.with_extension("stderr.1"));
         }
         let opened = DirBuilder::new()
@@ -210,7 +211,7 @@ mod tests {
         assert!(!home.is_initialised());
     }
 
-    /// Every way in which a file of the home may be damaged.
+    /// Damages a file of the home in one of the possible ways.
     fn damaged(path: &Path, way: usize) {
         match way {
             0 => fs::write(path, "").expect("written"),

@@ -1,10 +1,11 @@
 //! Puts what the kernel reports about a jailed process into words.
-//! Never judges from what was intended: only from the report, which the host reads from `/proc`.
-//! Next: `commands::status` and `commands::quickstart` print it.
+//!
+//! Never judges from what was intended: only from the report, which the host reads from `/proc`. [`crate::commands::status`] and
+//! [`crate::commands::quickstart`] print it.
 
 use ironclaw_contract::operator::JailReport;
 
-/// The report in one line: `7 own namespaces, seccomp filter, no capabilities, …`.
+/// Returns the report in one line: `7 own namespaces, seccomp filter, no capabilities, …`.
 pub fn summary(jail: &JailReport) -> String {
     rows(jail).into_iter().take(SUMMARY_ROWS).map(|[_, found]| found).collect::<Vec<_>>().join(", ")
 }
@@ -12,7 +13,7 @@ pub fn summary(jail: &JailReport) -> String {
 /// The first rows are the walls; the others tell what is inside them.
 const SUMMARY_ROWS: usize = 5;
 
-/// The report as rows of what was looked at and what was found, walls first.
+/// Returns the report as rows of what was looked at and what was found, walls first.
 pub fn rows(jail: &JailReport) -> Vec<[String; 2]> {
     let seccomp = match jail.seccomp {
         0 => "NO SECCOMP".to_owned(),
@@ -44,7 +45,7 @@ fn list(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(" ") }
 }
 
-/// The sets that are not empty, for the eye to stop at.
+/// Formats the sets that are not empty, for the eye to stop at.
 fn held(jail: &JailReport) -> String {
     let sets: Vec<String> = jail
         .capabilities

@@ -1,6 +1,7 @@
 //! `ironctl`, the operator's hand on an IronClaw host.
-//! Never opens a database and never decides anything: it asks the host, and runs `ironclaw-host` offline.
-//! Next: `commands` for what it can do, `client` for how it asks, `failure` for how it ends.
+//!
+//! Never opens a database and never decides anything: it asks the host, and runs `ironclaw-host` offline. See [`crate::commands`]
+//! for what it can do, [`crate::client`] for how it asks, [`crate::failure`] for how it ends.
 
 mod access;
 mod client;
@@ -73,7 +74,7 @@ fn run(cli: Cli, out: Output) -> Result<(), Error> {
     runtime.block_on(cli.command.run(&at))
 }
 
-/// Help and version are asked for and go to stdout; the rest is a wrong command line.
+/// Reports a misread command line: help and version are asked for and go to stdout; the rest is a wrong command line.
 fn misread(error: &clap::Error) -> u8 {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         // Nothing can be done about a closed stdout.

@@ -1,6 +1,8 @@
-//! Finds the known word that a person probably meant. Next: `client`, `commands::chat::slash`.
+//! Finds the known word that a person probably meant.
+//!
+//! See [`crate::client`] and [`crate::commands::chat::slash`].
 
-/// The known word that is most like an unknown one; none below this likeness, from 0 to 1.
+/// Returns the known word that is most like an unknown one; none below this likeness, from 0 to 1.
 pub fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>, likeness_min: f64) -> Option<&'a str> {
     let likeness = |word: &str| strsim::jaro_winkler(word, unknown);
     let found = known.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));

@@ -1,6 +1,7 @@
 //! The only place that writes to the terminal: tables for people, JSON for scripts, failures for both.
-//! Never lets a character through that could steer a terminal or reorder what a person reads.
-//! Next: `commands`, which decide what there is to say.
+//!
+//! Never lets a character through that could steer a terminal or reorder what a person reads. See [`crate::commands`], which
+//! decide what there is to say.
 
 use crate::failure::Error;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
@@ -9,24 +10,24 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal, Write};
 
-/// Where the words go, and in which of the two forms.
+/// Destination of the words, and which of the two forms.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
     json: bool,
 }
 
 impl Output {
-    /// For scripts (`json`) or for people.
+    /// Makes it for scripts (`json`) or for people.
     pub fn new(json: bool) -> Self {
         Self { json }
     }
 
-    /// Whether a script is listening.
+    /// Returns whether a script is listening.
     pub fn is_json(self) -> bool {
         self.json
     }
 
-    /// A line for people on stdout, made safe; scripts do not get it.
+    /// Prints a line for people on stdout, made safe; scripts do not get it.
     pub fn line(self, text: impl AsRef<str>) -> Result<(), Error> {
         if self.json {
             return Ok(());
@@ -52,7 +53,7 @@ impl Output {
         Ok(())
     }
 
-    /// Text for people on stdout exactly as the host wrote it; one that would have to be altered to be safe is refused.
+    /// Prints text for people on stdout exactly as the host wrote it; one that would have to be altered to be safe is refused.
     pub fn exact(self, text: &str) -> Result<(), Error> {
         self.check_exact(text)?;
         if self.json {
@@ -61,18 +62,18 @@ impl Output {
         write_out(text)
     }
 
-    /// How high the terminal is, if it is one that says so.
+    /// Returns the height of the terminal, if it is one that says so.
     pub fn rows(self) -> Option<usize> {
         let rows = terminal_size::terminal_size_of(io::stdout()).map(|(_, rows)| usize::from(rows.0));
         rows.filter(|rows| *rows > 0)
     }
 
-    /// How wide the terminal is, if it is one that says so.
+    /// Returns the width of the terminal, if it is one that says so.
     pub fn columns(self) -> Option<usize> {
         terminal_size::terminal_size_of(io::stdout()).map(|(columns, _)| usize::from(columns.0))
     }
 
-    /// Words of a line for people on stdout that is not at its end, made safe; scripts do not get them.
+    /// Prints words of a line for people on stdout that is not at its end, made safe; scripts do not get them.
     pub fn words(self, text: &str) -> Result<(), Error> {
         if self.json {
             return Ok(());
@@ -80,7 +81,7 @@ impl Output {
         write_out(&safe(text))
     }
 
-    /// A remark for people on stderr, made safe; scripts do not get it.
+    /// Prints a remark for people on stderr, made safe; scripts do not get it.
     pub fn remark(self, text: impl AsRef<str>) -> Result<(), Error> {
         if self.json {
             return Ok(());
@@ -89,7 +90,7 @@ impl Output {
         Ok(())
     }
 
-    /// One JSON document on one line of stdout; people do not get it.
+    /// Prints one JSON document on one line of stdout; people do not get it.
     pub fn json(self, value: &impl Serialize) -> Result<(), Error> {
         if !self.json {
             return Ok(());
@@ -97,7 +98,7 @@ impl Output {
         write_out(&format!("{}\n", to_json(value)?))
     }
 
-    /// A table for people: framed on a terminal, plain columns elsewhere. Every cell is made safe.
+    /// Prints a table for people: framed on a terminal, plain columns elsewhere. Every cell is made safe.
     pub fn table<const N: usize>(
         self,
         header: [&str; N],
@@ -134,7 +135,7 @@ impl Output {
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
-    /// A line on stderr that the next one replaces; only on a terminal.
+    /// Prints a line on stderr that the next one replaces; only on a terminal.
     pub fn progress(self, text: &str) -> Result<(), Error> {
         let mut stderr = io::stderr().lock();
         if self.json || !stderr.is_terminal() {
@@ -169,12 +170,12 @@ impl Output {
 
 const PROGRESS_CHARS_MAX: usize = 72;
 
-/// Why a narrow terminal is refused, and what to do.
+/// The refusal of a narrow terminal, with the remedy.
 pub const NARROW: &str =
     "a line that a terminal breaks could begin like one of the host's: make it at least 80 columns wide";
 
-/// Text as it may reach a terminal: newline and tab stay, whatever else steers a terminal, reorders or
-/// hides text becomes a visible escape such as `\u{202e}`.
+/// Returns text as it may reach a terminal: newline and tab stay, whatever else steers a terminal, reorders or hides text becomes
+/// a visible escape such as `\u{202e}`.
 ///
 /// Zero-width joiners and variation selectors stay, because Persian and emoji need them.
 pub fn safe(text: &str) -> Cow<'_, str> {
@@ -209,9 +210,8 @@ fn spaced(character: char) -> char {
     if character == '\n' || character == '\t' { ' ' } else { character }
 }
 
-/// Compact JSON in which every unsafe character stands as `\uXXXX`: the same document to a parser,
+/// Returns compact JSON on one line in which every unsafe character is escaped as `\uXXXX`: the same document to a parser,
 /// harmless to a terminal.
-/// JSON on one line; what could steer a terminal stands there as an escape.
 pub fn to_json(value: &impl Serialize) -> Result<String, Error> {
     let plain = serde_json::to_string(value)
         .map_err(|cause| Error::failed("output", "cannot write this as JSON").because(cause))?;
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reorders_or_hides_text_becomes_visible() {
+    fn reordering_and_hiding_characters_become_visible() {
         assert_eq!(safe("a\u{202e}b\u{2066}c"), "a\\u{202e}b\\u{2066}c");
         assert_eq!(safe("\u{200b}\u{2028}\u{feff}\u{e0041}"), "\\u{200b}\\u{2028}\\u{feff}\\u{e0041}");
     }

@@ -1,6 +1,7 @@
 //! Looks whether a model server listens on this machine, and which models it has.
-//! Never asks another machine, never shows a key to anybody, and asks for nothing but the list of models.
-//! Next: `commands::quickstart`, `commands::model::add`.
+//!
+//! Never asks another machine, never shows a key, and asks for nothing but the list of models. See
+//! [`crate::commands::quickstart`] and [`crate::commands::model::add`].
 
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
@@ -14,10 +15,10 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// How long this machine may take over a connection to itself.
+/// Longest time of this machine over a connection to itself.
 const CONNECT_PATIENCE: Duration = Duration::from_millis(200);
 
-/// How long a server may take over its list.
+/// Longest time of a server over its list.
 const LIST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// No list of models is longer.
@@ -36,7 +37,7 @@ struct Listed {
     id: String,
 }
 
-/// The local servers among these that answer, each with the first model that it names.
+/// Returns the local servers among these that answer, each with the first model that it names.
 pub async fn local_servers(presets: &[ModelPreset]) -> Vec<(ModelPreset, String)> {
     let local = presets.iter().filter(|preset| preset.key_variable.is_none()).cloned();
     let asked: Vec<_> = local
@@ -50,14 +51,14 @@ pub async fn local_servers(presets: &[ModelPreset]) -> Vec<(ModelPreset, String)
     found
 }
 
-/// The first model that a server on this machine names; `None` when the address is elsewhere or nobody like that answers.
+/// Returns the first model that a server on this machine names; `None` when the address is elsewhere or no such server answers.
 pub async fn first_model(base_url: &str) -> Option<String> {
     let (authority, path) = split(base_url)?;
     let asked = timeout(LIST_PATIENCE, list(authority, path)).await.ok()??;
     asked.data.into_iter().map(|listed| listed.id).find(|id| is_plain(id))
 }
 
-/// `127.0.0.1:11434` and `/v1` of `http://127.0.0.1:11434/v1`; only of this machine.
+/// Splits `http://127.0.0.1:11434/v1` into `127.0.0.1:11434` and `/v1`; only of this machine.
 fn split(base_url: &str) -> Option<(SocketAddr, &str)> {
     let rest = base_url.strip_prefix("http://")?;
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -69,7 +70,7 @@ fn split(base_url: &str) -> Option<(SocketAddr, &str)> {
 async fn list(address: SocketAddr, path: &str) -> Option<List> {
     let stream = timeout(CONNECT_PATIENCE, TcpStream::connect(address)).await.ok()?.ok()?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.ok()?;
-    // What ends the connection ends the exchange too.
+    // An error that ends the connection ends the exchange too.
     tokio::spawn(async move { drop(connection.await) });
     let request = Request::get(format!("{path}/models")).header(HOST, address.to_string());
     let response = sender.send_request(request.body(Empty::<Bytes>::new()).ok()?).await.ok()?;
@@ -80,7 +81,7 @@ async fn list(address: SocketAddr, path: &str) -> Option<List> {
     serde_json::from_slice(&body).ok()
 }
 
-/// Whether a name can stand in a command as it is: whoever answers must not write one for us.
+/// Returns whether a name can be used unquoted in a command: the answering server must not write one for us.
 fn is_plain(name: &str) -> bool {
     (1..=NAME_CHARACTERS_MAX).contains(&name.len())
         && name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/')
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_would_be_more_than_a_word_in_a_command_is_passed_over() {
+    fn unsafe_model_name_is_skipped() {
         for plain in ["llama3.2", "qwen2.5-coder:7b", "/models/a.gguf", "org/name@main"] {
             assert!(is_plain(plain), "{plain}");
         }

@@ -1,6 +1,7 @@
 //! The processes of a home as `/proc` shows them: the hosts that run on it, and what runs in its jails.
-//! Never asks a host, and never trusts a file of the home to say who runs.
-//! Next: `commands::panic`, which ends all of them.
+//!
+//! Never asks a host, and never trusts a file of the home to say who runs. See [`crate::commands::panic`], which ends all of
+//! them.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -17,7 +18,7 @@ const HOST: &[u8] = b"ironclaw-host";
 /// The command of that program that runs agents.
 const RUN: &[u8] = b"run";
 
-/// Where a jail mounts directories of a session.
+/// Paths at which a jail mounts directories of a session.
 const JAIL_MOUNTS: [&str; 3] = ["/in", "/out", "/workspace"];
 
 /// A process, told apart from a later one with the same id by when it started.
@@ -28,7 +29,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// `None` when there is none, or only the remains that its parent has not collected.
+    /// Finds a process; `None` when there is none, or only the remains that its parent has not collected.
     pub fn of(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name may hold anything, blanks and brackets too, so fields count from the last bracket.
@@ -40,12 +41,12 @@ impl Process {
         (!matches!(state, "Z" | "X") || threads() > 1).then_some(Self { started, pid })
     }
 
-    /// Its id.
+    /// Returns its id.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Whether it is there still.
+    /// Returns whether it is there still.
     pub fn is_there(&self) -> bool {
         Self::of(self.pid).as_ref() == Some(self)
     }
@@ -59,7 +60,7 @@ impl Process {
     }
 }
 
-/// Every host that runs on this home, with its launcher and the jailed copies of it; the oldest first.
+/// Returns every host that runs on this home, with its launcher and the jailed copies of it; the oldest first.
 ///
 /// A host is known by its command line, or by the lock of the home that it holds.
 pub fn hosts(home: &Path) -> BTreeSet<Process> {
@@ -78,7 +79,7 @@ pub fn hosts(home: &Path) -> BTreeSet<Process> {
     found
 }
 
-/// Every process that runs in a jail of this home, whether or not its host is there.
+/// Returns every process that runs in a jail of this home, whether or not its host is there.
 pub fn jailed(home: &Path) -> BTreeSet<Process> {
     let Some(place) = Place::of(home) else { return BTreeSet::new() };
     let own = fs::read_link("/proc/self/ns/mnt").ok();
@@ -91,7 +92,7 @@ pub fn jailed(home: &Path) -> BTreeSet<Process> {
     pids().into_iter().filter(is_jailed).filter_map(Process::of).collect()
 }
 
-/// Every process below these, at any depth.
+/// Returns every process below these, at any depth.
 pub fn below(parents: &BTreeSet<Process>) -> BTreeSet<Process> {
     let mut open: Vec<u32> = parents.iter().map(Process::pid).collect();
     let mut found = BTreeSet::new();
@@ -121,7 +122,7 @@ fn command_line(pid: u32) -> Vec<Vec<u8>> {
     line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
 }
 
-/// The home that a command line runs a host on; `None` when it runs none.
+/// Returns the home that a command line runs a host on; `None` when it runs none.
 fn runs_on(pid: u32, words: &[Vec<u8>]) -> Option<PathBuf> {
     let home = home_of(words)?;
     let directory = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
@@ -144,7 +145,7 @@ fn home_of(words: &[Vec<u8>]) -> Option<PathBuf> {
     None
 }
 
-/// Whether it is a command of the daemon's program that holds the lock for a moment and runs no agent.
+/// Returns whether it is a command of the daemon's program that holds the lock for a moment and runs no agent.
 fn is_tool(words: &[Vec<u8>]) -> bool {
     is_program(words) && words.get(1).map(Vec::as_slice) != Some(RUN)
 }
@@ -159,7 +160,7 @@ fn is_same_directory(one: &Path, other: &Path) -> bool {
     one == other || identity(one).is_some_and(|found| identity(other) == Some(found))
 }
 
-/// What a host locks: its lock file, and the home itself.
+/// Files that a host locks: its lock file, and the home itself.
 struct Locks(Vec<(u64, u64)>);
 
 impl Locks {
@@ -168,7 +169,7 @@ impl Locks {
         Self(paths.iter().filter_map(|path| fs::metadata(path).ok()).map(|found| (found.dev(), found.ino())).collect())
     }
 
-    /// Whether this process holds an exclusive lock on one of them through a descriptor that we may look at.
+    /// Returns whether this process holds an exclusive lock on one of them through a descriptor that we may look at.
     fn are_held_by(&self, pid: u32) -> bool {
         let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
         descriptors.flatten().any(|descriptor| {
@@ -198,7 +199,7 @@ impl Mount {
     }
 }
 
-/// A path as `/proc` writes it, with blanks and the like as three octal digits.
+/// Decodes a path as `/proc` writes it, with blanks and the like as three octal digits.
 fn unescaped(text: &str) -> PathBuf {
     let bytes = text.as_bytes();
     let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
@@ -218,14 +219,14 @@ fn unescaped(text: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(out))
 }
 
-/// Where a home is within its file system: what the mounts of its jails are below.
+/// Place of a home within its file system: the mounts of its jails are below it.
 struct Place {
     device: String,
     within: PathBuf,
 }
 
 impl Place {
-    /// `None` when our own mounts cannot be read.
+    /// Finds the place of a home; `None` when our own mounts cannot be read.
     fn of(home: &Path) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         Self::among(&mounts, &home.canonicalize().unwrap_or_else(|_| home.to_owned()))
@@ -239,7 +240,7 @@ impl Place {
         Some(Self { within: mount.root.join(below), device: mount.device })
     }
 
-    /// Whether this is how a jail mounts a directory of this home.
+    /// Returns whether this is how a jail mounts a directory of this home.
     fn has(&self, mount: &Mount) -> bool {
         mount.device == self.device
             && JAIL_MOUNTS.iter().any(|point| mount.point == Path::new(point))

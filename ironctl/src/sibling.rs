@@ -1,6 +1,7 @@
 //! The other binaries of IronClaw: finds them, runs them, and hands their exit code on.
-//! Never looks in the working directory, and never reads what they print unless asked to capture it.
-//! Next: `commands::up` starts a detached host with it.
+//!
+//! Never looks in the working directory, and never reads what they print unless asked to capture it. [`crate::commands::up`]
+//! starts a detached host with it.
 
 use crate::failure::Error;
 use crate::home::Home;
@@ -18,7 +19,7 @@ pub const HOST: &str = "ironclaw-host";
 /// The agent's binary.
 pub const SANDBOX: &str = "ironclaw-sandbox";
 
-/// Where a sibling is: beside this binary, else in an absolute directory of `PATH`.
+/// Returns the path of a sibling: beside this binary, else in an absolute directory of `PATH`.
 pub fn find(name: &str) -> Result<PathBuf, Error> {
     let beside = env::current_exe().ok().and_then(|own| Some(own.parent()?.join(name)));
     let on_path = env::var_os("PATH").unwrap_or_default();
@@ -37,12 +38,12 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// `ironclaw-host WORDS…`.
+    /// Prepares `ironclaw-host WORDS…`.
     pub fn host(words: &[&str]) -> Result<Self, Error> {
         Self::of(HOST, words)
     }
 
-    /// `NAME WORDS…`.
+    /// Prepares `NAME WORDS…`.
     pub fn of(name: &str, words: &[&str]) -> Result<Self, Error> {
         let binary = find(name)?;
         let mut command = Command::new(&binary);
@@ -50,19 +51,19 @@ impl Offline {
         Ok(Self { binary, command })
     }
 
-    /// The same with `--home H`.
+    /// Adds `--home H`.
     pub fn at(mut self, home: &Home) -> Self {
         self.command.arg("--home").arg(home.path());
         self
     }
 
-    /// The same with one more word.
+    /// Adds one more word.
     pub fn arg(mut self, word: impl AsRef<OsStr>) -> Self {
         self.command.arg(word);
         self
     }
 
-    /// The same with `--json`, if it is wanted.
+    /// Adds `--json`, if it is wanted.
     pub fn json(mut self, wanted: bool) -> Self {
         if wanted {
             self.command.arg("--json");
@@ -102,7 +103,7 @@ impl Offline {
     }
 }
 
-/// `Ok` when it ended well, else its exit code; one killed by a signal counts as failed.
+/// Returns `Ok` when it ended well, else its exit code; one killed by a signal counts as failed.
 pub fn pass_on(status: ExitStatus) -> Result<(), Error> {
     match status.code().map(u8::try_from) {
         Some(Ok(exit::DONE)) => Ok(()),

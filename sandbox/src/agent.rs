@@ -1,7 +1,7 @@
 //! The loop: sleep until the host rings, work on the turn that it opened, sleep again.
 //!
-//! One thread, no timer, no turn of its own making: what the host closed is dropped, what it did not open is not begun.
-//! Next: `agent/turn`.
+//! One thread, no timer, no turn of its own making: what the host closed is dropped, what it did not open is not begun. See
+//! [`crate::agent::turn`].
 
 mod context;
 mod inbox;
@@ -24,17 +24,17 @@ use model::Model;
 use outbox::Outbox;
 use std::path::PathBuf;
 
-/// What the handshake gives the agent to work with.
+/// Results of the handshake for the agent.
 pub struct Parts {
     /// The sandbox's end of the inbound queue.
     pub inbound: InboundReader,
     /// The sandbox's end of the outbound queue.
     pub outbound: OutboundWriter,
-    /// What it can do itself.
+    /// Its own tools.
     pub tools: Tools,
     /// Bounds of a turn.
     pub limits: TurnLimits,
-    /// Where a test wants it to die; read only in a build with the feature `failpoints`.
+    /// Point at which a test wants it to die; read only in a build with the feature `failpoints`.
     pub failpoint: Option<String>,
     /// The model socket.
     pub socket: PathBuf,
@@ -52,17 +52,17 @@ pub struct Agent {
     known: Known,
     /// Number of the last item that the host named when it was asked for items.
     asked_up_to: u64,
-    /// The last turn that was worked on; it may still stand open in the queue until the host has taken the reply.
+    /// The last turn that was worked on; it may still be open in the queue until the host has taken the reply.
     handled: Option<TurnId>,
 }
 
-/// Why the loop ends.
+/// The reason that the loop ends.
 enum Stop {
     /// The host closed the link, as it does when the session goes to sleep.
     Gone,
-    /// A queue does not answer any more.
+    /// A queue has stopped answering.
     Broken(crypt::Error),
-    /// There is nobody any more who runs commands, and watches over what they started.
+    /// The process that runs commands, and watches over what they started, is gone.
     Lost,
 }
 
@@ -88,7 +88,7 @@ impl From<crypt::Error> for Stop {
 }
 
 impl Agent {
-    /// An agent that has rung once and waits for the answer.
+    /// Makes an agent that has rung once and waits for the answer.
     pub fn new(link: Link, parts: Parts) -> Self {
         Self {
             link,
@@ -103,7 +103,7 @@ impl Agent {
         }
     }
 
-    /// One bell's work: every open turn that was not worked on yet.
+    /// Does one bell's work: every open turn that was not worked on yet.
     fn attend(&mut self) -> Result<(), Stop> {
         while let Some(turn) = self.inbox.open_turn()?.filter(|turn| self.handled != Some(turn.turn)) {
             self.handled = Some(turn.turn);
@@ -116,7 +116,7 @@ impl Agent {
 /// Works until the host closes the link, which is the way a session ends.
 ///
 /// # Errors
-/// [`Error::Queue`] when a queue does not answer any more, [`Error::RunnerLost`]; the host hears of it by the exit code.
+/// [`Error::Queue`] when a queue has stopped answering, [`Error::RunnerLost`]; the host hears of it by the exit code.
 pub fn serve(mut agent: Agent) -> Result<(), Error> {
     loop {
         match agent.tools.wait(&agent.link).map_err(Stop::from).and_then(|()| agent.attend()) {

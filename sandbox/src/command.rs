@@ -1,6 +1,6 @@
 //! The command line of the sandbox: names of directories that a person granted, and nothing else worth the name.
 //!
-//! Takes no configuration: no environment, no file; all else it knows comes over descriptor 3. Next: `launch`.
+//! Takes no configuration: no environment, no file; all else it knows comes over descriptor 3. See [`crate::launch`].
 
 use crate::{Places, kernel, launch};
 use ironclaw_contract::seam;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 /// Exit code of a wrong command line.
 const USAGE_ERROR: u8 = 2;
 
-/// The program: one session, or an answer about itself. The command line is read here and nowhere else.
+/// Runs the program: one session, or an answer about itself. The command line is read here and nowhere else.
 #[allow(clippy::disallowed_methods, clippy::print_stdout)]
 pub fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -30,7 +30,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The names of granted directories, if every argument is one.
+/// Returns the names of granted directories, if every argument is one.
 #[allow(clippy::disallowed_methods)]
 fn granted() -> Option<Vec<String>> {
     let name = |argument: std::ffi::OsString| {
@@ -50,7 +50,7 @@ fn usage() -> ExitCode {
     ExitCode::from(USAGE_ERROR)
 }
 
-/// One session, from the gate to the end of the link.
+/// Runs one session, from the gate to the end of the link.
 fn attend(granted: &[String]) -> ExitCode {
     let Some((link, gate)) = kernel::inherit(LINK_FD).zip(kernel::inherit(GATE_FD)) else {
         return usage();
@@ -58,7 +58,7 @@ fn attend(granted: &[String]) -> ExitCode {
     match launch::start(link, gate, || Places::jail(granted)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(launch::Error::RunnerLost) => ExitCode::from(RUNNER_LOST_CODE),
-        // The sentence went to the host as the last frame, or nobody is there to read it.
+        // The sentence went to the host as the last frame, or the host is not there to read it.
         Err(_) => ExitCode::FAILURE,
     }
 }

@@ -1,6 +1,6 @@
 //! The few requests to the kernel that only an `unsafe` block can make.
 //!
-//! Every `unsafe` of this crate is here; each takes and gives plain values, so that no caller needs one. Next: `launch`.
+//! Every `unsafe` of this crate is here; each takes and gives plain values, so that no caller needs one. See [`crate::launch`].
 
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::Pid;
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Descriptors below this number may be inherited; a bit of [`TAKEN`] each.
 const INHERITED_MAX: RawFd = 64;
 
-/// Which descriptors were handed out already.
+/// Descriptors that were handed out already.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
-/// The descriptor that the launcher left at this number; `None` if there is none, or if it was taken before.
+/// Takes the descriptor that the launcher left at this number; `None` if there is none, or if it was taken before.
 pub fn inherit(number: RawFd) -> Option<OwnedFd> {
     let bit = 1u64 << u32::try_from(number).ok().filter(|_| number < INHERITED_MAX)?;
     if TAKEN.fetch_or(bit, Ordering::AcqRel) & bit != 0 {
@@ -28,14 +28,14 @@ pub fn inherit(number: RawFd) -> Option<OwnedFd> {
     Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// A write past the file size limit shall be an error to report, not the end of the process.
+/// Makes a write past the file size limit an error to report, not the end of the process.
 pub fn survive_file_size_limit() -> io::Result<()> {
     // SAFETY: SIG_IGN installs no handler, so no code of ours runs at a bad moment.
     unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }?;
     Ok(())
 }
 
-/// The seccomp mode of this thread; 2 means that a filter is on.
+/// Returns the seccomp mode of this thread; 2 means that a filter is on.
 pub fn seccomp_mode() -> io::Result<i32> {
     // SAFETY: PR_GET_SECCOMP takes no pointer and changes nothing.
     match unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) } {
@@ -44,9 +44,9 @@ pub fn seccomp_mode() -> io::Result<i32> {
     }
 }
 
-/// Whether a socket of this family can be made; it is closed again at once.
+/// Returns whether a socket of this family can be made; it is closed again at once.
 pub fn can_make_socket(family: i32) -> bool {
-    // SAFETY: no pointer is passed; a descriptor that comes back belongs to nobody else.
+    // SAFETY: no pointer is passed; a descriptor that comes back has no other owner.
     let descriptor = unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
     if descriptor < 0 {
         return false;
@@ -56,7 +56,7 @@ pub fn can_make_socket(family: i32) -> bool {
     true
 }
 
-/// Which side of a fork this is.
+/// Side of a fork.
 pub enum Side {
     /// The new process.
     Child,
@@ -64,7 +64,7 @@ pub enum Side {
     Parent(Pid),
 }
 
-/// A copy of this process, which has one thread.
+/// Makes a copy of this process, which has one thread.
 pub fn fork() -> io::Result<Side> {
     // SAFETY: this program never starts a thread (clippy.toml), so no lock is held by one that the child does not have.
     match unsafe { libc::fork() } {
@@ -80,10 +80,10 @@ pub fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Closes every descriptor above standard error but this one. For a process that never returns to whoever owned the others.
+/// Closes every descriptor above standard error but this one. For a process that never returns to the owners of the others.
 pub fn keep_only(kept: OwnedFd) -> io::Result<OwnedFd> {
     const FIRST: RawFd = 3;
-    // SAFETY: plain integer arguments; what stood at the number belongs to code that this process never returns to.
+    // SAFETY: plain integer arguments; the descriptor at the number belongs to code that this process never returns to.
     if kept.as_raw_fd() != FIRST && unsafe { libc::dup3(kept.as_raw_fd(), FIRST, libc::O_CLOEXEC) } < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -92,7 +92,7 @@ pub fn keep_only(kept: OwnedFd) -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     let _ = kept.into_raw_fd();
-    // SAFETY: open, and everything else that stood for this number is forgotten.
+    // SAFETY: open, and every other owner of this number is forgotten.
     Ok(unsafe { OwnedFd::from_raw_fd(FIRST) })
 }
 

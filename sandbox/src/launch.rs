@@ -1,7 +1,7 @@
 //! The first seconds of the process, in order: gate, runner, lockdown, handshake, queues, first bell.
 //!
-//! Says hello only after it has locked itself down, and keeps the key no longer than it takes to open both queues.
-//! Next: `lockdown`, then `agent`.
+//! Says hello only after it has locked itself down, and keeps the key no longer than it takes to open both queues. See
+//! [`crate::lockdown`], then [`crate::agent`].
 
 use crate::Places;
 use crate::agent::{self, Agent};
@@ -19,22 +19,22 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use zeroize::Zeroize;
 
-/// What the gate carries, each way, once.
+/// Byte that the gate carries, each way, once.
 const GATE_BYTE: u8 = b'!';
 
-/// Why the process ends with a failure. Sentences without content: they go to the host as they are.
+/// The reason that the process ends with a failure. Sentences without content: they go to the host as they are.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Process 1 of the jail went away, or the pipe is no gate.
     #[error("cannot pass the gate of the jail: {0}")]
     Gate(#[source] io::Error),
-    /// There is nobody to run commands.
+    /// The process that runs commands could not be started.
     #[error("cannot start the process that runs commands: {0}")]
     Runner(#[source] io::Error),
-    /// There is nobody any more to run commands and to end what they started; that ends with this process.
+    /// The process that runs commands, and ends what they started, is gone; what they started ends with this process.
     #[error("the process that runs commands has ended")]
     RunnerLost,
-    /// A wall that does not stand.
+    /// A wall that is not in force.
     #[error(transparent)]
     Lockdown(#[from] lockdown::Error),
     /// The handshake broke off in the middle, or was none.
@@ -48,14 +48,14 @@ pub enum Error {
     Workspace(#[source] io::Error),
 }
 
-/// Runs the session from the gate to its end; `look` says where things lie, once the root is in place.
+/// Runs the session from the gate to its end; `look` finds the places, once the root is in place.
 ///
 /// # Errors
 /// [`Error`], whose sentence went to the host as a `Fatal` frame if the first bell had not rung yet.
 pub fn start(link: OwnedFd, gate: OwnedFd, look: impl FnOnce() -> Places) -> Result<(), Error> {
     let mut link = Link::new(link);
     let locked = pass(gate).map_err(Error::Gate).and_then(|()| {
-        // Before the gate these names are the host's, so nobody looks earlier.
+        // Before the gate these names are the host's, so they are not looked at earlier.
         let places = look();
         // Before the lockdown there can still be another process, and before the handshake it has nothing to inherit.
         let runner = Runner::start(&places).map_err(Error::Runner)?;
@@ -91,7 +91,7 @@ fn pass(gate: OwnedFd) -> io::Result<()> {
     gate.read_exact(&mut [0])
 }
 
-/// Hello, welcome, queues, bell; `None` when the host closed the link instead.
+/// Shakes hands: hello, welcome, queues, bell; `None` when the host closed the link instead.
 fn shake_hands(link: &mut Link, places: &Places, runner: Option<Runner>) -> Result<Option<agent::Parts>, Error> {
     let broken = |error: io::Error| Error::Handshake(error.to_string());
     let tools = Tools::open(places, runner).map_err(Error::Workspace)?;
@@ -122,12 +122,12 @@ fn shake_hands(link: &mut Link, places: &Places, runner: Option<Runner>) -> Resu
 
 /// Tells the host why, if it still listens.
 fn last_words(link: &mut Link, error: Error) -> Error {
-    // If the host is gone there is nobody to tell, and the exit code says enough.
+    // If the host is gone the message is lost, and the exit code says enough.
     let _ = link.say(&Fatal { fatal: error.to_string() });
     error
 }
 
-/// The clock of this process, milliseconds since the epoch; without authority.
+/// Returns the clock of this process, milliseconds since the epoch; without authority.
 pub(crate) fn now_ms() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))

@@ -1,7 +1,7 @@
 //! The parts of the process that one agent session runs in; a library so that tests can drive them.
 //!
-//! Holds no policy and no secret but the session key, and reaches nothing but two queues, one socket and its workspace.
-//! Next: `launch` for the order of things, then `agent`.
+//! Holds no policy and no secret but the session key, and reaches nothing but two queues, one socket and its workspace. See
+//! [`crate::launch`] for the order of things, then [`crate::agent`].
 
 pub mod agent;
 pub mod command;
@@ -16,7 +16,7 @@ use ironclaw_contract::seam::link::path;
 use nix::sys::statvfs::{FsFlags, statvfs};
 use std::path::{Path, PathBuf};
 
-/// Where things lie. In the jail there is one answer; a test has a directory of its own.
+/// Places of files. In the jail there is one answer; a test has a directory of its own.
 #[derive(Debug, Clone)]
 pub struct Places {
     /// Directory of the inbound queue.
@@ -27,7 +27,7 @@ pub struct Places {
     pub workspace: PathBuf,
     /// Directory of the sockets.
     pub run: PathBuf,
-    /// What a person granted beside that.
+    /// Directories that a person granted beside that.
     pub granted: Vec<Granted>,
     /// The machine's programs, where the agent may run them.
     pub programs: Option<Programs>,
@@ -38,18 +38,18 @@ pub struct Places {
 pub struct Granted {
     /// Its name in a path: `/` and one name.
     pub name: String,
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
     /// Whether it can be written.
     pub is_writable: bool,
 }
 
-/// Where the machine's programs lie, and what they take for granted.
+/// Places of the machine's programs, and of the files that they expect.
 #[derive(Debug, Clone)]
 pub struct Programs {
     /// Programs and libraries.
     pub usr: PathBuf,
-    /// Who there is.
+    /// Directory with the lists of users.
     pub etc: PathBuf,
     /// Room for a while.
     pub tmp: PathBuf,
@@ -58,7 +58,7 @@ pub struct Programs {
 }
 
 impl Places {
-    /// The places of the jail, below its root, as they stand now; `granted` are names of mounts in it.
+    /// Finds the places of the jail, below its root, as they are now; `granted` are names of mounts in it.
     pub fn jail(granted: &[String]) -> Self {
         let is_writable = |name: &str| statvfs(name).is_ok_and(|found| !found.flags().contains(FsFlags::ST_RDONLY));
         let programs = Programs {
@@ -80,7 +80,7 @@ impl Places {
         }
     }
 
-    /// The same places below a directory.
+    /// Returns the same places below a directory.
     pub fn below(root: &Path) -> Self {
         let place = |path: &str| root.join(path.trim_start_matches('/'));
         Self {
@@ -93,17 +93,17 @@ impl Places {
         }
     }
 
-    /// The inbound queue.
+    /// Returns the path of the inbound queue.
     pub fn inbound_db(&self) -> PathBuf {
         self.inbound.join(path::INBOUND_DB)
     }
 
-    /// The outbound queue.
+    /// Returns the path of the outbound queue.
     pub fn outbound_db(&self) -> PathBuf {
         self.outbound.join(path::OUTBOUND_DB)
     }
 
-    /// The model socket.
+    /// Returns the path of the model socket.
     pub fn model_socket(&self) -> PathBuf {
         self.run.join(path::MODEL_SOCK)
     }

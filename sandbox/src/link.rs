@@ -1,6 +1,6 @@
 //! This side of the link: the handshake's frames, then bells.
 //!
-//! Never polls on a timer, and never blocks on a host that does not read its bells. Next: `agent`.
+//! Never polls on a timer, and never blocks on a host that does not read its bells. See [`crate::agent`].
 
 use ironclaw_contract::seam::link::BELL;
 use ironclaw_contract::seam::socket;
@@ -79,7 +79,7 @@ impl Link {
                 Err(_) => return Err(Gone),
             }
             let [link, other] = both.map(|one| one.any().unwrap_or(true));
-            // The end of the link comes first: then the other end is nobody's failure.
+            // The end of the link comes first: then the other end is not at fault.
             if link && self.rung()? {
                 return Ok(true);
             }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_does_not_listen_blocks_nobody() {
+    fn silent_host_never_blocks_a_ring() {
         let (_host, link) = pair();
         for _ in 0..100_000 {
             link.ring().expect("the host is there");

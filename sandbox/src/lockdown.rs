@@ -1,7 +1,7 @@
 //! The walls that this process builds around itself before it says hello: Landlock, seccomp, limits.
 //!
-//! They only ever tighten what the launcher put in place, and cannot be taken down again, not even by this process.
-//! Next: `lockdown/filter` for the list of system calls.
+//! They only ever tighten what the launcher put in place, and cannot be taken down again, not even by this process. See
+//! [`crate::lockdown::filter`] for the list of system calls.
 
 pub mod filter;
 
@@ -20,9 +20,9 @@ use std::path::Path;
 const OPEN_FILES_MAX: u64 = 32;
 /// No file grows past this; the outbound queue at its fullest holds 256 rows of 256 KiB.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// What a kernel must enforce; 6.2 is the first to stop truncation.
+/// Features that a kernel must enforce; 6.2 is the first to stop truncation.
 const LANDLOCK_REQUIRED: ABI = ABI::V3;
-/// What it enforces beside that if it knows it: the network namespace and the seccomp filter stand behind these.
+/// Features that it also enforces if it knows them: the network namespace and the seccomp filter back these.
 pub(crate) const LANDLOCK_WANTED: ABI = ABI::V9;
 /// `PR_GET_SECCOMP` for a process with a filter.
 const SECCOMP_MODE_FILTER: i32 = 2;
@@ -33,7 +33,7 @@ pub enum Error {
     /// The kernel refused a limit or a setting.
     #[error("cannot lock down: {what}: {source}")]
     System {
-        /// Which.
+        /// The limit or setting.
         what: &'static str,
         /// The cause.
         source: io::Error,
@@ -84,7 +84,7 @@ fn limit_resources() -> Result<(), Error> {
 /// [`Error::Landlock`] if the kernel does not enforce what is required, or a place is missing.
 pub fn restrict_files(places: &Places) -> Result<(), Error> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
-    // Links, devices, pipes, sockets and executables are made by nobody here, and no file moves between directories.
+    // No process here makes links, devices, pipes, sockets or executables, and no file moves between directories.
     let change = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg | AccessFs::RemoveFile;
     let rule = |path: &Path, rights: BitFlags<AccessFs>| -> Result<PathBeneath<PathFd>, Error> {
         let descriptor = PathFd::new(path).map_err(|error| Error::Landlock(error.to_string()))?;
@@ -128,7 +128,7 @@ pub(crate) fn enter_domain(rules: Vec<PathBeneath<PathFd>>) -> Result<(), String
 /// Does what must fail, and asks the kernel what is on.
 ///
 /// # Errors
-/// [`Error::Hole`] naming the first thing that should have been refused and was not.
+/// [`Error::Hole`] naming the first operation that should have been refused and was not.
 pub fn try_the_walls(places: &Places) -> Result<(), Error> {
     let refused = |what: &'static str, got_through: bool| if got_through { Err(Error::Hole(what)) } else { Ok(()) };
     refused("an internet socket can be made", kernel::can_make_socket(libc::AF_INET))?;
@@ -152,7 +152,8 @@ pub fn try_the_walls(places: &Places) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// Landlock and seccomp hold for one thread, so each test builds its walls in a thread that ends with it.
+    /// Runs a test in a thread that ends with it: Landlock and seccomp hold for one thread, so each test builds its walls in its
+    /// own.
     fn in_a_thread(test: impl FnOnce(&Places) + Send) {
         let root = tempfile::tempdir().expect("a temporary directory");
         let places = Places::below(root.path());

@@ -1,4 +1,6 @@
-//! The process that one agent session runs in. Next: `command`.
+//! The process that one agent session runs in.
+//!
+//! See [`crate::command`].
 
 fn main() -> std::process::ExitCode {
     ironclaw_sandbox::command::main()

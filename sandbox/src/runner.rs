@@ -1,7 +1,8 @@
 //! Commands of the agent: a process beside this one runs them, and this is the way to it.
 //!
 //! Nothing that the host entrusts to this process is in the other one: it is forked before the handshake, and has one socketpair
-//! to here and no other descriptor. Next: `runner/serve` for its life, `runner/walls` for what a command can reach.
+//! to here and no other descriptor. See [`crate::runner::serve`] for its life, [`crate::runner::walls`] for what a command can
+//! reach.
 
 mod serve;
 mod walls;
@@ -29,16 +30,16 @@ pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunCommand {
-    /// What the shell is given.
+    /// The command for the shell.
     command: String,
     /// Seconds; 30 if absent.
     timeout_seconds: Option<u32>,
 }
 
-/// The runner's first frame: whether it stands behind its walls.
+/// The runner's first frame: whether its walls are in place.
 #[derive(Debug, Serialize, Deserialize)]
 struct Begun {
-    /// Why not, and then it has ended.
+    /// The reason if they are not, and then it has ended.
     fault: Option<String>,
 }
 
@@ -49,17 +50,17 @@ struct Order {
     seconds: u32,
 }
 
-/// What came of it.
+/// Result of a command.
 #[derive(Debug, Serialize, Deserialize)]
 struct Report {
     end: End,
     /// The first of what it wrote to both streams.
     output: String,
-    /// How many bytes it wrote in all.
+    /// Number of bytes that it wrote in all.
     bytes: u64,
 }
 
-/// How a command ended. Nothing of it is left by then.
+/// The end of a command. No process of it is left by then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum End {
     /// By itself.
@@ -72,7 +73,8 @@ enum End {
     NotStarted(String),
 }
 
-/// Why a command has no result. Either way this process ends, the jail with it, and with the jail whatever the command started.
+/// The reason that a command has no result. Either way this process ends, the jail with it, and with the jail whatever the
+/// command started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Over {
     /// The host closed the link.
@@ -92,7 +94,7 @@ impl From<Gone> for Over {
 pub struct Runner(UnixStream);
 
 impl Runner {
-    /// Forks the runner where there are programs to run, and waits until it stands behind its walls; `None` where there are none.
+    /// Forks the runner where there are programs to run, and waits until its walls are in place; `None` where there are none.
     ///
     /// # Errors
     /// Those of `socketpair` and `fork`, and what the runner says of its walls.
@@ -120,7 +122,7 @@ impl Runner {
         }
     }
 
-    /// What can be read between two commands only when the runner has ended.
+    /// Returns the descriptor that can be read between two commands only when the runner has ended.
     pub(crate) fn end(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -197,7 +199,7 @@ mod tests {
         let outcome = report(End::Code(0), &"x".repeat(OUTPUT_BYTES_MAX), 1_000_000);
         assert!(outcome.body.contains("[1000000 bytes of output, of which the first 65536 are shown]"));
         assert!(!report(End::Code(0), "x", 1).body.contains("are shown"));
-        // What is no UTF-8 takes three bytes for each.
+        // Bytes that are no UTF-8 take three bytes each.
         let outcome = report(End::Code(0), &"\u{fffd}".repeat(OUTPUT_BYTES_MAX), OUTPUT_BYTES_MAX as u64);
         assert!(outcome.body.contains("[65536 bytes of output, of which the first 65535 are shown]"));
     }

@@ -1,7 +1,7 @@
 //! The tools that run in this process: four, all on the agent's files; and the way to the runner, for commands.
 //!
-//! None reaches anything else, and what they say carries no authority: the host seals it as a stranger's word.
-//! Next: `tools/workspace` for what a path may be, `tools/requests` for the calls that go out as rows.
+//! None reaches anything else, and what they say carries no authority: the host seals it as a stranger's word. See
+//! [`crate::tools::workspace`] for what a path may be, [`crate::tools::requests`] for the calls that go out as rows.
 
 pub mod files;
 pub mod requests;
@@ -22,7 +22,7 @@ pub const RESULT_BYTES_MAX: usize = BODY_BYTES_MAX - 1024;
 /// Bytes of a result as JSON writes it, where a control character takes six; less the rest of its frame.
 const RESULT_JSON_BYTES_MAX: usize = FRAME_BYTES_MAX - 4096;
 
-/// What a tool says.
+/// Result of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Whether it did what was asked.
@@ -31,7 +31,7 @@ pub struct Outcome {
     pub body: String,
 }
 
-/// Why a tool did not do what was asked. Each is a sentence for the model.
+/// The reason that a tool did not do what was asked. Each is a sentence for the model.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No such tool here.
@@ -40,9 +40,9 @@ pub enum Error {
     /// Arguments that the tool does not take.
     #[error("cannot read the arguments of {tool}: {source}")]
     Arguments {
-        /// Which tool.
+        /// The tool.
         tool: &'static str,
-        /// What is wrong.
+        /// The fault.
         source: canonical::Error,
     },
     /// A path that is refused, or a file that cannot be worked on.
@@ -120,7 +120,7 @@ fn parse<T: DeserializeOwned>(tool: &'static str, arguments: &str) -> Result<T, 
     canonical::from_slice(arguments.as_bytes(), limits).map_err(|source| Error::Arguments { tool, source })
 }
 
-/// How much of a text fits into a result: bytes up to a character boundary.
+/// Returns how much of a text fits into a result: bytes up to a character boundary.
 pub(crate) fn that_fits(text: &str) -> usize {
     let mut json = 0;
     for (at, character) in text.char_indices() {

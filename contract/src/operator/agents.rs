@@ -1,6 +1,6 @@
-//! What an agent has beyond its persona and its tools, and the catalogue of MCP servers: parts of `/v1/agents`, and `/v1/mcp`.
+//! Settings of an agent beyond its persona and its tools, and the catalogue of MCP servers: parts of `/v1/agents`, and `/v1/mcp`.
 //!
-//! Never holds a value of a secret. Next: `host/src/api/agents.rs`, `host/src/api/mcp.rs`.
+//! Never holds a value of a secret.
 
 use crate::canonical::Digest;
 use crate::ids::PersonId;

@@ -1,10 +1,10 @@
-//! What is said about the ledger from outside of it: signed heads, rotations, and what a verification came to.
+//! Statements about the ledger from outside of it: signed heads, rotations, and results of verifications.
 //!
-//! Plain data; nothing here signs, hashes or decides. Next: `host/src/ledger/head.rs` signs, `docs/verify-ledger.pl` checks.
+//! Plain data; nothing here signs, hashes or decides. `host/src/ledger/head.rs` signs, `docs/verify-ledger.pl` checks.
 
 use serde::{Deserialize, Serialize};
 
-/// What the signed text of a head begins with, so that no other text of ours can be taken for one.
+/// Beginning of the signed text of a head, so that no other text of ours can be taken for one.
 pub const HEAD_DOMAIN: &str = "ironclaw/ledger-head/1";
 
 /// A signed statement of how far a ledger had come.

@@ -1,6 +1,6 @@
-//! Changes of what an agent is or may do, as whoever decides about them sees them: `/v1/changes`.
+//! Changes of an agent's settings and rights, as the deciding person sees them: `/v1/changes`.
 //!
-//! Never a way to decide without naming what was shown. Next: `host/src/api/changes.rs`.
+//! Never a way to decide without naming the digest of the text that was shown.
 
 pub use crate::canonical::Digest;
 pub use crate::seam::change::{ChangeKind, Payload};
@@ -162,10 +162,10 @@ pub struct NewChange {
 }
 
 impl NewChange {
-    /// Reads a payload as strictly as the host does, so that what it is asked for is what was written.
+    /// Reads a payload as strictly as the host does, so that the host is asked for exactly what was written.
     ///
     /// # Errors
-    /// A sentence: it is no JSON, says a thing twice, is longer than [`PAYLOAD_BYTES_MAX`], or no object and no list.
+    /// A sentence: it is no JSON, has a duplicate key, is longer than [`PAYLOAD_BYTES_MAX`], or no object and no list.
     pub fn read_payload(text: &str) -> Result<Payload, String> {
         let limits = Limits::bytes(PAYLOAD_BYTES_MAX);
         let value: Value = canonical::from_slice(text.as_bytes(), limits).map_err(|why| why.to_string())?;

@@ -1,6 +1,6 @@
 //! Channels beside the loopback, and answers that did not arrive.
 //!
-//! Plain data. Next: `host/src/api/channels.rs`, `host/src/api/dead.rs`.
+//! Plain data.
 
 use crate::ids::{DeliveryId, MessageId, SessionId};
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,7 @@ pub struct ChannelTest {
     pub result: String,
 }
 
-/// What a webhook is answered with once its message stands in the record.
+/// Answer to a webhook once its message is in the record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Taken {

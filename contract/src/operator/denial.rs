@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Who can change what was refused.
+/// The party that can change what was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The sender of a message.
@@ -21,7 +21,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The word in the ledger.
+    /// Returns the word in the ledger.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sender => "sender",
@@ -54,28 +54,28 @@ macro_rules! denial_codes {
             /// Every code, in the order of the list.
             pub const ALL: &[Self] = &[$(Self::$code),+];
 
-            /// The name, snake_case.
+            /// Returns the name, snake_case.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$code => $name,)+
                 }
             }
 
-            /// The HTTP status of an answer with this code.
+            /// Returns the HTTP status of an answer with this code.
             pub const fn status(self) -> u16 {
                 match self {
                     $(Self::$code => $status,)+
                 }
             }
 
-            /// Who can change what was refused.
+            /// Returns the party that can change what was refused.
             pub const fn fault(self) -> Fault {
                 match self {
                     $(Self::$code => Fault::$fault,)+
                 }
             }
 
-            /// A sentence for the manual.
+            /// Returns a sentence for the manual.
             pub const fn meaning(self) -> &'static str {
                 match self {
                     $(Self::$code => $meaning,)+
@@ -131,7 +131,7 @@ denial_codes! {
     MemoryUsedUp = "memory_used_up", 503, Host, "The machine has no free memory.";
     ProcessesUsedUp = "processes_used_up", 503, Host, "The host or the machine can start no further process.";
 
-    // Who asks
+    // Identity of the requester
     TokenMissing = "token_missing", 401, Operator, "The request carries no token.";
     TokenMalformed = "token_malformed", 401, Operator, "The token does not have the form of a token.";
     TokenInvalid = "token_invalid", 401, Operator, "The token is not one of this host.";

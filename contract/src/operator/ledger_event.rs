@@ -1,6 +1,6 @@
 //! Every event that an entry of the ledger records: its name, its kinds, its fields, and what it means.
 //!
-//! The list is closed. An entry has no other field than those of its event, and `at`, `what`. Next: `ledger_entry`.
+//! The list is closed. An entry has no other field than those of its event, and `at`, `what`. See [`crate::ledger_entry`].
 
 use crate::ledger_entry::Kind;
 use std::fmt;
@@ -13,7 +13,7 @@ pub struct UnknownEvent;
 
 macro_rules! events {
     ($($event:ident = $name:literal, [$($kind:path),+], $fields:literal, $meaning:literal;)+) => {
-        /// What an entry records, in its field `what`.
+        /// The event that an entry records, in its field `what`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum LedgerEvent {
             $(
@@ -26,21 +26,21 @@ macro_rules! events {
             /// Every event, in the order of the list.
             pub const ALL: &[Self] = &[$(Self::$event),+];
 
-            /// The name, e.g. `message.recorded`.
+            /// Returns the name, e.g. `message.recorded`.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$event => $name,)+
                 }
             }
 
-            /// The kinds that an entry of this event may have; the first one is the usual one.
+            /// Returns the kinds that an entry of this event may have; the first one is the usual one.
             pub const fn kinds(self) -> &'static [Kind] {
                 match self {
                     $(Self::$event => &[$($kind),+],)+
                 }
             }
 
-            /// A sentence for the manual.
+            /// Returns a sentence for the manual.
             pub const fn meaning(self) -> &'static str {
                 match self {
                     $(Self::$event => $meaning,)+
@@ -57,7 +57,7 @@ macro_rules! events {
 }
 
 impl LedgerEvent {
-    /// The fields that an entry of this event may have, beside `at` and `what`.
+    /// Returns the fields that an entry of this event may have, beside `at` and `what`.
     pub fn fields(self) -> impl Iterator<Item = &'static str> {
         self.field_names().split_ascii_whitespace()
     }

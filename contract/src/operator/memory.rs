@@ -1,6 +1,6 @@
 //! The memory of an agent: `/v1/agents/{agent}/memory`.
 //!
-//! A note keeps its author and its labels wherever it is shown. Next: `host/src/api/memory.rs`.
+//! A note keeps its author and its labels wherever it is shown.
 
 use crate::ids::{MemoryId, SessionId};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! Model endpoints, and which of them an agent uses: `/v1/models`, `/v1/agents/{agent}/model`.
 //!
-//! Holds no key: an endpoint names the secret that does. Next: `host/src/api/models.rs`.
+//! Holds no key: an endpoint names the secret that does.
 
 use super::SecretValue;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! People and their identities on the wire: who there is, what each may do, and by which accounts each is known.
 //!
-//! Never a token's text, and never a name in the place of an id. Next: `operator::tokens`.
+//! Never a token's text, and never a name in the place of an id. See [`crate::operator::tokens`].
 
 use super::Token;
 use crate::ids::PersonId;

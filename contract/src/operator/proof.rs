@@ -1,10 +1,10 @@
-//! What `doctor --prove` and `POST /v1/sessions/{id}/prove` say about a jail.
+//! Report of `doctor --prove` and `POST /v1/sessions/{id}/prove` about a jail.
 //!
-//! Holds no judgement: whether a line came out as it must is the host's word. Next: `host/src/jail/probe.rs`, which makes it.
+//! Holds no judgement: the host decides whether a line came out as it must. See `host/src/jail/probe.rs`, which makes the report.
 
 use serde::{Deserialize, Serialize};
 
-/// What is expected of something that a wall bounds on some machines and not on others: where it does not, that is said.
+/// Expectation of a resource that a wall bounds on some machines only: on the others the report says that it is not bounded.
 pub const BOUNDED_OR_SAID: &str = "bounded, or said";
 
 /// One attempt of the probe to do what a jail must not allow, or something that it must; or one look at it from outside.
@@ -55,12 +55,12 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Every attempt that did not come out as it must, in either jail.
+    /// Returns every attempt that did not come out as it must, in either jail.
     pub fn breaches(&self) -> impl Iterator<Item = &Attempt> {
         self.attempts.iter().chain(&self.reader).filter(|attempt| !attempt.contained)
     }
 
-    /// Whether there was a negative control, and every one of them was noticed.
+    /// Returns whether there was a negative control, and every one of them was noticed.
     pub fn is_controlled(&self) -> bool {
         !self.controls.is_empty() && self.controls.iter().all(|control| control.caught)
     }

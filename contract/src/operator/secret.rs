@@ -1,6 +1,6 @@
 //! Secrets of the operator: `/v1/secrets`.
 //!
-//! A value only ever goes toward the host: no answer has a field for one. Next: `host/src/api/secrets.rs`.
+//! A value only ever goes toward the host: no answer has a field for one.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -18,7 +18,7 @@ impl SecretValue {
         Self(text)
     }
 
-    /// The text itself; what is left behind is empty.
+    /// Takes the text itself; what is left behind is empty.
     pub fn take(mut self) -> String {
         std::mem::take(&mut self.0)
     }

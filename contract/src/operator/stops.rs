@@ -1,6 +1,6 @@
-//! What stops a turn or everything, and how full the host is.
+//! Stops of a turn or of everything, and how full the host is.
 //!
-//! Plain data. Next: `host/src/api/stops.rs`.
+//! Plain data.
 
 use crate::ids::{SessionId, TurnId};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! Tokens on the wire: which there are, and the one moment in which the text of one is told.
 //!
-//! Never the digest of a token, and its text only in the answer that made it. Next: `operator::people`.
+//! Never the digest of a token, and its text only in the answer that made it. See [`crate::operator::people`].
 
 use crate::ids::PersonId;
 use serde::{Deserialize, Serialize};

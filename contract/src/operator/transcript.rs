@@ -1,6 +1,6 @@
 //! A conversation as the record has it: `GET /v1/sessions/{id}/transcript`.
 //!
-//! What is said here about authors, labels and outcomes is the host's word. Next: `host/src/api/transcript.rs`.
+//! Authors, labels and outcomes here are the host's word.
 
 use crate::ids::{ItemId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};

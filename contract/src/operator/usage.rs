@@ -1,6 +1,6 @@
-//! What models were asked for, what it took, and how far it may go: `/v1/usage`, `/v1/agents/{agent}/budget`.
+//! Usage of models, its cost and its ceilings: `/v1/usage`, `/v1/agents/{agent}/budget`.
 //!
-//! Counts and ids, never words. Next: `host/src/api/usage.rs`.
+//! Counts and ids, never words.
 
 use serde::{Deserialize, Serialize};
 

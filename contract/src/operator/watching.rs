@@ -1,6 +1,7 @@
-//! What a machine asks about a host: whether it lives, and whether it is ready.
+//! Liveness and readiness of a host, for machines that ask.
 //!
-//! Says nothing else: nobody needs a token to ask. Next: `operator` for `Failure`, which says why it is not ready.
+//! Says nothing else, because these questions need no token. See [`crate::operator`] for `Failure`, which says why the host is
+//! not ready.
 
 use serde::{Deserialize, Serialize};
 

@@ -41,7 +41,7 @@ fn value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn a_value_reads_back_from_its_canonical_bytes_and_they_are_stable(value in value()) {
+    fn value_reads_back_from_its_stable_canonical_bytes(value in value()) {
         let bytes = canonical::to_vec(&value);
         let read = canonical::parse(&bytes, LIMITS).expect("canonical bytes are read");
         prop_assert_eq!(&read, &value);

@@ -103,7 +103,7 @@ fn document() -> String {
 }
 
 #[test]
-fn every_column_stands_in_the_document_with_its_writer_and_reader() {
+fn every_column_is_documented_with_its_writer_and_reader() {
     let document = document();
     let tables = [seam::schema::INBOUND, seam::schema::OUTBOUND].concat();
     for table in tables.split("CREATE TABLE ").skip(1) {
@@ -122,7 +122,7 @@ fn every_column_stands_in_the_document_with_its_writer_and_reader() {
 }
 
 #[test]
-fn every_limit_stands_in_the_document_with_its_value() {
+fn every_limit_is_documented_with_its_value() {
     let limits = std::fs::read_to_string(workspace().join("contract/src/seam/limits.rs")).expect("limits.rs");
     let document = document();
     let listed = section(&document, "## Limits");

@@ -247,7 +247,7 @@ const TAKES_UNKNOWN_FIELDS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_field_that_the_contract_does_not_know_is_refused_on_the_seam() {
+fn unknown_field_is_refused_on_the_seam() {
     for Shape { name, bytes, takes, .. } in seam::shapes() {
         let Ok(Value::Object(object)) = serde_json::from_slice(&bytes) else { continue };
         let mut probes = vec![object.clone()];

@@ -84,7 +84,7 @@ fn a_wrong_key_is_refused_at_open_and_named() {
 }
 
 #[test]
-fn a_queue_that_is_a_link_a_directory_a_pipe_or_garbage_is_refused() {
+fn queue_that_is_a_link_directory_pipe_or_garbage_is_refused() {
     let (_home, path) = place("outbound.db");
     let elsewhere = path.with_file_name("elsewhere");
     drop(OutboundWriter::open(&elsewhere, &key(1)).expect("made"));
@@ -103,7 +103,7 @@ fn a_queue_that_is_a_link_a_directory_a_pipe_or_garbage_is_refused() {
 }
 
 #[test]
-fn the_sandbox_end_of_inbound_cannot_write_and_sees_what_was_projected_once() {
+fn inbound_reader_cannot_write_and_sees_each_projection_once() {
     let (_home, path) = place("inbound.db");
     let mut writer = InboundWriter::open(&path, &key(1)).expect("made");
     let reader = InboundReader::open(&path, &key(1)).expect("opened");
@@ -135,7 +135,7 @@ fn the_sandbox_end_of_inbound_cannot_write_and_sees_what_was_projected_once() {
 }
 
 #[test]
-fn outbound_numbers_are_odd_and_above_the_cursor_and_taken_rows_go() {
+fn outbound_seqs_are_odd_above_the_cursor_and_taken_rows_go() {
     let (_home, path) = place("outbound.db");
     let mut writer = OutboundWriter::open(&path, &key(1)).expect("made");
     assert_eq!(writer.append(&row(), 0).expect("appended"), 1);
@@ -199,7 +199,7 @@ fn a_malicious_outbound_database_is_refused() {
 }
 
 #[test]
-fn nothing_of_a_message_stands_in_the_file() {
+fn no_message_is_readable_in_the_file() {
     let (_home, path) = place("inbound.db");
     let mut writer = InboundWriter::open(&path, &key(1)).expect("made");
     writer.project(|inbound| inbound.message(&message(2))).expect("projected");

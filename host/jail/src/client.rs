@@ -1,6 +1,6 @@
-//! What a jail holds for a program of this machine that fetches or unpacks software: the machine's programs, and little else.
+//! The jail of a program of this machine that fetches or unpacks software: the machine's programs, and little else.
 //!
-//! Shows nothing of the host's state, and no file that somebody could be hurt by. Next: `native::view`, which attaches it.
+//! Shows nothing of the host's state, and no file that could do harm. See [`crate::native::view`], which attaches it.
 
 use super::Mount;
 use serde::{Deserialize, Serialize};
@@ -18,15 +18,15 @@ pub const WORDS_BYTES_MAX: usize = 40 * 1024;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Client {
-    /// What is executed, by its path in the jail.
+    /// Path in the jail of the program that is executed.
     pub program: String,
     /// Its arguments, without its name.
     pub args: Vec<String>,
     /// All of its environment.
     pub environment: Vec<(String, String)>,
-    /// Where it starts: the target of a mount, or below one.
+    /// Its working directory: the target of a mount, or below one.
     pub directory: String,
-    /// What it sees of the machine.
+    /// Files of the machine that it sees.
     pub sights: Vec<Sight>,
     /// Links in its root, name and target: `bin` to `usr/bin`.
     pub links: Vec<(String, String)>,
@@ -50,11 +50,11 @@ pub struct Sight {
     pub source: PathBuf,
     /// Absolute path in the jail.
     pub target: String,
-    /// What it is for.
+    /// Its purpose.
     pub kind: Kind,
 }
 
-/// What a sight is for.
+/// Purpose of a sight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -103,14 +103,14 @@ impl Client {
         Ok(())
     }
 
-    /// What stands in the root of the jail beside the mounts.
+    /// Returns the names in the root of the jail beside the mounts.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let of_sights = self.sights.iter().filter_map(|sight| sight.target.trim_start_matches('/').split('/').next());
         of_sights.chain(self.links.iter().map(|(name, _)| name.as_str()))
     }
 }
 
-/// `/` and plain names.
+/// Returns whether a path is `/` and plain names.
 fn is_plain(path: &str) -> bool {
     let plain = |name: &str| {
         let bytes = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-+".contains(&b));

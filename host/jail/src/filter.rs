@@ -1,8 +1,8 @@
 //! The filters of system calls of jailed processes, compiled from the lists in `filter::lists`.
 //!
-//! Whatever is not listed fails with EPERM, and what has an older form that is listed fails with
-//! ENOSYS so that the C library falls back to it. Programs can add filters of their own and remove
-//! none. Next: `native`, which installs these before the program is executed.
+//! An unlisted call fails with EPERM, and one with an older form that is listed fails with ENOSYS so that the C library falls
+//! back to it. Programs can add filters of their own and remove none. See [`crate::native`], which installs these before
+//! the program is executed.
 
 mod lists;
 
@@ -22,10 +22,10 @@ use std::io;
 /// A filter in the form that the kernel takes.
 pub(crate) type Program = BpfProgram;
 
-/// The filters of a jailed program, in the order in which they are installed.
+/// Returns the filters of a jailed program, in the order in which they are installed.
 ///
-/// Two, because one filter has one answer for what it does not allow; of two that say no, the
-/// kernel takes the answer of the later one. `system` is for a jail that has the host's programs.
+/// Two, because one filter has one answer for what it does not allow; of two that say no, the kernel takes the answer of the
+/// later one. `system` is for a jail that has the host's programs.
 pub(crate) fn base(system: bool) -> io::Result<[Program; 2]> {
     let missing = MISSING.iter().map(|call| (*call, Vec::new())).collect();
     Ok([
@@ -34,7 +34,7 @@ pub(crate) fn base(system: bool) -> io::Result<[Program; 2]> {
     ])
 }
 
-/// What a program may do; the rules for programs of the host stand in the place of narrower ones.
+/// Returns the calls that a program may make; the rules for programs of the host replace narrower ones.
 fn allowed(system: bool) -> io::Result<BTreeMap<c_long, Vec<SeccompRule>>> {
     let mut allowed = collect(PROGRAM.iter().chain(LEGACY))?;
     if system {
@@ -43,12 +43,12 @@ fn allowed(system: bool) -> io::Result<BTreeMap<c_long, Vec<SeccompRule>>> {
     Ok(allowed)
 }
 
-/// What the machine's own programs need, on this architecture.
+/// Returns the calls that the machine's own programs need, on this architecture.
 fn commands() -> impl Iterator<Item = &'static Rule> {
     COMMANDS.iter().chain(COMMANDS_LEGACY)
 }
 
-/// The filters of a program that gives up its capabilities behind them: so far a test build goes.
+/// Returns the filters of a program that gives up its capabilities behind them: so far a test build goes.
 #[cfg(feature = "failpoints")]
 pub(crate) fn base_before_dropping(system: bool) -> io::Result<[Program; 2]> {
     let [_, missing] = base(system)?;
@@ -67,8 +67,8 @@ pub(crate) fn install_with_capability(program: &Program) -> io::Result<()> {
     crate::sys::install_filter(instructions)
 }
 
-/// The filters of a program of this machine that fetches or unpacks software: it executes others, makes links, and reaches the
-/// network where it is given one. It never listens, and no file that it makes is set-uid either.
+/// Returns the filters of a program of this machine that fetches or unpacks software: it executes others, makes links, and
+/// reaches the network where it is given one. It never listens, and no file that it makes is set-uid either.
 pub(crate) fn client(network: bool) -> io::Result<[Program; 2]> {
     let [_, missing] = base(false)?;
     let mut allowed = collect(PROGRAM.iter().chain(LEGACY))?;
@@ -80,7 +80,7 @@ pub(crate) fn client(network: bool) -> io::Result<[Program; 2]> {
     Ok([compile(allowed, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)?, missing])
 }
 
-/// The filter of process 1 of a jail, which only reaps and reports.
+/// Returns the filter of process 1 of a jail, which only reaps and reports.
 pub(crate) fn init() -> io::Result<Program> {
     compile(collect(INIT.iter())?, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)
 }
@@ -93,7 +93,7 @@ pub(crate) fn install(program: &Program) -> io::Result<()> {
     })
 }
 
-/// Each rule as the alternatives of which one has to hold; none at all means always.
+/// Returns each rule as the alternatives of which one has to hold; none at all means always.
 fn alternatives(when: &When) -> Vec<Vec<(u8, Compare, u32)>> {
     match when {
         Always => Vec::new(),

@@ -1,7 +1,7 @@
-//! What the kernel says about a jailed process, and whether that is the jail that was asked for.
+//! The kernel's report about a jailed process, compared with the jail that was asked for.
 //!
-//! Reads `/proc` and believes nothing that the process or the launcher says. The host asks here
-//! before it hands out a session's key. Next: `jail::probe`, which tries instead of looking.
+//! Reads `/proc` and believes nothing that the process or the launcher says. The host asks here before it hands out a session's
+//! key. See [`crate::probe`], which tries instead of looking.
 
 use super::native::apart::SOURCE;
 use super::system::Names;
@@ -60,7 +60,7 @@ pub fn report(pid: u32, host_pid: u32) -> io::Result<JailReport> {
     })
 }
 
-/// Whether a report is the jail of `spec`; otherwise every way in which it is not, as sentences.
+/// Checks whether a report is the jail of `spec`; the error is every way in which it is not, as sentences.
 pub fn verify(report: &JailReport, spec: &Spec) -> Result<(), Vec<String>> {
     let mut faults = Vec::new();
     let mut require = |holds: bool, fault: String| {
@@ -88,14 +88,15 @@ pub fn verify(report: &JailReport, spec: &Spec) -> Result<(), Vec<String>> {
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 
-/// What the jail of a spec looks like from outside, in the words of a report.
+/// The jail of a spec as seen from outside, in the words of a report.
 pub(super) struct View {
     pub(super) root: Vec<String>,
     pub(super) mounts: Vec<String>,
 }
 
 impl View {
-    /// Where the host has not the names that its programs need there is no such jail, and none looks like this.
+    /// Returns the view of a spec. Where the host lacks the names that its programs need no such jail exists, and none looks like
+    /// this.
     pub(super) fn of(spec: &Spec) -> Self {
         let mut root: Vec<String> = spec.mounts.iter().filter_map(Mount::name).map(str::to_owned).collect();
         let access = |mount: &Mount| format!("{} {}", mount.target, if mount.read_only { "ro" } else { "rw" });
@@ -113,12 +114,13 @@ impl View {
     }
 }
 
-/// Whether the machine's programs are a file system of the jail's own in process `pid`, so that locks on them hold there alone.
+/// Returns whether the machine's programs are a file system of the jail's own in process `pid`, so that locks on them hold there
+/// alone.
 pub fn programs_are_apart(pid: u32) -> io::Result<bool> {
     Ok(are_apart(&fs::read_to_string(format!("/proc/{pid}/mountinfo"))?))
 }
 
-/// `30 25 0:26 / /usr ro,nosuid - overlay ironclaw ro`
+/// Returns whether the table of mounts has such a line: `30 25 0:26 / /usr ro,nosuid - overlay ironclaw ro`.
 fn are_apart(mountinfo: &str) -> bool {
     let is_own = |line: &str| {
         let (mount, system) = line.split_once(" - ").unwrap_or_default();
@@ -128,7 +130,7 @@ fn are_apart(mountinfo: &str) -> bool {
     mountinfo.lines().any(is_own)
 }
 
-/// Kind and inode of each namespace of a process.
+/// Returns kind and inode of each namespace of a process.
 fn namespaces(pid: u32) -> io::Result<BTreeMap<String, u64>> {
     let mut found = BTreeMap::new();
     for kind in NAMESPACES {
@@ -158,7 +160,7 @@ impl Status {
         self.field(name)?.parse().map_err(|_| unreadable(format!("{name} in its status")))
     }
 
-    /// The one id that real, effective, saved and file system id all are.
+    /// Returns the one id that real, effective, saved and file system id all are.
     fn only_id(&self, name: &str) -> io::Result<u32> {
         let ids: BTreeSet<&str> = self.field(name)?.split_whitespace().collect();
         let mut ids = ids.into_iter();
@@ -169,7 +171,7 @@ impl Status {
     }
 }
 
-/// The interfaces of its network namespace, each with `up` or `down`.
+/// Returns the interfaces of its network namespace, each with `up` or `down`.
 fn interfaces(process: &Path) -> io::Result<Vec<String>> {
     let devices = fs::read_to_string(process.join("net/dev"))?;
     let routes = fs::read_to_string(process.join("net/fib_trie"))?;
@@ -182,13 +184,13 @@ fn interfaces(process: &Path) -> io::Result<Vec<String>> {
     Ok(names.map(|(name, _)| format!("{} {state}", name.trim())).collect())
 }
 
-/// Whether a network namespace has no address at all. The kernel shows no flags of interfaces in
-/// `/proc`, but bringing one up gives it an address, `lo` always.
+/// Returns whether a network namespace has no address at all. The kernel shows no flags of interfaces in `/proc`, but bringing
+/// one up gives it an address, `lo` always.
 fn quiet(fib_trie: &str, if_inet6: &str) -> bool {
     !fib_trie.contains("host LOCAL") && if_inet6.trim().is_empty()
 }
 
-/// Mount points as `/in ro`; what a mount lacks of nosuid, nodev and noexec is written behind it.
+/// Returns mount points as `/in ro`, followed by the names of missing guards among nosuid, nodev and noexec.
 fn mounts(mountinfo: &str) -> Vec<String> {
     let mut found: Vec<String> = mountinfo
         .lines()
@@ -301,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_that_lacks_a_guard_does_not_look_like_one_that_has_it() {
+    fn mount_without_a_guard_is_reported_as_such() {
         let safe = "30 25 0:26 / /in ro,nosuid,nodev,noexec,relatime - ext4 /dev/vda rw";
         let lax = "31 25 0:26 / /out rw,nosuid,relatime - ext4 /dev/vda rw";
         assert_eq!(mounts(&format!("{lax}\n{safe}\n")), ["/in ro", "/out rw without-nodev without-noexec"]);

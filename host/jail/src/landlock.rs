@@ -1,7 +1,7 @@
 //! The Landlock domain that every jailed program is born into.
 //!
-//! It never grants a right that the mounts do not show, and a program can add to it and not take
-//! from it. Next: `native`, which enters it before the program is executed.
+//! It never grants a right that the mounts do not show, and a program can add to it and not take from it. See
+//! [`crate::native`], which enters it before the program is executed.
 
 use super::client::{Client, Kind};
 use super::system::DEVICES;
@@ -52,19 +52,19 @@ pub(crate) fn restrict(root: &OwnedFd, spec: &Spec, no_new_privs: bool) -> io::R
     Ok(status.ruleset != RulesetStatus::NotEnforced)
 }
 
-/// A path in the jail as one below its root.
+/// Returns a path in the jail as one below its root.
 fn below(target: &str) -> &str {
     target.trim_start_matches('/')
 }
 
-/// What the loader of a program and its libraries need until the pivot: the rule is tied to the host's root directory, and
+/// Adds what the loader of a program and its libraries need until the pivot: the rule is tied to the host's root directory, and
 /// nothing in the jail has that above it.
 fn with_loader(rules: RulesetCreated) -> io::Result<RulesetCreated> {
     let host = open("/", DIRECTORY, Mode::empty())?;
     rules.add_rule(PathBeneath::new(host, AccessFs::from_read(WRITTEN_FOR))).map_err(io::Error::other)
 }
 
-/// The programs of the host and what is around them.
+/// Adds the programs of the host and the files around them.
 fn with_system(mut rules: RulesetCreated, root: &OwnedFd) -> io::Result<RulesetCreated> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let places = [("usr", read | AccessFs::Execute), ("etc", read), ("tmp", read | write())];
@@ -80,7 +80,7 @@ fn with_system(mut rules: RulesetCreated, root: &OwnedFd) -> io::Result<RulesetC
     Ok(rules)
 }
 
-/// What a client sees of the machine, and TCP to the ports that it may use.
+/// Adds what a client sees of the machine, and TCP to the ports that it may use.
 fn with_client(mut rules: RulesetCreated, root: &OwnedFd, client: &Client) -> io::Result<RulesetCreated> {
     for port in client.network.iter().flat_map(|network| &network.ports) {
         rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp)).map_err(io::Error::other)?;
@@ -101,7 +101,7 @@ fn with_client(mut rules: RulesetCreated, root: &OwnedFd, client: &Client) -> io
     Ok(rules)
 }
 
-/// What a mount of the jail allows. The host's own sockets can be connected to either way: that is what they are for.
+/// Returns the rights on a mount of the jail. The host's own sockets can be connected to either way: that is what they are for.
 fn rights(mount: &Mount) -> BitFlags<AccessFs> {
     let mut rights = AccessFs::ReadFile | AccessFs::ReadDir;
     if !mount.granted {

@@ -1,7 +1,7 @@
 //! The host's side of the launcher: the process that makes every jail.
 //!
-//! The launcher is forked before the host has threads or keys and never sees one of them; the host
-//! never clones a process itself. Next: `server` for the process, `jail` for what it makes.
+//! The launcher is forked before the host has threads or keys and never sees one of them; the host never clones a process itself.
+//! See [`crate::launcher::server`] for the process, [`crate`] for what it makes.
 
 mod error;
 mod server;
@@ -26,10 +26,10 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot, watch};
 use wire::{Event, Request};
 
-/// How long the launcher may take to report that a launch took too long.
+/// Time for the launcher to report that a launch took too long.
 const LAUNCHER_GRACE: Duration = Duration::from_secs(5);
 
-/// What runs in a jail without a program of its own: functions of this image, entered behind the gate.
+/// Roles without a program of their own: functions of this image, entered behind the gate.
 #[derive(Debug, Clone, Copy)]
 pub struct Entries {
     /// The reader of a session's outbound queue: takes its link, gives its exit code.
@@ -44,7 +44,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Process id of the launcher.
+    /// Returns the process id of the launcher.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -64,7 +64,7 @@ pub fn fork(entries: Entries) -> io::Result<Handle> {
     }
 }
 
-/// Asks the launcher for jails. Clones ask the same launcher.
+/// Handle that asks the launcher for jails. Clones ask the same launcher.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     shared: Arc<Shared>,
@@ -77,13 +77,13 @@ type Outgoing = (Vec<u8>, Option<OwnedFd>);
 struct Shared {
     pid: u32,
     next: AtomicU64,
-    /// Who waits for what, by the id of the jail; `None` when the launcher has died.
+    /// Waiting callers, by the id of the jail; `None` when the launcher has died.
     waiting: Mutex<Option<HashMap<u64, Waiting>>>,
     requests: mpsc::UnboundedSender<Outgoing>,
     alive: watch::Receiver<bool>,
 }
 
-/// Who waits for an event about a jail.
+/// A caller that waits for an event about a jail.
 #[derive(Debug)]
 enum Waiting {
     Launch(oneshot::Sender<Result<Jailed, Failure>>),
@@ -122,7 +122,7 @@ impl Launcher {
         Ok(Self { shared })
     }
 
-    /// Process id of the launcher.
+    /// Returns the process id of the launcher.
     pub fn pid(&self) -> u32 {
         self.shared.pid
     }
@@ -169,7 +169,7 @@ impl Launcher {
     /// Returns when the launcher has died; every jail dies with it.
     pub async fn died(&self) {
         let mut alive = self.shared.alive.clone();
-        // An error means that the task which reads from the launcher is gone: the same thing.
+        // An error means that the task which reads from the launcher is gone, which is equivalent.
         let _ = alive.wait_for(|alive| !alive).await;
     }
 }
@@ -180,7 +180,7 @@ impl Jailed {
         kill(&self.requests, self.id);
     }
 
-    /// How the program ended, once it has. A launcher that dies has killed it.
+    /// Returns how the program ended, once it has. A launcher that dies has killed it.
     pub async fn exited(&self) -> Exit {
         let mut exit = self.exit.clone();
         match exit.wait_for(Option::is_some).await {
@@ -189,14 +189,15 @@ impl Jailed {
         }
     }
 
-    /// What the kernel says about the program now, compared with this process.
+    /// Returns what the kernel says about the program now, compared with this process.
     ///
-    /// An error when it has ended, or when `/proc` does not show it.
+    /// # Errors
+    /// When it has ended, or when `/proc` does not show it.
     pub fn report(&self) -> io::Result<JailReport> {
         self.process().report()
     }
 
-    /// What is needed to ask the kernel about the program later, without holding the jail.
+    /// Returns what is needed to ask the kernel about the program later, without holding the jail.
     pub fn process(&self) -> Process {
         Process { pid: self.pid, landlock: self.landlock }
     }
@@ -211,7 +212,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// What the kernel reports about it now.
+    /// Returns what the kernel reports about it now.
     pub fn report(&self) -> io::Result<JailReport> {
         let mut report = inspect::report(self.pid, std::process::id())?;
         report.landlock = self.landlock;
@@ -261,7 +262,7 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).as_mut()?.remove(&id)
     }
 
-    /// Tells whoever waits for it what happened to a jail.
+    /// Tells the waiting caller what happened to a jail.
     fn dispatch(&self, event: Event) {
         match event {
             Event::Started { id, pid, init_pid, landlock } => {
@@ -274,7 +275,7 @@ impl Shared {
                 if let Some(waiting) = &mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) {
                     waiting.insert(id, Waiting::Exit(sender));
                 }
-                // Nobody there any more: the jail is dropped here, and that ends it.
+                // If the caller is gone the jail is dropped here, and that ends it.
                 let _ = answer.send(Ok(jailed));
             }
             Event::Failed { id, failure } => {
@@ -312,7 +313,7 @@ async fn read_events(control: Arc<AsyncFd<OwnedFd>>, shared: Arc<Shared>, dying:
             }
         }
     }
-    // Whoever waits for an answer or an end hears of it by its sender being dropped.
+    // A caller that waits for an answer or an end notices it because its sender is dropped.
     *shared.waiting.lock().unwrap_or_else(PoisonError::into_inner) = None;
     dying.send_replace(false);
 }

@@ -1,7 +1,7 @@
-//! What a jail is: the one description of what a jailed process sees, and the types around it.
+//! A jail: the one description of what a jailed process sees, and the types around it.
 //!
-//! Grants nothing by default: what is not in a [`Spec`] is not in the jail, on any backend. Nothing
-//! here starts a process. Next: `native` builds the jail, `inspect` asks the kernel whether it is one.
+//! Grants nothing by default: what is not in a [`Spec`] is not in the jail, on any backend. Nothing here starts a process.
+//! [`crate::native`] builds the jail, [`crate::inspect`] asks the kernel whether it is one.
 
 pub mod client;
 pub mod failpoint;
@@ -51,27 +51,27 @@ pub const GATE_DESCRIPTOR: i32 = 4;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// Who lives there, for error messages: 1–64 characters of `A-Z a-z 0-9 _ -`, e.g. `ses_7f3a`.
+    /// Name of the jail for error messages: 1–64 characters of `A-Z a-z 0-9 _ -`, e.g. `ses_7f3a`.
     pub name: String,
-    /// What runs.
+    /// The process that runs.
     pub role: Role,
     /// The directories that it sees, each at the top of its root; beside them there is only `system`.
     pub mounts: Vec<Mount>,
     /// The host's programs, if it may execute any; without them it has nothing to execute.
     pub system: Option<System>,
-    /// Whom the host's files take it for.
+    /// The user of its processes, as the host's files see it.
     pub identity: Identity,
-    /// What it may use up.
+    /// Resources that it may use.
     pub limits: Limits,
 }
 
-/// What runs in the jail as process 2.
+/// The process that runs in the jail as process 2.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// A program that speaks the gate, executed by descriptor with an empty environment.
     Sandbox {
-        /// The file on the host; whoever the jail runs as must be allowed to execute it.
+        /// The file on the host; the user of the jail must be allowed to execute it.
         program: PathBuf,
         /// Its arguments, without its name.
         args: Vec<String>,
@@ -89,7 +89,7 @@ pub enum Role {
     },
 }
 
-/// What the probe does in a jail.
+/// The task of the probe in a jail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Probe {
@@ -97,7 +97,7 @@ pub enum Probe {
     Attempts(Facts),
     /// The same in a jail that lacks the wall [`CONTROL`]; refused with any mount, so that nothing of a session is in it.
     Control(Facts),
-    /// Stays until its link closes: somebody whom the probe of another jail tries to reach.
+    /// Stays until its link closes: a target for the probe of another jail.
     Neighbour,
     /// Plays a sandbox on the link that asks for its key a second time.
     KeyAgain {
@@ -106,7 +106,7 @@ pub enum Probe {
     },
 }
 
-/// What a probe is told of the world outside, so that it knows what to try to reach.
+/// Facts about the world outside, which tell a probe what to try to reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Facts {
@@ -134,7 +134,7 @@ pub struct Facts {
 pub struct Mount {
     /// Absolute path on the host; its last component is a directory and not a link.
     pub source: PathBuf,
-    /// Where it is in the jail: `/` and one name of `A-Z a-z 0-9 . _ -`, as [`target_name`] has it.
+    /// Its path in the jail: `/` and one name of `A-Z a-z 0-9 . _ -`, as [`target_name`] has it.
     pub target: String,
     /// Whether the jail can only read it.
     pub read_only: bool,
@@ -142,7 +142,7 @@ pub struct Mount {
     pub granted: bool,
 }
 
-/// Whom the host's files take a jailed process for. Inside it is [`INNER_ID`] either way.
+/// The user of a jailed process, as the host's files see it. Inside it is [`INNER_ID`] either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Identity {
@@ -157,7 +157,7 @@ pub enum Identity {
     },
 }
 
-/// What a jailed process may use up. No core is ever written.
+/// Resources that a jailed process may use. No core is ever written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -169,12 +169,12 @@ pub struct Limits {
     pub processes: u64,
     /// Largest file that can be written, in bytes.
     pub file_bytes: u64,
-    /// How long the launch may take, in milliseconds, from the request to the open gate.
+    /// Longest time of the launch, in milliseconds, from the request to the open gate.
     pub launch_ms: u64,
 }
 
 impl Default for Limits {
-    /// Enough for a sandbox with a dozen threads and two encrypted databases.
+    /// Returns limits that are enough for a sandbox with a dozen threads and two encrypted databases.
     fn default() -> Self {
         Self {
             address_space_bytes: 4 << 30, // threads reserve 64 MiB of addresses each and use little of it
@@ -186,7 +186,7 @@ impl Default for Limits {
     }
 }
 
-/// Why a [`Spec`] cannot be a jail.
+/// The reason that a [`Spec`] cannot be a jail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfit(String);
 
@@ -265,14 +265,14 @@ impl Spec {
 }
 
 impl Mount {
-    /// The name in the jail's root, without the slash; `None` when the target is not a plain name.
+    /// Returns the name in the jail's root, without the slash; `None` when the target is not a plain name.
     pub fn name(&self) -> Option<&str> {
         target_name(&self.target)
     }
 }
 
-/// The name of a mount's target, without the slash; `None` when it is not `/` and one plain name. Whoever approves a mount asks
-/// this as well, so that nothing is approved that no jail takes.
+/// Returns the name of a mount's target, without the slash; `None` when it is not `/` and one plain name. The check of a proposed
+/// mount asks this as well, so that nothing is approved that no jail takes.
 pub fn target_name(target: &str) -> Option<&str> {
     let name = target.strip_prefix('/')?;
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
@@ -281,7 +281,7 @@ pub fn target_name(target: &str) -> Option<&str> {
 }
 
 impl Role {
-    /// The program to execute before the gate, or none for a role that goes through it in the launcher's own image.
+    /// Returns the program to execute before the gate, or none for a role that goes through it in the launcher's own image.
     pub fn program(&self) -> Option<&PathBuf> {
         match self {
             Self::Sandbox { program, .. } | Self::Noop { program } => Some(program),

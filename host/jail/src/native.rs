@@ -1,16 +1,15 @@
 //! The life of a jail on this kernel: how process 1 builds it, and how process 2 becomes the program.
 //!
-//! The program is confined before it runs its first instruction, and reads nothing from outside
-//! before the host's root is gone. Runs only in processes cloned by the launcher. Next: `program`
-//! for process 2.
+//! The program is confined before it runs its first instruction, and reads nothing from outside before the host's root is gone.
+//! Runs only in processes cloned by the launcher. See [`crate::native::program`] for process 2.
 //!
 //! The order is what makes it hold:
-//! 1. process 1 opens what the jail needs while it can still see it, then covers `/proc` with an
-//!    empty root and attaches the mounts there;
-//! 2. process 2 gives up everything it can give up and executes the program, which loads its
-//!    libraries from the host's root and knocks at the gate;
-//! 3. process 1 pivots. The kernel moves every process of the mount namespace that stood in the old
-//!    root, so process 2 is moved although its own rules forbid it to do that itself;
+//! 1. process 1 opens what the jail needs while it can still see it, then covers `/proc` with an empty root and attaches the
+//!    mounts there;
+//! 2. process 2 gives up everything it can give up and executes the program, which loads its libraries from the host's root and
+//!    knocks at the gate;
+//! 3. process 1 pivots. The kernel moves every process of the mount namespace that was in the old root, so process 2 is moved
+//!    although its own rules forbid it to do that itself;
 //! 4. process 1 gives up everything too, opens the gate, and from then on only reaps.
 
 pub(crate) mod apart;
@@ -38,8 +37,8 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// The namespaces that a jail has to itself. The mount namespace is always one of them, because the root is built in it: the
-/// wall that it makes together with the pivot is left out by leaving out the pivot.
+/// Returns the namespaces that a jail has to itself. The mount namespace is always one of them, because the root is built in it:
+/// the wall that it makes together with the pivot is left out by leaving out the pivot.
 pub(crate) fn namespaces(walls: Walls) -> libc::c_int {
     let others = [
         (Wall::UserNamespace, libc::CLONE_NEWUSER),
@@ -62,7 +61,7 @@ const FAILED: i32 = 101;
 /// The highest `oom_score_adj` that there is.
 const FIRST_VICTIM: &str = "1000";
 
-/// What process 1 starts with.
+/// Arguments of process 1.
 pub(crate) struct Birth<'a> {
     pub(crate) spec: &'a Spec,
     pub(crate) link: OwnedFd,
@@ -84,7 +83,7 @@ pub(crate) struct Filters {
 }
 
 impl Filters {
-    /// Those of the program of a jail.
+    /// Returns the filters of the program of a jail.
     fn of(&self, spec: &Spec) -> &[Program; 2] {
         match &spec.role {
             Role::Client(client) => &self.client[usize::from(client.network.is_some())],
@@ -102,10 +101,10 @@ impl Filters {
     }
 }
 
-/// Process 1 of a jail, from its first instruction to its end.
+/// Runs process 1 of a jail, from its first instruction to its end.
 pub(crate) fn init(birth: Birth<'_>) -> ! {
     let Birth { spec, link, launcher, thread, entries, filters, walls } = birth;
-    // When memory runs out, the kernel ends a jail before anything of the host. Where it cannot be set, nothing is lost.
+    // When memory runs out, the kernel ends a jail before anything of the host. A failure to set it does no harm.
     let _ = std::fs::write("/proc/self/oom_score_adj", FIRST_VICTIM);
     let kept = sys::keep_only([link, launcher], walls.stand(Wall::Descriptors));
     let Ok([link, launcher]) = kept else { sys::exit(FAILED) };
@@ -124,7 +123,7 @@ pub(crate) fn init(birth: Birth<'_>) -> ! {
     sys::exit(code)
 }
 
-/// What the processes of a jail have of the launcher's image.
+/// Parts of the launcher's image that the processes of a jail have.
 #[derive(Clone, Copy)]
 struct Image<'a> {
     thread: &'a OneThread,
@@ -155,7 +154,7 @@ fn close(
     if walls.stand(Wall::Root) {
         step(Part::Root, "enter the root of the jail", fchdir(root))?;
         step(Part::Root, "pivot into the root of the jail", pivot_root(".", "."))?;
-        // The old root now lies on top of the new one; what is under it is the jail.
+        // The old root is now mounted on top of the new one; the jail is under it.
         step(Part::Root, "let go of the host's root", umount2(".", MntFlags::MNT_DETACH))?;
         step(Part::Root, "enter the new root", chdir("/"))?;
         step(Part::Root, "look at the root of the jail", inspect_root(&site.names))?;
@@ -181,7 +180,7 @@ fn close(
     step(Part::Launch, "wait for the program", watch(program))
 }
 
-/// Exactly these names stand in our root, or this is not the jail that was asked for.
+/// Checks that exactly these names are in our root; otherwise this is not the jail that was asked for.
 fn inspect_root(names: &BTreeSet<OsString>) -> io::Result<()> {
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir("/")? {

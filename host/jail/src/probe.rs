@@ -1,7 +1,8 @@
 //! A program for a jail that tries to get out of it, and says what happened.
 //!
 //! It runs under exactly the mounts and filters of a sandbox, in the launcher's own image, and never outside a jail. A new
-//! attempt is one line in the file of its group; a new wall needs one that notices when it is missing. Next: `line`.
+//! attempt is one line in the file of its group; a new wall needs one that notices when it is missing. See
+//! [`crate::probe::line`].
 
 mod commands;
 mod files;
@@ -27,14 +28,14 @@ use targets::Targets;
 
 /// Longest report of a probe, in bytes.
 const REPORT_BYTES_MAX: usize = 256 * 1024;
-/// How long the probe of one jail may be silent; its attempts are a few system calls each, on a machine that may be busy.
+/// Longest silence of the probe of one jail; its attempts are a few system calls each, on a machine that may be busy.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// What the host writes when it has looked at the probe from outside.
+/// Byte that the host writes when it has looked at the probe from outside.
 const GO_ON: u8 = b'.';
-/// So many names of attempts that noticed a missing wall are told.
+/// Most names that are told of attempts that noticed a missing wall.
 const NAMES_MAX: usize = 5;
 
-/// Why there is no proof.
+/// The reason that there is no proof.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There was no jail to probe.
@@ -48,12 +49,12 @@ pub enum Error {
         /// What happened instead.
         why: String,
     },
-    /// What the probe should try to reach is not there.
+    /// The targets of the probe could not be made.
     #[error("cannot listen for the probe: {0}")]
     Targets(io::Error),
 }
 
-/// What there is around the jails of a proof.
+/// The surroundings of the jails of a proof.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
     /// Unix socket of the host's API.
@@ -74,7 +75,7 @@ pub async fn prove(
     let targets = Targets::open(&spec.name).map_err(Error::Targets)?;
     targets.answer().map_err(Error::Targets)?;
     let bare = Spec { mounts: Vec::new(), system: None, ..spec.clone() };
-    // Somebody else's jail, with the same uid outside: nothing but the walls is between the two.
+    // Another jail, with the same uid outside: nothing but the walls is between the two.
     let neighbour = Run::start(launcher, &bare, Probe::Neighbour).await?;
     let facts = Facts {
         host_pid: std::process::id(),
@@ -93,7 +94,7 @@ pub async fn prove(
     Ok(Proof { attempts, reader, controls: vec![control] })
 }
 
-/// Everything in one jail: from inside, from outside, and its end.
+/// Runs everything in one jail: from inside, from outside, and its end.
 async fn whole(launcher: &Launcher, spec: &Spec, facts: &Facts) -> Result<Vec<Attempt>, Error> {
     let mut run = Run::start(launcher, spec, Probe::Attempts(facts.clone())).await?;
     let mut attempts = run.report().await?;
@@ -103,14 +104,14 @@ async fn whole(launcher: &Launcher, spec: &Spec, facts: &Facts) -> Result<Vec<At
     Ok(attempts)
 }
 
-/// The same attempts in two throw-away jails without any directory: one with every wall, and one without [`CONTROL`].
+/// Runs the same attempts in two throw-away jails without any directory: one with every wall, and one without [`CONTROL`].
 async fn control(launcher: &Launcher, bare: &Spec, facts: &Facts) -> Result<Control, Error> {
     let with = Run::start(launcher, bare, Probe::Attempts(facts.clone())).await?.report().await?;
     let without = Run::start(launcher, bare, Probe::Control(facts.clone())).await?.report().await?;
     Ok(compare(&with, &without))
 }
 
-/// Which attempts noticed: contained with the wall, and not without it.
+/// Compares which attempts noticed: contained with the wall, and not without it.
 fn compare(with: &[Attempt], without: &[Attempt]) -> Control {
     let held = |name: &str| with.iter().any(|attempt| attempt.name == name && attempt.contained);
     let noticed = without.iter().filter(|attempt| !attempt.contained && held(&attempt.name));
@@ -123,7 +124,7 @@ fn compare(with: &[Attempt], without: &[Attempt]) -> Control {
     }
 }
 
-/// What no wall bounds as a sum, said as plainly as what one does: this version makes no control groups.
+/// Returns the resources that no wall bounds as a sum, said as plainly as the bounded ones: this version makes no control groups.
 fn unbounded(limits: &Limits) -> [Attempt; 3] {
     let said = |name: &str, observed: String, wall: super::Wall| Attempt {
         group: "limits".to_owned(),
@@ -219,7 +220,7 @@ fn silent(name: &str, why: impl ToString) -> Error {
     Error::Silent { name: name.to_owned(), why: why.to_string() }
 }
 
-/// Everything that is tried in the jail of `spec`, in order.
+/// Returns the lines of all attempts in the jail of `spec`, in order.
 fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
     let groups = [
         ("sockets", sockets::lines()),
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_is_caught_only_by_an_attempt_that_held_with_the_wall_and_does_not_without_it() {
+    fn control_is_caught_only_by_an_attempt_that_its_wall_stops() {
         let with = [attempt("a", true), attempt("b", false)];
         let caught = compare(&with, &[attempt("a", false), attempt("b", false)]);
         assert_eq!((caught.caught, caught.noticed, caught.by), (true, 1, vec!["a".to_owned()]));

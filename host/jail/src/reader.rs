@@ -1,6 +1,7 @@
 //! The jailed process that parses what a sandbox wrote, and the host's end of the pipe to it.
 //!
-//! The daemon itself never opens an outbound queue; what comes back is bounded, typed and still untrusted. Next: `pipeline::accept`.
+//! The daemon itself never opens an outbound queue; what comes back is bounded, typed and still untrusted. See
+//! [`crate::pipeline::accept`].
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::crypt::{Error as QueueError, SessionKey};
@@ -17,7 +18,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use zeroize::Zeroize;
 
-/// What a violation is in the host's own words; what exactly it was may quote the file.
+/// A violation in the host's own words; the exact one may quote the file.
 pub const VIOLATION: &str = "its outbound queue is not what the contract says";
 
 /// Bytes of rows in one answer, before the first that goes over.
@@ -47,26 +48,26 @@ enum Answer<R> {
     Violation(String),
 }
 
-/// What a look at an outbound queue gave.
+/// Result of a look at an outbound queue.
 #[derive(Debug)]
 pub struct Found {
     /// Rows above the cursor, in order; not all of them when `more`.
     pub rows: Vec<Untrusted<RawRow>>,
     /// Whether there are more.
     pub more: bool,
-    /// What the sandbox says of its progress; without authority.
+    /// The sandbox's statements about its progress; without authority.
     pub progress: Vec<Progress>,
-    /// Rows at or below the cursor that still lie there.
+    /// Rows at or below the cursor that are still in the file.
     pub taken: Vec<(u64, Digest)>,
 }
 
-/// Why a look gave nothing.
+/// The reason that a look gave nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The next launch of the sandbox recovers the file; until then there is nothing to see.
     #[error("the outbound queue waits for its sandbox to recover it")]
     NeedsRecovery,
-    /// Somebody holds the lock for too long.
+    /// Another process holds the lock for too long.
     #[error("the outbound queue is locked by its sandbox")]
     Locked,
     /// The file is not what the contract says.
@@ -97,7 +98,7 @@ impl Reader {
         sent.map_err(Error::Dead).map(|()| reader)
     }
 
-    /// Asks what lies above `cursor`; bounded in time.
+    /// Asks for the rows above `cursor`; bounded in time.
     pub async fn look(&mut self, cursor: u64) -> Result<Found, Error> {
         let exchange = async {
             self.send(&Ask::Look { cursor }).await?;
@@ -130,7 +131,7 @@ impl Reader {
     }
 }
 
-/// What the reader says of a stranger's file, cut and without control characters.
+/// Cuts the reader's words about a stranger's file, and removes control characters.
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(200).collect()
 }
@@ -151,7 +152,7 @@ fn frame<T: Serialize>(value: &T) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The whole life of the jailed process; returns its exit code.
+/// Runs the whole life of the jailed process; returns its exit code.
 pub fn main(link: OwnedFd) -> i32 {
     let database = Path::new(path::OUT).join(path::OUTBOUND_DB);
     match serve(UnixStream::from(link), database) {
@@ -234,7 +235,7 @@ fn look(queue: &mut Option<OutboundReader>, database: &Path, key: &SessionKey, c
     }
 }
 
-/// Whether an error is the file's doing: too large a value, a query without end. A full disk or memory is not.
+/// Returns whether an error is the file's doing: too large a value, a query without end. A full disk or memory is not.
 fn is_of_the_file(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{CannotOpen, DatabaseCorrupt, NotADatabase, OperationInterrupted, TooBig, TypeMismatch};
     match error.sqlite_error_code() {

@@ -1,6 +1,6 @@
-//! Which places of this machine a jail shows, by whatever name they are reached.
+//! Places of this machine that a jail shows, by every name that reaches them.
 //!
-//! Reads paths and the table of mounts; opens nothing and decides nothing. Next: `system`, which shows `/usr`.
+//! Reads paths and the table of mounts; opens nothing and decides nothing. See [`crate::system`], which shows `/usr`.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,7 +1,7 @@
 //! The system calls that neither the standard library nor `nix` wraps, each behind a safe function.
 //!
-//! All `unsafe` of the launcher stands here; nothing here decides what is mounted, mapped or allowed.
-//! Next: `jail::native`, which says in which order these are called, and why.
+//! All `unsafe` of the launcher is here; nothing here decides what is mounted, mapped or allowed. See [`crate::native`],
+//! which says in which order these are called, and why.
 
 pub(crate) mod bare;
 mod wiping;
@@ -22,7 +22,7 @@ const CAPABILITIES_MAX: c_long = 64;
 /// Stays in the process that got it, and in the processes forked from that one.
 pub(crate) struct OneThread(PhantomData<*const ()>);
 
-/// Which side of a fork this is.
+/// Side of a fork.
 pub(crate) enum Side {
     /// The new process.
     Child,
@@ -41,7 +41,7 @@ impl OneThread {
         }
     }
 
-    /// A copy of this process.
+    /// Makes a copy of this process.
     pub(crate) fn fork(&self) -> io::Result<Side> {
         // SAFETY: `self` proves that no other thread holds a lock that the child would find taken.
         match unsafe { libc::fork() } {
@@ -51,8 +51,8 @@ impl OneThread {
         }
     }
 
-    /// A copy of this process in new namespaces (`CLONE_NEW…` in `namespaces`); the parent also gets
-    /// a descriptor that stands for the child even when its number is used again.
+    /// Copies this process into new namespaces (`CLONE_NEW…` in `namespaces`); the parent also gets a descriptor that identifies
+    /// the child even when its number is used again.
     pub(crate) fn clone_into(&self, namespaces: c_int) -> io::Result<(Side, Option<OwnedFd>)> {
         let flags = namespaces | libc::CLONE_PIDFD | libc::SIGCHLD;
         let mut descriptor: c_int = -1;
@@ -70,7 +70,7 @@ impl OneThread {
 
 /// Takes charge of a descriptor that the kernel has just made for us.
 pub(crate) fn own(descriptor: RawFd) -> OwnedFd {
-    // SAFETY: callers pass a number that a system call returned to them and that nobody else owns.
+    // SAFETY: callers pass a number that a system call returned to them and that has no other owner.
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
@@ -88,8 +88,8 @@ pub(crate) fn keep_only<const N: usize>(kept: [OwnedFd; N], close: bool) -> io::
         high.push(moved as RawFd);
     }
     for (index, descriptor) in high.iter().enumerate() {
-        // SAFETY: plain integer arguments. What stood at the target number belongs to code that this
-        // process never returns to, as the function's contract says.
+        // SAFETY: plain integer arguments. The descriptor at the target number belongs to code that this process never returns
+        // to, as the function's contract says.
         checked(unsafe { libc::dup3(*descriptor, FIRST_DESCRIPTOR + index as RawFd, libc::O_CLOEXEC) } as c_long)?;
     }
     if close {
@@ -142,7 +142,7 @@ pub(crate) fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// A private copy of the mount at `directory`, attached nowhere yet.
+/// Makes a private copy of the mount at `directory`, attached nowhere yet.
 pub(crate) fn open_tree(directory: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_EMPTY_PATH as c_uint;
     // SAFETY: the empty string is a valid C string; the descriptor is open.
@@ -183,7 +183,7 @@ pub(crate) fn move_mount(tree: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CS
     Ok(())
 }
 
-/// A file system of its own with these options, attached nowhere yet.
+/// Makes a file system of its own with these options, attached nowhere yet.
 pub(crate) fn new_file_system(kind: &CStr, options: &[(&CStr, &CStr)]) -> io::Result<OwnedFd> {
     // linux/mount.h
     const CLOSE_ON_EXECUTE: c_uint = 1;
@@ -229,7 +229,7 @@ pub(crate) fn drop_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// Sends a signal to the process that a pidfd stands for.
+/// Sends a signal to the process of a pidfd.
 pub(crate) fn signal(process: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
     // SAFETY: a null siginfo makes the kernel fill in its own.
     checked(unsafe {
@@ -238,13 +238,13 @@ pub(crate) fn signal(process: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
     Ok(())
 }
 
-/// A descriptor for a running process.
+/// Opens a descriptor for a running process.
 pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: plain integer arguments.
     Ok(own(checked(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })? as RawFd))
 }
 
-/// The Landlock ABI of the running kernel; 0 when it has none or it is switched off.
+/// Returns the Landlock ABI of the running kernel; 0 when it has none or it is switched off.
 pub fn landlock_abi() -> u32 {
     const VERSION: c_uint = 1; // LANDLOCK_CREATE_RULESET_VERSION
     // SAFETY: with this flag the kernel reads neither pointer nor size.
@@ -257,8 +257,8 @@ pub(crate) fn wipe_environment(_: &OneThread) {
     unsafe extern "C" {
         static mut environ: *mut *mut libc::c_char;
     }
-    // SAFETY: the strings are this process's own writable memory, each ends with null, and the only
-    // thread is here, so nobody reads or replaces them meanwhile.
+    // SAFETY: the strings are this process's own writable memory, each ends with null, and the only thread is here, so no other
+    // code reads or replaces them meanwhile.
     unsafe {
         if environ.is_null() {
             return;
@@ -284,12 +284,12 @@ pub(crate) fn install_filter(instructions: &[libc::sock_filter]) -> io::Result<(
 }
 
 /// Connects a descriptor to the runtime that this is called in.
+// SAFETY: an `OwnedFd` denotes the same open descriptor until it is dropped.
+/// Makes a copy of a borrowed descriptor.
 pub fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an `OwnedFd` stands for the same open descriptor until it is dropped.
     Ok(unsafe { AsyncFd::register(descriptor) }?)
 }
 
-/// A copy of a borrowed descriptor.
 pub fn duplicate(descriptor: &impl AsFd) -> io::Result<OwnedFd> {
     descriptor.as_fd().try_clone_to_owned()
 }

@@ -1,7 +1,7 @@
-//! What of the host's own programs a jail may have: `/usr`, read-only, and the few names that a program looks for around it.
+//! The host's own programs that a jail may have: `/usr`, read-only, and the few names that a program looks for around it.
 //!
-//! Never shows anything of the host's configuration, and never makes a jail with less than what was asked for. Next:
-//! `native::furniture`, which puts it in place.
+//! Never shows anything of the host's configuration, and never makes a jail with less than what was asked for. See
+//! [`crate::native::furniture`], which puts it in place.
 
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -11,11 +11,11 @@ use std::path::{Component, Path, PathBuf};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct System {
-    /// A directory whose `usr` lies over the host's, read-only as well.
+    /// A directory whose `usr` is laid over the host's, read-only as well.
     pub layer: Option<PathBuf>,
 }
 
-/// Whether a name in the root of a jail, without slash, is the jail's own: no mount that somebody granted may take it.
+/// Returns whether a name in the root of a jail, without slash, is the jail's own: no granted mount may take it.
 pub fn is_reserved(name: &str) -> bool {
     let own: [&[&str]; 4] = [&OWN, &DIRECTORIES, &LINKS, &KERNEL];
     name.starts_with("lib") || own.iter().any(|names| names.contains(&name))
@@ -23,7 +23,7 @@ pub fn is_reserved(name: &str) -> bool {
 
 /// The names of the mounts that the host makes for a session.
 pub(super) const OWN: [&str; 4] = ["in", "out", "run", "workspace"];
-/// What programs take for the kernel's word; no jail has it.
+/// Names whose content programs take for the kernel's word; no jail has them.
 const KERNEL: [&str; 2] = ["proc", "sys"];
 /// Names that lead into `/usr`, where the host has them.
 pub const LINKS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
@@ -31,18 +31,18 @@ pub const LINKS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 const DIRECTORIES: [&str; 4] = ["dev", "etc", "tmp", "usr"];
 /// Devices of the host that every program takes for granted.
 pub(crate) const DEVICES: [&str; 2] = ["dev/null", "dev/zero"];
-/// Where a distribution says which of several programs a name means: nothing but links.
+/// Directory in which a distribution says which of several programs a name means: nothing but links.
 pub(crate) const ALTERNATIVES: &str = "etc/alternatives";
 /// The directories of the host that a jail with programs shows; the names in the root lead into the first.
+/// The users in the jail.
 pub const SHOWN: [&str; 2] = ["/usr", "/etc/alternatives"];
-/// Who there is in the jail.
 pub(crate) const PASSWD: &str = "ironclaw:x:1000:1000::/workspace:/bin/sh\n";
 /// The groups of them.
 pub(crate) const GROUP: &str = "ironclaw:x:1000:\n";
 /// Room in `/tmp`: bytes and files.
 pub(crate) const TMP_ROOM: (u64, u64) = (64 << 20, 4096);
 
-/// How the names around `/usr` look on this machine.
+/// The names around `/usr` on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
     /// Links in the root, each with where it leads.
@@ -72,12 +72,12 @@ impl Names {
         Ok(Self { links, alternatives: root.join(ALTERNATIVES).is_dir() })
     }
 
-    /// The names in the root of a jail that has the host's programs.
+    /// Returns the names in the root of a jail that has the host's programs.
     pub(crate) fn in_root(&self) -> impl Iterator<Item = &str> {
         DIRECTORIES.into_iter().chain(self.links.iter().map(|(name, _)| name.as_str()))
     }
 
-    /// What is mounted there, as `inspect` tells it.
+    /// Returns the mounts there, as `inspect` tells them.
     pub(crate) fn mounts(&self) -> Vec<String> {
         let mut mounts = vec!["/usr ro without-noexec".to_owned(), "/tmp rw".to_owned()];
         mounts.extend(DEVICES.map(|device| format!("/{device} ro without-nodev")));
@@ -92,7 +92,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn a_host_whose_programs_are_not_all_below_usr_is_refused_by_name() {
+    fn host_with_programs_outside_usr_is_refused_by_name() {
         let root = tempfile::tempdir().expect("a directory");
         symlink("usr/lib", root.path().join("lib")).expect("a link");
         symlink("/usr/lib", root.path().join("lib64")).expect("a link");

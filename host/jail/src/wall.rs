@@ -1,7 +1,8 @@
 //! Every wall of a jail by name, and which of them a launch raises.
 //!
 //! Outside of a test build two kinds of jail are launched with one of them missing: the throw-away jail of a negative control,
-//! which has no mount, and that of a client that fetches software, which has the host's network and nothing of the host's state. Next: `native`, which raises them, and `probe`, of whose lines at least one must notice each.
+//! which has no mount, and that of a client that fetches software, which has the host's network and nothing of the host's state.
+//! See [`crate::native`], which raises them, and [`crate::probe`], of whose lines at least one must notice each.
 
 use super::{Probe, Role};
 
@@ -17,7 +18,7 @@ macro_rules! walls {
             /// Every wall there is.
             pub const ALL: &'static [Self] = &[$(Self::$wall,)*];
 
-            /// Its name, as the `wall` of an attempt says it.
+            /// Returns its name, as the `wall` of an attempt says it.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$wall => $name,)*
@@ -50,7 +51,7 @@ walls! {
     ReadOnlyRoot = "read-only root",
     /// The root directory has room for its mount points only.
     RootSize = "size of the root",
-    /// What the spec calls read-only is mounted so.
+    /// A mount that the spec calls read-only is mounted read-only.
     ReadOnlyMounts = "read-only mount",
     /// Set-uid means nothing on any mount.
     NoSetUid = "nosuid mount",
@@ -91,7 +92,7 @@ walls! {
 }
 
 impl Wall {
-    /// The wall of this name.
+    /// Returns the wall of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|wall| wall.name() == name)
     }
@@ -107,11 +108,11 @@ pub(crate) struct Walls {
 }
 
 impl Walls {
-    /// The walls around this role; `lowered` is what a test build was told to leave out, and nothing in any other build.
+    /// Returns the walls around this role; `lowered` is what a test build was told to leave out, and nothing in any other build.
     pub(crate) fn around(role: &Role, lowered: Option<Wall>) -> Self {
         let control = match role {
             Role::Probe(Probe::Control(_)) => Some(CONTROL),
-            // What it is there for.
+            // The network is its purpose.
             Role::Client(client) if client.network.is_some() => Some(Wall::NetworkNamespace),
             Role::Probe(Probe::Attempts(_) | Probe::Neighbour | Probe::KeyAgain { .. })
             | Role::Sandbox { .. }
@@ -122,7 +123,7 @@ impl Walls {
         Self { missing: [control, lowered] }
     }
 
-    /// Whether this one is raised.
+    /// Returns whether this one is raised.
     pub(crate) fn stand(&self, wall: Wall) -> bool {
         !self.missing.contains(&Some(wall))
     }
@@ -135,7 +136,7 @@ mod tests {
     use crate::{Client, Facts};
 
     #[test]
-    fn only_the_negative_control_and_a_client_with_a_network_lack_a_wall() {
+    fn only_negative_control_and_networked_client_lack_a_wall() {
         let program = || "/bin/true".into();
         let roles = [
             Role::Sandbox { program: program(), args: Vec::new() },

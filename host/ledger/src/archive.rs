@@ -1,7 +1,7 @@
 //! Rotation: the chain so far goes into a sealed file, and a new chain continues from it.
 //!
-//! Never deletes an entry before the file that holds it is on disk and closed by a signed head, and never archives a
-//! chain that is not whole. Next: `ledger::check`.
+//! Never deletes an entry before the file that holds it is on disk and closed by a signed head, and never archives a chain that
+//! is not whole. See [`crate::check`].
 
 use super::check::{self, Bad, Chain};
 use super::head::{Position, Signer};
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// Bytes that are read and written at once.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Why a chain was not rotated.
+/// The reason that a chain was not rotated.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The state.
@@ -32,7 +32,7 @@ pub enum Error {
     /// The archive's file.
     #[error("{path}: {source}")]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -40,7 +40,7 @@ pub enum Error {
     /// The directory of the archives.
     #[error(transparent)]
     Home(#[from] home::Error),
-    /// The chain is not whole; it stays where it is, for whoever looks into it.
+    /// The chain is not whole; it stays where it is, for an investigation.
     #[error("the ledger is not whole, so nothing was rotated: {0}")]
     Broken(#[from] Broken),
     /// There is nothing but a genesis.
@@ -48,23 +48,23 @@ pub enum Error {
     Empty(u64),
 }
 
-/// Why a chain is rotated.
+/// The reason that a chain is rotated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
     /// It has as many entries as it may have.
     Entries,
     /// It is as old as it may get.
     Days,
-    /// Somebody asked; the person's id, or nobody's when it was done beside a stopped host.
+    /// A person asked, by id; `None` when it was done beside a stopped host.
     Asked(Option<String>),
 }
 
-/// The file of the chain that begins at `first`.
+/// Returns the file of the chain that begins at `first`.
 pub fn path(home: &Home, first: u64) -> PathBuf {
     home.ledger().join(format!("chain-{first:012}.ndjson"))
 }
 
-/// The numbers at which archived chains begin, in order, by the names of their files.
+/// Returns the numbers at which archived chains begin, in order, by the names of their files.
 pub fn firsts(home: &Home) -> io::Result<Vec<u64>> {
     let mut firsts = Vec::new();
     let entries = match std::fs::read_dir(home.ledger()) {
@@ -121,9 +121,8 @@ pub fn check(home: &Home, first: u64, wanted: &BTreeSet<u64>) -> Result<Chain, c
     }
 }
 
-/// Closes the live chain and begins the next. To be run in a transaction that nobody shares: what is archived must be
-/// committed already, so that a crash leaves either the old chain or the new one, and the file in both cases holds
-/// nothing that was not.
+/// Closes the live chain and begins the next. Must run in a transaction of its own: what is archived must be committed already,
+/// so that a crash leaves either the old chain or the new one, and the file in both cases holds nothing that was not.
 pub fn rotate(tx: &mut Tx<'_>, home: &Home, signer: &Signer, why: &Why) -> Result<(Rotated, SignedHead), Error> {
     let position = Position::read(tx.db())?;
     if position.first == position.seq {
@@ -135,7 +134,7 @@ pub fn rotate(tx: &mut Tx<'_>, home: &Home, signer: &Signer, why: &Why) -> Resul
     let head = signer.sign(position.clone(), tx.now());
     let digest = write(tx, &path, position.first, &head)?;
     failpoint::reach("chain_archived");
-    // What has no row any more is looked for by its time; see `forgotten`.
+    // A subject without a row is looked for by its time; see `forgotten`.
     for (column, table) in [("message_id", "messages"), ("turn_id", "turns")] {
         let sql = format!(
             "INSERT OR IGNORE INTO ledger_archived (subject, first_seq) \
@@ -165,8 +164,8 @@ pub fn rotate(tx: &mut Tx<'_>, home: &Home, signer: &Signer, why: &Why) -> Resul
     Ok((Rotated { archive, first, last: seq, digest: digest.to_string() }, head))
 }
 
-/// Moves an archive out of the way that is not the beginning of the live chain: the record is older than it, and what it
-/// holds stands nowhere else. Gives its new name.
+/// Moves an archive out of the way that is not the beginning of the live chain: the record is older than the archive, whose
+/// content exists nowhere else. Returns its new name.
 fn set_aside_leftover(tx: &Tx<'_>, home: &Home, position: &Position) -> Result<Option<String>, Error> {
     let there = path(home, position.first);
     if there.symlink_metadata().is_err() {
@@ -211,7 +210,7 @@ impl Aside {
         Err(fault(io::Error::other("there is no free name to move it to")))
     }
 
-    /// The name of its file.
+    /// Returns the name of its file.
     pub fn name(&self) -> String {
         self.to.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
@@ -261,13 +260,13 @@ fn write(tx: &Tx<'_>, path: &Path, first: u64, head: &SignedHead) -> Result<Dige
         out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
         std::fs::rename(&temporary, path)?;
         // The name as well must outlive a power cut.
-        File::open(path.parent().expect("the file lies in the home"))?.sync_all()
+        File::open(path.parent().expect("the file is in the home"))?.sync_all()
     };
     finish().map_err(fault)?;
     Ok(Digest::from_bytes(sha.finalize().into()))
 }
 
-/// Whether the archive that a crash left behind holds the beginning of the live chain: then it is only early.
+/// Checks whether the archive that a crash left behind holds the beginning of the live chain: then it is only early.
 ///
 /// # Errors
 /// [`Bad`] when it holds anything else: then the record is older than its archive.

@@ -1,6 +1,6 @@
 //! Walks the live chain as it is stored. Works beside a running host too.
 //!
-//! Gives the canonical bytes as they are stored; never re-serializes before hashing. Next: `ledger::check`.
+//! Gives the canonical bytes as they are stored; never re-serializes before hashing. See [`crate::check`].
 
 use super::check::{self, Bad, Chain, Walk};
 use super::line::Parts;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::mpsc;
 
-/// Why a walk ended early.
+/// The reason that a walk ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The chain is not whole.
@@ -81,7 +81,7 @@ impl<E> From<rusqlite::Error> for Stop<E> {
     }
 }
 
-/// An entry as a program gets it.
+/// Converts an entry for a program.
 pub fn view(parts: Parts<'_>) -> LedgerLine {
     LedgerLine {
         seq: parts.seq,
@@ -92,7 +92,7 @@ pub fn view(parts: Parts<'_>) -> LedgerLine {
     }
 }
 
-/// The lowest number of the live chain; `None` when there is no entry.
+/// Returns the lowest number of the live chain; `None` when there is no entry.
 pub fn first(db: &Connection) -> Result<Option<u64>, ironclaw_state::Error> {
     let first: Option<i64> = db.query_row("SELECT min(seq) FROM ledger", [], |row| row.get(0))?;
     Ok(first.map(|first| first as u64))
@@ -111,7 +111,7 @@ pub fn check(db: &Connection, beside: Option<Connection>, wanted: &BTreeSet<u64>
         db.query_row("SELECT max(seq) FROM ledger", [], |row| row.get(0)).map_err(ironclaw_state::Error::from)?;
     let end = last.and_then(|last| u64::try_from(last).ok()).map_or(0, |last| last + 1);
     let mut walk = ahead(db, beside, first..end, Walk::from(first, wanted));
-    // Nobody numbers entries below 0: where somebody did, nothing was walked yet, and those from 0 on cannot be right.
+    // Valid numbers of entries are not below 0: if one is, nothing was walked yet, and those from 0 on cannot be right.
     let next = Some(walk.next_seq()).filter(|next| *next <= end).unwrap_or(0);
     self::walk(db, next, |parts| Ok::<_, Error>(walk.entry(parts)?))?;
     Ok(walk.end(None, None)?)
@@ -143,7 +143,7 @@ fn ahead<'a>(db: &Connection, beside: Option<Connection>, span: Range<u64>, walk
     })
 }
 
-/// Reads `turns` until they end, or one cannot be read, or nobody takes them any more.
+/// Reads `turns` until they end, or one cannot be read, or the receiver is closed.
 fn read(db: &Connection, turns: impl Iterator<Item = (u64, u64)>, send: &mpsc::SyncSender<Batch>) {
     for (from, to) in turns {
         let mut batch = Batch::default();

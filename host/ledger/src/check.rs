@@ -1,6 +1,6 @@
 //! Checks a ledger from end to end: each chain by itself, the ties between them, and the heads that were kept outside.
 //!
-//! Reads only and needs no secret; hashes bytes as they are stored. Next: `docs/verify-ledger.pl`, which does the same without us.
+//! Reads only and needs no secret; hashes bytes as they are stored. See `docs/verify-ledger.pl`, which does the same without us.
 
 use super::head::Signed;
 use super::line::{self, Line, Parts};
@@ -14,27 +14,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
-/// Names a signing key that no genesis names.
+/// Event that names a signing key that no genesis names.
 const KEY_MADE: &str = LedgerEvent::LedgerKeyMade.name();
 
 /// An owner accepts that heads or archives know another history.
 const BREAK_ACCEPTED: &str = LedgerEvent::LedgerBreakAccepted.name();
 
-/// Bytes of a line that may be an entry: its data, twice, and what stands around them.
+/// Bytes of a line that may be an entry: its data, twice, and the text around them.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// In which way a ledger is not whole.
+/// The way in which a ledger is not whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// An entry does not follow from the one before it.
     Broken,
     /// Its end is missing.
     Truncated,
-    /// Other entries stand where a head was signed.
+    /// Other entries are in the place where a head was signed.
     Rewritten,
     /// Two histories were signed.
     Forked,
-    /// A chain stands where a later one has to.
+    /// A chain is in the place of a later one.
     Replayed,
     /// A whole chain is missing.
     Missing,
@@ -43,7 +43,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Its name.
+    /// Returns its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Broken => "broken",
@@ -57,31 +57,31 @@ impl Class {
     }
 }
 
-/// Why a ledger is not whole, and where that first shows.
+/// The first place where a ledger is not whole, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bad {
     /// The first sequence number that cannot be right; `None` when none can be known.
     pub seq: Option<u64>,
-    /// In which way.
+    /// The class of the fault.
     pub class: Class,
-    /// Why, in words.
+    /// The reason, in words.
     pub why: String,
     /// The file that it shows in, where one is known.
     pub file: Option<PathBuf>,
 }
 
 impl Bad {
-    /// At this number.
+    /// Makes it for this number.
     pub fn at(seq: u64, class: Class, why: impl Into<String>) -> Self {
         Self { seq: Some(seq), class, why: why.into(), file: None }
     }
 
-    /// With the file that it shows in.
+    /// Adds the file that it shows in.
     pub fn in_file(self, path: &Path) -> Self {
         Self { file: Some(path.to_owned()), ..self }
     }
 
-    /// As scripts get it.
+    /// Returns it in the form for scripts.
     pub fn view(&self) -> LedgerBad {
         LedgerBad {
             ok: false,
@@ -114,7 +114,7 @@ impl From<Broken> for Bad {
     }
 }
 
-/// Why a check came to no verdict, or to a bad one.
+/// The reason that a check came to no verdict, or to a bad one.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It is not whole.
@@ -131,7 +131,7 @@ impl From<Broken> for Error {
     }
 }
 
-/// Walks one chain.
+/// A walk over one chain.
 pub struct Walk<'a> {
     verifier: Verifier,
     first: u64,
@@ -184,7 +184,7 @@ pub struct Chain {
 }
 
 impl<'a> Walk<'a> {
-    /// Of a chain whose genesis has to stand at `first`; notes the hashes of the `wanted` entries.
+    /// Starts with a chain whose genesis has to be at `first`; notes the hashes of the `wanted` entries.
     pub fn from(first: u64, wanted: &'a BTreeSet<u64>) -> Self {
         Self {
             verifier: Verifier::starting_at(first),
@@ -222,12 +222,12 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The number that the next entry must have.
+    /// Returns the number that the next entry must have.
     pub const fn next_seq(&self) -> u64 {
         self.verifier.next_seq()
     }
 
-    /// What it came to, with the head behind it and the digest of its lines, if it has them.
+    /// Ends the check, with the head behind it and the digest of its lines, if it has them.
     pub fn end(self, head: Option<SignedHead>, digest: Option<Digest>) -> Result<Chain, Broken> {
         if self.verifier.entries() == 0 {
             return Err(Broken { seq: self.first, why: "there is no entry, not even a genesis".to_owned() });
@@ -249,7 +249,7 @@ impl<'a> Walk<'a> {
 }
 
 impl Chain {
-    /// The hashes of the wanted entries that are in it.
+    /// Returns the hashes of the wanted entries that are in it.
     pub fn into_found(self) -> Vec<(u64, String)> {
         self.found
     }
@@ -333,7 +333,7 @@ impl Whole {
         Ok(())
     }
 
-    /// Which other histories an owner accepted.
+    /// Returns the other histories that an owner accepted.
     pub fn accepted(&self) -> Vec<AcceptedBreak> {
         let view = |read: &Accepted| {
             let Accepted { seq, from, by, reason, .. } = read.clone();
@@ -410,12 +410,12 @@ fn oldest<'a>(slot: &mut Option<&'a SignedHead>, head: &'a SignedHead) {
     }
 }
 
-/// The positions at which hashes have to be noted, so that `kept` can be compared.
+/// Returns the positions at which hashes have to be noted, so that `kept` can be compared.
 pub fn wanted(kept: &[head::Kept]) -> BTreeSet<u64> {
     kept.iter().filter_map(|kept| kept.head.as_ref()).map(|head| head.seq).collect()
 }
 
-/// What an archive or one chain of an export holds, read until its closing head; `None` at the end of the input.
+/// Reads what an archive or one chain of an export holds, until its closing head; `None` at the end of the input.
 ///
 /// # Errors
 /// A line that is none, an entry that does not follow, an end before the head.
@@ -423,7 +423,7 @@ pub fn chain(input: &mut impl BufRead, expected: u64, wanted: &BTreeSet<u64>) ->
     let mut lines = Lines { walk: Walk::from(expected, wanted), sha: Sha256::new(), any: false };
     let mut torn = Vec::new();
     loop {
-        // Most lines lie in the buffer as a whole, and are taken from there; one that does not is put together.
+        // Most lines are in the buffer as a whole, and are taken from there; one that is not is put together.
         let buffer = match input.fill_buf() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             buffer => buffer?,

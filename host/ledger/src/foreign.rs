@@ -1,6 +1,6 @@
 //! Archives of another history: the record is older than they are, as where it alone was put back.
 //!
-//! Reads the first and the last line of each archive, and moves none. Next: `ledger::keeper`.
+//! Reads the first and the last line of each archive, and moves none. See `maintenance` in the host's crate.
 
 use super::head::{self, Signed};
 use super::line::{self, Line};
@@ -13,10 +13,10 @@ use std::io::{self, BufRead, Read, Seek, SeekFrom};
 const GENESIS_BYTES_MAX: u64 = 64 * 1024;
 const HEAD_BYTES_MAX: u64 = 4096;
 
-/// What the live chain says of itself.
+/// Statements of the live chain about itself.
 #[derive(Debug, Clone)]
 pub struct Live {
-    /// Which ledger.
+    /// Id of the ledger.
     pub ledger: String,
     /// Number of its genesis.
     pub first: u64,
@@ -42,8 +42,8 @@ impl Foreign {
     }
 }
 
-/// The archives below `home` that this ledger's key closed and that the live chain does not continue from. `is_beginning` says whether
-/// an entry is one of the live chain.
+/// Returns the archives below `home` that this ledger's key closed and that the live chain does not continue from. `is_beginning`
+/// says whether an entry is one of the live chain.
 ///
 /// # Errors
 /// Those of the directory; an archive that cannot be read is left to a verification.
@@ -73,7 +73,7 @@ fn judge(live: &Live, mut ends: Vec<(Genesis, SignedHead)>, is_beginning: impl F
     found
 }
 
-/// The genesis and the closing head of an archive, if it begins and ends with them.
+/// Returns the genesis and the closing head of an archive, if it begins and ends with them.
 fn ends(home: &Home, first: u64) -> Option<(Genesis, SignedHead)> {
     let mut file = archive::open(home, first).ok()?;
     let mut line = String::new();

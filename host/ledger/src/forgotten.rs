@@ -1,6 +1,6 @@
 //! Finds the ledger entries of a message whose row was forgotten.
 //!
-//! Looks in the live chain, then in a bounded number of archives of the time in the message's id. Next: `ledger::stages`.
+//! Looks in the live chain, then in a bounded number of archives of the time in the message's id. See [`crate::stages`].
 
 use super::{archive, stages};
 use ironclaw_contract::ids::{MessageId, SessionId};
@@ -28,12 +28,12 @@ pub struct Forgotten {
     pub person: String,
     /// Its session.
     pub session: SessionId,
-    /// What became of it.
+    /// The stages of the message.
     pub stages: Vec<Stage>,
     turns: BTreeSet<String>,
 }
 
-/// The message in the live chain, without its stages; `None` where the live chain does not record it.
+/// Finds the message in the live chain, without its stages; `None` where the live chain does not record it.
 ///
 /// # Errors
 /// Those of the database.
@@ -44,8 +44,8 @@ pub fn find_live(tx: &Tx<'_>, message: MessageId) -> Result<Option<Forgotten>, i
     Ok(data.as_ref().and_then(recorded_for))
 }
 
-/// The message in the archives within reach, with its stages there; `None` where none of them records it. Reads whole files: not for an
-/// async thread, nor for a thread of the record.
+/// Finds the message in the archives within reach, with its stages there; `None` where none of them records it. Reads whole
+/// files: not for an async thread, nor for a thread of the record.
 ///
 /// An archive that cannot be read is one of the stages, at `now`.
 pub fn find_archived(home: &Home, message: MessageId, now: i64) -> Option<Forgotten> {
@@ -74,7 +74,7 @@ impl Forgotten {
     }
 }
 
-/// The message of an entry `message.recorded`.
+/// Returns the message of an entry `message.recorded`.
 fn recorded_for(data: &Map<String, Value>) -> Option<Forgotten> {
     let text = |key: &str| data.get(key).and_then(Value::as_str);
     (text("what") == Some(LedgerEvent::MessageRecorded.name())).then_some(())?;
@@ -88,7 +88,7 @@ fn recorded_in(home: &Home, first: u64, id: &str) -> Option<Forgotten> {
     named.find(|data| data.get("message").and_then(Value::as_str) == Some(id)).as_ref().and_then(recorded_for)
 }
 
-/// The archives that most likely name a message of this time: the chain that had begun by then, and its neighbours.
+/// Returns the archives that most likely name a message of this time: the chain that had begun by then, and its neighbours.
 fn nearest(home: &Home, firsts: &[u64], time: i64) -> Vec<u64> {
     let begun = |first: u64| {
         let line = archive::open(home, first).ok()?.lines().next()?.ok()?;
@@ -105,7 +105,7 @@ fn nearest(home: &Home, firsts: &[u64], time: i64) -> Vec<u64> {
     near
 }
 
-/// The time in an id, milliseconds since the epoch: the first 48 bits of a ULID, in Crockford's base 32.
+/// Returns the time in an id, milliseconds since the epoch: the first 48 bits of a ULID, in Crockford's base 32.
 fn time_of(id: &str) -> i64 {
     const DIGITS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
     let text = id.rsplit('_').next().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Signed heads: how far the ledger had come, in a form that can be kept where this host cannot reach it.
 //!
-//! Never signs a position that it was told, only one that it read; never keeps a head inside the home. Next: `ledger::keeper`.
+//! Never signs a position that it was told, only one that it read; never keeps a head inside the home. See
+//! `maintenance` in the host's crate.
 
 use super::Entry;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
@@ -18,7 +19,7 @@ use std::path::Path;
 /// Bytes of a file that may be a head; a longer one is none.
 const HEAD_BYTES_MAX: u64 = 4096;
 
-/// Why there is no signing key.
+/// The reason that there is no signing key.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The state.
@@ -38,13 +39,13 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
-/// Signs heads of one ledger.
+/// Signer of heads of one ledger.
 pub struct Signer {
     key: SigningKey,
     public: String,
 }
 
-/// Where a ledger stands.
+/// A position in a ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
     /// Hash of the very first entry.
@@ -71,7 +72,7 @@ pub fn rewrap(tx: &Tx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<(), E
 }
 
 impl Signer {
-    /// The newest stored key.
+    /// Loads the newest stored key.
     ///
     /// # Errors
     /// [`Error::NoKey`] in a home of an earlier version.
@@ -84,7 +85,7 @@ impl Signer {
         Ok(Self { key: SigningKey::from_bytes(&secret), public })
     }
 
-    /// Makes a key and stores it; whoever calls writes its public half into the ledger.
+    /// Makes a key and stores it; the caller writes its public half into the ledger.
     pub fn make(tx: &Tx<'_>, wrapping: &WrappingKey) -> Result<Self, Error> {
         let made = wrapping.make_ledger_key(|secret| hex(SigningKey::from_bytes(secret).verifying_key().as_bytes()))?;
         tx.db().execute(
@@ -94,7 +95,7 @@ impl Signer {
         Ok(Self { key: SigningKey::from_bytes(&made.secret), public: made.name })
     }
 
-    /// The stored key; in a home of an earlier version one is made, and named in the ledger.
+    /// Loads the stored key; in a home of an earlier version one is made, and named in the ledger.
     pub fn ensure(tx: &mut Tx<'_>, wrapping: &WrappingKey) -> Result<Self, Error> {
         match Self::load(tx.db(), wrapping) {
             Err(Error::NoKey) => {
@@ -106,7 +107,7 @@ impl Signer {
         }
     }
 
-    /// A signer for tests of other modules.
+    /// Makes a signer for tests of other modules.
     #[cfg(test)]
     pub(super) fn of_test() -> Self {
         let key = SigningKey::from_bytes(&[7; 32]);
@@ -114,12 +115,12 @@ impl Signer {
         Self { key, public }
     }
 
-    /// The public key, 64 hex characters.
+    /// Returns the public key, 64 hex characters.
     pub fn public(&self) -> &str {
         &self.public
     }
 
-    /// Signs where the ledger stands; `now` in milliseconds since the epoch.
+    /// Signs the position of the ledger; `now` in milliseconds since the epoch.
     pub fn sign(&self, position: Position, now: i64) -> SignedHead {
         let mut head = SignedHead {
             domain: HEAD_DOMAIN.to_owned(),
@@ -137,7 +138,7 @@ impl Signer {
 }
 
 impl Position {
-    /// Where the ledger stands in this transaction or snapshot.
+    /// Returns the position of the ledger in this transaction or snapshot.
     pub fn read(db: &Connection) -> Result<Self, ironclaw_state::Error> {
         let missing = || ironclaw_state::Error::Stored("ledger: even its genesis is missing".to_owned());
         let sql = "SELECT seq, hash, data FROM ledger ORDER BY seq LIMIT 1";
@@ -156,7 +157,7 @@ impl Position {
     }
 }
 
-/// Whether a head is what the holder of its key signed.
+/// Returns whether a head is what the holder of its key signed.
 pub fn is_authentic(head: &SignedHead) -> bool {
     let verified = || {
         let key = VerifyingKey::from_bytes(&unhex::<32>(&head.key)?).ok()?;
@@ -167,7 +168,7 @@ pub fn is_authentic(head: &SignedHead) -> bool {
     head.domain == HEAD_DOMAIN && verified().is_some()
 }
 
-/// Canonical JSON of all but the signature.
+/// Returns canonical JSON of all but the signature.
 fn signed_bytes(head: &SignedHead) -> Vec<u8> {
     let mut value = serde_json::to_value(head).expect("plain fields are JSON");
     if let Value::Object(fields) = &mut value {
@@ -176,7 +177,7 @@ fn signed_bytes(head: &SignedHead) -> Vec<u8> {
     canonical::to_vec(&value)
 }
 
-/// The name of a head's file: which ledger, how far, and the beginning of the hash there: a head of another history never
+/// Returns the name of a head's file: which ledger, how far, and the beginning of the hash there: a head of another history never
 /// takes the place of one that is kept.
 pub fn file_name(head: &SignedHead) -> String {
     format!("{}{:012}-{}.json", prefix(&head.ledger), head.seq, head.hash.get(..16).unwrap_or(&head.hash))
@@ -186,17 +187,17 @@ fn prefix(ledger: &str) -> String {
     format!("{}-", short(ledger))
 }
 
-/// The beginning of a ledger's id, which names its files and its directory.
+/// Returns the beginning of a ledger's id, which names its files and its directory.
 pub fn short(ledger: &str) -> &str {
     ledger.get(..16).unwrap_or(ledger)
 }
 
-/// The number of the newest head of this ledger in a directory, by the names of its files.
+/// Returns the number of the newest head of this ledger in a directory, by the names of its files.
 pub fn newest(directory: &Path, ledger: &str) -> Option<u64> {
     names(directory, ledger).ok()?.iter().filter_map(|name| named(name, ledger)).map(|(seq, _)| seq).max()
 }
 
-/// The names of the heads of this ledger in a directory, in their order.
+/// Returns the names of the heads of this ledger in a directory, in their order.
 ///
 /// # Errors
 /// Those of the directory.
@@ -212,7 +213,7 @@ pub fn names(directory: &Path, ledger: &str) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// What the name of a head's file says: its number, and the beginning of the hash there.
+/// Returns what the name of a head's file says: its number, and the beginning of the hash there.
 pub fn named<'a>(name: &'a str, ledger: &str) -> Option<(u64, &'a str)> {
     let (seq, hash) = name.strip_prefix(&prefix(ledger))?.strip_suffix(".json")?.split_once('-')?;
     Some((seq.parse().ok()?, hash))
@@ -225,7 +226,7 @@ pub struct Contradiction {
     pub name: String,
     /// From which number on its history is another.
     pub from: u64,
-    /// What was signed.
+    /// The signed values.
     pub signed: Signed,
 }
 
@@ -252,8 +253,8 @@ impl std::str::FromStr for Signed {
     }
 }
 
-/// The authentic heads of this ledger that know another history than the entries from `first` up to `end`. `hash_at` gives the hash of
-/// one of these.
+/// Returns the authentic heads of this ledger that know another history than the entries from `first` up to `end`. `hash_at`
+/// gives the hash of one of these.
 ///
 /// # Errors
 /// Those of `hash_at`.
@@ -302,18 +303,18 @@ pub fn keep(directory: &Path, head: &SignedHead) -> io::Result<()> {
 pub struct Kept {
     /// Its name.
     pub name: String,
-    /// What it says; `None` when it is no head.
+    /// The head that it holds; `None` when it is no head.
     pub head: Option<SignedHead>,
 }
 
 impl Kept {
-    /// Whether it is a head of one of these keys, by what it says of itself.
+    /// Returns whether it is a head of one of these keys, by what it says of itself.
     pub fn is_signed_by(&self, keys: &[String]) -> bool {
         self.head.as_ref().is_some_and(|head| keys.contains(&head.key))
     }
 }
 
-/// Every file `*.json` in a directory, in the order of the names; one that cannot be read is no head.
+/// Reads every file `*.json` in a directory, in the order of the names; one that cannot be read is no head.
 pub fn all(directory: &Path) -> io::Result<Vec<Kept>> {
     let mut kept = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -328,7 +329,7 @@ pub fn all(directory: &Path) -> io::Result<Vec<Kept>> {
     Ok(kept)
 }
 
-/// One file of a directory of heads; one that cannot be read is no head.
+/// Reads one file of a directory of heads; one that cannot be read is no head.
 pub fn one(directory: &Path, name: String) -> Kept {
     let path = directory.join(&name);
     let small = path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= HEAD_BYTES_MAX);

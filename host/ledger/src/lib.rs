@@ -1,7 +1,7 @@
 //! The ledger: what was asked, decided, refused and done, each entry chained to the one before.
 //!
-//! Never holds content, only ids, digests and reasons; never written outside the transaction that it records. Next:
-//! `ledger::keeper` for what it does by itself, `ledger::check` for how it is verified.
+//! Never holds content, only ids, digests and reasons; never written outside the transaction that it records. See
+//! `maintenance` in the host's crate for what it does by itself, [`crate::check`] for how it is verified.
 
 pub mod archive;
 pub mod chain;
@@ -31,13 +31,13 @@ use std::path::PathBuf;
 pub struct Config {
     /// A head is signed and kept outside after so many entries, and at the first start and each stop.
     pub head_every_entries: u64,
-    /// So is one after so many seconds with entries that no head covers; the next head takes its place.
+    /// A head is also signed after so many seconds with entries that no head covers; the next head takes its place.
     pub head_every_seconds: u64,
-    /// Where heads are kept; a directory outside of the home, at best on another machine.
+    /// Directory of the heads, outside of the home, at best on another machine.
     pub heads: Option<PathBuf>,
     /// A chain of so many entries is put into a file, and the next one begins.
     pub rotate_entries: u64,
-    /// So is one that is so old.
+    /// A chain is also rotated when it is so many days old.
     pub rotate_days: u64,
 }
 
@@ -47,26 +47,26 @@ impl Default for Config {
     }
 }
 
-/// What the first entry of a chain says of itself; what it does not say is absent.
+/// Statements of the first entry of a chain about itself; a missing statement is absent.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Genesis {
-    /// What the entry is about.
+    /// Subject of the entry.
     pub what: String,
     /// When it was written, milliseconds since the epoch.
     pub at: i64,
     /// The chain before it.
     pub continues_from: Option<Tie>,
-    /// Which ledger: the hash of its very first entry; absent in that entry itself.
+    /// Id of the ledger: the hash of its very first entry; absent in that entry itself.
     pub ledger: Option<String>,
     /// The public key that signs heads.
     pub key: Option<String>,
 }
 
-/// What ties a chain to the one before it.
+/// The tie between a chain and the one before it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Tie {
-    /// SHA-256 of the file that the chain before it lies in.
+    /// SHA-256 of the file that holds the chain before it.
     pub archive: String,
     /// Hash of its last entry.
     pub hash: String,
@@ -93,12 +93,12 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An entry of the usual kind of this event.
+    /// Makes an entry of the usual kind of this event.
     pub fn new(event: LedgerEvent) -> Self {
         Self::of_kind(event, event.kinds()[0])
     }
 
-    /// An entry of an event that has several kinds.
+    /// Makes an entry of an event that has several kinds.
     pub fn of_kind(event: LedgerEvent, kind: Kind) -> Self {
         debug_assert!(event.kinds().contains(&kind), "{event} has no entry of kind {}", kind.name());
         let data = Map::from_iter([("what".to_owned(), Value::from(event.name()))]);
@@ -193,7 +193,7 @@ impl Entry {
     }
 }
 
-/// Milliseconds since the epoch as RFC 3339 in UTC.
+/// Formats milliseconds since the epoch as RFC 3339 in UTC.
 pub fn rfc3339(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |time| format!("{time:.3}"))
 }

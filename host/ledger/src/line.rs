@@ -1,6 +1,7 @@
 //! The text of an entry as it is exported and archived: one line of JSON in one fixed layout.
 //!
-//! Never re-writes what it reads: `data` is the canonical bytes themselves, and a line in any other layout is refused. Next: `ledger::check`.
+//! Never re-writes what it reads: `data` is the canonical bytes themselves, and a line in any other layout is refused. See
+//! [`crate::check`].
 
 use ironclaw_contract::operator::SignedHead;
 use std::fmt::Write as _;
@@ -59,8 +60,8 @@ fn entry(line: &str) -> Option<Parts<'_>> {
     let (kind, rest) = rest.split_at(rest.bytes().position(|byte| byte == b'"')?);
     let rest = rest.strip_prefix(r#"","data":"#)?;
     let both = rest.strip_suffix(END)?;
-    // The data stands here twice, plain and escaped. How long it is follows from how many quotes and backslashes there
-    // are in both, which is counted faster than the place between them is looked for. A wrong guess fails below.
+    // The data occurs twice here, plain and escaped. Its length follows from how many quotes and backslashes there are in both,
+    // which is counted faster than the place between them is looked for. A wrong guess fails below.
     let quotes = count(both, b'"').checked_sub(BETWEEN_QUOTES)? / 2;
     let backslashes = count(both, b'\\').checked_sub(quotes)? / 3;
     let length = both.len().checked_sub(BETWEEN_BYTES + quotes + backslashes)? / 2;
@@ -70,26 +71,26 @@ fn entry(line: &str) -> Option<Parts<'_>> {
     reads_as(written.as_bytes(), canonical.as_bytes()).then_some(Parts { seq, kind, canonical, hash })
 }
 
-/// What stands behind the escaped data.
+/// Text behind the escaped data.
 const END: &str = r#""}"#;
 
-/// What stands between the data and its escaped form: `,"hash":"…","canonical":"`.
+/// Bytes between the data and its escaped form: `,"hash":"…","canonical":"`.
 const BETWEEN_BYTES: usize = 9 + 64 + 15;
 const BETWEEN_QUOTES: usize = 7;
 
-/// How often `wanted` stands in `text`. Sums of one byte each, over pieces too short to overflow them, are what the
-/// compiler turns into instructions that compare many bytes at once.
+/// Counts `wanted` in `text`. Sums of one byte each, over pieces too short to overflow them, are what the compiler turns into
+/// instructions that compare many bytes at once.
 fn count(text: &str, wanted: u8) -> usize {
     let sum = |piece: &[u8]| usize::from(piece.iter().map(|byte| u8::from(*byte == wanted)).sum::<u8>());
     let (pieces, rest) = text.as_bytes().as_chunks::<128>();
     pieces.iter().map(|piece| sum(piece)).sum::<usize>() + sum(rest)
 }
 
-/// Whether `written` is `plain` as JSON between quotes, and [`END`]. Canonical JSON holds no control characters, so only
+/// Returns whether `written` is `plain` as JSON between quotes, and [`END`]. Canonical JSON holds no control characters, so only
 /// quotes and backslashes are ever escaped, and they always are.
 ///
-/// Eight bytes of `plain` at a time, each word up to the next byte that is escaped: about every sixth is, and a search
-/// that begins anew for each of them costs more than hashing the line.
+/// Eight bytes of `plain` at a time, each word up to the next byte that is escaped: about every sixth is, and a search that
+/// begins anew for each of them costs more than hashing the line.
 fn reads_as(written: &[u8], plain: &[u8]) -> bool {
     let (mut at, mut differing) = (0, 0);
     let mut take = |mut word: u64, mut bits: u32| {
@@ -99,7 +100,7 @@ fn reads_as(written: &[u8], plain: &[u8]) -> bool {
             let expected = word & low(before) | u64::from(b'\\') << before;
             differing |= (word_at(written, at) ^ expected) & low(before + 8);
             at += before as usize / 8 + 1;
-            // What is escaped comes next, and is a byte like others then.
+            // The escaped byte comes next, and is a byte like others then.
             word >>= before;
             bits -= before;
             escaped >>= before;
@@ -116,7 +117,7 @@ fn reads_as(written: &[u8], plain: &[u8]) -> bool {
     differing == 0 && written.get(at..) == Some(END.as_bytes())
 }
 
-/// The eight bytes at `at`, the first lowest; zeros from the end on.
+/// Returns the eight bytes at `at`, the first lowest; zeros from the end on.
 fn word_at(bytes: &[u8], at: usize) -> u64 {
     let bytes = bytes.get(at..).unwrap_or_default();
     u64::from_le_bytes(bytes.first_chunk().copied().unwrap_or_else(|| {
@@ -126,12 +127,12 @@ fn word_at(bytes: &[u8], at: usize) -> u64 {
     }))
 }
 
-/// The lowest `bits`, of at most 64.
+/// Returns the lowest `bits`, of at most 64.
 fn low(bits: u32) -> u64 {
     u64::MAX.checked_shr(64 - bits).unwrap_or(0)
 }
 
-/// The highest bit of each byte of `word` that is `byte`.
+/// Returns the highest bit of each byte of `word` that is `byte`.
 fn bytes_equal(word: u64, byte: u8) -> u64 {
     const REST: u64 = u64::from_ne_bytes([0x7f; 8]);
     let differing = word ^ u64::from_ne_bytes([byte; 8]);
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back_whatever_the_data_hold() {
+    fn written_line_reads_back_for_all_data() {
         for canonical in [
             "{}",
             r#"{"a":"b"}"#,
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_taken_is_byte_for_byte_what_its_parts_are_written_as() {
+    fn accepted_line_equals_the_encoding_of_its_parts() {
         let good = written(r#"{"a":"b\"c\\","long":"0123456789abcdef0123456789abcdef","n":17}"#);
         let mut lines = Vec::new();
         for at in 0..good.len() {

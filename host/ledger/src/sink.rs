@@ -1,7 +1,8 @@
-//! Where heads of the ledger are kept: a directory outside of the home, or nowhere, and why.
+//! Destination of the heads of the ledger: a directory outside of the home, or nowhere, and why.
 //!
-//! Never a directory inside of the home: an attacker who can change the ledger could change the heads there as well. By default each ledger has a
-//! directory under its own id, so that a home that moved finds its heads, and a copy of it finds the same. Next: `ledger::keeper`.
+//! Never a directory inside of the home: an attacker who can change the ledger could change the heads there as well. By default
+//! each ledger has a directory under its own id, so that a home that moved finds its heads, and a copy of it finds the same. See
+//! `maintenance` in the host's crate.
 
 use super::Config;
 use super::head;
@@ -14,13 +15,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// How the name of the file ends that says which home a ledger is of; its name is hidden, so it is never taken for a head.
+/// End of the name of the file that says which home a ledger is of; its name is hidden, so it is never taken for a head.
 const HOME_FILE: &str = "home";
 
 /// A path is no longer.
 const PATH_BYTES_MAX: u64 = 4096;
 
-/// Where heads are kept.
+/// Destination of heads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sink {
     /// A directory that the operator named; it has to be there.
@@ -39,17 +40,17 @@ pub enum Sink {
 /// Another home that keeps heads of the same ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Other {
-    /// It was there before and is no more: this home was moved.
+    /// It was there before and is gone: this home was moved.
     Moved(PathBuf),
     /// It is still there: one of the two is a copy.
     Copy(PathBuf),
 }
 
 impl Sink {
-    /// The named directory, else one of the ledger's own below `ironclaw/heads` in the XDG data directory.
+    /// Returns the named directory, else one of the ledger's own below `ironclaw/heads` in the XDG data directory.
     ///
     /// # Errors
-    /// A sentence, when the named directory lies in the home: whoever can change the ledger could change it as well.
+    /// A sentence, when the named directory is in the home: an attacker who can change the ledger could change it as well.
     pub fn choose(config: &Config, home: &Home) -> Result<Self, String> {
         match &config.heads {
             Some(path) if !path.is_absolute() => Err("ledger.heads must be an absolute path".to_owned()),
@@ -66,7 +67,7 @@ impl Sink {
         }
     }
 
-    /// The directory that everything is kept below, if there is one.
+    /// Returns the directory that everything is kept below, if there is one.
     pub fn root(&self) -> Option<&Path> {
         match self {
             Self::Named(path) | Self::Usual { root: path, .. } => Some(path),
@@ -74,7 +75,7 @@ impl Sink {
         }
     }
 
-    /// The directory of this ledger, if there is one.
+    /// Returns the directory of this ledger, if there is one.
     pub fn directory(&self, ledger: &str) -> Option<PathBuf> {
         match self {
             Self::Named(path) => Some(path.clone()),
@@ -83,7 +84,8 @@ impl Sink {
         }
     }
 
-    /// The directories that may hold heads of this ledger, or heads that this home kept of another one; those that are there.
+    /// Returns the directories that may hold heads of this ledger, or heads that this home kept of another one; those that are
+    /// there.
     pub fn sources(&self, ledger: &str, home: &Home) -> Vec<PathBuf> {
         let Some(own) = self.directory(ledger) else { return Vec::new() };
         let mut sources = vec![own];
@@ -150,7 +152,7 @@ impl Sink {
         }
     }
 
-    /// The directory of this ledger, ready to be written to.
+    /// Makes the directory of this ledger ready to be written to, and returns it.
     pub fn ready(&self, ledger: &str, home: &Home) -> io::Result<PathBuf> {
         let path = match (self, self.directory(ledger)) {
             (Self::Usual { .. }, Some(path)) => {
@@ -168,7 +170,7 @@ impl Sink {
         Ok(path)
     }
 
-    /// How heads are kept, as far as a look at the directory shows.
+    /// Returns how heads are kept, as far as a look at the directory shows.
     pub fn look(&self, ledger: &str) -> HeadsKept {
         let directory = self.directory(ledger);
         HeadsKept {
@@ -183,7 +185,7 @@ impl Sink {
     }
 }
 
-/// The file in a directory of heads that says which home a ledger is of.
+/// Returns the file in a directory of heads that says which home a ledger is of.
 fn home_file(directory: &Path, ledger: &str) -> PathBuf {
     directory.join(format!(".{}.{HOME_FILE}", head::short(ledger)))
 }
@@ -193,7 +195,7 @@ fn directories(root: &Path) -> impl Iterator<Item = PathBuf> {
     entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
 }
 
-/// The homes that keep heads in this directory, by what they noted.
+/// Returns the homes that keep heads in this directory, by what they noted.
 fn homes(directory: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let is_note = |name: &str| name.starts_with('.') && name.ends_with(&format!(".{HOME_FILE}"));
@@ -208,7 +210,7 @@ fn read_home(file: &Path) -> Option<PathBuf> {
     Some(OsString::from_vec(bytes).into())
 }
 
-/// The name that a home's directory has by its path.
+/// Returns the name that a home's directory has by its path.
 fn short(home: &Home) -> String {
     Digest::of(home.path().as_os_str().as_encoded_bytes()).to_string()[..12].to_owned()
 }
@@ -218,7 +220,7 @@ pub fn nowhere(why: &str) -> String {
     format!("heads of the ledger are kept nowhere ({why}): name a directory with ledger.heads")
 }
 
-/// Whether a path leads into the home, as far as it exists.
+/// Returns whether a path leads into the home, as far as it exists.
 fn inside(path: &Path, home: &Home) -> bool {
     let there = path.ancestors().find_map(|part| part.canonicalize().ok().map(|real| (part, real)));
     let real = there.map(|(part, real)| match path.strip_prefix(part) {

@@ -1,6 +1,7 @@
 //! The stages of a message, read from the ledger: what `why` shows.
 //!
-//! Never guesses: entries that lie in an archive are read there, and where that is not to be had it says so. Next: `api::chat`.
+//! Never guesses: archived entries are read from their archive, and where it is not available it says so. See
+//! [`crate::api::chat`].
 
 use super::archive;
 use super::line::{self, Line};
@@ -15,7 +16,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::io::{self, BufRead};
 
-/// Every entry about a message or about a turn that it was in, after `after_seq`.
+/// Returns every entry about a message or about a turn that it was in, after `after_seq`.
 pub fn stages(
     tx: &Tx<'_>,
     home: &Home,
@@ -43,7 +44,7 @@ pub fn stages(
     Ok(stages)
 }
 
-/// The turns that the live chain names with the message.
+/// Returns the turns that the live chain names with the message.
 pub(super) fn turns_of(tx: &Tx<'_>, message: &str) -> Result<Vec<String>, ironclaw_state::Error> {
     let sql = "SELECT DISTINCT turn_id FROM ledger WHERE message_id = ?1 AND turn_id IS NOT NULL";
     let mut statement = tx.db().prepare_cached(sql)?;
@@ -86,7 +87,7 @@ pub(super) fn live(
     Ok(())
 }
 
-/// What an archive says of the message and its turns; adds the turns that it comes by.
+/// Reads what an archive says of the message and its turns; adds the turns that it finds.
 ///
 /// # Errors
 /// An archive that is not whole is an error, with what it says up to there: what is missing may be about the message.
@@ -139,7 +140,7 @@ fn damaged(seq: u64, why: &str) -> io::Error {
     )
 }
 
-/// What a line of an archive says, if it is an entry.
+/// Returns the data of a line of an archive, if it is an entry.
 pub(super) fn data_of(text: &str) -> Option<Map<String, Value>> {
     match line::parse(text) {
         Some(Line::Entry(parts)) => serde_json::from_str(parts.canonical).ok(),

@@ -1,11 +1,11 @@
-//! Which base URLs an endpoint may have: https anywhere, plain http to loopback and private addresses alone.
+//! Base URLs that an endpoint may have: https anywhere, plain http to loopback and private addresses alone.
 //!
-//! Never trusts a name: what it resolves to is checked at each connection. Next: `address`, `model::http`.
+//! Never trusts a name: its addresses are checked at each connection. See [`crate::reach`] and [`crate::http`].
 
 use crate::reach;
 use url::Url;
 
-/// Whether a base URL may be used.
+/// Checks whether a base URL may be used.
 ///
 /// # Errors
 /// A sentence says why not.

@@ -1,6 +1,6 @@
 //! Messages: what is asked, and what is understood of an answer.
 //!
-//! Never sends a request. Next: `model::remote`; the same for Chat Completions: `model::openai`.
+//! Never sends a request. See [`crate::remote`]; the same for Chat Completions: [`crate::openai`].
 
 use super::Prompt;
 use super::assembly::{Assembly, End};
@@ -15,7 +15,7 @@ pub const VERSION: &str = "2023-06-01";
 /// Tokens that an output may have unless the settings say otherwise: what every model of the last years takes.
 pub const OUTPUT_TOKENS_MAX: u32 = 8192;
 
-/// The body of a request.
+/// Returns the body of a request.
 pub fn request(prompt: &Prompt, model: &str, streams: bool, output_tokens_max: u32) -> Value {
     let mut messages: Vec<Value> = Vec::new();
     for message in render::messages(prompt) {
@@ -117,7 +117,7 @@ fn take(index: Option<u64>, block: &Value, assembly: &mut Assembly<'_>) -> Resul
     }
 }
 
-/// What was read from and put into a cache are tokens of the prompt too.
+/// Counts the tokens; those read from and put into a cache are tokens of the prompt too.
 fn count(usage: &Value, assembly: &mut Assembly<'_>) {
     let tokens = |name: &str| usage[name].as_u64();
     if let Some(plain) = tokens("input_tokens") {
@@ -146,7 +146,7 @@ mod tests {
     use ironclaw_contract::seam::socket::Purpose;
 
     #[test]
-    fn users_and_the_model_take_turns_and_each_call_has_its_result_in_the_next_message() {
+    fn roles_alternate_and_each_call_has_its_result_next() {
         let call =
             |id: &str, tool: &str| PastCall { call_id: id.into(), tool: tool.into(), arguments: "no json".into() };
         let parts = vec![

@@ -1,6 +1,7 @@
 //! An output while its pieces come in, from a stream or at once.
 //!
-//! Never holds more than an output may have: the piece that is too much is the last one. Next: `model::openai`, `model::anthropic`.
+//! Never holds more than an output may have: the piece that is too much is the last one. See [`crate::openai`] and
+//! [`crate::anthropic`].
 
 use super::draft::Draft;
 use super::fault::Fault;
@@ -8,20 +9,20 @@ use super::{Output, WantedCall, tokens_estimated};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use serde_json::Value;
 
-/// Calls of one output that are kept; more than may be acted on, so that whoever judges can say so.
+/// Calls of one output that are kept; more than may be acted on, so that the judging code can say so.
 const CALLS_MAX: usize = 128;
 /// Bytes of an id that a provider gives to a call.
 const ID_BYTES_MAX: usize = 512;
-/// Stands at the end of words that the model did not finish.
+/// End of words that the model did not finish.
 const UNFINISHED: &str = "\n[The model reached its limit of tokens here.]";
 
-/// Stands at the end of words that the model had no time to finish.
+/// End of words that the model had no time to finish.
 const LATE: &str = "\n[The time for this answer was over here.]";
 
-/// Stands at the end of words that the provider cut off.
+/// End of words that the provider cut off.
 const WITHHELD: &str = "\n[The provider withheld the rest of this answer.]";
 
-/// How an output ended.
+/// The end of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// The model was done.
@@ -42,21 +43,21 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// The same, with no side smaller than so many bytes may be.
+    /// Returns the same, with no side smaller than so many bytes may be.
     pub fn at_least(self, sent: usize, received: usize) -> Self {
         let most = |told: Option<u64>, bytes| Some(told.unwrap_or_default().max(tokens_estimated(bytes)));
         Self { input: most(self.input, sent), output: most(self.output, received) }
     }
 }
 
-/// What has come so far.
+/// The parts of an output that have come so far.
 #[derive(Debug)]
 pub struct Assembly<'a> {
     draft: &'a Draft,
     text: String,
     calls: Vec<Piece>,
     bytes: usize,
-    /// As far as the provider says.
+    /// Tokens as far as the provider says.
     pub counted: Counted,
     end: Option<End>,
 }
@@ -71,12 +72,12 @@ struct Piece {
 }
 
 impl<'a> Assembly<'a> {
-    /// Nothing yet; words will go into the draft.
+    /// Makes an empty assembly; words will go into the draft.
     pub fn new(draft: &'a Draft) -> Self {
         Self { draft, text: String::new(), calls: Vec::new(), bytes: 0, counted: Counted::default(), end: None }
     }
 
-    /// More words.
+    /// Adds more words.
     ///
     /// # Errors
     /// [`Fault::TooLarge`].
@@ -90,7 +91,7 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// A piece of a call. A piece with an id or a place that is not the last one's begins a call; servers that give neither
+    /// Adds a piece of a call. A piece with an id or a place that is not the last one's begins a call; servers that give neither
     /// begin one with each name.
     ///
     /// # Errors
@@ -125,7 +126,7 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// The same from JSON: arguments are text, or an object from servers that do not follow the API to the letter.
+    /// Adds the same from JSON: arguments are text, or an object from servers that do not follow the API to the letter.
     ///
     /// # Errors
     /// [`Fault::TooLarge`].
@@ -146,26 +147,27 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Whether a reason for the end was given.
+    /// Returns whether a reason for the end was given.
     pub const fn has_ended(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Whether the model has said anything by now.
+    /// Returns whether the model has said anything by now.
     pub fn has_begun(&self) -> bool {
         self.bytes > 0 || self.counted != Counted::default()
     }
 
-    /// Bytes of the output so far.
+    /// Returns the bytes of the output so far.
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The output.
+    /// Returns the output.
     ///
     /// # Errors
-    /// [`Fault::Cut`] without an end, [`Fault::Closed`] where nothing came; [`Fault::Truncated`] when what was not finished is a call, or is nothing;
-    /// [`Fault::Withheld`] when what the provider did not allow is a call, or is everything; [`Fault::Malformed`] for a call without a tool.
+    /// [`Fault::Cut`] without an end, [`Fault::Closed`] where nothing came; [`Fault::Truncated`] when what was not finished is a
+    /// call, or is nothing; [`Fault::Withheld`] when what the provider did not allow is a call, or is everything;
+    /// [`Fault::Malformed`] for a call without a tool.
     pub fn finish(mut self) -> Result<Output, Fault> {
         let is_empty = self.text.trim().is_empty() && self.calls.is_empty();
         match self.end {
@@ -192,8 +194,8 @@ impl<'a> Assembly<'a> {
         Ok(Output { text: self.text, calls: self.calls.into_iter().map(wanted).collect() })
     }
 
-    /// The words that had come when the time for the answer was over, marked; `None` where there are none, or the beginning of a
-    /// call: half of one may mean something else.
+    /// Returns the words that had come when the time for the answer was over, marked; `None` where there are none, or the
+    /// beginning of a call: half of one may mean something else.
     pub fn unfinished(mut self) -> Option<Output> {
         if self.text.trim().is_empty() || !self.calls.is_empty() {
             return None;
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_parallel_calls_find_their_call_whatever_a_server_leaves_out() {
+    fn pieces_of_parallel_calls_find_their_call_without_indexes() {
         let two = [("a".to_owned(), "{\"x\":1}".to_owned()), ("b".to_owned(), "{}".to_owned())];
         // As the API has it.
         let by_index = [
@@ -254,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_that_is_too_large_ends_with_the_piece_that_is_too_much() {
+    fn too_large_output_ends_with_the_first_excess_piece() {
         let draft = Draft::default();
         let mut assembly = Assembly::new(&draft);
         assembly.words(&"a".repeat(BODY_BYTES_MAX)).expect("exactly");
@@ -281,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_or_half_a_call_is_no_output() {
+    fn answer_without_an_end_or_with_half_a_call_is_no_output() {
         let draft = Draft::default();
         let with = |end, words: &str, tool: &str| {
             let mut assembly = Assembly::new(&draft);

@@ -1,15 +1,16 @@
 //! Notices an endpoint that fails again and again, so that a request does not begin with waiting for it.
 //!
-//! Never refuses a request by itself: what rests is asked last, and once where another is left. Next: `model::endpoint`, which asks in order.
+//! Never refuses a request by itself: what rests is asked last, and once where another is left. See [`crate::endpoint`],
+//! which asks in order.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How an endpoint may be asked now.
+/// State of an endpoint: how it may be asked now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// As ever.
+    /// Without restriction.
     Well,
     /// It has rested; one request may see whether it is well again.
     Trial,
@@ -32,12 +33,12 @@ struct State {
 }
 
 impl Breaker {
-    /// An endpoint rests for so long after so many failures in a row.
+    /// Makes a breaker: an endpoint rests for so long after so many failures in a row.
     pub fn new(failures_max: u32, rest: Duration) -> Self {
         Self { failures_max, rest, state: Mutex::default() }
     }
 
-    /// How it may be asked; each rest that is over gives one trial, and rests on for everybody else.
+    /// Returns how it may be asked; each rest that is over gives one trial, and goes on for all other callers.
     pub fn standing(&self, now: Instant) -> Standing {
         let mut state = self.state();
         match state.rests_until {
@@ -50,12 +51,12 @@ impl Breaker {
         }
     }
 
-    /// It answered.
+    /// Records that it answered.
     pub fn well(&self) {
         *self.state() = State::default();
     }
 
-    /// It failed in a way that says something about itself.
+    /// Records that it failed in a way that says something about itself.
     pub fn failed(&self, now: Instant) {
         let mut state = self.state();
         state.in_a_row = state.in_a_row.saturating_add(1);
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_again_and_again_rests_and_then_has_one_trial() {
+    fn failing_endpoint_rests_and_then_has_one_trial() {
         let rest = Duration::from_secs(30);
         let (breaker, start) = (Breaker::new(3, rest), Instant::now());
         for _ in 0..2 {

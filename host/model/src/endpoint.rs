@@ -1,6 +1,7 @@
-//! The endpoints that there are, what each is made from, and asking one chain of them.
+//! The endpoints, the spec of each, and asking one chain of them.
 //!
-//! Never looks up a secret: whoever asks brings the key of each candidate. Next: `model::remote`, `model::scripted`.
+//! Never looks up a secret: the caller brings the key of each candidate. See [`crate::remote`] and
+//! [`crate::scripted`].
 
 use super::breaker::Standing;
 use super::draft::Draft;
@@ -23,14 +24,14 @@ use url::Url;
 const CHAIN_MAX: usize = 8;
 /// Tries of an endpoint that has others behind it.
 const TRIES_BESIDE_OTHERS: u32 = 2;
-/// How long a test may take: a local server may have to load its model first.
+/// Longest time of a test: a local server may have to load its model first.
 const PROBE_SECONDS_MAX: u64 = 120;
 /// Tokens that the answer to a test may have.
 const PROBE_TOKENS_MAX: u32 = 32;
-/// How long a list of models may take.
+/// Longest time of a list of models.
 const MODELS_SECONDS_MAX: u64 = 15;
 
-/// What an endpoint speaks.
+/// Protocol of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Rules instead of a model; no network, no cost, the same answer every time.
@@ -51,7 +52,7 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// What so many tokens cost, in millionths; rounded up, so that a ceiling of money is not passed by roundings.
+    /// Returns the cost of so many tokens, in millionths; rounded up, so that a ceiling of money is not passed by roundings.
     pub fn cost(self, input_tokens: u64, output_tokens: u64) -> u64 {
         let of = |price: u64, tokens: u64| u128::from(price) * u128::from(tokens);
         let sum = of(self.input, input_tokens).saturating_add(of(self.output, output_tokens));
@@ -59,14 +60,14 @@ impl Prices {
     }
 }
 
-/// What an endpoint is made from, as the operator gave it.
+/// Spec of an endpoint, as the operator gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     /// Its name here.
     pub name: String,
-    /// What it speaks.
+    /// Its protocol.
     pub kind: Kind,
-    /// Where it listens; `None` for `scripted`.
+    /// Its base URL; `None` for `scripted`.
     pub base_url: Option<Url>,
     /// The provider's name of the model; empty for `scripted`.
     pub model: String,
@@ -74,23 +75,23 @@ pub struct Spec {
     pub key: Option<String>,
     /// Endpoints that are asked when this one cannot answer, in order.
     pub fallbacks: Vec<String>,
-    /// What its tokens cost.
+    /// Prices of its tokens.
     pub prices: Prices,
     /// Whether it is asked for streams.
     pub streams: bool,
 }
 
 impl Spec {
-    /// Whether it may cost something that nobody counts: it is no script, and has no prices.
+    /// Returns whether it may cost money that is not counted: it is no script, and has no prices.
     pub fn is_unpriced(&self) -> bool {
         self.kind != Kind::Scripted && self.prices == Prices::default()
     }
 }
 
-/// Something that generates outputs.
+/// A generator of outputs.
 #[derive(Debug)]
 pub struct Endpoint {
-    /// What it was made from.
+    /// The spec that it was made from.
     pub spec: Spec,
     speaks: Speaks,
     tries_max: u32,
@@ -101,7 +102,7 @@ pub struct Endpoint {
 enum Speaks {
     Scripted(Arc<Scripted>),
     Remote(Box<Remote>),
-    /// It stands in the record and cannot be opened, for this reason.
+    /// It is in the record and cannot be opened, for this reason.
     Broken(String),
     /// Its key is there and cannot be read.
     Locked,
@@ -116,14 +117,14 @@ pub struct Candidate {
     pub key: Option<SecretText>,
 }
 
-/// What a test found.
+/// Result of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// What it answered; not checked, as any output.
+    /// Its answer; not checked, as any output.
     pub output: Output,
-    /// What that took.
+    /// Usage of the test.
     pub usage: Usage,
-    /// How long it took.
+    /// Time that it took.
     pub took: Duration,
 }
 
@@ -147,8 +148,8 @@ pub fn open(config: &Config, specs: Vec<Spec>) -> Result<Endpoints, Error> {
     Ok(endpoints)
 }
 
-/// Opens what stands in the record. One that cannot be opened keeps its name and fails when it is asked, so that it takes no
-/// other with it; for one of which that is known already, it is said why.
+/// Opens the endpoints of the record. One that cannot be opened keeps its name and fails when it is asked, so that it takes no
+/// other with it; where the reason is known already, the failure says it.
 ///
 /// # Errors
 /// [`Error::Unreadable`] and [`Error::Script`] for the operator's script.
@@ -168,7 +169,7 @@ pub fn open_stored(config: &Config, stored: Vec<(Spec, Option<String>)>) -> Resu
     Ok(endpoints)
 }
 
-/// What all endpoints share.
+/// Parts that all endpoints share.
 struct Opener {
     script: Arc<Scripted>,
     config: Arc<Config>,
@@ -188,7 +189,7 @@ impl Opener {
         Ok(Self { script: Arc::new(script), connections: Arc::new(Connections::new(&config)), config })
     }
 
-    /// How an endpoint of this spec is asked, or why none can be made of it.
+    /// Returns how an endpoint of this spec is asked, or why none can be made of it.
     fn open(&self, spec: &Spec) -> Result<Speaks, String> {
         match (&spec.base_url, spec.kind) {
             (_, Kind::Scripted) => Ok(Speaks::Scripted(Arc::clone(&self.script))),
@@ -228,7 +229,7 @@ impl Endpoints {
         self.by_name.insert(endpoint.spec.name.clone(), Arc::new(endpoint));
     }
 
-    /// Those that cannot be asked, and why not.
+    /// Returns the endpoints that cannot be asked, and why not.
     pub fn broken(&self) -> impl Iterator<Item = (&str, &str)> {
         self.by_name.values().filter_map(|endpoint| match &endpoint.speaks {
             Speaks::Broken(why) => Some((endpoint.spec.name.as_str(), why.as_str())),
@@ -236,18 +237,18 @@ impl Endpoints {
         })
     }
 
-    /// The endpoint of exactly this name.
+    /// Returns the endpoint of exactly this name.
     pub fn get(&self, name: &str) -> Option<&Arc<Endpoint>> {
         self.by_name.get(name)
     }
 
-    /// Names of all of them, sorted.
+    /// Returns the names of all endpoints, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
     }
 
-    /// The endpoint of this name and its fallbacks, in the order in which they are asked; empty when there is none.
-    /// Its own fallbacks come first, then theirs; nobody twice.
+    /// Returns the endpoint of this name and its fallbacks, in the order in which they are asked; empty when there is none. Its
+    /// own fallbacks come first, then theirs; none twice.
     pub fn chain(&self, name: &str) -> Vec<Arc<Endpoint>> {
         let mut chain: Vec<Arc<Endpoint>> = self.get(name).cloned().into_iter().collect();
         let mut at = 0;
@@ -264,12 +265,12 @@ impl Endpoints {
 }
 
 impl Endpoint {
-    /// The same for one request that cannot have its key, though there is one.
+    /// Returns the same for one request that cannot have its key, though there is one.
     pub fn locked(&self) -> Self {
         Self { spec: self.spec.clone(), speaks: Speaks::Locked, ..*self }
     }
 
-    /// One small real request, tried once, with a tool offered as to an agent.
+    /// Makes one small real request, tried once, with a tool offered as to an agent.
     ///
     /// # Errors
     /// [`Error::Failed`], whose only failure has what the provider said for the operator to see.
@@ -301,7 +302,7 @@ impl Endpoint {
         }
     }
 
-    /// Names of the models that its server has; none for a script.
+    /// Asks for the names of the models that its server has; none for a script.
     ///
     /// # Errors
     /// As [`Self::probe`].
@@ -346,12 +347,12 @@ impl Candidate {
     }
 }
 
-/// How much one output may take.
+/// Bounds of one output.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Of time.
+    /// The deadline.
     pub until: Instant,
-    /// Of tokens and money.
+    /// Tokens and money.
     pub allowance: Allowance,
 }
 
@@ -389,7 +390,7 @@ pub async fn generate(
             }
             Standing::Trial if has_others => 1,
             Standing::Well if has_others => tries_max.min(TRIES_BESIDE_OTHERS),
-            // Nobody else is left: that it failed before is no reason to give up early.
+            // No other endpoint is left: its earlier failures are no reason to give up early.
             Standing::Well | Standing::Trial => tries_max,
         };
         let spec = &candidate.endpoint.spec;
@@ -429,7 +430,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_cannot_be_opened_keeps_its_name_and_no_other_from_answering() {
+    async fn unopenable_endpoint_keeps_its_name_and_blocks_no_other() {
         let far = |name: &str| Spec {
             name: name.to_owned(),
             kind: Kind::Openai,

@@ -1,12 +1,13 @@
 //! Takes a stream of server-sent events apart as it comes, each byte once.
 //!
-//! Holds no more than one event, and knows only its data: names and ids of events mean nothing here. Next: `model::remote`.
+//! Holds no more than one event, and knows only its data: names and ids of events mean nothing here. See
+//! [`crate::remote`].
 
 use super::fault::Fault;
 use super::http::EVENT_BYTES_MAX;
 use std::collections::VecDeque;
 
-/// What has come of a stream and was not handled.
+/// Bytes of a stream that came and were not handled.
 #[derive(Debug, Default)]
 pub struct Events {
     /// The line that has not ended.
@@ -15,7 +16,7 @@ pub struct Events {
     data: Option<Vec<u8>>,
     /// A line ended with a carriage return: a line feed directly behind it belongs to that end.
     after_return: bool,
-    /// Whether a line has ended; a mark of the byte order may stand before the first alone.
+    /// Whether a line has ended; a mark of the byte order may come before the first alone.
     has_begun: bool,
     /// Bytes since the last event.
     since: usize,
@@ -23,7 +24,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// The data of the next event that is there.
+    /// Returns the data of the next event that is there.
     pub fn next(&mut self) -> Option<String> {
         self.ready.pop_front()
     }

@@ -1,7 +1,7 @@
-//! What can go wrong with an endpoint, and what a person is told about it.
+//! Failures of an endpoint, and the sentence about each for a person.
 //!
-//! Never shows a provider's words in a sentence, because sentences reach logs and the ledger; an operator who tests an
-//! endpoint sees them apart, without the key. Next: `model::remote`.
+//! Never shows a provider's words in a sentence, because sentences reach logs and the ledger; an operator who tests an endpoint
+//! sees them apart, without the key. See [`crate::remote`].
 
 use super::Usage;
 use std::fmt;
@@ -12,14 +12,14 @@ const DETAIL_CHARS_MAX: usize = 500;
 /// Endpoints that a sentence names; of more it says how many.
 const NAMED_MAX: usize = 3;
 
-/// What went wrong when one endpoint was asked.
+/// The failure of one request to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// There is no such endpoint.
     Absent,
-    /// What stands in the record is no endpoint that can be asked.
+    /// The stored endpoint cannot be asked.
     Broken,
-    /// Nobody accepted a connection in time, or its name has no address.
+    /// No server accepted a connection in time, or its name has no address.
     Unreachable,
     /// Plain http, and none of its addresses is loopback or private.
     PublicPlain,
@@ -51,19 +51,19 @@ pub enum Fault {
     NoCredit,
     /// It is asked too often (429), and says how long to wait if it does.
     RateLimited {
-        /// What it asked for.
+        /// The wait that it asked for.
         retry_after: Option<Duration>,
     },
     /// It has too much to do (503, 529).
     Overloaded {
-        /// What it asked for.
+        /// The wait that it asked for.
         retry_after: Option<Duration>,
     },
     /// It broke by itself.
     ServerError {
         /// With which status.
         status: u16,
-        /// What it asked for.
+        /// The wait that it asked for.
         retry_after: Option<Duration>,
     },
     /// It moved elsewhere (3xx); a redirect is never followed.
@@ -91,7 +91,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Stable, for counters and the ledger.
+    /// Returns a stable code, for counters and the ledger.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Absent => "absent",
@@ -128,7 +128,7 @@ impl Fault {
         }
     }
 
-    /// Whether the same request may succeed a moment later. A server that is only slow is not asked twice: it may still
+    /// Returns whether the same request may succeed a moment later. A server that is only slow is not asked twice: it may still
     /// be working on the first request, and be paid for it.
     pub const fn may_pass(self) -> bool {
         match self {
@@ -166,12 +166,12 @@ impl Fault {
         }
     }
 
-    /// Whether it says that the endpoint is not well, whatever it is asked.
+    /// Returns whether it says that the endpoint is not well, whatever it is asked.
     pub const fn is_illness(self) -> bool {
         self.may_pass() || matches!(self, Self::Untrusted | Self::Silent | Self::Stalled | Self::Malformed)
     }
 
-    /// Whether an endpoint that failed so may have made an output, or a part of one, that has its price.
+    /// Returns whether an endpoint that failed so may have made an output, or a part of one, that has its price.
     pub const fn may_have_worked(self) -> bool {
         match self {
             Self::Closed
@@ -208,7 +208,7 @@ impl Fault {
         }
     }
 
-    /// How long the endpoint asked to be left alone.
+    /// Returns how long the endpoint asked to be left alone.
     pub const fn retry_after(self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after }
@@ -238,7 +238,7 @@ impl Detail {
         Self(kept)
     }
 
-    /// For the operator who tests an endpoint; for nobody and nothing else.
+    /// Returns the words for the operator who tests an endpoint, and for no other use.
     pub fn for_operator(&self) -> Option<&str> {
         (!self.0.is_empty()).then_some(self.0.as_str())
     }
@@ -264,16 +264,16 @@ pub struct Failure {
     pub model: String,
     /// Name of the secret that holds its key.
     pub key: Option<String>,
-    /// What went wrong with the last try.
+    /// The failure of the last attempt.
     pub fault: Fault,
-    /// How many tries there were.
+    /// Number of attempts.
     pub tries: u32,
-    /// What the provider said.
+    /// The provider's words.
     pub detail: Detail,
 }
 
 impl Failure {
-    /// What happened, and what can be done about it.
+    /// Returns what happened, and what can be done about it.
     pub fn sentence(&self) -> String {
         let name = &self.endpoint;
         let what = match self.fault {
@@ -354,7 +354,7 @@ impl Failure {
     }
 }
 
-/// A time as people say it.
+/// Formats a time as people say it.
 fn spoken(wait: Duration) -> String {
     match wait.as_secs() {
         0 | 1 => "a second".to_owned(),
@@ -369,12 +369,12 @@ fn spoken(wait: Duration) -> String {
 pub struct Failed {
     /// One for each that was asked, in order.
     pub failures: Vec<Failure>,
-    /// What the tries took all the same, as far as it is known.
+    /// Usage of the attempts all the same, as far as it is known.
     pub usage: Usage,
 }
 
 impl Failed {
-    /// What happened, and what can be done about it; for people, logs and the ledger.
+    /// Returns what happened, and what can be done about it; for people, logs and the ledger.
     pub fn sentence(&self) -> String {
         let mut sentences: Vec<String> = self.failures.iter().take(NAMED_MAX).map(Failure::sentence).collect();
         if self.failures.len() > NAMED_MAX {
@@ -383,7 +383,7 @@ impl Failed {
         if sentences.is_empty() { "there is no model endpoint to ask".to_owned() } else { sentences.join("; ") }
     }
 
-    /// The code of the first fault.
+    /// Returns the code of the first fault.
     pub fn code(&self) -> &'static str {
         self.failures.first().map_or(Fault::Absent, |failure| failure.fault).code()
     }
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_has_a_sentence_that_names_the_endpoint_and_a_code_and_none_quotes_the_provider() {
+    fn every_fault_has_a_sentence_without_the_providers_words() {
         let second = Some(Duration::from_secs(90));
         for fault in [
             Fault::Absent,
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_providers_words_lose_the_key_control_characters_and_what_is_too_long() {
+    fn provider_detail_loses_key_control_characters_and_excess() {
         let key = "sk-very-secret";
         let words = format!("Incorrect key {key}\u{1b}[31m\u{202e}x {}", "y".repeat(1000));
         let detail = Detail::new(&words, Some(key));
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_failures_a_sentence_names_the_first_and_says_how_many_there_were() {
+    fn failure_sentence_names_the_first_and_counts_the_rest() {
         let failed = Failed { failures: vec![failure(Fault::Cut); 5], usage: Usage::default() };
         assert!(failed.sentence().ends_with("so did 2 more"), "{failed}");
         assert_eq!(Failed::default().sentence(), "there is no model endpoint to ask");

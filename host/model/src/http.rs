@@ -1,6 +1,7 @@
 //! The connections to endpoints: no proxy, no redirect, no retry of their own, and a bound on every wait and every body.
 //!
-//! Never reads a setting from the environment, and never speaks plain http to an address that is not private. Next: `model::address`.
+//! Never reads a setting from the environment, and never speaks plain http to an address that is not private. See
+//! [`crate::reach`].
 
 use super::Config;
 use super::address;
@@ -15,22 +16,22 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-/// Bytes of an answer that comes at once: an output whose JSON escapes every letter, and what stands around it.
+/// Bytes of an answer that comes at once: an output whose JSON escapes every letter, and the JSON around it.
 pub const WHOLE_BYTES_MAX: usize = 8 << 20;
-/// Bytes of a whole stream: an output of single letters, each with what stands around it.
+/// Bytes of a whole stream: an output of single letters, each with the JSON around it.
 pub const STREAM_BYTES_MAX: usize = 64 << 20;
 /// Bytes between two events of a stream.
 pub const EVENT_BYTES_MAX: usize = 1 << 20;
 /// Bytes of an error that are read; nothing is wrong if there are more.
 pub const ERROR_BYTES_MAX: usize = 64 << 10;
-/// How long the words of an error are waited for; the status says most of it.
+/// Longest wait for the words of an error; the status says most of it.
 const ERROR_WAIT: Duration = Duration::from_secs(5);
-/// Connections to one endpoint that are kept open while nobody asks.
+/// Idle connections to one endpoint that are kept open.
 const IDLE_CONNECTIONS_MAX: usize = 16;
-/// How long they are.
+/// Seconds for which they are kept.
 const IDLE_CONNECTION_SECONDS: u64 = 60;
 
-/// Opens connections.
+/// Pool of connections.
 #[derive(Debug)]
 pub struct Connections {
     connect: Duration,
@@ -39,7 +40,7 @@ pub struct Connections {
     secure: OnceLock<Option<Client>>,
 }
 
-/// How long a request may wait for what.
+/// Waits of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Waits {
     /// Until the first byte of the answer has come.
@@ -53,22 +54,22 @@ pub struct Waits {
 /// A request that is to be made.
 #[derive(Debug)]
 pub struct Ask<'a> {
-    /// How.
+    /// The method.
     pub method: Method,
-    /// Where.
+    /// The address.
     pub url: &'a Url,
     /// With the key among them, marked as sensitive.
     pub headers: HeaderMap,
     /// JSON, or nothing.
     pub body: Vec<u8>,
-    /// How long.
+    /// Its waits.
     pub waits: Waits,
 }
 
 impl Connections {
-    /// Ready to connect, within the waits of the configuration.
+    /// Makes connections within the waits of the configuration.
     pub fn new(config: &Config) -> Self {
-        // What is installed already is as good.
+        // A provider that is installed already is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let connect = Duration::from_millis(u64::from(config.connect_ms));
         let plain = builder(connect)
@@ -133,17 +134,17 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Its status.
+    /// Returns its status.
     pub fn status(&self) -> u16 {
         self.response.status().as_u16()
     }
 
-    /// Its headers.
+    /// Returns its headers.
     pub fn headers(&self) -> &HeaderMap {
         self.response.headers()
     }
 
-    /// Whether it says that it is a stream of events.
+    /// Returns whether it says that it is a stream of events.
     pub fn is_stream(&self) -> bool {
         let kind = self.headers().get("content-type").and_then(|kind| kind.to_str().ok());
         kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
@@ -154,7 +155,7 @@ impl Answer {
         self.waits.idle = idle;
     }
 
-    /// The next piece of the body, or `None` at its end.
+    /// Reads the next piece of the body, or `None` at its end.
     ///
     /// # Errors
     /// [`Fault::TooLarge`] once more than this many bytes have come, and what can go wrong with a connection.
@@ -172,7 +173,7 @@ impl Answer {
         }
     }
 
-    /// The whole body.
+    /// Reads the whole body.
     ///
     /// # Errors
     /// As [`Self::piece`].
@@ -188,7 +189,7 @@ impl Answer {
         Ok(body)
     }
 
-    /// As much of the body of an error as comes and is of use.
+    /// Reads as much of the body of an error as comes and is of use.
     pub async fn error(mut self) -> Vec<u8> {
         self.has_begun = true;
         self.waits.idle = self.waits.idle.min(ERROR_WAIT);
@@ -213,7 +214,7 @@ fn builder(connect: Duration) -> ClientBuilder {
         .pool_idle_timeout(Duration::from_secs(IDLE_CONNECTION_SECONDS))
 }
 
-/// What kept an answer from coming.
+/// Returns what kept an answer from coming.
 fn before_answer(error: &reqwest::Error) -> Fault {
     if let Some(refused) = causes(error).find_map(found::<Refused>) {
         match refused {
@@ -232,7 +233,7 @@ fn before_answer(error: &reqwest::Error) -> Fault {
     }
 }
 
-/// The causes in a row, without the URL.
+/// Lists the causes in a row, without the URL.
 fn told(error: &reqwest::Error) -> String {
     let causes = causes(error).skip(1).map(ToString::to_string);
     causes.collect::<Vec<_>>().join(": ")
@@ -242,7 +243,7 @@ fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (
     std::iter::successors(Some(error), |&error: &&'a (dyn StdError + 'static)| error.source())
 }
 
-/// A cause that is this, or that holds it as only an I/O error can, which hides what it holds from `source`.
+/// Finds a cause that is this, or that holds it as only an I/O error can, which hides what it holds from `source`.
 fn found<'a, T: StdError + 'static>(cause: &'a (dyn StdError + 'static)) -> Option<&'a T> {
     let inside = || cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
     cause.downcast_ref().or_else(|| found(inside()?))

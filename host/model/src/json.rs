@@ -1,6 +1,7 @@
 //! Reads what a model's server sent into a tree of at most so many values.
 //!
-//! The number is bounded and not only the bytes, because a small object takes a hundred times its text in memory. Next: `model::remote`.
+//! The number is bounded and not only the bytes, because a small object takes a hundred times its text in memory. See
+//! [`crate::remote`].
 
 use super::fault::Fault;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
@@ -17,7 +18,7 @@ pub const LISTING_VALUES_MAX: usize = 65_536;
 /// Bytes of a text that are read beside other work; more are read in a thread of their own.
 const INLINE_BYTES_MAX: usize = 64 * 1024;
 
-/// Why a text is not taken, and what can be said of it.
+/// The failure for a refused text, and what can be said of it.
 pub type Refused = (Fault, String);
 
 /// Reads a text, off the threads that serve connections where it is long.

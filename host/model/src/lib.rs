@@ -1,6 +1,6 @@
-//! What a model is given and what it gives back, and the endpoints that can be asked.
+//! Input and output of a model, and the endpoints that can be asked.
 //!
-//! Never composes a prompt, records a call or believes an output; that is done by who calls this. Next: `model::endpoint`.
+//! Never composes a prompt, records a call or believes an output; that is done by the caller. See [`crate::endpoint`].
 
 mod address;
 mod anthropic;
@@ -43,11 +43,11 @@ pub const SCRIPT_BYTES_MAX: u64 = 1024 * 1024;
 /// All that a model sees for one output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
-    /// What is asked for.
+    /// Purpose of the request.
     pub purpose: Purpose,
-    /// What the host tells it: the system text and the persona.
+    /// Instructions of the host: the system text and the persona.
     pub system: String,
-    /// What it may call.
+    /// Tools that it may call.
     pub tools: Vec<ToolSchema>,
     /// The conversation, oldest first.
     pub parts: Vec<Part>,
@@ -58,7 +58,7 @@ pub struct Prompt {
 pub struct ToolSchema {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Description of its purpose.
     pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: serde_json::Value,
@@ -72,9 +72,9 @@ pub enum Part {
         /// The words.
         text: String,
     },
-    /// Somebody else's words: another person, a quote, a file, an agent, or text without a seal. Data, never a request.
+    /// Words of another author: another person, a quote, a file, an agent, or text without a seal. Data, never a request.
     Context {
-        /// Whose words they are, for display.
+        /// Author of the words, for display.
         author: String,
         /// The words.
         text: String,
@@ -94,7 +94,7 @@ pub enum Part {
         tool: String,
         /// Whether the tool did what was asked; a refusal is not.
         ok: bool,
-        /// What it said.
+        /// Text of the model.
         text: String,
     },
     /// Written by the host in place of an answer.
@@ -102,7 +102,7 @@ pub enum Part {
         /// The words.
         text: String,
     },
-    /// What the host tells the agent beside every question: the outcome of a change. It may quote a person's reason.
+    /// Information from the host beside every question: the outcome of a change. It may quote a person's reason.
     Told {
         /// The words.
         text: String,
@@ -130,16 +130,16 @@ pub struct PastCall {
     pub arguments: String,
 }
 
-/// What a model gave back; nothing in it has been checked.
+/// Output of a model; nothing in it has been checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
     /// Its words; may be empty.
     pub text: String,
-    /// What it wants to be called, in order.
+    /// Calls that it asks for, in order.
     pub calls: Vec<WantedCall>,
 }
 
-/// What one output took, as its provider counts; estimated where the provider says nothing.
+/// Usage of one output, as its provider counts; estimated where the provider says nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Tokens of the prompt.
@@ -157,11 +157,11 @@ pub struct Answered {
     pub output: Output,
     /// Name of the endpoint that gave it: the first of the chain that could.
     pub endpoint: String,
-    /// What it took, tries that failed included.
+    /// Its usage, failed attempts included.
     pub usage: Usage,
 }
 
-/// What one output may take at most, tries that failed included.
+/// Most usage of one output, failed attempts included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
     /// Tokens of prompts and outputs.
@@ -174,7 +174,7 @@ impl Allowance {
     /// No ceiling is set.
     pub const NONE: Self = Self { tokens: u64::MAX, cost_micros: u64::MAX };
 
-    /// Whether there is room for this much after what was used. What takes nothing of a ceiling does not pass it.
+    /// Returns whether there is room for this much after what was used. A ceiling that it takes nothing of does not count.
     pub const fn has_room(self, used: Usage, next: Usage) -> bool {
         let sum = used.plus(next);
         let tokens = sum.input_tokens.saturating_add(sum.output_tokens);
@@ -192,7 +192,7 @@ pub struct WantedCall {
 }
 
 impl Usage {
-    /// Both together.
+    /// Returns the sum of both.
     pub const fn plus(self, other: Self) -> Self {
         Self {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
@@ -202,19 +202,19 @@ impl Usage {
     }
 }
 
-/// Tokens that so many bytes may be, where nobody counted them: four bytes each.
+/// Returns an estimate of the tokens in so many bytes: four bytes each.
 pub const fn tokens_estimated(bytes: usize) -> u64 {
     bytes.div_ceil(4) as u64
 }
 
 impl Prompt {
-    /// What a request with this prompt is thought to take at these prices.
+    /// Returns the estimated usage of a request with this prompt at these prices.
     pub fn estimate(&self, prices: endpoint::Prices) -> Usage {
         let (input_tokens, output_tokens) = (tokens_estimated(self.bytes()), OUTPUT_TOKENS_BOOKED);
         Usage { input_tokens, output_tokens, cost_micros: prices.cost(input_tokens, output_tokens) }
     }
 
-    /// Bytes of everything that a model is shown.
+    /// Returns the bytes of everything that a model is shown.
     pub fn bytes(&self) -> usize {
         let tool = |tool: &ToolSchema| tool.name.len() + tool.description.len() + tool.parameters.to_string().len();
         let call = |call: &PastCall| call.call_id.len() + call.tool.len() + call.arguments.len();
@@ -238,19 +238,19 @@ impl Prompt {
 pub struct Config {
     /// Rules of the operator for the endpoint `scripted`, tried before the built-in ones.
     pub script: Option<PathBuf>,
-    /// How long connecting may take.
+    /// Longest time to connect.
     pub connect_ms: u32,
-    /// How long a stream may take to begin.
+    /// Longest time until a stream begins.
     pub first_byte_ms: u32,
-    /// How long a stream may pause.
+    /// Longest pause of a stream.
     pub idle_ms: u32,
-    /// How long an answer that comes at once may take.
+    /// Longest time of an answer that comes at once.
     pub whole_ms: u32,
-    /// How long a stream may take from its beginning to its end.
+    /// Longest time of a stream from its beginning to its end.
     pub stream_ms: u32,
     /// Tokens that an output may have.
     pub output_tokens_max: u32,
-    /// How often an endpoint is tried for one output when there is no other to ask.
+    /// Most attempts at an endpoint for one output when there is no other to ask.
     pub tries_max: u32,
     /// The first pause between two tries; each further one is twice as long, and a part of each is left to chance.
     pub backoff_ms: u32,
@@ -258,7 +258,7 @@ pub struct Config {
     pub retry_after_ms_max: u32,
     /// After so many failures in a row an endpoint rests.
     pub failures_max: u32,
-    /// How long it rests.
+    /// Time for which it rests.
     pub rest_ms: u32,
 }
 
@@ -282,7 +282,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether every number can be meant.
+    /// Checks whether every number can be meant.
     ///
     /// # Errors
     /// A sentence names the first that cannot.
@@ -310,21 +310,21 @@ impl Config {
     }
 }
 
-/// Why an endpoint cannot be opened, or gave no output.
+/// The reason that an endpoint cannot be opened, or gave no output.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operator's script cannot be read.
     #[error("cannot read the script {path:?}")]
     Unreadable {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The operator's script is not one.
     #[error("cannot use the script {path:?}")]
     Script {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// The rule and what is wrong with it.
         source: scripted::Error,
@@ -334,7 +334,7 @@ pub enum Error {
     Spec {
         /// Its name.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// No endpoint that was asked has an output to give.
@@ -343,7 +343,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What happened, and what can be done about it; for people, logs and the ledger, and without a word of a provider.
+    /// Returns what happened, and what can be done about it; for people, logs and the ledger, and without a word of a provider.
     pub fn sentence(&self) -> String {
         match self {
             Self::Failed(failed) => failed.sentence(),
@@ -352,7 +352,7 @@ impl Error {
     }
 }
 
-/// What the two APIs are sent for a prompt: Chat Completions, then Messages.
+/// Returns the bodies that the two APIs are sent for a prompt: Chat Completions, then Messages.
 pub fn requests(prompt: &Prompt) -> [serde_json::Value; 2] {
     let habits = openai::Habits {
         streams: false,
@@ -364,7 +364,7 @@ pub fn requests(prompt: &Prompt) -> [serde_json::Value; 2] {
     [openai::request(prompt, "model", habits), anthropic::request(prompt, "model", false, 1024)]
 }
 
-/// The operator's script, if it is not too long.
+/// Reads the operator's script, if it is not too long.
 fn read_script(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(SCRIPT_BYTES_MAX + 1).read_to_string(&mut text)?;
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_is_missing_too_long_or_wrong_is_refused_by_its_path() {
+    fn missing_long_or_malformed_script_is_refused_with_its_path() {
         let missing = Config { script: Some("/nowhere/script.toml".into()), ..Config::default() };
         let error = endpoint::open(&missing, Vec::new()).expect_err("missing");
         assert_eq!(error.to_string(), r#"cannot read the script "/nowhere/script.toml""#);

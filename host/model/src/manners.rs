@@ -1,6 +1,6 @@
-//! How one endpoint of kind `openai` wants to be asked, learned from what it refused.
+//! Habits of one endpoint of kind `openai`, learned from what it refused.
 //!
-//! Never forgets before the host ends, and never learns from anything but a refusal. Next: `model::remote`.
+//! Never forgets before the host ends, and never learns from anything but a refusal. See [`crate::remote`].
 
 use super::openai::Habits;
 use super::refused::About;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The bound on an output that is tried where the usual one is too much for a model.
 const SMALL_OUTPUT_TOKENS_MAX: u32 = 1024;
 
-/// What an endpoint said it cannot be asked for.
+/// Options that an endpoint refused.
 #[derive(Debug, Default)]
 pub struct Manners {
     /// The usage of a stream.
@@ -19,7 +19,7 @@ pub struct Manners {
 }
 
 impl Manners {
-    /// Notes what a refusal is about. Each thing is learned once, so what is learned ends. The bound on the output changes for the
+    /// Notes what a refusal is about. Each complaint is learned once, so learning ends. The bound on the output changes for the
     /// caller alone: a server may find it too large only beside a long prompt.
     pub fn learn(&self, about: Option<About>, output_tokens_max: &mut u32) {
         match about {
@@ -30,7 +30,7 @@ impl Manners {
         }
     }
 
-    /// How it is asked now.
+    /// Returns how it is asked now.
     pub fn habits(&self, streams: bool, short_ids: bool, output_tokens_max: u32) -> Habits {
         let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         Habits {

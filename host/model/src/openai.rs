@@ -1,6 +1,6 @@
 //! Chat Completions: what is asked, and what is understood of an answer, also of servers that follow the API loosely.
 //!
-//! Never sends a request. Next: `model::remote`; the same for Messages: `model::anthropic`.
+//! Never sends a request. See [`crate::remote`]; the same for Messages: [`crate::anthropic`].
 
 use super::Prompt;
 use super::assembly::{Assembly, End};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// Characters that Mistral's API wants in the id of a call, neither more nor less.
 const SHORT_ID_CHARS: usize = 9;
 
-/// What differs between servers.
+/// Differences between servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Habits {
     /// Whether a stream is asked for.
@@ -26,7 +26,7 @@ pub struct Habits {
     pub output_tokens_max: u32,
 }
 
-/// The body of a request.
+/// Returns the body of a request.
 pub fn request(prompt: &Prompt, model: &str, habits: Habits) -> Value {
     let mut messages = Vec::new();
     if !prompt.system.is_empty() {
@@ -69,7 +69,7 @@ pub fn request(prompt: &Prompt, model: &str, habits: Habits) -> Value {
     body
 }
 
-/// The recorded id, or its last characters, which are random.
+/// Returns the recorded id, or its last characters, which are random.
 fn id(call_id: &str, habits: Habits) -> String {
     if !habits.short_ids {
         return call_id.to_owned();
@@ -93,7 +93,7 @@ pub fn whole(body: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What a stream's event was.
+/// The kind of a stream's event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// There is more to come.
@@ -102,7 +102,7 @@ pub enum Step {
     Done,
 }
 
-/// Whether this is the event that ends a stream, which is no JSON.
+/// Returns whether this is the event that ends a stream, which is no JSON.
 pub fn is_last(data: &str, assembly: &mut Assembly<'_>) -> bool {
     let is_last = data.trim() == "[DONE]";
     if is_last {
@@ -139,7 +139,7 @@ fn take(message: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
                 assembly.words(part["text"].as_str().unwrap_or_default())?;
             }
         }
-        // `null` beside calls and in most pieces; a model's reasoning stands elsewhere and is not its answer.
+        // `null` beside calls and in most pieces; a model's reasoning comes in other fields and is not its answer.
         _ => {}
     }
     assembly.words(message["refusal"].as_str().unwrap_or_default())?;
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_names_the_tools_and_every_past_call_with_its_result() {
+    fn request_names_the_tools_and_past_calls_with_results() {
         let call =
             |id: &str| PastCall { call_id: id.into(), tool: "read_file".into(), arguments: "{\"path\":\"a\"}".into() };
         let parts = vec![
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_at_once_is_understood_and_anything_else_is_malformed() {
+    fn whole_answer_is_read_and_anything_else_is_malformed() {
         let read = |body: Value| {
             let draft = Draft::default();
             let mut assembly = Assembly::new(&draft);

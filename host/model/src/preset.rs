@@ -1,17 +1,17 @@
-//! Providers and local servers that are well known: where they listen, what they speak, and where their key usually stands.
+//! Well-known providers and local servers: address, protocol, and the usual place of their key.
 //!
-//! Never a price, because prices change, and never a key. Next: `model::endpoint` for what is made of one.
+//! Never a price, because prices change, and never a key. See [`crate::endpoint`] for what is made of one.
 
 use super::endpoint::Kind;
 
 /// A well-known provider or server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// What it speaks.
+    /// Its protocol.
     pub kind: Kind,
-    /// Where it listens.
+    /// Its address.
     pub base_url: &'static str,
     /// The environment variable in which its users keep its key; `None` for a server that asks for none.
     pub key_variable: Option<&'static str>,
@@ -20,7 +20,7 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// Whether it is a server on the same machine.
+    /// Returns whether it is a server on the same machine.
     pub const fn is_local(&self) -> bool {
         self.key_variable.is_none()
     }
@@ -62,7 +62,7 @@ const fn local(name: &'static str, base_url: &'static str) -> Preset {
     Preset { name, kind: Kind::Openai, base_url, key_variable: None, model: None }
 }
 
-/// The one of exactly this name.
+/// Returns the preset of exactly this name.
 pub fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
@@ -74,7 +74,7 @@ mod tests {
     use url::Url;
 
     #[test]
-    fn every_preset_has_a_name_of_its_own_and_speaks_plain_http_to_this_machine_only() {
+    fn presets_have_unique_names_and_only_local_ones_use_http() {
         let names: HashSet<&str> = PRESETS.iter().map(|preset| preset.name).collect();
         assert_eq!(names.len(), PRESETS.len());
         for preset in PRESETS {

@@ -1,6 +1,6 @@
-//! What an answer with an error means: its status, the words that well-known servers use, and how long it asks to wait.
+//! Meaning of an answer with an error: its status, the words that well-known servers use, and how long it asks to wait.
 //!
-//! Never hands a provider's words on except as a detail for the operator. Next: `model::fault`.
+//! Never hands a provider's words on except as a detail for the operator. See [`crate::fault`].
 
 use super::fault::Fault;
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 use std::time::Duration;
 
-/// What a refusal is about where another way of asking may do.
+/// Subject of a refusal where another way of asking may work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
     /// It does not know how to be asked for the usage of a stream.
@@ -19,7 +19,7 @@ pub enum About {
     LimitSize,
 }
 
-/// What a body says is wrong: words to recognise, and words to show.
+/// The complaint of a body: words to recognise, and words to show.
 #[derive(Debug, Default)]
 pub struct Said {
     /// In lower case: type, code and message.
@@ -31,7 +31,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// Reads the body of an answer with an error; anything can stand there.
+    /// Reads the body of an answer with an error; its content may be anything.
     pub fn read(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
             Ok(body) => Self::of(&body),
@@ -42,7 +42,7 @@ impl Said {
         }
     }
 
-    /// The error that this JSON is, if it is one: also with status 200, and in the middle of a stream.
+    /// Reads the error that this JSON is, if it is one: also with status 200, and in the middle of a stream.
     pub fn in_answer(body: &Value) -> Option<Self> {
         let error = body.get("error").filter(|error| !error.is_null())?;
         (error.is_object() || error.is_string()).then(|| Self::of(body))
@@ -70,12 +70,12 @@ impl Said {
         Self { recognised: format!("{kind} {code} {}", words.to_lowercase()), words, status }
     }
 
-    /// The fault of an answer that had status 200 and was an error nevertheless.
+    /// Returns the fault of an answer that had status 200 and was an error nevertheless.
     pub fn fault_inside(&self, has_key: bool) -> Fault {
         self.fault(self.status.unwrap_or(500), None, has_key)
     }
 
-    /// The fault of an answer with this status.
+    /// Returns the fault of an answer with this status.
     pub fn fault(&self, status: u16, retry_after: Option<Duration>, has_key: bool) -> Fault {
         // First what a status says unclearly or wrongly.
         if self.has(&[
@@ -122,12 +122,12 @@ impl Said {
         }
     }
 
-    /// Whether it complains that the request asks for the usage of a stream, which older servers do not know.
+    /// Returns whether it complains that the request asks for the usage of a stream, which older servers do not know.
     pub fn is_about_usage(&self) -> bool {
         self.has(&["stream_options", "include_usage"])
     }
 
-    /// What it complains about in the bound on the output, if it does.
+    /// Returns what it complains about in the bound on the output, if it does.
     pub fn about_limit(&self) -> Option<About> {
         if !self.has(&["max_tokens", "max_completion_tokens"]) {
             None
@@ -143,7 +143,7 @@ impl Said {
     }
 }
 
-/// How long an answer asks to wait: seconds, or a date.
+/// Returns how long an answer asks to wait: seconds, or a date.
 pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok();
     if let Some(ms) = text("retry-after-ms").and_then(|ms| ms.trim().parse::<u32>().ok()) {

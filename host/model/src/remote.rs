@@ -1,7 +1,7 @@
-//! An endpoint behind a network: one request, what is tried again, and how long for.
+//! An endpoint behind a network: one request, its retries and their time limit.
 //!
-//! Never tries again what cannot succeed, and never waits beyond the time of whoever asks. Next: `model::http` for the
-//! connections, `model::openai` and `model::anthropic` for what is said over them.
+//! Never retries what cannot succeed, and never waits beyond the caller's deadline. See [`crate::http`] for the
+//! connections, [`crate::openai`] and [`crate::anthropic`] for what is said over them.
 
 use super::assembly::{Assembly, Counted};
 use super::breaker::Breaker;
@@ -24,22 +24,22 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use url::Url;
 
-/// The longest pause between two tries that nobody asked for.
+/// The longest pause between two attempts that the endpoint did not ask for.
 const BACKOFF_MAX: Duration = Duration::from_secs(20);
-/// The longest wait that is kept while somebody else can be asked instead.
+/// The longest wait that is kept while another endpoint can be asked instead.
 const WAIT_BESIDE_OTHERS: Duration = Duration::from_secs(2);
-/// How long the usage may take to come after the end of a stream, from servers that do not close it.
+/// Longest wait for the usage after the end of a stream, from servers that do not close it.
 const USAGE_WAIT: Duration = Duration::from_secs(2);
-/// How long the end of the body may take after the last event; then the connection is not used again.
+/// Longest wait for the end of the body after the last event; then the connection is not used again.
 const CLOSE_WAIT: Duration = Duration::from_millis(100);
 /// Tokens of one request that are believed.
 const TOKENS_MAX: u64 = 1_000_000_000;
 /// Models that a listing gives.
 const MODELS_MAX: usize = 1000;
-/// Whose API wants ids of nine characters.
+/// Host name of the API that wants ids of nine characters.
 const SHORT_IDS: &str = "mistral.ai";
 
-/// Where it listens, and how it has behaved.
+/// Address of an endpoint, and how it has behaved.
 #[derive(Debug)]
 pub struct Remote {
     speaks: Speaks,
@@ -59,34 +59,34 @@ enum Speaks {
     Messages,
 }
 
-/// What is left for one output.
+/// Remaining bounds of one output.
 #[derive(Debug)]
 pub struct Course<'a> {
-    /// Of time.
+    /// The deadline.
     pub until: Instant,
-    /// Of tries.
+    /// Attempts.
     pub tries_left: u32,
-    /// What all tries may take.
+    /// Usage that all attempts together may have.
     pub allowance: Allowance,
-    /// Where words go.
+    /// Sink of the words.
     pub draft: &'a Draft,
-    /// What the tries took so far.
+    /// Usage of the attempts so far.
     pub usage: Usage,
 }
 
 impl Course<'_> {
-    /// Whether one more try at these prices may be made.
+    /// Returns whether one more try at these prices may be made.
     pub fn has_room(&self, prompt: &Prompt, prices: Prices) -> bool {
         self.allowance.has_room(self.usage, prompt.estimate(prices))
     }
 }
 
-/// How much of that one endpoint may use.
+/// Part of the bounds that one endpoint may use.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     /// Tries.
     pub tries: u32,
-    /// Whether somebody else can be asked after it.
+    /// Whether another endpoint can be asked after it.
     pub has_others: bool,
     /// Tokens of the output.
     pub output_tokens_max: u32,
@@ -96,7 +96,7 @@ pub struct Patience {
 struct Made {
     output: Output,
     took: Usage,
-    /// Whether it came to its end in time.
+    /// Whether it ended by itself in time.
     is_whole: bool,
 }
 
@@ -115,7 +115,7 @@ impl From<(Fault, String)> for Broken {
 }
 
 impl Remote {
-    /// An endpoint of this kind at a base URL that was checked; `None` for a script.
+    /// Makes an endpoint of this kind at a base URL that was checked; `None` for a script.
     pub fn new(kind: Kind, base: &Url, connections: Arc<Connections>, config: Arc<Config>) -> Option<Self> {
         let (speaks, action) = match kind {
             Kind::Openai => (Speaks::Chat, "chat/completions"),
@@ -135,7 +135,7 @@ impl Remote {
         })
     }
 
-    /// One output, tried as often as patience and course allow.
+    /// Asks for one output, as often as patience and course allow.
     pub async fn ask(
         &self,
         spec: &Spec,
@@ -171,7 +171,7 @@ impl Remote {
             course.usage = course.usage.plus(broken.took);
             self.manners.learn(broken.about, &mut output_tokens_max);
             if broken.about.is_some() && habits(output_tokens_max) != asked {
-                // That it refused this is no try: it says how to ask.
+                // A refusal of this kind does not count as an attempt: it says how to ask.
                 (tries, course.tries_left) = (tries - 1, course.tries_left + 1);
                 continue;
             }
@@ -191,7 +191,7 @@ impl Remote {
         }
     }
 
-    /// Names of the models that it has, as far as it tells.
+    /// Asks for the names of the models that it has, as far as it tells.
     pub async fn models(&self, spec: &Spec, key: Option<&SecretText>, until: Instant) -> Result<Vec<String>, Failure> {
         let listed = async {
             let headers = self.headers(spec, key)?;
@@ -214,7 +214,7 @@ impl Remote {
         })
     }
 
-    /// How long to wait before the next try; `None` when there shall be none.
+    /// Returns how long to wait before the next try; `None` when there shall be none.
     fn wait(&self, fault: Fault, pause: Duration, course: &Course<'_>, patience: Patience) -> Option<Duration> {
         let asked = fault.retry_after().unwrap_or_default();
         let is_too_long = asked > Duration::from_millis(u64::from(self.config.retry_after_ms_max))
@@ -245,7 +245,7 @@ impl Remote {
         if Instant::now() >= course.until {
             return Err(nothing_said(Fault::Silent));
         }
-        // Whoever says nothing may have worked all the same.
+        // A silent server may have worked all the same.
         let unheard =
             |fault: Fault| if fault.may_have_worked() { prompt.estimate(spec.prices) } else { Usage::default() };
         let sending = self.connections.send(ask).await;
@@ -272,7 +272,7 @@ impl Remote {
         let broken = |(fault, words)| {
             let took = match (has_begun, has_ended) {
                 (true, true) => took,
-                // What was counted before the end may be a beginning.
+                // A count from before the end may be incomplete.
                 (true, false) => usage(spec.prices, counted.at_least(sent, received), sent, received),
                 (false, _) => unheard(fault),
             };
@@ -372,7 +372,7 @@ impl Remote {
         let now = Instant::now();
         let begin_ms = if spec.streams { self.config.first_byte_ms } else { self.config.whole_ms };
         let begin = now + Duration::from_millis(u64::from(begin_ms));
-        // Whoever comes after it needs time as well.
+        // The next endpoint needs time as well.
         let half = now + course.until.saturating_duration_since(now) / 2;
         let all_ms = if spec.streams { self.config.stream_ms } else { self.config.whole_ms };
         let until = course.until.min(now + Duration::from_millis(u64::from(all_ms)));
@@ -416,13 +416,13 @@ async fn refused(answer: Answer, has_key: bool) -> Broken {
     Broken { about, ..Broken::from((fault, said.words)) }
 }
 
-/// That this endpoint had no output to give.
+/// Makes the failure of an endpoint that had no output to give.
 pub fn failure(spec: &Spec, fault: Fault, tries: u32, detail: Detail) -> Failure {
     let (endpoint, model, key) = (spec.name.clone(), spec.model.clone(), spec.key.clone());
     Failure { endpoint, model, key, fault, tries, detail }
 }
 
-/// Tokens as the provider counted them, estimated where it did not, and what they cost.
+/// Returns tokens as the provider counted them, estimated where it did not, and what they cost.
 pub fn usage(prices: Prices, counted: Counted, sent: usize, received: usize) -> Usage {
     let told = |told: Option<u64>, bytes: usize| {
         let told = told.filter(|tokens| *tokens > 0).unwrap_or_else(|| tokens_estimated(bytes));
@@ -432,7 +432,7 @@ pub fn usage(prices: Prices, counted: Counted, sent: usize, received: usize) -> 
     Usage { input_tokens, output_tokens, cost_micros: prices.cost(input_tokens, output_tokens) }
 }
 
-/// A path of the API below a base, however much of it the base holds already.
+/// Returns a path of the API below a base, however much of it the base holds already.
 fn below(base: &Url, speaks: Speaks, action: &str) -> Url {
     let mut url = base.clone();
     let path = base.path().trim_end_matches('/');
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_provider_does_not_count_is_estimated_and_prices_round_up() {
+    fn missing_usage_is_estimated_and_prices_round_up() {
         let prices = Prices { input: 3_000_000, output: 15_000_000 };
         let counted = Counted { input: Some(10), output: Some(2) };
         let took = usage(prices, counted, 1000, 1000);

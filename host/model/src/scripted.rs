@@ -1,7 +1,7 @@
 //! An endpoint that answers by rules: for trying IronClaw out without a provider, and for tests that need a known model.
 //!
-//! Never looks at chance or at anything but the prompt, and never poses as a model. Next: `scripted::rules` for what
-//! a rule may say, `scripted.toml` for the built-in ones.
+//! Never looks at chance or at anything but the prompt, and never poses as a model. See [`crate::scripted::rules`] for
+//! what a rule may say, `scripted.toml` for the built-in ones.
 
 mod rules;
 mod template;
@@ -17,11 +17,11 @@ use template::Values;
 
 /// The name of this endpoint.
 pub const NAME: &str = "scripted";
-/// What the first answer of a conversation begins with.
+/// Beginning of the first answer of a conversation.
 pub const PREFACE: &str = "(This is IronClaw's script, not an AI model: it answers by fixed rules.)";
-/// The answer where nobody whose turn it is has typed anything new.
+/// The answer where the person whose turn it is has typed nothing new.
 pub const UNPROMPTED: &str = "Noted. I am a script and only act on what a person types to me.";
-/// Stands at the end of an answer that would be longer than a body may be.
+/// End of an answer that would be longer than a body may be.
 const CUT: &str = "\n(The rest is too long for a message.)";
 
 const BUILTIN: &str = include_str!("scripted.toml");
@@ -37,17 +37,17 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// The built-in rules alone.
+    /// Returns the built-in rules alone.
     pub fn builtin() -> Self {
         let (rules, _) = rules::parse(BUILTIN).expect("the built-in rules are read by a test beside this");
         Self { rules }
     }
 
-    /// The rules of this text, and after them the built-in ones unless it says `builtin = false`.
+    /// Reads the rules of this text, and after them the built-in ones unless it says `builtin = false`.
     ///
     /// # Errors
-    /// Names the rule by number and name: an unknown key, an invalid regular expression, a placeholder that nothing fills,
-    /// or not exactly one ending.
+    /// Names the rule by number and name: an unknown key, an invalid regular expression, a placeholder that nothing fills, or not
+    /// exactly one ending.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let (mut rules, with_builtin) = rules::parse(text)?;
         if with_builtin {
@@ -56,18 +56,18 @@ impl Scripted {
         Ok(Self { rules })
     }
 
-    /// How long the output over this prompt takes.
+    /// Returns how long the output over this prompt takes.
     pub fn wait(&self, prompt: &Prompt) -> Duration {
         let rule = Request::read(&prompt.parts).and_then(|request| Some(self.rule(&request)?.0.wait));
         rule.unwrap_or_default()
     }
 
-    /// The first rule that fits.
+    /// Returns the first rule that fits.
     fn rule<'a>(&self, request: &Request<'a>) -> Option<(&Rule, regex::Captures<'a>)> {
         self.rules.iter().find_map(|rule| Some((rule, rule.when.captures(request.asked)?)))
     }
 
-    /// The output of the first rule that fits the last words of the person.
+    /// Returns the output of the first rule that fits the last words of the person.
     ///
     /// # Errors
     /// [`Unanswered`] where the rule says so, or no rule fits.
@@ -104,13 +104,13 @@ impl Scripted {
     }
 }
 
-/// What the person wants by now, and how far it has got.
+/// The person's current request, and its progress.
 struct Request<'a> {
     /// Their last words.
     asked: &'a str,
-    /// What was said before them.
+    /// Parts before the request.
     earlier: &'a [Part],
-    /// How many outputs with calls there were since.
+    /// Number of outputs with calls since then.
     steps: usize,
     /// The last result of the last of them.
     result: &'a str,
@@ -119,7 +119,8 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// `None` when nobody asked, or when the last request has been answered and what follows it are other people's words.
+    /// Reads the request; `None` when there is none, or when the last request has been answered and what follows it are other
+    /// people's words.
     fn read(parts: &'a [Part]) -> Option<Self> {
         let (at, asked) = parts.iter().enumerate().rev().find_map(|(at, part)| match part {
             Part::Person { text } => Some((at, text)),
@@ -176,7 +177,7 @@ fn wanted(call: &Call, values: &Values) -> WantedCall {
     WantedCall { tool: call.tool.clone(), arguments: arguments.to_string() }
 }
 
-/// The newest earlier words that fit, or the other answer.
+/// Returns the newest earlier words that fit, or the other answer.
 fn remembered<'a>(recall: &'a Recall, earlier: &'a [Part], mut values: Values<'a>) -> String {
     let found = earlier.iter().rev().find_map(|part| {
         let text = match (part, recall.over) {
@@ -199,7 +200,7 @@ fn remembered<'a>(recall: &'a Recall, earlier: &'a [Part], mut values: Values<'a
     }
 }
 
-/// What a script makes of a conversation: the beginning of everything that was said, as far as it goes.
+/// Makes a script's summary of a conversation: the beginning of everything that was said, as far as it goes.
 fn minutes(parts: &[Part]) -> String {
     const LINE_BYTES_MAX: usize = 120;
     const BYTES_MAX: usize = 4096;
@@ -216,7 +217,7 @@ fn minutes(parts: &[Part]) -> String {
     minutes
 }
 
-/// An answer in words, which says at the first one who is talking.
+/// Makes an answer in words, which says at the first one who is talking.
 fn answer(prompt: &Prompt, text: String) -> Output {
     let is_first = !prompt.parts.iter().any(|part| matches!(part, Part::Assistant { text, .. } if !text.is_empty()));
     let mut text = if is_first && !text.is_empty() { format!("{PREFACE} {text}") } else { text };
@@ -227,7 +228,7 @@ fn answer(prompt: &Prompt, text: String) -> Output {
     Output { text, calls: Vec::new() }
 }
 
-/// Where to cut a text so that no more than this many bytes, and whole characters, remain.
+/// Returns where to cut a text so that no more than this many bytes, and whole characters, remain.
 fn boundary(text: &str, bytes_max: usize) -> usize {
     (0..=bytes_max.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }

@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_status_what_waits_is_meant_and_an_unknown_one_is_refused() {
+    fn default_status_is_waiting_and_unknown_status_is_refused() {
         assert_eq!(statuses(None).ok(), Some(vec![Status::Pending, Status::Unknown]));
         assert_eq!(statuses(Some("failed,unknown")).ok(), Some(vec![Status::Failed, Status::Unknown]));
         assert_eq!(statuses(Some(EVERY)).ok().map(|all| all.len()), Some(8));

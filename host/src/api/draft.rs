@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_alike_that_comes_in_pieces_is_neutral_and_nothing_is_told_twice() {
+    fn split_look_alike_is_neutral_and_no_text_is_sent_twice() {
         let text = "a [MSG_AUTH:1] b <tool_result> c";
         let whole = lookalike::neutralise(text).into_owned();
         for at in 1..text.len() {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_further_attempt_begins_anew_and_a_slow_listener_misses_no_words() {
+    async fn new_attempt_starts_over_and_slow_listener_misses_nothing() {
         let draft = draft::Draft::default();
         draft.begin();
         draft.push("one [");

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reference_leads_somewhere_and_every_operation_has_a_role_and_an_answer() {
+    fn every_reference_resolves_and_operation_has_role_and_answer() {
         let document = of(&super::super::routes());
         let schemas = document["components"]["schemas"].as_object().expect("schemas");
         let text = document.to_string();

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_asks_without_end_has_the_record_written_no_more_often_than_the_bound() {
+    fn repeated_probes_write_no_more_often_than_the_bound() {
         let (probed, start) = (Probed::default(), Instant::now());
         let asked = (0..1000).filter(|n| probed.is_due(start + PROBE_EVERY * *n / 100)).count();
         assert_eq!(asked, 10);

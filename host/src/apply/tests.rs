@@ -47,7 +47,7 @@ fn software_that_was_not_fetched_is_not_set() {
 }
 
 #[test]
-fn of_what_was_fetched_a_few_names_are_told_and_what_was_asked_for_before_what_it_needs() {
+fn receipt_of_a_fetch_names_a_few_packages_requested_first() {
     on_record(|tx, scene| {
         let mut many = layer(Digest::of(b"layer"));
         many.installed = (0..2_000).map(|number| format!("lib{number}=1.0")).chain(["zz=2.0".to_owned()]).collect();
@@ -79,7 +79,7 @@ fn what_is_gone_since_is_not_changed() {
 }
 
 #[test]
-fn an_agent_is_told_something_else_and_may_call_other_tools_and_the_ledger_has_digests_alone() {
+fn persona_and_tools_change_with_only_digests_in_the_ledger() {
     on_record(|tx, scene| {
         done(tx, &scene, ChangeKind::Persona, json!({ "instructions": "be very brief" }), &Prepared::Nothing);
         done(tx, &scene, ChangeKind::EnabledTools, json!(["list_dir"]), &Prepared::Nothing);

@@ -138,7 +138,7 @@ fn what_is_moved_from_one_field_into_the_next_is_another_thing() {
 }
 
 #[test]
-fn no_two_approvals_are_equal_and_a_fresh_master_key_takes_them_along() {
+fn approvals_are_unique_and_pass_on_to_a_fresh_master_key() {
     assert_ne!(token(), token());
     let passed = token().pass(&root(1), &root(2)).expect("ours");
     assert_eq!(verify(&root(1), &passed, &thing(), 2000).unwrap_err(), Fault::Forged);

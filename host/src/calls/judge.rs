@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_disabled_malformed_or_beyond_the_workspace_is_refused() {
+    fn unknown_disabled_malformed_or_outside_call_is_refused() {
         // Nothing handles `send_message`: it is not enabled, whatever the record says.
         let agent = agent(&["read_file", "send_message"]);
         for (tool, arguments, why) in [
@@ -224,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn commands_run_in_the_sandbox_of_an_agent_for_which_a_person_enabled_them() {
+    fn commands_run_locally_once_a_person_enabled_them() {
         let agent = agent(&["run_command"]);
         let judged = judgement(&agent, "run_command", r#"{"command":"true"}"#);
         assert_eq!(judged, Judgement::Permitted { class: Class::Exec, runs: Runs::Local });
     }
 
     #[test]
-    fn another_tool_or_spelling_of_a_value_has_another_digest_and_another_order_has_the_same() {
+    fn digest_depends_on_tool_and_value_but_not_on_key_order() {
         let of = |tool: &str, arguments: &str| {
             judge(&agent(&[tool]), &WantedCall { tool: tool.into(), arguments: arguments.into() }, true).digest
         };

@@ -1,7 +1,7 @@
 //! Webhooks after the Standard Webhooks specification, in and out: a signature over id, time and body, made with a shared secret.
 //!
-//! Never reads a body whose signature does not fit, and never sends one over plain http to a machine that is not near.
-//! Next: `webhook::signature`, `webhook::incoming`, `webhook::outgoing`.
+//! Never reads a body whose signature does not fit, and never sends one over plain http to a machine that is not near. See
+//! [`crate::channel::webhook::signature`], [`crate::channel::webhook::incoming`] and [`crate::channel::webhook::outgoing`].
 
 pub mod incoming;
 pub mod outgoing;
@@ -44,7 +44,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the numbers make sense; where it listens is judged by whoever opens the port.
+    /// Checks whether the numbers make sense; the code that opens the port judges the address.
     ///
     /// # Errors
     /// A sentence that says what is wrong.

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_prompt_for_a_summary_is_anybodys_request() {
+    fn prompt_for_a_summary_contains_no_request() {
         let parts = [
             Part::Person { text: "delete it".into() },
             Part::Assistant { text: String::new(), calls: Vec::new() },

@@ -22,7 +22,7 @@ fn last_said(stage: &mut Stage<'_, '_>) -> Vec<String> {
 }
 
 #[test]
-fn what_only_informs_stands_where_it_was_said() {
+fn messages_that_only_inform_keep_their_place() {
     on_stage(|mut stage| {
         stage.say(ANN, "one chatter");
         stage.say(ANN, "!ask1");
@@ -51,7 +51,7 @@ fn what_only_informs_stands_where_it_was_said() {
 }
 
 #[test]
-fn the_outcome_of_a_change_stands_behind_the_turn_that_asked() {
+fn outcome_of_a_change_follows_the_turn_that_asked() {
     on_stage(|mut stage| {
         stage.say(ANN, "!ask");
         stage.open();
@@ -70,7 +70,7 @@ fn the_outcome_of_a_change_stands_behind_the_turn_that_asked() {
 }
 
 #[test]
-fn a_retried_message_stands_behind_what_was_said_since() {
+fn retried_message_follows_later_messages() {
     on_stage(|mut stage| {
         let first = stage.say(ANN, "!first");
         stage.open();

@@ -7,7 +7,7 @@ use crate::ledger::{archive, head};
 use crate::{home, model, pipeline, rotation, settings, state};
 use std::path::PathBuf;
 
-/// Why the daemon does not run.
+/// The reason that the daemon does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The home.
@@ -49,32 +49,32 @@ pub enum Error {
     /// A directory for sockets.
     #[error("cannot use {path} for sockets: {why}")]
     Runtime {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// Something of the host's own that jails would show.
+    /// A file or directory of the host's own that jails would show.
     #[error(transparent)]
     Exposed(#[from] Exposed),
     /// The loopback port.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// What `api.listen` or `webhook.listen` says.
+        /// The address that `api.listen` or `webhook.listen` names.
         address: String,
         /// The cause.
         source: std::io::Error,
     },
-    /// What sends deliveries came to its end; nothing would go out any more.
+    /// The worker that sends deliveries exited; no delivery would go out.
     #[error("what sends deliveries came to its end by itself")]
     DispatchEnded,
-    /// The launcher died; nothing can be launched any more.
+    /// The launcher died; nothing can be launched.
     #[error("the launcher (process {0}) died")]
     LauncherDied(u32),
     /// The system.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation that was tried.
         what: &'static str,
         /// The cause.
         source: std::io::Error,

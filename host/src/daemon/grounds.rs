@@ -1,6 +1,7 @@
-//! What of this machine is an agent's to have, and what is the host's own, by the settings and by where it runs.
+//! Files of this machine that agents may have, and the host's own files, by the settings and by where it runs.
 //!
-//! Looked up once at a start: whoever asks later holds the record, and a disk that hangs would hold it too. Next: `gateway`.
+//! Looked up once at a start: a later caller holds the record, and a disk that hangs would hold the record too. See
+//! [`crate::gateway`].
 
 use crate::config::Config;
 use crate::custody;
@@ -17,14 +18,14 @@ use std::path::{Path, PathBuf};
 /// Rights of others in a file's mode: to read it.
 const READ_BY_OTHERS: u32 = 0o004;
 
-/// Something of the host's own that no agent may read.
+/// A file or directory of the host's own that no agent may read.
 struct Own {
     what: &'static str,
     path: PathBuf,
     remedy: &'static str,
 }
 
-/// Something of the host's own that every jail with programs would show, or may show.
+/// A file or directory of the host's own that every jail with programs would show, or may show.
 #[derive(Debug, thiserror::Error)]
 pub enum Exposed {
     /// It is at or below a place that is shown.
@@ -34,13 +35,13 @@ pub enum Exposed {
         .shown.display()
     )]
     Shown {
-        /// What it is.
+        /// Name of the exposed item.
         what: &'static str,
-        /// Where it is.
+        /// Path of the exposed item.
         path: PathBuf,
         /// The place that is shown.
         shown: PathBuf,
-        /// What to do about it.
+        /// Instruction for the operator.
         remedy: &'static str,
     },
     /// Bind mounts are unknown.
@@ -54,11 +55,11 @@ pub enum Exposed {
     },
 }
 
-/// What changes are looked at beside. A directory that is not there allows nothing.
+/// Collects the facts of this machine that changes are checked against. A directory that is not there allows nothing.
 pub(super) fn look(config: &Config, home: &Home, runtime: &Path, socket: &Path) -> Result<Grounds, Exposed> {
     let own: Vec<Own> = own(config, home).into_iter().chain(sockets(runtime, socket)).collect();
     refuse_exposed(&own, &places_of_commands(), &packages::shown())?;
-    // Whoever could write there would be the host at its next start. To read it is harmless.
+    // A process that could write there would be the host at its next start. Reading it is harmless.
     let programs = std::env::current_exe().ok().and_then(|me| me.parent().map(Path::to_owned));
     let units = directories::BaseDirs::new().map(|dirs| dirs.config_dir().join("systemd"));
     let sources = config.packages.apt_sources.clone();
@@ -121,7 +122,7 @@ fn home_at(path: &Path) -> Own {
     }
 }
 
-/// The host's own directories and files, and what the operator does to keep each of them elsewhere.
+/// Returns the host's own directories and files, and what the operator does to keep each of them elsewhere.
 fn own(config: &Config, home: &Home) -> Vec<Own> {
     let heads = Sink::choose(&config.ledger, home).ok().and_then(|sink| sink.root().map(Path::to_owned));
     let settings = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().to_owned());
@@ -139,7 +140,7 @@ fn own(config: &Config, home: &Home) -> Vec<Own> {
     std::iter::once(home_at(home.path())).chain(named).collect()
 }
 
-/// Where the host listens.
+/// Returns the sockets on which the host listens.
 fn sockets(runtime: &Path, socket: &Path) -> [Own; 2] {
     let own = |what, path: &Path, remedy| Own { what, path: path.to_owned(), remedy };
     let directory = socket.parent().unwrap_or(socket);
@@ -168,14 +169,14 @@ fn refuse_exposed_by(
     Ok(())
 }
 
-/// The operator's home directory, as the environment and as the list of users name it.
+/// Returns the operator's home directory, as the environment and as the list of users name it.
 fn homes_of_operator() -> Vec<PathBuf> {
     let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
     let named = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_owned());
     named.into_iter().chain(user.map(|user| user.dir)).collect()
 }
 
-/// Whether a directory is there and belongs to this user: a system user's may be a place that everybody shares, such as /usr/sbin.
+/// Returns whether a directory is there and belongs to this user: a system user's may be a shared place, such as /usr/sbin.
 fn is_own_directory(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_dir() && found.uid() == nix::unistd::geteuid().as_raw())
 }

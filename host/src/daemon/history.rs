@@ -1,6 +1,8 @@
-//! What a start finds lost or put back, and what follows: another generation of the record, an entry, a warning.
+//! Detection at a start of a lost or restored record, and its consequences: another generation of the record, an entry, a
+//! warning.
 //!
-//! Decides nothing about what is lost: `state::log`, heads and archives say so. Next: `gateway::store`, `delivery::journal`.
+//! Decides nothing about what is lost: `state::log`, heads and archives say so. See [`crate::gateway::store`] and
+//! [`crate::delivery::journal`].
 
 use crate::delivery::journal;
 use crate::gateway::store;
@@ -9,7 +11,7 @@ use crate::state::{self, State, Tx, log};
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::operator::LedgerEvent;
 
-/// Names in the ledger what the write-ahead log lost, and treats the record as one that was put back. Gives warnings.
+/// Names in the ledger what the write-ahead log lost, and treats the record as one that was put back. Returns warnings.
 pub(super) fn note_losses(tx: &mut Tx<'_>, boot: BootId) -> Result<Vec<String>, state::Error> {
     let lost = log::take_lost(tx.db())?;
     let mut warnings = Vec::new();

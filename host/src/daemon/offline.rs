@@ -53,7 +53,7 @@ pub fn init(path: &Path) -> Result<Made, Error> {
     })
 }
 
-/// What [`init`] made.
+/// Files that [`init`] made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
     /// The home.

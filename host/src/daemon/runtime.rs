@@ -1,7 +1,7 @@
 //! Finds the private directory that the sockets of a host are in.
 //!
-//! Never uses a name that another user could take before: it is below a directory of our own, or nobody can foresee it.
-//! Next: `daemon`.
+//! Never uses a name that another user could take before: it is below a directory of our own, or it cannot be foreseen. See
+//! [`crate::daemon`].
 
 use super::error::Error;
 use crate::home::{self, Home};
@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 /// Bytes of a unix socket's path that the system takes, with room for the name of a session's socket.
 const SOCKET_PATH_BYTES_MAX: usize = 80;
 
-/// Where a directory is made when there is no other place.
+/// Directory for the sockets when there is no other place.
 const TEMPORARY: &str = "/tmp";
 
-/// A private directory with a short path: in the user's runtime directory, in the home where its path is short, or under a
-/// random name.
+/// Returns a private directory with a short path: in the user's runtime directory, in the home where its path is short, or under
+/// a random name.
 pub(super) fn directory(home: &Home) -> Result<PathBuf, Error> {
     let name = &Digest::of(home.path().as_os_str().as_encoded_bytes()).to_string()[..12];
     let login = std::env::var_os("XDG_RUNTIME_DIR").and_then(|path| Path::new(&path).canonicalize().ok());
@@ -67,7 +67,7 @@ fn prefix() -> String {
     format!("ironclaw-{}-", geteuid())
 }
 
-/// Whether it is a directory of ours in which nobody else can make anything.
+/// Returns whether it is a directory of ours in which no other user can create a file.
 fn is_own(path: &Path) -> bool {
     path.symlink_metadata()
         .is_ok_and(|found| found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0)

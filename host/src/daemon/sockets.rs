@@ -9,7 +9,7 @@ use ironclaw_contract::operator::Run;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;
 
-/// Where the sockets are.
+/// Paths of the sockets.
 pub(super) struct Paths {
     /// The private directory of the sockets.
     pub runtime: PathBuf,
@@ -83,9 +83,9 @@ fn listen(socket: &Path) -> Result<UnixListener, Error> {
     Ok(listener)
 }
 
-/// The loopback port of this setting, if it opens one.
+/// Opens the loopback port of this setting, if it names one.
 async fn open_port(name: &str, listen: &str, what: port::For) -> Result<Option<Port>, Error> {
-    // What is no loopback address was refused with the settings.
+    // An address that is no loopback address was refused with the settings.
     let Ok(Some(address)) = port::parse(name, listen) else { return Ok(None) };
     let opened = port::open(address, what).await;
     opened.map(Some).map_err(|source| Error::Listen { address: address.to_string(), source })

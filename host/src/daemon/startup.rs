@@ -37,7 +37,8 @@ pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
     let home = Home::open(path)?;
     home.check_room()?;
     let lock = home.hold()?;
-    // One that was killed leaves its own behind, with a socket that is ours as soon as we listen: nobody may take us for it.
+    // A killed host leaves its directory behind, with a socket path that is ours as soon as we listen: no other process may pose
+    // as the host there.
     runtime::remove_left(&home);
     home.prepare_start()?;
     let (config, _) = config::load(&home)?;
@@ -133,7 +134,7 @@ fn pipeline_config(config: &Config, runtime: PathBuf) -> Result<pipeline::Config
     })
 }
 
-/// A token of the owner that was about to take its file when the host died: it does, if the record has it.
+/// Settles a token of the owner that was about to take its file when the host died: it does, if the record has it.
 async fn settle_owner_token(state: &State, home: &Home) -> Result<(), Error> {
     let Ok(text) = home::read_small(&home.owner_token_next()) else { return Ok(()) };
     let digest = Digest::of(text.trim().as_bytes());

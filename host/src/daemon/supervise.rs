@@ -6,7 +6,7 @@ use super::workers::Workers;
 use ironclaw_jail::launcher::Launcher;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Why the host stops.
+/// The reason that the host stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reason {
     /// A signal or an operator asked for it.
@@ -20,9 +20,9 @@ pub(super) async fn until_damaged(
     opened: &Opened,
     serve: impl Future<Output = Result<(), Error>>,
 ) -> Result<(), Error> {
-    // What comes upon damage stops at once: nothing is built on it, and nothing that is whole is lost.
+    // A worker that finds damage stops at once: nothing is built on it, and nothing that is whole is lost.
     tokio::select! {
-        // Whoever works on the record ends with it, and says less of why.
+        // Damage comes first: work on the record fails because of it, and says less about the reason.
         biased;
         error = opened.state.damaged() => {
             tracing::error!(%error, "stopping");
@@ -39,7 +39,7 @@ pub(super) async fn wait(workers: &mut Workers, launcher: &Launcher) -> Result<R
     let mut terminate = signal(SignalKind::terminate()).map_err(io("listen for SIGTERM"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(io("listen for SIGINT"))?;
     Ok(tokio::select! {
-        // A stop ends whoever sends as well.
+        // A stop comes first, because it ends the delivery worker as well.
         biased;
         _ = terminate.recv() => Reason::Asked,
         _ = interrupt.recv() => Reason::Asked,

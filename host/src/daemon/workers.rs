@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How long open requests may go on while the host stops.
+/// Longest time of open requests while the host stops.
 const REQUESTS_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Tasks that run until the host stops.

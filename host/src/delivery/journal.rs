@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_grow_up_to_a_bound_and_never_lie_more_than_a_quarter_aside() {
+    fn backoff_grows_to_its_bound_with_at_most_a_quarter_jitter() {
         let wait = |attempts, chance| backoff(attempts, 1000, chance).as_millis();
         assert_eq!((wait(1, 0), wait(1, u32::MAX)), (750, 1250));
         assert_eq!((wait(2, u32::MAX / 2) + 1) / 1000, 4);

@@ -117,7 +117,7 @@ mod tests {
 ";
 
     #[test]
-    fn a_path_on_or_behind_what_another_machine_or_program_answers_for_is_told_from_a_local_one() {
+    fn path_on_or_behind_a_foreign_file_system_is_not_local() {
         for (path, foreign) in [
             ("/srv/net", "nfs4"),
             ("/srv/net/deep/er", "nfs4"),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_mounts_or_a_kind_that_nobody_knows_is_not_local() {
+    fn malformed_mount_list_or_unknown_file_system_is_not_local() {
         for mountinfo in
             ["", "garbage", "21 1 254:0 / /\n", "21 1 254:0 / / rw - \n", "21 1 254:0 / / rw - nextfs x rw\n"]
         {

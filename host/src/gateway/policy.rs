@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_takes_the_person_away_or_says_what_is_no_rule_is_refused() {
+    fn policy_without_a_person_or_with_a_bad_rule_is_refused() {
         for (text, why) in [
             ("[default]\napprovals = 0", "a person always decides"),
             ("[kind.persona]\napprovals = 0", "a person always decides"),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_of_a_kind_stands_on_the_default_and_a_changed_one_has_another_name() {
+    fn rule_of_a_kind_extends_the_default_and_changes_its_digest() {
         let policy = parse("[default]\napprovals = 2\n[kind.persona]\nroles = [\"owner\"]").expect("a policy");
         assert_eq!(policy.rule(ChangeKind::Persona).approvals, 2);
         assert!(!policy.rule(ChangeKind::Persona).admits(Role::Admin));

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_nobody_can_meet_is_found() {
+    fn policy_that_cannot_be_met_is_found() {
         use Role::{Admin, Member, Owner};
         let own = "[default]\nrequester_may_approve = false\n";
         for (text, people, expected) in [

@@ -88,7 +88,7 @@ fn an_approval_is_good_for_nothing_else_than_what_was_shown() {
 }
 
 #[test]
-fn an_approval_of_another_change_key_generation_or_time_is_refused() {
+fn approval_of_other_change_key_generation_or_time_is_refused() {
     let desk = Desk::new();
     let (one, two) = (desk.persona("one"), desk.persona("two"));
     assert_eq!(desk.approve("olga", one), Ok(Said::Approved));
@@ -138,7 +138,7 @@ fn an_approval_of_another_change_key_generation_or_time_is_refused() {
 }
 
 #[test]
-fn what_is_not_as_it_was_when_it_was_shown_cannot_be_approved_or_applied() {
+fn change_that_differs_from_its_shown_text_is_refused() {
     // The text.
     let desk = Desk::new();
     let id = desk.persona("new");
@@ -172,7 +172,7 @@ fn what_is_not_as_it_was_when_it_was_shown_cannot_be_approved_or_applied() {
 }
 
 #[test]
-fn who_has_no_role_that_may_decides_nothing_and_who_lost_it_counts_no_more() {
+fn deciding_needs_a_role_and_a_lost_role_voids_the_approval() {
     let desk = Desk::under("[default]\napprovals = 2\n");
     let id = desk.persona("new");
     refused(desk.approve("mara", id), DenialCode::NotYoursToDecide);
@@ -211,7 +211,7 @@ fn one_person_with_two_identities_is_one_person() {
 }
 
 #[test]
-fn an_admin_of_one_agent_decides_about_that_one_and_only_what_concerns_it_alone() {
+fn admin_of_one_agent_decides_only_about_that_agent() {
     let desk = Desk::new();
     let give = |agent: &'static str| {
         desk.write(move |tx| {
@@ -270,7 +270,7 @@ fn a_restart_forgets_no_question_and_no_answer() {
 }
 
 #[test]
-fn the_same_wish_is_one_question_another_body_is_another_and_too_many_are_refused() {
+fn same_change_is_one_request_and_too_many_are_refused() {
     let desk = Desk::new();
     let id = desk.persona("new");
     assert_eq!(desk.persona("new"), id);
@@ -286,7 +286,7 @@ fn the_same_wish_is_one_question_another_body_is_another_and_too_many_are_refuse
 }
 
 #[test]
-fn what_nobody_decided_in_time_is_over_and_stays_over() {
+fn undecided_change_expires_and_stays_expired() {
     let desk = Desk::new();
     let id = desk.persona("new");
     desk.sql("UPDATE changes SET expires_at = created_at WHERE id = ?1", id);
@@ -298,7 +298,7 @@ fn what_nobody_decided_in_time_is_over_and_stays_over() {
 }
 
 #[test]
-fn a_record_that_was_put_back_believes_no_approval_and_asks_a_person() {
+fn restored_record_voids_approvals_and_asks_a_person() {
     let desk = Desk::under("[kind.enabled_tools]\napprovals = 2\n");
     let (approved, pending) = (desk.persona("new"), desk.persona("newer"));
     let half = desk.submit("olga", ChangeKind::EnabledTools, json!(["read_file"])).expect("held");
@@ -320,7 +320,7 @@ fn a_record_that_was_put_back_believes_no_approval_and_asks_a_person() {
 }
 
 #[test]
-fn a_person_can_decide_what_was_open_in_a_record_that_was_put_back() {
+fn change_pending_in_a_restored_record_can_be_decided() {
     let desk = Desk::new();
     let id = desk.persona("new");
     assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
@@ -331,7 +331,7 @@ fn a_person_can_decide_what_was_open_in_a_record_that_was_put_back() {
 }
 
 #[test]
-fn an_error_of_the_record_while_it_is_applied_leaves_the_approval_unused() {
+fn state_error_while_applying_leaves_the_approval_unused() {
     let desk = Desk::new();
     let id = desk.persona("new");
     assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
@@ -360,7 +360,7 @@ fn anothers_wish_for_the_same_is_a_question_of_its_own() {
 }
 
 #[test]
-fn a_wish_that_could_only_be_withdrawn_is_no_answer_to_the_same_one() {
+fn same_change_after_a_stale_one_is_a_new_request() {
     let desk = Desk::new();
     let stale = desk.persona("new");
     let other = desk.persona("other");
@@ -373,7 +373,7 @@ fn a_wish_that_could_only_be_withdrawn_is_no_answer_to_the_same_one() {
 }
 
 #[test]
-fn a_check_that_is_not_passed_any_more_withdraws_what_passed_it_once() {
+fn check_that_fails_later_withdraws_the_change() {
     let desk = Desk::new();
     let id = desk.submit("olga", ChangeKind::CreateAgent, json!({ "name": "newcomer" })).expect("held");
     let again = desk.submit("adam", ChangeKind::CreateAgent, json!({ "name": "newcomer" })).expect("held");
@@ -384,7 +384,7 @@ fn a_check_that_is_not_passed_any_more_withdraws_what_passed_it_once() {
 }
 
 #[test]
-fn a_yes_that_came_with_a_token_that_was_revoked_counts_no_more_and_may_be_given_again() {
+fn approval_by_a_revoked_token_is_void_and_can_be_repeated() {
     let desk = Desk::under("[default]\napprovals = 2\n");
     let id = desk.persona("new");
     let token = desk.token("adam");
@@ -401,7 +401,7 @@ fn a_yes_that_came_with_a_token_that_was_revoked_counts_no_more_and_may_be_given
 }
 
 #[test]
-fn a_row_that_this_version_does_not_read_stands_in_nobodys_way() {
+fn row_of_another_version_is_left_out_of_the_list() {
     let desk = Desk::new();
     let (bad, good) = (desk.persona("bad"), desk.persona("good"));
     desk.sql("UPDATE changes SET payload = '{\"of\":\"another version\"}' WHERE id = ?1", bad);
@@ -411,7 +411,7 @@ fn a_row_that_this_version_does_not_read_stands_in_nobodys_way() {
 }
 
 #[test]
-fn what_another_change_overtook_waits_for_nobody() {
+fn overtaken_change_waits_for_no_decision() {
     let desk = Desk::new();
     let (first, second, third) = (desk.persona("first"), desk.persona("second"), desk.persona("third"));
     let tools = desk.submit("olga", ChangeKind::EnabledTools, json!(["read_file"])).expect("held");
@@ -428,7 +428,7 @@ fn what_another_change_overtook_waits_for_nobody() {
 }
 
 #[test]
-fn a_yes_under_another_policy_is_taken_back_when_the_host_starts() {
+fn approval_under_an_older_policy_is_void_after_a_start() {
     let mut desk = Desk::under("[default]\napprovals = 2\n");
     let id = desk.persona("new");
     assert_eq!(desk.approve("olga", id), Ok(Said::Counted(1)));

@@ -1,6 +1,6 @@
 //! How much of a conversation is kept: a bound on its items and their bytes, and an age, if the operator sets one.
 //!
-//! Never drops what an open turn, a waiting message or an open delivery needs. Next: `pipeline::retain`.
+//! Never drops what an open turn, a waiting message or an open delivery needs. See [`crate::pipeline::retain`].
 
 use crate::ledger::Entry;
 use crate::state::{self, Tx};
@@ -103,7 +103,7 @@ impl Bounds {
     }
 }
 
-/// The sessions that are over a bound.
+/// Returns the sessions that are over a bound.
 pub fn sessions_over(tx: &Tx<'_>, config: &Config) -> Result<Vec<SessionId>, state::Error> {
     let Bounds { items, bytes, oldest } = Bounds::of(config, tx.prune_time());
     let sql = "SELECT id FROM sessions WHERE state <> 'removed' AND ((last_seq - pruned_seq) / 2 > ?1 OR item_bytes > ?2 \
@@ -115,7 +115,7 @@ pub fn sessions_over(tx: &Tx<'_>, config: &Config) -> Result<Vec<SessionId>, sta
     Ok(sessions)
 }
 
-/// The first number that something still needs: a waiting message, an open turn's, one that is being delivered.
+/// Returns the first number that something still needs: a waiting message, an open turn's, one that is being delivered.
 fn needed_from(tx: &Tx<'_>, session: &str) -> Result<i64, state::Error> {
     let sql = "SELECT min(coalesce((SELECT min(seq) FROM messages WHERE session_id = ?1 AND status IN ('queued','processing')), ?2), \
                coalesce((SELECT min(items.seq) FROM turns JOIN items ON items.turn_id = turns.id AND items.session_id = ?1 \

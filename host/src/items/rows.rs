@@ -1,7 +1,7 @@
 //! Forgets rows of messages, turns and deliveries whose items were dropped.
 //!
-//! Keeps open work, lost deliveries, and messages with an event id for 30 days. The ledger keeps what became of a message. Next:
-//! `pipeline::retain`, `ledger::forgotten`.
+//! Keeps open work, lost deliveries, and messages with an event id for 30 days. The ledger keeps what became of a message. See
+//! [`crate::pipeline::retain`] and [`crate::ledger::forgotten`].
 
 use crate::state::{self, Tx};
 use rusqlite::named_params;
@@ -9,7 +9,7 @@ use rusqlite::named_params;
 /// Rows that one transaction forgets.
 const FORGOTTEN_AT_ONCE: i64 = 1024;
 
-/// How long the host recognises an event that a channel sends again.
+/// Milliseconds for which the host recognises an event that a channel sends again.
 const EVENTS_KEPT_MS: i64 = 30 * 24 * 3600 * 1000;
 
 /// A table whose old rows are forgotten.
@@ -35,7 +35,7 @@ const DELIVERIES: Forgettable = Forgettable {
 };
 
 /// Answered messages whose item was dropped and whose turn has no delivery. The newest message of each sender in a session stays,
-/// because it names the person whom that sender speaks for.
+/// because it names the person that the sender speaks for.
 const MESSAGES: Forgettable = Forgettable {
     find: "SELECT m.rowid AS key FROM sessions s JOIN messages m ON m.session_id = s.id \
            WHERE m.seq <= s.pruned_seq AND m.status IN ('completed','delivered') \
@@ -57,7 +57,7 @@ const TURNS: Forgettable = Forgettable {
              AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.turn_id = turns.id)",
 };
 
-/// Which archive names a message or a turn that has no row any more.
+/// Archive references of a message or a turn whose row was removed.
 const ARCHIVED: Forgettable = Forgettable {
     find: "SELECT DISTINCT subject AS key FROM ledger_archived \
            WHERE subject NOT IN (SELECT id FROM messages) AND subject NOT IN (SELECT id FROM turns)",
@@ -65,7 +65,7 @@ const ARCHIVED: Forgettable = Forgettable {
 };
 
 impl Forgettable {
-    /// Keys of rows that can be forgotten, as a JSON array; `None` where there are none. Gives a bounded number of them.
+    /// Returns the keys of rows that can be forgotten, as a JSON array; `None` where there are none. Their number is bounded.
     ///
     /// # Errors
     /// Those of the database.

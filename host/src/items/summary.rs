@@ -1,13 +1,13 @@
-//! What a summary stands in for: it is named to a sandbox in the place of those items, which stay in the record.
+//! Items that a summary replaces: the summary is named to a sandbox in the place of those items, which stay in the record.
 //!
-//! Never writes a summary and never judges one. Next: `context::summary`.
+//! Never writes a summary and never judges one. See [`crate::context::summary`].
 
 use super::Recorded;
 use crate::state::{self, Tx};
 use ironclaw_contract::ids::{ItemId, SessionId};
 use rusqlite::{OptionalExtension, params};
 
-/// Notes that `summary` stands in for `covered`, whose last turn is `ordinal`.
+/// Notes that `summary` replaces `covered`, whose last turn is `ordinal`.
 pub fn cover(
     tx: &mut Tx<'_>,
     session: SessionId,
@@ -31,14 +31,14 @@ pub fn cover(
     for (item, _) in covered {
         mark.execute(params![item, text, session, item.message()])?;
     }
-    // A mark below which nothing has to be looked at any more, so that the next wake does not read the whole conversation.
+    // Nothing below this mark has to be looked at again, so that the next wake does not read the whole conversation.
     let sql = "UPDATE sessions SET settled_seq = coalesce((SELECT min(seq) - 2 FROM items WHERE session_id = ?1 AND seq > settled_seq \
                AND summary_item IS NULL AND NOT (kind = 'notice' AND turn_id IS NULL)), settled_seq) WHERE id = ?1";
     db.prepare_cached(sql)?.execute([session])?;
     Ok(())
 }
 
-/// The first of these items that a summary stands in for already.
+/// Returns the first of these items that a summary replaces already.
 pub fn first_covered(
     tx: &Tx<'_>,
     session: SessionId,
@@ -54,14 +54,14 @@ pub fn first_covered(
     Ok(None)
 }
 
-/// The place of a summary among the turns: behind the last of what it stands in for.
+/// Returns the place of a summary among the turns: behind the last item that it replaces.
 pub fn ordinal(tx: &Tx<'_>, summary: &Recorded) -> Result<Option<i64>, state::Error> {
     let sql = "SELECT ordinal FROM summaries WHERE item = ?1";
     let item = summary.tuple.item.to_string();
     Ok(tx.db().prepare_cached(sql)?.query_row([item], |row| row.get(0)).optional()?)
 }
 
-/// The first and the last number of what a summary stands in for, and how many items that are.
+/// Returns the first and the last number of the items that a summary replaces, and how many items that are.
 pub fn covered(tx: &Tx<'_>, summary: ItemId) -> Result<Option<(u64, u64, u64)>, state::Error> {
     let sql = "SELECT from_seq, upto_seq, items FROM summaries WHERE item = ?1";
     let read = |row: &rusqlite::Row<'_>| {

@@ -1,6 +1,8 @@
-//! What heads outside and archives know of a ledger: another history, a copy of the home, nothing at all; and an owner's word on it.
+//! Comparison of a ledger with heads outside and with archives: another history, a copy of the home, nothing at all; and an
+//! owner's word on it.
 //!
-//! Reads directories off the runtime's threads, and waits for none of them longer than a start may take. Next: `ledger::foreign`.
+//! Reads directories off the runtime's threads, and waits for none of them longer than a start may take. See
+//! [`crate::ledger::foreign`].
 
 use super::{Keeper, Shared};
 use crate::home::Home;
@@ -18,16 +20,16 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a start waits for the directory of the heads.
+/// Longest time for which a start waits for the directory of the heads.
 const HEADS_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Heads that one entry accepts; more of them take several entries.
 const ACCEPTED_HEADS_MAX: usize = 1024;
 
-/// Where the record keeps which heads of another history were accepted. The ledger says so as well, and that is what counts.
+/// Key of the record for the heads of another history that were accepted. The ledger says so as well, and that is what counts.
 const ACCEPTED: &str = "accepted_history";
 
-/// Why nothing was accepted.
+/// The reason that nothing was accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptError {
     /// Heads and archives agree with the ledger.
@@ -44,7 +46,7 @@ pub enum AcceptError {
     State(#[from] state::Error),
 }
 
-/// What knows another history.
+/// Heads and archives that know another history.
 #[derive(Debug, Default)]
 struct Found {
     heads: Vec<Contradiction>,
@@ -52,7 +54,8 @@ struct Found {
 }
 
 impl Found {
-    /// The first entry that is not the same in it; archives begin before what they differ in, so they say it only without heads.
+    /// Returns the first entry that is not the same in it; archives begin before what they differ in, so they say it only without
+    /// heads.
     fn from(&self) -> Option<u64> {
         let of_heads = self.heads.iter().map(|head| head.from).min();
         of_heads.or_else(|| self.archives.iter().map(|archive| archive.first).min())
@@ -113,7 +116,7 @@ fn take_names(home: &Home, archives: &[Foreign]) -> Result<Vec<Aside>, archive::
     Ok(asides)
 }
 
-/// At least one chunk, as archives alone are accepted as well.
+/// Returns at least one chunk, as archives alone are accepted as well.
 fn chunks(heads: &[Signed]) -> Vec<&[Signed]> {
     if heads.is_empty() { vec![heads] } else { heads.chunks(ACCEPTED_HEADS_MAX).collect() }
 }
@@ -160,8 +163,8 @@ impl Shared {
         done.unwrap_or_else(|panicked| Err(io::Error::other(panicked)))
     }
 
-    /// At a start: heads of this ledger that are kept under another name move to its own directory, and whether another home keeps them
-    /// as well is told.
+    /// Moves, at a start, heads of this ledger that are kept under another name to its own directory, and tells whether another
+    /// home keeps them as well.
     pub(super) async fn take_over_heads(&self) {
         let (sink, home, ledger) = (self.sink.clone(), self.home.clone(), self.ledger.clone());
         let done = self.aside(move || Ok((sink.adopt(&ledger, &home), sink.claim(&ledger, &home)))).await;
@@ -196,7 +199,8 @@ impl Shared {
         }
     }
 
-    /// At a start: what heads outside and archives know that this ledger does not, as they do when a home was put back to what it was.
+    /// Returns, at a start, what heads outside and archives know that this ledger does not, as they do when a home was put back
+    /// to what it was.
     pub(super) async fn look_back(&self) -> Result<Vec<String>, state::Error> {
         let found = match self.other_history(false).await {
             Ok(found) => found,
@@ -234,7 +238,8 @@ impl Shared {
         Ok(found.heads.into_iter().map(|head| head.name).chain(archives).collect())
     }
 
-    /// Heads and archives of another history that were not accepted. With `archived`, heads over entries in archives are compared too.
+    /// Returns heads and archives of another history that were not accepted. With `archived`, heads over entries in archives are
+    /// compared too.
     async fn other_history(&self, archived: bool) -> Result<Found, AcceptError> {
         let live = self.state.read(|tx| live(tx)).await?;
         let (sink, home, ledger) = (self.sink.clone(), self.home.clone(), self.ledger.clone());
@@ -284,7 +289,7 @@ impl Shared {
         Ok(Found { heads, archives: self.state.read(judge).await? })
     }
 
-    /// The hashes of the entries below `live_first` that heads were signed over.
+    /// Returns the hashes of the entries below `live_first` that heads were signed over.
     async fn hashes_in_archives(&self, kept: &[Kept], live_first: u64) -> io::Result<BTreeMap<u64, String>> {
         let mut wanted = check::wanted(kept);
         wanted.retain(|seq| *seq < live_first);
@@ -324,7 +329,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Before each head: heads that appeared since the start and that this host did not sign are of a copy that runs beside it.
+    /// Looks, before each head, for heads that appeared since the start and that this host did not sign: they are of a copy that
+    /// runs beside it.
     pub(super) async fn look_beside(&self) {
         let Some(directory) = self.directory.clone() else { return };
         let ledger = self.ledger.clone();

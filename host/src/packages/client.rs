@@ -1,6 +1,7 @@
 //! One run of a client or an unpacker of the machine in a jail of its own, with its output and a time limit.
 //!
-//! Gives it nothing of the host's state, no variable of the host's environment, and a network only where it has to fetch. Next: `jail::client`.
+//! Gives it nothing of the host's state, no variable of the host's environment, and a network only where it has to fetch. See
+//! [`ironclaw_jail::client`].
 
 use super::{Bench, Config, Error, Means, PROGRAMS, names_around_usr};
 use crate::refusal::Refusal;
@@ -16,30 +17,30 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
-/// Where a client may write, in its jail.
+/// Directory in its jail that a client may write.
 pub(super) const WORK: &str = "/work";
-/// What is kept of a client's output, from its end, in bytes.
+/// Most bytes of a client's output that are kept, from its end.
 const OUTPUT_BYTES_MAX: usize = 16 * 1024;
-/// What is shown of it.
+/// Most bytes of it that are shown.
 const SHOWN_BYTES_MAX: usize = 600;
-/// How often it is looked at how much a client has written, at most.
+/// Shortest interval between two looks at how much a client has written.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A look rests so many times as long as it took: a large tree is not walked all the time.
 const LOOK_REST_FACTOR: u32 = 10;
-/// How much more than a layer fetching may take: archives, indexes and what was unpacked from them.
+/// Factor by which fetching may take more than a layer: archives, indexes and what was unpacked from them.
 const ROOM_FACTOR: u64 = 3;
 /// Room for indexes, which even the smallest layer needs.
 const ROOM_BYTES_MIN: u64 = 1 << 30;
 
-/// What a client is told in the place of the machine's own answers, which may name sockets that are not here.
+/// Answers for a client in the place of the machine's own, which may name sockets that are not here.
 const TOLD: [(&str, &str); 3] = [
     ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"),
     ("passwd", "client:x:1000:1000::/work:/usr/sbin/nologin\n"),
     ("group", "client:x:1000:\n"),
 ];
 
-/// What a client reads of the machine's settings, where it is there: names and addresses, certificates, and which program is
-/// meant. Nothing that may hold a password: whose sources need one is shown them by whoever runs it.
+/// Settings of the machine that a client reads, as far as they exist: names and addresses, certificates, and which program is
+/// meant. None that may hold a password: the operator shows clients the sources that need one.
 const SETTINGS: [&str; 11] = [
     "/etc/resolv.conf",
     "/etc/hosts",
@@ -55,21 +56,21 @@ const SETTINGS: [&str; 11] = [
 ];
 const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
 
-/// The files and directories of the machine that one client or another is shown.
+/// Returns the files and directories of the machine that one client or another is shown.
 pub(super) fn shown() -> impl Iterator<Item = &'static str> {
     std::iter::once(PROGRAMS).chain(SETTINGS)
 }
 
-/// What to run, and how it is named to people.
+/// A program to run, and how it is named to people.
 pub(super) struct Task<'a> {
     pub(super) program: &'a Path,
     pub(super) args: Vec<String>,
     pub(super) environment: Vec<(&'a str, String)>,
     /// Whether it fetches.
     pub(super) network: bool,
-    /// What it reads beside the settings.
+    /// Files that it reads beside the settings.
     pub(super) sights: Vec<Sight>,
-    /// What it does, for a refusal: `fetch packages of apt`.
+    /// Its purpose, for a refusal: `fetch packages of apt`.
     pub(super) what: &'a str,
 }
 
@@ -127,7 +128,7 @@ pub(super) async fn follow(
         full = overfull(&work, room(&means.config), means.config.layer_files_max) => Err(full),
     };
     if ended.is_err() {
-        // Nothing writes there any more when we return.
+        // No process writes there when we return.
         jailed.kill();
         jailed.exited().await;
     }
@@ -155,7 +156,7 @@ async fn overfull(work: &Path, bytes_max: u64, files_max: u64) -> Error {
     }
 }
 
-/// Bytes and entries below a directory, as far as they can be seen while somebody writes there.
+/// Returns bytes and entries below a directory, as far as they can be seen while a client writes there.
 pub(super) fn size(directory: &Path) -> (u64, u64) {
     let (mut bytes, mut files, mut open) = (0, 0, vec![directory.to_owned()]);
     while let Some(directory) = open.pop() {
@@ -170,7 +171,7 @@ pub(super) fn size(directory: &Path) -> (u64, u64) {
     (bytes, files)
 }
 
-/// A client that failed, with the end of what it said; control characters, and what nobody sees, do not leave here.
+/// Makes the error of a failed client, with the end of what it said; control and invisible characters do not leave here.
 pub(super) fn failed(what: &str, exit: Exit, said: &str) -> Error {
     // The lines in which the clients themselves say what went wrong, if there are any.
     let error = |line: &&str| {
@@ -244,7 +245,7 @@ fn spec(means: &Means, bench: &Bench, task: &Task<'_>) -> Result<Spec, Error> {
     })
 }
 
-/// Those of the machine's files that are there, each at its own place.
+/// Returns those of the machine's files that exist, each at its own place.
 pub(super) fn there(paths: &[&str]) -> impl Iterator<Item = Sight> {
     paths.iter().filter(|path| Path::new(path).exists()).map(|path| data(path))
 }
@@ -260,7 +261,7 @@ pub(super) fn put(path: &Path, text: &str) -> Result<PathBuf, Error> {
     Ok(path.to_owned())
 }
 
-/// What every client finds, for the whole life of a bench.
+/// Makes the files that every client finds, for the whole life of a bench.
 pub(super) fn furnish(means: &Means, bench: &Bench) -> Result<(), Error> {
     for (name, text) in TOLD {
         put(&bench.etc().join(name), text)?;
@@ -297,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_sees_is_not_in_what_a_client_said() {
+    fn invisible_characters_are_removed_from_client_output() {
         let error =
             failed("fetch packages of npm", Exit::Code(1), "npm error 404\u{1b}[2K a\u{202e}b\u{200b}c\u{e0041}d\n");
         assert!(error.to_string().ends_with(": npm error 404 [2K a b c d"), "{error}");

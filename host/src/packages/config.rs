@@ -1,6 +1,6 @@
 //! The settings about software: which clients fetch it, from where, and how much.
 //!
-//! Never looks at the machine. Next: `packages`.
+//! Never looks at the machine. See [`crate::packages`].
 
 use super::PROGRAMS;
 use serde::Deserialize;
@@ -23,7 +23,7 @@ pub struct Config {
     pub proxy: Option<String>,
     /// TCP ports that the clients may connect to beside those of the proxy and the registry; at most 8.
     pub ports: Vec<u16>,
-    /// How long fetching for one change may take, all runs of clients together, in seconds; 1 to 86400.
+    /// Longest time of fetching for one change, all runs of clients together, in seconds; 1 to 86400.
     pub fetch_seconds_max: u64,
     /// Bytes of all files of a layer; 1 MiB to 1 TiB.
     pub layer_bytes_max: u64,
@@ -88,17 +88,17 @@ impl Config {
         Ok(())
     }
 
-    /// The client for apt.
+    /// Returns the client for apt.
     pub fn apt(&self) -> &Path {
         self.apt.as_deref().unwrap_or(Path::new("/usr/bin/apt-get"))
     }
 
-    /// The client for npm.
+    /// Returns the client for npm.
     pub fn npm(&self) -> &Path {
         self.npm.as_deref().unwrap_or(Path::new("/usr/bin/npm"))
     }
 
-    /// Every port that a client may connect to.
+    /// Returns every port that a client may connect to.
     pub(super) fn all_ports(&self) -> Vec<u16> {
         let named = [&self.npm_registry, &self.proxy].into_iter().flatten().filter_map(|address| port_of(address));
         let mut ports: Vec<u16> = self.ports.iter().copied().chain(named).collect();
@@ -116,7 +116,7 @@ fn has_parent(path: &Path) -> bool {
     path.components().any(|part| part == std::path::Component::ParentDir)
 }
 
-/// The port of an http or https address without a password.
+/// Returns the port of an http or https address without a password.
 fn port_of(address: &str) -> Option<u16> {
     let url = url::Url::parse(address).ok()?;
     let plain = matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none();

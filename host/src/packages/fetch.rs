@@ -1,6 +1,7 @@
-//! What is asked of apt and npm, and what they fetched.
+//! Requests to apt and npm, and the files that they fetched.
 //!
-//! Neither installs anything: apt downloads archives, npm unpacks into a directory of its own and runs no script. Next: `unpack`.
+//! Neither installs anything: apt downloads archives, npm unpacks into a directory of its own and runs no script. See
+//! [`crate::packages::unpack`].
 
 use super::client::{Task, WORK, make_room, put, run, there};
 use super::source::{Place, Source};
@@ -19,10 +20,10 @@ const ARCHIVES_MAX: usize = 2_000;
 /// A manifest of a package; npm's own limit is larger than any that is used.
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 
-/// Where machines keep the certificates that they trust.
+/// Files in which machines keep the certificates that they trust.
 const ROOTS: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
-/// What apt reads of its own settings. Not `auth.conf`, but passwords can stand in the others too, so no other client sees them.
+/// Settings of its own that apt reads. Not `auth.conf`, but passwords can be in the others too, so no other client sees them.
 pub(super) const APT_SETTINGS: [&str; 10] = [
     "/etc/apt/apt.conf",
     "/etc/apt/apt.conf.d",
@@ -45,7 +46,7 @@ pub(super) struct Archive {
     pub(super) name: String,
 }
 
-/// Where they are, below what the client writes to.
+/// Directory of the archives, below what the client writes to.
 pub(super) const ARCHIVES: &str = "apt/archives";
 
 /// Fetches packages and what they need and this machine does not have.
@@ -91,7 +92,7 @@ fn apt_settings(means: &Means, bench: &Bench) -> Result<Vec<Sight>, Error> {
     if Path::new("/etc/apt/apt.conf").exists() {
         last.push_str("#include \"/etc/apt/apt.conf\";\n");
     }
-    // What the machine runs around its own updates is not for this.
+    // The machine's hooks around its own updates are not for this.
     for hooks in ["APT::Update", "DPkg::Pre-Invoke", "DPkg::Post-Invoke", "DPkg::Pre-Install-Pkgs", "APT::Install"] {
         last.push_str(&format!("#clear {hooks};\n"));
     }
@@ -124,7 +125,7 @@ fn sight(source: PathBuf, target: &str) -> Sight {
     Sight { source, target: target.to_owned(), kind: Kind::Data }
 }
 
-/// The archives that apt downloaded, by its own names for them.
+/// Returns the archives that apt downloaded, by its own names for them.
 fn archives(directory: &Path) -> Result<Vec<Archive>, Error> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
@@ -190,7 +191,7 @@ pub(super) async fn npm(means: &Means, bench: &Bench, names: &[String]) -> Resul
     Ok((Source { root, place: Place::Prefix, name: "npm".to_owned() }, fetched))
 }
 
-/// The version that a package says it has.
+/// Returns the version that a package says it has.
 fn version(root: &Path, name: &str) -> Result<String, Error> {
     let path = root.join("lib/node_modules").join(name).join("package.json");
     let none = |why: &str| unfit(format!("npm fetched {name:?} and {why}"));

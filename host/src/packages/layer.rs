@@ -1,6 +1,7 @@
-//! What was fetched as one tree below `usr`: looked at without following a link, made read-only, and named by its digest.
+//! The fetched files as one tree below `usr`: looked at without following a link, made read-only, and named by its digest.
 //!
-//! Keeps no file that is more than its bytes: no set-uid, no device, no pipe, no socket, no link that leads out. Next: `packages`.
+//! Keeps no file that is more than its bytes: no set-uid, no device, no pipe, no socket, no link that leads out. See
+//! [`crate::packages`].
 
 use super::shadow::Machine;
 use super::source::{Entry, PATH_BYTES_MAX, Place, Source, TOP, check_size, copy};
@@ -18,12 +19,13 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// What a digest is of, so that no other digest is one of a layer.
+/// Domain of a layer's digest, so that no other digest is one of a layer.
 const MANIFEST: &[u8] = b"ironclaw layer 1\n";
-/// What stands in the root of a machine beside what is merged into `/usr` (Filesystem Hierarchy Standard 3.0, and `proc` and `sys`).
+/// Directories in the root of a machine beside those merged into `/usr` (Filesystem Hierarchy Standard 3.0, and `proc` and
+/// `sys`).
 const ROOT: [&str; 14] =
     ["boot", "dev", "etc", "home", "media", "mnt", "opt", "proc", "root", "run", "srv", "sys", "tmp", "var"];
-/// What is said of any other place in the root.
+/// Name of any other place in the root.
 const ELSEWHERE: &str = "other places";
 /// The mode of every directory of a layer. Its owner may write, so that the home can be removed with `rm -rf`: in a jail the mount
 /// is read-only, and every file is read-only by itself.
@@ -31,7 +33,7 @@ const DIRECTORY_MODE: u32 = 0o755;
 /// Most characters of a path that is no plain text in a refusal.
 const EXCERPT_CHARS_MAX: usize = 128;
 
-/// What was built.
+/// A layer that was built.
 #[derive(Debug)]
 pub(super) struct Built {
     pub(super) digest: Digest,
@@ -67,7 +69,7 @@ pub(super) fn build(
     Ok(Built { digest, files: tree.entries.len() as u64, bytes: tree.bytes, left_out: tree.left_out })
 }
 
-/// Whether the layer in this directory is still what its digest says.
+/// Checks whether the layer in this directory is still what its digest says.
 ///
 /// # Errors
 /// A refusal with what is not, or the system's no.
@@ -80,7 +82,7 @@ pub fn verify(directory: &Path, digest: &Digest) -> Result<(), Error> {
     };
     let mut tree = Tree::default();
     let source = Source { root: directory.to_owned(), place: Place::Layer, name: "the layer".to_owned() };
-    // What was within the limits when it was made stays a layer when they are lowered.
+    // A layer that was within the limits when it was made stays one when they are lowered.
     let looked = tree.take(&source, None).and_then(|()| tree.check()).and_then(|()| tree.digest());
     match looked {
         Ok(found) if found == *digest => Ok(()),
@@ -95,14 +97,14 @@ pub fn verify(directory: &Path, digest: &Digest) -> Result<(), Error> {
     }
 }
 
-/// What a layer is made of, by path.
+/// Entries of a layer, by path.
 #[derive(Debug, Default)]
 struct Tree {
     /// Without a leading slash; each below a directory that is here too.
     entries: BTreeMap<String, Entry>,
     bytes: u64,
     left_out: BTreeMap<&'static str, u64>,
-    /// Over whose `/usr` it is to lie; a layer that is only verified is compared with none.
+    /// The machine whose `/usr` it covers; a layer that is only verified is compared with none.
     machine: Option<Machine>,
     /// For each file with more than one name: how many it has, how many were seen, and one of them.
     names: HashMap<(u64, u64), (u64, u64, String)>,
@@ -226,7 +228,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Whether a link leads to somewhere below `/usr`, whatever the other links are: a step back is taken only out of a
+    /// Returns whether a link leads to somewhere below `/usr`, whatever the other links are: a step back is taken only out of a
     /// directory of this tree, so that no link on the way makes it another step.
     fn stays_inside(&self, path: &str, target: &str) -> bool {
         let mut at: Vec<&str> = match target.starts_with('/') {
@@ -286,7 +288,7 @@ impl Tree {
         Ok(manifest.digest())
     }
 
-    /// The digest of what is there.
+    /// Returns the digest of what is there.
     fn digest(&self) -> Result<Digest, Error> {
         let mut manifest = Manifest::new();
         for (path, entry) in &self.entries {
@@ -302,7 +304,7 @@ impl Tree {
     }
 }
 
-/// The rights to write that nothing of this kind has in a layer.
+/// Returns the rights to write that nothing of this kind has in a layer.
 fn writable(found: &Metadata) -> u32 {
     if found.is_dir() { 0o022 } else { 0o222 }
 }
@@ -329,7 +331,7 @@ pub(super) fn open_directories(layer: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Where in the layer something belongs; `None` for what is left out.
+/// Returns the place of a file in the layer; `None` for what is left out.
 fn placed(source: &Source, place: &str, path: &Path, found: &Metadata) -> Result<Option<String>, Error> {
     let (top, rest) = place.split_once('/').map_or((place, None), |(top, rest)| (top, Some(rest)));
     let joined = |above: &str| rest.map_or_else(|| above.to_owned(), |rest| format!("{above}/{rest}"));
@@ -348,14 +350,14 @@ fn placed(source: &Source, place: &str, path: &Path, found: &Metadata) -> Result
     }
 }
 
-/// What is said of something that is left out: a place that every reader knows, or that it is another one. A name that a package
-/// chose is no word of the host's.
+/// Returns the name of a place that is left out: a place that every reader knows, or that it is another one. A name that a
+/// package chose is no word of the host's.
 fn left_out(place: &str) -> &'static str {
     let top = place.split('/').next().unwrap_or_default();
     ROOT.into_iter().chain(LINKS).find(|known| *known == top).unwrap_or(ELSEWHERE)
 }
 
-/// Whether a link in the root is the one that every merged machine has.
+/// Returns whether a link in the root is the one that every merged machine has.
 fn is_merging(top: &str, to: &Path) -> bool {
     [format!("usr/{top}"), format!("/usr/{top}")].iter().any(|own| to == Path::new(own))
 }
@@ -375,12 +377,12 @@ fn are_same(one: &Entry, other: &Entry) -> Result<bool, Error> {
     }
 }
 
-/// The beginning of a path for a refusal.
+/// Returns the beginning of a path for a refusal.
 fn excerpt(path: &Path) -> String {
     path.to_string_lossy().chars().take(EXCERPT_CHARS_MAX).collect()
 }
 
-/// The name of a path, if it is text without control characters.
+/// Returns the name of a path, if it is text without control characters.
 fn plain_name(path: &Path) -> Option<&str> {
     path.file_name()?.to_str().filter(|name| is_plain(name))
 }
@@ -390,8 +392,8 @@ fn is_plain(text: &str) -> bool {
         && !text.chars().any(|c| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
 }
 
-/// What the digest of a layer is of: each path with its kind and its content, in byte order. Every part says how long it is, so
-/// that no two layers have one manifest.
+/// Input of a layer's digest: each path with its kind and its content, in byte order. Every part says how long it is, so that no
+/// two layers have one manifest.
 struct Manifest(Sha256);
 
 impl Manifest {

@@ -1,6 +1,6 @@
-//! Which names of packages there can be: no version, no path, no address, and nothing that a client could take for an option.
+//! Valid names of packages: no version, no path, no address, and nothing that a client could take for an option.
 //!
-//! Never repairs a name. Next: `fetch`, which hands them to the clients.
+//! Never repairs a name. See [`crate::packages::fetch`], which hands them to the clients.
 
 use super::NAMES_MAX;
 use crate::refusal::Refusal;
@@ -12,7 +12,7 @@ const NAME_BYTES_MAX: usize = 128;
 /// Endings by which npm takes a name for a file.
 const ARCHIVES: [&str; 3] = [".tgz", ".tar", ".tar.gz"];
 
-/// The first name that is none.
+/// Returns a refusal of the first name that is none.
 pub(super) fn refused(wanted: &Packages) -> Option<Refusal> {
     if wanted.apt.len() + wanted.npm.len() > NAMES_MAX {
         let message = format!("{} packages are more than {NAMES_MAX}", wanted.apt.len() + wanted.npm.len());
@@ -37,7 +37,7 @@ pub(super) fn refused(wanted: &Packages) -> Option<Refusal> {
     Some(Refusal::new(DenialCode::PackagesName, format!("{name:?} stands there twice")))
 }
 
-/// As Debian policy has it, section 5.6.1. A name that ends in `-` would tell apt to remove something.
+/// Checks the name by Debian policy, section 5.6.1. A name that ends in `-` would tell apt to remove something.
 fn is_of_apt(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+.-".contains(&b);
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_a_client_could_take_for_anything_else_is_refused_with_the_name() {
+    fn name_that_a_client_could_misread_is_refused_with_the_name() {
         let long = "a".repeat(129);
         for name in [
             "-o",

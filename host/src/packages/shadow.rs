@@ -1,6 +1,6 @@
 //! Refuses a file of a package that would replace another file of this machine: a layer is mounted over `/usr`.
 //!
-//! Reads the machine's files and dpkg's lists of them; changes nothing. Next: `layer`.
+//! Reads the machine's files and dpkg's lists of them; changes nothing. See [`crate::packages::layer`].
 
 use super::source::{Entry, Place, Source, TOP, copy};
 use super::{Error, unfit};
@@ -10,13 +10,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where dpkg keeps the list of files of each package.
+/// Directory in which dpkg keeps the list of files of each package.
 const DPKG_LISTS: &str = "/var/lib/dpkg/info";
 /// A directory of programs, and one that the `PATH` of a command names behind it.
 const PROGRAMS_FIRST: [(&str, &str); 1] = [("usr/local/bin", "usr/bin")];
-/// Where the loader looks for libraries after the directory of the machine's architecture.
+/// Directories in which the loader looks for libraries after the directory of the machine's architecture.
 const LIBRARIES_LAST: [&str; 2] = ["usr/lib", "usr/lib64"];
-/// Where commands look for programs.
+/// Directories in which commands look for programs.
 const PROGRAMS: [&str; 2] = ["usr/local/bin", "usr/bin"];
 /// Directories of libraries for some processors, in which the loader looks first. All but the first belong to glibc before 2.37.
 const HARDWARE: [&str; 10] =
@@ -66,7 +66,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether the machine has something else at this place.
+    /// Returns whether the machine has something else at this place.
     fn differs(&self, path: &str, entry: &Entry) -> Result<bool, Error> {
         let path = self.root.join(path);
         let found = match fs::symlink_metadata(&path) {
@@ -90,7 +90,7 @@ impl Machine {
         })
     }
 
-    /// Whether the Debian package that brings a file is the one that has it on this machine.
+    /// Returns whether the Debian package that brings a file is the one that has it on this machine.
     fn owns(&mut self, source: &Source, path: &str) -> bool {
         if source.place != Place::Root {
             return false;
@@ -107,7 +107,7 @@ fn is_link_to(path: &Path, target: &str) -> bool {
     fs::read_link(path).is_ok_and(|there| there == Path::new(target))
 }
 
-/// The files of a package, of whatever architecture, as dpkg lists them in this directory.
+/// Returns the files of a package, of whatever architecture, as dpkg lists them in this directory.
 fn files_of(lists: &Path, package: &str) -> HashSet<Vec<u8>> {
     let lists = fs::read_dir(lists).into_iter().flatten().flatten();
     let lists = lists.filter(|list| is_list_of(&list.file_name().to_string_lossy(), package));
@@ -115,13 +115,13 @@ fn files_of(lists: &Path, package: &str) -> HashSet<Vec<u8>> {
     lists.flat_map(|list| lines(fs::read(list.path()).unwrap_or_default())).collect()
 }
 
-/// Whether a file of dpkg lists the files of this package, of whatever architecture.
+/// Returns whether a file of dpkg lists the files of this package, of whatever architecture.
 fn is_list_of(file: &str, package: &str) -> bool {
     let Some(name) = file.strip_suffix(".list") else { return false };
     !package.is_empty() && name.split(':').next() == Some(package)
 }
 
-/// The paths that something at `target` hides: its own, and those that programs look for behind it.
+/// Returns the paths that something at `target` hides: its own, and those that programs look for behind it.
 fn hidden_by(target: &str) -> Vec<String> {
     let mut hidden = vec![target.to_owned()];
     let Some((directory, name)) = target.rsplit_once('/') else { return hidden };
@@ -139,7 +139,7 @@ fn hidden_by(target: &str) -> Vec<String> {
     hidden
 }
 
-/// Whether commands or the loader look for something in this directory, or in one below it.
+/// Returns whether commands or the loader look for something in this directory, or in one below it.
 fn is_searched(path: &str) -> bool {
     let is_above = |directory: &&str| directory.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
     let is_library = path.rsplit('/').next().is_some_and(|name| name.contains(".so"));
@@ -147,8 +147,8 @@ fn is_searched(path: &str) -> bool {
         || library_directory(path).is_some() && !is_library
 }
 
-/// The directory of libraries that the loader looks through together with this one: itself, or the one above those for some
-/// processors.
+/// Returns the directory of libraries that the loader looks through together with this one: itself, or the one above those for
+/// some processors.
 fn library_directory(path: &str) -> Option<&str> {
     let parts: Vec<&str> = path.split('/').collect();
     let depth = match parts[..] {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_identical_or_the_same_packages_own_is_kept() {
+    fn new_identical_or_own_files_are_kept() {
         let mut scene = scene();
         let (same, other) = (scene.file("the machine's"), scene.file("newer"));
         let same = match same {

@@ -1,6 +1,6 @@
-//! What was fetched, before it is part of a layer.
+//! Fetched files before they are part of a layer.
 //!
-//! Writes nothing but copies of files. Next: `layer`.
+//! Writes nothing but copies of files. See [`crate::packages::layer`].
 
 use super::{Config, Error};
 use crate::refusal::Refusal;
@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where everything of a layer is.
+/// Top directory of a layer.
 pub(super) const TOP: &str = "usr";
 /// Longest path in a layer, in bytes; the kernel takes four times this.
 pub(super) const PATH_BYTES_MAX: usize = 1024;
@@ -22,20 +22,20 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// A directory of what was fetched.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
-    /// Where it is.
+    /// Path of the files.
     pub(super) root: PathBuf,
-    /// How its paths become those of the layer.
+    /// Mapping of its paths to those of the layer.
     pub(super) place: Place,
-    /// What brought it, for a refusal.
+    /// Name of the package that brought it, for a refusal.
     pub(super) name: String,
 }
 
-/// How the paths of a source become those of a layer.
+/// Mapping of the paths of a source to those of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// As from the root of a machine: `usr`, and what is merged into it; the rest is left out.
+    /// Paths from the root of a machine: `usr`, and what is merged into it; the rest is left out.
     Root,
-    /// As below `usr`.
+    /// Paths below `usr`.
     Prefix,
     /// A layer itself: `usr` and nothing else.
     Layer,

@@ -1,6 +1,7 @@
-//! Archives of apt, unpacked by the machine's own unpacker in a jail without a network; nothing is installed, and no script of an archive is read.
+//! Archives of apt, unpacked by the machine's own unpacker in a jail without a network; nothing is installed, and no script of an
+//! archive is read.
 //!
-//! Never unpacks an archive that lists a file which no layer may hold. Next: `layer`.
+//! Never unpacks an archive that lists a file which no layer may hold. See [`crate::packages::layer`].
 
 use super::client::{Task, WORK, failed, follow, make_room, run};
 use super::fetch::{ARCHIVES, Archive};
@@ -11,9 +12,9 @@ use std::path::Path;
 
 /// Longest line of a listing: a mode, an owner, a date and two paths.
 const LINE_BYTES_MAX: usize = 10 * 1024;
-/// What a listing writes around a path: `./`, ` -> ` or ` link to `.
+/// Bytes that a listing writes around a path: `./`, ` -> ` or ` link to `.
 const LINK_WORDS_BYTES: usize = 9;
-/// What is kept of lines that are no listing.
+/// Most bytes of lines that are no listing that are kept.
 const COMPLAINT_BYTES_MAX: usize = 2 * 1024;
 
 /// Unpacks each into a directory of its own.
@@ -46,7 +47,7 @@ pub(super) async fn archives(means: &Means, bench: &Bench, archives: &[Archive])
     Ok(sources)
 }
 
-/// What archives list, line by line: `-rwxr-xr-x root/root 123 2024-01-01 00:00 ./usr/bin/x`.
+/// Listings of archives, line by line: `-rwxr-xr-x root/root 123 2024-01-01 00:00 ./usr/bin/x`.
 #[derive(Default)]
 struct Listed {
     archive: String,
@@ -85,7 +86,7 @@ impl Listed {
         let (mode, size) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());
         let is_mode = mode.len() == 10 && mode.bytes().all(|b| b"-dlhcbpsStTrwxugC".contains(&b));
         if !is_mode {
-            // What the unpacker says for itself stands between the lines.
+            // The unpacker's own messages come between the lines.
             if self.complaint.len() + line.len() < COMPLAINT_BYTES_MAX {
                 self.complaint.push_str(line);
                 self.complaint.push('\n');
@@ -93,7 +94,7 @@ impl Listed {
             return Ok(());
         }
         let path = behind_words(line, 5);
-        // Before it is shown; behind a link's own path stands where it leads.
+        // Checked before it is shown; behind a link's own path is its target.
         let paths = if mode.starts_with(['l', 'h']) { 2 } else { 1 };
         if path.len() > paths * (PATH_BYTES_MAX + LINK_WORDS_BYTES) {
             return Err(unfit(format!("{} brings a path of more than {PATH_BYTES_MAX} bytes", self.archive)));
@@ -115,7 +116,7 @@ impl Listed {
     }
 }
 
-/// What stands behind so many words and one space, with every space of its own.
+/// Returns the text behind so many words and one space, with every space of its own.
 fn behind_words(line: &str, count: usize) -> &str {
     let mut rest = line;
     for _ in 0..count {
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_that_lists_what_no_layer_may_hold_is_refused_before_it_is_unpacked() {
+    fn archive_with_a_forbidden_entry_is_refused_before_unpacking() {
         for (line, words) in [
             ("-rwsr-xr-x root/root 1 2024-01-01 00:00 ./usr/bin/su do", "\"./usr/bin/su do\", which is set-uid"),
             ("-rwxr-sr-x root/root 1 2024-01-01 00:00 ./usr/bin/x", "set-uid or set-gid"),

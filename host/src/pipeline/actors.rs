@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn no_wake_up_is_lost_between_an_actor_that_goes_and_one_that_begins() {
+    async fn no_wake_up_is_lost_between_one_actor_and_the_next() {
         let (actors, work) = (Arc::new(Actors::default()), Arc::new(AtomicU64::new(0)));
         let begun = Arc::new(AtomicU64::new(0));
         let session = SessionId::new();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn once_it_stops_nobody_begins() {
+    fn no_actor_begins_after_the_stop() {
         let actors = Actors::default();
         assert!(actors.stop().is_empty());
         let sent = actors.send(SessionId::new(), Command::Wake, |_| panic!("nobody begins"));

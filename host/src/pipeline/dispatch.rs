@@ -371,7 +371,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_have_arrived_is_sent_again_only_where_that_shows_once() {
+    fn unknown_outcome_is_retried_only_if_idempotent() {
         let config = webhook::Config { attempts_max: 3, ..webhook::Config::default() };
         let unknown = || Outcome::Unknown("w".to_owned());
         let ended = |outcome, attempt, idempotent| judge(outcome, attempt, idempotent, &config, 0);

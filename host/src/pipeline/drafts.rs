@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_words_of_a_turn_are_seen_over_its_requests_and_by_nobody_of_another_turn() {
+    async fn draft_is_seen_across_its_turns_requests_and_no_other_turn() {
         let (drafts, session, turn) = (Drafts::default(), SessionId::new(), TurnId::new());
         assert!(drafts.watch(session, turn).is_none());
         drafts.begin(session, turn).draft.begin();

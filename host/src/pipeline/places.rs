@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_place_that_is_given_up_goes_to_the_next_and_a_wish_that_is_dropped_to_nobody() {
+    async fn released_place_goes_to_the_next_and_never_to_a_leaver() {
         let places = Places::new(Limits { awake_max: 1, awake_per_agent_max: 1 });
         let agent = AgentId::new();
         let ids: Vec<SessionId> = (0..3).map(|_| SessionId::new()).collect();

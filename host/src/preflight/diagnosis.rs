@@ -1,6 +1,6 @@
-//! Why a part of a jail failed on this machine, and the exact thing to do about it.
+//! The cause of a failed part of a jail on this machine, and the exact remedy.
 //!
-//! Pure but for reading a handful of files once; tries nothing itself. Next: `preflight`, which tries.
+//! Pure but for reading a handful of files once; tries nothing itself. See [`crate::preflight`], which tries.
 
 use super::{fail, pass};
 use ironclaw_contract::operator::Check;
@@ -16,7 +16,7 @@ const MAX_NAMESPACES: &str = "`echo user.max_user_namespaces=15000 | sudo tee /e
 const OUTER_FILTER: &str = "start the container with `--security-opt seccomp=unconfined` or `--privileged` (see docs/operating.md, Containers)";
 const OUTER_MODULE: &str = "in Docker, start the container with `--security-opt apparmor=unconfined` as well (see docs/operating.md, Containers); elsewhere look into the kernel's log for the security module that said no";
 
-/// What was found, and what to do about it.
+/// A finding, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Advice {
     pub(crate) found: String,
@@ -28,13 +28,13 @@ impl Advice {
         Self { found: found.into(), remedy: remedy.into() }
     }
 
-    /// Without a remedy of its own, because another check has it.
+    /// Makes a finding without a remedy of its own, because another check has it.
     pub(crate) fn found(found: impl Into<String>) -> Self {
         Self::new(found, "see the check that failed before this one")
     }
 }
 
-/// What this machine says about itself.
+/// Facts about this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Machine {
     /// Whether we are root, in whatever user namespace this is.
@@ -74,7 +74,7 @@ impl Machine {
         }
     }
 
-    /// The settings that forbid user namespaces, each as a check.
+    /// Returns the settings that forbid user namespaces, each as a check.
     pub(crate) fn settings(&self) -> Vec<Check> {
         let limit = match self.max_namespaces {
             Some(0) => fail("limit of user namespaces", Advice::new("user.max_user_namespaces is 0", MAX_NAMESPACES)),
@@ -104,7 +104,7 @@ impl Machine {
     }
 }
 
-/// What a failed part of a launch means on this machine.
+/// Returns what a failed part of a launch means on this machine.
 pub(crate) fn advise(machine: &Machine, failure: &Failure) -> Advice {
     let errno = Errno::from_raw(failure.errno);
     let told = match failure.errno {

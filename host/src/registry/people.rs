@@ -427,7 +427,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_identity_is_split_at_the_first_colon_and_the_rest_is_kept_whole() {
+    fn identity_is_split_at_the_first_colon_only() {
         let identity: Identity = "matrix:@alice:example.org".parse().expect("an identity");
         assert_eq!((identity.channel.as_str(), identity.sender.as_str()), ("matrix", "@alice:example.org"));
         assert_eq!(identity.to_string(), "matrix:@alice:example.org");

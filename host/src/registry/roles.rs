@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_no_role_of_an_agent_for_members_does_not_talk_to_it_and_who_runs_the_host_does() {
+    fn only_members_and_host_admins_talk_to_a_members_agent() {
         let talks = |host, access, own| AgentStanding { host, own, access }.may_talk();
         assert!(!talks(Role::Member, Access::Members, None));
         assert!(talks(Role::Member, Access::Members, Some(AgentRole::Member)));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_of_an_agent_never_makes_an_owner_and_never_takes_a_role_of_the_host() {
+    fn agent_role_never_makes_an_owner_or_lowers_a_host_role() {
         let role = |host, own| AgentStanding { host, own, access: Access::Members }.role();
         assert_eq!(role(Role::Member, Some(AgentRole::Member)), Role::Member);
         assert_eq!(role(Role::Member, Some(AgentRole::Admin)), Role::Admin);

@@ -1,6 +1,6 @@
 //! The host's end of the link: the handshake, then bells.
 //!
-//! Hands out the session key once, and only after the kernel was asked about the process. Next: `pipeline::launch`.
+//! Hands out the session key once, and only after the kernel was asked about the process. See [`crate::pipeline::launch`].
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::SessionId;
@@ -14,52 +14,52 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use zeroize::Zeroize;
 
-/// Why a handshake failed.
+/// The reason that a handshake failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing came in time.
     #[error("the sandbox of {session} did not say hello, or was not ready, within {HELLO_MS_MAX} ms")]
     Silent {
-        /// Whose.
+        /// The session.
         session: SessionId,
     },
     /// It was built from another contract.
     #[error("the sandbox of {session} has contract fingerprint {theirs}, the host {ours}: install both from one build")]
     Drift {
-        /// Whose.
+        /// The session.
         session: SessionId,
-        /// What it says.
+        /// The sandbox's value.
         theirs: String,
-        /// What we are.
+        /// Our value.
         ours: String,
     },
     /// It gave up by itself.
     #[error("the sandbox of {session} cannot go on: {reason}")]
     Fatal {
-        /// Whose.
+        /// The session.
         session: SessionId,
-        /// Why, as it says.
+        /// The reason that the sandbox gives.
         reason: String,
     },
     /// It sent what the contract does not allow.
     #[error("the sandbox of {session} broke the link's contract: {what}")]
     Violation {
-        /// Whose.
+        /// The session.
         session: SessionId,
-        /// What.
+        /// The violation.
         what: &'static str,
     },
     /// The link is cut.
     #[error("the link to the sandbox of {session} is cut: {source}")]
     Cut {
-        /// Whose.
+        /// The session.
         session: SessionId,
         /// The cause.
         source: io::Error,
     },
 }
 
-/// What came over the link after the handshake.
+/// A message over the link after the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rung {
     /// Look at the outbound queue.
@@ -95,7 +95,7 @@ impl Link {
         };
         let ours = fingerprint();
         if hello.fingerprint != ours {
-            // A fingerprint or nothing: this stands in messages of the host.
+            // A fingerprint or nothing: this appears in messages of the host.
             let theirs =
                 hello.fingerprint.parse::<Digest>().map_or_else(|_| "(none)".to_owned(), |theirs| theirs.to_string());
             return Err(Error::Drift { session, theirs, ours });
@@ -188,7 +188,7 @@ impl Link {
     }
 }
 
-/// What a sandbox says of itself, cut and without control characters.
+/// Cuts a sandbox's words about itself, and removes control characters.
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(400).collect()
 }

@@ -1,6 +1,7 @@
 //! Projects what is recorded into a session's inbound queue.
 //!
-//! The queue can be rebuilt from the record at any time, so a damaged one is set aside and never trusted. Next: `pipeline::actor`.
+//! The queue can be rebuilt from the record at any time, so a damaged one is set aside and never trusted. See
+//! [`crate::pipeline::actor`].
 
 use super::store::{Origin, Session};
 use crate::custody::ContentKey;
@@ -13,7 +14,7 @@ use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Projection, Rou
 use rusqlite::{OptionalExtension, Row};
 use std::path::Path;
 
-/// What became of the answer that an outbound row asked for.
+/// Result of the answer that an outbound row asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Receipt {
     /// The row.
@@ -59,7 +60,7 @@ impl Inbound {
         if let Some(group) = group {
             give_to_group(path, group)?;
         }
-        // Also a turn that stood open when its sandbox died: the record knows that it is over.
+        // Also a turn that was open when its sandbox died: the record knows that it is over.
         writer.project(|inbound| inbound.clear())?;
         Ok((Self { writer }, damage))
     }
@@ -107,7 +108,7 @@ fn note(inbound: &Projection<'_>, receipts: &[Receipt]) -> rusqlite::Result<()> 
     receipts.iter().try_for_each(|Receipt { row, status, at }| inbound.delivered(row, status, *at))
 }
 
-/// Started as root: the sandbox's own group may read the file, and nobody else.
+/// Gives the file's read access to the sandbox's own group alone, when started as root.
 fn give_to_group(path: &Path, group: u32) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt;
     let give = || -> std::io::Result<()> {
@@ -117,7 +118,7 @@ fn give_to_group(path: &Path, group: u32) -> Result<(), Error> {
     give().map_err(|source| Error::Row { queue: "inbound queue", path: path.to_owned(), what: source.to_string() })
 }
 
-/// The routing row of a session.
+/// Returns the routing row of a session.
 pub fn routing(origin: &Origin, cursor: u64) -> Routing {
     Routing {
         channel_type: origin.channel.clone(),
@@ -127,7 +128,7 @@ pub fn routing(origin: &Origin, cursor: u64) -> Routing {
     }
 }
 
-/// The rows to project for these messages, with fresh seals; those from before `awake_since` waited for the wake.
+/// Returns the rows to project for these messages, with fresh seals; those from before `awake_since` waited for the wake.
 pub fn rows(
     tx: &Tx<'_>,
     session: &Session,

@@ -1,6 +1,6 @@
 //! A slow link, for the bench alone: lets bells through on ticks, as if both sides polled.
 //!
-//! Compiled only with the feature `relay`, which no release has; hands a handshake's frames on at once. Next: `benches/round`.
+//! Compiled only with the feature `relay`, which no release has; hands a handshake's frames on at once.
 
 use ironclaw_contract::seam::link::BELL;
 use std::time::Duration;

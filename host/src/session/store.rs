@@ -1,6 +1,6 @@
 //! The rows of sessions: origin, state, counter, cursor and wrapped keys.
 //!
-//! Never starts or stops a process; that is the actor's. Next: `session::actor`.
+//! Never starts or stops a process; that is the actor's.
 
 mod row;
 
@@ -16,7 +16,7 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use row::session;
 use rusqlite::{OptionalExtension, params};
 
-/// Every session that is not removed, oldest first.
+/// Returns every session that is not removed, oldest first.
 pub fn all(tx: &Tx<'_>) -> Result<Vec<Session>, state::Error> {
     let mut statement =
         tx.db().prepare_cached("SELECT * FROM sessions WHERE state <> 'removed' ORDER BY created_at, id")?;
@@ -24,7 +24,7 @@ pub fn all(tx: &Tx<'_>) -> Result<Vec<Session>, state::Error> {
     Ok(sessions)
 }
 
-/// The sessions of an agent that are not removed, oldest first.
+/// Returns the sessions of an agent that are not removed, oldest first.
 pub fn of_agent(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Session>, state::Error> {
     let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND state <> 'removed' ORDER BY created_at, id";
     let mut statement = tx.db().prepare_cached(sql)?;
@@ -32,7 +32,7 @@ pub fn of_agent(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Session>, state::Erro
     Ok(sessions)
 }
 
-/// Every session that is removed and whose files were not seen to be gone.
+/// Returns every session that is removed and whose files were not seen to be gone.
 pub fn removed(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
     let sql = "SELECT id FROM sessions WHERE state = 'removed' AND uid_offset >= 0";
     let mut statement = tx.db().prepare_cached(sql)?;
@@ -40,13 +40,13 @@ pub fn removed(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
     Ok(sessions)
 }
 
-/// The session of this id, unless it is removed.
+/// Returns the session of this id, unless it is removed.
 pub fn find(tx: &Tx<'_>, id: SessionId) -> Result<Option<Session>, state::Error> {
     let sql = "SELECT * FROM sessions WHERE id = ?1 AND state <> 'removed'";
     Ok(tx.db().prepare_cached(sql)?.query_row([id], session).optional()?)
 }
 
-/// The session of this agent and origin.
+/// Returns the session of this agent and origin.
 pub fn of_origin(tx: &Tx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<Session>, state::Error> {
     let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND channel = ?2 AND platform_id = ?3 AND thread_id = ?4 AND state <> 'removed'";
     let found = tx
@@ -57,7 +57,7 @@ pub fn of_origin(tx: &Tx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<
     Ok(found)
 }
 
-/// The session of this agent and origin, made for this person if there is none. Its number lies below `numbers`.
+/// Returns the session of this agent and origin, made for this person if there is none. Its number is below `numbers`.
 ///
 /// # Errors
 /// [`NewError::Full`] when all these numbers are taken; the keys and the state.
@@ -93,8 +93,8 @@ pub fn of_origin_or_new(
     Ok(made.ok_or_else(|| state::Error::Stored(format!("{id} vanished while it was made")))?)
 }
 
-/// A number for a new session: one that none had, as long as there is one, and then one of a removed session. So a number that was
-/// given back rests for as long as it can.
+/// Returns a number for a new session: one that none had, as long as there is one, and then one of a removed session. So a number
+/// that was given back rests for as long as it can.
 fn free_number(tx: &mut Tx<'_>, numbers: u32) -> Result<Option<u32>, state::Error> {
     let sql = "SELECT coalesce(max(number) + 1, 0) FROM \
                (SELECT max(uid_offset) AS number FROM sessions UNION ALL SELECT max(uid_offset) FROM uids_free)";
@@ -135,7 +135,7 @@ pub fn rewrap(tx: &Tx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, 
     Ok(count)
 }
 
-/// Why no session could be made.
+/// The reason that no session could be made.
 #[derive(Debug, thiserror::Error)]
 pub enum NewError {
     /// The state.
@@ -150,7 +150,7 @@ pub enum NewError {
 }
 
 impl NewError {
-    /// What the sender is told where the host has no uid left; nothing was changed.
+    /// Returns what the sender is told where the host has no uid left; nothing was changed.
     pub fn as_refusal(&self) -> Option<Refusal> {
         let refusal = || {
             let refusal =
@@ -167,22 +167,22 @@ impl From<rusqlite::Error> for NewError {
     }
 }
 
-/// Why a session is halted.
+/// The reason that a session is halted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
     /// In the host's own words: for the ledger and for the person.
     pub words: String,
-    /// What exactly, which may quote a stranger: for the operator who looks, as a quote.
+    /// The details, which may quote a stranger: for the operator who looks, as a quote.
     pub detail: String,
 }
 
 impl Why {
-    /// A reason that its words say all about.
+    /// Makes a reason that its words say all about.
     pub fn new(words: impl Into<String>) -> Self {
         Self { words: words.into(), detail: String::new() }
     }
 
-    /// For the operator: the words, and the detail as a quote.
+    /// Returns the reason for the operator: the words, and the detail as a quote.
     pub fn shown(&self) -> String {
         if self.detail.is_empty() { self.words.clone() } else { format!("{}: {:?}", self.words, self.detail) }
     }
@@ -216,7 +216,7 @@ pub fn set_standing(
     Ok(())
 }
 
-/// Notes that a launch failed (`true`) or that a turn came to its end; returns the failures in a row.
+/// Notes that a launch failed (`true`) or that a turn ended; returns the failures in a row.
 pub fn note_failure(tx: &mut Tx<'_>, id: SessionId, failed: bool) -> Result<u32, state::Error> {
     let sql =
         "UPDATE sessions SET failures = CASE WHEN ?2 THEN failures + 1 ELSE 0 END WHERE id = ?1 RETURNING failures";
@@ -239,7 +239,7 @@ pub fn erase(tx: &mut Tx<'_>, id: SessionId, by: PersonId) -> Result<(), state::
     for table in ["items", "summaries", "messages", "turns", "calls", "outbound_rows", "deliveries"] {
         db.execute(&format!("DELETE FROM {table} WHERE session_id = ?1"), [&text])?;
     }
-    // That an event came stays known, so that nobody repeats it into a new session; what it said does not.
+    // The event itself stays known, so that it cannot be repeated into a new session; its words do not.
     db.execute("UPDATE events SET digest = '' WHERE session_id = ?1", [&text])?;
     Ok(())
 }
@@ -293,7 +293,7 @@ mod tests {
             let make = |tx: &mut Tx<'_>, n: usize| of_origin_or_new(tx, agent, &origin(n), (owner, 3), wrapping);
             let made: Vec<Session> = (0..3).map(|n| make(tx, n).expect("there is a uid")).collect();
             assert_eq!(made.iter().map(|session| session.uid_offset).collect::<Vec<_>>(), [0, 1, 2]);
-            assert!(matches!(make(tx, 3), Err(NewError::Full)), "nobody gets a uid beyond the range");
+            assert!(matches!(make(tx, 3), Err(NewError::Full)), "no session gets a uid beyond the range");
             assert_eq!(make(tx, 1).expect("it is there").id, made[1].id);
             erase(tx, made[1].id, owner).expect("erased");
             assert!(matches!(make(tx, 3), Err(NewError::Full)), "a file of it may still be about");

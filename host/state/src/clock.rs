@@ -13,8 +13,8 @@ const JUMP_MS: i64 = 60_000;
 /// After a jump, the clock is believed once it has gone steadily for this long.
 pub const STEADY_AFTER: Duration = Duration::from_secs(3600);
 
-/// The machine's clock as it is set now, milliseconds since the epoch, for what other machines compare with theirs. Unlike the record's
-/// time it goes back when it is set back.
+/// Returns the machine's clock as it is set now, milliseconds since the epoch, for what other machines compare with theirs.
+/// Unlike the record's time it goes back when it is set back.
 pub fn wall_clock() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
     now + failpoint::clock_shift_ms()
@@ -29,7 +29,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// A clock that goes on where the record ended.
+    /// Makes a clock that goes on where the record ended.
     pub(super) fn new(last: Option<i64>) -> Self {
         let steady = Steady { wall: last.unwrap_or_else(wall_clock), at: Duration::ZERO, held: None };
         Self {
@@ -39,20 +39,20 @@ impl Clock {
         }
     }
 
-    /// Now as the record counts it.
+    /// Returns the time as the record counts it.
     pub(super) fn now(&self) -> i64 {
         let now = wall_clock();
         self.last.fetch_max(now, Ordering::Relaxed).max(now)
     }
 
-    /// The time by which ages are counted where something is dropped for good.
+    /// Returns the time by which ages are counted where something is dropped for good.
     pub(super) fn prune_time(&self) -> i64 {
         self.steady.lock().unwrap_or_else(PoisonError::into_inner).look(wall_clock(), self.began.elapsed())
     }
 }
 
-/// Compares the machine's clock with the time that passed. A machine that slept, or a host that was off, looks like a jump as well:
-/// then old things go an hour later.
+/// Comparison of the machine's clock with the time that passed. A machine that slept, or a host that was off, looks like a jump
+/// as well: then old rows go an hour later.
 #[derive(Debug)]
 struct Steady {
     wall: i64,

@@ -5,10 +5,10 @@
 use super::{Error, State, Tx};
 use crate::refusal::Refusal;
 
-/// Why a decision has no value. `?` makes one of a refusal and of an error.
+/// The reason that a decision has no value. `?` makes one of a refusal and of an error.
 #[derive(Debug)]
 pub enum Denied<E = Error> {
-    /// Refused on purpose. What the transaction wrote commits, such as the entry about the refusal.
+    /// Refused on purpose. The writes of the transaction commit, such as the entry about the refusal.
     Refused(Refusal),
     /// Broken. The transaction is rolled back.
     Failed(E),

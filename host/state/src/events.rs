@@ -1,6 +1,6 @@
 //! Tells listeners of ledger entries that are committed: all of them, or those about one session.
 //!
-//! Keeps nothing: whoever lags behind has to look for itself. Next: `state`.
+//! Keeps nothing: a listener that lags behind has to look for itself. See [`crate`].
 
 use super::Committed;
 use ironclaw_contract::ids::SessionId;
@@ -18,7 +18,7 @@ const EVENTS_OF_ONE_MAX: usize = 64;
 type Sender = broadcast::Sender<Arc<Committed>>;
 type BySession = HashMap<SessionId, Sender>;
 
-/// Who listens.
+/// The listeners.
 #[derive(Clone)]
 pub(super) struct Events {
     pub(super) every: Sender,
@@ -33,12 +33,12 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Tells everybody whom an entry concerns; one about no session concerns all.
+    /// Tells every listener that an entry concerns; one about no session concerns all.
     pub(super) fn tell(&self, entries: Vec<Committed>) {
         let sessions = lock(&self.sessions);
         for entry in entries {
             let entry = Arc::new(entry);
-            // Nobody may be listening.
+            // There may be no listener.
             match entry.session {
                 Some(session) => drop(sessions.get(&session).map(|one| one.send(Arc::clone(&entry)))),
                 None => sessions.values().for_each(|one| drop(one.send(Arc::clone(&entry)))),
@@ -63,10 +63,10 @@ pub struct EventsOf {
 }
 
 impl EventsOf {
-    /// The next one.
+    /// Waits for the next one.
     ///
     /// # Errors
-    /// When some were missed, or no more will come.
+    /// When some were missed, or none will come after it.
     pub async fn recv(&mut self) -> Result<Arc<Committed>, RecvError> {
         match &mut self.receiver {
             Some(receiver) => receiver.recv().await,

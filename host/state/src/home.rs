@@ -1,6 +1,7 @@
-//! Where the host keeps its things, and who may look at them.
+//! The host's home directory, and who may look at it.
 //!
-//! Never waits for a file that is something else, such as a pipe; never follows a home that is a link or that others can write; never makes anything wider than 0700. Next: `custody`.
+//! Never waits for a file that is something else, such as a pipe; never follows a home that is a link or that others can write;
+//! never makes anything wider than 0700. See [`crate::keys`].
 
 mod former;
 
@@ -21,16 +22,16 @@ pub use tree::remove_tree;
 /// A token, a run file and the fingerprints of keys are not longer.
 const SMALL_FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// How often the lock of a home is tried: a process that only checks whether the lock is held takes it for a moment.
+/// Attempts to take the lock of a home: a process that only checks whether the lock is held takes it for a moment.
 const HOLD_TRIES: u32 = 5;
 
-/// How long to wait before the lock is tried again.
+/// Pause before the lock is tried again.
 const HOLD_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// Length of the file by which the home is tried: one page, so that it needs a block.
 const TRIED_BYTES: usize = 4096;
 
-/// What a file system has left.
+/// Space that a file system has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     /// Bytes that this user may still write.
@@ -45,13 +46,13 @@ pub struct Room {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home(PathBuf);
 
-/// Why a home cannot be used.
+/// The reason that a home cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing was set up there.
     #[error("{0} is not an IronClaw home")]
     NotInitialised(PathBuf),
-    /// Somebody else could look in or write.
+    /// Another user could look in or write.
     #[error("{path} has mode {mode:04o}, owner {uid}: it must be 0700 and your own (uid {me})")]
     Permissions {
         /// The home.
@@ -60,20 +61,20 @@ pub enum Error {
         mode: u32,
         /// Its owner.
         uid: u32,
-        /// Who asks.
+        /// The user who asks.
         me: u32,
     },
     /// A host has this home.
     #[error("another host runs on {0}")]
     Running(PathBuf),
-    /// Something of the home is not what it must be.
+    /// A file of the home is not what it must be.
     #[error("{path} {what}")]
     Damaged {
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
-        /// What to do about it.
+        /// Instruction for the operator.
         remedy: &'static str,
     },
     /// The disk is too full to start on.
@@ -85,9 +86,9 @@ pub enum Error {
     NoRoom {
         /// The home.
         path: PathBuf,
-        /// What this user may still write.
+        /// Bytes that this user may still write.
         free_bytes: u64,
-        /// How many files can still be made.
+        /// Files that can still be made.
         free_files: u64,
     },
     /// The record is gone, and other files show that there was one.
@@ -97,13 +98,13 @@ pub enum Error {
         home: PathBuf,
         /// `missing` or `empty`.
         how: &'static str,
-        /// What is left of it.
+        /// A remaining file.
         found: PathBuf,
     },
     /// The system says no.
     #[error("{path}: {source}")]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -111,7 +112,7 @@ pub enum Error {
 }
 
 impl Home {
-    /// The home at `path`, made if it is missing; links in the path are resolved once, here.
+    /// Opens the home at `path`, made if it is missing; links in the path are resolved once, here.
     pub fn create(path: &Path) -> Result<Self, Error> {
         let fault = |source| Error::Io { path: path.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fault)?;
@@ -121,7 +122,7 @@ impl Home {
         Ok(home)
     }
 
-    /// The home at `path`, which must have been set up.
+    /// Opens the home at `path`, which must have been set up.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let home = path.canonicalize().map(Self).map_err(|_| Error::NotInitialised(path.to_owned()))?;
         home.check_permissions()?;
@@ -143,32 +144,32 @@ impl Home {
         Ok(())
     }
 
-    /// Its path.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Who may decide about changes of agents.
+    /// Returns the path of the policy: who may decide about changes of agents.
     pub fn policy(&self) -> PathBuf {
         self.0.join("policy.toml")
     }
 
-    /// The operator's settings.
+    /// Returns the path of the operator's settings.
     pub fn config(&self) -> PathBuf {
         self.0.join("config.toml")
     }
 
-    /// The master key.
+    /// Returns the path of the master key.
     pub fn master_key(&self) -> PathBuf {
         self.0.join("master.key")
     }
 
-    /// The only truth.
+    /// Returns the path of the record, the only truth.
     pub fn state_db(&self) -> PathBuf {
         self.0.join("state.db")
     }
 
-    /// Held by the one host that runs here.
+    /// Returns the path of the lock, held by the one host that runs here.
     pub fn lock(&self) -> PathBuf {
         self.0.join(operator::LOCK_FILE)
     }
@@ -200,12 +201,12 @@ impl Home {
         Ok(held)
     }
 
-    /// The owner's token.
+    /// Returns the path of the owner's token.
     pub fn owner_token(&self) -> PathBuf {
         self.0.join(operator::OWNER_TOKEN_FILE)
     }
 
-    /// The owner's next token, until the old one has ended.
+    /// Returns the path of the owner's next token, until the old one has ended.
     pub fn owner_token_next(&self) -> PathBuf {
         self.0.join("owner.token.next")
     }
@@ -215,27 +216,27 @@ impl Home {
         replace(&self.owner_token_next(), &self.owner_token())
     }
 
-    /// The master key that is to come, while the record is brought under it.
+    /// Returns the path of the master key that is to come, while the record is brought under it.
     pub fn master_key_next(&self) -> PathBuf {
         self.0.join("master.key.next")
     }
 
-    /// The record under the master key that is to come.
+    /// Returns the path of the record under the master key that is to come.
     pub fn state_db_next(&self) -> PathBuf {
         self.0.join("state.db.next")
     }
 
-    /// Which master keys the record was under, by their fingerprints; for a clear sentence, nothing else.
+    /// Returns the path of the fingerprints of the master keys that the record was under; for a clear sentence, nothing else.
     pub fn keys_file(&self) -> PathBuf {
         self.0.join("keys.json")
     }
 
-    /// Where a running host listens.
+    /// Returns the path of the file that says where a running host listens.
     pub fn run_file(&self) -> PathBuf {
         self.0.join(operator::RUN_FILE)
     }
 
-    /// The log.
+    /// Returns the path of the log.
     pub fn log(&self) -> PathBuf {
         self.0.join(operator::LOG_FILE)
     }
@@ -245,7 +246,7 @@ impl Home {
         self.0.join("ledger")
     }
 
-    /// What the file system of the home has left for this user, if the system says.
+    /// Returns the space that the file system of the home has left for this user, if the system says.
     pub fn room(&self) -> Option<Room> {
         let found = nix::sys::statvfs::statvfs(&self.0).ok()?;
         Some(Room {
@@ -265,17 +266,17 @@ impl Home {
         written
     }
 
-    /// What an agent has beside its conversations.
+    /// Returns the directory of an agent's files beside its conversations.
     pub fn agent(&self, id: AgentId) -> PathBuf {
         self.0.join("agents").join(id.to_string())
     }
 
-    /// The packages of an agent with this digest; `usr` in it belongs over the machine's `/usr`.
+    /// Returns the directory of the packages of an agent with this digest; its `usr` belongs over the machine's `/usr`.
     pub fn layer(&self, agent: AgentId, digest: &Digest) -> PathBuf {
         self.agent(agent).join("layers").join(digest.to_string())
     }
 
-    /// The directories of a session.
+    /// Returns the directories of a session.
     pub fn session(&self, id: SessionId) -> SessionPlace {
         SessionPlace(self.0.join("sessions").join(id.to_string()))
     }
@@ -304,7 +305,7 @@ fn lock(mut file: fs::File) -> Result<Flock<fs::File>, nix::Error> {
 pub struct SessionPlace(PathBuf);
 
 impl SessionPlace {
-    /// The session's own directory.
+    /// Returns the session's own directory.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -319,12 +320,12 @@ impl SessionPlace {
         self.0.join("out")
     }
 
-    /// The agent's files.
+    /// Returns the directory of the agent's files.
     pub fn workspace(&self) -> PathBuf {
         self.0.join("workspace")
     }
 
-    /// The inbound queue's file.
+    /// Returns the path of the inbound queue.
     pub fn inbound_db(&self) -> PathBuf {
         self.inbound().join(ironclaw_contract::seam::link::path::INBOUND_DB)
     }
@@ -353,7 +354,7 @@ impl SessionPlace {
     }
 }
 
-/// A directory of mode 0700, unless something of that name is there already.
+/// Makes a directory of mode 0700, unless something of that name is there already.
 pub fn make_private(path: &Path) -> Result<(), Error> {
     let fault = |source| Error::Io { path: path.to_owned(), source };
     match DirBuilder::new().mode(0o700).create(path) {
@@ -371,12 +372,12 @@ pub fn open_file(path: &Path) -> io::Result<fs::File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
 }
 
-/// The text of a regular file that a host or its operator keeps small.
+/// Reads the text of a regular file that a host or its operator keeps small.
 pub fn read_small(path: &Path) -> io::Result<String> {
     read_text(path, SMALL_FILE_BYTES_MAX)
 }
 
-/// The text of a regular file of at most so many bytes.
+/// Reads the text of a regular file of at most so many bytes.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let mut text = String::new();
     open_file(path)?.take(bytes_max.saturating_add(1)).read_to_string(&mut text)?;
@@ -387,8 +388,8 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     }
 }
 
-/// Writes a file of mode 0600 so that it is either whole or not there. What it is written under until it is whole is hidden, and
-/// a name that nobody else has: nothing that stands beside it is touched.
+/// Writes a file of mode 0600 so that it is either whole or not there. Until it is whole it has a hidden and unique name: no file
+/// beside it is touched.
 pub fn write_private(path: &Path, contents: &[u8]) -> Result<(), Error> {
     let fault = |source| Error::Io { path: path.to_owned(), source };
     let write = || -> io::Result<()> {
@@ -397,7 +398,7 @@ pub fn write_private(path: &Path, contents: &[u8]) -> Result<(), Error> {
         let written =
             file.write_all(contents).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&temporary, path));
         if let Err(error) = written {
-            // It is ours: nobody but us makes a file of that name.
+            // It is ours: no other program makes a file of that name.
             let _ = fs::remove_file(&temporary);
             return Err(error);
         }
@@ -407,7 +408,7 @@ pub fn write_private(path: &Path, contents: &[u8]) -> Result<(), Error> {
     write().map_err(fault)
 }
 
-/// A hidden name in the same directory that nothing has.
+/// Returns a hidden name in the same directory that no file has.
 fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
@@ -415,7 +416,7 @@ fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
     Ok(directory_of(path).join(format!(".{name}.{:016x}.new", u64::from_ne_bytes(random))))
 }
 
-/// The directory that a file is in; `.` for a bare name.
+/// Returns the directory that a file is in; `.` for a bare name.
 pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -443,7 +444,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_written_touches_nothing_that_stands_beside_it() {
+    fn written_file_touches_no_file_beside_it() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let names = || {
             let entries = fs::read_dir(directory.path()).expect("a directory").flatten();
@@ -459,7 +460,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&foreign).expect("it is still there"), "the master key in use");
         // One that cannot take its place leaves nothing of it behind.
         fs::create_dir_all(directory.path().join("taken/by-a-directory")).expect("made");
-        write_private(&directory.path().join("taken"), b"another").expect_err("a directory stands there");
+        write_private(&directory.path().join("taken"), b"another").expect_err("a directory is there");
         assert_eq!(names(), ["master", "master.key", "master.new", "master.old", "taken"]);
     }
 

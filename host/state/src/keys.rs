@@ -1,6 +1,7 @@
 //! Key custody: the master key, what is derived from it, and the session keys it wraps.
 //!
-//! Keys never print, never clone, and wipe themselves; nothing here touches a database. Next: `custody::wrapping`, `integrity`.
+//! Keys never print, never clone, and wipe themselves; nothing here touches a database. See [`crate::keys::wrapping`] and
+//! [`crate::integrity`].
 
 mod wrapping;
 
@@ -32,7 +33,7 @@ pub struct Config {
     pub master_key_file: Option<PathBuf>,
 }
 
-/// Why a key cannot be had.
+/// The reason that a key is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file is not there or not readable.
@@ -46,7 +47,7 @@ pub enum Error {
     /// The record is there, and the key that it is under is not.
     #[error("the master key {key} is missing, and {record} is under it")]
     Missing {
-        /// Where the key belongs.
+        /// Path where the key belongs.
         key: PathBuf,
         /// The record.
         record: PathBuf,
@@ -73,7 +74,7 @@ pub enum Error {
     Home(#[from] home::Error),
 }
 
-/// Fresh random bytes.
+/// Returns fresh random bytes.
 pub fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(Error::Random)?;
@@ -171,7 +172,7 @@ impl MasterKey {
         }
     }
 
-    /// A key that nothing is under yet.
+    /// Makes a key that nothing is under yet.
     pub fn fresh() -> Result<Self, Error> {
         Ok(Self(Bytes::random()?))
     }
@@ -181,33 +182,33 @@ impl MasterKey {
         Ok(home::write_private(path, self.0.0.as_slice())?)
     }
 
-    /// Names the key without telling anything of it: 16 hex characters, for people and the ledger.
+    /// Returns a name of the key that tells nothing of it: 16 hex characters, for people and the ledger.
     pub fn fingerprint(&self) -> String {
         self.derive("fingerprint", 0).0.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// A key for one purpose; `generation` is part of it, so that a restore begins anew.
+    /// Derives a key for one purpose; `generation` is part of it, so that a restore begins anew.
     fn derive(&self, purpose: &str, generation: u64) -> Bytes {
         Bytes::derived(b"ironclaw/1", &self.0.0, &format!("{purpose}/{generation}"))
     }
 
-    /// The raw key of `state.db`.
+    /// Returns the raw key of `state.db`.
     pub fn state_key(&self) -> SessionKey {
         SessionKey::new(*self.derive("state.db", 0).0)
     }
 
-    /// What the keys of approvals come from.
+    /// Returns the root of the keys of approvals.
     pub fn approval_root(&self) -> ApprovalRoot {
         ApprovalRoot(self.derive("approval", 0))
     }
 
-    /// What wraps the keys of sessions.
+    /// Returns the key that wraps the keys of sessions.
     pub fn wrapping_key(&self) -> WrappingKey {
         WrappingKey(self.derive("wrap", 0))
     }
 }
 
-/// Where the master key is kept.
+/// Place where the master key is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A file that the settings name.
@@ -219,7 +220,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The first of them that there is.
+    /// Returns the first of them that exists.
     pub fn of(home: &Home, config: &Config) -> Self {
         match (&config.master_key_file, credential()) {
             (Some(named), _) => Self::File(named.clone()),
@@ -228,7 +229,7 @@ impl Source {
         }
     }
 
-    /// The file to read.
+    /// Returns the file to read.
     pub fn path(&self) -> &Path {
         match self {
             Self::File(path) | Self::Credential(path) | Self::Home(path) => path,
@@ -250,16 +251,16 @@ fn credential() -> Option<PathBuf> {
     credentials_directory().map(|directory| directory.join(CREDENTIAL)).filter(|path| path.exists())
 }
 
-/// Where systemd puts the credentials of this service, if it gives it any.
+/// Returns the directory with the credentials of this service, if systemd gives it any.
 pub fn credentials_directory() -> Option<PathBuf> {
     std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from)
 }
 
-/// What the keys of approvals come from: each thing that can be approved has a key of its own, the same after a restart.
+/// Root of the keys of approvals: each subject of an approval has a key of its own, the same after a restart.
 pub struct ApprovalRoot(Bytes);
 
 impl ApprovalRoot {
-    /// The key of one change or call, in one generation of the record.
+    /// Returns the key of one change or call, in one generation of the record.
     pub fn key(&self, subject: &str, generation: u64) -> Zeroizing<[u8; KEY_BYTES]> {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         Hkdf::<Sha256>::new(Some(b"ironclaw/approval"), self.0.0.as_slice())
@@ -275,7 +276,7 @@ mod tests {
     use super::*;
     use ironclaw_contract::ids::{ItemId, SessionId};
 
-    /// How often these bytes, each with its bits turned, stand in memory of this process that can be written.
+    /// Counts how often these bytes, each with its bits turned, are in memory of this process that can be written.
     fn copies(turned: &[u8; KEY_BYTES]) -> usize {
         use std::os::unix::fs::FileExt;
         let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
@@ -293,7 +294,7 @@ mod tests {
                 if read == 0 {
                     break;
                 }
-                // What was read is in memory too, and counts once.
+                // The bytes that were read are in memory too, and count once.
                 let own = chunk.as_ptr() as u64..chunk.as_ptr() as u64 + chunk.len() as u64;
                 // A key in a structure is aligned; a look at each byte would take seconds.
                 let places = chunk[..read].chunks_exact(8).enumerate().filter(|(_, word)| word[0] == !turned[0]);
@@ -303,7 +304,7 @@ mod tests {
                         .is_some_and(|found| found.iter().zip(turned).all(|(a, b)| *a == !b))
                 };
                 count += places.filter(|(word, _)| is_key(*word) && !own.contains(&(at + *word as u64 * 8))).count();
-                // What lies across the end of this piece is in the next.
+                // A key across the end of this piece is found in the next one.
                 let is_last = at + read as u64 >= to || read < wanted;
                 at += read as u64 - if is_last { 0 } else { KEY_BYTES as u64 - 8 };
             }
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_moved_stands_in_memory_once_and_then_never() {
+    fn moved_key_is_in_memory_once_and_then_never() {
         let master = MasterKey::fresh().expect("random");
         for key in [master.wrapping_key().0, master.approval_root().0, master.derive("x", 1)] {
             let turned: [u8; KEY_BYTES] = std::array::from_fn(|at| !key.0[at]);
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_opens_under_its_own_name_and_key_alone_and_does_not_print() {
+    fn secret_opens_only_under_its_name_and_key_and_is_not_printed() {
         let (old, new) = (WrappingKey(Bytes(Box::new([7; 32]))), WrappingKey(Bytes(Box::new([8; 32]))));
         let text = SecretText::new("sk-zinnober".to_owned());
         assert_eq!(format!("{text:?}"), "SecretText");

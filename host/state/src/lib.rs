@@ -1,6 +1,7 @@
 //! The only truth: `state.db`, behind one writing thread, one reading thread, and one for searches.
 //!
-//! No other module opens the file. A change and its ledger entries share a transaction, or neither happened. Next: `ledger`.
+//! No other module opens the file. A change and its ledger entries share a transaction, or neither happened. See
+//! [`ironclaw_ledger`].
 
 mod clock;
 mod denied;
@@ -43,19 +44,19 @@ use std::time::{Duration, Instant};
 use threads::{Finish, GROUP_MAX, Job, SEARCH_GROUP_MAX, Watched, Work, close, read_loop, spawn, write_loop};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-/// Jobs that may wait before whoever brings the next has to.
+/// Jobs that may wait before the next sender has to.
 const QUEUE_MAX: usize = 1024;
 
 thread_local! {
-    /// When the search that this thread makes has to end.
+    /// End of the time for the search that this thread makes.
     static SEARCH_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
     /// Looks at that time since this thread began: a count of the work of its searches.
     static SEARCH_LOOKS: Cell<u64> = const { Cell::new(0) };
-    /// That SQLite found damage in what this thread asked for; whatever the change made of that error, its thread hears of it.
+    /// Whether SQLite found damage in a request of this thread; whatever the change made of that error, its thread hears of it.
     static DAMAGE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Why the state could not be read or changed.
+/// The reason that the state could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file does not open under this master key.
@@ -74,7 +75,7 @@ pub enum Error {
         found: i64,
         /// Ours.
         known: i64,
-        /// What to type to go back, if there is a way.
+        /// The command to type to go back, if there is a way.
         way_back: String,
     },
     /// The schema could not be brought up to date.
@@ -90,7 +91,7 @@ pub enum Error {
         to: i64,
         /// Names the snapshot.
         kept: String,
-        /// What SQLite reports.
+        /// SQLite's report.
         source: Box<rusqlite::Error>,
     },
     /// No room for the snapshot and for the change of the schema.
@@ -108,9 +109,9 @@ pub enum Error {
     /// A snapshot could not be made or removed.
     #[error("the snapshot {path} {why}")]
     Snapshot {
-        /// Which.
+        /// The file.
         path: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// Its pages are not what this program wrote.
@@ -121,10 +122,10 @@ pub enum Error {
     Damaged {
         /// The file.
         path: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
-    /// The same, found while the host ran: what was committed before stands, and nothing was after.
+    /// The same, found while the host ran: earlier commits are kept, and there was none afterwards.
     #[error(
         "{0} is damaged (found while the host ran): nothing was written to it from then on; keep a copy of it and of {0}-wal, and \
          put back the newest backup of the home, or where there is one a snapshot from before an upgrade ({0}.before-vN)"
@@ -146,16 +147,16 @@ pub enum Error {
         /// The cause.
         source: std::io::Error,
     },
-    /// What SQLite reports.
+    /// SQLite's report.
     #[error("state database: {0}")]
     Sqlite(#[source] rusqlite::Error),
-    /// A change that was undone because it could not be written, such as on a full disk. Nothing of it stands.
+    /// A change that was undone because it could not be written, such as on a full disk. Nothing of it is kept.
     #[error("the change was not written: {0}")]
     Unwritten(String),
     /// A stored value that no version of ours wrote.
     #[error("state database: {0}")]
     Stored(String),
-    /// Somebody else has the file open.
+    /// Another process has the file open.
     #[error("{0} is in use by another process: let it end, and try again")]
     InUse(String),
     /// The daemon is stopping.
@@ -192,48 +193,49 @@ pub struct Tx<'a> {
 pub struct Committed {
     /// Its number.
     pub seq: u64,
-    /// What it records.
+    /// The event that it records.
     pub event: LedgerEvent,
-    /// Which session it is about.
+    /// The session that it is about.
     pub session: Option<SessionId>,
-    /// Which message it is about.
+    /// The message that it is about.
     pub message: Option<MessageId>,
-    /// Which turn it is about.
+    /// The turn that it is about.
     pub turn: Option<TurnId>,
     /// Whether it is a refusal or withdrawal.
     pub refuses: bool,
 }
 
 impl<'a> Tx<'a> {
-    /// The database, for the SQL of the module that owns the table.
+    /// Returns the database, for the SQL of the module that owns the table.
     pub const fn db(&self) -> &'a Connection {
         self.db
     }
 
-    /// Now as the record counts it, milliseconds since the epoch: never less than any time before, so it stays ahead for as long
-    /// as the machine's clock once was. For the times of entries and of what is compared with them, and for nothing that ends.
+    /// Returns the time as the record counts it, milliseconds since the epoch: never less than any time before, so it stays ahead
+    /// for as long as the machine's clock once was. For the times of entries and of what is compared with them, and for nothing
+    /// that ends.
     pub const fn now(&self) -> i64 {
         self.now
     }
 
-    /// The machine's clock as it is set now, milliseconds since the epoch: for days, ceilings, ages and expiry, and for times that
-    /// people read. It goes back when it is set back, so nothing is put in order by it.
+    /// Returns the machine's clock as it is set now, milliseconds since the epoch: for days, ceilings, ages and expiry, and for
+    /// times that people read. It goes back when it is set back, so nothing is put in order by it.
     pub const fn wall(&self) -> i64 {
         self.wall
     }
 
-    /// The time by which ages are counted where something is dropped for good: the machine's clock, but not what it jumped ahead
-    /// by until it has gone steadily for [`STEADY_AFTER`].
+    /// Returns the time by which ages are counted where something is dropped for good: the machine's clock, but not what it
+    /// jumped ahead by until it has gone steadily for [`STEADY_AFTER`].
     pub const fn prune_time(&self) -> i64 {
         self.prune
     }
 
-    /// Whether the time of this search is over; `false` in what is no search.
+    /// Returns whether the time of this search is over; `false` in what is no search.
     pub fn is_out_of_time(&self) -> bool {
         SEARCH_UNTIL.get().is_some_and(|until| Instant::now() >= until)
     }
 
-    /// The work of all searches so far, in units of some steps of SQLite.
+    /// Returns the work of all searches so far, in units of some steps of SQLite.
     pub fn work(&self) -> u64 {
         SEARCH_LOOKS.get()
     }
@@ -244,7 +246,7 @@ impl<'a> Tx<'a> {
     }
 }
 
-/// The handle that everybody shares.
+/// The shared handle of the state.
 #[derive(Clone)]
 pub struct State {
     writes: mpsc::Sender<Job>,
@@ -276,7 +278,8 @@ impl State {
         Self::open_as(path, key, log::Owner::This)
     }
 
-    /// As [`State::open`], beside another process that has the state open: the write-ahead log is left to that process.
+    /// Opens the state as [`State::open`] does, beside another process that has it open: the write-ahead log is left to that
+    /// process.
     ///
     /// # Errors
     /// As [`State::open`].
@@ -298,7 +301,7 @@ impl State {
             log::opened(&db, path, &left)?;
         }
         for other in snapshot::under_other_keys(path, key) {
-            tracing::warn!("{} is not under this master key: remove it if nobody kept the old one", other.display());
+            tracing::warn!("{} is not under this master key: remove it if the old one was not kept", other.display());
         }
         // Every connection before the first thread: a start that fails drops them all, and the log stays.
         let (reading, searching) = (connect_to_read(path, key)?, connect_for_searches(path, key)?);
@@ -350,7 +353,7 @@ impl State {
         submit(&self.writes, change, false).await
     }
 
-    /// As [`State::write`], in a transaction that no other change shares: all that `change` sees is on disk already.
+    /// Writes as [`State::write`] does, in a transaction that no other change shares: all that `change` sees is on disk already.
     pub async fn write_alone<T, E, F>(&self, change: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -370,7 +373,8 @@ impl State {
         submit(&self.reads, look, false).await
     }
 
-    /// As [`State::read`], in a thread of its own, for what may take long. A statement that goes on beyond `time_max` is interrupted.
+    /// Reads as [`State::read`] does, in a thread of its own, for what may take long. A statement that goes on beyond `time_max`
+    /// is interrupted.
     pub async fn search<T, E, F>(&self, time_max: Duration, look: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -386,17 +390,17 @@ impl State {
         submit(&self.searches, timed, false).await
     }
 
-    /// Now as transactions see it, milliseconds since the epoch; never less than any time before.
+    /// Returns the time as transactions see it, milliseconds since the epoch; never less than any time before.
     pub fn now(&self) -> i64 {
         self.clock.now()
     }
 
-    /// By how much the record is ahead of the machine's clock, milliseconds: that clock was ahead once.
+    /// Returns by how much the record is ahead of the machine's clock, milliseconds: that clock was ahead once.
     pub fn ahead_ms(&self) -> i64 {
         self.clock.now() - wall_clock()
     }
 
-    /// What is counted of this host.
+    /// Returns the metrics of this host.
     pub fn metrics(&self) -> &Metrics {
         &self.watched.metrics
     }
@@ -406,7 +410,7 @@ impl State {
         self.writes.max_capacity() - self.writes.capacity()
     }
 
-    /// Bytes of the file and of its log.
+    /// Returns the bytes of the file and of its log.
     pub fn bytes(&self) -> u64 {
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
         size(&self.path) + size(&log::path_of(&self.path))
@@ -419,25 +423,26 @@ impl State {
         Error::DamagedMeanwhile(self.path.display().to_string())
     }
 
-    /// Removes the snapshots from before earlier changes of the schema: what was erased stands in them as it was. Gives how many.
+    /// Removes the snapshots from before earlier changes of the schema, because they still hold what was erased. Returns how
+    /// many.
     ///
     /// # Errors
     /// [`Error::Snapshot`] with the first that stays.
     pub async fn forget_snapshots(&self) -> Result<usize, Error> {
         let path: PathBuf = self.path.to_path_buf();
         for aside in snapshot::aside(&path) {
-            tracing::warn!("something is erased that may stand in {}: remove that by hand", aside.display());
+            tracing::warn!("erased content may remain in {}: remove it by hand", aside.display());
         }
         let removed = tokio::task::spawn_blocking(move || snapshot::remove_all(&path)).await;
         removed.map_err(|_| Error::Closed)?.map(|removed| removed.len())
     }
 
-    /// Every ledger entry, once it is committed.
+    /// Subscribes to every ledger entry, once it is committed.
     pub fn events(&self) -> broadcast::Receiver<Arc<Committed>> {
         self.events.every.subscribe()
     }
 
-    /// Ledger entries about one session, and about none, once they are committed.
+    /// Subscribes to ledger entries about one session, and about none, once they are committed.
     pub fn events_of(&self, session: SessionId) -> EventsOf {
         self.events.of(session)
     }
@@ -456,7 +461,7 @@ impl State {
         let _ = joined.await;
     }
 
-    /// Empties the write-ahead log into the database and truncates it, so that nothing deleted lies in it.
+    /// Empties the write-ahead log into the database and truncates it, so that it holds nothing deleted.
     pub async fn checkpoint(&self) -> Result<(), Error> {
         self.write(|tx| {
             tx.empty_log = true;
@@ -481,7 +486,7 @@ where
                 (Err(error), Ok(_)) => Err(E::from(Error::Unwritten(error.to_string()))),
                 (_, result) => result,
             };
-            // Whoever asked may have gone; what was committed stands all the same.
+            // The caller may have gone; the commit is kept all the same.
             let _ = reply.send(result);
         });
         (keep, finish)

@@ -1,7 +1,7 @@
 //! The write-ahead log as the last run left it: whether it is missing, and whether changes are behind a damaged frame.
 //!
-//! SQLite drops all that is behind the first bad frame and says nothing, so the file is read before SQLite opens it. Never writes to
-//! the log. The format is SQLite's: <https://www.sqlite.org/fileformat2.html#walformat>. Next: `daemon`.
+//! SQLite drops all that is behind the first bad frame and says nothing, so the file is read before SQLite opens it. Never writes
+//! to the log. The format is SQLite's: <https://www.sqlite.org/fileformat2.html#walformat>. See [`crate::daemon`].
 
 use super::{Error, remove_log};
 use rusqlite::{Connection, OptionalExtension};
@@ -27,7 +27,7 @@ const EMPTIED: &str = "emptied";
 /// Changes that were found to be lost, until the ledger names them.
 const LOST: &str = "changes_lost";
 
-/// What the log is before SQLite opens the record.
+/// State of the log before SQLite opens the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Log {
     /// There is no log.
@@ -49,7 +49,7 @@ pub(super) enum Owner {
     Another,
 }
 
-/// How changes were lost.
+/// The way in which changes were lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "log")]
 pub enum Lost {
@@ -63,7 +63,7 @@ pub enum Lost {
 }
 
 impl Lost {
-    /// What an operator reads.
+    /// Returns the sentence for an operator.
     pub fn sentence(&self) -> String {
         match self {
             Self::Missing => "the last run did not end in order, and its write-ahead log state.db-wal is gone: the changes that were \
@@ -76,7 +76,7 @@ impl Lost {
     }
 }
 
-/// The log that belongs to the record at `path`.
+/// Returns the log that belongs to the record at `path`.
 pub(super) fn path_of(path: &Path) -> PathBuf {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -116,7 +116,7 @@ fn walk(mut file: impl Read) -> io::Result<Log> {
             sums.add(&frame[FRAME_HEADER_BYTES..]);
             fits = is_current && word(&frame, 0) != 0 && sums.values == (word(&frame, 4), word(&frame, 5));
         }
-        // The frame itself may be half written by a host that was killed. What is behind it was written later.
+        // The frame itself may be half written by a host that was killed. The frames behind it were written later.
         let commits = word(&frame, 1) != 0;
         if !was_fitting && is_current && commits {
             commits_behind += 1;
@@ -137,7 +137,7 @@ fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-/// A word of a header, which are all big-endian.
+/// Returns a word of a header, which are all big-endian.
 fn word(bytes: &[u8], number: usize) -> u32 {
     bytes[number * 4..].first_chunk().map_or(0, |word| u32::from_be_bytes(*word))
 }
@@ -232,7 +232,7 @@ fn read_lost(db: &Connection) -> Result<Vec<Lost>, Error> {
         .map_err(|_| Error::Stored("meta: changes_lost".to_owned()))
 }
 
-/// The changes that were found to be lost and that the ledger does not name yet, once.
+/// Takes the changes that were found to be lost and that the ledger does not name yet, once.
 ///
 /// # Errors
 /// What SQLite reports.
@@ -252,7 +252,7 @@ mod tests {
         SessionKey::new([5; 32])
     }
 
-    /// A record with its log, as a host leaves it that is killed: `commits` changes are in the log alone.
+    /// Makes a record with its log, as a host leaves it that is killed: `commits` changes are in the log alone.
     fn killed(directory: &Path, commits: usize) -> PathBuf {
         let (path, copy) = (directory.join("state.db"), directory.join("killed.db"));
         create(&path).expect("made");

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_nobody_says_was_answered_counts_as_failed() {
+    fn request_without_a_reported_answer_counts_as_failed() {
         let metrics = Metrics::default();
         drop(metrics.ask("a"));
         metrics.ask("a").answered("a", 7, 11);

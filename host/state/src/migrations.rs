@@ -1,7 +1,7 @@
 //! The schema of `state.db`, in versions that only ever go forward.
 //!
-//! Never changes a version that was released, and never a file before a snapshot of it lies beside it; a newer file than this
-//! program knows is refused. Next: `state::snapshot`.
+//! Never changes a version that was released, and never a file before there is a snapshot of it beside it; a newer file than this
+//! program knows is refused. See [`crate::snapshot`].
 
 use super::{Error, snapshot};
 use ironclaw_contract::seam::crypt::SessionKey;
@@ -27,10 +27,10 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v14.sql"),
 ];
 
-/// Where the record keeps that its schema was changed, until the ledger has it.
+/// Key under which the record keeps that its schema was changed, until the ledger has it.
 const KEY: &str = "migrated";
 
-/// That the schema was changed.
+/// A change of the schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Migrated {
     /// The version before.
@@ -41,7 +41,7 @@ pub struct Migrated {
     pub snapshot: String,
 }
 
-/// Runs what is missing, all of it or nothing; what was there before lies in a snapshot first.
+/// Runs what is missing, all of it or nothing; the earlier content is saved in a snapshot first.
 ///
 /// # Errors
 /// [`Error::Migration`], and then the file is as it was; those of [`check`] and [`snapshot::take`].
@@ -86,7 +86,7 @@ fn run_these(versions: &[&str], db: &Connection, path: &Path, key: &SessionKey) 
     })
 }
 
-/// The change of the schema that the ledger does not have yet, once.
+/// Takes the change of the schema that the ledger does not have yet, once.
 ///
 /// # Errors
 /// What SQLite reports.
@@ -97,7 +97,7 @@ pub fn take_note(db: &Connection) -> Result<Option<Migrated>, Error> {
     text.map(|text| serde_json::from_str(&text).map_err(|_| Error::Stored("meta: migrated".to_owned()))).transpose()
 }
 
-/// The file's version, if this program knows it.
+/// Returns the file's version, if this program knows it.
 ///
 /// # Errors
 /// [`Error::Newer`] for one that it does not know.
@@ -135,7 +135,7 @@ mod tests {
         assert!(!before.is_empty() && before.iter().all(|name| after.contains(name)), "{before:?} {after:?}");
     }
 
-    /// The record as it was before the version whose script has these words, and its number.
+    /// Makes the record as it was before the version whose script has these words, and returns its number.
     fn before_version(words: &str, db: &Connection, path: &Path, key: &SessionKey) -> usize {
         let at = VERSIONS.iter().position(|script| script.contains(words)).expect("a version");
         run_these(&VERSIONS[..at], db, path, key).expect("the versions before");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_fails_half_way_leaves_the_file_as_it_was_with_a_copy_beside_it() {
+    fn failed_migration_leaves_the_file_unchanged_with_a_copy() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
         create(&path).expect("made");

@@ -1,6 +1,6 @@
 //! Opens the file of the record: its cipher, its journal, and a look through all pages.
 //!
-//! Never makes a file in passing, and never removes the log of a record that says that it is open. Next: `state::log`.
+//! Never makes a file in passing, and never removes the log of a record that says that it is open. See [`crate::log`].
 
 use super::{Error, SEARCH_LOOKS, SEARCH_UNTIL, Tx, is_damage, log, migrations, wall_clock};
 use ironclaw_contract::seam::crypt::SessionKey;
@@ -16,7 +16,7 @@ const LOOKED_THROUGH_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Steps of SQLite between two looks at the time of a search.
 const STEPS_BETWEEN_LOOKS: i32 = 1000;
 
-/// An empty file of mode 0600, unless there is one.
+/// Makes an empty file of mode 0600, unless there is one.
 pub(super) fn create(path: &Path) -> Result<(), Error> {
     use std::os::unix::fs::OpenOptionsExt;
     match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
@@ -126,14 +126,14 @@ pub fn look<T>(path: &Path, key: &SessionKey, look: impl FnOnce(&Tx<'_>) -> Resu
     look(&Tx { db: &db, now, wall: now, prune: now, entries: Vec::new(), empty_log: false })
 }
 
-/// A connection that cannot write.
+/// Opens a connection that cannot write.
 pub(super) fn connect_to_read(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
     let db = connect(path, key)?;
     db.execute_batch("PRAGMA query_only = ON;")?;
     Ok(db)
 }
 
-/// A connection whose statements end when the time of their search is over.
+/// Opens a connection whose statements end when the time of their search is over.
 pub(super) fn connect_for_searches(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
     let mut db = connect_to_read(path, key)?;
     let is_over = || {

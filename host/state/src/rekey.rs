@@ -1,7 +1,8 @@
-//! The state under another key: a whole copy beside the original, changed, re-encrypted, proven, and put in its place in one step.
+//! The state under another key: a whole copy beside the original, changed, re-encrypted, proven, and put in its place in one
+//! step.
 //!
-//! Never writes into the original but to close its log, and never leaves a file behind it that SQLite could take for the new one's.
-//! Next: `rotation`.
+//! Never writes into the original but to close its log, and never leaves a file behind it that SQLite could take for the new
+//! one's. See [`crate::rotation`].
 
 use super::{Error, Tx, connect, create, log, migrations, wall_clock};
 use ironclaw_contract::seam::crypt::SessionKey;
@@ -11,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// Pages that are copied between two looks at whether somebody else writes.
+/// Pages that are copied between two checks for another writer.
 const PAGES_AT_ONCE: i32 = 1024;
 
-/// A copy in the making. While it lives nobody else can open the original.
+/// A copy in the making. While it lives no other process can open the original.
 pub struct Copy {
     original: Connection,
     copy: Connection,
@@ -26,13 +27,13 @@ impl Copy {
     /// Copies the state at `path`, page by page, to a new file `to`.
     ///
     /// # Errors
-    /// [`Error::WrongKey`], [`Error::Newer`], [`Error::InUse`] while anybody else has it open.
+    /// [`Error::WrongKey`], [`Error::Newer`], [`Error::InUse`] while another process has it open.
     pub fn of(path: &Path, key: &SessionKey, to: &Path) -> Result<Self, Error> {
         let left = log::look(path)?;
         let original = connect(path, key)?;
         migrations::run(&original, path, key)?;
-        // What a crash left is taken in here, and what it lost is noted; afterwards neither file needs a log. Until then an error
-        // leaves the log in place.
+        // The changes that a crash left are taken in here, and those that it lost are noted; afterwards neither file needs a log.
+        // Until then an error leaves the log in place.
         log::opened(&original, path, &left)?;
         log::closed(&original)?;
         // Out of the write-ahead log, which a renamed file would leave behind, and alone.
@@ -96,7 +97,7 @@ impl Copy {
     }
 }
 
-/// Every page opens under the key of this connection, and SQLite finds nothing wrong with them.
+/// Checks that every page opens under the key of this connection, and that SQLite finds nothing wrong with them.
 ///
 /// # Errors
 /// With the first thing that is.
@@ -122,17 +123,18 @@ impl Ready {
     /// Puts the copy into the place of the original, in one step that outlives a power cut.
     ///
     /// # Errors
-    /// When the system does not; then the original is still there. A name that may not outlive a power cut is logged: it stands.
+    /// When the system does not; then the original is still there. A name that may not outlive a power cut is logged and kept.
     pub fn take_over(self) -> std::io::Result<()> {
         let sync = |path: &Path| std::fs::File::open(path)?.sync_all();
         sync(&self.to)?;
         std::fs::rename(&self.to, &self.from)?;
-        // From here on only the new key opens what stands there, and whoever is told of an error would throw that key away.
+        // From here on only the new key opens the file under this name, and a caller that is told of an error would throw that
+        // key away.
         if let Err(error) = self.from.parent().map_or(Ok(()), sync) {
             let path = self.from.display();
             tracing::error!(%error, "{path} is under the new key, and after a power cut it may be under the old one again");
         }
-        // Only now may others open what stands there. Its journal was in memory, so nothing of it is left under the name.
+        // Only now may others open the file under this name. Its journal was in memory, so nothing of it is left under the name.
         drop(self.original);
         Ok(())
     }
@@ -146,11 +148,11 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, chown};
 
     #[test]
-    fn a_copy_that_took_over_has_taken_over_also_where_its_directory_cannot_be_synced() {
+    fn copy_takes_over_even_if_its_directory_cannot_be_synced() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (from, to) = (directory.path().join("state.db"), directory.path().join("state.db.next"));
         let (old, new) = (SessionKey::new([1; 32]), SessionKey::new([2; 32]));
-        // In a thread of its own, as somebody who is not above all rights: it is for each thread by itself.
+        // In a thread of its own, as a user without root's rights: they are for each thread by itself.
         let take_over = || {
             if geteuid().is_root() {
                 let nobody = Uid::from_raw(65534);

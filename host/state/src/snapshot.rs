@@ -1,7 +1,7 @@
 //! A copy of the state from before each change of its schema: the way back when a newer version is not what it should be.
 //!
-//! Never leaves half a copy under a name that counts, and never outlives an erasure: what somebody had erased would stand in it.
-//! Next: `state::migrations`.
+//! Never leaves half a copy under a name that counts, and never outlives an erasure, because it would still hold what a person
+//! had erased. See [`crate::migrations`].
 
 use super::{Error, connect, log, rekey, unlock};
 use ironclaw_contract::seam::crypt::SessionKey;
@@ -17,18 +17,18 @@ use std::time::Duration;
 /// Snapshots that are kept; the oldest goes first.
 pub const KEPT_MAX: usize = 3;
 
-/// How a directory begins into which the way back puts a newer record aside; its schema follows.
+/// Beginning of the name of a directory into which the way back puts a newer record aside; its schema follows.
 const ASIDE: &str = "state-v";
 
-/// What a change of the schema may need beside the snapshot, over and above the size of what it changes.
+/// Bytes that a change of the schema may need beside the snapshot, over and above the size of what it changes.
 const ROOM_BYTES_MIN: u64 = 8 * 1024 * 1024;
 
-/// One that lies beside the state.
+/// A snapshot beside the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Where.
+    /// Its path.
     pub path: PathBuf,
-    /// The version that ran first after it was made; what lies in it has the one before.
+    /// The version that ran first after it was made; its content has the one before.
     pub before: i64,
 }
 
@@ -51,7 +51,7 @@ pub fn take(db: &Connection, path: &Path, key: &SessionKey, before: i64) -> Resu
     let copied = || -> Result<(), Error> {
         let mut copy = connect(&unfinished, key)?;
         copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
-        // In one step, so that nobody can write in the middle of it.
+        // In one step, so that no other process can write in the middle of it.
         Backup::new(db, &mut copy)?.run_to_completion(i32::MAX, Duration::ZERO, None)?;
         log::closed(&copy)?;
         rekey::prove(&copy, "the snapshot")
@@ -65,7 +65,7 @@ pub fn take(db: &Connection, path: &Path, key: &SessionKey, before: i64) -> Resu
         keep().map_err(|error| fault("cannot be kept", &error))
     });
     if let Err(error) = kept {
-        // It is ours, and nobody counts on it.
+        // It is ours, and nothing depends on it.
         let _ = discard(&unfinished);
         return Err(error);
     }
@@ -78,7 +78,7 @@ pub fn take(db: &Connection, path: &Path, key: &SessionKey, before: i64) -> Resu
     Ok(Snapshot { path: target, before })
 }
 
-/// Every snapshot beside the state at `path`, oldest version first.
+/// Returns every snapshot beside the state at `path`, oldest version first.
 pub fn all(path: &Path) -> Vec<Snapshot> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
         return Vec::new();
@@ -112,8 +112,8 @@ pub fn remove_all(path: &Path) -> Result<Vec<PathBuf>, Error> {
     unfinished.and_then(|()| removed.into_iter().collect())
 }
 
-/// What to type to go back to the newest snapshot that a version which knows `known` can open under `key`, or why there is no way
-/// back.
+/// Returns what to type to go back to the newest snapshot that a version which knows `known` can open under `key`, or why there
+/// is no way back.
 pub fn way_back(path: &Path, key: &SessionKey, found: i64, known: i64) -> String {
     let mut newest = all(path).into_iter().rev();
     let usable = newest.find(|snapshot| snapshot.before - 1 <= known && opens(&snapshot.path, key));
@@ -129,7 +129,7 @@ pub fn way_back(path: &Path, key: &SessionKey, found: i64, known: i64) -> String
     )
 }
 
-/// Records that somebody put aside to go back to a snapshot. They are the operator's, and no erasure reaches them.
+/// Returns the records that were put aside to go back to a snapshot. They are the operator's, and no erasure reaches them.
 pub fn aside(path: &Path) -> Vec<PathBuf> {
     let names = path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten().flatten();
     let version = |name: &str| name.strip_prefix(ASIDE).is_some_and(|version| version.parse::<i64>().is_ok());
@@ -144,7 +144,7 @@ pub fn under_other_keys(path: &Path, key: &SessionKey) -> Vec<PathBuf> {
     all(path).into_iter().map(|snapshot| snapshot.path).filter(|snapshot| !opens(snapshot, key)).collect()
 }
 
-/// Whether this key opens the snapshot; nothing is written, neither into it nor beside it.
+/// Returns whether this key opens the snapshot; nothing is written, neither into it nor beside it.
 fn opens(snapshot: &Path, key: &SessionKey) -> bool {
     let mut address = "file:".to_owned();
     for byte in snapshot.as_os_str().as_encoded_bytes() {
@@ -163,7 +163,7 @@ fn opens(snapshot: &Path, key: &SessionKey) -> bool {
     look().is_ok()
 }
 
-/// A path as one word of a shell.
+/// Quotes a path as one word of a shell.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
@@ -205,12 +205,12 @@ fn discard(unfinished: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The name as well must outlive a power cut.
+/// Syncs the directory of a file, because the name as well must outlive a power cut.
 fn sync_directory(file: &Path) -> io::Result<()> {
     file.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
 }
 
-/// The snapshot, and then as much again for the change itself.
+/// Checks that there is room for the snapshot, and then as much again for the change itself.
 fn room(path: &Path, target: &Path) -> Result<(), Error> {
     let size = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
     let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
@@ -242,11 +242,11 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_is_private_whole_under_the_same_key_and_only_the_newest_are_kept() {
+    fn snapshot_is_private_and_only_the_newest_are_kept() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (path, db) = state(directory.path());
         assert_eq!(all(&path), [], "a fresh file has nothing to go back to");
-        // What lies in the log only belongs to the copy as well.
+        // Content of the log alone belongs to the copy as well.
         db.execute("INSERT INTO meta (key, value) VALUES ('word', 'kept')", []).expect("written");
         for before in 10..15 {
             take(&db, &path, &key(), before).expect("taken");
@@ -278,7 +278,7 @@ mod tests {
         fs::write(unfinished(&name(&path, 10)), "half").expect("written");
         assert_eq!(remove_all(&path).expect("removed"), [name(&path, 9)]);
         assert_eq!(all(&path), []);
-        assert!(!unfinished(&name(&path, 10)).exists(), "what was erased stands in half a copy as well");
+        assert!(!unfinished(&name(&path, 10)).exists(), "half a copy holds erased content as well");
         fs::create_dir(name(&path, 3)).expect("made");
         take(&db, &path, &key(), 9).expect("taken");
         assert!(remove_all(&path).is_err_and(|error| error.to_string().contains("before-v3 cannot be removed")));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_names_the_newest_snapshot_that_this_version_can_open_under_this_key() {
+    fn way_back_names_the_newest_snapshot_that_can_be_opened() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let home = directory.path().join("it's a home %41?");
         fs::create_dir(&home).expect("made");

@@ -1,6 +1,6 @@
 //! Columns that hold a word of an enum, or JSON.
 //!
-//! A column with another text is an error that names the column. Next: `registry`.
+//! A column with another text is an error that names the column. See [`crate::registry`].
 
 /// Implements `Display`, `ToSql` and `FromSql` by `name` and `FromStr`.
 #[macro_export]
@@ -20,7 +20,7 @@ pub fn stored_json<T: serde::de::DeserializeOwned>(row: &rusqlite::Row<'_>, colu
     serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|_| bad(column))
 }
 
-/// The error for a column that holds what this version does not write.
+/// Makes the error for a column that holds what this version does not write.
 pub fn bad(column: &str) -> rusqlite::Error {
     let what = format!("column {column} holds what this version does not write");
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, what.into())

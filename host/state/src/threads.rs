@@ -1,7 +1,7 @@
 //! The threads of the record: one writes, several changes to a commit; one reads, several reads to a snapshot; one searches, each
 //! search with a snapshot of its own.
 //!
-//! None leaves a caller without an answer, and nothing is built on damage. Next: `state::events`.
+//! None leaves a caller without an answer, and nothing is built on damage. See [`crate::events`].
 
 use super::clock::{Clock, wall_clock};
 use super::events::Events;
@@ -28,7 +28,7 @@ pub(super) struct Job {
     pub(super) alone: bool,
 }
 
-/// What the threads tell of themselves.
+/// State of the threads for their watcher.
 #[derive(Clone)]
 pub(super) struct Watched {
     pub(super) metrics: Metrics,
@@ -67,7 +67,7 @@ pub(super) fn write_loop(
     let mut held: Option<Job> = None;
     let mut is_emptied = false;
     while let Some(first) = held.take().or_else(|| jobs.blocking_recv()) {
-        // The other thread may have come upon it.
+        // The other thread may have found damage.
         if watched.look() {
             break;
         }
@@ -142,7 +142,7 @@ pub(super) fn write_loop(
         if watched.look() {
             break;
         }
-        // What came before stands in the queue before the job that woke us, and is done by now or in the next group.
+        // Earlier jobs are in the queue before the job that woke us, and are done by now or in the next group.
         if closing.load(Ordering::SeqCst) && held.is_none() && jobs.is_empty() {
             break;
         }
@@ -165,8 +165,8 @@ pub(super) fn close(db: Connection, owner: log::Owner, watched: &Watched) {
     }
 }
 
-/// Takes what was on its way while the thread came to its end, and drops it, which tells whoever waits for it. A receiver that is
-/// only dropped leaves such a job in the channel for as long as anybody could send another, and its sender waiting.
+/// Takes what was on its way while the thread ended, and drops it, which tells the waiting caller. A receiver that is only
+/// dropped leaves such a job in the channel for as long as there is another sender, and its sender waiting.
 fn refuse_the_rest(mut jobs: mpsc::Receiver<Job>) {
     jobs.close();
     while let Some(job) = jobs.blocking_recv() {
@@ -183,8 +183,8 @@ pub(super) fn read_loop(
     watched: &Watched,
 ) {
     while let Some(first) = jobs.blocking_recv() {
-        // Those that wait share a snapshot, which is taken now: after each commit of a change, a new one reads its pages from
-        // the file again. Whoever comes later gets a later one, or they might miss what they were told is on disk.
+        // Those that wait share a snapshot, which is taken now: after each commit of a change, a new one reads its pages from the
+        // file again. A later caller gets a later one, or they might miss what they were told is on disk.
         let group: Vec<Job> =
             std::iter::once(first).chain(std::iter::from_fn(|| jobs.try_recv().ok())).take(group_max).collect();
         let begun = db.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([]));
@@ -202,7 +202,7 @@ pub(super) fn read_loop(
         }
         let _ = db.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
         watched.look();
-        // What came before stands in the queue before the job that woke us, and is done by now or in the next group.
+        // Earlier jobs are in the queue before the job that woke us, and are done by now or in the next group.
         if closing.load(Ordering::SeqCst) && jobs.is_empty() {
             break;
         }

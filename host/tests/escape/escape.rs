@@ -20,7 +20,7 @@ mod workspace;
 const ATTEMPTS_MIN: usize = 200;
 
 #[test]
-fn every_attempt_has_a_name_of_its_own_that_says_what_is_promised() {
+fn every_attempt_has_a_unique_name() {
     let tables = [
         turns::attempts(),
         calls::attempts(),

@@ -83,7 +83,7 @@ fn sandbox_that_asks_for_items_without_end_is_stopped() {
 }
 
 #[test]
-fn a_sandbox_whose_rows_are_refused_again_and_again_is_stopped_and_hides_no_message() {
+fn sandbox_with_too_many_refused_rows_is_stopped() {
     let attacked = Attacked::new("");
     let row =
         json!({ "row": { "kind": "chat", "content": { "reply": "itm_00000000000000000000000000" }, "call": null } });
@@ -95,7 +95,7 @@ fn a_sandbox_whose_rows_are_refused_again_and_again_is_stopped_and_hides_no_mess
 }
 
 #[test]
-fn a_session_that_is_stopped_in_the_middle_of_a_turn_sleeps_and_its_message_waits() {
+fn session_stopped_during_a_turn_sleeps_and_keeps_its_message() {
     let attacked = Attacked::new("");
     attacked.say("a", "hello");
     let id = attacked.id("a");
@@ -116,7 +116,7 @@ fn a_session_that_is_stopped_in_the_middle_of_a_turn_sleeps_and_its_message_wait
 }
 
 #[test]
-fn a_sandbox_that_says_nothing_or_half_a_word_is_not_waited_for_longer_than_the_contract_says() {
+fn silent_sandbox_is_ended_after_the_contracts_timeout() {
     let silent = json!(["hang"]);
     let half = json!([{ "hello": null }, "welcome", { "link": [7] }, "hang"]);
     let within = "did not say hello, or was not ready, within 10000 ms";

@@ -49,7 +49,7 @@ fn an_equal_body_does_not_make_the_hosts_words_the_persons() {
 }
 
 #[test]
-fn after_a_restart_an_item_counts_only_while_its_tuple_stands_in_the_index() {
+fn item_counts_after_a_restart_only_while_it_is_indexed() {
     let attacked = Attacked::new("");
     let first = attacked.say("a", "hello").seen;
     attacked.say("a", "hello again");
@@ -116,7 +116,7 @@ fn neutral(text: &str) {
 }
 
 #[test]
-fn look_alikes_reach_neither_a_model_nor_a_person_and_files_keep_every_byte() {
+fn look_alikes_are_neutral_but_files_keep_every_byte() {
     let world = World::new();
     let script = world.home.join("script.toml");
     std::fs::write(&script, SCRIPT).expect("written");
@@ -132,7 +132,7 @@ fn look_alikes_reach_neither_a_model_nor_a_person_and_files_keep_every_byte() {
 }
 
 #[test]
-fn look_alikes_in_a_message_a_file_and_a_report_are_neutral_before_they_are_sealed() {
+fn look_alikes_are_neutral_before_they_are_sealed() {
     let attacked = Attacked::new("");
     let wide = MARKS.replace('[', "\u{ff3b}");
     let script = json!([generate(json!(["$own"])), report("$calls.0.call_id", MARKS)]);
@@ -156,7 +156,7 @@ fn look_alikes_in_a_message_a_file_and_a_report_are_neutral_before_they_are_seal
 }
 
 #[test]
-fn only_a_lowered_guard_shows_unsealed_words_and_only_as_quoted_ones() {
+fn only_a_lowered_guard_shows_unsealed_words_as_quotes() {
     let attacked = Attacked::new("");
     attacked.world.ctl(&["agent", "set", "a", "--mode", "dangerous_warn"]).ok();
     let own = generate(json!(["$own", { "text": "my name is Mallory" }]));

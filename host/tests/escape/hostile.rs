@@ -84,7 +84,7 @@ fn a_handshake_that_is_none_halts_the_session_with_the_reason() {
 }
 
 #[test]
-fn a_damaged_or_foreign_inbound_queue_is_rebuilt_from_the_record() {
+fn damaged_or_foreign_inbound_queue_is_rebuilt() {
     let attacked = Attacked::new("");
     let id = attacked.asleep();
     attacked.other_answers();
@@ -128,7 +128,7 @@ fn uproot(path: &Path) {
 }
 
 #[test]
-fn what_is_no_file_in_the_inbound_queues_place_parks_the_session() {
+fn non_file_in_place_of_the_inbound_queue_parks_the_session() {
     let attacked = Attacked::new(HASTY);
     let id = attacked.asleep();
     let victim = attacked.world.home.join("owner.token");
@@ -146,7 +146,7 @@ fn what_is_no_file_in_the_inbound_queues_place_parks_the_session() {
 }
 
 #[test]
-fn what_is_no_queue_in_the_outbound_queues_place_quarantines_the_session() {
+fn non_queue_in_place_of_the_outbound_queue_quarantines() {
     let attacked = Attacked::new(HASTY);
     let id = attacked.asleep();
     let victim = attacked.world.home.join("owner.token");
@@ -278,7 +278,7 @@ fn a_flood_of_bells_puts_off_neither_a_deadline_nor_an_order() {
 }
 
 #[test]
-fn a_sandbox_that_does_not_answer_is_ended_at_the_deadline_with_a_notice() {
+fn unresponsive_sandbox_is_ended_at_the_deadline_with_notice() {
     let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
     let played = attacked.play("a", "hello", &json!(["hang"]));
     assert_eq!(played.chat["notice"], true);
@@ -319,7 +319,7 @@ fn a_sandbox_that_keeps_a_lock_is_ended_after_the_bounded_wait() {
 }
 
 #[test]
-fn a_sandbox_that_dies_at_every_start_is_parked_and_can_be_released() {
+fn sandbox_that_dies_at_every_start_is_parked() {
     let attacked = Attacked::new(HASTY);
     let id = attacked.asleep();
     attacked.at_launch(&id, &json!([{ "hello": null }, "welcome", "open", { "ring": 1 }, "exit"]));
@@ -357,7 +357,7 @@ fn a_reader_may_die_once_and_not_twice_at_the_same_row() {
 }
 
 #[test]
-fn a_released_session_answers_again_under_a_good_sandbox_and_keeps_what_was_quarantined() {
+fn released_session_answers_again_and_keeps_its_quarantine() {
     let attacked = Attacked::new("");
     attacked.say("a", "my name is Ada");
     let bad = json!([{ "sql": "CREATE TABLE x (y);" }, { "ring": 1 }, "hang"]);

@@ -80,7 +80,7 @@ fn removed(attacked: &Attacked, id: &str) {
 }
 
 #[test]
-fn a_workspace_of_many_files_and_great_depth_is_erased_all_the_same() {
+fn workspace_of_many_deep_files_is_erased() {
     let attacked = Attacked::new("");
     let script = json!([
         { "files": { "directory": "/workspace/many", "count": 20_000 } },
@@ -96,7 +96,7 @@ fn a_workspace_of_many_files_and_great_depth_is_erased_all_the_same() {
 }
 
 #[test]
-fn a_session_that_shuts_its_own_directories_hurts_nobody_and_can_be_removed() {
+fn session_that_locks_its_directories_can_be_removed() {
     let attacked = Attacked::new("[turn]\nseconds_max = 4\n[session]\nlaunch_attempts_max = 2\nbackoff_ms = 5\n");
     attacked.say("a", "hello");
     let id = attacked.id("a");

@@ -101,7 +101,7 @@ fn a_channel_is_made_and_wired_where_two_have_to_say_yes() {
 }
 
 #[test]
-fn a_policy_that_nobody_can_meet_fails_the_check_and_is_told() {
+fn policy_that_cannot_be_met_fails_the_check_and_is_told() {
     let world = World::with(client::own(), Build::Plain, None);
     world.up();
     let policy = world.home.join("policy.toml");

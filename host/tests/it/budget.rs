@@ -55,7 +55,7 @@ fn needed(world: &World, message: &str) -> u64 {
 }
 
 #[test]
-fn a_ceiling_stops_an_agent_that_loops_and_nothing_is_spent_after_it() {
+fn ceiling_stops_a_looping_agent_and_further_spending() {
     let world = world("[turn]\nmodel_calls_max = 100\ntool_calls_max = 100\n", "");
     assert!(world.say("a", "hello").contains("Hello."));
     let one = tokens(&usage(&world, &[]));
@@ -122,7 +122,7 @@ fn a_ceiling_stops_an_agent_that_loops_and_nothing_is_spent_after_it() {
 }
 
 #[test]
-fn two_conversations_that_race_for_the_last_of_a_ceiling_cannot_both_have_it() {
+fn racing_conversations_cannot_both_take_the_last_tokens() {
     let world = world("", RULES);
     let needed = needed(&world, "slow");
     set(&world, &(needed + needed / 2).to_string());
@@ -173,7 +173,7 @@ fn a_request_that_a_crash_cut_off_stays_booked() {
 }
 
 #[test]
-fn the_ceilings_of_the_settings_hold_for_every_agent_and_for_each_conversation() {
+fn ceilings_of_the_settings_hold_per_agent_and_session() {
     let world = world("[budget]\ntokens_per_session = 1\n", "");
     let answer = world.chat("a", "hello");
     assert_eq!(answer["notice"], true, "{answer}");
@@ -240,7 +240,7 @@ fn a_summary_is_counted_and_refused_like_any_request() {
 }
 
 #[test]
-fn a_message_whose_model_failed_says_so_and_is_answered_once_when_it_is_retried() {
+fn failed_model_is_reported_and_a_retry_answers_once() {
     let rules = |fails: bool| match fails {
         true => "[[rule]]\nwhen = '^weather'\nfail = 'sk-secret is no key'\n",
         false => "[[rule]]\nwhen = '^weather'\nreply = 'It rains.'\n",
@@ -288,7 +288,7 @@ fn a_model_that_answers_too_late_is_named_and_parks_no_session() {
 }
 
 #[test]
-fn an_owner_has_somebody_elses_message_answered_and_reads_that_its_person_gets_the_answer() {
+fn owner_retries_a_message_and_its_person_gets_the_answer() {
     let world = world("", "[[rule]]\nwhen = '^weather'\nfail = 'no key'\n");
     world.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
     let bob = client::Raw::of_person(&world, "Bob");
@@ -300,7 +300,7 @@ fn an_owner_has_somebody_elses_message_answered_and_reads_that_its_person_gets_t
 }
 
 #[test]
-fn a_ceiling_of_cost_that_counts_nothing_is_said_where_it_is_set_and_in_the_status() {
+fn cost_ceiling_without_prices_is_reported() {
     let world = world("", "");
     let add = ["model", "add", "far", "--kind", "openai", "--base-url", "http://127.0.0.1:9/v1", "--model", "m"];
     world.ctl(&[&add[..], &["--no-test", "--no-key"]].concat()).ok();

@@ -178,7 +178,7 @@ fn is_there(desk: &Desk, word: &str) -> bool {
 }
 
 #[test]
-fn each_kind_is_asked_for_held_shown_approved_applied_seen_and_told() {
+fn each_kind_is_held_shown_approved_applied_and_reported() {
     let desk = Desk::new(Build::Plain);
     let before = desk.told().len();
     let mut told = before;
@@ -209,7 +209,7 @@ fn each_kind_is_asked_for_held_shown_approved_applied_seen_and_told() {
 }
 
 #[test]
-fn each_kind_that_is_rejected_changes_nothing_and_the_conversation_hears_why() {
+fn each_rejected_kind_changes_nothing_and_reason_is_reported() {
     let desk = Desk::new(Build::Plain);
     let reject = |word: &str| {
         let before = desk.everything();
@@ -236,7 +236,7 @@ fn each_kind_that_is_rejected_changes_nothing_and_the_conversation_hears_why() {
 }
 
 #[test]
-fn a_payload_with_another_kinds_field_and_an_unknown_kind_are_refused_in_the_ledger_and_told() {
+fn foreign_field_and_unknown_kind_are_refused_and_recorded() {
     let desk = Desk::new(Build::Plain);
     let reply = desk.world.say("a", "want foreign");
     assert!(reply.contains("enabled_tools"), "{reply}");
@@ -261,7 +261,7 @@ fn a_payload_with_another_kinds_field_and_an_unknown_kind_are_refused_in_the_led
 /// The host dies at every moment of a change, and each time it is finished as it was decided, once. One of the moments after a yes in
 /// the fast tier (`IRONCLAW_SEED` chooses another), all of them with `IRONCLAW_LONG=1`.
 #[test]
-fn a_host_that_is_killed_between_any_two_steps_loses_nothing_and_applies_nothing_twice_or_unapproved() {
+fn host_killed_between_any_two_steps_applies_a_change_once() {
     let points = ["change_approved", "change_prepared", "change_applied"];
     let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
     let (seed, count) = run_of("IRONCLAW_POINTS", if is_long { points.len() as u64 } else { 1 });
@@ -310,7 +310,7 @@ fn a_host_that_is_killed_between_any_two_steps_loses_nothing_and_applies_nothing
 }
 
 #[test]
-fn a_policy_that_is_wrong_keeps_the_host_from_starting_and_says_why() {
+fn wrong_policy_keeps_the_host_from_starting_and_says_why() {
     let desk = Desk::new(Build::Plain);
     desk.world.down();
     let policy = desk.world.home.join("policy.toml");
@@ -327,7 +327,7 @@ fn a_policy_that_is_wrong_keeps_the_host_from_starting_and_says_why() {
 }
 
 #[test]
-fn a_mount_that_was_swapped_for_a_link_is_not_mounted_and_what_is_outside_is_not_proposed() {
+fn mount_swapped_for_a_link_or_outside_is_refused() {
     let desk = Desk::new(Build::Plain);
     let shared: &Path = desk.directory.path();
     std::os::unix::fs::symlink("/", shared.join("link")).expect("linked");
@@ -360,7 +360,7 @@ fn a_mount_that_was_swapped_for_a_link_is_not_mounted_and_what_is_outside_is_not
 }
 
 #[test]
-fn a_skill_is_not_installed_by_its_name_or_by_way_of_permissions() {
+fn skill_is_not_installed_by_name_or_through_permissions() {
     let desk = Desk::new(Build::Plain);
     let before = desk.everything();
     for version in ["1.0.0", "../../../etc"] {
@@ -377,7 +377,7 @@ fn a_skill_is_not_installed_by_its_name_or_by_way_of_permissions() {
 }
 
 #[test]
-fn a_role_is_given_to_a_whole_identity_and_to_nobody_whose_begins_alike() {
+fn role_needs_a_whole_identity_and_never_a_common_prefix() {
     let desk = Desk::new(Build::Plain);
     desk.world.ctl(&["person", "add", "mallory"]).ok();
     desk.world.ctl(&["person", "link", "bob", "matrix:@alice:corp.example"]).ok();

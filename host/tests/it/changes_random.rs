@@ -275,7 +275,7 @@ impl Random {
 }
 
 #[test]
-fn whatever_happens_no_change_is_applied_without_a_yes_or_twice_and_none_is_forgotten() {
+fn random_changes_are_applied_once_and_only_when_approved() {
     let (seed, steps) = run_of("IRONCLAW_CHANGES", STEPS);
     let (mut random, mut chance) = (Random::begin(), Chance(seed));
     for step in 0..steps {

@@ -24,7 +24,7 @@ fn run(world: &World, command: &str) -> String {
 }
 
 #[test]
-fn an_agent_that_was_not_given_commands_runs_none_and_has_no_programs() {
+fn agent_without_commands_runs_none_and_has_no_programs() {
     let world = with_commands(Who::Ordinary);
     let said = world.say("b", "run echo here-i-am");
     assert!(said.contains("not enabled") && !said.contains("[exit code"), "{said}");
@@ -33,7 +33,7 @@ fn an_agent_that_was_not_given_commands_runs_none_and_has_no_programs() {
 }
 
 #[test]
-fn a_command_has_the_machines_programs_and_the_agents_files_and_nothing_of_the_host() {
+fn command_has_programs_and_agent_files_but_nothing_of_host() {
     for who in everybody() {
         let world = with_commands(who);
         let said = run(&world, "echo hello; ls /usr/bin | grep -c . ; id -u; pwd; echo $HOME; env | wc -l");
@@ -114,7 +114,7 @@ send($one, "within\n", 0); print "read: ", scalar(readline($other));
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn a_command_reaches_no_socket_of_the_host_that_a_directory_holds() {
+fn command_reaches_no_host_socket_in_a_directory() {
     let world = with_commands(Who::Ordinary);
     run(&world, "true");
     let path = world.session_directory().join("workspace/listener");
@@ -144,7 +144,7 @@ fn children(pid: i32) -> Vec<i32> {
 }
 
 #[test]
-fn a_session_whose_runner_is_lost_ends_with_all_that_a_command_started_and_says_why() {
+fn lost_runner_ends_the_session_with_its_commands() {
     let world = with_commands(Who::Ordinary);
     run(&world, "true");
     let main = sandbox(&world);
@@ -185,7 +185,7 @@ fn a_session_whose_runner_is_lost_ends_with_all_that_a_command_started_and_says_
 }
 
 #[test]
-fn nobody_that_a_command_can_name_gets_its_signals() {
+fn no_process_that_a_command_can_name_gets_its_signals() {
     let world = with_commands(Who::Ordinary);
     run(&world, "true");
     let before = world.session()["pid"].clone();

@@ -81,7 +81,7 @@ fn a_host_killed_at_any_point_answers_a_message_exactly_once() {
 }
 
 #[test]
-fn a_host_killed_at_any_point_answers_a_message_with_calls_exactly_once() {
+fn host_killed_at_any_point_answers_calls_exactly_once() {
     for who in everybody() {
         killed_at_every_point(who, &WRITE, &["erase"]);
     }
@@ -123,7 +123,7 @@ fn killed_at_every_point(who: Who, told: &Told, not_on_the_way: &[&str]) {
 }
 
 #[test]
-fn a_sandbox_killed_between_its_commit_and_its_bell_answers_exactly_once() {
+fn sandbox_killed_before_its_bell_answers_exactly_once() {
     for who in everybody() {
         for told in [&HELLO, &WRITE] {
             let mut world = World::with(who, Build::Failpoints, None);

@@ -161,7 +161,7 @@ fn after_a_removal_the_agent_starts_anew_and_knows_nothing() {
 }
 
 #[test]
-fn a_removal_that_a_crash_cut_short_is_finished_at_the_next_start() {
+fn interrupted_removal_is_finished_at_the_next_start() {
     for who in everybody() {
         let mut world = World::with(who, Build::Failpoints, None);
         let (session, needles) = told(&world);

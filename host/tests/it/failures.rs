@@ -78,7 +78,7 @@ fn ready(world: &World) -> (u16, Value) {
 }
 
 #[test]
-fn a_full_disk_is_said_and_once_it_has_room_every_message_that_was_taken_is_answered_once() {
+fn full_disk_is_reported_and_messages_are_answered_once_after() {
     let world = World::with(own(), Build::Plain, None);
     survived(&Disk::Limit, &world);
     drop(world);
@@ -133,7 +133,7 @@ fn survived(disk: &Disk, world: &World) {
 }
 
 #[test]
-fn a_record_that_another_process_holds_is_refused_at_the_start_and_waited_for_later() {
+fn record_held_by_another_process_is_refused_or_waited_for() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.agent("a");
@@ -169,7 +169,7 @@ fn flip(path: &Path, at: u64, length: usize) {
 }
 
 #[test]
-fn a_damaged_record_is_refused_at_the_start_with_the_way_back_and_nothing_in_it_is_touched() {
+fn damaged_record_is_refused_with_the_way_back_and_untouched() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.agent("a");
@@ -203,7 +203,7 @@ fn a_damaged_record_is_refused_at_the_start_with_the_way_back_and_nothing_in_it_
 }
 
 #[test]
-fn damage_that_comes_while_the_host_runs_ends_it_with_a_sentence_and_a_backup_leads_on() {
+fn damage_while_running_ends_the_host_and_a_backup_restores() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.agent("a");
@@ -233,7 +233,7 @@ fn damage_that_comes_while_the_host_runs_ends_it_with_a_sentence_and_a_backup_le
 }
 
 #[test]
-fn a_clock_that_jumps_back_an_hour_changes_no_order_and_ends_no_turn() {
+fn clock_that_jumps_back_changes_no_order_and_ends_no_turn() {
     let mut world = World::with(own(), Build::Failpoints, None);
     let shift = world.home.with_file_name("shift");
     fs::write(&shift, "0").expect("written");
@@ -259,7 +259,7 @@ fn a_clock_that_jumps_back_an_hour_changes_no_order_and_ends_no_turn() {
 }
 
 #[test]
-fn a_sandbox_that_stops_reading_is_ended_at_the_deadline_with_a_notice_and_the_next_one_answers() {
+fn sandbox_that_stops_reading_is_ended_and_replaced() {
     let world = World::with(own(), Build::Plain, None);
     world.configure("[turn]\nseconds_max = 2\n");
     world.up();
@@ -280,7 +280,7 @@ fn a_sandbox_that_stops_reading_is_ended_at_the_deadline_with_a_notice_and_the_n
 }
 
 #[test]
-fn a_sandbox_that_writes_ten_thousand_rows_is_quarantined_and_nobody_else_notices() {
+fn sandbox_with_ten_thousand_rows_is_quarantined_alone() {
     let attacked = Attacked::new("");
     let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) \
                 INSERT INTO messages_out (id, seq, timestamp, kind, content, turn) \
@@ -296,7 +296,7 @@ fn a_sandbox_that_writes_ten_thousand_rows_is_quarantined_and_nobody_else_notice
 }
 
 #[test]
-fn a_sandbox_that_never_replies_is_ended_at_the_deadline_and_the_person_hears_why() {
+fn sandbox_without_a_reply_is_ended_and_the_person_told() {
     let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
     let chat = attacked.send("a", "hello", &json!(["hang"])).ok().json();
     assert_eq!(chat["notice"], true, "{chat}");

@@ -21,7 +21,7 @@ fn each(scenario: &str, look: impl Fn(Who, Value)) {
 }
 
 #[test]
-fn a_spec_that_cannot_be_enforced_is_refused_by_the_name_of_what_is_wrong() {
+fn unenforceable_spec_is_refused_by_its_fault() {
     each("refusals", |who, told| {
         let error = |case: &str| told[case]["error"].as_str().unwrap_or("it was launched").to_owned();
         for (case, words) in [
@@ -44,7 +44,7 @@ fn a_spec_that_cannot_be_enforced_is_refused_by_the_name_of_what_is_wrong() {
 }
 
 #[test]
-fn a_program_that_never_knocks_is_ended_in_time_and_holds_up_nobody() {
+fn program_that_misses_its_gate_is_killed_in_time() {
     each("late", |who, told| {
         let error = told["late"]["error"].as_str().unwrap_or_default();
         assert!(error.contains("did not reach its gate within 200 ms"), "{who:?}: {told}");
@@ -54,7 +54,7 @@ fn a_program_that_never_knocks_is_ended_in_time_and_holds_up_nobody() {
 }
 
 #[test]
-fn what_the_kernel_reports_even_of_a_program_that_hides_is_the_jail_that_was_asked_for() {
+fn kernel_report_of_a_hiding_program_matches_the_spec() {
     each("report", |who, told| {
         assert_eq!(told["faults"], Value::Null, "{who:?}");
         let report = &told["report"];
@@ -83,7 +83,7 @@ fn a_program_finds_its_link_and_nothing_of_the_host() {
 }
 
 #[test]
-fn a_role_in_the_launchers_image_is_jailed_like_a_program_and_has_lost_the_environment() {
+fn role_in_the_launcher_is_jailed_without_its_environment() {
     each("reader", |who, told| {
         assert_eq!(told["faults"], Value::Null, "{who:?}");
         assert_eq!(told["heard"], "HELLO 0", "{who:?}");
@@ -105,7 +105,7 @@ fn a_jail_that_is_killed_leaves_nothing() {
 }
 
 #[test]
-fn a_launch_that_nobody_waits_for_any_more_is_ended() {
+fn launch_without_a_waiting_caller_is_ended() {
     each("abandoned", |who, told| {
         assert_eq!((&told["late"], &told["left"]), (&true.into(), &false.into()), "{who:?}");
     });
@@ -144,7 +144,7 @@ fn wait_until_ended(pids: &[u64]) {
 }
 
 #[test]
-fn a_launcher_that_dies_takes_every_jail_along_and_the_host_hears_of_it() {
+fn dead_launcher_takes_every_jail_along_and_is_noticed() {
     for who in everybody() {
         let stage = Stage::new(who);
         let (mut host, mut lines, [launcher, init, program]) = staying(&stage, "stay");
@@ -172,7 +172,7 @@ fn a_host_that_dies_takes_launcher_and_jails_along() {
 }
 
 #[test]
-fn a_daemon_that_a_jailed_program_left_behind_does_not_outlive_the_host() {
+fn daemon_of_a_jailed_program_does_not_outlive_the_host() {
     for who in everybody() {
         let stage = Stage::new(who);
         let (mut host, _lines, [launcher, init, program]) = staying(&stage, "daemon");
@@ -195,7 +195,7 @@ fn a_daemon_that_a_jailed_program_left_behind_does_not_outlive_the_host() {
 }
 
 #[test]
-fn what_a_person_granted_is_refused_when_it_is_not_what_they_saw_or_takes_a_name_of_the_jail() {
+fn swapped_grant_or_reserved_target_is_refused() {
     each("granted", |who, told| {
         let error = |case: &str| told[case]["error"].as_str().unwrap_or("it was launched").to_owned();
         // The program has no gate, and that is all that is wrong with it: its mounts are there.
@@ -217,7 +217,7 @@ fn what_a_person_granted_is_refused_when_it_is_not_what_they_saw_or_takes_a_name
 }
 
 #[test]
-fn a_jail_with_the_hosts_programs_and_a_layer_over_them_holds_like_one_without() {
+fn jail_with_host_programs_and_a_layer_holds_like_one_without() {
     for scenario in ["programs", "programs-in-a-layer"] {
         each(scenario, |who, told| {
             let attempts = told["attempts"].as_array().unwrap_or_else(|| panic!("{who:?} {scenario}: {told}"));

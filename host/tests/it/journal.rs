@@ -61,7 +61,7 @@ fn a_reply_without_end_of_its_attempts_is_dead_and_says_so() {
 }
 
 #[test]
-fn a_refused_reply_is_dead_is_told_to_the_person_another_way_and_is_sent_again_when_somebody_says_so() {
+fn refused_reply_is_dead_with_a_notice_and_can_be_resent() {
     let world = world(Build::Plain, SOON);
     let open = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&open);
@@ -145,7 +145,7 @@ fn a_reply_that_may_have_arrived_is_never_sent_again_by_itself() {
 }
 
 #[test]
-fn a_channel_that_shows_it_once_is_sent_to_again_after_a_crash_under_the_same_id() {
+fn idempotent_channel_is_sent_the_same_id_after_a_crash() {
     let (world, receiver, message) = killed_while_sending("parcel_sent", &["--idempotent"]);
     let why = receipt(&world, &message, "received");
     let replies = receiver.replies();
@@ -155,7 +155,7 @@ fn a_channel_that_shows_it_once_is_sent_to_again_after_a_crash_under_the_same_id
 }
 
 #[test]
-fn of_many_that_are_lost_one_after_the_other_a_person_is_told_once() {
+fn several_lost_replies_in_a_row_make_one_notice() {
     let world = world(Build::Plain, SOON);
     let gone = Receiver::new(|_, _| Say::Status(410));
     let hook = Hook::add(&world, "shop", &gone, &[]);
@@ -166,7 +166,7 @@ fn of_many_that_are_lost_one_after_the_other_a_person_is_told_once() {
 }
 
 #[test]
-fn a_connection_that_breaks_after_the_request_leaves_an_unknown_receipt_or_one_that_is_tried_again() {
+fn broken_connection_is_unknown_or_retried_if_idempotent() {
     let world = world(Build::Plain, SOON);
     let receiver = Receiver::new(|_, before| if before == 0 { Say::Close } else { Say::Status(200) });
     let hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -180,7 +180,7 @@ fn a_connection_that_breaks_after_the_request_leaves_an_unknown_receipt_or_one_t
 }
 
 #[test]
-fn one_reply_that_is_stuck_holds_up_none_behind_it_and_no_session() {
+fn stuck_reply_blocks_no_other_reply_and_no_session() {
     let world = world(Build::Plain, "backoff_ms = 3600000\n");
     let receiver = Receiver::new(|got, _| {
         let text = got.body["text"].as_str().unwrap_or_default();
@@ -206,7 +206,7 @@ fn one_reply_that_is_stuck_holds_up_none_behind_it_and_no_session() {
 }
 
 #[test]
-fn what_is_to_be_sent_on_a_removed_channel_is_dead_and_never_delivered() {
+fn reply_on_a_removed_channel_is_dead_and_never_delivered() {
     let world = world(Build::Plain, "backoff_ms = 3600000\n");
     let receiver = Receiver::new(|_, _| Say::Status(500));
     let hook = Hook::add(&world, "shop", &receiver, &[]);

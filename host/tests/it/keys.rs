@@ -55,7 +55,7 @@ fn rotate(world: &World, more: &[&str]) -> Answer {
 }
 
 #[test]
-fn a_fresh_master_key_opens_everything_and_the_old_one_is_refused_in_a_clear_sentence() {
+fn fresh_master_key_opens_everything_and_old_one_is_refused() {
     for who in everybody() {
         let world = World::with(who, Build::Plain, None);
         told(&world);
@@ -114,7 +114,7 @@ fn a_fresh_master_key_opens_everything_and_the_old_one_is_refused_in_a_clear_sen
 }
 
 #[test]
-fn a_master_key_is_replaced_also_after_the_ledger_began_a_new_chain() {
+fn master_key_is_rotated_after_the_ledger_began_a_new_chain() {
     let world = World::new();
     told(&world);
     world.ctl(&["audit", "rotate"]).ok();
@@ -131,7 +131,7 @@ fn a_master_key_is_replaced_also_after_the_ledger_began_a_new_chain() {
 }
 
 #[test]
-fn killed_at_any_step_of_a_rotation_one_of_the_two_keys_opens_everything() {
+fn key_rotation_killed_at_any_step_leaves_one_working_key() {
     for who in everybody() {
         let mut world = World::with(who, Build::Failpoints, None);
         told(&world);
@@ -159,7 +159,7 @@ fn killed_at_any_step_of_a_rotation_one_of_the_two_keys_opens_everything() {
 }
 
 #[test]
-fn a_master_key_that_the_operator_keeps_elsewhere_is_replaced_by_the_operator() {
+fn master_key_kept_elsewhere_is_replaced_by_the_operator() {
     let mut world = World::with(client::own(), Build::Plain, None);
     told(&world);
     let directory = world.home.parent().expect("a directory").join("keys");
@@ -212,7 +212,7 @@ fn a_master_key_that_the_operator_keeps_elsewhere_is_replaced_by_the_operator() 
 }
 
 #[test]
-fn every_blob_of_the_record_is_either_wrapped_anew_or_under_a_key_that_is() {
+fn every_blob_is_rewrapped_or_under_a_rewrapped_key() {
     let world = World::new();
     told(&world);
     let db = record::open(&world.home);
@@ -234,7 +234,7 @@ fn every_blob_of_the_record_is_either_wrapped_anew_or_under_a_key_that_is() {
 }
 
 #[test]
-fn a_token_is_replaced_in_its_file_and_the_old_one_ends_in_the_same_moment() {
+fn token_is_replaced_in_its_file_and_the_old_one_ends() {
     let world = World::with(client::own(), Build::Plain, None);
     world.up();
     let old = Raw::of(&world);

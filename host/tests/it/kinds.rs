@@ -35,7 +35,7 @@ fn code(answer: &(u16, Value)) -> (u16, &str) {
 }
 
 #[test]
-fn whoever_is_no_member_of_an_agent_for_members_is_heard_on_no_channel() {
+fn non_member_of_a_members_agent_is_heard_on_no_channel() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::glad();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -64,7 +64,7 @@ fn whoever_is_no_member_of_an_agent_for_members_is_heard_on_no_channel() {
 }
 
 #[test]
-fn what_does_not_fit_the_pattern_of_a_channel_is_taken_and_opens_no_turn() {
+fn message_outside_the_pattern_is_recorded_and_opens_no_turn() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::glad();
     let mut hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -108,7 +108,7 @@ fn what_is_only_context_waits_for_a_turn_up_to_a_bound() {
 }
 
 #[test]
-fn a_persona_reaches_the_model_once_it_is_approved_and_not_before() {
+fn persona_reaches_the_model_only_once_it_is_approved() {
     let server = Server::start(|_| Act::Say("Noted.".to_owned()));
     let world = streaming::world("", &server, "openai", &[]);
     let told = || {

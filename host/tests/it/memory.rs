@@ -33,7 +33,7 @@ fn talk_until_summarised(world: &World) {
 }
 
 #[test]
-fn the_summary_of_a_long_conversation_is_never_taken_for_the_users_words() {
+fn summary_is_never_taken_for_the_users_words() {
     let world = World::new();
     world.configure(SMALL_CONTEXT);
     world.up();
@@ -118,7 +118,7 @@ fn a_note_keeps_its_author_and_labels_through_a_restart() {
 }
 
 #[test]
-fn an_agent_finds_no_note_of_another_and_none_that_was_forgotten() {
+fn agent_finds_no_foreign_and_no_forgotten_note() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -146,7 +146,7 @@ fn an_agent_finds_no_note_of_another_and_none_that_was_forgotten() {
 }
 
 #[test]
-fn a_note_goes_with_the_last_conversation_that_kept_it_and_one_of_a_persons_own_with_none() {
+fn note_goes_with_its_last_conversation_unless_a_persons_own() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -166,7 +166,7 @@ fn a_note_goes_with_the_last_conversation_that_kept_it_and_one_of_a_persons_own_
 }
 
 #[test]
-fn a_conversation_goes_on_when_what_its_sandbox_named_was_dropped() {
+fn conversation_goes_on_after_its_named_items_were_dropped() {
     let world = World::new();
     // Less than what one request names: each turn drops items that the awake sandbox still knows.
     world.configure("[items]\nsession_items_max = 4\n");
@@ -179,7 +179,7 @@ fn a_conversation_goes_on_when_what_its_sandbox_named_was_dropped() {
 }
 
 #[test]
-fn an_effect_whose_result_is_recorded_is_not_asked_for_again_after_a_crash() {
+fn recorded_effect_is_not_repeated_after_a_crash() {
     let mut world = World::with(crate::stage::Who::Ordinary, Build::Failpoints, None);
     world.up();
     world.agent("a");

@@ -40,7 +40,7 @@ pub(crate) fn figures(world: &World) -> HashMap<String, f64> {
 }
 
 #[test]
-fn whoever_has_no_token_hears_alive_and_ready_and_nothing_else() {
+fn request_without_token_learns_only_alive_and_ready() {
     let world = World::with(own(), Build::Plain, None);
     world.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
     world.up();
@@ -69,7 +69,7 @@ fn whoever_has_no_token_hears_alive_and_ready_and_nothing_else() {
 }
 
 #[test]
-fn the_figures_are_what_happened_and_hold_no_id_no_name_of_a_person_and_no_word() {
+fn metrics_count_events_and_contain_no_id_name_or_word() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.agent("parrot-agent");

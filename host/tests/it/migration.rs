@@ -56,7 +56,7 @@ fn version(db: &Connection) -> i64 {
 }
 
 #[test]
-fn a_home_of_version_5_is_brought_up_to_date_and_goes_on_where_it_was() {
+fn home_of_version_5_is_migrated_and_continues() {
     let world = of_version_5();
     world.up();
     assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
@@ -83,7 +83,7 @@ fn a_home_of_version_5_is_brought_up_to_date_and_goes_on_where_it_was() {
 }
 
 #[test]
-fn an_older_host_refuses_a_newer_home_and_the_commands_that_it_names_lead_back() {
+fn older_host_refuses_a_newer_home_and_names_the_way_back() {
     let world = of_version_5();
     world.up();
     world.say("a", "echo newer");
@@ -109,7 +109,7 @@ fn an_older_host_refuses_a_newer_home_and_the_commands_that_it_names_lead_back()
 }
 
 #[test]
-fn what_is_erased_stands_in_no_snapshot_and_a_key_that_is_gone_leaves_none_behind() {
+fn erased_content_or_a_replaced_key_leaves_no_snapshot() {
     let world = of_version_5();
     world.up();
     let snapshot = world.home.join("state.db.before-v6");

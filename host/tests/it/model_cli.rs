@@ -70,7 +70,7 @@ fn secrets(world: &World) -> Value {
 }
 
 #[test]
-fn an_agent_works_in_several_steps_through_either_api_streaming_and_not() {
+fn agent_works_in_several_steps_over_both_apis() {
     let server = Server::start(guarded);
     let world = running();
     world.ctl_given(KEY, &["secret", "set", "key"]).ok();
@@ -145,7 +145,7 @@ fn copies(pid: i32, needle: &str) -> Option<usize> {
 }
 
 #[test]
-fn an_endpoint_whose_test_fails_leaves_nothing_behind_not_even_its_key() {
+fn failed_endpoint_test_leaves_nothing_behind_not_even_a_key() {
     let server = Server::start(guarded);
     let world = running();
     let refused = add(&world, &server, "lab", "openai", &["--default", "--key-env", "NO_SUCH_KEY"], "");
@@ -175,7 +175,7 @@ fn an_endpoint_whose_test_fails_leaves_nothing_behind_not_even_its_key() {
 }
 
 #[test]
-fn a_local_server_needs_one_command_and_the_default_takes_every_agent_with_it_that_none_was_chosen_for() {
+fn model_default_covers_every_agent_without_a_choice() {
     let server = Server::start(clerk);
     let world = running();
     world.agent("assistant");
@@ -209,7 +209,7 @@ fn a_local_server_needs_one_command_and_the_default_takes_every_agent_with_it_th
 }
 
 #[test]
-fn three_commands_lead_from_nothing_to_a_conversation_with_a_local_server() {
+fn three_commands_lead_to_a_conversation_with_a_local_server() {
     let readme = include_str!("../../../README.md");
     let lines: Vec<&str> = readme.lines().map(str::trim).collect();
     let commands: Vec<&str> = lines.iter().copied().filter(|line| line.contains("target/release/ironctl ")).collect();
@@ -236,7 +236,7 @@ fn three_commands_lead_from_nothing_to_a_conversation_with_a_local_server() {
 }
 
 #[test]
-fn what_no_endpoint_can_be_is_refused_before_anybody_is_asked() {
+fn impossible_endpoint_is_refused_before_any_request() {
     let server = Server::start(clerk);
     let world = running();
     let here = base(&server, "openai");
@@ -279,7 +279,7 @@ fn what_no_endpoint_can_be_is_refused_before_anybody_is_asked() {
 }
 
 #[test]
-fn what_somebody_uses_is_not_removed_and_who_uses_it_is_said() {
+fn endpoint_in_use_is_not_removed_and_its_users_are_named() {
     let server = Server::start(clerk);
     let world = running();
     world.ctl_given(KEY, &["secret", "set", "key"]).ok();
@@ -306,7 +306,7 @@ fn what_somebody_uses_is_not_removed_and_who_uses_it_is_said() {
 }
 
 #[test]
-fn a_key_that_is_replaced_or_given_by_systemd_counts_from_the_next_request_on() {
+fn replaced_or_systemd_key_counts_from_the_next_request_on() {
     let server = Server::start(guarded);
     let mut world = running();
     world.ctl_given(WRONG, &["secret", "set", "key"]).ok();
@@ -338,7 +338,7 @@ fn a_key_that_is_replaced_or_given_by_systemd_counts_from_the_next_request_on() 
 }
 
 #[test]
-fn a_key_stands_in_no_log_no_ledger_no_error_and_no_process_that_an_agent_has() {
+fn model_key_is_in_no_log_ledger_error_or_agent_process() {
     let server = Server::start(guarded);
     let world = World::new();
     world.configure("[log]\nlevel = \"debug\"\n");
@@ -397,7 +397,7 @@ fn a_key_stands_in_no_log_no_ledger_no_error_and_no_process_that_an_agent_has() 
 }
 
 #[test]
-fn an_endpoint_that_cannot_be_opened_keeps_the_host_from_nothing_and_is_removed() {
+fn unopenable_endpoint_stops_nothing_and_can_be_removed() {
     let world = running();
     let (server, other) = (Server::start(clerk), Server::start(clerk));
     add(&world, &server, "odd", "openai", &["--no-key"], "").ok();

@@ -99,7 +99,7 @@ pub(crate) fn status(status: u16, headers: &[(&'static str, &str)]) -> Act {
 }
 
 #[tokio::test]
-async fn a_conversation_with_tools_goes_through_both_apis_streaming_and_not() {
+async fn conversation_with_tools_works_over_both_apis() {
     let brain = |seen: &Seen| {
         let call = |tool: &str, arguments| (tool.to_owned(), arguments);
         match &seen.results()[..] {
@@ -161,7 +161,7 @@ async fn a_conversation_with_tools_goes_through_both_apis_streaming_and_not() {
 }
 
 #[tokio::test]
-async fn every_failure_ends_in_a_sentence_without_a_word_of_the_provider_and_the_same_request_succeeds_later() {
+async fn every_failure_quotes_no_provider_and_may_succeed_later() {
     // Short only where the server says nothing for ever.
     let waits = Config { first_byte_ms: 300, whole_ms: 300, idle_ms: 300, ..quick() };
     let huge = format!("{} ", "a".repeat(1023)).repeat(BODY_BYTES_MAX / 1024 + 1);
@@ -221,7 +221,7 @@ async fn every_failure_ends_in_a_sentence_without_a_word_of_the_provider_and_the
 }
 
 #[tokio::test]
-async fn a_try_is_repeated_when_the_endpoint_says_that_it_may_and_not_sooner() {
+async fn retry_waits_as_long_as_the_endpoint_asks() {
     for way in WAYS {
         let asked = Mutex::new(Vec::new());
         let server = Server::start(move |_| {
@@ -261,7 +261,7 @@ async fn what_a_stream_that_was_cut_has_taken_is_counted() {
 }
 
 #[tokio::test]
-async fn a_try_that_may_have_worked_is_counted_whatever_was_heard_of_it() {
+async fn attempt_that_may_have_worked_is_counted() {
     let waits = Config { first_byte_ms: 200, whole_ms: 200, ..quick() };
     let start = json!({ "type": "message_start", "message": { "usage": { "input_tokens": 1, "output_tokens": 1 } } });
     let words = json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": "words ".repeat(100) } });
@@ -285,7 +285,7 @@ async fn a_try_that_may_have_worked_is_counted_whatever_was_heard_of_it() {
 }
 
 #[tokio::test]
-async fn a_request_ends_with_the_time_of_whoever_asks() {
+async fn request_ends_with_its_callers_deadline() {
     for way in WAYS {
         let (server, told) = told(Act::Hang);
         let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
@@ -306,7 +306,7 @@ async fn a_request_ends_with_the_time_of_whoever_asks() {
 }
 
 #[tokio::test]
-async fn a_request_that_nobody_waits_for_any_more_is_given_up() {
+async fn request_without_a_waiting_caller_is_given_up() {
     struct Gone(Arc<AtomicU32>);
     impl Drop for Gone {
         fn drop(&mut self) {
@@ -369,7 +369,7 @@ async fn servers_with_habits_of_their_own_are_understood() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_to_tell_the_usage_of_a_stream_is_not_asked_for_it_again() {
+async fn server_that_refuses_stream_usage_is_not_asked_again() {
     let server = Server::start(|seen| match seen.body.get("stream_options") {
         Some(_) => Act::Status(422, Vec::new(), json!({ "detail": "stream_options: extra inputs" }).to_string()),
         None => Act::Say("hello".to_owned()),
@@ -383,7 +383,7 @@ async fn a_server_that_refuses_to_tell_the_usage_of_a_stream_is_not_asked_for_it
 }
 
 #[tokio::test]
-async fn a_key_goes_to_the_configured_address_only_and_is_asked_for_before_anything_is_sent() {
+async fn key_goes_only_to_its_address_and_is_read_before_sending() {
     let way = (Kind::Openai, false);
     let (elsewhere, _elsewhere) = told(Act::Say("stolen".to_owned()));
     let (server, _told) = told(status(307, &[("location", &format!("{}/v1/chat/completions", elsewhere.url()))]));
@@ -430,7 +430,7 @@ async fn an_endpoint_that_could_never_be_asked_is_not_opened() {
 }
 
 #[tokio::test]
-async fn a_test_of_an_endpoint_is_one_small_request_and_shows_the_operator_what_the_provider_said() {
+async fn endpoint_test_is_one_small_request_and_shows_the_answer() {
     for way in WAYS {
         let (server, told) = told(Act::Say("ready".to_owned()));
         let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);

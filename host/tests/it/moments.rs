@@ -73,7 +73,7 @@ pub(crate) struct Sent {
 }
 
 #[test]
-fn killed_at_random_moments_every_message_is_answered_exactly_once() {
+fn random_kills_leave_every_message_answered_exactly_once() {
     let (seed, moments) = run_of("IRONCLAW_MOMENTS", MOMENTS);
     let world = World::with(client::own(), Build::Plain, None);
     world.up();

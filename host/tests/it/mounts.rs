@@ -56,7 +56,7 @@ fn grant(world: &World, mounts: &[(&Path, &str, bool)]) {
 }
 
 #[test]
-fn what_was_granted_is_there_for_tools_and_commands_as_it_was_granted_and_nothing_beside_it() {
+fn granted_mounts_are_seen_as_granted_and_nothing_beside_them() {
     for who in everybody() {
         let (world, beside) = world(who);
         let data = directory(beside.path().join("data"), "one");
@@ -89,7 +89,7 @@ fn what_was_granted_is_there_for_tools_and_commands_as_it_was_granted_and_nothin
 }
 
 #[test]
-fn a_source_that_is_swapped_for_a_link_or_gone_is_a_launch_that_says_so() {
+fn swapped_or_missing_mount_source_fails_the_launch() {
     let (world, beside) = world(Who::Ordinary);
     let data = directory(beside.path().join("way/data"), "one");
     grant(&world, &[(&data, "/data", true)]);
@@ -124,7 +124,7 @@ fn without_the_layer_that_was_approved_nothing_starts() {
 }
 
 #[test]
-fn what_the_settings_do_not_allow_any_more_is_not_mounted_and_the_person_reads_why() {
+fn mount_no_longer_allowed_is_not_mounted_and_says_why() {
     let (world, beside) = world(Who::Ordinary);
     grant(&world, &[(&directory(beside.path().join("data"), "one"), "/data", true)]);
     world.down();
@@ -152,7 +152,7 @@ impl Warrant for Yes {
 }
 
 #[test]
-fn the_mounts_of_an_agent_are_replaced_as_a_whole_and_are_nobody_elses() {
+fn mounts_of_an_agent_are_replaced_as_a_whole_and_private() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mount = |target: &str, read_only| Mount { source: "/srv/x".into(), target: target.to_owned(), read_only };

@@ -51,7 +51,7 @@ fn refused(answer: &(u16, Value), status: u16, code: &str) {
 }
 
 #[test]
-fn a_token_that_is_none_is_refused_by_name_and_none_of_it_is_written_down() {
+fn invalid_token_is_refused_by_name_and_never_written_down() {
     let world = running(false);
     let api = Raw::of(&world);
     let owner = api.token.clone();
@@ -129,7 +129,7 @@ fn an_end_sticks_over_restarts_and_when_the_clock_is_set_back() {
 }
 
 #[test]
-fn another_persons_token_reads_nothing_of_mine_and_speaks_as_nobody_else() {
+fn token_reads_nothing_of_others_and_speaks_for_no_other() {
     let world = running(false);
     world.agent("a");
     let said = world.chat("a", "my name is Ada");
@@ -174,7 +174,7 @@ fn another_persons_token_reads_nothing_of_mine_and_speaks_as_nobody_else() {
 }
 
 #[test]
-fn what_was_asked_for_is_done_to_its_end_also_when_whoever_asked_has_gone() {
+fn request_completes_even_if_its_client_disconnects() {
     let world = running(false);
     world.agent("a");
     let api = Raw::of(&world);
@@ -196,7 +196,7 @@ fn what_was_asked_for_is_done_to_its_end_also_when_whoever_asked_has_gone() {
 }
 
 #[test]
-fn the_token_of_the_file_replaced_many_times_at_once_is_replaced_once_and_its_holder_is_not_locked_out() {
+fn concurrent_rotation_replaces_token_once_without_lock_out() {
     let world = running(false);
     for round in 1..=5 {
         let api = Raw::of(&world);
@@ -212,7 +212,7 @@ fn the_token_of_the_file_replaced_many_times_at_once_is_replaced_once_and_its_ho
 }
 
 #[test]
-fn a_stream_of_events_ends_with_the_token_that_it_was_asked_for_with() {
+fn event_stream_ends_with_its_token() {
     let world = crate::scale::world("");
     world.up();
     world.agent("a");
@@ -273,7 +273,7 @@ fn people_are_one_identity_one_person_and_the_last_owner_stays() {
 }
 
 #[test]
-fn every_path_refuses_whoever_has_no_token_and_whoever_has_too_small_a_role() {
+fn every_path_refuses_missing_token_and_too_small_a_role() {
     let world = running(false);
     world.agent("a");
     let (member, admin) = (person(&world, "Mia", "member"), person(&world, "Ada", "admin"));
@@ -339,7 +339,7 @@ fn the_document_of_the_api_is_as_the_host_serves_it() {
 }
 
 #[test]
-fn a_peer_in_another_user_namespace_is_refused_also_with_a_valid_token() {
+fn peer_in_another_user_namespace_is_refused_with_valid_token() {
     for who in everybody() {
         let world = World::with(who, Build::Plain, None);
         world.up();
@@ -361,7 +361,7 @@ fn a_peer_in_another_user_namespace_is_refused_also_with_a_valid_token() {
 }
 
 #[test]
-fn a_process_of_a_sessions_uid_is_refused_by_the_file_system_and_then_by_name() {
+fn session_uid_is_refused_by_file_system_and_then_by_name() {
     if client::own() != Who::Root {
         // An ordinary user's sessions have that user's uid, and are refused as another user namespace.
         return;
@@ -410,7 +410,7 @@ fn a_flood_of_refusals_makes_few_entries_and_loses_no_count() {
 }
 
 #[test]
-fn a_member_who_asks_for_what_is_refused_again_and_again_makes_few_entries() {
+fn member_with_repeated_refusals_makes_few_entries() {
     const TIMES: u64 = 60;
     let world = running(false);
     world.agent("a");

@@ -147,7 +147,7 @@ pub(crate) fn names(directory: &Path) -> Vec<String> {
 pub(crate) const POINTS: [&str; 2] = ["packages.fetched", "packages.placed"];
 
 #[test]
-fn a_package_that_brings_what_no_layer_may_hold_is_refused_and_the_old_layer_stays() {
+fn package_with_forbidden_content_is_refused_and_layer_stays() {
     for who in everybody() {
         let shop = Shop::new(who);
         shop.registry.offer(&[
@@ -185,7 +185,7 @@ fn a_package_that_brings_what_no_layer_may_hold_is_refused_and_the_old_layer_sta
 }
 
 #[test]
-fn packages_of_both_kinds_are_in_one_read_only_layer_and_none_of_their_scripts_ran() {
+fn packages_are_in_one_read_only_layer_and_no_script_ran() {
     for who in everybody() {
         let shop = Shop::new(who);
         let good = shop.archive("good", |tree| {
@@ -266,7 +266,7 @@ fn a_machine_without_the_client_says_which_and_what_to_do() {
 }
 
 #[test]
-fn a_client_sees_the_programs_of_the_machine_and_nothing_else_and_can_harm_neither() {
+fn client_sees_only_the_machines_programs_and_harms_nothing() {
     for who in everybody() {
         let shop = Shop::new(who);
         let look = |script: &str, ports: Value| {
@@ -339,7 +339,7 @@ print "connected
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn a_client_reaches_no_port_beside_its_list_by_another_protocol_or_without_connecting() {
+fn client_reaches_no_unlisted_port_by_any_protocol() {
     for who in everybody() {
         let shop = Shop::new(who);
         let script = format!(

@@ -139,7 +139,7 @@ impl Drop for Store {
 }
 
 #[test]
-fn software_that_was_rejected_or_can_never_be_is_not_fetched_and_whoever_asked_hears_why() {
+fn rejected_or_impossible_software_is_not_fetched_with_reason() {
     let store = Store::new(Who::Ordinary, Build::Plain);
     for (word, why) in [("option", "-o=Dir::Bin::dpkg"), ("path", "../../etc"), ("nothing", "changes nothing")] {
         let reply = store.world().say("a", &format!("want {word}"));
@@ -159,7 +159,7 @@ fn software_that_was_rejected_or_can_never_be_is_not_fetched_and_whoever_asked_h
 }
 
 #[test]
-fn a_machine_without_the_client_refuses_when_it_is_asked_for_and_says_what_is_missing() {
+fn machine_without_the_client_refuses_and_says_what_is_missing() {
     let store = Store::with(Who::Ordinary, Build::Plain, "apt = \"/usr/none/apt-get\"\n", "");
     let reply = store.world().say("a", "want good");
     assert!(reply.contains("this machine has no /usr/none/apt-get"), "{reply}");
@@ -183,7 +183,7 @@ fn a_machine_without_the_client_refuses_when_it_is_asked_for_and_says_what_is_mi
 }
 
 #[test]
-fn a_fetch_that_fails_leaves_the_layer_that_was_there_and_says_why() {
+fn failed_fetch_leaves_the_old_layer_and_says_why() {
     let store = Store::new(Who::Ordinary, Build::Plain);
     store.world().change("a", "packages", &json!(["good"]));
     store.runs("a", "good", "good is here\n[exit code 0]");
@@ -224,7 +224,7 @@ fn a_fetch_that_fails_leaves_the_layer_that_was_there_and_says_why() {
 }
 
 #[test]
-fn software_that_was_approved_is_in_the_jail_as_it_was_shown_and_none_of_its_scripts_ran() {
+fn approved_software_is_in_the_jail_without_running_scripts() {
     for who in everybody() {
         let store = Store::new(who, Build::Plain);
         store.runs("a", "good || hello-npm", "not found");
@@ -266,7 +266,7 @@ fn software_that_was_approved_is_in_the_jail_as_it_was_shown_and_none_of_its_scr
 }
 
 #[test]
-fn a_host_that_is_killed_while_it_fetches_finishes_once_and_leaves_nothing_behind() {
+fn host_killed_while_fetching_finishes_once_and_cleans_up() {
     for point in ["packages.fetched", "packages.placed", "change_prepared"] {
         // What is asked for first reaches the last of them too.
         let mut store = Store::new(Who::Ordinary, Build::Failpoints);
@@ -307,7 +307,7 @@ fn a_host_that_is_killed_while_it_fetches_finishes_once_and_leaves_nothing_behin
 }
 
 #[test]
-fn a_host_that_is_killed_when_a_fetch_has_failed_says_so_once_and_fetches_nothing_again() {
+fn host_killed_after_a_failed_fetch_reports_once_only() {
     let mut store = Store::new(Who::Ordinary, Build::Failpoints);
     let id = store.desk.want("suid");
     store.desk.world.down();
@@ -422,7 +422,7 @@ fn a_stop_in_the_middle_of_a_fetch_is_no_failure_of_it() {
 }
 
 #[test]
-fn a_layer_that_was_damaged_is_not_used_and_its_person_reads_why_until_it_is_fetched_again() {
+fn damaged_layer_is_not_used_until_it_is_fetched_again() {
     let store = Store::new(Who::Ordinary, Build::Plain);
     store.world().agent("b");
     store.world().change("b", "enabled_tools", &json!({ "add": ["run_command"] }));
@@ -462,7 +462,7 @@ fn a_layer_that_was_damaged_is_not_used_and_its_person_reads_why_until_it_is_fet
 }
 
 #[test]
-fn software_that_is_taken_away_is_gone_from_the_jail_at_once_and_from_the_disk_with_the_next_start() {
+fn removed_software_leaves_jail_at_once_and_disk_at_next_start() {
     let store = Store::new(Who::Ordinary, Build::Plain);
     store.world().change("a", "packages", &json!(["good"]));
     store.runs("a", "good", "good is here\n[exit code 0]");

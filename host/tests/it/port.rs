@@ -28,7 +28,7 @@ fn code(answer: &(u16, String, Value)) -> (u16, &str) {
 }
 
 #[test]
-fn no_port_is_open_unless_it_is_asked_for_and_only_on_a_loopback_address() {
+fn no_port_is_open_unless_configured_and_only_on_loopback() {
     let world = World::with(client::own(), Build::Plain, None);
     for address in ["0.0.0.0:8787", "[::]:8787", "192.0.2.1:8787", "localhost:8787", "8787"] {
         world.configure(&format!("[api]\nlisten = \"{address}\"\n"));
@@ -76,7 +76,7 @@ fn listening(pid: i32) -> Vec<SocketAddr> {
 }
 
 #[test]
-fn a_page_of_the_web_reaches_nothing_not_even_by_a_name_that_points_here() {
+fn web_page_reaches_nothing_even_by_a_name_that_points_here() {
     let (world, raw) = open();
     let port = raw.port();
     let number = port.rsplit(':').next().expect("a port");
@@ -131,7 +131,7 @@ fn a_page_of_the_web_reaches_nothing_not_even_by_a_name_that_points_here() {
 }
 
 #[test]
-fn whoever_fails_often_is_held_up_and_whoever_has_a_valid_token_is_not() {
+fn frequent_failures_are_delayed_and_a_valid_token_is_not() {
     let (world, raw) = open();
     let port = raw.port();
     let made = |expires: &[&str]| {

@@ -32,7 +32,7 @@ fn preflight_finds_that_this_machine_can_hold_an_agent() {
 }
 
 #[test]
-fn preflight_as_root_tries_the_ids_that_the_settings_give_to_jails() {
+fn preflight_as_root_tries_the_ids_of_the_settings() {
     if !everybody().contains(&Who::Root) {
         return; // an ordinary user gives no ids
     }
@@ -67,7 +67,7 @@ fn with_few_ids(words: &[&str]) -> Value {
 }
 
 #[test]
-fn preflight_tells_a_containers_filter_from_a_kernel_and_names_the_remedy() {
+fn preflight_tells_a_container_filter_from_the_kernel() {
     for who in everybody() {
         for (filter, check, words) in [
             ("namespaces:1", "namespaces", "a seccomp filter around this process forbids the call"),
@@ -86,7 +86,7 @@ fn preflight_tells_a_containers_filter_from_a_kernel_and_names_the_remedy() {
 }
 
 #[test]
-fn preflight_names_the_setting_that_forbids_user_namespaces_to_ordinary_users() {
+fn preflight_names_the_setting_that_forbids_user_namespaces() {
     for (setting, value, check, remedy) in [
         ("kernel/apparmor_restrict_unprivileged_userns", "1", "AppArmor", "apparmor_parser -r"),
         ("kernel/unprivileged_userns_clone", "0", "unprivileged user namespaces", "kernel.unprivileged_userns_clone=1"),
@@ -106,7 +106,7 @@ fn preflight_names_the_setting_that_forbids_user_namespaces_to_ordinary_users() 
 }
 
 #[test]
-fn preflight_in_a_user_namespace_without_further_ones_names_the_limit() {
+fn preflight_in_a_limited_user_namespace_names_the_limit() {
     let stage = Stage::new(*everybody().last().expect("somebody"));
     let driver = stage.command("preflight:/proc/sys", Some("none"));
     let mut command = Command::new("unshare");
@@ -122,7 +122,7 @@ fn preflight_in_a_user_namespace_without_further_ones_names_the_limit() {
 }
 
 #[test]
-fn preflight_as_root_of_a_user_namespace_without_more_ids_says_so() {
+fn preflight_as_namespace_root_without_more_ids_says_so() {
     let stage = Stage::new(*everybody().last().expect("somebody"));
     let driver = stage.command("preflight:/proc/sys", Some("none"));
     let mut command = Command::new("unshare");

@@ -73,7 +73,7 @@ fn every_defect_of_the_campaign_names_a_test_that_exists() {
 }
 
 #[test]
-fn a_reply_without_an_address_goes_to_its_own_conversation_and_one_with_another_goes_nowhere() {
+fn reply_goes_to_its_own_conversation_or_nowhere() {
     let attacked = Attacked::new("[model]\nscript = \"SCRIPT\"\n");
     let output = || generate(json!(["$own"]));
     let reply = |address: Value| {
@@ -102,7 +102,7 @@ fn a_reply_without_an_address_goes_to_its_own_conversation_and_one_with_another_
 }
 
 #[test]
-fn nobody_reads_an_old_message_again_for_a_new_one() {
+fn no_old_message_is_read_again_for_a_new_one() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -216,7 +216,7 @@ fn times_are_numbers_everywhere_in_the_record() {
 }
 
 #[test]
-fn a_sandbox_outlives_the_request_that_launched_it_and_the_next_message_finds_it() {
+fn sandbox_outlives_the_request_that_launched_it() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -228,7 +228,7 @@ fn a_sandbox_outlives_the_request_that_launched_it_and_the_next_message_finds_it
 }
 
 #[test]
-fn a_sandbox_that_dies_is_seen_at_once_and_the_next_message_has_another() {
+fn dead_sandbox_is_seen_at_once_and_replaced() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -241,7 +241,7 @@ fn a_sandbox_that_dies_is_seen_at_once_and_the_next_message_has_another() {
 }
 
 #[test]
-fn messages_that_come_during_a_turn_survive_the_death_of_its_sandbox() {
+fn messages_during_a_turn_survive_the_death_of_its_sandbox() {
     for who in everybody() {
         let world = World::with(who, Build::Plain, None);
         world.up();
@@ -275,7 +275,7 @@ fn messages_that_come_during_a_turn_survive_the_death_of_its_sandbox() {
 }
 
 #[test]
-fn a_message_that_no_sandbox_survives_is_given_up_with_one_notice() {
+fn message_that_kills_every_sandbox_ends_with_one_notice() {
     let world = World::new();
     world.configure("[session]\nbackoff_ms = 1\n");
     world.up();
@@ -330,7 +330,7 @@ fn the_agent_cannot_write_where_its_own_inbound_rows_lie() {
 }
 
 #[test]
-fn a_reader_may_die_once_at_the_same_place_and_the_second_time_a_person_has_to_look() {
+fn reader_that_dies_twice_at_one_place_needs_a_person() {
     let world = World::new();
     world.up();
     world.agent("a");

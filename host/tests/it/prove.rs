@@ -51,7 +51,7 @@ fn documented() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn the_proof_holds_for_root_and_for_an_ordinary_user_and_is_recorded() {
+fn proof_holds_for_root_and_ordinary_user_and_is_recorded() {
     for who in everybody() {
         let world = with_session(who, Build::Plain);
         let answer = world.ctl(&["--json", "doctor", "--prove"]);
@@ -139,7 +139,7 @@ enum Without {
 }
 
 #[test]
-fn without_any_single_wall_the_proof_fails_and_a_line_says_what_is_missing() {
+fn proof_fails_without_any_single_wall_and_names_the_attempt() {
     let documented = documented();
     let named: Vec<&str> = documented.keys().map(String::as_str).collect();
     let mut all: Vec<&str> = Wall::ALL.iter().map(|wall| wall.name()).collect();
@@ -211,7 +211,7 @@ fn the_released_build_cannot_be_told_to_leave_a_wall_out() {
 }
 
 #[test]
-fn a_test_build_that_is_told_to_leave_out_a_wall_that_there_is_not_makes_no_jail() {
+fn test_build_without_an_unknown_wall_makes_no_jail() {
     let mut world = with_session(Who::Ordinary, Build::Failpoints);
     world.down();
     world.set_env(WITHOUT_WALL, Some("drawbridge"));

@@ -102,7 +102,7 @@ fn workspace_over_its_bound_ends_the_turn_of_its_session_alone() {
 }
 
 #[test]
-fn idle_connections_of_a_member_lock_nobody_out() {
+fn idle_connections_of_a_member_lock_no_one_out() {
     let world = World::with(client::own(), Build::Plain, None);
     world.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
     world.up();

@@ -33,7 +33,7 @@ fn whole(world: &World) -> Vec<Value> {
 }
 
 #[test]
-fn heads_are_kept_outside_as_the_ledger_grows_and_when_the_host_stops() {
+fn heads_are_published_as_the_ledger_grows_and_at_the_stop() {
     for who in everybody() {
         let world = World::with(who, Build::Plain, None);
         let directory = outside(&world);
@@ -72,7 +72,7 @@ fn heads_are_kept_outside_as_the_ledger_grows_and_when_the_host_stops() {
 }
 
 #[test]
-fn heads_that_cannot_be_kept_are_a_warning_and_an_entry_and_never_stop_the_host() {
+fn unpublished_heads_are_a_warning_and_never_stop_the_host() {
     for who in everybody() {
         let world = World::with(who, Build::Plain, None);
         let directory = outside(&world);
@@ -144,7 +144,7 @@ fn a_directory_for_heads_inside_the_home_is_refused() {
 }
 
 #[test]
-fn a_long_chain_is_rotated_by_itself_and_why_still_explains_what_is_archived() {
+fn long_chain_is_rotated_and_why_explains_archived_entries() {
     for who in everybody() {
         let world = World::with(who, Build::Plain, None);
         world.configure("[ledger]\nrotate_entries = 24\n");
@@ -233,7 +233,7 @@ fn a_chain_that_is_not_whole_is_not_rotated() {
 }
 
 #[test]
-fn a_host_killed_at_any_point_of_a_rotation_loses_no_entry_and_rotates_afterwards() {
+fn host_killed_during_a_rotation_loses_no_entry() {
     for who in everybody() {
         let mut world = World::with(who, Build::Failpoints, None);
         world.up();
@@ -265,7 +265,7 @@ fn a_host_killed_at_any_point_of_a_rotation_loses_no_entry_and_rotates_afterward
 }
 
 #[test]
-fn a_home_from_before_there_were_heads_gets_its_key_at_the_next_start() {
+fn home_without_a_head_key_gets_one_at_the_next_start() {
     let world = World::new();
     let directory = outside(&world);
     world.configure(&format!("[ledger]\nheads = \"{}\"\n", directory.display()));

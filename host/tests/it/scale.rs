@@ -294,7 +294,7 @@ fn sessions_that_wake_and_sleep_over_one_place_lose_no_message() {
 }
 
 #[test]
-fn an_idle_session_goes_to_sleep_leaves_no_process_and_wakes_again() {
+fn idle_session_sleeps_without_a_process_and_wakes_again() {
     let world = world("[session]\nidle_seconds = 1\n");
     world.up();
     world.agent("a");

@@ -52,7 +52,7 @@ fn credentials(world: &mut World, given: &[(&str, &str)]) -> PathBuf {
 }
 
 #[test]
-fn a_name_or_a_value_that_is_none_is_refused_and_nothing_of_it_is_told() {
+fn invalid_secret_name_or_value_is_refused_and_not_quoted() {
     let world = running();
     for name in ["Bad", "a/b", "a.b", "ä", "secret:secret:a", &"a".repeat(65), VALUE.to_uppercase().as_str()] {
         let answer = world.ctl_given(VALUE, &["secret", "set", name]).refused("no secret's name");
@@ -88,7 +88,7 @@ fn a_name_or_a_value_that_is_none_is_refused_and_nothing_of_it_is_told() {
 }
 
 #[test]
-fn only_an_owner_stores_or_removes_a_secret_and_a_member_sees_none() {
+fn only_an_owner_changes_secrets_and_a_member_sees_none() {
     let world = World::with(client::own(), Build::Plain, None);
     world.up();
     let token = |role: &str| {
@@ -173,7 +173,7 @@ fn a_secret_opens_after_the_master_key_was_replaced() {
 }
 
 #[test]
-fn a_credential_of_systemd_stands_before_a_stored_secret_and_only_systemd_takes_it_away() {
+fn systemd_credential_precedes_a_stored_secret() {
     let mut world = World::new();
     world.up();
     world.ctl_given(VALUE, &["secret", "set", "both"]).ok();

@@ -19,7 +19,7 @@ const CONTENT: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn no_key_no_token_and_no_content_lies_open_in_the_home_or_shows_in_proc() {
+fn no_key_token_or_content_is_readable_in_home_or_proc() {
     for who in everybody() {
         let world = World::with(who, Build::Plain, None);
         world.configure("[log]\nlevel = \"debug\"\n");

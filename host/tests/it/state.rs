@@ -82,7 +82,7 @@ fn searches_that_wait_share_no_snapshot() {
 }
 
 #[test]
-fn a_change_that_fails_is_undone_alone_and_the_others_of_its_group_stand() {
+fn failed_write_is_undone_alone_within_its_group() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     run(async {
@@ -135,7 +135,7 @@ fn a_change_that_fails_is_undone_alone_and_the_others_of_its_group_stand() {
 }
 
 #[test]
-fn a_change_that_wants_to_be_alone_sees_only_what_is_on_disk_and_shares_its_fate_with_nobody() {
+fn exclusive_write_sees_only_committed_state_and_commits_alone() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     run(async {
@@ -187,7 +187,7 @@ fn a_change_that_wants_to_be_alone_sees_only_what_is_on_disk_and_shares_its_fate
 }
 
 #[test]
-fn a_closed_record_holds_what_was_promised_and_takes_nothing_more() {
+fn closed_state_keeps_accepted_writes_and_takes_no_more() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     run(async {
@@ -212,7 +212,7 @@ fn a_closed_record_holds_what_was_promised_and_takes_nothing_more() {
 }
 
 #[test]
-fn once_damage_is_found_nothing_is_committed_any_more_and_the_end_writes_nothing_into_the_file() {
+fn damage_stops_commits_and_closing_writes_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     run(async {
@@ -244,7 +244,7 @@ fn once_damage_is_found_nothing_is_committed_any_more_and_the_end_writes_nothing
 }
 
 #[test]
-fn whoever_comes_while_the_record_closes_is_answered() {
+fn caller_during_the_close_of_the_record_is_answered() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
@@ -271,7 +271,7 @@ fn whoever_comes_while_the_record_closes_is_answered() {
 }
 
 #[test]
-fn time_never_goes_back_not_even_over_a_restart_with_the_clock_set_back() {
+fn time_never_goes_back_even_after_a_restart() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64;
@@ -333,7 +333,7 @@ fn a_turn_ends_after_its_seconds_though_the_clock_was_set_back() {
 }
 
 #[test]
-fn a_record_of_a_newer_version_is_refused_with_a_sentence_and_left_alone() {
+fn newer_state_file_is_refused_with_a_sentence_and_unchanged() {
     for who in everybody() {
         let world = World::with(who, Build::Plain, None);
         world.up();
@@ -356,7 +356,7 @@ fn a_record_of_a_newer_version_is_refused_with_a_sentence_and_left_alone() {
 }
 
 #[test]
-fn a_wrong_master_key_is_refused_with_a_sentence_and_the_record_left_alone() {
+fn wrong_master_key_is_refused_with_a_sentence() {
     for who in everybody() {
         let world = World::with(who, Build::Plain, None);
         world.up();

@@ -53,7 +53,7 @@ fn a_turn_whose_request_to_the_model_is_under_way_is_cancelled() {
 }
 
 #[test]
-fn a_message_that_still_waits_is_cancelled_and_the_one_that_runs_is_not() {
+fn waiting_message_is_cancelled_and_the_running_one_is_not() {
     let world = world("[session]\nawake_max = 1\n");
     world.up();
     ["a", "b"].iter().for_each(|agent| world.agent(agent));
@@ -72,7 +72,7 @@ fn a_message_that_still_waits_is_cancelled_and_the_one_that_runs_is_not() {
 }
 
 #[test]
-fn a_cancelled_call_that_runs_in_the_sandbox_is_unknown_and_a_row_that_was_not_taken_is_refused() {
+fn cancelled_local_call_is_unknown_and_late_row_is_refused() {
     let attacked = Attacked::new("");
     let world = &attacked.world;
     let reply = json!({ "row": { "content": { "reply": "$output.item" } } });
@@ -115,7 +115,7 @@ fn a_cancelled_call_that_runs_in_the_sandbox_is_unknown_and_a_row_that_was_not_t
 
 /// Panic in the middle of everything: what runs, what waits, and what comes after it.
 #[test]
-fn panic_stops_everything_at_once_and_resume_answers_every_message_exactly_once() {
+fn panic_stops_everything_and_resume_answers_exactly_once() {
     let world = world("[session]\nawake_max = 3\n");
     world.up();
     (0..4).for_each(|agent| world.agent(&name(agent)));
@@ -174,7 +174,7 @@ fn panic_stops_everything_at_once_and_resume_answers_every_message_exactly_once(
 }
 
 #[test]
-fn a_host_that_dies_between_the_kill_and_the_record_of_a_panic_starts_stopped() {
+fn host_killed_during_a_panic_starts_stopped() {
     for who in everybody() {
         let mut world = World::with(who, Build::Failpoints, None);
         world.up();
@@ -204,7 +204,7 @@ fn a_host_that_dies_between_the_kill_and_the_record_of_a_panic_starts_stopped() 
 }
 
 #[test]
-fn panic_works_without_a_host_and_kills_one_that_does_not_answer() {
+fn panic_works_without_a_host_and_kills_a_hanging_one() {
     let world = world("");
     assert!(world.ctl(&["panic"]).ok().stdout.contains("no host runs"));
     assert_eq!(world.ctl(&["resume"]).code, 3, "nobody is there to let go on");

@@ -156,7 +156,7 @@ struct Settled {
 }
 
 #[test]
-fn in_a_storm_each_message_over_the_loopback_is_answered_once_and_the_ledger_is_whole() {
+fn storm_over_loopback_answers_each_message_once() {
     let world = World::with(client::own(), Build::Plain, None);
     world.up();
     world.agent("a");
@@ -165,14 +165,14 @@ fn in_a_storm_each_message_over_the_loopback_is_answered_once_and_the_ledger_is_
 }
 
 #[test]
-fn in_a_storm_each_message_over_a_webhook_is_answered_once_or_has_an_unknown_receipt() {
+fn storm_over_a_webhook_answers_once_or_leaves_unknown_receipt() {
     let world = crate::hooks::world(Build::Plain, "requests_per_minute = 100000\n");
     let channel = Webhook::open(&world, false);
     storm(&world, &channel);
 }
 
 #[test]
-fn in_a_storm_each_message_over_a_webhook_that_knows_its_deliveries_is_answered_once() {
+fn storm_over_an_idempotent_webhook_answers_each_message_once() {
     let world = crate::hooks::world(Build::Plain, "requests_per_minute = 100000\n");
     let channel = Webhook::open(&world, true);
     storm(&world, &channel);

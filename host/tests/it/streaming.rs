@@ -76,7 +76,7 @@ fn send(raw: &Raw, words: &str) -> Value {
 }
 
 #[test]
-fn words_are_told_while_they_come_neutral_over_their_joints_and_end_with_their_turn() {
+fn words_are_streamed_neutral_and_end_with_their_turn() {
     // Cut after each blank: the look-alikes come in pieces.
     let server = Server::start(|_| Act::Stall("One [MSG_ AUTH:1] two <tool_ result> three <tool_ ".to_owned()));
     for kind in ["openai", "anthropic"] {
@@ -103,7 +103,7 @@ fn words_are_told_while_they_come_neutral_over_their_joints_and_end_with_their_t
 }
 
 #[test]
-fn a_try_that_failed_takes_its_words_with_it_and_the_answer_is_the_sealed_output() {
+fn failed_attempt_takes_its_words_back_and_answer_is_sealed() {
     let server = Server::start(|seen: &Seen| {
         let earlier = seen.results().len();
         match (earlier, seen.asked().as_str()) {
@@ -140,7 +140,7 @@ fn a_further_try_begins_anew() {
 }
 
 #[test]
-fn words_of_a_conversation_are_told_to_nobody_else() {
+fn words_of_a_conversation_reach_no_other_person() {
     let server = Server::start(|_| Act::Stall("One two ".to_owned()));
     let world = world("", &server, "openai", &[]);
     let bob = world.ctl(&["--json", "person", "add", "Bob"]).ok();
@@ -155,7 +155,7 @@ fn words_of_a_conversation_are_told_to_nobody_else() {
 }
 
 #[test]
-fn a_ceiling_of_money_holds_and_the_providers_own_count_is_what_is_booked() {
+fn cost_ceiling_holds_and_provider_usage_is_booked() {
     let server = Server::start(|_| Act::Say("word ".repeat(2000)));
     // 3 and 15 for a million tokens.
     let world = world("", &server, "openai", &["--price-in", "3", "--price-out", "15"]);
@@ -184,7 +184,7 @@ fn a_ceiling_of_money_holds_and_the_providers_own_count_is_what_is_booked() {
 }
 
 #[test]
-fn whoever_reads_a_notice_of_a_failed_model_reads_why_and_the_retry_succeeds_once_the_server_does() {
+fn model_failure_notice_says_why_and_a_later_retry_succeeds() {
     let works = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let mended = std::sync::Arc::clone(&works);
     let server = Server::start(move |_| match works.load(std::sync::atomic::Ordering::SeqCst) {

@@ -20,7 +20,7 @@ fn refused(answer: &(u16, Value), status: u16, code: &str) {
 }
 
 #[test]
-fn whoever_has_no_secret_is_refused_and_learns_not_even_which_channels_there_are() {
+fn unsigned_event_is_refused_and_reveals_no_channel() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::glad();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -54,7 +54,7 @@ fn whoever_has_no_secret_is_refused_and_learns_not_even_which_channels_there_are
 }
 
 #[test]
-fn a_signed_event_of_another_time_or_shape_or_sender_is_refused_and_leaves_nothing() {
+fn signed_event_of_wrong_time_shape_or_sender_is_refused() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::glad();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -98,7 +98,7 @@ fn a_signed_event_of_another_time_or_shape_or_sender_is_refused_and_leaves_nothi
 }
 
 #[test]
-fn an_event_that_comes_again_is_the_same_message_and_another_under_its_id_is_refused() {
+fn repeated_event_is_one_message_and_a_reused_id_is_refused() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::glad();
     let mut hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -119,7 +119,7 @@ fn an_event_that_comes_again_is_the_same_message_and_another_under_its_id_is_ref
 }
 
 #[test]
-fn a_flood_is_slowed_down_fills_no_ledger_and_locks_nobody_out() {
+fn flood_is_slowed_fills_no_ledger_and_locks_no_one_out() {
     let world = world(Build::Plain, "requests_per_minute = 5\n");
     let receiver = Receiver::glad();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -188,7 +188,7 @@ fn a_message_is_acknowledged_only_after_it_is_stored() {
 }
 
 #[test]
-fn a_linked_sender_is_answered_with_a_signed_reply_and_each_thread_is_a_conversation() {
+fn linked_sender_gets_signed_replies_and_threads_are_separate() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::glad();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -279,7 +279,7 @@ fn a_channel_is_an_operators_and_its_secret_is_said_once() {
 }
 
 #[test]
-fn an_event_of_an_erased_session_stays_known_and_makes_no_new_one() {
+fn event_of_an_erased_session_stays_known() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::glad();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -293,7 +293,7 @@ fn an_event_of_an_erased_session_stays_known_and_makes_no_new_one() {
 }
 
 #[test]
-fn what_came_before_is_answered_without_being_counted_and_without_an_agent() {
+fn repeated_event_is_answered_uncounted_and_without_an_agent() {
     let world = world(Build::Plain, "requests_per_minute = 2\n");
     let hook = Hook::add(&world, "shop", &Receiver::glad(), &[]);
     let first = hook.say("e1", "hello");
@@ -307,7 +307,7 @@ fn what_came_before_is_answered_without_being_counted_and_without_an_agent() {
 }
 
 #[test]
-fn a_clock_that_was_ahead_once_stops_neither_what_comes_in_nor_what_goes_out() {
+fn clock_once_ahead_stops_no_event_and_no_delivery() {
     let mut world = world(Build::Failpoints, "backoff_ms = 20\n");
     let receiver = Receiver::new(|_, before| Say::Status(if before == 0 { 500 } else { 200 }));
     let mut hook = Hook::add(&world, "shop", &receiver, &[]);

@@ -179,7 +179,7 @@ impl Weeks {
 }
 
 #[test]
-fn whatever_weeks_bring_nothing_is_lost_or_answered_twice_and_the_ledger_knows() {
+fn random_weeks_lose_no_message_and_keep_the_ledger_whole() {
     let (seed, steps) = run_of("IRONCLAW_WEEKS", STEPS);
     let (mut weeks, mut chance) = (Weeks::begin(), Chance(seed));
     for step in 0..steps {

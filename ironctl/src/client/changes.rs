@@ -1,6 +1,6 @@
 //! Asks a host about changes of agents, and tells it what a person decided.
-//! Never decides about anything but a text whose digest it names.
-//! Next: `commands::inbox`.
+//!
+//! Never decides about anything but a text whose digest it names. See [`crate::commands::inbox`].
 
 use super::{Client, PATIENCE, POLL_MAX, parse, segment};
 use crate::failure::Error;
@@ -9,14 +9,14 @@ use ironclaw_contract::operator::{Change, Changes, Decision, Digest, NewChange, 
 use std::time::Duration;
 
 impl Client {
-    /// The changes of a status (several with commas, `all`; without one, what waits), and of an agent if one is named.
+    /// Returns the changes of a status (several with commas, `all`; without one, what waits), and of an agent if one is named.
     pub async fn changes(&self, status: Option<&str>, agent: Option<&str>, limit: usize) -> Result<Changes, Error> {
         let status = status.map(|status| format!("&status={}", segment(status))).unwrap_or_default();
         let agent = agent.map(|agent| format!("&agent={}", segment(agent))).unwrap_or_default();
         self.get(&format!("changes?limit={limit}{status}{agent}")).await
     }
 
-    /// One change with the text that a person decides about; waits up to `wait` while an approved one is not applied.
+    /// Returns one change with the text that a person decides about; waits up to `wait` while an approved one is not applied.
     pub async fn change(&self, id: &str, wait: Duration) -> Result<Change, Error> {
         let wait = wait.min(POLL_MAX);
         let path = format!("changes/{}?wait_ms={}", segment(id), wait.as_millis());

@@ -1,6 +1,6 @@
 //! Asks a host about channels and what could not be delivered on them.
-//! Sends nothing over a channel itself.
-//! Next: `commands::channel`.
+//!
+//! Sends nothing over a channel itself. See [`crate::commands::channel`].
 
 use super::{Client, PATIENCE, parse, segment};
 use crate::failure::Error;
@@ -10,7 +10,7 @@ use ironclaw_contract::operator::{
 };
 
 impl Client {
-    /// Every channel beside the loopback.
+    /// Returns every channel beside the loopback.
     pub async fn channels(&self) -> Result<Vec<Channel>, Error> {
         self.get("channels").await
     }
@@ -38,7 +38,7 @@ impl Client {
         self.post(&format!("channels/{}/agents", segment(channel)), &wiring).await
     }
 
-    /// Lets an agent hear a channel no more.
+    /// Disconnects an agent from a channel.
     pub async fn disconnect(&self, channel: &str, agent: &str) -> Result<Channel, Error> {
         let path = format!("channels/{}/agents/{}", segment(channel), segment(agent));
         parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)

@@ -1,6 +1,7 @@
 //! Reads the host's server-sent events about one message, up to the one that settles it.
-//! Never keeps more than one event in memory, and refuses one longer than its bound.
-//! Next: `client::Client::follow`, the only caller.
+//!
+//! Never keeps more than one event in memory, and refuses one longer than its bound. See `client::Client::follow`, the only
+//! caller.
 
 use crate::failure;
 use http_body_util::BodyExt;
@@ -10,17 +11,17 @@ use ironclaw_contract::operator::{Draft, MessageView, Stage};
 /// One event and what is not yet a whole one; a reply is far smaller.
 const EVENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What is heard of a message before its answer.
+/// An event of a message before its answer.
 pub enum Heard {
     /// A stage of it.
     Stage(Stage),
     /// Words of its answer, while it is being made.
     Words(Draft),
-    /// The message, when what it waits for changes; its reason is empty when it waits for nothing unusual any more.
+    /// The message, when the reason for its wait changes; the reason is empty when it waits for nothing unusual.
     Waiting(MessageView),
 }
 
-/// Why following ended early.
+/// The reason that following ended early.
 pub enum Error {
     /// The caller's own failure.
     Told(failure::Error),

@@ -1,6 +1,6 @@
 //! Asks a host about model endpoints and secrets.
-//! Hears no value of a secret: they go one way.
-//! Next: `commands::model`, `commands::secret`.
+//!
+//! Hears no value of a secret: they go one way. See [`crate::commands::model`] and [`crate::commands::secret`].
 
 use super::{Client, PATIENCE, TEST_PATIENCE, parse, segment, written};
 use crate::failure::Error;
@@ -10,12 +10,12 @@ use ironclaw_contract::operator::{
 };
 
 impl Client {
-    /// Every model endpoint.
+    /// Returns every model endpoint.
     pub async fn models(&self) -> Result<Vec<Model>, Error> {
         self.get("models").await
     }
 
-    /// The providers and local servers that the host knows by name.
+    /// Returns the providers and local servers that the host knows by name.
     pub async fn presets(&self) -> Result<Vec<ModelPreset>, Error> {
         self.get("presets").await
     }
@@ -25,7 +25,7 @@ impl Client {
         parse(&self.ask(Method::POST, "models", Some(written(model)?), TEST_PATIENCE).await?)
     }
 
-    /// Has the host make one small request to an endpoint.
+    /// Makes the host send one small request to an endpoint.
     pub async fn test_model(&self, name: &str) -> Result<TestedModel, Error> {
         let path = format!("models/{}/test", segment(name));
         parse(&self.ask(Method::POST, &path, None, TEST_PATIENCE).await?)
@@ -43,7 +43,7 @@ impl Client {
         parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
     }
 
-    /// Every secret, without values.
+    /// Returns every secret, without values.
     pub async fn secrets(&self) -> Result<Vec<Secret>, Error> {
         self.get("secrets").await
     }

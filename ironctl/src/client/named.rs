@@ -1,6 +1,6 @@
 //! Suggests an agent where the host knows none of the name that was typed.
 //!
-//! Only from the list that the host gives to the caller: others are not theirs to hear of. Next: `nearest`.
+//! Only from the list that the host gives to the caller: others are not theirs to hear of. See [`crate::nearest`].
 
 use super::{Client, PATIENCE, parse};
 use crate::nearest::nearest;
@@ -8,10 +8,10 @@ use hyper::Method;
 use ironclaw_contract::operator::{Agent, Failure, NewChange};
 use tokio::time::Instant;
 
-/// How like the name that was typed a suggested one is, from 0 to 1.
+/// Least likeness between the name that was typed and a suggested one, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.8;
 
-/// The agent that a question names: in its path, as `agent=`, or in a change that is submitted.
+/// Returns the agent that a question names: in its path, as `agent=`, or in a change that is submitted.
 pub(super) fn agent(path: &str, body: Option<&[u8]>) -> Option<String> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     if path == "changes"
@@ -24,7 +24,7 @@ pub(super) fn agent(path: &str, body: Option<&[u8]>) -> Option<String> {
 }
 
 impl Client {
-    /// A refusal, with a suggestion if it says that there is no agent of this name.
+    /// Returns a refusal, with a suggestion if it says that there is no agent of this name.
     pub(super) async fn suggesting(&self, mut failure: Failure, named: Option<String>) -> Failure {
         if failure.error.code != "agent_unknown" {
             return failure;
@@ -37,7 +37,7 @@ impl Client {
         failure
     }
 
-    /// The agents that the caller may talk to; nothing if the host does not say, because only a suggestion depends on it.
+    /// Returns the agents that the caller may talk to; nothing if the host does not say, because only a suggestion depends on it.
     async fn visible_agents(&self) -> Option<Vec<Agent>> {
         let until = Instant::now() + PATIENCE;
         let response = self.request(Method::GET, "agents", None, PATIENCE).await.ok()?;

@@ -1,6 +1,6 @@
 //! Asks a host about its people, the identities that are theirs, and tokens.
-//! Keeps no token; a fresh one is in the answer alone.
-//! Next: `commands::person`, `commands::token`.
+//!
+//! Keeps no token; a fresh one is in the answer alone. See [`crate::commands::person`] and [`crate::commands::token`].
 
 use super::{Client, PATIENCE, parse, segment};
 use crate::failure::Error;
@@ -8,12 +8,12 @@ use hyper::Method;
 use ironclaw_contract::operator::{IssuedToken, NewIdentity, NewPerson, NewRole, NewToken, Person, Token};
 
 impl Client {
-    /// Every person.
+    /// Returns every person.
     pub async fn people(&self) -> Result<Vec<Person>, Error> {
         self.get("people").await
     }
 
-    /// One person, by name or id.
+    /// Returns one person, by name or id.
     pub async fn person(&self, person: &str) -> Result<Person, Error> {
         self.get(&format!("people/{}", segment(person))).await
     }
@@ -39,7 +39,7 @@ impl Client {
         parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
     }
 
-    /// The tokens that the caller may see.
+    /// Returns the tokens that the caller may see.
     pub async fn tokens(&self) -> Result<Vec<Token>, Error> {
         self.get("tokens").await
     }

@@ -1,6 +1,6 @@
 //! `ironctl agent`: makes, lists, shows, sets, connects and removes agents.
-//! Never judges a name or a tool: the host does. Removes nothing without asking.
-//! Next: `commands::chat`.
+//!
+//! Never judges a name or a tool: the host does. Removes nothing without asking. See [`crate::commands::chat`].
 
 use super::review::{self, Said};
 use super::{At, change, propose, usage};
@@ -105,7 +105,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// As the payload of a change.
+    /// Converts it into the payload of a change.
     fn payload(&self) -> Value {
         let mut payload = Map::new();
         let mut set = |field: &str, value: Option<Value>| value.map(|value| payload.insert(field.to_owned(), value));
@@ -171,7 +171,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let agent = client.agent(&agent).await?;
             let sessions = agent.sessions;
             at.out.confirm(&format!("remove {} and its {sessions} sessions", agent.name), yes)?;
-            // By id: the name could have gone to another agent while the question stood.
+            // By id: the name could have gone to another agent during the question.
             if let Err(refused) = client.remove_agent(&agent.id.to_string()).await {
                 let settings = json!({ "remove": true });
                 return Err(propose::instead(
@@ -203,7 +203,7 @@ async fn set(at: &At, client: &Client, agent: &str, changes: Changes, yes: bool)
     }
 }
 
-/// Whether it lowers the guard, or raises or removes a ceiling.
+/// Returns whether it lowers the guard, or raises or removes a ceiling.
 async fn lowers(client: &Client, agent: &str, changes: &Changes) -> Result<bool, Error> {
     if changes.mode.as_deref().is_some_and(|mode| mode != "enforce") {
         return Ok(true);

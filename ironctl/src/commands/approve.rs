@@ -1,6 +1,7 @@
 //! `ironctl approve`: says yes to one change, to exactly the text that is shown with it.
-//! Never approves a text that is not what its digest says. On a terminal it shows the text and asks.
-//! Next: `commands::review`, `commands::inbox` for everything that waits, `commands::change` to look first.
+//!
+//! Never approves a text that is not what its digest says. On a terminal it shows the text and asks. See
+//! [`crate::commands::review`], [`crate::commands::inbox`] for everything that waits, [`crate::commands::change`] to look first.
 
 use super::review::{self, Said};
 use super::{At, change};

@@ -1,6 +1,7 @@
 //! `ironctl audit`: reads, verifies and rotates the ledger, also while no host runs.
-//! Never opens the ledger itself: `ironclaw-host audit` does, and never asks a host to verify itself.
-//! Next: `commands::why` for one message.
+//!
+//! Never opens the ledger itself: `ironclaw-host audit` does, and never asks a host to verify itself. See
+//! [`crate::commands::why`] for one message.
 
 use super::At;
 use crate::failure::Error;
@@ -141,7 +142,7 @@ async fn rotate(at: &At) -> Result<(), Error> {
     at.out.line(format!("entries {} to {} are in {} now", rotated.first, rotated.last, rotated.archive))
 }
 
-/// What the host answered, or what its binary says where none runs.
+/// Returns the host's answer, or what its binary says where none runs.
 fn beside<T: DeserializeOwned>(at: &At, asked: Result<T, Error>, word: &str) -> Result<T, Error> {
     match asked {
         Err(Error::Unreachable { .. }) => {}
@@ -154,7 +155,7 @@ fn beside<T: DeserializeOwned>(at: &At, asked: Result<T, Error>, word: &str) -> 
     })
 }
 
-/// Never over a file that is there: it may be an older head, which is what tells of a rewrite.
+/// Writes a new file, never over one that is there: it may be an older head, which is what tells of a rewrite.
 fn write_new(path: &Path, text: &str) -> Result<(), Error> {
     let write = || {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;

@@ -1,6 +1,6 @@
 //! `ironctl change`: lists and shows changes of agents, and asks for one.
-//! Never decides: `approve` and `reject` do, or a person in the `inbox`.
-//! Next: `commands::inbox`.
+//!
+//! Never decides: `approve` and `reject` do, or a person in the `inbox`. See [`crate::commands::inbox`].
 
 use super::At;
 use crate::client::Client;
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Changes of one list.
 pub const LIST_MAX: usize = 200;
 
-/// How long what comes of an approved change is waited for; packages may take longer.
+/// Longest wait for the result of an approved change; packages may take longer.
 const APPLY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What to do with changes.
@@ -95,13 +95,13 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
-/// Whether it can still be decided.
+/// Returns whether it can still be decided.
 pub fn is_open(change: &Change) -> bool {
     matches!(change.status.as_str(), "pending" | "unknown")
 }
 
-/// The digest of the text that is shown with a change, if it is the one that the host names. What the text may hold is
-/// [`Output::exact`]'s to say.
+/// Returns the digest of the text that is shown with a change, if it is the one that the host names. [`Output::exact`] decides
+/// what the text may hold.
 pub fn verified(change: &Change) -> Result<Digest, Error> {
     let digest = Digest::of(change.shown.as_bytes());
     if digest != change.shown_digest {
@@ -120,7 +120,7 @@ pub async fn settled(client: &Client, decided: Change) -> Result<Change, Error> 
     }
 }
 
-/// What came of a decision; a change that could not be done is a failure.
+/// Prints the result of a decision; a change that could not be done is a failure.
 pub fn outcome(out: Output, change: &Change) -> Result<(), Error> {
     standing(out, change)?;
     if change.status == "failed" {
@@ -171,7 +171,7 @@ fn kind(text: &str) -> Result<ChangeKind, String> {
     })
 }
 
-/// JSON as it was given, from a file or from stdin; a key that stands there twice is refused.
+/// Reads JSON as it was given, from a file or from stdin; a duplicate key is refused.
 fn read_payload(given: &str) -> Result<Payload, Error> {
     let text = match given.strip_prefix('@') {
         Some(path) => {

@@ -1,6 +1,7 @@
 //! `ironctl channel`: makes, lists, tries and removes channels beside the loopback.
-//! Never takes a secret as an argument, and shows one only in the moment in which it is made.
-//! Next: `commands::agent` connects an agent, `commands::message` shows what did not arrive.
+//!
+//! Never takes a secret as an argument, and shows one only in the moment in which it is made. [`crate::commands::agent`] connects
+//! an agent, [`crate::commands::message`] shows what did not arrive.
 
 use super::At;
 use crate::failure::Error;

@@ -1,6 +1,7 @@
 //! `ironctl chat`: says something to an agent and prints its answer.
-//! Never shows an answer that could steer the terminal, and never ends silently without one.
-//! Next: `chat::conversation` for the prompt, `commands::why` when no answer comes.
+//!
+//! Never shows an answer that could steer the terminal, and never ends silently without one. See
+//! [`crate::commands::chat::conversation`] for the prompt, [`crate::commands::why`] when no answer comes.
 
 pub mod conversation;
 mod slash;
@@ -53,7 +54,7 @@ pub struct Args {
     wait: Duration,
 }
 
-/// One message and its answer, or a conversation.
+/// Sends one message and shows its answer, or runs a conversation.
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let files = args.files.iter().map(|path| attach(path)).collect::<Result<Vec<_>, _>>()?;
     let text = match args.message {
@@ -78,7 +79,7 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     answered
 }
 
-/// Says that something waits for a person, if the agent asked for a change. That nobody can be asked is no failure of the answer.
+/// Says that a change waits for a person, if the agent asked for one. A failed request for it is no failure of the answer.
 async fn remind(out: Output, client: &Client, agent: &str) -> Result<(), Error> {
     if out.is_json() {
         return Ok(());
@@ -132,7 +133,7 @@ async fn wait_and_show(out: Output, client: &Client, recorded: &Recorded, wait: 
     }
 }
 
-/// The host's notice in place of an answer, as a failure.
+/// Makes a failure of the host's notice in place of an answer.
 fn noticed(view: &MessageView, notice: &str) -> Error {
     Error::failed("no_answer", format!("no answer; the host says: {notice}"))
         .hinting(format!("ironctl why {}", view.message_id))
@@ -174,7 +175,7 @@ pub fn say_what_it_waits_for(out: Output, view: &MessageView) -> Result<(), Erro
     }
 }
 
-/// Why there is no answer, as a failure.
+/// Returns why there is no answer, as a failure.
 pub fn no_answer(view: &MessageView, wait: Duration) -> Error {
     let id = &view.message_id;
     let (code, message) = match &view.reason {
@@ -196,7 +197,7 @@ pub fn print_reply(out: Output, view: &MessageView) -> Result<(), Error> {
     if view.notice { out.remark(format!("the host says:\n{reply}")) } else { out.line(reply) }
 }
 
-/// What a script gets for an answered message.
+/// Returns what a script gets for an answered message.
 pub fn answer_json(view: &MessageView) -> Value {
     json!({
         "message_id": view.message_id,
@@ -212,12 +213,12 @@ fn is_settled(view: &MessageView) -> bool {
     view.reason.is_some() || view.status == "delivered" || is_lost(view)
 }
 
-/// Whether its answer did not arrive, as far as anybody knows.
+/// Returns whether its answer did not arrive, as far as is known.
 fn is_lost(view: &MessageView) -> bool {
     matches!(view.receipt.as_str(), "unknown" | "dead" | "dropped")
 }
 
-/// A duration such as `90s`, `2m` or `1h30m`.
+/// Parses a duration such as `90s`, `2m` or `1h30m`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let parsed: SignedDuration = text.parse().map_err(|_| format!("{text} is no duration such as 90s or 2m"))?;
     Duration::try_from(parsed).map_err(|_| format!("{text} is in the past"))
@@ -237,7 +238,7 @@ fn attach(path: &Path) -> Result<MessageFile, Error> {
     Ok(MessageFile { name: name.to_owned(), text })
 }
 
-/// UTF-8 up to the bound; more is refused, not cut.
+/// Reads UTF-8 up to the bound; more is refused, not cut.
 fn read_text(from: impl Read) -> io::Result<String> {
     let mut bytes = Vec::new();
     from.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes)?;

@@ -1,6 +1,6 @@
 //! `ironctl completions`: a completion script for a shell.
-//! Never writes it anywhere: the operator knows where their shell looks.
-//! Next: `main`, where the command line is defined.
+//!
+//! Never writes it anywhere: the operator knows where their shell looks. See `main`, where the command line is defined.
 
 use super::At;
 use crate::failure::Error;

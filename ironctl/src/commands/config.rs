@@ -1,6 +1,6 @@
 //! `ironctl config`: looks at the operator's settings.
-//! Never reads them itself: `ironclaw-host` does, with the code that a start uses.
-//! Next: `config.toml` in the home.
+//!
+//! Never reads them itself: `ironclaw-host` does, with the code that a start uses. See `config.toml` in the home.
 
 use super::At;
 use crate::failure::Error;

@@ -1,6 +1,7 @@
 //! `ironctl contract`: the frozen contract between host and sandbox.
-//! Never computes the fingerprint: ironctl does not link what it is made of.
-//! Next: `commands::doctor`, which compares both sides.
+//!
+//! Never computes the fingerprint: ironctl does not link what it is made of. See [`crate::commands::doctor`], which compares both
+//! sides.
 
 use super::At;
 use crate::failure::Error;
@@ -27,12 +28,12 @@ pub fn run(at: &At, action: &Action) -> Result<(), Error> {
     }
 }
 
-/// What `ironclaw-host` was built with.
+/// Returns the fingerprint that `ironclaw-host` was built with.
 pub fn of_host() -> Result<String, Error> {
     printed(Offline::host(&["fingerprint"])?)
 }
 
-/// What `ironclaw-sandbox` was built with.
+/// Returns the fingerprint that `ironclaw-sandbox` was built with.
 pub fn of_sandbox() -> Result<String, Error> {
     printed(Offline::of(sibling::SANDBOX, &["--fingerprint"])?)
 }

@@ -1,6 +1,7 @@
 //! `ironctl doctor`: looks for what is wrong with the machine, the installation and the host.
-//! Never repairs anything: it says what to type.
-//! Next: `ironclaw-host preflight` for the machine's part, `commands::quickstart`.
+//!
+//! Never repairs anything: it says what to type. See `ironclaw-host preflight` for the machine's part,
+//! [`crate::commands::quickstart`].
 
 use super::{At, contract, up};
 use crate::client::Client;
@@ -15,7 +16,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// So many breaches stand in the last line; the tables have them all.
+/// Breaches that the last line names; the tables have them all.
 const BREACHES_NAMED: usize = 8;
 
 /// Options of `ironctl doctor`.
@@ -60,7 +61,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     verdict(&checks, proof.as_ref())
 }
 
-/// Whether this machine can jail an agent, as the host's binary sees it, with the settings of a home if there is one.
+/// Checks whether this machine can jail an agent, as the host's binary sees it, with the settings of a home if there is one.
 pub fn preflight(home: Option<&Home>) -> Result<Preflight, Error> {
     let mut asked = Offline::host(&["preflight"])?;
     if let Some(home) = home {
@@ -73,7 +74,7 @@ pub fn preflight(home: Option<&Home>) -> Result<Preflight, Error> {
     })
 }
 
-/// The attempts of a probe as a table.
+/// Prints the attempts of a probe as a table.
 pub fn print_attempts(out: Output, attempts: &[Attempt]) -> Result<(), Error> {
     let rows = attempts.iter().cloned().map(|attempt| {
         let verdict = match (attempt.contained, attempt.expected == BOUNDED_OR_SAID) {
@@ -86,7 +87,7 @@ pub fn print_attempts(out: Output, attempts: &[Attempt]) -> Result<(), Error> {
     out.table(["ATTEMPT", "EXPECTED", "OBSERVED", "WALL", "VERDICT"], rows)
 }
 
-/// That the proof noticed no missing wall, and so proves nothing.
+/// Makes the error of a proof that noticed no missing wall, and so proves nothing.
 pub fn uncontrolled(proof: &Proof) -> Error {
     let missed: Vec<&str> =
         proof.controls.iter().filter(|control| !control.caught).map(|control| control.wall.as_str()).collect();
@@ -98,7 +99,7 @@ pub fn uncontrolled(proof: &Proof) -> Error {
         .hinting("install ironctl and ironclaw-host from one release")
 }
 
-/// What a script reads: the attempts stand at the top, those of the reader's jail beside them.
+/// Returns the report for a script: the attempts are at the top, those of the reader's jail beside them.
 fn report_json(ok: bool, checks: &[Check], proof: Option<&Proof>) -> Value {
     let mut report = json!({ "ok": ok, "checks": checks });
     if let Some(proof) = proof {
@@ -109,7 +110,7 @@ fn report_json(ok: bool, checks: &[Check], proof: Option<&Proof>) -> Value {
     report
 }
 
-/// The agent's jail group by group, then what is not as it should be in the reader's, then the controls.
+/// Prints the agent's jail group by group, then what is not as it should be in the reader's, then the controls.
 fn print_proof(out: Output, proof: &Proof) -> Result<(), Error> {
     let mut groups: Vec<(&str, Vec<Attempt>)> = Vec::new();
     for attempt in &proof.attempts {
@@ -154,7 +155,7 @@ fn print_checks(out: Output, checks: &[Check]) -> Result<(), Error> {
     out.table(["", "CHECK", "FOUND", "REMEDY"], rows)
 }
 
-/// The failure that sums up what is wrong; the tables have told the rest.
+/// Returns the failure that sums up what is wrong; the tables have told the rest.
 fn verdict(checks: &[Check], proof: Option<&Proof>) -> Result<(), Error> {
     let escapes: Vec<String> = proof
         .iter()
@@ -216,7 +217,7 @@ fn host_check(at: &At, host: &Result<Option<(Client, Status)>, Error>) -> Check 
     }
 }
 
-/// Whether the host takes messages and works on them; it says itself why not.
+/// Checks whether the host takes messages and works on them; it says itself why not.
 async fn readiness(client: &Client) -> Check {
     const NAME: &str = "readiness";
     match client.readiness().await {
@@ -225,7 +226,7 @@ async fn readiness(client: &Client) -> Check {
     }
 }
 
-/// The host's binary, the sandbox's binary and the running host must be of one contract.
+/// Checks that the host's binary, the sandbox's binary and the running host are of one contract.
 fn fingerprints(status: Option<&Status>) -> Check {
     const NAME: &str = "contract fingerprint";
     let both = contract::of_host().and_then(|host| Ok((host, contract::of_sandbox()?)));
@@ -247,13 +248,13 @@ fn fingerprints(status: Option<&Status>) -> Check {
     }
 }
 
-/// Nobody but the owner may look into the home.
+/// Checks that only the owner may look into the home.
 fn permissions(home: &Home) -> Vec<Check> {
     let own = nix::unistd::Uid::effective().as_raw();
     [home.path(), &home.token_file()].into_iter().filter_map(|path| private(path, own)).collect()
 }
 
-/// `None` for what is not there yet.
+/// Checks a path; `None` for what is not there yet.
 fn private(path: &Path, own: u32) -> Option<Check> {
     let name = format!("permissions of {}", path.display());
     let meta = match fs::symlink_metadata(path) {

@@ -1,6 +1,6 @@
 //! `ironctl down`: asks the host to stop, and waits until its process is gone.
-//! Never sends a signal: the host puts its sessions to sleep in its own order.
-//! Next: `commands::up`.
+//!
+//! Never sends a signal: the host puts its sessions to sleep in its own order. See [`crate::commands::up`].
 
 use super::At;
 use crate::client::Client;
@@ -52,7 +52,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
     at.out.line(format!("the host stopped: process {} is gone", status.host.pid))
 }
 
-/// The host that the caller means and its status, asked with the caller's own token.
+/// Returns the host that the caller means and its status, asked with the caller's own token.
 async fn answering(at: &At) -> Result<(Client, Status), Error> {
     let client = at.client()?;
     let status = client.status().await?;

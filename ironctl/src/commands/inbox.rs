@@ -1,6 +1,6 @@
 //! `ironctl inbox`: one change at a time, exactly as the host shows it, and the word of a person about it.
-//! Never decides by itself: `commands::review` takes the word.
-//! Next: `commands::change` for scripts.
+//!
+//! Never decides by itself: `commands::review` takes the word. See [`crate::commands::change`] for scripts.
 
 use super::review::{self, Said};
 use super::{At, change};
@@ -36,7 +36,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
             Ok(Go::On) => {}
             Ok(Go::Past) => left_alone += 1,
             Ok(Go::Home) => return ended(left_alone),
-            // Somebody else was first, its time is over, or it is not this person's: the next one may be.
+            // Another person was first, its time is over, or it is not this person's: the next one may be.
             Err(Error::Refused(failure)) => {
                 at.out.failure(&Error::Refused(failure));
                 at.out.line("")?;
@@ -51,7 +51,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
     ended(left_alone)
 }
 
-/// How it ends: whoever let changes go by without being shown them is told, and a script that started it too.
+/// Ends the inbox: a person who let changes go by without being shown them is told, and a script that started it too.
 fn ended(left_alone: u64) -> Result<(), Error> {
     match left_alone {
         0 => Ok(()),
@@ -60,7 +60,7 @@ fn ended(left_alone: u64) -> Result<(), Error> {
     }
 }
 
-/// `1 change waits`, `2 changes wait`.
+/// Formats `1 change waits`, `2 changes wait`.
 pub fn wait(changes: u64) -> String {
     if changes == 1 { "1 change waits".to_owned() } else { format!("{changes} changes wait") }
 }
@@ -72,7 +72,7 @@ enum Go {
     Home,
 }
 
-/// The change that waits longest of those that were not shown yet, and how many there are.
+/// Returns the change that waits longest of those that were not shown yet, and how many there are.
 async fn next(client: &Client, seen: &BTreeSet<ChangeId>) -> Result<Option<(ChangeSummary, String)>, Error> {
     let found = client.changes(None, None, change::LIST_MAX).await?;
     let new: Vec<ChangeSummary> = found.changes.into_iter().filter(|change| !seen.contains(&change.id)).collect();

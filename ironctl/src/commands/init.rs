@@ -1,6 +1,6 @@
 //! `ironctl init`: makes a new home.
-//! Never writes into it itself: `ironclaw-host init` does, because it owns the keys.
-//! Next: `commands::up`.
+//!
+//! Never writes into it itself: `ironclaw-host init` does, because it owns the keys. See [`crate::commands::up`].
 
 use super::At;
 use crate::failure::Error;

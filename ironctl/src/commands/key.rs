@@ -1,6 +1,6 @@
 //! `ironctl key`: replaces the master key and the caller's token by fresh ones.
-//! Never sees the master key: `ironclaw-host` does that, while no host runs.
-//! Next: `commands::token`.
+//!
+//! Never sees the master key: `ironclaw-host` does that, while no host runs. See [`crate::commands::token`].
 
 use super::{At, token};
 use crate::failure::Error;

@@ -1,6 +1,6 @@
 //! `ironctl logs`: shows what the host logged.
-//! Never asks the host: the file is there when nothing else is.
-//! Next: `commands::why` for one message.
+//!
+//! Never asks the host: the file is there when nothing else is. See [`crate::commands::why`] for one message.
 
 use super::At;
 use crate::failure::Error;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Lines further back than this are for an editor.
 const TAIL_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// How often a followed file is looked at; a person is watching.
+/// Interval between two looks at a followed file; a person is watching.
 const FOLLOW_POLL: Duration = Duration::from_millis(200);
 
 /// Options of `ironctl logs`.
@@ -78,7 +78,7 @@ fn print(at: &At, line: &[u8]) -> Result<(), Error> {
     at.out.line(text)
 }
 
-/// The last `n` lines; the file stands at its end afterwards.
+/// Returns the last `n` lines; the file is at its end afterwards.
 fn last_lines(file: &mut BufReader<File>, n: usize) -> io::Result<Vec<Vec<u8>>> {
     let length = file.get_ref().metadata()?.len();
     let start = length.saturating_sub(TAIL_BYTES_MAX);
@@ -90,7 +90,7 @@ fn last_lines(file: &mut BufReader<File>, n: usize) -> io::Result<Vec<Vec<u8>>> 
     Ok(lines.split_off(skip))
 }
 
-/// Whether the log was rotated or cut short under us.
+/// Returns whether the log was rotated or cut short under us.
 fn was_replaced(open: &mut File, path: &Path) -> bool {
     let (Ok(ours), Ok(theirs)) = (open.metadata(), path.metadata()) else {
         return false;

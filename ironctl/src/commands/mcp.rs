@@ -1,6 +1,6 @@
 //! `ironctl mcp`: lists the catalogue of MCP servers.
-//! Never adds one: that is a change, and people decide about it.
-//! Next: `commands::agent` for what an agent has of them.
+//!
+//! Never adds one: that is a change, and people decide about it. See [`crate::commands::agent`] for what an agent has of them.
 
 use super::At;
 use crate::failure::Error;

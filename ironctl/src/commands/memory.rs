@@ -1,6 +1,6 @@
 //! `ironctl memory`: looks at what an agent keeps for later, adds to it, erases from it.
-//! Never says that a note is true: it shows whose words it is made of.
-//! Next: `commands::agent`.
+//!
+//! Never says that a note is true: it shows whose words it is made of. See [`crate::commands::agent`].
 
 use super::At;
 use crate::clock;

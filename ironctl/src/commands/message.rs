@@ -1,6 +1,8 @@
 //! `ironctl message`: has a message answered after all, and looks after answers that did not arrive.
-//! Never sends words again that the host has already, and no answer by itself: somebody who looked says so.
-//! Next: `commands::chat`, which waits for answers, `commands::why`, and `commands::channel` for the way that answers take.
+//!
+//! Never sends words again that the host has already, and no answer by itself: a person who looked says so. See
+//! [`crate::commands::chat`], which waits for answers, [`crate::commands::why`], and [`crate::commands::channel`] for the way
+//! that answers take.
 
 use super::At;
 use super::chat::{self, duration};
@@ -11,7 +13,7 @@ use clap::Subcommand;
 use ironclaw_contract::operator::{DeadLetter, DenialCode};
 use std::time::Duration;
 
-/// What the host calls a message that is somebody else's.
+/// The host's code for a message of another person.
 const NOT_YOURS: &str = DenialCode::MessageUnknown.name();
 
 /// What to do with messages.
@@ -59,7 +61,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::Retry { message, wait } => {
             let client = at.client()?;
             let recorded = client.retry(&message).await?;
-            // Whoever runs the host may have it answered and reads nothing of it.
+            // The operator of the host may have it answered and reads nothing of it.
             if let Err(Error::Refused(refused)) = client.message(recorded.message_id, Duration::ZERO).await
                 && refused.error.code == NOT_YOURS
             {

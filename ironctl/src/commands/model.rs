@@ -1,6 +1,7 @@
 //! `ironctl model`: adds, lists, tests and removes model endpoints, and says which is the default.
-//! Never asks a provider itself and never holds a key longer than it takes to hand it to the host.
-//! Next: `commands::model::add`, `commands::agent` for which agent uses which.
+//!
+//! Never asks a provider itself and never holds a key longer than it takes to hand it to the host. See
+//! [`crate::commands::model::add`], [`crate::commands::agent`] for which agent uses which.
 
 mod add;
 
@@ -94,14 +95,14 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
-/// What an endpoint answered to its test.
+/// Returns the answer of an endpoint to its test.
 fn said(tested: &TestedModel) -> String {
     let TestedModel { name, took_ms, input_tokens, output_tokens, said } = tested;
     let words = if said.is_empty() { "no words".to_owned() } else { format!("{said:?}") };
     format!("{name} answered in {took_ms} ms ({input_tokens} tokens in, {output_tokens} out): {words}")
 }
 
-/// That an endpoint is the default, and who uses it now because of that.
+/// Returns that an endpoint is the default, and the agents that use it now because of that.
 fn default(kept: &KeptModel) -> String {
     let name = &kept.model.name;
     match kept.moved.as_slice() {

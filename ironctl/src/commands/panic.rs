@@ -1,6 +1,7 @@
 //! `ironctl panic`: stops every agent at once, and keeps them stopped until `ironctl resume`.
+//!
 //! Never depends on a host that obeys or on a file that can be written: a host that does not confirm the stop is killed, and
-//! success means that no process of an agent was found afterwards. Next: `processes`, `commands::resume`.
+//! success means that no process of an agent was found afterwards. See [`crate::processes`] and [`crate::commands::resume`].
 
 use super::At;
 use crate::access::Way;
@@ -36,7 +37,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
     }
 }
 
-/// The host has stopped everything and recorded that; what is left of an agent all the same is killed.
+/// Ends the remaining processes of agents after the host has stopped everything and recorded that.
 async fn confirmed(at: &At, panicked: &Panicked) -> Result<(), Error> {
     // A host that was asked on a port need not be the one of this home.
     if at.access.port()?.is_none() {
@@ -88,14 +89,15 @@ async fn by_force(at: &At, failed: Option<Error>) -> Result<(), Error> {
     }
 }
 
-/// Whether the home names its host, and that host does not listen on this port. A home that names none may be of any host.
+/// Returns whether the home names its host, and that host does not listen on this port. A home that names none may be of any
+/// host.
 fn is_of_another_home(at: &At, way: &Way) -> bool {
     let (Way::Port(asked), Ok(Some(run))) = (way, at.home.run()) else { return false };
     let number = |address: &str| address.rsplit(':').next().map(str::to_owned);
     run.listen.as_deref().and_then(number) != number(asked)
 }
 
-/// After everything of the home was killed: fails unless that was the host that the caller named by its port.
+/// Checks the host after everything of the home was killed: fails unless that was the host that the caller named by its port.
 async fn check_named(at: &At, way: &Way, killed: Option<u32>, failed: Option<Error>, lasts: bool) -> Result<(), Error> {
     if is_listening(way).await {
         return Err(caused(not_stopped(way), failed));
@@ -119,7 +121,7 @@ fn not_stopped(way: &Way) -> Error {
         .hinting("run `ironctl --home DIR panic` with the home of that host, as the user who runs it")
 }
 
-/// The error with what failed before it.
+/// Adds to the error what failed before it.
 fn caused(error: Error, failed: Option<Error>) -> Error {
     match failed {
         Some(failed) => error.because(failed),
@@ -174,7 +176,7 @@ fn end(at: &At, left: &BTreeSet<Process>, deadline: Instant) -> Result<(), Error
     })
 }
 
-/// Whether a host that is not among the processes seen here has the home.
+/// Returns whether a host that is not among the processes seen here has the home.
 async fn is_locked(at: &At) -> bool {
     match at.home.is_held() {
         Some(held) => held,

@@ -1,6 +1,6 @@
 //! `ironctl person`: adds, lists, shows, links and unlinks the people that a host knows.
-//! Never takes a name or a prefix for an identity: one is written `channel:id` and kept whole.
-//! Next: `commands::token`.
+//!
+//! Never takes a name or a prefix for an identity: one is written `channel:id` and kept whole. See [`crate::commands::token`].
 
 use super::{At, token};
 use crate::clock;

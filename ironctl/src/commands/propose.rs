@@ -1,6 +1,6 @@
-//! What a command would set at once, proposed in its place where the policy asks for more than this one person.
-//! Never approves anything.
-//! Next: `commands::review`, `commands::change`.
+//! A setting that a command would make at once, proposed in its place where the policy asks for more than this one person.
+//!
+//! Never approves anything. See [`crate::commands::review`] and [`crate::commands::change`].
 
 use super::At;
 use crate::client::Client;
@@ -8,7 +8,7 @@ use crate::failure::Error;
 use ironclaw_contract::operator::{ChangeKind, DenialCode, NewChange, Payload};
 use serde_json::Value;
 
-/// Where the host left it to more people, asks them; gives the failure with which the command ends.
+/// Asks more people where the host left it to them; returns the failure with which the command ends.
 pub async fn instead(
     at: &At,
     client: &Client,
@@ -25,7 +25,7 @@ pub async fn instead(
     let new = NewChange { kind, agent: agent.map(str::to_owned), payload, reason: String::new() };
     match client.submit_change(&new).await {
         Ok(submitted) => waits(&submitted.id.to_string()),
-        // What the host said first names the command; why that failed comes with it.
+        // The host's first refusal names the command; the reason for the second failure comes with it.
         Err(error) => {
             at.out.failure(&error);
             refused
@@ -33,7 +33,7 @@ pub async fn instead(
     }
 }
 
-/// Nothing was set yet: people decide.
+/// Makes the failure that says that nothing was set yet: people decide.
 pub fn waits(id: &str) -> Error {
     let message = format!("nothing is changed yet: the policy asks for more than one person, and {id} waits for them");
     Error::failed("change_pending", message).hinting(format!("ironctl inbox, or: ironctl approve {id}"))

@@ -1,6 +1,8 @@
 //! `ironctl quickstart`: from nothing to a first answer, and to what holds the one who gave it.
-//! Never goes on when this machine cannot jail an agent; never makes anew what is in place.
-//! Next: the commands that it strings together: `init`, `up`, `agent`, `chat`, `doctor`.
+//!
+//! Never goes on when this machine cannot jail an agent; never makes anew what is in place. See the commands that it strings
+//! together: [`crate::commands::init`], [`crate::commands::up`], [`crate::commands::agent`], [`crate::commands::chat`],
+//! [`crate::commands::doctor`].
 
 mod next;
 
@@ -21,7 +23,7 @@ const AGENT: &str = "assistant";
 /// The model endpoint that is no model.
 const SCRIPTED: &str = "scripted";
 
-/// What it is asked.
+/// The message for it.
 const GREETING: &str = "hello";
 
 /// A first answer includes a launch.
@@ -103,7 +105,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     chat::conversation::hold(at, &client, with).await
 }
 
-/// What was done, and what was in place already.
+/// Steps that were done, and those that were in place already.
 struct Steps<'a> {
     at: &'a At,
     taken: Vec<Step>,
@@ -125,7 +127,7 @@ impl Steps<'_> {
     }
 }
 
-/// How many checks passed; a machine that fails one is refused with every reason and remedy.
+/// Returns how many checks passed; a machine that fails one is refused with every reason and remedy.
 fn fit(preflight: Preflight) -> Result<usize, Error> {
     if preflight.ok {
         return Ok(preflight.checks.len());
@@ -157,14 +159,14 @@ async fn greet(out: crate::output::Output, client: &Client) -> Result<MessageVie
     chat::answer(out, client, &recorded, ANSWER_WAIT).await
 }
 
-/// The sandbox's process and report; nothing when it went to sleep meanwhile.
+/// Returns the sandbox's process and report; nothing when it went to sleep meanwhile.
 async fn jail_of(client: &Client, session: SessionId) -> Result<(Option<u32>, Option<JailReport>), Error> {
     let status = client.status().await?;
     let session = status.sessions.into_iter().find(|one| one.id == session);
     Ok(session.map_or((None, None), |session| (session.pid, session.jail)))
 }
 
-/// Two attempts that tell most: one that a wall refused, and one write that it allowed.
+/// Returns two attempts that tell most: one that a wall refused, and one write that it allowed.
 fn telling(proof: &Proof) -> Vec<Attempt> {
     let pick = |refused: bool, word: &str| {
         let of_kind = || proof.attempts.iter().filter(move |one| one.wall.is_empty() != refused);

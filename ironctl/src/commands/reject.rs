@@ -1,6 +1,6 @@
-//! `ironctl reject`: says no to one change, and tells whoever asked why.
-//! Never changes anything but that.
-//! Next: `commands::inbox`.
+//! `ironctl reject`: says no to one change, and tells the person or agent who asked why.
+//!
+//! Never changes anything but that. See [`crate::commands::inbox`].
 
 use super::{At, change};
 use crate::failure::Error;

@@ -1,6 +1,6 @@
 //! `ironctl resume`: lets everything go on after `ironctl panic`.
-//! Never starts a host.
-//! Next: `commands::panic`.
+//!
+//! Never starts a host. See [`crate::commands::panic`].
 
 use super::At;
 use crate::failure::Error;

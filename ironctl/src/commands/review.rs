@@ -1,7 +1,8 @@
-//! Shows a change on a terminal and reads the decision of a person. The effect of the change is directly above the question, the word
-//! `details` shows ids and digests, and a page that does not fit is shown screen by screen.
-//! Never takes anything but a whole word for an answer, and never one that was typed before the question.
-//! Next: `commands::inbox`, `commands::approve`.
+//! Shows a change on a terminal and reads the decision of a person.
+//!
+//! The effect of the change is directly above the question, the word `details` shows ids and digests, and a page that does not
+//! fit is shown screen by screen. Never takes anything but a whole word for an answer, and never one that was typed before the
+//! question. See [`crate::commands::inbox`] and [`crate::commands::approve`].
 
 use super::change;
 use crate::failure::Error;
@@ -19,7 +20,7 @@ const QUESTION_ROWS: usize = 3;
 /// A screen has at least so many lines of a page.
 const PAGE_ROWS_MIN: usize = 5;
 
-/// What a person says about a change.
+/// A person's decision about a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
     /// Yes, to the text of this digest.
@@ -32,7 +33,7 @@ pub enum Said {
     Quit,
 }
 
-/// Whether a person can be shown something and be asked.
+/// Returns whether a person can be shown something and be asked.
 pub fn is_possible(out: Output) -> bool {
     !out.is_json() && io::stdin().is_terminal() && io::stdout().is_terminal()
 }
@@ -79,7 +80,7 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Only the host writes at the edge: a line that begins there is the heading of a section.
+    /// Splits the text into sections. Only the host writes at the edge: a line that begins there is the heading of a section.
     fn of(text: &'a str) -> Self {
         let (mut shown, mut details) = (Vec::new(), Vec::new());
         let mut is_detail = false;
@@ -128,9 +129,9 @@ fn print(out: Output, lines: &[&str]) -> Result<(), Error> {
     out.exact(&lines.iter().map(|line| format!("{line}\n")).collect::<String>())
 }
 
-/// A line that is typed after the question; `None` when the terminal is gone or at its end (Ctrl-D).
+/// Asks a question and returns the line that is typed after it; `None` when the terminal is gone or at its end (Ctrl-D).
 fn asked(out: Output, question: &str) -> Result<Option<String>, Error> {
-    // What was typed before was an answer to something else.
+    // Earlier input was an answer to another question.
     tcflush(io::stdin(), FlushArg::TCIFLUSH)
         .map_err(|cause| Error::failed("no_prompt", "cannot ask on this terminal").because(cause))?;
     out.words(question)?;

@@ -1,6 +1,7 @@
 //! `ironctl secret`: stores, lists, replaces and removes the secrets that settings refer to as `secret:NAME`.
-//! Never takes a value from the command line, and never shows one: the host does not give it back.
-//! Next: `hidden`, `commands::model`.
+//!
+//! Never takes a value from the command line, and never shows one: the host does not give it back. See [`crate::hidden`] and
+//! [`crate::commands::model`].
 
 use super::At;
 use crate::clock;
@@ -73,7 +74,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
-/// The name without `secret:`.
+/// Returns the name without `secret:`.
 fn bare(name: &str) -> &str {
     name.strip_prefix("secret:").unwrap_or(name)
 }

@@ -1,6 +1,6 @@
 //! `ironctl session`: lists, shows, exports, cancels, stops, releases and removes sessions.
-//! Never erases a conversation without asking.
-//! Next: `commands::status`, whose table it shares.
+//!
+//! Never erases a conversation without asking. See [`crate::commands::status`], whose table it shares.
 
 mod transcript;
 
@@ -115,7 +115,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
-/// What a script gets of one session.
+/// A session in the form for a script.
 #[derive(Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]

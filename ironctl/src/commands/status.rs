@@ -1,6 +1,7 @@
 //! `ironctl status`: the host, its sessions, and what the kernel says about each.
-//! Never hides a warning: they come first.
-//! Next: `jail` for the words about a process, `commands::session` for one session.
+//!
+//! Never hides a warning: they come first. See [`crate::jail`] for the words about a process, [`crate::commands::session`] for
+//! one session.
 
 use super::{At, inbox};
 use crate::failure::Error;
@@ -48,7 +49,7 @@ fn host(out: Output, status: &Status) -> Result<(), Error> {
     out.table(["HOST", ""], rows)
 }
 
-/// A table of sessions.
+/// Prints a table of sessions.
 pub fn sessions<'a>(out: Output, sessions: impl Iterator<Item = &'a SessionStatus>) -> Result<(), Error> {
     let rows = sessions.map(|session| {
         [

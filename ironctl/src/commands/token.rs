@@ -1,6 +1,7 @@
 //! `ironctl token`: makes, lists and ends the tokens by which people speak to a host.
-//! Never shows the text of a token but in the moment in which it is made.
-//! Next: `commands::key` replaces one, `commands::person` says whose they are.
+//!
+//! Never shows the text of a token but in the moment in which it is made. [`crate::commands::key`] replaces one,
+//! [`crate::commands::person`] says whose they are.
 
 use super::At;
 use crate::clock;
@@ -136,7 +137,7 @@ pub fn tell(out: Output, issued: &IssuedToken) -> Result<(), Error> {
     out.line(issued.text.as_deref().unwrap_or_default())
 }
 
-/// A table of tokens.
+/// Prints a table of tokens.
 pub fn table(out: Output, tokens: Vec<Token>) -> Result<(), Error> {
     let rows = tokens.into_iter().map(|token| {
         let time = |at: Option<String>| at.as_deref().map(clock::date_and_time).unwrap_or_default();

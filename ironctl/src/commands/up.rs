@@ -1,6 +1,7 @@
 //! `ironctl up`: starts the host, in this terminal or detached from it.
-//! Never starts a second one, and never says that one runs before it answered.
-//! Next: `ironclaw-host run`, which it becomes or starts; `commands::down`.
+//!
+//! Never starts a second one, and never says that one runs before it answered. See `ironclaw-host run`, which it becomes or
+//! starts; [`crate::commands::down`].
 
 use super::{At, init};
 use crate::client::Client;
@@ -19,7 +20,7 @@ const START_WAIT: Duration = Duration::from_secs(30);
 
 const START_POLL: Duration = Duration::from_millis(20);
 
-/// How much of what a host said before it died is shown.
+/// Most bytes that are shown of what a host said before it died.
 const LAST_WORDS_BYTES_MAX: u64 = 4096;
 
 /// Options of `ironctl up`.
@@ -51,7 +52,7 @@ pub struct Started {
     pub pid: u32,
     /// Whether it ran before we came.
     pub already_running: bool,
-    /// What it warns of, as `ironctl status` shows it.
+    /// Its warnings, as `ironctl status` shows them.
     pub warnings: Vec<String>,
 }
 
@@ -104,7 +105,7 @@ pub async fn ensure(at: &At) -> Result<Started, Error> {
     }
 }
 
-/// The host of a home and its status; `None` when none answers.
+/// Returns the host of a home and its status; `None` when none answers.
 pub async fn answering(home: &Home) -> Result<Option<(Client, Status)>, Error> {
     // Without a run file a client is refused after a look through `/proc`, which is too much for each poll of a start.
     if home.run()?.is_none() {
@@ -121,7 +122,7 @@ pub async fn answering(home: &Home) -> Result<Option<(Client, Status)>, Error> {
     }
 }
 
-/// Whether a host that starts will answer so for as long as it runs: it does not take the token that we have.
+/// Returns whether a host that starts will answer so for as long as it runs: it does not take the token that we have.
 fn is_final(refused: &Error) -> bool {
     match refused {
         Error::Refused(_) => true,
@@ -154,7 +155,7 @@ fn tell(at: &At, started: &Started) -> Result<(), Error> {
     })
 }
 
-/// What was written to the stderr file after `from`, at most the end of it.
+/// Returns what was written to the stderr file after `from`, at most the end of it.
 fn last_words(home: &Home, from: u64) -> String {
     let mut words = Vec::new();
     let read = File::open(home.stderr_file()).and_then(|mut file| {

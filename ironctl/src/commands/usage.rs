@@ -1,6 +1,7 @@
 //! `ironctl usage`: shows what models took, and what is left below each ceiling.
-//! Never adds up what is in two currencies: the prices of the endpoints say which one is meant.
-//! Next: `commands::agent` for the ceilings of one agent.
+//!
+//! Never adds up what is in two currencies: the prices of the endpoints say which one is meant. See [`crate::commands::agent`]
+//! for the ceilings of one agent.
 
 use super::At;
 use crate::client::Client;
@@ -88,7 +89,8 @@ fn is_cost(ceiling: &Ceiling) -> bool {
     ceiling.name.starts_with("cost")
 }
 
-/// Endpoints that an agent may ask and that have no prices, while a ceiling of cost holds for it: there it counts nothing.
+/// Returns the endpoints that an agent may ask and that have no prices, while a ceiling of cost holds for it: there it counts
+/// nothing.
 pub async fn unpriced(client: &Client, agent: &str) -> Result<Vec<String>, Error> {
     if !client.usage(1, Some(agent), None).await?.ceilings.iter().any(is_cost) {
         return Ok(Vec::new());
@@ -97,7 +99,7 @@ pub async fn unpriced(client: &Client, agent: &str) -> Result<Vec<String>, Error
     Ok(unpriced_of(&agent.model, &models))
 }
 
-/// Those of the chain of a model that have no prices and are no script.
+/// Returns those of the chain of a model that have no prices and are no script.
 fn unpriced_of(model: &str, models: &[Model]) -> Vec<String> {
     let mut chain = vec![model];
     let mut at = 0;
@@ -131,7 +133,7 @@ pub fn money(micros: u64) -> String {
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
-/// A ceiling of tokens as a person writes it: a number, or `none`, which is 0.
+/// Parses a ceiling of tokens as a person writes it: a number, or `none`, which is 0.
 pub fn tokens(text: &str) -> Result<u64, String> {
     match text {
         "none" => Ok(0),
@@ -140,7 +142,7 @@ pub fn tokens(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A ceiling of money as a person writes it: a sum such as 2.50, or `none`, which is 0; in millionths.
+/// Parses a ceiling of money as a person writes it: a sum such as 2.50, or `none`, which is 0; in millionths.
 pub fn sum(text: &str) -> Result<u64, String> {
     if text == "none" {
         return Ok(0);

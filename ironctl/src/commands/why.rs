@@ -1,6 +1,6 @@
 //! `ironctl why`: explains what became of a message.
-//! Never guesses: every line is an entry of the host's ledger.
-//! Next: `commands::audit` for the ledger itself.
+//!
+//! Never guesses: every line is an entry of the host's ledger. See [`crate::commands::audit`] for the ledger itself.
 
 use super::At;
 use crate::clock;
@@ -27,7 +27,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     print(at.out, why)
 }
 
-/// The table of stages with the summary below it.
+/// Prints the table of stages with the summary below it.
 pub fn print(out: Output, why: Why) -> Result<(), Error> {
     let message = &why.message;
     out.line(format!("{} in {}: {}", message.message_id, message.session_id, message.status))?;

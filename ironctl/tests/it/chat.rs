@@ -79,7 +79,7 @@ fn scripts_get_ids_and_the_reply() {
 }
 
 #[test]
-fn behind_an_answer_a_person_reads_that_a_change_waits_and_a_script_does_not() {
+fn waiting_change_is_shown_to_a_person_and_not_to_a_script() {
     let host = FakeHost::new(|line, _| match line {
         "GET /v1/changes?limit=200&agent=assistant" => {
             Answer::json(json!({"changes": [summary("chg_00000000000000000000000001")], "more": false}))
@@ -229,7 +229,7 @@ fn screen_of_an_answer(words: &'static [(u32, u64, &'static str)], reply: &'stat
 }
 
 #[test]
-fn words_are_shown_as_they_come_and_the_answer_stands_there_once() {
+fn streamed_words_are_shown_and_the_answer_appears_once() {
     let seen = screen_of_an_answer(&[(1, 0, "It \u{1b}[2J"), (1, 8, "rai")], "It \u{1b}[2Jrains.");
     assert!(!seen.contains("… output.sealed"), "no progress is written over the words: {seen:?}");
     assert!(seen.contains("assistant> It \\u{1b}[2J"), "{seen:?}");
@@ -238,7 +238,7 @@ fn words_are_shown_as_they_come_and_the_answer_stands_there_once() {
 }
 
 #[test]
-fn an_answer_that_differs_from_the_words_before_it_is_shown_whole() {
+fn answer_that_differs_from_its_streamed_words_is_shown_whole() {
     let seen = screen_of_an_answer(&[(1, 0, "It snows")], "It rains.");
     assert!(seen.contains("assistant> It snows\r\nassistant> It rains.\r\n"), "{seen:?}");
     let seen = screen_of_an_answer(&[(1, 0, "It sn"), (2, 0, "It "), (2, 3, "rains")], "It rains.");
@@ -273,7 +273,7 @@ fn a_message_is_retried_by_its_id_and_its_answer_waited_for() {
 }
 
 #[test]
-fn ctrl_c_cancels_what_is_being_answered_and_the_conversation_goes_on() {
+fn ctrl_c_cancels_the_answer_and_the_conversation_goes_on() {
     let host = FakeHost::new(|line, _| match line {
         "GET /v1/agents/assistant" => Answer::json(json!({
             "id": "agt_00000000000000000000000001", "name": "assistant", "model": "scripted", "persona": "", "enabled_tools": [],

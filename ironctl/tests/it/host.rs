@@ -172,7 +172,7 @@ fn quickstart_goes_to_a_first_answer_and_shows_what_holds_it() {
 }
 
 #[test]
-fn quickstart_names_a_local_server_and_a_key_that_it_found_and_uses_neither() {
+fn quickstart_names_a_found_server_and_key_but_uses_neither() {
     let (siblings, own) = with_siblings();
     fs::write(siblings.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
     let host = quickstart_host(model_server());
@@ -214,7 +214,7 @@ fn quickstart_touches_nothing_on_a_machine_that_cannot_jail() {
 }
 
 #[test]
-fn doctor_fails_on_a_breach_of_the_readers_jail_and_on_a_proof_that_proves_nothing() {
+fn doctor_fails_on_a_reader_breach_or_an_empty_proof() {
     let (siblings, own) = with_siblings();
     fs::write(siblings.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
     fs::write(siblings.path().join("fingerprint.out"), "ab".repeat(32)).expect("written");

@@ -92,7 +92,7 @@ fn decisions(host: &FakeHost) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn a_text_that_its_digest_does_not_name_is_neither_shown_nor_approved() {
+fn text_with_another_digest_is_neither_shown_nor_approved() {
     let host = host_that_shows(TEXT, digest("another text"));
     for words in [
         &["approve", "chg_00000000000000000000000001"][..],
@@ -110,7 +110,7 @@ fn a_text_that_its_digest_does_not_name_is_neither_shown_nor_approved() {
 }
 
 #[test]
-fn a_text_that_would_steer_the_terminal_is_neither_shown_nor_approved() {
+fn text_that_steers_the_terminal_is_never_shown_or_approved() {
     for text in ["a\u{1b}[2Jb\n", "a\rb\n", "a\tb\n", "a\u{9b}b\n", "a\u{202e}b\n"] {
         let host = host_that_shows(text, digest(text));
         let (code, out, err) = host.ironctl(&["approve", "chg_00000000000000000000000001"]);
@@ -132,7 +132,7 @@ fn the_inbox_is_for_a_terminal_and_says_what_scripts_use() {
 }
 
 #[test]
-fn what_the_host_refuses_is_told_in_its_words() {
+fn host_refusals_are_shown_in_the_hosts_words() {
     let host = FakeHost::new(|line, _| match line {
         line if line.ends_with("/approve") => {
             Answer::refusal("change_decided", "chg_00000000000000000000000001 is rejected already", "")
@@ -215,7 +215,7 @@ fn a_change_is_asked_for_as_it_was_given() {
 }
 
 #[test]
-fn what_was_asked_for_already_is_said_to_be() {
+fn repeated_request_is_reported_as_such() {
     let host = FakeHost::new(|_, _| {
         Answer::json(json!({"id": "chg_00000000000000000000000001", "status": "pending", "again": true}))
     });
@@ -316,7 +316,7 @@ fn a_terminal_that_would_break_lines_is_shown_nothing() {
 }
 
 #[test]
-fn a_page_that_a_terminal_would_break_is_nobodys_forgery() {
+fn page_wider_than_the_terminal_is_refused_not_suspected() {
     let wide = "THE TEXT OF chg_1 is one line of more than a hundred characters, which this terminal would break into two of them\n";
     let host = host_that_shows(wide, digest(wide));
     let mut terminal = at_the_inbox(&host);
@@ -329,7 +329,7 @@ fn a_page_that_a_terminal_would_break_is_nobodys_forgery() {
 }
 
 #[test]
-fn what_waits_longest_is_asked_about_first() {
+fn longest_waiting_change_is_asked_about_first() {
     let host = host_with_three(TEXT, digest(TEXT));
     let mut terminal = at_the_inbox(&host);
     for text in [
@@ -346,7 +346,7 @@ fn what_waits_longest_is_asked_about_first() {
 }
 
 #[test]
-fn one_text_that_cannot_be_trusted_does_not_keep_the_others_from_being_decided() {
+fn untrusted_text_does_not_block_the_other_decisions() {
     for (text, shown_digest) in [(TEXT, digest("another text")), ("a\u{1b}[2Jb\n", digest("a\u{1b}[2Jb\n"))] {
         let host = host_with_three(text, shown_digest);
         let mut terminal = at_the_inbox(&host);
@@ -423,7 +423,7 @@ fn a_no_takes_its_reason_along() {
 }
 
 #[test]
-fn what_is_skipped_or_left_stays_undecided() {
+fn skipped_or_left_changes_stay_undecided() {
     let host = host_with_one();
     for (keys, last) in [("skip\n", "1 change waits shown already"), ("quit\n", ""), ("\u{4}", "")] {
         let mut terminal = at_the_inbox(&host);

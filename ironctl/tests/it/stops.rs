@@ -60,7 +60,7 @@ fn a_panic_that_the_host_could_not_do_kills_the_lock_holder() {
 }
 
 #[test]
-fn a_panic_without_an_answer_leaves_the_file_and_kills_nobody_who_is_no_host() {
+fn panic_without_a_host_leaves_the_file_and_kills_no_process() {
     let host = FakeHost::new(|_, _| Answer::json(json!({})));
     // A process that is not a host, under a number that the run file names.
     let own = json!({"pid": std::process::id(), "socket": host.home.path().join("gone.sock"), "version": "0.1.0"});

@@ -1,7 +1,7 @@
-//! Which earlier items the model sees: all of the turn, the summaries, and of what was before it the newest that fits;
-//! and which of them a summary has to take over.
+//! Choice of the earlier items that the model sees: all of the turn, the summaries, and of what was before it the newest that
+//! fits; and of those that a summary has to replace.
 //!
-//! Holds names and sizes, never a body, and leaves out no message of the turn. Next: `turn`.
+//! Holds names and sizes, never a body, and leaves out no message of the turn. See [`crate::agent::turn`].
 
 use ironclaw_contract::ids::{ItemId, TurnId};
 use ironclaw_contract::seam::limits::REFS_MAX;
@@ -41,7 +41,7 @@ impl Known {
         self.0.entry(entry.reference.seq).or_insert(entry);
     }
 
-    /// Whether all of these items are known.
+    /// Returns whether all of these items are known.
     pub(super) fn hold_all(&self, items: &[ItemId]) -> bool {
         items.iter().all(|item| self.0.values().any(|entry| entry.reference.item == *item))
     }
@@ -56,8 +56,8 @@ impl Known {
         }
     }
 
-    /// The refs for one request, in their order: every message in `own`, every item of `turn`, the summaries, and as many of
-    /// the newest earlier items as fit into `bytes_max` and [`REFS_MAX`], without a gap.
+    /// Returns the refs for one request, in their order: every message in `own`, every item of `turn`, the summaries, and as many
+    /// of the newest earlier items as fit into `bytes_max` and [`REFS_MAX`], without a gap.
     ///
     /// # Errors
     /// [`TooMuch`] if the turn alone has too many items, or too many bytes that are not the messages themselves.
@@ -71,7 +71,7 @@ impl Known {
         // The newest summary covers the most recent of what is gone.
         let summaries: Vec<&Entry> = summaries.into_iter().rev().take_while(|entry| fits && room.take(entry)).collect();
         let start = if fits { newest_that_fit(&earlier, &mut room) } else { earlier.len() };
-        // What an earlier attempt at the turn's own messages made stands behind them and is no tail.
+        // Items that an earlier attempt at the turn's own messages made are behind them and are no tail.
         let first_own = required.iter().map(|entry| entry.reference.seq).min().unwrap_or(u64::MAX);
         let kept = earlier[start..]
             .iter()
@@ -82,8 +82,8 @@ impl Known {
         Ok(chosen)
     }
 
-    /// The items that a summary has to take over, in their order, so that what remains leaves room for a while: the summaries
-    /// and the oldest others. Empty while everything fits.
+    /// Returns the items that a summary has to take over, in their order, so that what remains leaves room for a while: the
+    /// summaries and the oldest others. Empty while everything fits.
     pub(super) fn overdue(&self, own: &[ItemId], turn: TurnId, bytes_max: u64) -> Vec<Ref> {
         let mut room = Room { bytes: bytes_max, refs: REFS_MAX };
         let Parts { required, summaries, earlier } = self.parts(own, turn);
@@ -106,7 +106,7 @@ impl Known {
         taken.into_iter().map(|entry| entry.reference.clone()).collect()
     }
 
-    /// Puts a summary in the place of what it stands in for.
+    /// Puts a summary in the place of the items that it covers.
     pub(super) fn replace(&mut self, covered: &[Ref], summary: Ref, bytes: u64) {
         for reference in covered {
             self.0.remove(&reference.seq);
@@ -129,18 +129,18 @@ impl Known {
     }
 }
 
-/// What is known, by how it is treated; each in its order.
+/// The known items, by how they are treated; each in its order.
 #[derive(Default)]
 struct Parts<'a> {
     /// The turn's own.
     required: Vec<&'a Entry>,
-    /// What stands in for items that are gone.
+    /// Summaries that replace items that are gone.
     summaries: Vec<&'a Entry>,
     /// All other items.
     earlier: Vec<&'a Entry>,
 }
 
-/// What is left of the bounds of one request.
+/// The rest of the bounds of one request.
 struct Room {
     bytes: u64,
     refs: usize,
@@ -158,12 +158,12 @@ impl Room {
     }
 }
 
-/// Where the newest of these begin that fit, without a gap.
+/// Returns the index at which the newest of these begin that fit, without a gap.
 fn newest_that_fit(entries: &[&Entry], room: &mut Room) -> usize {
     entries.len() - entries.iter().rev().take_while(|entry| room.take(entry)).count()
 }
 
-/// Whether an item makes no sense as the first thing that is seen: a result without the call that it answers.
+/// Returns whether an item makes no sense as the first one that is seen: a result without the call that it answers.
 const fn is_tail_of_a_turn(kind: ItemKind) -> bool {
     match kind {
         ItemKind::Output | ItemKind::Result => true,
@@ -183,7 +183,7 @@ mod tests {
         Entry { reference, bytes, turn }
     }
 
-    /// Items of ten bytes each: `kinds` from number 2 on, the last of them the message of the turn.
+    /// Makes items of ten bytes each: `kinds` from number 2 on, the last of them the message of the turn.
     fn known(kinds: &[ItemKind]) -> (Known, Vec<ItemId>) {
         let mut known = Known::default();
         let mut own = Vec::new();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_is_seen_before_what_is_newer_and_is_taken_over_by_the_next() {
+    fn summary_precedes_newer_items_and_joins_the_next_summary() {
         let (mut known, own) = known(&[Message, Output, Message, Output, Message, Output, Message]);
         let turn = TurnId::new();
         assert!(known.overdue(&own, turn, 70).is_empty(), "everything fits");
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_attempt_made_stands_behind_its_message() {
+    fn items_of_an_earlier_attempt_follow_its_message() {
         let (mut known, own) = known(&[Message, Output, Message]);
         known.learn(entry(8, Output, 10, Some(TurnId::new())));
         known.learn(entry(10, ToolResult, 10, Some(TurnId::new())));

@@ -1,6 +1,6 @@
-//! What the agent takes from its inbound queue: the open turn, the refs of messages, where a reply goes.
+//! The agent's view of its inbound queue: the open turn, the refs of messages, the destination of a reply.
 //!
-//! Keeps no text of a message: the model is shown what the host sealed, not what lies here. Next: `context`.
+//! Keeps no text of a message: the model is shown what the host sealed, not what is here. See [`crate::agent::context`].
 
 use super::context::{Entry, Known};
 use ironclaw_contract::ids::ItemId;
@@ -21,20 +21,20 @@ impl Inbox {
         Self { queue, seen: 0 }
     }
 
-    /// The open turn, if there is one.
+    /// Returns the open turn, if there is one.
     pub(super) fn open_turn(&self) -> Result<Option<Turn>, Error> {
         self.queue.open_turn()
     }
 
-    /// Where replies go; nowhere in particular until the host has said so.
+    /// Returns the destination of replies; none in particular until the host has said so.
     pub(super) fn routing(&self) -> Result<Routing, Error> {
         Ok(self.queue.routing()?.unwrap_or_default())
     }
 
-    /// Learns the messages that came since the last time; whether all of `own` are known then.
+    /// Learns the messages that came since the last time; returns whether all of `own` are known then.
     ///
-    /// A message that waited is projected when its turn opens, and may then stand below what was read before:
-    /// when one is missing, everything is read once more.
+    /// A message that waited is projected when its turn opens, and may then be below what was read before: when one is missing,
+    /// everything is read once more.
     pub(super) fn gather(&mut self, known: &mut Known, own: &[ItemId]) -> Result<bool, Error> {
         self.read_on(known, own)?;
         if !known.hold_all(own) {

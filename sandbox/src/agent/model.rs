@@ -1,6 +1,7 @@
 //! The connection to the model socket: one request, one answer, kept open between them.
 //!
-//! Names items and never words; a connection that broke is made anew once per request, not again and again. Next: `turn`.
+//! Names items and never words; a connection that broke is made anew once per request, not again and again. See
+//! [`crate::agent::turn`].
 
 use crate::link::{Gone, Link};
 use ironclaw_contract::seam::socket::{Request, Response, read_frame, write_frame};
@@ -9,7 +10,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-/// Why there is no answer.
+/// The reason that there is no answer.
 pub(super) enum Error {
     /// The host closed the link meanwhile.
     Gone(Gone),
@@ -20,7 +21,7 @@ pub(super) enum Error {
 }
 
 impl From<io::Error> for Error {
-    /// Which error it was helps nobody: there is no log here, and the host knows its own end.
+    /// Drops the details, which would not help: there is no log here, and the host knows its own end.
     fn from(_: io::Error) -> Self {
         Self::Io
     }

@@ -1,6 +1,7 @@
-//! What the agent appends to its outbound queue: a row for a call, and the one row that ends a turn.
+//! Rows that the agent appends to its outbound queue: one for each call, and the one that ends a turn.
 //!
-//! A reply names an output and holds no text; addresses are echoed from the routing and decide nothing. Next: `turn`.
+//! A reply names an output and holds no text; addresses are echoed from the routing and decide nothing. See
+//! [`crate::agent::turn`].
 
 use crate::launch::now_ms;
 use ironclaw_contract::canonical;
@@ -36,7 +37,7 @@ impl Outbox {
         self.append((Kind::Chat, content), turn.turn, turn.messages.last().copied(), None, routing)?;
         #[cfg(feature = "failpoints")]
         if self.failpoint.as_deref() == Some("outbound_commit") {
-            // A signal that cannot be caught is the nearest thing to a power cut; if it fails, the test does.
+            // A signal that cannot be caught is the closest imitation of a power cut; if it fails, the test does.
             let _ = nix::sys::signal::kill(nix::unistd::getpid(), nix::sys::signal::Signal::SIGKILL);
         }
         Ok(())

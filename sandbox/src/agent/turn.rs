@@ -1,7 +1,7 @@
 //! One turn: ask the model, settle its calls, ask again, until there is an answer or a bound is reached.
 //!
-//! Ends with exactly one row, or with none if the host closed the turn meanwhile; never repeats what was refused.
-//! Next: `tools`.
+//! Ends with exactly one row, or with none if the host closed the turn meanwhile; never repeats what was refused. See
+//! [`crate::tools`].
 
 use super::context::{Entry, Known, TooMuch};
 use super::model;
@@ -40,9 +40,9 @@ pub(super) fn run(agent: &mut Agent, turn: &Turn) -> Result<(), Stop> {
     Ok(agent.link.ring()?)
 }
 
-/// Why a turn is left before its reply.
+/// The reason that a turn is left before its reply.
 enum Leave {
-    /// Something is used up or failed; the host words the notice.
+    /// A bound was reached or a step failed; the host words the notice.
     End(EndReason),
     /// The host closed the turn; there is nothing more to say in it.
     Closed,
@@ -86,7 +86,7 @@ impl From<Stop> for Leave {
     }
 }
 
-/// What the turn has used of its bounds.
+/// The turn's use of its bounds.
 #[derive(Default)]
 struct Spent {
     model_calls: u32,
@@ -100,7 +100,7 @@ impl Spent {
         if self.model_calls > limits.model_calls_max { Err(EndReason::ModelCalls) } else { Ok(()) }
     }
 
-    /// All calls of an output together: half of a list that nobody reads the results of helps nobody.
+    /// Counts all calls of an output together: half of a list whose results are not read does not help.
     fn calls(&mut self, calls: usize, limits: TurnLimits) -> Result<(), EndReason> {
         self.tool_calls = self.tool_calls.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
         if self.tool_calls > limits.tool_calls_max { Err(EndReason::ToolCalls) } else { Ok(()) }
@@ -124,7 +124,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// The output that answers the turn.
+    /// Returns the output that answers the turn.
     fn until_answer(&mut self) -> Result<ItemId, Leave> {
         let limits = self.agent.limits;
         self.gather()?;
@@ -152,7 +152,8 @@ impl Work<'_> {
         }
     }
 
-    /// One output of the model. Where the host has dropped an item since it was named, it is asked anew what there is, once.
+    /// Generates one output of the model. If the host has dropped an item since it was named, it is asked anew what there is,
+    /// once.
     fn generate(&mut self) -> Result<(Ref, u64, Vec<Call>), Leave> {
         let mut asked_anew = false;
         loop {
@@ -257,7 +258,7 @@ impl Work<'_> {
         }
     }
 
-    /// One request; a refusal is the end of the turn, one way or the other.
+    /// Sends one request; a refusal is the end of the turn, one way or the other.
     fn ask(&mut self, request: &Request) -> Result<Response, Leave> {
         match self.agent.model.ask(request, &self.agent.link) {
             Ok(Response::Refused { code, .. }) => Err(on_refusal(code, request)),
@@ -267,7 +268,7 @@ impl Work<'_> {
         }
     }
 
-    /// Whether there is any point in the next step.
+    /// Checks whether there is any point in the next step.
     fn check(&self) -> Result<(), Leave> {
         if !self.is_open()? {
             return Err(Leave::Closed);

@@ -1,16 +1,16 @@
 //! The system calls that this process may make, each group with its reason; everything else fails with EPERM.
 //!
-//! No process, no thread, no program, no executable memory, no socket but unix streams. Next: `agent`.
+//! No process, no thread, no program, no executable memory, no socket but unix streams. See [`crate::agent`].
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
 use std::collections::BTreeMap;
 
-/// When a call is allowed. Arguments count from 0; the kernel reads 32 bits of each that is compared here.
+/// Condition under which a call is allowed. Arguments count from 0; the kernel reads 32 bits of each that is compared here.
 #[derive(Debug, Clone, Copy)]
 enum When {
-    /// Whatever its arguments are.
+    /// Independent of the arguments.
     Always,
     /// If the argument is one of these.
     Is(u8, &'static [u32]),
@@ -31,7 +31,7 @@ const SOCKET_TYPE_MASK: u64 = 0xf;
 
 #[rustfmt::skip]
 const RULES: &[Rule] = &[
-    // Files. Which ones there are is the mounts' and Landlock's to say.
+    // Files. The mounts and Landlock decide which ones exist.
     (&[libc::SYS_openat], Always, "queues, their journals, the workspace"),
     (&[libc::SYS_read, libc::SYS_write, libc::SYS_readv, libc::SYS_writev, libc::SYS_lseek, libc::SYS_close], Always,
         "whatever is open"),
@@ -117,7 +117,7 @@ fn compile(me: u32) -> Result<BpfProgram, seccompiler::BackendError> {
 }
 
 impl When {
-    /// The conditions of which one has to hold; none means always.
+    /// Returns the conditions of which one has to hold; none means always.
     fn alternatives(self, me: u32) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
         let compare = |argument, how, value: u64| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, how, value);
         let is = |argument, value: u32| SeccompRule::new(vec![compare(argument, SeccompCmpOp::Eq, value.into())?]);

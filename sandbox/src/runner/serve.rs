@@ -1,6 +1,6 @@
 //! The life of the runner: one command after the other, each in a session of its own, and nothing left of it when it is reported.
 //!
-//! Never speaks to anybody but the process that it was forked from, and ends with it. Next: `runner/walls`.
+//! Never speaks to any other process than the one that it was forked from, and ends with it. See [`crate::runner::walls`].
 
 use super::walls::Walls;
 use super::{Begun, End, OUTPUT_BYTES_MAX, Order, Report};
@@ -30,7 +30,7 @@ const PROCESSES_MAX: u64 = 32;
 const FILE_BYTES_MAX: u64 = 256 << 20;
 /// Open descriptors of each process of a command.
 const OPEN_FILES_MAX: u64 = 128;
-/// How long it may take until everything of a command has ended once it is killed.
+/// Longest time until everything of a command has ended once it is killed.
 const END_TIME_MAX: Duration = Duration::from_secs(20);
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 16 * 1024;
@@ -42,7 +42,7 @@ const ENVIRONMENT: [&CStr; 5] =
 /// The code of a runner that could not go on.
 const FAILED: i32 = 1;
 
-/// The runner, from its first instruction to its end.
+/// Runs the runner, from its first instruction to its end.
 pub(super) fn live(main: UnixStream, places: &Places, programs: &Programs, pid_of_main: Pid) -> ! {
     let lived = kernel::keep_only(main.into()).map(UnixStream::from).and_then(|mut main| {
         let serving = Serving::begin(places, programs, pid_of_main);
@@ -52,7 +52,7 @@ pub(super) fn live(main: UnixStream, places: &Places, programs: &Programs, pid_o
     });
     let code = match lived {
         Ok(()) => 0,
-        // There is no log here; whoever waits for an answer sees the end of the socket.
+        // There is no log here; a caller that waits for an answer sees the end of the socket.
         Err(_) => FAILED,
     };
     kernel::exit(code)
@@ -62,7 +62,7 @@ struct Serving {
     walls: Walls,
     ended: SignalFd,
     workspace: CString,
-    /// Whether a signal to everybody reaches nobody but the processes of a command.
+    /// Whether a signal to all processes reaches only the processes of a command.
     scoped: bool,
 }
 
@@ -80,7 +80,7 @@ impl Serving {
         Ok(Self { walls, ended, workspace: CString::new(workspace)?, scoped })
     }
 
-    /// Until the other end is closed.
+    /// Serves until the other end is closed.
     fn serve(mut self, mut main: UnixStream) -> io::Result<()> {
         while let Some(frame) = read_frame(&mut main)? {
             let order: Order = serde_json::from_slice(&frame)?;
@@ -103,7 +103,7 @@ impl Serving {
             Side::Child => {
                 let error = self.become_command(&command, &theirs, order.seconds);
                 let told = format!("cannot start a command: {error}\n");
-                // Where it shows whatever comes of the command.
+                // Shown in the place of the output of the command.
                 let _ = nix::unistd::write(&theirs, told.as_bytes());
                 kernel::exit(126)
             }
@@ -172,7 +172,7 @@ impl Serving {
         if let Some(late) = self.end_everything(child)? {
             status = status.or(Some(late));
         }
-        // Nobody is left who could write, so what is there is the rest, also when somebody's end of it was never closed.
+        // No process is left that could write, so what is there is the rest, also when one end of it was never closed.
         while open && written.take(&output)? == Taken::Data {}
         let end = match status {
             _ if timed_out => End::Timeout,
@@ -184,7 +184,7 @@ impl Serving {
         Ok(Report { end, output, bytes })
     }
 
-    /// Kills until there is no child: whoever loses their parent becomes a child of this process, so then nobody is left.
+    /// Kills until there is no child: a process that loses its parent becomes a child of this process, so then none is left.
     fn end_everything(&self, child: Pid) -> io::Result<Option<WaitStatus>> {
         let until = Instant::now() + END_TIME_MAX;
         let mut status = None;
@@ -209,7 +209,7 @@ impl Serving {
 
     fn kill_everybody(&self) -> io::Result<()> {
         if self.scoped {
-            // At once, so that nobody forks between two signals.
+            // At once, so that no process forks between two signals.
             return match kill(Pid::from_raw(-1), Signal::SIGKILL) {
                 Ok(()) | Err(Errno::ESRCH | Errno::EPERM) => Ok(()),
                 Err(errno) => Err(errno.into()),
@@ -224,7 +224,7 @@ impl Serving {
         Ok(())
     }
 
-    /// No process has a higher number, unless the numbers have begun anew.
+    /// Returns the highest process id: no process has a higher number, unless the numbers have begun anew.
     fn highest_pid(&self) -> io::Result<i32> {
         match kernel::fork() {
             Ok(Side::Child) => kernel::exit(0),
@@ -235,10 +235,10 @@ impl Serving {
     }
 }
 
-/// Who is left of a command.
+/// Remaining processes of a command.
 #[derive(Debug, PartialEq, Eq)]
 enum Left {
-    /// Somebody, who has not ended yet.
+    /// A process that has not ended yet.
     Somebody,
     /// No child of this process.
     Nobody,
@@ -258,21 +258,21 @@ fn reap(child: Pid) -> io::Result<(Option<WaitStatus>, Left)> {
     }
 }
 
-/// What a command wrote: the beginning, and how much it was.
+/// Output of a command: the beginning, and how much it was.
 #[derive(Default)]
 struct Written {
     start: Vec<u8>,
     bytes: u64,
 }
 
-/// What there was to take.
+/// Result of taking output.
 #[derive(Debug, PartialEq, Eq)]
 enum Taken {
     /// Some of it; there may be more.
     Data,
     /// Nothing now.
     Nothing,
-    /// Nothing any more: every other end is closed.
+    /// The end: every other end is closed.
     End,
 }
 
@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_that_somebody_holds_open_is_empty_and_not_read_for_ever() {
+    fn open_pipe_without_data_is_not_read_for_ever() {
         let (output, theirs) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).expect("a pipe");
         let mut written = Written::default();
         assert_eq!(written.take(&output).expect("read"), Taken::Nothing);

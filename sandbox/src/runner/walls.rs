@@ -1,7 +1,7 @@
-//! What a command can reach: the machine's programs, the agent's files, and nothing of the host or of this session's own.
+//! Reach of a command: the machine's programs, the agent's files, and nothing of the host or of this session's own.
 //!
-//! Only ever tightens what the launcher put in place; the filter below is a list of what is taken away from that. Next:
-//! `lockdown`, for the walls of the main process.
+//! Only ever tightens what the launcher put in place; the filter below is a list of what is taken away from that. See
+//! [`crate::lockdown`], for the walls of the main process.
 
 use crate::lockdown::{LANDLOCK_WANTED, enter_domain};
 use crate::{Places, Programs};
@@ -45,7 +45,7 @@ impl Walls {
         Ok(Self { main, runner, command: refusing(signals(main, runner)?)? })
     }
 
-    /// Raises those of a command, in its process: whoever serves it is nobody to send a signal to.
+    /// Raises those of a command, in its process: it may not signal the process that serves it.
     pub(super) fn around_command(&self) -> io::Result<()> {
         let alone = || -> Result<RulesetStatus, RulesetError> {
             let rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
@@ -57,12 +57,12 @@ impl Walls {
         install(&self.command)
     }
 
-    /// Whether this is the runner or whom it serves.
+    /// Returns whether this is the runner or the process that it serves.
     pub(super) fn is_ours(&self, pid: Pid) -> bool {
         pid == self.main || pid == self.runner
     }
 
-    /// The runner's own number.
+    /// Returns the runner's own number.
     pub(super) fn runner(&self) -> Pid {
         self.runner
     }
@@ -86,7 +86,7 @@ fn domain(places: &Places, programs: &Programs) -> Result<(), String> {
         let rights = if granted.is_writable { read | write } else { read };
         (&granted.path, rights)
     }));
-    // What is not there needs no rule, and a place that is missing is one thing less to reach.
+    // A path that is not there needs no rule, and a missing place cannot be reached.
     let rule = |(path, rights)| PathFd::new(path).ok().map(|place| PathBeneath::new(place, rights));
     enter_domain(allowed.into_iter().filter_map(rule).collect())
 }
@@ -102,7 +102,8 @@ fn sockets() -> io::Result<Rules> {
     Ok(rules)
 }
 
-/// Signals to the two processes that a command must not reach, or to everybody. On a kernel with scopes these are refused anyway.
+/// Returns the rules about signals to the two processes that a command must not reach, or to every process. On a kernel with
+/// scopes these are refused anyway.
 fn signals(main: Pid, runner: Pid) -> io::Result<Rules> {
     let (main, runner) = (main.as_raw(), runner.as_raw());
     let to = |argument: u8, whom: i32| {
@@ -115,7 +116,7 @@ fn signals(main: Pid, runner: Pid) -> io::Result<Rules> {
     Ok([(libc::SYS_kill, kill), (libc::SYS_tgkill, tgkill)].into())
 }
 
-/// A filter that refuses these and lets everything else through to the launcher's.
+/// Makes a filter that refuses these and lets everything else through to the launcher's.
 fn refusing(rules: Rules) -> io::Result<BpfProgram> {
     let architecture = std::env::consts::ARCH.try_into().map_err(io::Error::other)?;
     let filter =

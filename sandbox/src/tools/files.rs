@@ -1,6 +1,6 @@
 //! Reading, writing and listing files of the workspace.
 //!
-//! Never changes a byte of what passes through; what is left out is said. Next: `search`.
+//! Never changes a byte of what passes through; what is left out is said. See [`crate::tools::search`].
 
 use super::workspace::{Below, EntryKind, Error, Workspace, kind, on_one_line, refusal};
 use super::{RESULT_BYTES_MAX, that_fits};
@@ -30,7 +30,7 @@ const NEW_FILE: u32 = 0o666;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadFile {
-    /// Which file.
+    /// Path of the file.
     path: String,
     /// First byte; 0 if absent.
     #[serde(default)]
@@ -43,9 +43,9 @@ pub struct ReadFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFile {
-    /// Which file; directories above it are made.
+    /// Path of the file; directories above it are made.
     path: String,
-    /// What it holds then, or what is added to it.
+    /// The new content, or the text to append.
     content: String,
     /// Whether to add to its end instead of replacing it.
     #[serde(default)]
@@ -56,11 +56,11 @@ pub struct WriteFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListDir {
-    /// Which directory; the workspace itself if absent.
+    /// Path of the directory; the workspace itself if absent.
     path: Option<String>,
 }
 
-/// The text of a file, or of a part of it; when something follows, a last line says so.
+/// Reads the text of a file, or of a part of it; when something follows, a last line says so.
 pub(super) fn read(workspace: &Workspace, call: &ReadFile) -> Result<String, Error> {
     let path = Below::parse(&call.path)?;
     let system = |source| Error::System { what: "read", path: path.shown(), source };
@@ -130,7 +130,7 @@ fn add(workspace: &Workspace, path: &Below, content: &[u8]) -> Result<Option<u64
     }
 }
 
-/// Writes beside the file and then takes its place, so that nobody sees a half of it.
+/// Writes beside the file and then takes its place, so that no reader sees a half of it.
 fn replace(workspace: &Workspace, path: &Below, content: &[u8]) -> Result<u64, Error> {
     let refused = |error| refusal(error, "write", path);
     check_size(path, content.len() as u64)?;
@@ -149,7 +149,7 @@ fn replace(workspace: &Workspace, path: &Below, content: &[u8]) -> Result<u64, E
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let made = openat(&directory, draft.as_str(), flags, Mode::from_bits_truncate(mode)).map_err(refused)?;
     let written = fill(made, content).and_then(|()| {
-        // What stands at the name now is replaced, whatever it is; a link is not followed by this either.
+        // Any file under the name is replaced; a link is not followed by this either.
         renameat(&directory, draft.as_str(), &directory, name).map_err(io::Error::from)
     });
     match written {
@@ -173,7 +173,7 @@ fn check_size(path: &Below, bytes: u64) -> Result<(), Error> {
     Err(Error::TooLarge { path: path.shown(), bytes_max: FILE_BYTES_MAX })
 }
 
-/// One line for each entry: what it is, its bytes if it is a file, and its name.
+/// Lists a directory, one line for each entry: what it is, its bytes if it is a file, and its name.
 pub(super) fn list(workspace: &Workspace, call: &ListDir) -> Result<String, Error> {
     let path = call.path.as_deref().map_or(Ok(Below::ROOT), Below::parse)?;
     let (entries, more) = workspace.list(&path, ENTRIES_MAX)?;

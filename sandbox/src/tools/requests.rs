@@ -1,7 +1,7 @@
 //! The calls that leave this process as rows: actions for the host to judge, and words for a destination.
 //!
-//! A name that is not on the list is refused, never mapped to a near one; nothing is filled in but the name itself.
-//! Next: `ironclaw_contract::seam::action`.
+//! A name that is not on the list is refused, never mapped to a near one; nothing is filled in but the name itself. See
+//! [`ironclaw_contract::seam::action`].
 
 use ironclaw_contract::canonical;
 use ironclaw_contract::seam::action::{self, Action};
@@ -12,7 +12,7 @@ use ironclaw_contract::seam::outbound::Chat;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Why a call makes no row. A sentence for the model.
+/// The reason that a call makes no row. A sentence for the model.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No such request.
@@ -21,9 +21,9 @@ pub enum Error {
     /// Arguments that are not the request's.
     #[error("cannot read the arguments of {tool}: {source}")]
     Arguments {
-        /// Which tool.
+        /// The tool.
         tool: String,
-        /// What is wrong.
+        /// The fault.
         source: canonical::Error,
     },
     /// Arguments that make no action.
@@ -52,7 +52,7 @@ struct CapabilityChange {
     reason: String,
 }
 
-/// Kind and content of the row that stands for a call.
+/// Returns kind and content of the row of a call.
 ///
 /// # Errors
 /// [`Error`]; then there is no row.
@@ -61,7 +61,7 @@ pub fn row(tool: &str, arguments: &str) -> Result<(Kind, String), Error> {
         "send_message" => send(parse(tool, arguments)?),
         "schedule_task" | "ask_user_question" | "skill_install" => {
             let mut fields: serde_json::Map<String, serde_json::Value> = parse(tool, arguments)?;
-            // What the arguments themselves call `action` would win over the name of the call.
+            // An argument named `action` would win over the name of the call.
             if fields.insert("action".into(), tool.into()).is_some() {
                 return Err(Error::Unknown("action".into()));
             }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_exactly_a_request_makes_no_row() {
+    fn malformed_request_makes_no_row() {
         for (tool, arguments) in [
             ("exec", r#"{"command":"rm"}"#),
             ("persona", r#"{"payload":{},"reason":""}"#),

@@ -1,7 +1,7 @@
 //! Searching the text files of the workspace with a regular expression.
 //!
-//! Follows no link and reads no pipe; the expression runs in time linear to the text, and every amount has a bound.
-//! Next: `requests`.
+//! Follows no link and reads no pipe; the expression runs in time linear to the text, and every amount has a bound. See
+//! [`crate::tools::requests`].
 
 use super::workspace::{Below, EntryKind, Workspace};
 use super::{Error, RESULT_BYTES_MAX, that_fits};
@@ -41,7 +41,7 @@ pub struct SearchFiles {
     max: Option<usize>,
 }
 
-/// What was found, and what was left out.
+/// The matches, and what was left out.
 struct Found {
     text: String,
     lines: usize,
@@ -51,7 +51,7 @@ struct Found {
     cut: bool,
 }
 
-/// One line for each line that matches: path, number and text.
+/// Searches, with one line for each line that matches: path, number and text.
 pub(super) fn run(workspace: &Workspace, call: &SearchFiles) -> Result<String, Error> {
     let pattern = compile(&call.pattern)?;
     let start = call.path.as_deref().map_or(Ok(Below::ROOT), Below::parse)?;

@@ -47,7 +47,7 @@ impl Stage {
         outcome.body
     }
 
-    /// No tool works on this path, each says so by its name, and what is outside is as it was.
+    /// Checks that no tool works on this path, each says so by its name, and what is outside is as it was.
     #[track_caller]
     fn refuses(&self, path: &str, sentence: &str) {
         for (tool, arguments) in [
@@ -92,7 +92,7 @@ fn a_path_that_no_file_can_have_is_refused() {
 }
 
 #[test]
-fn a_link_is_refused_wherever_it_stands_on_the_path() {
+fn link_is_refused_anywhere_on_the_path() {
     let stage = Stage::new();
     fs::create_dir(stage.inside("real")).expect("made");
     symlink(stage.outside().join("secret"), stage.inside("file")).expect("linked");
@@ -109,7 +109,7 @@ fn a_link_is_refused_wherever_it_stands_on_the_path() {
 }
 
 #[test]
-fn a_granted_directory_has_a_name_of_its_own_and_every_guard_of_the_workspace() {
+fn granted_directory_has_a_name_and_the_workspaces_guards() {
     let stage = Stage::new();
     let root = stage.root.path();
     fs::create_dir(root.join("data")).expect("made");
@@ -178,11 +178,11 @@ fn a_pipe_a_socket_or_a_device_is_refused_and_does_not_block() {
     }
     let listing = stage.said("list_dir", json!({}));
     assert!(listing.contains("special pipe\nspecial socket\n"), "{listing}");
-    drop(UnixStream::connect(stage.inside("socket")).expect("nobody took it away"));
+    drop(UnixStream::connect(stage.inside("socket")).expect("it was not taken away"));
 }
 
 #[test]
-fn a_directory_that_is_swapped_for_a_link_meanwhile_leads_nowhere() {
+fn directory_swapped_for_a_link_leads_nowhere() {
     const ROUNDS: usize = 3000;
     let stage = Stage::new();
     fs::create_dir(stage.inside("d")).expect("made");
@@ -236,7 +236,7 @@ fn arguments_that_are_not_exactly_the_tool_s_are_refused() {
 }
 
 #[test]
-fn what_was_written_is_read_back_unchanged() {
+fn written_file_is_read_back_unchanged() {
     let stage = Stage::new();
     let content = "first\r\n\u{202e}second\u{0}\n[Tool result for x] <tool_result>\n\tno last line break";
     stage.said("write_file", json!({ "path": "/workspace/a/b/c.txt", "content": content }));
@@ -287,7 +287,7 @@ fn a_write_that_cannot_be_says_why_and_leaves_nothing() {
 }
 
 #[test]
-fn a_file_that_does_not_fit_is_read_in_parts_that_make_the_whole() {
+fn large_file_is_read_in_parts_that_make_the_whole() {
     let stage = Stage::new();
     let content = "0123456789é\u{1}".repeat(40_000);
     fs::write(stage.inside("long"), &content).expect("written");

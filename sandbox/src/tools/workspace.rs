@@ -1,7 +1,7 @@
 //! Ways into the workspace and none out of it: paths are parsed once, and walked one name at a time.
 //!
-//! A link is never followed, `..` is never a step, and only plain files and directories are opened. Whoever swaps a
-//! directory for a link between two steps is refused at the next. Next: `files`.
+//! A link is never followed, `..` is never a step, and only plain files and directories are opened. A process that swaps a
+//! directory for a link between two steps is refused at the next. See [`crate::tools::files`].
 
 use crate::Places;
 use nix::dir::{Dir, Type};
@@ -20,27 +20,27 @@ pub const PATH_BYTES_MAX: usize = 1024;
 pub const NAME_BYTES_MAX: usize = 255;
 /// Names in a path.
 pub const PATH_NAMES_MAX: usize = 32;
-/// What the workspace is called in the jail, and so in what a model writes.
+/// Name of the workspace in the jail, and so in a model's paths.
 const ROOT: &str = "/workspace";
 
-/// Why a path is not worked on. Each is a sentence that names it.
+/// The reason that a path is refused. Each is a sentence that names it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Absolute, and not below anything that there is.
     #[error("refused {path}: outside of {there}")]
     Outside {
-        /// Which.
+        /// The path.
         path: Shown,
-        /// What there is.
+        /// The names that exist there.
         there: String,
     },
     /// Holds `..`.
     #[error("refused {0}: `..` is not a way to anywhere here")]
     Parent(Shown),
-    /// A link somewhere on it, or the thing itself.
+    /// A link somewhere on it, or the file itself.
     #[error("refused {0}: links are not followed")]
     Link(Shown),
-    /// Something that is neither a file nor a directory.
+    /// A file that is neither regular nor a directory.
     #[error("refused {0}: neither a regular file nor a directory")]
     Special(Shown),
     /// Too long, too deep, or with a NUL byte.
@@ -54,7 +54,7 @@ pub enum Error {
     /// The file holds something else than text.
     #[error("{path} is not UTF-8 text: {bytes} bytes")]
     NotText {
-        /// Which.
+        /// The path.
         path: Shown,
         /// Its size.
         bytes: u64,
@@ -62,25 +62,25 @@ pub enum Error {
     /// An offset past the end, or inside a character.
     #[error("{path} has {bytes} bytes, and {offset} is not where a character of it begins")]
     Offset {
-        /// Which.
+        /// The path.
         path: Shown,
         /// Its size.
         bytes: u64,
-        /// Where reading should have begun.
+        /// The offset at which reading should have begun.
         offset: u64,
     },
     /// The file would grow past a bound.
     #[error("refused {path}: a file has at most {bytes_max} bytes")]
     TooLarge {
-        /// Which.
+        /// The path.
         path: Shown,
         /// The bound.
         bytes_max: u64,
     },
-    /// What the system says.
+    /// The system's error.
     #[error("cannot {what} {path}: {source}")]
     System {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
         /// On what.
         path: Shown,
@@ -108,7 +108,7 @@ fn shown(text: &str) -> Shown {
     Shown(on_one_line(&start) + rest)
 }
 
-/// A name as it is, unless it holds control characters: a line break in it would look like a line of its own.
+/// Returns a name as it is, unless it holds control characters: a line break in it would look like a line of its own.
 pub(super) fn on_one_line(name: &str) -> String {
     if name.contains(char::is_control) { name.escape_debug().collect() } else { name.to_owned() }
 }
@@ -151,7 +151,7 @@ impl Below {
         Ok(Self { root, names })
     }
 
-    /// The path one name further down; `None` past the bounds of a path.
+    /// Returns the path one name further down; `None` past the bounds of a path.
     pub fn join(&self, name: &str) -> Option<Self> {
         let mut names = self.names.clone();
         names.push(name.to_owned());
@@ -159,12 +159,12 @@ impl Below {
         Some(Self { root: self.root.clone(), ..below })
     }
 
-    /// It, for a sentence.
+    /// Returns the path for a sentence.
     pub fn shown(&self) -> Shown {
         shown(&self.whole())
     }
 
-    /// All of it, for a result.
+    /// Returns all of it, for a result.
     pub fn text(&self) -> String {
         on_one_line(&if self.root.is_none() && self.names.is_empty() { String::new() } else { self.whole() })
     }
@@ -178,7 +178,7 @@ impl Below {
         }
     }
 
-    /// The names of the directories above, and the last name; `None` for the workspace itself.
+    /// Returns the names of the directories above, and the last name; `None` for the workspace itself.
     fn split(&self) -> Option<(&[String], &str)> {
         self.names.split_last().map(|(last, above)| (above, last.as_str()))
     }
@@ -189,11 +189,11 @@ impl Below {
 pub struct Entry {
     /// Its name; bytes that are not UTF-8 are shown as `\xNN`, and such an entry cannot be opened.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
 }
 
-/// What an entry of a directory is.
+/// Kind of an entry of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     /// A regular file of so many bytes.
@@ -214,9 +214,9 @@ pub struct Workspace {
     granted: Vec<(String, OwnedFd)>,
 }
 
-/// How a directory is opened on the way: not its links, and nothing but directories.
+/// Flags to open a directory on the way: not its links, and nothing but directories.
 const STEP: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
-/// How a file is opened: a pipe does not block, a terminal is not taken over, a link is refused.
+/// Flags to open a file: a pipe does not block, a terminal is not taken over, a link is refused.
 const FILE: OFlag = OFlag::O_NONBLOCK.union(OFlag::O_NOCTTY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 
 impl Workspace {
@@ -259,7 +259,8 @@ impl Workspace {
         }
     }
 
-    /// The directory that holds the file of this path, made with those above it if it is missing, and the file's name.
+    /// Makes the directory that holds the file of this path with those above it if it is missing, and returns it with the file's
+    /// name.
     ///
     /// # Errors
     /// [`Error`], also if something on the way is no directory.
@@ -276,7 +277,7 @@ impl Workspace {
         Ok((directory, name))
     }
 
-    /// The entries of a directory, at most `max` of them and whether there are more; sorted by name.
+    /// Returns the entries of a directory, at most `max` of them and whether there are more; sorted by name.
     ///
     /// # Errors
     /// As [`Workspace::read`], for a directory.
@@ -346,12 +347,12 @@ impl Workspace {
         openat(root, ".", STEP, Mode::empty()).map_err(|error| refusal(error, "open", path))
     }
 
-    /// Why a root is no file: it is a directory, or it is not there.
+    /// Returns why a root is no file: it is a directory, or it is not there.
     fn refuse_root(&self, path: &Below) -> Error {
         self.again(path).err().unwrap_or_else(|| Error::IsDirectory(path.shown()))
     }
 
-    /// What there is, for a sentence.
+    /// Returns what exists, for a sentence.
     fn there(&self) -> String {
         let names: Vec<&str> =
             std::iter::once(ROOT).chain(self.granted.iter().map(|(name, _)| name.as_str())).collect();
@@ -359,18 +360,18 @@ impl Workspace {
     }
 }
 
-/// What the system says about a path, as a sentence.
+/// Converts the system's error about a path into a sentence.
 pub(super) fn refusal(error: Errno, what: &'static str, path: &Below) -> Error {
     match error {
         Errno::ELOOP => Error::Link(path.shown()),
-        // Opening a socket or a pipe that nobody reads.
+        // Opening a socket or a pipe without a reader.
         Errno::ENXIO => Error::Special(path.shown()),
         Errno::EISDIR => Error::IsDirectory(path.shown()),
         error => Error::System { what, path: path.shown(), source: error.into() },
     }
 }
 
-/// What a file is.
+/// Returns the kind of a file.
 pub(super) fn kind(stat: &FileStat) -> EntryKind {
     match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
         SFlag::S_IFREG => EntryKind::File(u64::try_from(stat.st_size).unwrap_or(0)),

@@ -60,7 +60,7 @@ fn a_question_gets_one_row_that_names_the_output() {
 }
 
 #[test]
-fn calls_are_settled_in_their_order_and_their_results_go_into_the_next_request() {
+fn calls_settle_in_order_and_results_join_the_next_request() {
     let mut host = Host::welcomed(LIMITS);
     let turn = begun(&mut host);
     let refusal = host.sealed(ItemKind::Result);
@@ -191,7 +191,7 @@ fn a_turn_that_outgrows_the_context_ends() {
 }
 
 #[test]
-fn a_summary_stands_in_the_place_of_what_it_covers_from_then_on() {
+fn summary_replaces_the_items_that_it_covers() {
     let mut host = Host::welcomed(TurnLimits { context_bytes_max: 100, ..LIMITS });
     let turn = begun(&mut host);
     let long = host.answer_output(95, Vec::new());
@@ -338,7 +338,7 @@ fn several_bells_for_one_turn_are_one() {
 }
 
 #[test]
-fn earlier_items_and_the_words_of_others_are_seen_in_their_order_and_each_once() {
+fn earlier_items_and_context_are_seen_in_order_and_once() {
     let mut host = Host::prepare();
     let first = host.project("first", true);
     let output = host.sealed(ItemKind::Output);

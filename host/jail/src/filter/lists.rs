@@ -1,6 +1,6 @@
 //! The system calls that a jailed process may make, as lists with the reason beside each.
 //!
-//! Never compiles or installs a filter. Next: `jail::filter`.
+//! Never compiles or installs a filter. See [`crate::filter`].
 
 use libc::c_long;
 
@@ -48,10 +48,9 @@ const F_SETOWN_EX: u32 = 15;
 const F_SETLEASE: u32 = 1024;
 const F_NOTIFY: u32 = 1026;
 
-/// What a program needs that is linked dynamically, has threads, keeps encrypted databases and talks
-/// over unix sockets. Not here, and meant: every way to mount, to pivot, to enter or make a
-/// namespace, to look into another process, to load code into the kernel (bpf, io_uring,
-/// userfaultfd, modules, kexec), keys, clocks, priorities, personalities, devices and links.
+/// Calls of a program that is linked dynamically, has threads, keeps encrypted databases and talks over unix sockets. Left out on
+/// purpose: every way to mount, to pivot, to enter or make a namespace, to look into another process, to load code into the
+/// kernel (bpf, io_uring, userfaultfd, modules, kexec), keys, clocks, priorities, personalities, devices and links.
 #[rustfmt::skip]
 pub(super) const PROGRAM: &[Rule] = &[
     // Reading and writing what is open. Locks are `fcntl`.
@@ -65,7 +64,8 @@ pub(super) const PROGRAM: &[Rule] = &[
         ],
         when: Always,
     },
-    // What else there is to a descriptor, but no signal that it sends to somebody, no watch and no lease on what others use.
+    // The other operations on a descriptor, but no signal that it sends to another process, no watch and no lease on what others
+    // use.
     Rule { calls: &[libc::SYS_fcntl], when: IsNot(1, &[F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY]) },
     // Finding, making and removing files; which ones, the mounts and Landlock say.
     Rule {
@@ -193,11 +193,11 @@ pub(super) const PROGRAM: &[Rule] = &[
     },
 ];
 
-/// What the machine's own programs need beside that, whoever runs them: commands of an agent, and clients that fetch or unpack
-/// software. Still not here: what is not in [`PROGRAM`] for its own sake.
+/// Further calls of the machine's own programs, for all users of them: commands of an agent, and clients that fetch or unpack
+/// software. Still left out: what is not in [`PROGRAM`] for its own sake.
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Rule] = &[
-    // Programs, by path or by descriptor. Which ones, the mounts and Landlock say; none gains a right by it.
+    // Programs, by path or by descriptor. The mounts and Landlock decide which; none gains a right by it.
     Rule { calls: &[libc::SYS_execve, libc::SYS_execveat], when: Always },
     // Links: they lead nowhere that a path could not, because there is nothing else in the jail.
     Rule { calls: &[libc::SYS_symlinkat, libc::SYS_linkat], when: Always },
@@ -224,11 +224,11 @@ pub(super) const COMMANDS_LEGACY: &[Rule] = &[Rule {
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const COMMANDS_LEGACY: &[Rule] = &[];
 
-/// What a shell, an interpreter and the tools around them need beside that in an agent's jail. The sandbox's own process gives all
-/// of it up again.
+/// Further calls of a shell, an interpreter and the tools around them in an agent's jail. The sandbox's own process gives all of
+/// it up again.
 #[rustfmt::skip]
 pub(super) const SYSTEM: &[Rule] = &[
-    // As any program, and a parent for whoever loses theirs.
+    // As any program, and a parent for orphans.
     Rule {
         calls: &[libc::SYS_prctl],
         when: Is(
@@ -241,7 +241,7 @@ pub(super) const SYSTEM: &[Rule] = &[
             ],
         ),
     },
-    // What `ls` and `cp` look at; nothing sets one.
+    // Attributes that `ls` and `cp` look at; nothing sets one.
     Rule {
         calls: &[
             libc::SYS_getxattr, libc::SYS_lgetxattr, libc::SYS_fgetxattr, libc::SYS_listxattr, libc::SYS_llistxattr,
@@ -324,9 +324,9 @@ pub(super) const MISSING: &[c_long] = &[libc::SYS_clone3, libc::SYS_openat2, lib
 /// The same number everywhere; the `libc` crate does not name it everywhere.
 const FCHMODAT2: c_long = 452;
 
-/// What clients need of the network: TCP, and UDP for names. Landlock's list of ports knows `connect` of TCP, so nothing
-/// else may connect: no protocol beside these two (MPTCP falls back to TCP), and no first bytes that go out without `connect`. No
-/// unix socket: in the host's network namespace are abstract ones of the host's, and older kernels have no other wall there.
+/// Network calls of clients: TCP, and UDP for names. Landlock's list of ports knows `connect` of TCP, so nothing else may
+/// connect: no protocol beside these two (MPTCP falls back to TCP), and no first bytes that go out without `connect`. No unix
+/// socket: in the host's network namespace are abstract ones of the host's, and older kernels have no other wall there.
 #[rustfmt::skip]
 pub(super) const CLIENT_NETWORK: &[Rule] = &[
     Rule {

@@ -1,13 +1,13 @@
-//! Why there is no jail, in a sentence, and what to do about it.
+//! The reasons that a jail was not made, each in a sentence, and the remedy.
 //!
-//! Decides nothing. Next: `preflight`, which looks for the cause on this machine.
+//! Decides nothing. See [`crate::preflight`], which looks for the cause on this machine.
 
 use super::wire::{Failure, Part};
 use crate::Unfit;
 use crate::shortage::Shortage;
 use std::io;
 
-/// Why there is no jail.
+/// The reason that a jail was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The spec is none that can be enforced.
@@ -15,7 +15,7 @@ pub enum Error {
     Unfit {
         /// Name of the jail.
         name: String,
-        /// What is wrong with the spec.
+        /// The fault of the spec.
         why: Unfit,
     },
     /// A step of the launch failed. Nothing of the jail is left.
@@ -37,7 +37,7 @@ pub enum Error {
     Request {
         /// Name of the jail.
         name: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -50,7 +50,7 @@ fn describe(failure: &Failure) -> String {
 }
 
 impl Error {
-    /// What the machine is short of, if that is why there is no jail.
+    /// Returns what the machine is short of, if that is why there is no jail.
     pub fn shortage(&self) -> Option<Shortage> {
         match self {
             // The kernel says so where the number of namespaces is bounded.
@@ -63,7 +63,7 @@ impl Error {
         }
     }
 
-    /// What to do about it, where that is known; empty otherwise.
+    /// Returns what to do about it, where that is known; empty otherwise.
     pub fn remedy(&self) -> &'static str {
         let Self::Refused { failure, .. } = self else {
             return "";

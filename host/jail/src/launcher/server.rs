@@ -1,7 +1,7 @@
 //! The launcher's own process: one thread that makes every jail, watches it and tells the host.
 //!
-//! It holds no key, never parses what a jailed program wrote, and ends when the host does. Next:
-//! `jail::native`, which is the life of the processes that it clones.
+//! It holds no key, never parses what a jailed program wrote, and ends when the host does. See [`crate::native`], which is
+//! the life of the processes that it clones.
 
 use super::Entries;
 use super::wire::{self, Event, Exit, Failure, Part, Progress, Request, step};
@@ -37,8 +37,8 @@ pub(super) fn serve(thread: OneThread, control: OwnedFd, host: i32, entries: Ent
     sys::exit(i32::from(!matches!(served, Ok(Ok(())))))
 }
 
-/// The wall that a test build leaves out of every jail; there is none in any other build, and a name that is no wall's is an
-/// error rather than a jail with all of them.
+/// Returns the wall that a test build leaves out of every jail; there is none in any other build, and a name that is no wall's is
+/// an error rather than a jail with all of them.
 fn lowered() -> io::Result<Option<Wall>> {
     let unknown = |name| io::Error::other(format!("there is no wall named {name}"));
     crate::failpoint::lowered().map(|name| Wall::named(&name).ok_or_else(|| unknown(name))).transpose()
@@ -77,7 +77,7 @@ struct Server {
     filters: Filters,
     lowered: Option<Wall>,
     jails: Vec<Jail>,
-    /// What the host has to hear, in order.
+    /// Events for the host, in order.
     events: Vec<Event>,
 }
 
@@ -100,7 +100,7 @@ enum Stage {
     Failing(Failure),
 }
 
-/// What woke the launcher.
+/// The sources that woke the launcher.
 struct Woken {
     asked: bool,
     /// For each jail, whether it spoke and whether it ended.
@@ -156,7 +156,7 @@ impl Server {
         })
     }
 
-    /// How long until the next launch is late.
+    /// Returns how long until the next launch is late.
     fn patience(&self) -> PollTimeout {
         let now = Instant::now();
         let next = self.jails.iter().filter_map(|jail| match jail.stage {
@@ -288,7 +288,7 @@ impl Jail {
             WaitStatus::Signaled(_, signal, _) => Exit::Signal(signal as i32),
             _ => return Ok(false),
         };
-        // What process 1 had to say comes before how it ended.
+        // Messages of process 1 come before its exit.
         while self.hear(events) {}
         let exit = self.ended.unwrap_or(exit);
         let id = self.id;
@@ -304,10 +304,10 @@ impl Jail {
     }
 }
 
-/// Root's groups would open its files to every jail; the groups of an ordinary user cannot be left.
+/// Leaves all groups: root's groups would open its files to every jail; the groups of an ordinary user cannot be left.
 fn leave_groups(identity: Identity, walls: Walls) -> nix::Result<()> {
     match identity {
-        // As after a start by somebody who is in a group.
+        // As after a start by a user who is in a group.
         Identity::Mapped { .. } if !walls.stand(Wall::OwnGroups) => setgroups(&[getegid()]),
         Identity::Mapped { .. } if !getgroups()?.is_empty() => setgroups(&[]),
         Identity::Mapped { .. } | Identity::Own => Ok(()),

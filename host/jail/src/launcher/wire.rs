@@ -1,7 +1,7 @@
-//! What host, launcher and jail say to each other while a jail is made, and how a message travels.
+//! Messages between host, launcher and jail while a jail is made, and their transport.
 //!
-//! One message is one packet of JSON with at most one descriptor; a longer or cut packet is an error,
-//! never a shorter message. No jailed program ever holds these sockets. Next: `server` answers them.
+//! One message is one packet of JSON with at most one descriptor; a longer or cut packet is an error, never a shorter message. No
+//! jailed program ever holds these sockets. [`crate::launcher::server`] answers them.
 
 use crate::Spec;
 use crate::sys;
@@ -40,7 +40,7 @@ pub(crate) enum Event {
 /// Jail to launcher, while it is being made; the last one when it ends.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Progress {
-    /// Sent by process 2 itself, so that the kernel says who it is: its Landlock domain stands.
+    /// Sent by process 2 itself, so that the kernel says who it is: its Landlock domain is in force.
     Confined { landlock: bool },
     /// The host's root is gone and process 1 has locked itself down.
     Closed,
@@ -53,15 +53,15 @@ pub(crate) enum Progress {
 /// A step of a launch that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What it belongs to.
+    /// Part of the launch that it belongs to.
     pub part: Part,
-    /// What was being done, e.g. `mount the root of the jail`.
+    /// Step that failed, e.g. `mount the root of the jail`.
     pub step: String,
-    /// What the kernel said (an `errno`), 0 when the kernel had no say.
+    /// The kernel's `errno`, 0 when the failure did not come from the kernel.
     pub errno: i32,
 }
 
-/// The parts of a launch, for whoever looks for a remedy.
+/// The parts of a launch, for the search for a remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
@@ -85,11 +85,11 @@ pub enum Part {
     Seccomp,
     /// The program itself: opening it, executing it, its knock at the gate.
     Program,
-    /// What the launcher and the jail's processes do among themselves.
+    /// Communication of the launcher and the jail's processes among themselves.
     Launch,
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
@@ -120,7 +120,7 @@ pub(crate) fn step<T, E: Into<io::Error>>(
     result.map_err(|error| Failure { part, step: name.into(), errno: error.into().raw_os_error().unwrap_or(0) })
 }
 
-/// A pair of connected sockets that keep messages apart.
+/// Makes a pair of connected sockets that keep messages apart.
 pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?)
 }
@@ -135,7 +135,7 @@ pub(crate) fn send(socket: &OwnedFd, message: &impl Serialize, descriptor: Optio
     send_bytes(socket, &encode(message)?, descriptor)
 }
 
-/// The bytes of a message; an error when it is longer than [`MESSAGE_BYTES_MAX`].
+/// Encodes a message; an error when it is longer than [`MESSAGE_BYTES_MAX`].
 pub(crate) fn encode(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let bytes = serde_json::to_vec(message)?;
     if bytes.len() > MESSAGE_BYTES_MAX {
@@ -161,7 +161,7 @@ pub(crate) struct Received<T> {
     pub(crate) descriptor: Option<OwnedFd>,
     /// Whether the kernel left out what came beside it: this process has no descriptor left.
     pub(crate) is_bare: bool,
-    /// Who sent it, after [`ask_for_senders`].
+    /// The sender, after [`ask_for_senders`].
     pub(crate) sender: Option<UnixCredentials>,
 }
 

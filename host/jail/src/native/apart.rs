@@ -1,8 +1,9 @@
 //! Directories of the machine as read-only file systems of their own: a lock that is taken in a jail holds on those, not on the
 //! machine's files.
 //!
-//! Shows what is there and nothing else. What is replaced on the machine later is seen by the next jail, so only the machine's programs
-//! are shown like this and no directory that people granted. Next: `furniture`, `view`.
+//! Shows what is there and nothing else. A later replacement on the machine is seen by the next jail, so only the machine's
+//! programs are shown like this and no directory that people granted. See [`crate::native::furniture`] and
+//! [`crate::native::view`].
 
 use crate::launcher::wire::{Failure, Part, step};
 use crate::shortage::Shortage;
@@ -15,16 +16,16 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// What the mount of such a file system is called in the table of mounts.
+/// Source of the mount of such a file system in the table of mounts.
 pub(crate) const SOURCE: &str = "ironclaw";
-/// What an empty directory covers for a moment, in this mount namespace alone: a directory that every machine has.
+/// Directory that an empty directory covers for a moment, in this mount namespace alone: one that every machine has.
 const COVERED: &str = "/usr";
 /// An empty directory and nothing else.
 const EMPTY: &str = "mode=0555,uid=1000,gid=1000,size=4096,nr_inodes=2";
 const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 
-/// Gives each of these directories, open already, as a file system of its own, attached nowhere. Where the kernel makes none it is the
-/// machine's own mount: `preflight` tells that.
+/// Makes a file system of its own of each of these directories, open already, attached nowhere. Where the kernel makes none it is
+/// the machine's own mount: `preflight` tells that.
 pub(super) fn each(part: Part, directories: &[&OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
     let made = under_cover(part, |empty| directories.iter().map(|one| laid(&[one, empty])).collect::<io::Result<_>>())?;
     or_copies(part, made, directories)
@@ -58,7 +59,7 @@ pub(super) fn laid(directories: &[&OwnedFd]) -> io::Result<OwnedFd> {
     sys::new_file_system(c"overlay", &[(c"source", &source), (c"lowerdir", &lower)])
 }
 
-/// Has an empty directory while it works: an overlay that cannot be written takes two directories.
+/// Runs `work` with an empty directory: an overlay that cannot be written takes two directories.
 fn under_cover<T>(part: Part, work: impl FnOnce(&OwnedFd) -> io::Result<T>) -> Result<io::Result<T>, Failure> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     if let Err(errno) = mount(Some(SOURCE), COVERED, Some("tmpfs"), flags, Some(EMPTY)) {

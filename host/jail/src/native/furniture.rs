@@ -1,6 +1,7 @@
-//! How the host's programs come into the root of a jail.
+//! The host's programs in the root of a jail.
 //!
-//! Everything is open before the host's root is covered, and nothing of it can be written from inside. Next: `site`.
+//! Everything is open before the host's root is covered, and nothing of it can be written from inside. See
+//! [`crate::native::site`].
 
 use super::apart;
 use crate::launcher::wire::{Failure, Part, step};
@@ -19,7 +20,7 @@ use std::path::Path;
 
 const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 
-/// What of the host is to be mounted, open and attached nowhere yet.
+/// Files of the host that are to be mounted, open and attached nowhere yet.
 pub(super) struct Furniture {
     names: Names,
     /// Each with its place below the root, and what it may have against the rule.
@@ -96,7 +97,7 @@ impl Furniture {
     }
 }
 
-/// The directory that lies over `/usr`: no link in the layer leads to another one.
+/// Opens the directory that is laid over `/usr`: no link in the layer leads to another one.
 fn open_layer(layer: &Path) -> io::Result<OwnedFd> {
     let layer = open(layer, DIRECTORY, Mode::empty())?;
     let how = OpenHow::new().flags(DIRECTORY).resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);

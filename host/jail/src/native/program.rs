@@ -1,7 +1,7 @@
 //! Process 2 of a jail: how it gives up what it has, and becomes the program or plays its role.
 //!
-//! Never runs an instruction of the program with a right that the program may not have. Next:
-//! `filter` and `landlock`, which it enters here.
+//! Never runs an instruction of the program with a right that the program may not have. See [`crate::filter`] and
+//! [`crate::landlock`], which it enters here.
 
 use super::site::Site;
 use super::{FAILED, Image};
@@ -59,7 +59,7 @@ fn become_program(spec: &Spec, kept: [OwnedFd; 5], image: Image<'_>) -> ! {
             sys::exit(play(spec, link, gate, image))
         }
     };
-    // Nobody to tell means that the launcher is gone, and with it this process.
+    // A failed send means that the launcher is gone, and with it this process.
     let _ = wire::send(&launcher, &Progress::Failed(failure), None);
     sys::exit(FAILED)
 }
@@ -104,7 +104,7 @@ fn confine(spec: &Spec, root: &OwnedFd, launcher: &OwnedFd, image: Image<'_>) ->
     Ok(())
 }
 
-/// The same in another order: without `no_new_privs` the kernel takes a filter only from somebody with a capability.
+/// Confines in another order: without `no_new_privs` the kernel takes a filter only from a process with a capability.
 #[cfg(feature = "failpoints")]
 fn confine_without_no_new_privileges(
     spec: &Spec,
@@ -148,7 +148,7 @@ fn arguments(program: &Path, role: &Role) -> Vec<CString> {
     all.map(|argument| CString::new(argument).expect("a null byte is refused by Spec::check and by open")).collect()
 }
 
-/// A role that runs in the launcher's own image, behind the gate.
+/// Runs a role in the launcher's own image, behind the gate.
 fn play(spec: &Spec, link: OwnedFd, gate: OwnedFd, image: Image<'_>) -> i32 {
     if knock(&gate).is_err() {
         return FAILED;
@@ -181,7 +181,7 @@ fn fetch(client: &Client, link: &OwnedFd) -> i32 {
         Err(sys::execute_path(&string(&client.program), &arguments, &environment))
     };
     let Err(error) = became();
-    // Whoever reads has gone: then nobody asks for the reason either.
+    // If the reader has gone, the reason is not needed either.
     let _ = nix::unistd::write(link, format!("cannot start {}: {error}\n", client.program).as_bytes());
     FAILED
 }

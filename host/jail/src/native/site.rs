@@ -1,6 +1,6 @@
 //! The root of a jail, from nothing to complete: what process 1 does before there is a process 2.
 //!
-//! Uses the host's paths once, at the beginning; later everything goes by descriptor. Next: `program`.
+//! Uses the host's paths once, at the beginning; later everything goes by descriptor. See [`crate::native::program`].
 
 use super::furniture::Furniture;
 use super::{LAUNCHER_IGNORES, view};
@@ -21,10 +21,10 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-/// Where the new root is built: always there, because the launcher has just written below it, and
-/// nothing of the jail needs what it covers.
+/// Directory where the new root is built: always there, because the launcher has just written below it, and nothing of the jail
+/// needs what it covers.
 const CONSTRUCTION_SITE: &str = "/proc";
-/// Who owns the root of a jail, as seen in it.
+/// Mode and owner of the root of a jail, as seen in it.
 const ROOT_OPTIONS: &str = "mode=0755,uid=1000,gid=1000";
 /// Room for the mount points and nothing else: bytes and files.
 pub(crate) const ROOT_ROOM: (u64, u64) = (64 * 1024, 64);
@@ -33,7 +33,7 @@ pub(crate) const ROOT_ROOM: (u64, u64) = (64 * 1024, 64);
 pub(super) struct Site {
     pub(super) root: OwnedFd,
     pub(super) program: Option<OwnedFd>,
-    /// Every name that stands in it.
+    /// Every name in it.
     pub(super) names: BTreeSet<OsString>,
 }
 
@@ -116,7 +116,7 @@ pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<Sit
     Ok(Site { root, program, names })
 }
 
-/// What every mount of a jail has, as its attribute and as a flag of `mount`.
+/// Returns the guards of every mount of a jail, each as its attribute and as a flag of `mount`.
 pub(super) fn guards(walls: Walls) -> impl Iterator<Item = (Wall, u64, MsFlags)> {
     let all = [
         (Wall::NoSetUid, libc::MOUNT_ATTR_NOSUID, MsFlags::MS_NOSUID),
@@ -159,7 +159,7 @@ fn still_there(launcher: &OwnedFd) -> nix::Result<()> {
     }
 }
 
-/// Opens a mount source. What a person granted is reached without a single link: they were shown this path and no other.
+/// Opens a mount source. A granted path is reached without a single link: the person was shown this path and no other.
 fn open_source(mount: &Mount) -> nix::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     match mount.granted {

@@ -1,6 +1,7 @@
-//! What a client sees of the machine: opened by the host's paths, attached in the jail by descriptor, read-only.
+//! Files of the machine that a client sees: opened by the host's paths, attached in the jail by descriptor, read-only.
 //!
-//! Never attaches anything that can be written, and nothing that is executed but the machine's programs. Next: `site`.
+//! Never attaches anything that can be written, and nothing that is executed but the machine's programs. See
+//! [`crate::native::site`].
 
 use super::apart;
 use super::site::hang;
@@ -58,7 +59,7 @@ pub(super) fn attach(root: &OwnedFd, client: &Client, opened: &[Open]) -> Result
     Ok(())
 }
 
-/// An empty file or directory to attach something to, with the directories above it.
+/// Makes an empty file or directory to attach something to, with the directories above it.
 fn make_place(root: &OwnedFd, target: &str, is_directory: bool) -> nix::Result<()> {
     let ends = target.match_indices('/').map(|(end, _)| end).chain(is_directory.then_some(target.len()));
     for end in ends {

@@ -1,6 +1,6 @@
 //! Attempts in a jail that has the host's programs: what of them works, and what must not although it is there.
 //!
-//! In any other jail there is not one of these lines. Next: `jail::system`, which says what there is.
+//! In any other jail there is not one of these lines. See [`crate::system`], which says what there is.
 
 use super::files::{UNLISTED, list, read_only, writable};
 use super::line::{Line, Refusals, Scene, allowed, refused, sight};
@@ -16,7 +16,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 
-/// What is there in such a jail and in no other.
+/// Paths that are in such a jail and in no other.
 pub(super) const SHOWN: &[&str] = &["/etc/passwd", "/tmp", "/usr", "/bin/sh", "/dev", "/dev/null"];
 /// Its mounts, each with the guard that it lacks on purpose. Alternatives are not on every machine.
 pub(super) const MOUNTS: &[(&str, Option<FsFlags>)] = &[
@@ -25,7 +25,7 @@ pub(super) const MOUNTS: &[(&str, Option<FsFlags>)] = &[
     ("/dev/null", Some(FsFlags::ST_NODEV)),
     ("/dev/zero", Some(FsFlags::ST_NODEV)),
 ];
-/// A file of the host's configuration is no more there than before.
+/// A file of the host's configuration: absent here as in every jail.
 const FAR: &str = "etc/shadow";
 const READ_ONLY: Refusals = &[(Errno::EROFS, Wall::ReadOnlyMounts)];
 
@@ -65,7 +65,7 @@ pub(super) fn lines(spec: &Spec) -> Vec<Line> {
 
 const READ_ONLY_ROOT: Refusals = &[(Errno::EROFS, Wall::ReadOnlyRoot)];
 
-/// In a child, because whoever executes something does not come back.
+/// Executes in a child, because a process that executes a program does not come back.
 fn execute(scene: &Scene<'_>, program: &str) -> io::Result<()> {
     let program = OwnedFd::from(File::open(program)?);
     let child = match scene.thread.fork()? {
@@ -81,7 +81,7 @@ fn execute(scene: &Scene<'_>, program: &str) -> io::Result<()> {
     }
 }
 
-/// What lies on a mount without the right to execute stays data, whatever it is a copy of.
+/// Tries a copy on a mount without the right to execute: it stays data, also as a copy of a program.
 fn copied() -> io::Result<()> {
     const COPY: &str = "/tmp/.ironclaw-probe-true";
     let tried = fs::copy("/usr/bin/true", COPY).and_then(|_| File::open(COPY));

@@ -1,6 +1,6 @@
 //! Attempts to read what is the host's, and to write, link, execute or plant what should not be.
 //!
-//! Leaves nothing behind in the session's directories. Next: `probe::privileges`.
+//! Leaves nothing behind in the session's directories. See [`crate::probe::privileges`].
 
 use super::commands;
 use super::line::{ABSENT, Line, MISSING, Refusals, SECCOMP, Scene, allowed, bare, refused, sight};
@@ -17,15 +17,15 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 
 /// Name of what the probe writes, where it may.
 const FILE: &str = ".ironclaw-probe";
-/// The directory can be looked at by nobody in the domain.
+/// The directory cannot be listed within the domain.
 pub(super) const UNLISTED: Refusals = &[(Errno::EACCES, Wall::Landlock)];
-/// Two mounts, although both lie on one disk.
+/// Two mounts, although both are on one disk.
 const OTHER_MOUNT: Refusals = &[(Errno::EXDEV, Wall::Root)];
 /// The kernel executes nothing from such a mount, and maps nothing as code.
 const NOT_EXECUTED: Refusals = &[(Errno::EACCES, Wall::NoExecution)];
 const NOT_MAPPED: Refusals = &[(Errno::EPERM, Wall::NoExecution)];
 
-/// What lies at the same place on most machines.
+/// Files that are at the same place on most machines.
 #[rustfmt::skip]
 const EVERYWHERE: &[&str] = &[
     "/etc/passwd", "/etc/shadow", "/etc/machine-id", "/root", "/home", "/tmp", "/var", "/usr", "/bin/sh",
@@ -81,18 +81,18 @@ pub(super) fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
     lines
 }
 
-/// A file of the host that no jail of this sort has.
+/// Returns a file of the host that no jail of this sort has.
 fn far(spec: &Spec) -> &'static str {
     if spec.system.is_some() { "etc/shadow" } else { "etc/passwd" }
 }
 
-/// What keeps links from being made in the root: a shell needs the calls.
+/// Returns the refusals that keep links from being made in the root: a shell needs the calls.
 fn links(spec: &Spec) -> Refusals {
     const READ_ONLY: Refusals = &[(Errno::EROFS, Wall::ReadOnlyRoot)];
     if spec.system.is_some() { READ_ONLY } else { SECCOMP }
 }
 
-/// What every mount, the root included, says of itself.
+/// Returns the lines about the flags of every mount, the root included.
 fn mount_flags(spec: &Spec) -> [Line; 3] {
     let programs = spec.system.as_ref().map_or(&[][..], |_| commands::MOUNTS);
     let all = spec.mounts.len() + programs.len() + 1;
@@ -114,7 +114,8 @@ fn mount_flags(spec: &Spec) -> [Line; 3] {
     ]
 }
 
-/// A directory that the jail can only read. The errors are the mount's alone: the domain would say EACCES.
+/// Returns the attempts on a directory that the jail can only read. The errors are the mount's alone: the domain would say
+/// EACCES.
 pub(super) fn read_only(mount: &Mount, far: &'static str) -> Vec<Line> {
     const READ_ONLY: Refusals = &[(Errno::EROFS, Wall::ReadOnlyMounts)];
     let at = mount.target.clone();
@@ -133,7 +134,7 @@ pub(super) fn read_only(mount: &Mount, far: &'static str) -> Vec<Line> {
     lines
 }
 
-/// A directory that the jail can write.
+/// Returns the attempts on a directory that the jail can write.
 pub(super) fn writable(mount: &Mount, far: &'static str) -> Vec<Line> {
     let at = mount.target.clone();
     let file = format!("{at}/{FILE}");
@@ -166,7 +167,7 @@ pub(super) fn writable(mount: &Mount, far: &'static str) -> Vec<Line> {
     ]
 }
 
-/// Out of a mount with a descriptor that only stands for a path, and `..`.
+/// Tries to leave a mount with an `O_PATH` descriptor and `..`.
 fn climb(mount: &Mount, far: &'static str) -> Line {
     let at = mount.target.clone();
     refused(format!("climb out of {at} by a descriptor"), ABSENT, move |_| {
@@ -181,7 +182,7 @@ fn climb(mount: &Mount, far: &'static str) -> Line {
     })
 }
 
-/// From one writable mount to another, or to one that can only be read.
+/// Returns the attempts from one writable mount to another, or to one that can only be read.
 fn across(spec: &Spec) -> Vec<Line> {
     let Some(from) = spec.mounts.iter().rfind(|mount| !mount.read_only) else { return Vec::new() };
     let others = spec.mounts.iter().filter(|mount| mount.target != from.target);
@@ -221,7 +222,7 @@ fn open_descriptors(scene: &Scene<'_>) -> io::Result<String> {
     Ok(open.join(" "))
 }
 
-/// Whether each of them is the null device.
+/// Checks whether each of them is the null device.
 fn standard_streams() -> io::Result<String> {
     let null = |found: FileStat| found.st_mode & libc::S_IFMT == libc::S_IFCHR && found.st_rdev == makedev(1, 3);
     let name = |found: FileStat| if null(found) { "null" } else { "elsewhere" };

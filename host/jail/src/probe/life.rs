@@ -1,7 +1,7 @@
 //! The life of the probe inside: it makes its attempts one by one, reports, and leaves a daemon behind.
 //!
 //! Each attempt is made by a child, so that what it changes ends with it; a child that does not come back is waited for with a
-//! bound. Next: `line`.
+//! bound. See [`crate::probe::line`].
 
 use super::line::{By, Line, Scene, Tried};
 use super::{GO_ON, lines};
@@ -24,18 +24,18 @@ use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-/// How long one attempt may take; a system call takes microseconds, and the slowest attempt forks as often as a jail allows.
+/// Longest time of one attempt; a system call takes microseconds, and the slowest attempt forks as often as a jail allows.
 const ATTEMPT_MS_MAX: u16 = 10_000;
 /// So often a fork is tried when there is no room for one more process, because one that ended is not reaped yet.
 const FORKS_MAX: u32 = 200;
-/// How long the daemon waits to be found alive.
+/// Longest time for which the daemon waits to be found alive.
 const DAEMON_MS_MAX: u16 = 20_000;
 /// The code of a probe that was given a second key.
 const TWO_KEYS: i32 = 3;
 /// The code of a probe that could not do its work.
 const FAILED: i32 = 1;
 
-/// The probe, in the jail: its exit code.
+/// Runs the probe, in the jail, and returns its exit code.
 pub(crate) fn run(link: OwnedFd, probe: &Probe, spec: &Spec, thread: &OneThread) -> i32 {
     let link = UnixStream::from(link);
     match probe {
@@ -107,7 +107,7 @@ fn by_child(line: &Line, scene: &Scene<'_>) -> io::Result<Tried> {
         (Some(tried), ..) => tried,
         (None, false, _) => Tried::Lost(format!("no end within {ATTEMPT_MS_MAX} ms")),
         (None, true, WaitStatus::Signaled(_, signal, _)) => Tried::Lost(format!("ended by {signal}")),
-        // What was executed in its place said nothing.
+        // The program that was executed in its place said nothing.
         (None, true, _) => Tried::Lost("went away without a word".to_owned()),
     })
 }
@@ -141,7 +141,7 @@ fn decode(said: &[u8]) -> Option<Tried> {
     }
 }
 
-/// Forks twice, so that nobody waits for the second child, which holds the link until the host lets go of it.
+/// Forks twice, so that no process waits for the second child, which holds the link until the host lets go of it.
 fn leave_a_daemon(link: &UnixStream, thread: &OneThread) -> i32 {
     match fork(thread) {
         Ok(Side::Parent(pid)) => i32::from(waitpid(Pid::from_raw(pid), None).is_err()),
@@ -156,7 +156,7 @@ fn leave_a_daemon(link: &UnixStream, thread: &OneThread) -> i32 {
     }
 }
 
-/// A sandbox's handshake, and then a second hello.
+/// Does a sandbox's handshake, and then says a second hello.
 fn ask_again(mut link: UnixStream, after_bell: bool) -> io::Result<i32> {
     let hello = Hello { fingerprint: seam::fingerprint(), version: "probe".to_owned() };
     write_frame(&mut link, &hello)?;

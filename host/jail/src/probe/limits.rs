@@ -1,6 +1,6 @@
 //! Attempts to use up the machine: processes, addresses, descriptors, files, the room of the root.
 //!
-//! Each goes one step over its bound and gives back what it took. Next: `probe::outside`.
+//! Each goes one step over its bound and gives back what it took. See [`crate::probe::outside`].
 
 use super::files::overfill;
 use super::line::{Line, Outcome, Refusals, refused, sight};
@@ -14,7 +14,7 @@ use nix::sys::statvfs::statvfs;
 use nix::sys::wait::waitpid;
 use std::io;
 
-/// So far over the bound an attempt goes before it says that there is none.
+/// Amount by which an attempt goes over the bound before it says that there is none.
 const BEYOND: u64 = 16;
 
 pub(super) fn lines(spec: &Spec) -> Vec<Line> {
@@ -71,7 +71,7 @@ fn multiply(thread: &OneThread, count: u64) -> io::Result<()> {
             Ok(Side::Parent(_)) => {}
             Ok(Side::Child) => {
                 drop(hold.take());
-                // The end of whoever forked closes the last writing end.
+                // The end of the forking process closes the last writing end.
                 let _ = nix::unistd::read(&wait, &mut [0]);
                 sys::exit(0);
             }
@@ -82,7 +82,7 @@ fn multiply(thread: &OneThread, count: u64) -> io::Result<()> {
         }
     }
     drop(hold);
-    // Until the last is reaped there is no room for whoever comes next.
+    // Until the last is reaped there is no room for the next attempt.
     while waitpid(None, None).is_ok() {}
     forked
 }

@@ -1,6 +1,6 @@
 //! One line of a proof: what is tried, what ought to come of it, and how what came of it is judged.
 //!
-//! Nothing is tried here. Next: `probe::sockets` and its siblings, which hold the lines.
+//! Nothing is tried here. See [`crate::probe::sockets`] and its siblings, which hold the lines.
 
 use crate::sys::OneThread;
 use crate::sys::bare::Bare;
@@ -9,7 +9,7 @@ use ironclaw_contract::operator::Attempt;
 use nix::errno::Errno;
 use std::io;
 
-/// Where an attempt is made: the jail as it was asked for, and what the probe was told of the world outside.
+/// Surroundings of an attempt: the jail as it was asked for, and what the probe was told of the world outside.
 pub(super) struct Scene<'a> {
     pub(super) spec: &'a Spec,
     pub(super) facts: &'a Facts,
@@ -17,7 +17,7 @@ pub(super) struct Scene<'a> {
     pub(super) thread: &'a OneThread,
 }
 
-/// What was seen, in words, or the kernel's no.
+/// The observation in words, or the kernel's refusal.
 pub(super) type Outcome = io::Result<String>;
 
 /// The errors by which something may be refused, each with the wall that it tells of, the outer wall first.
@@ -30,11 +30,11 @@ pub(super) const MISSING: Refusals = &[(Errno::ENOSYS, Wall::Seccomp)];
 /// There is no such name below the jail's root.
 pub(super) const ABSENT: Refusals = &[(Errno::ENOENT, Wall::Root)];
 
-/// What ought to come of an attempt.
+/// Expected result of an attempt.
 pub(super) enum Expected {
     /// One of these errors.
     Refused(Refusals),
-    /// That it works: a jail in which nothing works holds everything.
+    /// The attempt works: a jail in which nothing works holds everything.
     Allowed,
     /// Exactly this sight, which is that wall's doing.
     Sight(String, Wall),
@@ -48,7 +48,7 @@ pub(super) enum By {
     Itself,
 }
 
-/// One thing to try.
+/// One attempt.
 pub(super) struct Line {
     pub(super) group: &'static str,
     pub(super) name: String,
@@ -57,7 +57,7 @@ pub(super) struct Line {
     pub(super) act: Box<dyn Fn(&Scene<'_>) -> Outcome>,
 }
 
-/// Something that has to be refused.
+/// Makes the line of an attempt that has to be refused.
 pub(super) fn refused<T>(
     name: impl Into<String>,
     refusals: Refusals,
@@ -67,18 +67,18 @@ pub(super) fn refused<T>(
     Line { group: "", name: name.into(), expected: Expected::Refused(refusals), by: By::Child, act: Box::new(act) }
 }
 
-/// A bare system call that has to be refused.
+/// Makes the line of a bare system call that has to be refused.
 pub(super) fn bare(call: Bare, refusals: Refusals) -> Line {
     refused(call.name, refusals, move |_| call.make())
 }
 
-/// Something that has to work.
+/// Makes the line of an attempt that has to work.
 pub(super) fn allowed(name: impl Into<String>, act: impl Fn(&Scene<'_>) -> io::Result<()> + 'static) -> Line {
     let act = move |scene: &Scene<'_>| act(scene).map(|()| "allowed".to_owned());
     Line { group: "", name: name.into(), expected: Expected::Allowed, by: By::Child, act: Box::new(act) }
 }
 
-/// Something that has to look like this.
+/// Makes the line of a sight that has to look like this.
 pub(super) fn sight(
     name: impl Into<String>,
     expected: impl Into<String>,
@@ -90,13 +90,13 @@ pub(super) fn sight(
 }
 
 impl Line {
-    /// The same, looked at by the probe itself.
+    /// Makes the probe itself look at the result.
     pub(super) fn by_itself(mut self) -> Self {
         self.by = By::Itself;
         self
     }
 
-    /// What the line says once it was tried.
+    /// Returns the report of the line after it was tried.
     pub(super) fn judge(&self, outcome: &Tried) -> Attempt {
         let observed = match outcome {
             Tried::Saw(what) => what.clone(),
@@ -121,18 +121,18 @@ impl Line {
     }
 }
 
-/// The wall that should have held first.
+/// Returns the wall that should have held first.
 fn outer(refusals: Refusals) -> &'static str {
     refusals.first().map_or("", |(_, wall)| wall.name())
 }
 
-/// What came of a line.
+/// Result of a line.
 pub(super) enum Tried {
     /// It worked, and this was seen.
     Saw(String),
     /// The kernel said no.
     Refused(Errno),
-    /// Whoever tried it did not come back to tell.
+    /// The process that tried it did not come back to tell.
     Lost(String),
 }
 

@@ -1,6 +1,6 @@
-//! What the host sees of a jail that a probe runs in, line by line: the walls that nobody can see from inside.
+//! The host's view of a jail that a probe runs in, line by line: the walls that cannot be seen from inside.
 //!
-//! Believes the kernel only. Next: `jail::inspect`, which reads it, and decides before each launch with the same facts.
+//! Believes the kernel only. See [`crate::inspect`], which reads it, and decides before each launch with the same facts.
 
 use crate::inspect::{self, View};
 use crate::launcher::Jailed;

@@ -1,6 +1,6 @@
-//! Attempts to be somebody else or to have more rights, to mount, to make namespaces, and to use the dark corners of the kernel.
+//! Attempts to be another user or to have more rights, to mount, to make namespaces, and to use the dark corners of the kernel.
 //!
-//! Nothing that is tried here changes the machine where it is allowed. Next: `probe::limits`.
+//! No attempt here changes the machine where it is allowed. See [`crate::probe::limits`].
 
 use super::line::{Line, MISSING, SECCOMP, allowed, bare, refused, sight};
 use crate::sys::bare;
@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::unistd::{getgroups, getresgid, getresuid};
 
-/// Its own identity and rights, as it sees them.
+/// Returns the lines about its own identity and rights, as it sees them.
 pub(super) fn own(spec: &Spec) -> Vec<Line> {
     let ids = format!("{INNER_ID} {INNER_ID} {INNER_ID}");
     let mut lines = vec![

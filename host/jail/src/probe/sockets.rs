@@ -1,6 +1,6 @@
-//! Attempts to talk to anybody: every family of sockets, and everything that is worth reaching.
+//! Attempts to connect: every family of sockets, and every peer that is worth reaching.
 //!
-//! Sends nothing: a connection that stands is the breach. Next: `probe::processes`.
+//! Sends nothing: an established connection is the breach. See [`crate::probe::processes`].
 
 use super::line::{Line, Refusals, SECCOMP, Scene, allowed, refused};
 use crate::Wall;
@@ -69,7 +69,7 @@ pub(super) fn lines() -> Vec<Line> {
         refused("reach a listener of the host on ::1", UNREACHABLE, |scene| {
             connect_v6(Ipv6Addr::LOCALHOST, scene.facts.tcp6_port)
         }),
-        // One domain and two namespaces stand behind each other; this error is the network namespace's alone.
+        // One domain and two namespaces back each other up; this error is the network namespace's alone.
         refused(
             "reach an abstract socket of the host",
             &[(Errno::ECONNREFUSED, Wall::NetworkNamespace)],

@@ -1,7 +1,7 @@
-//! What a probe tries to reach: listeners of the host that are really there, for as long as a proof takes.
+//! Targets of a probe: listeners of the host that are really there, for as long as a proof takes.
 //!
-//! Reads nothing from whoever connects. They are tried from outside before and after, because nobody reaches what is not
-//! there. Next: `sockets`, whose attempts aim at them.
+//! Reads nothing from a peer. They are tried from outside before and after, because an absent target proves nothing. See
+//! [`crate::probe::sockets`], whose attempts aim at them.
 
 use crate::Wall;
 use ironclaw_contract::operator::Attempt;
@@ -44,7 +44,7 @@ impl Targets {
         self.tcp6.as_ref().map_or(0, port)
     }
 
-    /// Connects to each of them from here: whoever accepts first is us, unless somebody was there before.
+    /// Connects to each of them from here: the first accepted peer is us, unless another one connected before.
     pub(super) fn answer(&self) -> io::Result<()> {
         let _ours = UnixStream::connect_addr(&SocketAddr::from_abstract_name(&self.name)?)?;
         self.unix.accept()?;
@@ -58,7 +58,7 @@ impl Targets {
         Ok(())
     }
 
-    /// Whether they still answer from outside, and nobody has come from inside.
+    /// Returns whether they still answer from outside, and no peer has come from inside.
     pub(super) fn untouched(&self) -> Attempt {
         const EXPECTED: &str = "they answer from outside, and nobody came from inside";
         let came = self.unix.accept().is_ok();

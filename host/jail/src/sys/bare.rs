@@ -1,6 +1,7 @@
 //! System calls that the probe tries bare, as a closed list: what goes in are numbers, null, and numbers that are no descriptor.
 //!
-//! None of them can write into memory of ours, whichever kernel allows it, and none undoes anything of the machine. Next: `jail::probe`.
+//! None of them can write into memory of ours, whichever kernel allows it, and none undoes anything of the machine. See
+//! [`crate::probe`].
 
 use super::{checked, own};
 use libc::c_long;
@@ -10,7 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 /// One call with its arguments. Only the lists of this file make one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bare {
-    /// What it would do.
+    /// The effect that it would have.
     pub(crate) name: &'static str,
     number: c_long,
     arguments: [c_long; 6],
@@ -28,7 +29,7 @@ const fn call<const N: usize>(name: &'static str, number: c_long, given: [c_long
 
 /// No descriptor.
 const NONE: c_long = -1;
-/// No address that anybody has mapped: what reads or writes there fails.
+/// An address that is mapped nowhere: reads and writes there fail.
 const NOWHERE: c_long = 1;
 
 impl Bare {
@@ -41,7 +42,7 @@ impl Bare {
         Ok(())
     }
 
-    /// The same call on this process, whose number is the argument at that place.
+    /// Makes the same call on this process, whose number is the argument at that place.
     pub(crate) fn on(mut self, place: usize, process: u32) -> Self {
         self.arguments[place] = c_long::from(process);
         self
@@ -166,7 +167,7 @@ pub(crate) const KERNEL: &[Bare] = &[
     call("reach every I/O port", libc::SYS_iopl, [3]),
 ];
 
-/// Ways back to somebody's rights.
+/// Ways back to another user's rights.
 pub(crate) const PRIVILEGES: &[Bare] = &[
     call("become root", libc::SYS_setuid, [0]),
     call("become root's group", libc::SYS_setgid, [0]),
@@ -182,7 +183,7 @@ pub(crate) const PRIVILEGES: &[Bare] = &[
     call("no longer die with process 1", libc::SYS_prctl, [1, 0, 0, 0, 0]),
 ];
 
-/// What a parent of programs needs, and nobody else: a session, a group and orphans of its own.
+/// Calls that a parent of programs needs, and no other process: a session, a group and orphans of its own.
 pub(crate) const PARENTS: &[Bare] = &[
     call("adopt orphans", libc::SYS_prctl, [36, 1, 0, 0, 0]),
     call("leave its session", libc::SYS_setsid, []),
@@ -233,7 +234,7 @@ pub(crate) fn map_addresses(bytes: u64) -> io::Result<()> {
 }
 
 fn map(length: usize, protection: i32, flags: i32, file: i32) -> io::Result<()> {
-    // SAFETY: without MAP_FIXED the kernel picks addresses that nobody uses, and nobody learns of them.
+    // SAFETY: without MAP_FIXED the kernel picks unused addresses, and they are told to no other code.
     let mapped = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, file, 0) };
     if mapped == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
@@ -243,7 +244,7 @@ fn map(length: usize, protection: i32, flags: i32, file: i32) -> io::Result<()> 
     Ok(())
 }
 
-/// Effective, permitted and inheritable capabilities of this process as the kernel's six words.
+/// Returns effective, permitted and inheritable capabilities of this process as the kernel's six words.
 pub(crate) fn capabilities() -> io::Result<[u32; 6]> {
     let header: [u32; 2] = [0x2008_0522, 0]; // linux/capability.h: version 3, this process
     let mut words = [0u32; 6];
@@ -252,19 +253,19 @@ pub(crate) fn capabilities() -> io::Result<[u32; 6]> {
     Ok(words)
 }
 
-/// How many capabilities are left in the bounding set.
+/// Returns how many capabilities are left in the bounding set.
 pub(crate) fn bounding_capabilities() -> usize {
     // SAFETY: plain integer arguments; the kernel answers 1, 0, or an error for a number that it does not know.
     (0..64).filter(|capability| unsafe { libc::prctl(libc::PR_CAPBSET_READ, *capability, 0, 0, 0) } == 1).count()
 }
 
-/// The seccomp mode of this process; 0 when there is none. Killed by a filter of the strict mode.
+/// Returns the seccomp mode of this process; 0 when there is none. Killed by a filter of the strict mode.
 pub(crate) fn seccomp_mode() -> io::Result<c_long> {
     // SAFETY: plain integer arguments.
     checked(c_long::from(unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) }))
 }
 
-/// Which of the first `count` descriptors are open.
+/// Returns which of the first `count` descriptors are open.
 pub(crate) fn open_descriptors(count: i32) -> Vec<i32> {
     // SAFETY: plain integer arguments; a number that is not open gives an error.
     (0..count).filter(|number| unsafe { libc::fcntl(*number, libc::F_GETFD) } != -1).collect()

@@ -1,7 +1,7 @@
 //! Memory that is wiped when it is given back.
 //!
-//! Keys and tokens pass through buffers of the HTTP libraries, which do not wipe them: after a request a copy would stay in the heap until
-//! something else takes its place. Next: `custody`, for what the host itself keeps.
+//! Keys and tokens pass through buffers of the HTTP libraries, which do not wipe them: after a request a copy would stay in the
+//! heap until something else takes its place. See [`crate::custody`], for what the host itself keeps.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
@@ -11,8 +11,8 @@ struct Wiping;
 #[global_allocator]
 static ALLOCATOR: Wiping = Wiping;
 
-// SAFETY: every call goes to the system's allocator with the caller's own layout. What is wiped was allocated with that layout and
-// belongs to nobody any more. `realloc` is the default one: it allocates, copies and gives the old memory back through `dealloc`.
+// SAFETY: every call goes to the system's allocator with the caller's own layout. The wiped memory was allocated with that layout
+// and has no owner. `realloc` is the default one: it allocates, copies and gives the old memory back through `dealloc`.
 unsafe impl GlobalAlloc for Wiping {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract of `alloc`.

@@ -1,7 +1,7 @@
 //! The rules of a script: a TOML file with a `[[rule]]` table each, tried in their order.
 //!
-//! Never guesses: an unknown key, a pattern that is none or a placeholder that nothing fills refuses the whole file.
-//! Next: `template` for the placeholders.
+//! Never guesses: an unknown key, a pattern that is none or a placeholder that nothing fills refuses the whole file. See
+//! [`crate::scripted::template`] for the placeholders.
 
 use super::template::{self, Argument, Template};
 use regex::{Regex, RegexBuilder};
@@ -10,27 +10,27 @@ use std::time::Duration;
 
 /// The placeholders that the results of calls fill.
 const OF_RESULTS: [&str; 3] = ["result", "ok", "error"];
-/// The only key of a table that stands for the JSON in its text.
+/// The only key of a table that is replaced by the JSON in its text.
 const JSON: &str = "@json";
 /// Rules in one file.
 const RULES_MAX: usize = 1024;
 /// The longest that an output may be made to take.
 const WAIT_MS_MAX: u64 = 600_000;
-/// Where a rule has no `reply_error`.
+/// Default of a rule without `reply_error`.
 const REPLY_ERROR: &str = "That did not work: {error}";
 
 /// One rule, checked.
 #[derive(Debug)]
 pub(super) struct Rule {
-    /// What the last words of the person must look like.
+    /// Pattern of the last words of the person.
     pub(super) when: Regex,
     /// The calls of each step; a step is asked for when the results of the one before are there.
     steps: Vec<Vec<Call>>,
     /// The answer when a step had a result that was none.
     pub(super) reply_error: Template,
-    /// What comes after the steps.
+    /// End of the rule, after the steps.
     pub(super) ending: Ending,
-    /// How long each of its outputs takes.
+    /// Time that each of its outputs takes.
     pub(super) wait: Duration,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Call {
     pub(super) arguments: Argument,
 }
 
-/// What comes after the steps of a rule.
+/// End of a rule, after its steps.
 #[derive(Debug)]
 pub(super) enum Ending {
     /// Words.
@@ -63,9 +63,9 @@ pub(super) enum Ending {
 /// Looks for earlier words.
 #[derive(Debug)]
 pub(super) struct Recall {
-    /// Whose.
+    /// Author of the recalled words.
     pub(super) over: Over,
-    /// What they must look like.
+    /// Pattern that they must match.
     pub(super) when: Regex,
     /// Groups that must read the same there and in the rule's own match, but for case.
     pub(super) same: Vec<String>,
@@ -76,7 +76,7 @@ pub(super) struct Recall {
 }
 
 impl Rule {
-    /// The calls to ask for after so many steps, if any are left.
+    /// Returns the calls to ask for after so many steps, if any are left.
     pub(super) fn step(&self, done: usize) -> Option<&[Call]> {
         let at = match self.ending {
             Ending::Loop => done % self.steps.len(),
@@ -86,7 +86,7 @@ impl Rule {
     }
 }
 
-/// Why a file is no script.
+/// The reason that a file is no script.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Not TOML, or a key beside `builtin` and `rule`.
@@ -100,7 +100,7 @@ pub enum Error {
     Keys {
         /// Number and name.
         rule: String,
-        /// Which key.
+        /// The parser's error, which names the key.
         #[source]
         source: Box<toml::de::Error>,
     },
@@ -109,9 +109,9 @@ pub enum Error {
     Pattern {
         /// Number and name.
         rule: String,
-        /// Where it stands.
+        /// The field with the error.
         field: &'static str,
-        /// What is wrong with it.
+        /// The regular expression's error.
         source: regex::Error,
     },
     /// A text with a placeholder that nothing fills, or a brace without its partner.
@@ -119,9 +119,9 @@ pub enum Error {
     Template {
         /// Number and name.
         rule: String,
-        /// Where it stands.
+        /// The field with the error.
         field: &'static str,
-        /// What is wrong with it.
+        /// The template's error.
         source: template::Error,
     },
     /// Keys that do not go together.
@@ -129,7 +129,7 @@ pub enum Error {
     Shape {
         /// Number and name.
         rule: String,
-        /// What is wrong.
+        /// The problem.
         problem: &'static str,
     },
 }
@@ -207,17 +207,17 @@ struct WrittenRecall {
     otherwise: String,
 }
 
-/// Whose words are recalled.
+/// Author of recalled words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Over {
-    /// What the person typed.
+    /// Words that the person typed.
     Person,
-    /// What a summary says.
+    /// Words of a summary.
     Summary,
 }
 
-/// Checks one rule; every error names it.
+/// Check of one rule; every error names it.
 struct Check {
     rule: String,
 }

@@ -1,8 +1,7 @@
 //! Texts with placeholders, and the values that fill them.
 //!
-//! Never reads what it has filled in: a value is put into a string as it is, and is no template, JSON or pattern there, unless the
-//! rule itself says that it is JSON.
-//! Next: `rules`.
+//! Never reads what it has filled in: a value is put into a string as it is, and is no template, JSON or pattern there, unless
+//! the rule itself says that it is JSON. See [`crate::scripted::rules`].
 
 use ironclaw_contract::canonical::{self, Limits};
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
@@ -20,7 +19,7 @@ enum Piece {
     Placeholder(String),
 }
 
-/// What is wrong with the text of a template.
+/// The error of a template's text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Nothing fills it.
@@ -32,7 +31,7 @@ pub enum Error {
 }
 
 impl Template {
-    /// Reads a text in which the placeholders of `known` may stand.
+    /// Reads a text that may have the placeholders of `known`.
     pub(super) fn parse(text: &str, known: &[&str]) -> Result<Self, Error> {
         let mut pieces = Vec::new();
         let mut literal = String::new();
@@ -70,7 +69,7 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// The text, filled in; a placeholder without a value gives nothing.
+    /// Renders the text, filled in; a placeholder without a value gives nothing.
     pub(super) fn render(&self, values: &Values) -> String {
         self.0
             .iter()
@@ -81,7 +80,7 @@ impl Template {
             .collect()
     }
 
-    /// Whether it is one placeholder and nothing else, and that has no value.
+    /// Returns whether it is one placeholder and nothing else, and that has no value.
     fn is_absent(&self, values: &Values) -> bool {
         matches!(self.0.as_slice(), [Piece::Placeholder(name)] if !values.0.contains_key(name.as_str()))
     }
@@ -97,14 +96,15 @@ fn name_length(text: &str) -> usize {
 pub(super) enum Argument {
     Fixed(Value),
     Text(Template),
-    /// What the template gives is read as JSON; where it is none, it stays the text that it is.
+    /// The template's text is read as JSON; where it is none, it stays the text that it is.
     Json(Template),
     List(Vec<Argument>),
     Object(Vec<(String, Argument)>),
 }
 
 impl Argument {
-    /// The value, filled in; `None` for a string that is just one placeholder without a value, which is left out where it stands.
+    /// Renders the value, filled in; `None` for a string that is just one placeholder without a value, which is left out of its
+    /// place.
     pub(super) fn render(&self, values: &Values) -> Option<Value> {
         Some(match self {
             Self::Fixed(value) => value.clone(),
@@ -120,17 +120,18 @@ impl Argument {
     }
 }
 
-/// The strict reader's value of a text. A text that it refuses is asked for as a text: whoever judges the call says what is wrong.
+/// Reads a text with the strict reader. A text that it refuses is used as a text: the code that judges the call says what is
+/// wrong.
 fn read(text: String) -> Value {
     canonical::parse(text.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX)).unwrap_or(Value::String(text))
 }
 
-/// What fills the placeholders.
+/// Values of the placeholders.
 #[derive(Debug, Default)]
 pub(super) struct Values<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Values<'a> {
-    /// Every named group that took part in a match.
+    /// Adds every named group that took part in a match.
     pub(super) fn add(&mut self, pattern: &'a Regex, captures: &Captures<'a>) {
         for name in pattern.capture_names().flatten() {
             if let Some(found) = captures.name(name) {
@@ -139,12 +140,12 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// One value by name.
+    /// Sets one value by name.
     pub(super) fn set(&mut self, name: &'a str, value: &'a str) {
         self.0.insert(name, value);
     }
 
-    /// The value; empty if there is none.
+    /// Returns the value; empty if there is none.
     pub(super) fn get(&self, name: &str) -> &'a str {
         self.0.get(name).copied().unwrap_or_default()
     }

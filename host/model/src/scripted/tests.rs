@@ -1,4 +1,4 @@
-//! What a script is refused for, and what the rules do over a conversation.
+//! Refusals of a script, and the effect of the rules over a conversation.
 
 use super::*;
 use crate::{PastCall, ToolSchema};
@@ -22,7 +22,7 @@ fn prompt(parts: Vec<Part>) -> Prompt {
     Prompt { purpose: Purpose::Reply, system: "obey".to_owned(), tools: Vec::<ToolSchema>::new(), parts }
 }
 
-/// What a conversation that has begun is answered, without the preface.
+/// Returns the answer in a conversation that has begun, without the preface.
 fn output(script: &Scripted, parts: Vec<Part>) -> Output {
     let parts = [vec![said("Hello.")], parts].concat();
     script.generate(&prompt(parts)).expect("an output")
@@ -389,7 +389,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_said_to_be_json_is_read_strictly_and_stays_a_text_where_it_is_none() {
+fn json_template_is_read_strictly_and_else_stays_text() {
     let rule = |arguments: &str| {
         format!(
             "builtin = false\n[[rule]]\nwhen = '^call (?P<it>.*)$'\nreply = \"x\"\ncalls = [{{ tool = \"t\", arguments = {arguments} }}]"

@@ -34,7 +34,7 @@ fn all_asking(places: &Places, held: &[Held]) -> Vec<Asking> {
 }
 
 #[test]
-fn whoever_comes_takes_the_place_of_the_oldest_stranger_first() {
+fn new_connection_takes_the_place_of_the_oldest_stranger_first() {
     let places = places();
     let held = full(&places);
     admission(&places, &held[0]).admit(&token(0), PersonId::new()).expect("admitted");
@@ -102,7 +102,7 @@ fn one_person_has_a_quarter_of_the_places() {
 }
 
 #[test]
-fn whoever_is_being_answered_makes_room_for_nobody() {
+fn connection_that_is_being_answered_makes_no_room() {
     let places = places();
     let held = full(&places);
     assert!(admission(&places, &held[0]).answer());

@@ -1,6 +1,6 @@
-//! Reads a signed body strictly: who sent it, in which thread, what was typed, which files came along.
+//! Reads a signed body strictly: sender, thread, text and files.
 //!
-//! Never guesses: an unknown field, a key that stands twice, or a sender without an id is refused. Next: `identity`.
+//! Never guesses: an unknown field, a duplicate key, or a sender without an id is refused. See [`crate::identity`].
 
 use crate::channel::Received;
 use crate::refusal::Refusal;
@@ -35,7 +35,7 @@ struct Said {
     /// The conversation; each has its own, and the one without a name is one too.
     #[serde(default)]
     thread: String,
-    /// What was typed.
+    /// Text that was typed.
     text: String,
     /// Files that came along.
     #[serde(default)]
@@ -49,10 +49,10 @@ struct File {
     text: String,
 }
 
-/// What a channel received with the event of this id, for the agent that hears it.
+/// Reads what a channel received with the event of this id, for the agent that hears it.
 ///
 /// # Errors
-/// Refuses what is not of this shape.
+/// Refuses a body that is not of this shape.
 pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result<Received, Refusal> {
     let refuse = |code, text: String| Err(Refusal::new(code, text));
     let said: Said = match canonical::from_slice(body, Limits::bytes(REQUEST_BYTES_MAX).values(VALUES_MAX)) {
@@ -119,7 +119,7 @@ mod tests {
             (r#"{"sender":"a","sender":"b","text":"hi"}"#, DenialCode::RequestMalformed),
             (r#"{"sender":"a","text":"hi","role":"owner"}"#, DenialCode::RequestMalformed),
             (r#"{"sender":"a","text":"hi"} {}"#, DenialCode::RequestMalformed),
-            // What the host itself sends, sent back to it.
+            // The host's own message, sent back to it.
             (r#"{"type":"reply","delivery":"dlv_1","sender":"a","text":"hi"}"#, DenialCode::RequestMalformed),
             (r#"{"sender":"","text":"hi"}"#, DenialCode::SenderMalformed),
             (r#"{"sender":"a\nb","text":"hi"}"#, DenialCode::SenderMalformed),

@@ -1,7 +1,7 @@
 //! Sends one delivery to a channel's address, signed, and says what became of it.
 //!
 //! Never follows a redirect, never takes a way that the environment names, and never reads an answer beyond its status: what the
-//! other side says has no meaning here. Next: `delivery::journal`.
+//! other side says has no meaning here. See [`crate::delivery::journal`].
 
 use super::signature::Secret;
 use super::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
@@ -12,22 +12,22 @@ use serde::Serialize;
 use std::time::Duration;
 use url::Url;
 
-/// How long the other side may take to be reached. What fails so far has not left this machine.
+/// Longest time to reach the other side. A request that fails so far has not left this machine.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// How long one attempt may take in all.
+/// Longest time of one attempt in all.
 const SEND_TIME_MAX: Duration = Duration::from_secs(20);
 
-/// Bytes of an answer that are taken off the wire, so that whoever sends it is not cut off; nobody reads them.
+/// Bytes of an answer that are taken off the wire, so that the other side is not cut off; their content is ignored.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// How long that may take.
+/// Longest time for that.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The longest wait that another side may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 
-/// What the other side gets. Its bytes are what is signed.
+/// Body that the other side gets. Its bytes are what is signed.
 #[derive(Debug, Serialize)]
 pub struct Body<'a> {
     /// `reply` is an agent's, `notice` the host's own, `test` an operator's.
@@ -35,9 +35,9 @@ pub struct Body<'a> {
     pub kind: &'a str,
     /// `dlv_…`, as in `webhook-id`: what comes again under it is the same delivery.
     pub delivery: &'a str,
-    /// Whom it is for, as they were named to us.
+    /// The recipient, as it was named to us.
     pub sender: &'a str,
-    /// In which thread.
+    /// Thread of the message.
     pub thread: &'a str,
     /// The messages that it answers, `msg_…`.
     pub message_ids: &'a [String],
@@ -45,7 +45,7 @@ pub struct Body<'a> {
     pub text: &'a str,
 }
 
-/// What became of one attempt. The words are the host's own.
+/// Result of one attempt. The words are the host's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The other side said that it has it.
@@ -65,13 +65,13 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// The way out; nothing is sent yet.
+    /// Makes the way out; nothing is sent yet.
     pub fn new() -> Self {
         Self::over(Resolver::new)
     }
 
     fn over(resolver: impl Fn(Reach) -> Resolver) -> Self {
-        // Somebody else may have chosen the same already.
+        // Another caller may have installed a provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let plain = |reach| {
             Client::builder()
@@ -119,7 +119,7 @@ impl Sender {
     }
 }
 
-/// What it means that no answer came.
+/// Returns what a missing answer means.
 fn unsent(error: &reqwest::Error) -> Outcome {
     if let Some(refused) = refusal(error) {
         return Outcome::Later(refused.to_string(), None);
@@ -141,27 +141,28 @@ impl Default for Sender {
     }
 }
 
-/// Why no address of its name may be asked, where that kept the request from leaving.
+/// Returns why no address of its name may be asked, where that kept the request from leaving.
 fn refusal(error: &reqwest::Error) -> Option<Refused> {
     let mut causes = std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |cause| cause.source());
     causes.find_map(|cause| cause.downcast_ref().copied())
 }
 
-/// What a status means. The specification knows 2xx for yes and 410 for never again; the rest is how people use it.
+/// Returns what a status means. The specification knows 2xx for yes and 410 for never again; the rest follows common use.
 fn judge(status: StatusCode, after: Option<Duration>) -> Outcome {
     let words = format!("it answered {}", status.as_u16());
     match status.as_u16() {
         200..=299 => Outcome::Received,
-        // Not there yet, busy, too early, too much: such things pass.
+        // Not there yet, busy, too early, too much: such states pass.
         404 | 409 | 421 | 423 | 425 | 429 | 500 | 501 | 503 | 505..=519 | 528..=599 => Outcome::Later(words, after),
-        // What stands in front of the other side says that it gave up waiting, or lost it: the other side may have it all the same.
+        // A proxy in front of the other side says that it gave up waiting, or lost the request: the other side may have it all
+        // the same.
         408 | 502 | 504 | 520..=527 => Outcome::Unknown(words),
         300..=399 => Outcome::Refused(format!("{words}: redirects are not followed")),
         _ => Outcome::Refused(words),
     }
 }
 
-/// The wait that it asked for, in seconds; a date is not taken, as nobody's clock but ours counts.
+/// Returns the wait that the answer asks for, in seconds; a date is not taken, as only our own clock counts.
 fn retry_after(answer: &Response) -> Option<Duration> {
     let seconds: u64 = answer.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_means_received_later_never_or_that_nobody_knows() {
+    fn status_means_received_later_never_or_unknown() {
         let judged = |status: u16| judge(StatusCode::from_u16(status).expect("a status"), None);
         for status in [200, 201, 202, 204] {
             assert_eq!(judged(status), Outcome::Received, "{status}");

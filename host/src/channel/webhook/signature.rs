@@ -1,6 +1,7 @@
 //! Signatures of the Standard Webhooks specification: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`.
 //!
-//! Never says by its time how much of a signature fits, and never judges an event's age before its signature. Next: `webhook::incoming`.
+//! Never says by its time how much of a signature fits, and never judges an event's age before its signature. See
+//! [`crate::channel::webhook::incoming`].
 
 use crate::custody::{self, SecretText};
 use crate::refusal::Refusal;
@@ -11,7 +12,7 @@ use ironclaw_contract::operator::DenialCode;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// How a secret begins that is written down.
+/// Beginning of a secret in its written form.
 pub const PREFIX: &str = "whsec_";
 
 /// Bytes of a fresh secret.
@@ -26,13 +27,13 @@ const SIGNATURES_MAX: usize = 8;
 /// Bytes of an event's id.
 const ID_BYTES_MAX: usize = 256;
 
-/// How far an event's time may lie from ours, before or behind.
+/// Most seconds between an event's time and ours, before or behind.
 pub const WINDOW_SECONDS: i64 = 300;
 
 /// A signing secret: does not print, does not clone, wipes itself.
 pub struct Secret(Zeroizing<Vec<u8>>);
 
-/// What the headers of a request say.
+/// The claims of a request's headers.
 #[derive(Debug, Clone, Copy)]
 pub struct Claimed<'a> {
     /// Id of the event.
@@ -44,7 +45,7 @@ pub struct Claimed<'a> {
 }
 
 impl Secret {
-    /// A fresh secret as it is written down.
+    /// Makes a fresh secret as it is written down.
     pub fn fresh() -> Result<SecretText, custody::Error> {
         let bytes = Zeroizing::new(custody::random::<FRESH_BYTES>()?);
         let text = Zeroizing::new(STANDARD.encode(bytes.as_slice()));
@@ -63,18 +64,19 @@ impl Secret {
         if SECRET_BYTES.contains(&bytes.len()) { Ok(Self(bytes)) } else { Err(malformed()) }
     }
 
-    /// One that fits nothing, for a channel that is not there: looking for it takes as long as looking at a wrong signature.
+    /// Returns a secret that fits nothing, for a channel that is not there: looking for it takes as long as looking at a wrong
+    /// signature.
     pub fn of_nobody() -> Self {
         Self(Zeroizing::new(vec![0; FRESH_BYTES]))
     }
 
-    /// The signature of a body under this id and time.
+    /// Returns the signature of a body under this id and time.
     pub fn sign(&self, id: &str, timestamp: i64, body: &[u8]) -> String {
         let mac = self.mac(id, &timestamp.to_string(), body);
         format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
     }
 
-    /// Whether one of the signatures is ours.
+    /// Returns whether one of the signatures is ours.
     fn made(&self, claimed: &Claimed<'_>, body: &[u8]) -> bool {
         let mac = self.mac(claimed.id, claimed.timestamp, body);
         let ours = |signature: &str| {
@@ -94,10 +96,10 @@ impl Secret {
     }
 }
 
-/// Whether whoever has the secret made this event. The window is for [`check_time`].
+/// Checks that the holder of the secret made this event. The window is for [`check_time`].
 ///
 /// # Errors
-/// One refusal for every way in which it can be wrong: whoever has no secret learns nothing, not even which channels there are.
+/// One refusal for every way in which it can be wrong: a sender without the secret learns nothing, not even which channels exist.
 pub fn check(secret: Option<&Secret>, claimed: Option<&Claimed<'_>>, body: &[u8]) -> Result<(), Refusal> {
     let nobody = Secret::of_nobody();
     let empty = Claimed { id: "", timestamp: "", signatures: "v1," };
@@ -110,7 +112,7 @@ pub fn check(secret: Option<&Secret>, claimed: Option<&Claimed<'_>>, body: &[u8]
         .hint("sign `ID.TIMESTAMP.BODY` as the Standard Webhooks specification says, with the channel's own secret"))
 }
 
-/// Whether a signed event is of our time, `now` in milliseconds. One that is older may be a replay of what was overheard.
+/// Checks whether a signed event is of our time, `now` in milliseconds. An older event may be a replay of one that was overheard.
 ///
 /// # Errors
 /// Refuses a time that is none or too far away, and an id that is none.
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_signature_of_all_three_parts_under_the_own_secret_is_taken() {
+    fn only_own_signature_over_all_three_parts_is_accepted() {
         let own = secret(Secret::fresh().expect("random").expose());
         let (id, at, body) = ("evt_1", 1_800_000_000, b"{}".as_slice());
         let signature = own.sign(id, at, body);
@@ -181,7 +183,7 @@ mod tests {
             assert_eq!(refusal.code, DenialCode::SignatureInvalid, "{what}");
         }
         assert!(check(Some(&own), None, body).is_err(), "no headers");
-        // Whoever knows how nobody's secret looks has none all the same.
+        // Knowing the placeholder of an absent secret does not help.
         let nobodys = Secret::of_nobody().sign(id, at, body);
         assert!(check(None, Some(&Claimed { signatures: &nobodys, ..claimed }), body).is_err());
     }

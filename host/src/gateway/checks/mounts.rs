@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_below_an_allowed_directory_or_is_the_hosts_or_the_systems_own_is_refused() {
+    fn mount_outside_allowed_or_of_host_or_system_is_refused() {
         let Scene { root, grounds, .. } = &scene();
         let at = |rest: &str| format!("{}{rest}", root.display());
         for (source, code) in [
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_by_the_link_of_the_settings_is_refused_with_the_name_that_it_has() {
+    fn mount_named_by_a_link_is_refused_with_its_real_name() {
         let Scene { root, grounds, .. } = &scene();
         let named = root.join("named/data").display().to_string();
         let refused = complete(vec![mount(&named, None)], grounds).expect_err("a link");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_a_network_is_refused_by_its_kind_with_what_to_do() {
+    fn network_directory_is_refused_with_its_kind_and_a_remedy() {
         let refused = lies("/srv/net", Err(Unseen::Elsewhere("nfs4".to_owned()))).expect_err("elsewhere");
         assert_eq!(refused.code, DenialCode::MountNetwork);
         assert!(refused.message.contains("\"/srv/net\"") && refused.message.contains("nfs4"), "{refused}");
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_setting_nothing_is_mounted_and_it_says_which_setting() {
+    fn mounts_without_setting_are_refused_with_its_name() {
         let mut scene = scene();
         let Scene { root, grounds, .. } = &mut scene;
         grounds.mounts = Vec::new();
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_or_a_target_that_stands_there_twice_is_refused() {
+    fn duplicate_source_or_target_is_refused() {
         let Scene { root, grounds, .. } = &scene();
         let source = |rest: &str| root.join("allowed").join(rest).display().to_string();
         let same = vec![mount(&source("data"), Some("/a")), mount(&source("data"), Some("/b"))];

@@ -180,7 +180,7 @@ fn what_changes_nothing_is_refused() {
 }
 
 #[test]
-fn the_same_packages_are_asked_for_again_to_have_them_fetched_again() {
+fn same_packages_can_be_requested_again_to_refetch_them() {
     on_record(|tx, mut scene| {
         // A client that is there on every machine; nothing is run.
         scene.grounds.packages.npm = Some("/usr/bin/env".into());
@@ -218,7 +218,7 @@ fn an_agent_asks_for_itself_alone() {
 }
 
 #[test]
-fn a_tool_that_is_none_or_that_nobody_enables_is_refused() {
+fn unknown_tool_or_one_that_cannot_be_enabled_is_refused() {
     on_record(|tx, scene| {
         let tools = |payload| scene.by_owner(ChangeKind::EnabledTools, payload);
         scene.refused(tx, tools(json!(["read_file", "exec"])), DenialCode::ToolUnknown);
@@ -229,7 +229,7 @@ fn a_tool_that_is_none_or_that_nobody_enables_is_refused() {
 }
 
 #[test]
-fn a_wiring_of_no_channel_of_the_hosts_own_or_by_a_bad_pattern_is_refused() {
+fn wiring_of_unknown_or_own_channel_or_bad_pattern_is_refused() {
     on_record(|tx, scene| {
         let wiring = |channel: &str, pattern: &str| {
             scene.by_owner(ChangeKind::Wiring, json!({ "channel": channel, "engage": "pattern", "pattern": pattern }))
@@ -247,7 +247,7 @@ fn a_wiring_of_no_channel_of_the_hosts_own_or_by_a_bad_pattern_is_refused() {
 }
 
 #[test]
-fn permissions_for_whom_nobody_knows_or_twice_for_one_person_are_refused() {
+fn permissions_for_unknown_or_duplicate_person_are_refused() {
     on_record(|tx, scene| {
         let grant = |identities: &[&str]| {
             let grant: Vec<_> =
@@ -302,7 +302,7 @@ fn a_new_agent_gets_nothing_that_its_creator_has_not() {
 }
 
 #[test]
-fn a_server_that_would_carry_secrets_elsewhere_or_is_none_is_refused() {
+fn server_that_would_leak_secrets_or_is_malformed_is_refused() {
     on_record(|tx, scene| {
         let server = |name: &str, url: &str, tools: Value, headers: Value| {
             let payload = json!({ "name": name, "url": url, "tools": tools, "headers": headers });
@@ -341,7 +341,7 @@ fn a_server_that_would_carry_secrets_elsewhere_or_is_none_is_refused() {
 }
 
 #[test]
-fn access_to_a_server_that_is_unknown_or_to_what_it_does_not_declare_is_refused() {
+fn access_to_unknown_server_or_undeclared_tool_is_refused() {
     on_record(|tx, scene| {
         let access = |payload| scene.by_owner(ChangeKind::McpAccess, payload);
         scene.refused(tx, access(json!({ "server": "files" })), DenialCode::McpServerUnknown);
@@ -419,7 +419,7 @@ fn a_command_does_not_go_around_a_policy_that_asks_for_more() {
 }
 
 #[test]
-fn a_role_that_was_given_stands_in_what_is_compared() {
+fn granted_role_is_part_of_the_comparison() {
     on_record(|tx, scene| {
         registry::roles::set(tx, &Yes::of(scene.owner), scene.clerk.id, scene.member, Some(AgentRole::Member))
             .expect("set");

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_line_is_broken_with_a_mark_and_can_be_put_together_again() {
+    fn long_line_is_broken_with_a_mark_and_can_be_rejoined() {
         for body in ["x".repeat(500), "one two three ".repeat(40), "⟦U+202E⟧".repeat(60), "語".repeat(200)] {
             let mut page = Page::default();
             page.put("    | ", &body);

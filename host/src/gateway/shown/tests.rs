@@ -204,7 +204,7 @@ fn registered_again(headers: Value, grants: Value) -> Asked {
 }
 
 #[test]
-fn a_server_that_takes_the_place_of_another_says_so_and_what_its_agents_keep() {
+fn server_replacement_shows_what_its_agents_keep() {
     let header = json!([{"name": "Authorization", "secret": "files-key", "scheme": "Bearer"}]);
     let grants = json!({"scribe": {"agent": AGENT, "has": ["read", "write"], "keeps": ["read"]}});
     let kept = registered_again(header.clone(), grants.clone());
@@ -238,7 +238,7 @@ fn a_server_that_takes_the_place_of_another_says_so_and_what_its_agents_keep() {
 }
 
 #[test]
-fn who_may_talk_to_an_agent_for_members_names_whoever_runs_the_host() {
+fn member_access_names_owners_and_admins_of_the_host() {
     let members = Asked::of(ChangeKind::Permissions, json!({"access": "members"}));
     says(&members, &["only by owners and admins of this host and by those with a role of this agent."]);
     let new = Asked::of(ChangeKind::CreateAgent, json!({"name": "scribe", "members": ["chat:bob"]}));
@@ -246,7 +246,7 @@ fn who_may_talk_to_an_agent_for_members_names_whoever_runs_the_host() {
 }
 
 #[test]
-fn an_admin_of_the_agent_stands_among_those_who_decide_only_where_one_does() {
+fn agent_admin_is_a_decider_only_where_one_may_decide() {
     says(&persona("x"), &["owner, admin, or admin of this agent"]);
     says_nothing_of(&Asked { roles: vec![Role::Owner], ..persona("x") }, "admin of this agent");
     let access = Asked::of(ChangeKind::McpAccess, json!({"server": "files", "tools": ["read"]}));
@@ -288,7 +288,7 @@ fn from_where_software_would_be_fetched_is_said() {
 }
 
 #[test]
-fn what_the_model_had_before_it_when_it_asked_is_said_with_every_label() {
+fn labels_of_the_request_are_shown_with_their_meaning() {
     let with = |labels: &[Label]| Asked { labels: labels.to_vec(), ..persona("x") };
     says(
         &with(&[Label::External, Label::LlmDerived]),
@@ -353,7 +353,7 @@ fn every_leaf_of_every_kind_can_be_found_again() {
 }
 
 #[test]
-fn the_difference_of_a_persona_shows_what_goes_what_comes_and_what_stays() {
+fn persona_diff_shows_removed_added_and_kept_lines() {
     let text = samples()[0].shown();
     let wanted =
         "    persona:\n      instructions: text\n        | Be brief.\n  -     | Be rude.\n  +     | Be kind.\n";

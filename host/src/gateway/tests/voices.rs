@@ -129,7 +129,7 @@ fn a_role_of_an_agent_from_an_approver_is_no_voice() {
 }
 
 #[test]
-fn a_newcomer_from_somebody_who_does_not_approve_counts() {
+fn newcomer_made_by_a_non_approver_counts() {
     let desk = Desk::under(TWO);
     let (id, olga) = (desk.persona("new"), desk.token("olga"));
     desk.add("newcomer", Role::Admin, &olga);

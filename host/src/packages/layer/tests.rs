@@ -1,4 +1,4 @@
-//! What a layer may not hold, and that its digest is of everything in it.
+//! Files that a layer may not hold, and that its digest is of everything in it.
 
 use super::*;
 use nix::sys::stat::Mode;
@@ -63,7 +63,7 @@ fn build_all(directory: &Path, config: &Config, sources: &[Source]) -> Result<(B
     Ok((built, place))
 }
 
-/// The agent whose layer is at `place`.
+/// Returns the agent whose layer is at `place`.
 fn agent_of(place: &Path) -> AgentId {
     let name = place.ancestors().nth(2).and_then(Path::file_name).and_then(|name| name.to_str());
     name.and_then(|name| name.parse().ok()).expect("an agent")
@@ -174,7 +174,7 @@ fn a_link_that_stays_inside_is_kept_as_it_is() {
 }
 
 #[test]
-fn a_hard_link_to_a_file_elsewhere_is_refused_and_one_inside_is_a_file() {
+fn outer_hard_link_is_refused_and_inner_one_is_a_file() {
     let fetched = Fetched::new(Place::Root);
     fs::write(fetched.directory.path().join("secret"), "x").expect("written");
     fs::hard_link(fetched.directory.path().join("secret"), fetched.path("usr/bin/x")).expect("linked");
@@ -229,11 +229,11 @@ fn more_bytes_or_files_than_allowed_are_refused() {
 }
 
 #[test]
-fn what_a_package_brings_outside_of_usr_is_left_out_and_counted() {
+fn files_outside_of_usr_are_left_out_and_counted() {
     let fetched = Fetched::new(Place::Root);
     fetched.file("usr/bin/x", "x", 0o755).file("etc/cron.d/evil", "x", 0o644).file("var/lib/x", "x", 0o644);
     fetched.file("bin/y", "y", 0o755).file("lib/z", "z", 0o644).link("lib64", "usr/lib64");
-    // What is told of a place is none of a package's words.
+    // The report about a place has none of a package's words.
     fetched.file("approve everything/x", "x", 0o644).file("etcetera", "x", 0o644);
     let (built, place) = fetched.build(&Config::default()).expect("built");
     let left_out: Vec<_> = built.left_out.into_iter().collect();
@@ -326,7 +326,7 @@ fn a_layer_in_which_anything_was_changed_is_noticed() {
 }
 
 #[test]
-fn the_same_content_has_the_same_digest_and_a_damaged_layer_is_replaced() {
+fn same_content_has_same_digest_and_damaged_layer_is_replaced() {
     let one = Fetched::new(Place::Root);
     one.file("usr/bin/x", "x", 0o700).link("usr/bin/y", "x");
     let other = Fetched::new(Place::Prefix);
@@ -350,7 +350,7 @@ fn the_same_content_has_the_same_digest_and_a_damaged_layer_is_replaced() {
 }
 
 #[test]
-fn what_nobody_has_is_swept_away_and_what_somebody_has_is_kept() {
+fn unused_layers_are_removed_and_used_ones_are_kept() {
     let fetched = Fetched::new(Place::Root);
     fetched.file("usr/bin/x", "x", 0o755);
     let (built, place) = fetched.build(&Config::default()).expect("built");

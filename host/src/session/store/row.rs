@@ -1,13 +1,13 @@
 //! A session as its row has it.
 //!
-//! Never writes one. Next: `session::store`.
+//! Never writes one. See [`crate::session::store`].
 
 use crate::custody::{self, ContentKey, SessionKeys, WrappingKey};
 use crate::state;
 use ironclaw_contract::ids::{AgentId, SessionId};
 use rusqlite::Row;
 
-/// Where a session's messages come from and its replies go.
+/// Origin of a session's messages, and destination of its replies.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// Channel, e.g. `loopback`.
@@ -18,7 +18,7 @@ pub struct Origin {
     pub thread_id: String,
 }
 
-/// What stands in the way of launching a session.
+/// Obstacles to launching a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// Nothing.
@@ -64,7 +64,7 @@ pub struct Session {
     pub uid_offset: u32,
     /// Whether it may be launched.
     pub standing: Standing,
-    /// Why not.
+    /// The reason.
     pub reason: Option<String>,
     /// Outbound rows up to here were taken.
     pub cursor: u64,

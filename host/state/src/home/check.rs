@@ -1,22 +1,22 @@
 //! Checks a home before a host uses anything in it, so that each error names the file and the remedy.
 //!
-//! Never repairs more than a directory that is missing, and opens no database. Next: `daemon`.
+//! Never repairs more than a directory that is missing, and opens no database. See [`crate::daemon`].
 
 use super::{Error, Home, make_private};
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// With less than this free a host does not start: its first entries would fail half-way.
+/// Free bytes that a start needs: with less its first entries would fail half-way.
 pub(super) const START_ROOM_BYTES_MIN: u64 = 1024 * 1024;
 
-/// So many files a start may have to make.
+/// Free files that a start needs.
 pub(super) const START_ROOM_FILES_MIN: u64 = 16;
 
-/// What a home has beside its files.
+/// Directories of a home, beside its files.
 const DIRECTORIES: [&str; 4] = ["sessions", "agents", "ledger", "logs"];
 
-/// What the record is kept in.
+/// Files that the record is kept in.
 const RECORD: [&str; 3] = ["state.db", "state.db-wal", "state.db-shm"];
 
 /// The remedy for a file that nothing is lost with.
@@ -59,7 +59,7 @@ impl Home {
         Ok(())
     }
 
-    /// What a database library would open and wait for.
+    /// Checks the files that a database library would open and wait for.
     pub(super) fn check_files(&self) -> Result<(), Error> {
         let paths = RECORD.map(|name| self.0.join(name));
         match paths.iter().find(|path| path.metadata().is_ok_and(|found| !found.is_file())) {
@@ -102,12 +102,12 @@ impl Home {
     }
 }
 
-/// The error for something else at the path of a file.
+/// Makes the error for something else at the path of a file.
 pub(super) fn not_a_file(path: &Path, remedy: &'static str) -> Error {
     Error::Damaged { path: path.to_owned(), what: "is no file".to_owned(), remedy }
 }
 
-/// That the system does not let us use it.
+/// Makes the error for a file that the system does not let us use.
 pub(super) fn unusable(path: &Path, source: &io::Error, remedy: &'static str) -> Error {
     Error::Damaged { path: path.to_owned(), what: format!("cannot be used: {source}"), remedy }
 }

@@ -1,6 +1,6 @@
-//! What shows that a home held a record, so that a new one is never made beside the remains of another.
+//! Remains that show that a home held a record, so that a new one is never made beside the remains of another.
 //!
-//! Only looks, and opens none of the files. Next: `daemon`.
+//! Only looks, and opens none of the files. See [`crate::daemon`].
 
 use super::{Error, Home};
 use std::fs;
@@ -10,7 +10,8 @@ use std::path::PathBuf;
 const SETUP_FILE: &str = "setup.unfinished";
 
 impl Home {
-    /// Whether the record's file is there and holds anything. What is no file is left to the check of the home's files.
+    /// Returns whether the record's file is there and holds anything. A path that is no file is left to the check of the home's
+    /// files.
     pub fn has_record(&self) -> bool {
         fs::metadata(self.state_db()).is_ok_and(|found| !found.is_file() || found.len() > 0)
     }
@@ -30,7 +31,7 @@ impl Home {
         }
     }
 
-    /// What is only there after a host was set up: files that the record names. `None` while a setup is unfinished.
+    /// Returns a file that only exists after a host was set up, one that the record names. `None` while a setup is unfinished.
     pub fn remains(&self) -> Option<PathBuf> {
         if self.setup_file().exists() {
             return None;
@@ -46,7 +47,7 @@ impl Home {
         file.or(filled).or_else(|| self.snapshot())
     }
 
-    /// A key or a write-ahead log without the record that belongs to it.
+    /// Returns a key or a write-ahead log without the record that belongs to it.
     fn key_or_log(&self) -> Option<PathBuf> {
         let mut log = self.state_db().into_os_string();
         log.push("-wal");
@@ -56,7 +57,7 @@ impl Home {
         if has_log { Some(log) } else { key }
     }
 
-    /// A copy of the record from before an upgrade, or one that was about to take its place.
+    /// Returns a copy of the record from before an upgrade, or one that was about to take its place.
     fn snapshot(&self) -> Option<PathBuf> {
         let names = fs::read_dir(&self.0).ok()?.flatten().map(|entry| entry.file_name());
         let is_copy = |name: &str| name.starts_with("state.db.before-v") || name == "state.db.next";

@@ -1,6 +1,6 @@
 //! Removes directories that a stranger filled.
 //!
-//! Never follows a link. Next: `packages`, `session`.
+//! Never follows a link. See [`crate::packages`] and [`crate::session`].
 
 use std::fs;
 use std::io;
@@ -53,7 +53,7 @@ pub fn remove_tree(top: &Path) -> io::Result<()> {
     }
 }
 
-/// A directory without rights for its owner cannot be taken apart by it.
+/// Gives the owner rights to a directory, which could not be taken apart without them.
 fn open_up(directory: &Path) -> io::Result<()> {
     fs::set_permissions(directory, fs::Permissions::from_mode(0o700))
 }

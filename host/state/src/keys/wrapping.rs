@@ -1,6 +1,6 @@
 //! Keys and secrets as they are stored: wrapped under a key that comes from the master key, and the bodies under those.
 //!
-//! What is sealed opens under its own name alone. Never touches a database. Next: `rotation`.
+//! A sealed value opens under its own name alone. Never touches a database. See [`crate::rotation`].
 
 use super::{Bytes, Error, KEY_BYTES, SecretText, random, wipe_stack};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
@@ -11,7 +11,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 const NONCE_BYTES: usize = 24;
 
-/// Wraps and unwraps the keys of sessions.
+/// Key that wraps and unwraps the keys of sessions.
 pub struct WrappingKey(pub(super) Bytes);
 
 /// A fresh signing key of the ledger.
@@ -33,7 +33,7 @@ pub struct SessionKeys {
 }
 
 impl WrappingKey {
-    /// Two fresh keys, and how they are stored.
+    /// Makes two fresh keys, and their stored form.
     pub fn make(&self, session: SessionId) -> Result<(SessionKeys, [Vec<u8>; 2]), Error> {
         let (queue, content) = (Zeroizing::new(random()?), Bytes::random()?);
         let stored = [
@@ -58,7 +58,7 @@ impl WrappingKey {
         Ok(ContentKey(copied?))
     }
 
-    /// A fresh signing key of the ledger, and how it is stored under its name, which `name` makes of it.
+    /// Makes a fresh signing key of the ledger, and its stored form under its name, which `name` makes of it.
     pub fn make_ledger_key(&self, name: impl FnOnce(&[u8; KEY_BYTES]) -> String) -> Result<LedgerSecret, Error> {
         let secret = Zeroizing::new(random()?);
         let name = name(&secret);
@@ -71,7 +71,7 @@ impl WrappingKey {
         self.unwrap(stored, format!("ledger key {name}"), "the wrapped key of the ledger")
     }
 
-    /// The two stored keys of a session, wrapped under another key instead.
+    /// Wraps the two stored keys of a session under another key instead.
     pub fn rewrap(&self, other: &Self, session: SessionId, stored: &[Vec<u8>; 2]) -> Result<[Vec<u8>; 2], Error> {
         let [queue, content] = stored;
         Ok([
@@ -80,12 +80,12 @@ impl WrappingKey {
         ])
     }
 
-    /// The stored signing key of the ledger of this name, wrapped under another key instead.
+    /// Wraps the stored signing key of the ledger of this name under another key instead.
     pub fn rewrap_ledger_key(&self, other: &Self, name: &str, stored: &[u8]) -> Result<Vec<u8>, Error> {
         self.pass(other, stored, format!("ledger key {name}"), "the wrapped key of the ledger")
     }
 
-    /// How a secret of the operator's is stored under its name; under another name it does not open.
+    /// Wraps a secret of the operator's for storage under its name; under another name it does not open.
     pub fn wrap_secret(&self, name: &str, text: &SecretText) -> Result<Vec<u8>, Error> {
         seal(&self.0.0, text.expose().as_bytes(), format!("secret {name}").as_bytes())
     }
@@ -103,7 +103,7 @@ impl WrappingKey {
         }
     }
 
-    /// The stored secret of this name, wrapped under another key instead.
+    /// Wraps the stored secret of this name under another key instead.
     pub fn rewrap_secret(&self, other: &Self, name: &str, stored: &[u8]) -> Result<Vec<u8>, Error> {
         let text = self.secret(name, stored)?;
         let wrapped = other.wrap_secret(name, &text)?;
@@ -134,22 +134,22 @@ impl WrappingKey {
     }
 }
 
-/// Encrypts the bodies of one session in `state.db`.
+/// Key that encrypts the bodies of one session in `state.db`.
 pub struct ContentKey(Bytes);
 
 impl ContentKey {
-    /// The stored form of a body; only for this item.
+    /// Encrypts a body into its stored form; only for this item.
     pub fn seal(&self, item: ItemId, body: &[u8]) -> Result<Vec<u8>, Error> {
         seal(&self.0.0, body, item.to_string().as_bytes())
     }
 
-    /// The body of this item.
+    /// Decrypts the body of this item.
     pub fn open(&self, item: ItemId, stored: &[u8]) -> Result<Vec<u8>, Error> {
         open(&self.0.0, stored, item.to_string().as_bytes()).ok_or(Error::Sealed("the body of an item"))
     }
 }
 
-/// XChaCha20-Poly1305 with a random nonce in front.
+/// Encrypts with XChaCha20-Poly1305 and a random nonce in front.
 fn seal(key: &[u8; KEY_BYTES], plain: &[u8], context: &[u8]) -> Result<Vec<u8>, Error> {
     let nonce = random::<NONCE_BYTES>()?;
     let cipher = XChaCha20Poly1305::new(key.into());

@@ -8,7 +8,7 @@ use crate::world::Build;
 use serde_json::json;
 
 #[test]
-fn a_member_an_admin_of_another_agent_and_an_agent_decide_nothing() {
+fn only_a_decider_of_the_agent_can_decide_a_change() {
     let desk = Desk::new(Build::Plain);
     desk.world.agent("b");
     let bob = Raw::of_person(&desk.world, "bob");
@@ -57,7 +57,7 @@ fn what_was_not_shown_or_is_unknown_is_not_approved() {
 }
 
 #[test]
-fn what_waits_is_listed_the_oldest_first_and_only_to_whoever_may_decide_it() {
+fn pending_changes_are_listed_oldest_first_to_deciders_only() {
     let desk = Desk::new(Build::Plain);
     desk.world.down();
     let policy = "[kind.wiring]\nroles = [\"owner\"]\n";

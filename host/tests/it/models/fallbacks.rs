@@ -18,7 +18,7 @@ fn nobody() -> String {
 }
 
 #[tokio::test]
-async fn no_further_try_is_made_when_what_is_left_of_a_ceiling_is_too_little() {
+async fn no_further_attempt_is_made_when_the_allowance_is_too_small() {
     let (cut, _cut) = told(Act::Cut("some words".to_owned()));
     let (well, _well) = told(Act::Say("here".to_owned()));
     let mut first = spec("first", (Kind::Openai, true), &cut.url());
@@ -35,7 +35,7 @@ async fn no_further_try_is_made_when_what_is_left_of_a_ceiling_is_too_little() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_drips_has_an_end_and_leaves_time_for_the_fallback() {
+async fn slow_endpoint_is_cut_off_in_time_for_the_fallback() {
     for kind in [Kind::Openai, Kind::Anthropic] {
         let (drips, _drips) = told(Act::Drip);
         let (well, _well) = told(Act::Say("here".to_owned()));
@@ -91,7 +91,7 @@ async fn the_last_of_the_longest_chain_is_asked() {
 }
 
 #[tokio::test]
-async fn when_all_are_down_the_sentence_names_each_and_the_next_request_finds_the_one_that_came_back() {
+async fn all_down_names_each_and_the_next_request_finds_a_recovery() {
     let way = (Kind::Openai, true);
     let nobody = nobody();
     let (server, told) = told(status(401, &[]));
@@ -111,7 +111,7 @@ async fn when_all_are_down_the_sentence_names_each_and_the_next_request_finds_th
 }
 
 #[tokio::test]
-async fn an_endpoint_that_fails_again_and_again_is_asked_last_and_found_when_nobody_else_is_left() {
+async fn failing_endpoint_is_asked_last_and_found_when_alone() {
     let way = (Kind::Openai, false);
     let (ill, ill_told) = told(status(500, &[]));
     let (well, well_told) = told(Act::Say("second".to_owned()));

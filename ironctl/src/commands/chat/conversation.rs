@@ -1,6 +1,6 @@
 //! The prompt of `ironctl chat`: the last lines, then what is typed and what is answered.
-//! Never keeps a history file: the host remembers the conversation.
-//! Next: `client::Client::follow` for the progress line.
+//!
+//! Never keeps a history file: the host remembers the conversation. See `client::Client::follow` for the progress line.
 
 use super::slash::{self, Line};
 use super::words::Words;
@@ -16,20 +16,20 @@ use rustyline::error::ReadlineError;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How much of the conversation is shown again.
+/// Lines of the conversation that are shown again.
 const HISTORY_LINES: usize = 20;
 
-/// Whom a conversation is with, and as whom.
+/// The agent of a conversation, and the speaker.
 pub struct With {
     /// Name or id of the agent.
     pub agent: String,
-    /// Which conversation with it.
+    /// The thread with it.
     pub thread: Option<String>,
     /// Files that go with the first message.
     pub files: Vec<MessageFile>,
-    /// Which identity speaks.
+    /// The identity that speaks.
     pub speak_as: Option<String>,
-    /// How long an answer is waited for.
+    /// Longest wait for an answer.
     pub wait: Duration,
 }
 
@@ -94,7 +94,7 @@ pub async fn hold(at: &At, client: &Client, with: With) -> Result<(), Error> {
     }
 }
 
-/// One of the commands that only show something.
+/// Runs one of the commands that only show something.
 async fn command(at: &At, client: &Client, line: Result<Line, Error>, last: Option<MessageId>) -> Result<(), Error> {
     match line? {
         Line::Help => slash::COMMANDS.iter().try_for_each(|(name, does)| at.out.line(format!("{name:<12} {does}"))),
@@ -107,12 +107,12 @@ async fn command(at: &At, client: &Client, line: Result<Line, Error>, last: Opti
     }
 }
 
-/// The name of a conversation that begins now.
+/// Makes the name of a conversation that begins now.
 fn new_thread() -> String {
     jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string()
 }
 
-/// The last lines of the conversation, as the host has them.
+/// Shows the last lines of the conversation, as the host has them.
 async fn recall(
     out: Output,
     client: &Client,
@@ -133,9 +133,9 @@ async fn recall(
 }
 
 /// Shows each stage on a line of its own that is erased in the end, and from the first word of the answer on its words instead;
-/// returns where the message stands.
+/// returns the state of the message.
 ///
-/// Ctrl-C cancels its turn, and the notice of that is waited for; a second one waits no longer.
+/// Ctrl-C cancels its turn, and the notice of that is waited for; a second one ends the wait.
 async fn follow(
     out: Output,
     client: &Client,
@@ -166,7 +166,7 @@ async fn follow(
             }
         }
     };
-    // What it borrows is free again.
+    // Its borrowed values are free again.
     drop(following);
     if !words.has_begun() {
         out.progress("")?;
@@ -195,7 +195,7 @@ fn tell(mut words: Words, view: &MessageView, wait: Duration) -> Result<(), Erro
     }
 }
 
-/// What went wrong with one message is told and does not end the conversation; a lost host does.
+/// Reports what went wrong with one message and does not end the conversation; a lost host does.
 fn carry_on(out: Output, done: Result<(), Error>) -> Result<(), Error> {
     match done {
         Err(error @ (Error::Refused(_) | Error::Failed { .. })) => {

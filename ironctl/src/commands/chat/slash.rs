@@ -1,6 +1,7 @@
-//! What a line at the prompt means: words for the agent, or one of the commands that begin with a slash.
-//! Never sends an unknown command to the agent: it would be answered as if it were said.
-//! Next: `chat::conversation`, which does it.
+//! Meaning of a line at the prompt: words for the agent, or one of the commands that begin with a slash.
+//!
+//! Never sends an unknown command to the agent: it would be answered as if it were said. See
+//! [`crate::commands::chat::conversation`], which does it.
 
 use crate::failure::Error;
 use crate::nearest::nearest;
@@ -17,10 +18,10 @@ pub const COMMANDS: [(&str, &str); 5] = [
 /// Every name that is taken.
 const NAMES: [&str; 6] = ["help", "why", "new", "inbox", "quit", "exit"];
 
-/// How like a name a word must be for the name to be suggested, from 0 to 1.
+/// Least likeness between a word and a name for the name to be suggested, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.6;
 
-/// What a line means.
+/// Meaning of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
     /// Nothing was typed.

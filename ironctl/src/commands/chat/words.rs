@@ -1,6 +1,7 @@
 //! An answer as it is being made: its words on a terminal as they come, and the whole of it in the end.
-//! Never takes them for the answer: where that differs, it is shown whole. Elsewhere than on a terminal nothing is shown before it.
-//! Next: `client::events` for where they come from.
+//!
+//! Never takes them for the answer: where that differs, it is shown whole. Elsewhere than on a terminal nothing is shown before
+//! it. See [`crate::client::events`] for where they come from.
 
 use super::print_reply;
 use crate::failure::Error;
@@ -8,11 +9,11 @@ use crate::output::Output;
 use ironclaw_contract::operator::{Draft, MessageView};
 use std::io::{self, IsTerminal};
 
-/// What stands on the terminal of an answer that is being made.
+/// The shown part of an answer that is being made.
 #[derive(Debug)]
 pub struct Words {
     out: Output,
-    /// What an answer begins with on the screen, e.g. `assistant> `.
+    /// Beginning of an answer on the screen, e.g. `assistant> `.
     prefix: String,
     is_live: bool,
     attempt: u32,
@@ -20,18 +21,18 @@ pub struct Words {
 }
 
 impl Words {
-    /// Nothing yet.
+    /// Makes it without any words.
     pub fn new(out: Output, prefix: impl Into<String>) -> Self {
         let is_live = !out.is_json() && io::stdout().is_terminal();
         Self { out, prefix: prefix.into(), is_live, attempt: 0, shown: String::new() }
     }
 
-    /// Whether words are shown as they come.
+    /// Returns whether words are shown as they come.
     pub fn is_live(&self) -> bool {
         self.is_live
     }
 
-    /// Whether there are any on the last line.
+    /// Returns whether there are any on the last line.
     pub fn has_begun(&self) -> bool {
         !self.shown.is_empty()
     }
@@ -73,7 +74,7 @@ impl Words {
         }
     }
 
-    /// What was shown stays, and is not continued.
+    /// Ends the line: the shown words stay, and are not continued.
     pub fn end_line(&mut self) -> Result<(), Error> {
         if !std::mem::take(&mut self.shown).is_empty() {
             self.out.line("")?;

@@ -1,6 +1,7 @@
 //! `ironctl model add`: fills in what a preset knows, asks for the key that is missing, and hands it all to the host.
-//! Never uses a key out of the environment unasked; what the host does not keep is kept nowhere.
-//! Next: `host/src/api/models.rs`, which tests before it keeps.
+//!
+//! Never uses a key out of the environment unasked; what the host does not keep is kept nowhere. See `host/src/api/models.rs`,
+//! which tests before it keeps.
 
 use super::{default, said};
 use crate::client::Client;
@@ -80,7 +81,7 @@ pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
             format!("--kind openai, anthropic or scripted; or a preset: {}", known.join(", ")),
         ));
     };
-    // The provider after whom a kind is called, where no address is named.
+    // The provider that a kind is named after, where no address is named.
     let preset = preset.or_else(|| presets.iter().find(|one| args.base_url.is_none() && one.name == kind));
     let base_url = args.base_url.clone().or_else(|| preset.map(|preset| preset.base_url.clone()));
     let model = match args.model.clone().or_else(|| preset?.model.clone()) {
@@ -132,7 +133,7 @@ pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
     }
 }
 
-/// The preset that was named, or the one that the name means.
+/// Returns the preset that was named, or the one that the name means.
 fn preset_of<'a>(args: &Args, presets: &'a [ModelPreset]) -> Result<Option<&'a ModelPreset>, Error> {
     let find = |name: &str| presets.iter().find(|preset| preset.name == name);
     match &args.preset {
@@ -143,13 +144,13 @@ fn preset_of<'a>(args: &Args, presets: &'a [ModelPreset]) -> Result<Option<&'a M
                 Err(Error::usage(format!("there is no preset {name}"), format!("known: {}", known.join(", "))))
             }
         },
-        // Whoever says where it listens means something else, whatever it is called.
+        // A named address means another server, whatever the endpoint is called.
         None if args.base_url.is_some() => Ok(None),
         None => Ok(find(&args.name).filter(|preset| args.kind.as_ref().is_none_or(|kind| *kind == preset.kind))),
     }
 }
 
-/// The first model of a server on this machine; elsewhere it has to be named.
+/// Returns the first model of a server on this machine; elsewhere it has to be named.
 async fn model_there(at: &At, base_url: Option<&str>) -> Result<Option<String>, Error> {
     let Some(base_url) = base_url else { return Ok(None) };
     match probe::first_model(base_url).await {
@@ -165,7 +166,7 @@ async fn model_there(at: &At, base_url: Option<&str>) -> Result<Option<String>, 
     }
 }
 
-/// The secret that shall hold the key, and its text if it is to be stored now.
+/// Returns the secret that shall hold the key, and its text if it is to be stored now.
 async fn key_of(
     at: &At,
     client: &Client,
@@ -203,7 +204,7 @@ async fn key_of(
     Ok((Some(own), Some(value)))
 }
 
-/// A price such as `2.5` in millionths.
+/// Parses a price such as `2.5` in millionths.
 fn price(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text} is no price such as 3 or 0.25");
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));

@@ -1,6 +1,7 @@
-//! What to type for a real model, once the script has answered.
-//! Never uses what it finds: of a server it reads the list of models, of a key it sees that there is one.
-//! Next: `probe`, `commands::model::add`.
+//! Commands to type for a real model, once the script has answered.
+//!
+//! Never uses what it finds: of a server it reads the list of models, of a key it sees that there is one. See [`crate::probe`]
+//! and [`crate::commands::model::add`].
 
 use crate::commands::At;
 use crate::failure::Error;
@@ -17,9 +18,9 @@ const HOME_VARIABLE: &str = "IRONCLAW_HOME";
 /// The command for a real model, and what was found that speaks for it.
 #[derive(Debug, Serialize)]
 pub struct Next {
-    /// What to type.
+    /// The command to type.
     pub command: String,
-    /// What was found here; empty when nothing was.
+    /// The finding on this machine; empty when there was none.
     pub found: String,
 }
 
@@ -70,7 +71,7 @@ pub fn tell(at: &At, agent: &str, found: &[Next]) -> Result<(), Error> {
     ))
 }
 
-/// How this program was called, so that what is shown can be typed as it stands.
+/// Returns how this program was called, so that a shown command can be typed unchanged.
 pub fn own_command(home: &Home) -> String {
     let called = env::args().next().filter(|name| is_plain(name)).unwrap_or_else(|| "ironctl".to_owned());
     let usual = Home::resolve(env::var_os(HOME_VARIABLE).map(Into::into));

@@ -1,6 +1,6 @@
 //! A conversation on the terminal or in a file, as the host's record has it.
-//! Never leaves out who wrote something, and shows no item as more than it is.
-//! Next: `contract::operator::Transcript`.
+//!
+//! Never leaves out who wrote something, and shows no item as more than it is. See [`ironclaw_contract::operator::Transcript`].
 
 use super::super::At;
 use crate::client::Client;
@@ -110,7 +110,7 @@ fn markdown(item: &TranscriptItem) -> String {
     text
 }
 
-/// Who says it, and what it is.
+/// Returns the author and the kind of an item.
 fn heading(item: &TranscriptItem) -> String {
     let authors: Vec<&str> = item.spans.iter().map(|span| span.author.as_str()).collect();
     let labels = if item.labels.is_empty() { String::new() } else { format!(" [{}]", item.labels.join(" ")) };

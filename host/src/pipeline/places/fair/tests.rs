@@ -182,7 +182,7 @@ proptest! {
     }
 
     #[test]
-    fn whoever_goes_away_while_waiting_changes_nothing_for_the_others(
+    fn leaving_the_queue_changes_nothing_for_the_others(
         joins in prop::collection::vec((0usize..4, any::<bool>()), 1..30),
     ) {
         let agents: Vec<AgentId> = (0..4).map(|_| AgentId::new()).collect();
@@ -251,7 +251,7 @@ fn an_agent_at_its_limit_lets_others_pass_and_keeps_its_turn() {
 }
 
 #[test]
-fn the_place_of_whoever_is_idle_the_longest_is_asked_back_and_only_if_somebody_waits() {
+fn longest_idle_slot_is_asked_back_only_if_a_session_waits() {
     let agent = AgentId::new();
     let ids: Vec<SessionId> = (0..4).map(|_| SessionId::new()).collect();
     let limits = Limits { awake_max: 3, awake_per_agent_max: 3 };
@@ -268,7 +268,7 @@ fn the_place_of_whoever_is_idle_the_longest_is_asked_back_and_only_if_somebody_w
 }
 
 #[test]
-fn a_busy_session_goes_on_until_it_had_its_turns_and_somebody_waits() {
+fn busy_session_yields_after_its_turns_if_another_waits() {
     let (a, b) = (AgentId::new(), AgentId::new());
     let (busy, other) = (SessionId::new(), SessionId::new());
     let limits = Limits { awake_max: 1, awake_per_agent_max: 1 };
