@@ -290,6 +290,7 @@ pub fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     Ok(unsafe { AsyncFd::register(descriptor) }?)
 }
 
+/// Makes a copy of a borrowed descriptor.
 pub fn duplicate(descriptor: &impl AsFd) -> io::Result<OwnedFd> {
     descriptor.as_fd().try_clone_to_owned()
 }

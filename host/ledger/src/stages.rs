@@ -1,7 +1,7 @@
 //! The stages of a message, read from the ledger: what `why` shows.
 //!
 //! Never guesses: archived entries are read from their archive, and where it is not available it says so. See
-//! [`crate::api::chat`].
+//! `api::chat` of the host.
 
 use super::archive;
 use super::line::{self, Line};

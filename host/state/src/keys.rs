@@ -1,7 +1,7 @@
 //! Key custody: the master key, what is derived from it, and the session keys it wraps.
 //!
 //! Keys never print, never clone, and wipe themselves; nothing here touches a database. See [`crate::keys::wrapping`] and
-//! [`crate::integrity`].
+//! [`crate::seal`].
 
 mod wrapping;
 

@@ -1,7 +1,7 @@
 //! The write-ahead log as the last run left it: whether it is missing, and whether changes are behind a damaged frame.
 //!
 //! SQLite drops all that is behind the first bad frame and says nothing, so the file is read before SQLite opens it. Never writes
-//! to the log. The format is SQLite's: <https://www.sqlite.org/fileformat2.html#walformat>. See [`crate::daemon`].
+//! to the log. The format is SQLite's: <https://www.sqlite.org/fileformat2.html#walformat>. See `daemon` of the host.
 
 use super::{Error, remove_log};
 use rusqlite::{Connection, OptionalExtension};

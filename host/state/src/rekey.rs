@@ -2,7 +2,7 @@
 //! step.
 //!
 //! Never writes into the original but to close its log, and never leaves a file behind it that SQLite could take for the new
-//! one's. See [`crate::rotation`].
+//! one's. See `rotation` of the host.
 
 use super::{Error, Tx, connect, create, log, migrations, wall_clock};
 use ironclaw_contract::seam::crypt::SessionKey;

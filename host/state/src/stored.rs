@@ -1,6 +1,6 @@
 //! Columns that hold a word of an enum, or JSON.
 //!
-//! A column with another text is an error that names the column. See [`crate::registry`].
+//! A column with another text is an error that names the column. See `registry` of the host.
 
 /// Implements `Display`, `ToSql` and `FromSql` by `name` and `FromStr`.
 #[macro_export]

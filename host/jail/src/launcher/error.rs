@@ -1,6 +1,6 @@
 //! The reasons that a jail was not made, each in a sentence, and the remedy.
 //!
-//! Decides nothing. See [`crate::preflight`], which looks for the cause on this machine.
+//! Decides nothing. See `preflight` of the host, which looks for the cause on this machine.
 
 use super::wire::{Failure, Part};
 use crate::Unfit;

@@ -1,7 +1,7 @@
 //! Memory that is wiped when it is given back.
 //!
 //! Keys and tokens pass through buffers of the HTTP libraries, which do not wipe them: after a request a copy would stay in the
-//! heap until something else takes its place. See [`crate::custody`], for what the host itself keeps.
+//! heap until something else takes its place. See `keys` of the host, for what the host itself keeps.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 

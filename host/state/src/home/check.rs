@@ -1,6 +1,6 @@
 //! Checks a home before a host uses anything in it, so that each error names the file and the remedy.
 //!
-//! Never repairs more than a directory that is missing, and opens no database. See [`crate::daemon`].
+//! Never repairs more than a directory that is missing, and opens no database. See `daemon` of the host.
 
 use super::{Error, Home, make_private};
 use std::fs;

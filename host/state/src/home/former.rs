@@ -1,6 +1,6 @@
 //! Remains that show that a home held a record, so that a new one is never made beside the remains of another.
 //!
-//! Only looks, and opens none of the files. See [`crate::daemon`].
+//! Only looks, and opens none of the files. See `daemon` of the host.
 
 use super::{Error, Home};
 use std::fs;

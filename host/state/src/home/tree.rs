@@ -1,6 +1,6 @@
 //! Removes directories that a stranger filled.
 //!
-//! Never follows a link. See [`crate::packages`] and [`crate::session`].
+//! Never follows a link. See `packages` of the host and `session` of the host.
 
 use std::fs;
 use std::io;
