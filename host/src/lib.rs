@@ -2,6 +2,8 @@
 //!
 //! Nothing here is meant for another crate. Next: `daemon` for the order in which it all starts, `pipeline` for what happens to a message.
 
+#![forbid(unsafe_code)]
+
 pub mod api;
 pub mod apply;
 pub mod approval;

@@ -1,6 +1,6 @@
 //! Statements about the ledger from outside of it: signed heads, rotations, and results of verifications.
 //!
-//! Plain data; nothing here signs, hashes or decides. `host/src/ledger/head.rs` signs, `docs/verify-ledger.pl` checks.
+//! Plain data; nothing here signs, hashes or decides. `host/ledger/src/head.rs` signs, `docs/verify-ledger.pl` checks.
 
 use serde::{Deserialize, Serialize};
 

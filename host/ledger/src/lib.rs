@@ -3,6 +3,8 @@
 //! Never holds content, only ids, digests and reasons; never written outside the transaction that it records. See
 //! `maintenance` in the host's crate for what it does by itself, [`crate::check`] for how it is verified.
 
+#![forbid(unsafe_code)]
+
 pub mod archive;
 pub mod chain;
 pub mod check;

@@ -2,6 +2,8 @@
 //!
 //! Never composes a prompt, records a call or believes an output; that is done by the caller. See [`crate::endpoint`].
 
+#![forbid(unsafe_code)]
+
 mod address;
 mod anthropic;
 mod assembly;

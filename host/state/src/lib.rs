@@ -1,7 +1,10 @@
 //! The only truth: `state.db`, behind one writing thread, one reading thread, and one for searches.
 //!
 //! No other module opens the file. A change and its ledger entries share a transaction, or neither happened. See
-//! [`ironclaw_ledger`].
+//! `ironclaw-ledger`.
+
+// The one exception is `locked`, which locks the memory of a secret.
+#![deny(unsafe_code)]
 
 mod clock;
 mod denied;

@@ -1,7 +1,7 @@
 //! The proof that anyone can run, and the proof of the proof: with any wall missing, it says so.
 //!
 //! The walls are taken down by name in a test build only; the released build does not know how. A slice of them in the fast tier
-//! (`IRONCLAW_SEED` chooses another), all of them with `IRONCLAW_LONG=1`. Next: `host/src/jail/wall.rs`.
+//! (`IRONCLAW_SEED` chooses another), all of them with `IRONCLAW_LONG=1`. Next: `host/jail/src/wall.rs`.
 
 use crate::moments::{Chance, run_of, slice};
 use crate::stage::{Who, everybody};

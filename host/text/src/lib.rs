@@ -2,6 +2,8 @@
 //!
 //! Pure: no clock, no file, no network, no key.
 
+#![forbid(unsafe_code)]
+
 pub mod confusable;
 pub mod diff;
 pub mod lookalike;

@@ -284,6 +284,9 @@ pub(crate) fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// The directories of the crates that the host is made of.
+pub(crate) const HOST_CRATES: [&str; 6] = ["host", "host/jail", "host/ledger", "host/model", "host/state", "host/text"];
+
 /// Every source file of a crate, by its path from the workspace.
 pub(crate) fn sources(directory: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
