@@ -34,7 +34,7 @@ mod watching;
 use crate::pipeline::Pipeline;
 use crate::refusal::Refusal;
 use crate::registry::Role::{Admin, Member, Owner};
-use crate::state::State;
+use crate::state::{Denied, State};
 use axum::Router;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -268,6 +268,14 @@ impl Answer {
         Self { noted, ..Self::from(refusal) }
     }
 
+    /// Answers a denial as [`Self::noted`] answers a refusal.
+    fn denied<E: Into<Self>>(denied: Denied<E>) -> Self {
+        match denied {
+            Denied::Refused(refusal) => Self::noted(refusal),
+            Denied::Failed(error) => error.into(),
+        }
+    }
+
     /// The host broke down: the log has the cause, the caller a sentence.
     fn broken(error: &dyn std::fmt::Display) -> Self {
         tracing::error!(%error, "a request failed");
@@ -313,11 +321,11 @@ breakdown!(
     crate::home::Error
 );
 
-impl<E: Into<Self>> From<crate::state::Denied<E>> for Answer {
-    fn from(denied: crate::state::Denied<E>) -> Self {
+impl<E: Into<Self>> From<Denied<E>> for Answer {
+    fn from(denied: Denied<E>) -> Self {
         match denied {
-            crate::state::Denied::Refused(refusal) => refusal.into(),
-            crate::state::Denied::Failed(error) => error.into(),
+            Denied::Refused(refusal) => refusal.into(),
+            Denied::Failed(error) => error.into(),
         }
     }
 }

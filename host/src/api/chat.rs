@@ -71,7 +71,7 @@ pub async fn send(
         text: new.text,
         files: new.files.into_iter().map(|file| (file.name, file.text)).collect(),
     };
-    let recorded = api.pipeline.receive(received).await?.map_err(Answer::noted)?;
+    let recorded = api.pipeline.receive(received).await.map_err(Answer::denied)?;
     let view = Recorded { message_id: recorded.message, session_id: recorded.session };
     Ok((StatusCode::ACCEPTED, Json(view)))
 }
@@ -294,7 +294,7 @@ pub async fn retry(
         Role::Owner | Role::Admin if message != "last" => id(&message, DenialCode::MessageUnknown, "message")?,
         Role::Owner | Role::Admin | Role::Member => own(&api, &person, &message).await?,
     };
-    let queued = api.pipeline.retry(id, person).await??;
+    let queued = api.pipeline.retry(id, person).await?;
     let view = Recorded { message_id: queued.message, session_id: queued.session };
     Ok((StatusCode::ACCEPTED, Json(view)))
 }
@@ -441,12 +441,12 @@ async fn own(api: &Api, person: &Person, message: &str) -> Result<MessageId, Ans
 }
 
 async fn own_message(api: &Api, person: &Person, message: &str) -> Result<Message, Answer> {
-    let sender = person.id.to_string();
+    let by = person.id;
     let found: Option<Message> = if message == "last" {
-        api.pipeline.core().state.read(move |tx| inbox::newest_of(tx, loopback::NAME, &sender)).await?
+        api.pipeline.core().state.read(move |tx| inbox::newest_of(tx, loopback::NAME, by)).await?
     } else {
         let id: MessageId = id(message, DenialCode::MessageUnknown, "message")?;
-        api.pipeline.core().state.read(move |tx| inbox::find(tx, id)).await?.filter(|found| found.principal == sender)
+        api.pipeline.core().state.read(move |tx| inbox::find(tx, id)).await?.filter(|found| found.is_of(by))
     };
     found.ok_or_else(|| {
         let shown: String = message.chars().take(64).collect();

@@ -158,7 +158,8 @@ fn kill_in_turn(world: &World, chance: &mut Chance, moments: u64, answers: &[Ato
     for moment in 0..moments {
         if moment % KILLS_MAX == 0 {
             let before: Vec<usize> = answers.iter().map(|count| count.load(Ordering::SeqCst)).collect();
-            let is_answered = || answers.iter().zip(&before).all(|(count, before)| count.load(Ordering::SeqCst) > *before);
+            let is_answered =
+                || answers.iter().zip(&before).all(|(count, before)| count.load(Ordering::SeqCst) > *before);
             wait_for("an answer to each sender", is_answered);
         }
         std::thread::sleep(Duration::from_millis(chance.below(PAUSE_MS_MAX)));
