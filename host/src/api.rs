@@ -34,7 +34,7 @@ mod watching;
 use crate::pipeline::Pipeline;
 use crate::refusal::Refusal;
 use crate::registry::Role::{Admin, Member, Owner};
-use crate::state::State;
+use crate::state::{Denied, State};
 use axum::Router;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -100,6 +100,18 @@ pub struct About {
 /// Every path of the API, the least role that may use it, and what it is for. There is no other list: a path that is not here
 /// does not exist, and one that is here is in the document. After a change, `IRONCLAW_GOLDEN=write` rewrites `docs/openapi.json`.
 fn routes() -> Vec<Route> {
+    [
+        routes_of_agents(),
+        routes_of_changes_and_channels(),
+        routes_of_messages_and_sessions(),
+        routes_of_people_and_models(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn routes_of_agents() -> Vec<Route> {
     vec![
         get("/v1/status", Admin, "The daemon and every session", status::status),
         post("/v1/stop", Admin, "Stop the daemon in order", status::stop),
@@ -116,6 +128,11 @@ fn routes() -> Vec<Route> {
         get("/v1/agents/{agent}/memory", Admin, "What an agent keeps for later", memory::list),
         post("/v1/agents/{agent}/memory", Admin, "Give an agent something to keep", memory::add),
         delete("/v1/agents/{agent}/memory/{note}", Admin, "Erase one thing that an agent keeps", memory::forget),
+    ]
+}
+
+fn routes_of_changes_and_channels() -> Vec<Route> {
+    vec![
         get("/v1/changes", Member, "Changes that wait; a member only those that concern them", changes::list),
         post("/v1/changes", Member, "Ask for a change of an agent", changes::submit),
         get("/v1/changes/{id}", Member, "One change, with the text that a person decides about", changes::show),
@@ -128,6 +145,11 @@ fn routes() -> Vec<Route> {
         post("/v1/channels/{channel}/agents", Admin, "Let an agent hear a channel", channels::connect),
         delete("/v1/channels/{channel}/agents/{agent}", Admin, "Let an agent hear it no more", channels::disconnect),
         get("/v1/mcp", Admin, "Every MCP server of the catalogue, and who has tools of it", mcp::list),
+    ]
+}
+
+fn routes_of_messages_and_sessions() -> Vec<Route> {
+    vec![
         get("/v1/dead", Member, "Answers that did not arrive; a member only their own", dead::list),
         post("/v1/dead/{delivery}/retry", Member, "Send such an answer again", dead::retry),
         delete("/v1/dead/{delivery}", Member, "Let such an answer go", dead::let_go),
@@ -149,6 +171,11 @@ fn routes() -> Vec<Route> {
         post("/v1/sessions/{id}/stop", Admin, "Put a session to sleep", sessions::stop),
         post("/v1/sessions/{id}/release", Admin, "Let a parked or quarantined session go on", sessions::release),
         post("/v1/sessions/{id}/prove", Admin, "Try every way out of a session's jail", sessions::prove),
+    ]
+}
+
+fn routes_of_people_and_models() -> Vec<Route> {
+    vec![
         get("/v1/people", Owner, "Every person with identities and tokens", people::list),
         post("/v1/people", Owner, "Add a person", people::add),
         get("/v1/people/{person}", Owner, "One person, by name or id", people::show),
@@ -268,6 +295,14 @@ impl Answer {
         Self { noted, ..Self::from(refusal) }
     }
 
+    /// Answers a denial as [`Self::noted`] answers a refusal.
+    fn denied<E: Into<Self>>(denied: Denied<E>) -> Self {
+        match denied {
+            Denied::Refused(refusal) => Self::noted(refusal),
+            Denied::Failed(error) => error.into(),
+        }
+    }
+
     /// The host broke down: the log has the cause, the caller a sentence.
     fn broken(error: &dyn std::fmt::Display) -> Self {
         tracing::error!(%error, "a request failed");
@@ -313,11 +348,11 @@ breakdown!(
     crate::home::Error
 );
 
-impl<E: Into<Self>> From<crate::state::Denied<E>> for Answer {
-    fn from(denied: crate::state::Denied<E>) -> Self {
+impl<E: Into<Self>> From<Denied<E>> for Answer {
+    fn from(denied: Denied<E>) -> Self {
         match denied {
-            crate::state::Denied::Refused(refusal) => refusal.into(),
-            crate::state::Denied::Failed(error) => error.into(),
+            Denied::Refused(refusal) => refusal.into(),
+            Denied::Failed(error) => error.into(),
         }
     }
 }

@@ -104,7 +104,7 @@ fn do_it(tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<St
             Ok(format!("agent {} has {} of MCP server {server}", agent.name, listed(tools, "no tool")))
         }
         Change::McpRegister(server) => {
-            let losing = mcp::register(tx, approved, server)??;
+            let losing = mcp::register(tx, approved, server)?;
             let lost = match losing {
                 0 => String::new(),
                 1 => "; one agent lost tools of it".to_owned(),
@@ -207,7 +207,7 @@ fn create(tx: &mut Tx<'_>, approved: &Approved, wanted: &CreateAgent) -> Result<
         enabled_tools: enabled_tools.clone(),
         access: Access::Members,
     };
-    let agent = registry::create_agent_as_approved(tx, approved, draft)??;
+    let agent = registry::create_agent_as_approved(tx, approved, draft)?;
     for identity in members {
         let person = person(tx, identity)?;
         roles::set(tx, approved, agent.id, person.id, Some(AgentRole::Member))?;

@@ -211,6 +211,15 @@ impl From<state::Error> for No {
     }
 }
 
+impl From<state::Denied> for No {
+    fn from(denied: state::Denied) -> Self {
+        match denied {
+            state::Denied::Refused(refusal) => Self::Refused(refusal),
+            state::Denied::Failed(error) => Self::Broken(error),
+        }
+    }
+}
+
 /// Takes the two kinds of no apart again.
 pub(crate) fn judged<T>(result: Result<T, No>) -> Result<Judged<T>, state::Error> {
     match result {

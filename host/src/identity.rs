@@ -5,7 +5,7 @@
 use crate::channel::Received;
 use crate::refusal::Refusal;
 use crate::registry::{self, Person};
-use crate::state::{self, Tx};
+use crate::state::{Denied, Tx};
 use ironclaw_contract::operator::DenialCode;
 
 /// A message whose sender is a known person. Made by [`authenticate`] alone.
@@ -30,17 +30,17 @@ impl Authenticated {
 /// Looks up the sender.
 ///
 /// # Errors
-/// The inner error refuses a sender who is linked to nobody, and one who is linked to another person than the one who speaks.
-pub fn authenticate(tx: &Tx<'_>, received: Received) -> Result<Result<Authenticated, Refusal>, state::Error> {
+/// Refuses a sender who is linked to no person, and one who is linked to another person than the speaker.
+pub fn authenticate(tx: &Tx<'_>, received: Received) -> Result<Authenticated, Denied> {
     let who = || format!("{}:{}", received.channel, received.sender);
     let found = registry::person_of(tx, &received.channel, &received.sender)?;
     if received.speaker.is_some_and(|speaker| found.as_ref().is_none_or(|person| person.id != speaker)) {
-        return Ok(Err(not_yours(&who())));
+        return Err(not_yours(&who()).into());
     }
     let Some(person) = found else {
-        return Ok(Err(Refusal::new(DenialCode::SenderUnknown, format!("{} is linked to no person", who()))));
+        return Err(Refusal::new(DenialCode::SenderUnknown, format!("{} is linked to no person", who())).into());
     };
-    Ok(Ok(Authenticated { received, person }))
+    Ok(Authenticated { received, person })
 }
 
 /// Whoever speaks has another's name, or nobody's; it is not said whose.

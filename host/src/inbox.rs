@@ -6,6 +6,7 @@ pub mod events;
 
 use crate::channel::Received;
 use crate::custody::{self, WrappingKey};
+use crate::identity::Authenticated;
 use crate::integrity::seal::Sealer;
 use crate::items::{self, Draft};
 use crate::ledger::Entry;
@@ -13,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::registry::LOOPBACK;
 use crate::routing::Routed;
 use crate::session::store::{self, NewError, Session};
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use crate::turn::CONTEXT_MESSAGES_MAX;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{MessageId, PersonId, SessionId};
@@ -49,15 +50,17 @@ pub fn check(received: &Received) -> Result<(), Refusal> {
         return refuse(DenialCode::MessageEmpty, "the message is empty".to_owned());
     }
     if bytes > BODY_BYTES_MAX {
-        return refuse(
-            DenialCode::MessageTooLong,
-            format!("the message is {bytes} bytes; at most {BODY_BYTES_MAX} fit"),
-        );
+        return Err(too_long(bytes));
     }
     if received.event_id.as_ref().is_some_and(|id| id.is_empty() || id.len() > EVENT_ID_BYTES_MAX) {
         return refuse(DenialCode::EventId, format!("an event id has 1 to {EVENT_ID_BYTES_MAX} bytes"));
     }
     Ok(())
+}
+
+fn too_long(bytes: usize) -> Refusal {
+    let words = format!("the message is {bytes} bytes; at most {BODY_BYTES_MAX} fit");
+    Refusal::new(DenialCode::MessageTooLong, words)
 }
 
 /// Whether a message with this event id stands in the record already: then it takes no more room, whatever is said of it.
@@ -77,69 +80,30 @@ pub fn bytes(received: &Received) -> usize {
 /// Records a routed message.
 ///
 /// # Errors
-/// The inner error refuses an empty message, and one that is too long.
+/// Refuses one that is too long once it is neutralised, and another text under an event id that was used.
 pub fn record(
     tx: &mut Tx<'_>,
     routed: &Routed,
     wrapping: &WrappingKey,
     sealer: &Sealer,
-) -> Result<Result<Recorded, Refusal>, Error> {
+) -> Result<Recorded, Denied<Error>> {
     let (message, session) = (routed.message(), routed.session());
     let received = message.received();
-    let mut spans = Vec::new();
-    let mut body = String::new();
-    let mut add = |author: Author, text: &str| {
-        let text = lookalike::neutralise(text);
-        spans.push(Span { author, bytes: text.len() });
-        body.push_str(&text);
-    };
-    add(Author::Person { person: message.person().id }, &received.text);
-    for (name, text) in &received.files {
-        add(Author::File { name: file_name(name) }, text);
-    }
-    let refuse = |code, text: String| Ok(Err(Refusal::new(code, text)));
+    let (body, spans) = content(message);
     if body.len() > BODY_BYTES_MAX {
-        return refuse(
-            DenialCode::MessageTooLong,
-            format!("the message is {} bytes; at most {BODY_BYTES_MAX} fit", body.len()),
-        );
+        return Err(too_long(body.len()).into());
     }
-    if let Some(event) = &received.event_id
-        && let Some((message, session)) = of_event(tx, &received.channel, &received.sender, event)?
-    {
-        let recorded = items::find(tx, message.item())?.map(|item| item.tuple.digest);
-        // One whose item was dropped since has nothing left to compare with.
-        if recorded.is_some_and(|digest| digest != Digest::of(body.as_bytes())) {
-            return refuse(DenialCode::EventReused, format!("event {event:?} was already received with another text"));
-        }
-        return Ok(Ok(Recorded { message, session, again: true }));
+    if let Some(recorded) = recorded_before(tx, received, &body)? {
+        return Ok(recorded);
     }
     let id = MessageId::new();
     // A file is somebody's text that a person passed on, and taints what is made of the whole.
     let labels = if received.files.is_empty() { vec![Label::UserSurfaceInput] } else { vec![Label::External] };
-    let content = content_key(session, wrapping)?;
-    let draft = Draft::new(id.item(), ItemKind::Message, &body, spans, labels, &content)?;
+    let key = content_key(session, wrapping).map_err(Error::from)?;
+    let draft = Draft::new(id.item(), ItemKind::Message, &body, spans, labels, &key).map_err(Error::from)?;
     let digest = draft.digest();
     let item = draft.record(tx, session.id, sealer)?;
-    let now = tx.now();
-    tx.db()
-        .prepare_cached(
-            "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, event_id, received_at, attempts, \
-             bytes) VALUES (?1,?2,?3,?10,'queued',?9,?4,?5,?6,?7,?8,0,?11)",
-        )?
-        .execute(params![
-            id,
-            session.id,
-            item.tuple.seq as i64,
-            received.sender,
-            message.person().id,
-            received.channel,
-            received.event_id,
-            now,
-            routed.asks(),
-            kind_on(&received.channel).name(),
-            body.len() as i64
-        ])?;
+    insert(tx, id, routed, item.tuple.seq, body.len())?;
     if !routed.asks() {
         bound_context(tx, session.id)?;
     }
@@ -152,7 +116,63 @@ pub fn record(
         .with("digest", digest)
         .with("asks", routed.asks())
         .append(tx)?;
-    Ok(Ok(Recorded { message: id, session: session.id, again: false }))
+    Ok(Recorded { message: id, session: session.id, again: false })
+}
+
+/// Returns the body of a message, neutralised, and who wrote which part of it.
+fn content(message: &Authenticated) -> (String, Vec<Span>) {
+    let received = message.received();
+    let (mut body, mut spans) = (String::new(), Vec::new());
+    let mut add = |author: Author, text: &str| {
+        let text = lookalike::neutralise(text);
+        spans.push(Span { author, bytes: text.len() });
+        body.push_str(&text);
+    };
+    add(Author::Person { person: message.person().id }, &received.text);
+    for (name, text) in &received.files {
+        add(Author::File { name: file_name(name) }, text);
+    }
+    (body, spans)
+}
+
+/// Returns the message that was recorded under the same event id.
+///
+/// # Errors
+/// Refuses another text under that id.
+fn recorded_before(tx: &Tx<'_>, received: &Received, body: &str) -> Result<Option<Recorded>, Denied> {
+    let Some(event) = &received.event_id else { return Ok(None) };
+    let Some((message, session)) = of_event(tx, &received.channel, &received.sender, event)? else { return Ok(None) };
+    let digest = items::find(tx, message.item())?.map(|item| item.tuple.digest);
+    // One whose item was dropped since has nothing left to compare with.
+    if digest.is_some_and(|digest| digest != Digest::of(body.as_bytes())) {
+        let words = format!("event {event:?} was already received with another text");
+        return Err(Refusal::new(DenialCode::EventReused, words).into());
+    }
+    Ok(Some(Recorded { message, session, again: true }))
+}
+
+fn insert(tx: &Tx<'_>, id: MessageId, routed: &Routed, seq: u64, bytes: usize) -> Result<(), state::Error> {
+    let received = routed.message().received();
+    let now = tx.now();
+    tx.db()
+        .prepare_cached(
+            "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, event_id, received_at, attempts, \
+             bytes) VALUES (?1,?2,?3,?10,'queued',?9,?4,?5,?6,?7,?8,0,?11)",
+        )?
+        .execute(params![
+            id,
+            routed.session().id,
+            seq as i64,
+            received.sender,
+            routed.message().person().id,
+            received.channel,
+            received.event_id,
+            now,
+            routed.asks(),
+            kind_on(&received.channel).name(),
+            bytes as i64
+        ])?;
+    Ok(())
 }
 
 /// What sort of row a message is that comes on this channel.
@@ -244,6 +264,13 @@ pub struct Message {
     pub turn: Option<ironclaw_contract::ids::TurnId>,
 }
 
+impl Message {
+    /// Whether it is on behalf of this person.
+    pub fn is_of(&self, person: PersonId) -> bool {
+        self.principal.parse::<PersonId>().is_ok_and(|principal| principal == person)
+    }
+}
+
 fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
         id: row.get("id")?,
@@ -266,10 +293,10 @@ pub fn find(tx: &Tx<'_>, id: MessageId) -> Result<Option<Message>, state::Error>
 }
 
 /// The newest message on this channel that is on this person's behalf.
-pub fn newest_of(tx: &Tx<'_>, channel: &str, principal: &str) -> Result<Option<Message>, state::Error> {
+pub fn newest_of(tx: &Tx<'_>, channel: &str, principal: PersonId) -> Result<Option<Message>, state::Error> {
     let sql =
         "SELECT * FROM messages WHERE channel = ?1 AND principal = ?2 ORDER BY received_at DESC, seq DESC LIMIT 1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([channel, principal], message).optional()?)
+    Ok(tx.db().prepare_cached(sql)?.query_row(params![channel, principal], message).optional()?)
 }
 
 /// The session in which this sender spoke for somebody other than `person`.

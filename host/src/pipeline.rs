@@ -52,8 +52,7 @@ use crate::integrity::seal::Sealer;
 use crate::ledger::Entry;
 use crate::model::endpoint::Endpoints;
 use crate::quota;
-use crate::refusal::Refusal;
-use crate::state::State;
+use crate::state::{Denied, State};
 use crate::{budget, identity, items, memories, model, routing, session, turn};
 use actors::Unsent;
 use ironclaw_contract::ids::{SessionId, TurnId};
@@ -199,6 +198,30 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
+impl From<Error> for Denied<Error> {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Denied> for Denied<Error> {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Refused(refusal) => Self::Refused(refusal),
+            Denied::Failed(error) => Self::Failed(error.into()),
+        }
+    }
+}
+
+impl From<Denied<inbox::Error>> for Denied<Error> {
+    fn from(denied: Denied<inbox::Error>) -> Self {
+        match denied {
+            Denied::Refused(refusal) => Self::Refused(refusal),
+            Denied::Failed(error) => Self::Failed(error.into()),
+        }
+    }
+}
+
 impl Pipeline {
     /// A pipeline over these collaborators; nothing runs yet.
     pub fn new(core: Core) -> Self {
@@ -246,50 +269,37 @@ impl Pipeline {
     /// Takes one message through identity, routing and recording, and wakes its session.
     ///
     /// # Errors
-    /// The inner error is a refusal. Who brought the message notes it in the ledger, at a bounded rate: a sender can ask for it at will.
-    pub async fn receive(&self, received: Received) -> Result<Result<Recorded, Refusal>, Error> {
+    /// Refuses it at each stage. The caller records the refusal in the ledger, at a bounded rate: a sender can ask for it at will.
+    pub async fn receive(&self, received: Received) -> Result<Recorded, Denied<Error>> {
         let core = Arc::clone(&self.core);
         let recorded = self
             .core
             .state
-            .write(move |tx| {
-                if let Err(refusal) = inbox::check(&received) {
-                    return Ok(Err(refusal));
-                }
+            .decide(move |tx| {
+                inbox::check(&received)?;
                 let event = events::Event::of(&received);
                 if let Some(event) = &event
                     && let Some(seen) = event.seen(tx)?
                 {
                     return Ok(seen);
                 }
-                let authenticated = match identity::authenticate(tx, received)? {
-                    Ok(authenticated) => authenticated,
-                    Err(refusal) => return Ok(Err(refusal)),
-                };
+                let authenticated = identity::authenticate(tx, received)?;
                 let quota = &core.config.quota;
                 // Before a conversation is made for it.
                 if !inbox::is_known(tx, authenticated.received())? {
                     let (person, received) = (authenticated.person().id, authenticated.received());
-                    let bytes = inbox::bytes(received) as u64;
-                    if let Err(refusal) = quota.admit_message(tx, person, &received.channel, bytes)? {
-                        return Ok(Err(refusal));
-                    }
+                    quota.admit_message(tx, person, &received.channel, inbox::bytes(received) as u64)?;
                 }
-                let routed = match routing::route(tx, authenticated, (quota, core.numbers()), &core.wrapping)? {
-                    Ok(routed) => routed,
-                    Err(refusal) => return Ok(Err(refusal)),
-                };
+                let routed = routing::route(tx, authenticated, (quota, core.numbers()), &core.wrapping)?;
                 let recorded = inbox::record(tx, &routed, &core.wrapping, &core.sealer)?;
-                if let (Some(event), Ok(recorded)) = (event, &recorded) {
-                    event.note(tx, recorded)?;
+                if let Some(event) = event {
+                    event.note(tx, &recorded)?;
                 }
-                Ok::<_, Error>(recorded)
+                Ok::<_, Denied<Error>>(recorded)
             })
             .await?;
-        if let Ok(recorded) = &recorded {
-            crate::failpoint::reach("record");
-            self.wake(recorded.session);
-        }
+        crate::failpoint::reach("record");
+        self.wake(recorded.session);
         Ok(recorded)
     }
 

@@ -7,9 +7,10 @@ pub mod workspace;
 
 use crate::refusal::Refusal;
 use crate::registry::LOOPBACK;
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
+use rusqlite::ToSql;
 use serde::Deserialize;
 
 /// `[quota]`
@@ -75,36 +76,26 @@ impl Config {
         }
     }
 
-    /// Whether a message of so many bytes may wait.
+    /// Admits a message of so many bytes that would wait for an answer.
     ///
     /// # Errors
-    /// The inner error refuses it: `too_many_waiting`, `too_many_bytes_waiting`, `too_many_bytes_kept`.
-    pub fn admit_message(
-        &self,
-        tx: &Tx<'_>,
-        person: PersonId,
-        channel: &str,
-        bytes: u64,
-    ) -> Result<Result<(), Refusal>, state::Error> {
-        let (count, waiting) = sum(tx, WAITING_OF_PERSON, &person.to_string())?;
-        if let Err(refusal) = self.admit_waiting(count, waiting.saturating_add(bytes)) {
-            return Ok(Err(refusal));
-        }
+    /// Refuses it with `too_many_waiting`, `too_many_bytes_waiting` or `too_many_bytes_kept`.
+    pub fn admit_message(&self, tx: &Tx<'_>, person: PersonId, channel: &str, bytes: u64) -> Result<(), Denied> {
+        let (count, waiting) = sum(tx, WAITING_OF_PERSON, person)?;
+        self.admit_waiting(count, waiting.saturating_add(bytes))?;
         if channel != LOOPBACK {
             let (count, waiting) = sum(tx, WAITING_ON_CHANNEL, channel)?;
-            if let Err(refusal) = self.admit_waiting_on(channel, count, waiting.saturating_add(bytes)) {
-                return Ok(Err(refusal));
-            }
+            self.admit_waiting_on(channel, count, waiting.saturating_add(bytes))?;
         }
-        let (_, kept) = sum(tx, KEPT_BY_PERSON, &person.to_string())?;
+        let (_, kept) = sum(tx, KEPT_BY_PERSON, person)?;
         if kept.saturating_add(bytes) > self.kept_bytes_per_person {
             let most = self.kept_bytes_per_person;
             let words = format!("your conversations hold {kept} bytes, and one person may have {most}");
             let hint = "an admin removes conversations with `ironctl session remove`, or sets items.keep_days or \
                         quota.kept_bytes_per_person";
-            return Ok(Err(refusal(DenialCode::TooManyBytesKept, words, hint)));
+            return Err(refusal(DenialCode::TooManyBytesKept, words, hint).into());
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     fn admit_waiting(&self, count: u64, bytes: u64) -> Result<(), Refusal> {
@@ -138,33 +129,28 @@ impl Config {
         Ok(())
     }
 
-    /// Whether a person may begin one more conversation on a channel.
+    /// Admits one more conversation of a person on a channel.
     ///
     /// # Errors
-    /// The inner error refuses it: `too_many_conversations`.
-    pub fn admit_conversation(
-        &self,
-        tx: &Tx<'_>,
-        person: PersonId,
-        channel: &str,
-    ) -> Result<Result<(), Refusal>, state::Error> {
-        let (count, _) = sum(tx, CONVERSATIONS_OF_PERSON, &person.to_string())?;
+    /// Refuses it with `too_many_conversations`.
+    pub fn admit_conversation(&self, tx: &Tx<'_>, person: PersonId, channel: &str) -> Result<(), Denied> {
+        let (count, _) = sum(tx, CONVERSATIONS_OF_PERSON, person)?;
         if count >= u64::from(self.conversations_per_person) {
             let words = format!("you have {count} conversations, and one person may have no more");
             let hint = "write in one that exists, or let an admin remove some with `ironctl session remove` or raise \
                         quota.conversations_per_person";
-            return Ok(Err(refusal(DenialCode::TooManyConversations, words, hint)));
+            return Err(refusal(DenialCode::TooManyConversations, words, hint).into());
         }
         if channel == LOOPBACK {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let (count, _) = sum(tx, CONVERSATIONS_ON_CHANNEL, channel)?;
         if count >= u64::from(self.conversations_per_channel) {
             let words = format!("channel {channel} has {count} conversations, and may have no more");
             let hint = "an admin removes some with `ironctl session remove`, or raises quota.conversations_per_channel";
-            return Ok(Err(refusal(DenialCode::TooManyConversations, words, hint)));
+            return Err(refusal(DenialCode::TooManyConversations, words, hint).into());
         }
-        Ok(Ok(()))
+        Ok(())
     }
 }
 
@@ -179,7 +165,7 @@ const KEPT_BY_PERSON: &str =
     "SELECT count(*), coalesce(sum(item_bytes), 0) FROM sessions WHERE person_id = ?1 AND state <> 'removed'";
 
 /// The count and the sum that a statement gives for one person or channel.
-fn sum(tx: &Tx<'_>, sql: &str, whose: &str) -> Result<(u64, u64), state::Error> {
+fn sum(tx: &Tx<'_>, sql: &str, whose: impl ToSql) -> Result<(u64, u64), state::Error> {
     let read =
         |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, i64>(1)?.unsigned_abs()));
     Ok(tx.db().prepare_cached(sql)?.query_row([whose], read)?)

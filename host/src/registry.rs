@@ -21,7 +21,7 @@ pub use tokens::{Fresh, Token, TokenId, TokenState, tokens};
 
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
-use crate::state::{self, Tx, stored_json};
+use crate::state::{self, Denied, Tx, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -168,18 +168,27 @@ pub fn agent_by_id(tx: &Tx<'_>, id: AgentId) -> Result<Option<Agent>, state::Err
     Ok(tx.db().prepare_cached("SELECT * FROM agents WHERE id = ?1")?.query_row([id], agent).optional()?)
 }
 
-/// The agent of this name or id, for a person who named it.
+/// Returns the agent of this name or id, for a person who named it.
 ///
 /// # Errors
-/// The inner error says that there is none.
-pub fn named_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Result<Agent, Refusal>, state::Error> {
-    if let Some(found) = find_agent(tx, name_or_id)? {
-        return Ok(Ok(found));
-    }
+/// Refuses a name or id that is no agent's.
+pub fn named_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Agent, Denied> {
+    find_agent(tx, name_or_id)?.ok_or_else(|| unknown_agent(name_or_id).into())
+}
+
+/// Returns the agent of this id, for a person who named it.
+///
+/// # Errors
+/// Refuses an id that is no agent's.
+pub fn known_agent(tx: &Tx<'_>, id: AgentId) -> Result<Agent, Denied> {
+    agent_by_id(tx, id)?.ok_or_else(|| unknown_agent(&format!("{id}")).into())
+}
+
+fn unknown_agent(name_or_id: &str) -> Refusal {
     let shown: String = name_or_id.chars().take(64).collect();
     // Names no other agent: the person may not know of it. `ironctl` suggests one from the list that the person sees.
     let hint = "`ironctl agent list` shows who there is; `ironctl agent create NAME` makes one";
-    Ok(Err(Refusal::new(DenialCode::AgentUnknown, format!("there is no agent {shown:?}")).hint(hint)))
+    Refusal::new(DenialCode::AgentUnknown, format!("there is no agent {shown:?}")).hint(hint)
 }
 
 /// What a new agent is to be.
@@ -225,31 +234,21 @@ fn altered(event: LedgerEvent, warrant: &dyn Warrant, agent: AgentId, before: &[
 /// Makes an agent, as an operator asked.
 ///
 /// # Errors
-/// The inner error is a refusal: a bad name, one that is taken, an unknown tool or model endpoint, a persona that is too long.
-pub fn create_agent(tx: &mut Tx<'_>, draft: AgentDraft, by: PersonId) -> Result<Result<Agent, Refusal>, state::Error> {
-    let agent = match insert_agent(tx, draft)? {
-        Ok(agent) => agent,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+/// Refuses a malformed name, one that is taken, an unknown tool or model endpoint, and a persona that is too long.
+pub fn create_agent(tx: &mut Tx<'_>, draft: AgentDraft, by: PersonId) -> Result<Agent, Denied> {
+    let agent = insert_agent(tx, draft)?;
     created(Entry::new(LedgerEvent::AgentCreated).with("by", by), &agent).append(tx)?;
-    Ok(Ok(agent))
+    Ok(agent)
 }
 
 /// Makes an agent, as a change says.
 ///
 /// # Errors
 /// As [`create_agent`].
-pub fn create_agent_as_approved(
-    tx: &mut Tx<'_>,
-    warrant: &dyn Warrant,
-    draft: AgentDraft,
-) -> Result<Result<Agent, Refusal>, state::Error> {
-    let agent = match insert_agent(tx, draft)? {
-        Ok(agent) => agent,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+pub fn create_agent_as_approved(tx: &mut Tx<'_>, warrant: &dyn Warrant, draft: AgentDraft) -> Result<Agent, Denied> {
+    let agent = insert_agent(tx, draft)?;
     created(warranted(LedgerEvent::AgentCreated, warrant), &agent).append(tx)?;
-    Ok(Ok(agent))
+    Ok(agent)
 }
 
 fn created(entry: Entry, agent: &Agent) -> Entry {
@@ -262,18 +261,13 @@ fn created(entry: Entry, agent: &Agent) -> Entry {
         .with("enabled_tools", agent.enabled_tools.clone())
 }
 
-fn insert_agent(tx: &mut Tx<'_>, draft: AgentDraft) -> Result<Result<Agent, Refusal>, state::Error> {
-    if let Err(refusal) = check_draft(&draft) {
-        return Ok(Err(refusal));
-    }
+fn insert_agent(tx: &mut Tx<'_>, draft: AgentDraft) -> Result<Agent, Denied> {
+    check_draft(&draft)?;
     if find_agent(tx, &draft.name)?.is_some() {
         let refusal = Refusal::new(DenialCode::AgentExists, format!("there is an agent `{}` already", draft.name));
-        return Ok(Err(refusal.hint("choose another name, or look at it with `ironctl agent show`")));
+        return Err(refusal.hint("choose another name, or look at it with `ironctl agent show`").into());
     }
-    let (model, follows_default) = match models::choose(tx, draft.model.as_deref())? {
-        Ok(chosen) => chosen,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+    let (model, follows_default) = models::choose(tx, draft.model.as_deref())?;
     let agent = Agent {
         id: AgentId::new(),
         name: draft.name,
@@ -300,7 +294,7 @@ fn insert_agent(tx: &mut Tx<'_>, draft: AgentDraft) -> Result<Result<Agent, Refu
             agent.created_at
         ],
     )?;
-    Ok(Ok(agent))
+    Ok(agent)
 }
 
 /// Tells an agent something else about itself.

@@ -10,7 +10,7 @@ use crate::quota;
 use crate::refusal::Refusal;
 use crate::registry::{self, channels};
 use crate::session::store::{self, NewError, Origin, Session};
-use crate::state::Tx;
+use crate::state::{Denied, Tx};
 use ironclaw_contract::operator::DenialCode;
 
 /// A message with the session that it goes to. Made by [`route`] alone.
@@ -41,21 +41,18 @@ impl Routed {
 /// Finds the agent, and the session of this origin, made on the first message.
 ///
 /// # Errors
-/// The inner error refuses a message to an agent that does not exist, one of somebody who may not talk to it, one on a channel
-/// that it does not hear, and one that would begin a conversation beyond the bounds of its person, its channel or the host.
+/// Refuses a message to an agent that does not exist, one of a sender who may not talk to it, one on a channel that it does not
+/// hear, and one that would begin a conversation beyond the bounds of its person, its channel or the host.
 pub fn route(
     tx: &mut Tx<'_>,
     message: Authenticated,
     (quota, numbers): (&quota::Config, u32),
     wrapping: &WrappingKey,
-) -> Result<Result<Routed, Refusal>, NewError> {
+) -> Result<Routed, Denied<NewError>> {
     let received = message.received();
-    let agent = match registry::named_agent(tx, &received.agent)? {
-        Ok(agent) => agent,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+    let agent = registry::named_agent(tx, &received.agent)?;
     if !registry::roles::role_for(tx, message.person(), &agent)?.may_talk() {
-        return Ok(Err(not_yours(&agent)));
+        return Err(not_yours(&agent).into());
     }
     let asks = if received.channel == registry::LOOPBACK {
         true
@@ -65,7 +62,7 @@ pub fn route(
             Some(channel) if channel.agent == Some(agent.id) => engage::opens_a_turn(&channel, &received.text),
             Some(_) | None => {
                 let refusal = Refusal::new(DenialCode::ChannelUnheard, "no agent hears this channel");
-                return Ok(Err(refusal.hint("an operator connects one: `ironctl agent connect AGENT CHANNEL`")));
+                return Err(refusal.hint("an operator connects one: `ironctl agent connect AGENT CHANNEL`").into());
             }
         }
     };
@@ -75,15 +72,11 @@ pub fn route(
         thread_id: received.thread_id.clone(),
     };
     let person = message.person().id;
-    if store::of_origin(tx, agent.id, &origin)?.is_none()
-        && let Err(refusal) = quota.admit_conversation(tx, person, &origin.channel)?
-    {
-        return Ok(Err(refusal));
+    if store::of_origin(tx, agent.id, &origin)?.is_none() {
+        quota.admit_conversation(tx, person, &origin.channel)?;
     }
-    match store::of_origin_or_new(tx, &agent, &origin, (person, numbers), wrapping) {
-        Ok(session) => Ok(Ok(Routed { message, session, asks })),
-        Err(error) => error.as_refusal().map(Err).ok_or(error),
-    }
+    let session = store::of_origin_or_new(tx, &agent, &origin, (person, numbers), wrapping)?;
+    Ok(Routed { message, session, asks })
 }
 
 /// Who has no role of an agent that is for its members does not talk to it.

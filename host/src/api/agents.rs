@@ -15,7 +15,7 @@ use crate::registry::software::{self, Software};
 use crate::registry::{self, AgentDraft, Giver, Mode, Person, Role, mcp, roles};
 use crate::routing;
 use crate::session::store;
-use crate::state::Tx;
+use crate::state::{Denied, Tx};
 use crate::tools;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
@@ -47,11 +47,11 @@ pub async fn show(
 ) -> Reply<Agent> {
     let found = find(&api, agent).await?;
     let show = move |tx: &mut Tx<'_>| match roles::role_for(tx, &person, &found)?.may_talk() {
-        true => Ok::<_, Error>(Ok(view(tx, &found, &person)?)),
+        true => Ok::<_, Denied<Error>>(view(tx, &found, &person)?),
         // As whoever writes to it is told: that there is one of this name is not hidden there either.
-        false => Ok(Err(routing::not_yours(&found))),
+        false => Err(routing::not_yours(&found).into()),
     };
-    Ok(Json(api.pipeline.core().state.read(show).await??))
+    Ok(Json(api.pipeline.core().state.read(show).await?))
 }
 
 /// `POST /v1/agents`
@@ -71,12 +71,12 @@ pub async fn create(
     };
     let made = core
         .state
-        .write(move |tx| match registry::create_agent(tx, draft, person.id)? {
-            Ok(agent) => Ok::<_, Error>(Ok(view(tx, &agent, &person)?)),
-            Err(refusal) => Ok(Err(refusal)),
+        .decide(move |tx| {
+            let agent = registry::create_agent(tx, draft, person.id)?;
+            Ok::<_, Denied<Error>>(view(tx, &agent, &person)?)
         })
         .await?;
-    Ok(Json(made?))
+    Ok(Json(made))
 }
 
 /// `DELETE /v1/agents/{agent}`: its sessions are erased with it.
@@ -133,18 +133,18 @@ pub async fn set(
     wanted: Settings,
 ) -> Result<registry::Agent, Answer> {
     let found = find(api, agent).await?;
-    let id = found.id.to_string();
+    let id = found.id;
     let payload = Change::Settings(wanted.clone()).payload();
     Change::parse(ChangeKind::Settings, &payload)
         .map_err(|error| Refusal::new(DenialCode::PayloadMalformed, error.to_string()))?;
     let giver = Giver { person: person.id, token: Some(current) };
     api.pipeline.set_at_once(giver, found, wanted).await??;
-    find(api, id).await
+    Ok(api.state().read(move |tx| registry::known_agent(tx, id)).await?)
 }
 
 /// The agent of this name or id.
 pub async fn find(api: &Api, agent: String) -> Result<registry::Agent, Answer> {
-    Ok(api.state().read(move |tx| registry::named_agent(tx, &agent)).await??)
+    Ok(api.state().read(move |tx| registry::named_agent(tx, &agent)).await?)
 }
 
 /// Whether the policy lets this person do by a command what a change of this kind does.

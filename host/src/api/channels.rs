@@ -12,7 +12,7 @@ use crate::pipeline::{self, give_up};
 use crate::refusal::Refusal;
 use crate::registry::channels::{self, Channel, Draft, Error, WEBHOOK};
 use crate::registry::{self, Person};
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::DenialCode;
@@ -65,18 +65,15 @@ pub async fn add(
     let (core, pipeline, hooks) = (api.pipeline.core(), api.pipeline.clone(), api.about.hooks);
     let made = core
         .state
-        .write(move |tx| {
-            let made = match channels::add(tx, &draft, &pipeline.core().wrapping, &person)? {
-                Ok(made) => made,
-                Err(refusal) => return Ok(Err(refusal)),
-            };
-            let Some(agent) = agent else { return Ok(Ok(view(tx, &made, hooks)?)) };
+        .decide(move |tx| {
+            let made = channels::add(tx, &draft, &pipeline.core().wrapping, &person)?;
+            let Some(agent) = agent else { return Ok(view(tx, &made, hooks)?) };
             channels::connect(tx, &made.name, agent, person.id)?;
             let made = made.heard_by(Some(agent));
-            Ok::<_, Error>(Ok(view(tx, &made, hooks)?))
+            Ok::<_, Denied<Error>>(view(tx, &made, hooks)?)
         })
         .await?;
-    Ok(Json(NewChannelMade { channel: made?, secret: said }))
+    Ok(Json(NewChannelMade { channel: made, secret: said }))
 }
 
 /// `DELETE /v1/channels/{channel}`: what is still to be sent on it is dead, and an agent that hears it hears it no more.
@@ -87,22 +84,17 @@ pub async fn remove(
 ) -> Reply<operator::Channel> {
     let hooks = api.about.hooks;
     let core = api.pipeline.clone();
-    let removed = api.state().write(move |tx| {
-        let found = match channels::known(tx, &channel)? {
-            Ok(found) => found,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        if found.agent.is_some()
-            && let Err(refusal) = agents::direct(core.core(), ChangeKind::Wiring, &person)
-        {
-            return Ok(Err(refusal));
+    let removed = api.state().decide(move |tx| {
+        let found = channels::known(tx, &channel)?;
+        if found.agent.is_some() {
+            agents::direct(core.core(), ChangeKind::Wiring, &person)?;
         }
         let view = view(tx, &found, hooks)?;
         channels::remove(tx, &found.name, person.id)?;
         give_up(tx, core.core(), &found.name)?;
-        Ok::<_, pipeline::Error>(Ok(view))
+        Ok::<_, Denied<pipeline::Error>>(view)
     });
-    let removed = removed.await??;
+    let removed = removed.await?;
     api.pipeline.core().dispatch.wake();
     Ok(Json(removed))
 }
@@ -110,7 +102,7 @@ pub async fn remove(
 /// `POST /v1/channels/{channel}/test`
 pub async fn test(State(api): State<Api>, Path(channel): Path<String>) -> Reply<ChannelTest> {
     let core = api.pipeline.core();
-    let found = core.state.read(move |tx| channels::known(tx, &channel)).await??;
+    let found = core.state.read(move |tx| channels::known(tx, &channel)).await?;
     let secret =
         Secret::read(&found.secret(&core.wrapping)?).map_err(|why| Refusal::new(DenialCode::ChannelSecret, why))?;
     let url = check_url(&found.url).map_err(|why| Refusal::new(DenialCode::ChannelUrl, why))?;
@@ -135,15 +127,12 @@ pub async fn connect(
 ) -> Reply<operator::Channel> {
     agents::direct(api.pipeline.core(), ChangeKind::Wiring, &person)?;
     let (agent, hooks) = (agents::find(&api, new.agent).await?, api.about.hooks);
-    let connected = change(&api, move |tx| {
-        let found = match channels::known(tx, &channel)? {
-            Ok(found) => found,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
+    let connected = api.state().decide(move |tx| {
+        let found = channels::known(tx, &channel)?;
         let before = view(tx, &found, hooks)?.agent.filter(|before| *before != agent.name);
         channels::connect(tx, &found.name, agent.id, person.id)?;
         let connected = view(tx, &found.heard_by(Some(agent.id)), hooks)?;
-        Ok(Ok(operator::Channel { taken_from: before, ..connected }))
+        Ok::<_, Denied>(operator::Channel { taken_from: before, ..connected })
     });
     Ok(Json(connected.await?))
 }
@@ -156,16 +145,13 @@ pub async fn disconnect(
 ) -> Reply<operator::Channel> {
     agents::direct(api.pipeline.core(), ChangeKind::Wiring, &person)?;
     let (agent, hooks) = (agents::find(&api, agent).await?, api.about.hooks);
-    let disconnected = change(&api, move |tx| {
-        let found = match channels::known(tx, &channel)? {
-            Ok(found) => found,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
+    let disconnected = api.state().decide(move |tx| {
+        let found = channels::known(tx, &channel)?;
         if !channels::disconnect(tx, &found.name, agent.id, person.id)? {
             let message = format!("agent {} does not hear {}", agent.name, found.name);
-            return Ok(Err(Refusal::new(DenialCode::WiringUnknown, message)));
+            return Err(Refusal::new(DenialCode::WiringUnknown, message).into());
         }
-        Ok(Ok(view(tx, &found.heard_by(None), hooks)?))
+        Ok::<_, Denied>(view(tx, &found.heard_by(None), hooks)?)
     });
     Ok(Json(disconnected.await?))
 }
@@ -178,13 +164,6 @@ fn unheard_first(refusal: Refusal, name: &str) -> Refusal {
         "make it without --agent, then propose who hears it: `ironctl change submit --kind wiring --agent AGENT --payload '{payload}' \
          --reason WHY`"
     ))
-}
-
-async fn change<T: Send + 'static>(
-    api: &Api,
-    act: impl FnOnce(&mut Tx<'_>) -> Result<Result<T, Refusal>, state::Error> + Send + 'static,
-) -> Result<T, Answer> {
-    Ok(api.state().write(act).await??)
 }
 
 fn view(

@@ -2,29 +2,31 @@
 //!
 //! Everything is read from the record; nothing waits in memory but the waiting itself. Next: `channel::loopback`, `delivery`.
 
+mod history;
+mod why;
+
+pub use history::history;
+pub use why::why;
+
 use super::auth::{Current, still_stands};
 use super::draft::Following;
-use super::{Answer, Api, Body, Reply, agents, forgotten, id, status};
+use super::{Answer, Api, Body, Reply, id};
 use crate::channel::{Received, loopback};
 use crate::inbox::{self, Message};
 use crate::ledger;
 use crate::pipeline::{self, Core, Error};
 use crate::refusal::Refusal;
 use crate::registry::{self, Identity, Person, Role, tokens};
-use crate::session::store::{self, Origin, Standing};
+use crate::session::store::{self, Standing};
 use crate::state::{Committed, Tx};
-use crate::{delivery, identity, items, turn};
+use crate::{delivery, identity, items};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{
-    Draft, HistoryLine, LedgerEvent, MessageView, ModelFailure, NewMessage, Recorded, Stage, Why,
-};
-use ironclaw_contract::seam::message::Author;
-use ironclaw_contract::seam::outbound::Progress;
+use ironclaw_contract::operator::{Draft, LedgerEvent, MessageView, NewMessage, Recorded, Stage};
 use ironclaw_contract::seam::seal::ItemKind;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
@@ -33,9 +35,6 @@ use tokio::sync::broadcast::error::RecvError;
 
 /// A long poll lasts this long at most.
 const WAIT_MS_MAX: u64 = 60_000;
-
-/// Lines of history in one answer.
-const HISTORY_MAX: usize = 500;
 
 /// Files of one message.
 const FILES_MAX: usize = 8;
@@ -71,7 +70,7 @@ pub async fn send(
         text: new.text,
         files: new.files.into_iter().map(|file| (file.name, file.text)).collect(),
     };
-    let recorded = api.pipeline.receive(received).await?.map_err(Answer::noted)?;
+    let recorded = api.pipeline.receive(received).await.map_err(Answer::denied)?;
     let view = Recorded { message_id: recorded.message, session_id: recorded.session };
     Ok((StatusCode::ACCEPTED, Json(view)))
 }
@@ -294,145 +293,9 @@ pub async fn retry(
         Role::Owner | Role::Admin if message != "last" => id(&message, DenialCode::MessageUnknown, "message")?,
         Role::Owner | Role::Admin | Role::Member => own(&api, &person, &message).await?,
     };
-    let queued = api.pipeline.retry(id, person).await??;
+    let queued = api.pipeline.retry(id, person).await?;
     let view = Recorded { message_id: queued.message, session_id: queued.session };
     Ok((StatusCode::ACCEPTED, Json(view)))
-}
-
-/// `GET /v1/messages/{id}/why`; `last` is the caller's newest message.
-pub async fn why(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(message): Path<String>,
-) -> Reply<Why> {
-    let id = match own(&api, &person, &message).await {
-        Ok(id) => id,
-        Err(unknown) => return forgotten::why(&api, &person, &message).await?.map(Json).ok_or(unknown),
-    };
-    let view = with_what_it_waits_for(&api, look(&api, id).await?);
-    let stages = stages(&api, id, None).await?;
-    let failure = failure(&api, &view).await?;
-    let in_line = status::in_line(&api, view.session_id);
-    let summary = match in_line.filter(|_| view.status == "queued") {
-        Some(in_line) => format!("Its session is waiting {in_line}."),
-        None => sum_up(&view, &stages, failure.as_ref()),
-    };
-    let progress = progress(&api, &view);
-    Ok(Json(Why { message: view, stages, progress, failure, summary }))
-}
-
-/// Why a model gave no output for a message that got a notice instead.
-async fn failure(api: &Api, view: &MessageView) -> Result<Option<ModelFailure>, Answer> {
-    let Some(turn) = view.turn_id.filter(|_| view.notice) else { return Ok(None) };
-    let found = api.state().read(move |tx| turn::coded_failure(tx, turn)).await?;
-    Ok(found.map(|(code, message)| ModelFailure { code, message }))
-}
-
-/// What the sandbox says of this message and its turn, as it says it.
-fn progress(api: &Api, view: &MessageView) -> Vec<String> {
-    let shown = api.pipeline.shown(view.session_id);
-    let says = |note: &Progress| {
-        // It completed its turn without an answer, and would seem to say otherwise.
-        if view.notice {
-            return None;
-        }
-        let about_message = note.key == view.message_id.to_string();
-        let about_turn = view.turn_id.is_some_and(|turn| note.value.contains(&turn.to_string()));
-        (about_message || about_turn).then(|| format!("{} {} at {}", note.key, note.value, ledger::rfc3339(note.at)))
-    };
-    shown.map(|shown| shown.progress.iter().filter_map(says).collect()).unwrap_or_default()
-}
-
-fn sum_up(view: &MessageView, stages: &[Stage], failure: Option<&ModelFailure>) -> String {
-    let last = stages.last().map_or("recorded", |stage| stage.stage.as_str());
-    match (view.status.as_str(), &view.reason, view.notice) {
-        (_, Some(reason), _) => format!("{} waits: {reason}", view.message_id),
-        ("delivered", None, false) => "It was answered, and the answer was delivered.".to_owned(),
-        ("delivered", None, true) => match (failure, &view.reply) {
-            (Some(failure), _) => format!("The agent gave no answer: {} ({}).", failure.message, failure.code),
-            (None, Some(notice)) => format!("The agent gave no answer; the host says: {notice}"),
-            (None, None) => "The agent gave no answer; the host's notice says why.".to_owned(),
-        },
-        ("completed", None, _) if view.receipt == "unknown" => {
-            "It is answered; whether the answer arrived is not known, and it is not sent again by itself.".to_owned()
-        }
-        ("completed", None, _) if view.receipt == "dead" => {
-            "It is answered, but the answer could not be delivered; `ironctl message dead list` shows why.".to_owned()
-        }
-        ("completed", None, _) if view.receipt == "dropped" => {
-            "It is answered; the answer could not be delivered, and somebody let it go.".to_owned()
-        }
-        ("completed", None, _) => format!("It is answered; the answer is on its way (receipt {}).", view.receipt),
-        ("processing", None, _) => format!("The agent is working on it; the last stage was {last}."),
-        _ => format!("It waits for its turn; the last stage was {last}."),
-    }
-}
-
-/// Query of `GET /v1/agents/{agent}/history`.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
-pub struct Limit {
-    /// How many lines, the newest; at most 500, usually 50.
-    #[serde(default = "usual_limit")]
-    #[schema(required = false)]
-    limit: usize,
-    /// Which of the caller's identities the conversation is under, as in a message.
-    #[serde(default, rename = "as")]
-    speak_as: Option<String>,
-    /// Which of the caller's conversations with the agent, as in a message.
-    #[serde(default)]
-    thread: Option<String>,
-}
-
-const fn usual_limit() -> usize {
-    50
-}
-
-/// `GET /v1/agents/{agent}/history?limit=N&thread=NAME`: the caller's conversation with the agent.
-pub async fn history(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(agent): Path<String>,
-    Query(limit): Query<Limit>,
-) -> Reply<Vec<HistoryLine>> {
-    let agent = agents::find(&api, agent).await?;
-    let (platform_id, thread_id) = (speaker(&api, &person, limit.speak_as).await?, thread(limit.thread)?);
-    let origin = Origin { channel: loopback::NAME.to_owned(), platform_id, thread_id };
-    let pipeline = api.pipeline.clone();
-    let lines = api
-        .pipeline
-        .core()
-        .state
-        .read(move |tx| {
-            let Some(session) = store::of_origin(tx, agent.id, &origin)? else { return Ok(Vec::new()) };
-            let key = session.keys(&pipeline.core().wrapping).map_err(items::BodyError::from)?.content;
-            let received = delivery::received_of(tx, session.id)?;
-            let mut lines = Vec::new();
-            for item in items::last(tx, session.id, limit.limit.min(HISTORY_MAX) * 4)? {
-                // What a turn came to before it was cut short was never said to anybody.
-                if item.tuple.kind != ItemKind::Message && !received.contains(&item.tuple.item) {
-                    continue;
-                }
-                let author = match item.tuple.kind {
-                    ItemKind::Message if item.spans().iter().any(|span| span.author == Author::Host) => continue,
-                    ItemKind::Message => "person",
-                    ItemKind::Output => "agent",
-                    ItemKind::Notice => "host",
-                    ItemKind::Result | ItemKind::Summary => continue,
-                };
-                let text = delivery::text_of(tx, &item, &key)?;
-                if !text.is_empty() {
-                    lines.push(HistoryLine {
-                        at: ledger::rfc3339(item.tuple.issued_at),
-                        author: author.to_owned(),
-                        text,
-                    });
-                }
-            }
-            let skip = lines.len().saturating_sub(limit.limit.min(HISTORY_MAX));
-            Ok::<_, Error>(lines.split_off(skip))
-        })
-        .await?;
-    Ok(Json(lines))
 }
 
 /// The message of this id, or the caller's newest; somebody else's is not there.
@@ -441,12 +304,12 @@ async fn own(api: &Api, person: &Person, message: &str) -> Result<MessageId, Ans
 }
 
 async fn own_message(api: &Api, person: &Person, message: &str) -> Result<Message, Answer> {
-    let sender = person.id.to_string();
+    let by = person.id;
     let found: Option<Message> = if message == "last" {
-        api.pipeline.core().state.read(move |tx| inbox::newest_of(tx, loopback::NAME, &sender)).await?
+        api.pipeline.core().state.read(move |tx| inbox::newest_of(tx, loopback::NAME, by)).await?
     } else {
         let id: MessageId = id(message, DenialCode::MessageUnknown, "message")?;
-        api.pipeline.core().state.read(move |tx| inbox::find(tx, id)).await?.filter(|found| found.principal == sender)
+        api.pipeline.core().state.read(move |tx| inbox::find(tx, id)).await?.filter(|found| found.is_of(by))
     };
     found.ok_or_else(|| {
         let shown: String = message.chars().take(64).collect();

@@ -7,7 +7,7 @@ use crate::ledger::forgotten;
 use crate::pipeline::Error;
 use crate::registry::Person;
 use crate::session::store::{self, Standing};
-use ironclaw_contract::ids::MessageId;
+use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::operator::{LedgerEvent, MessageView, Why};
 use tokio::sync::Semaphore;
 
@@ -26,7 +26,8 @@ pub async fn why(api: &Api, person: &Person, message: &str) -> Result<Option<Why
             tokio::task::spawn_blocking(move || forgotten::find_archived(&home, id, now)).await.expect("no panic")
         }
     };
-    let Some(mut found) = found.filter(|found| found.person == person.id.to_string()) else { return Ok(None) };
+    let is_theirs = |of: &str| of.parse::<PersonId>().is_ok_and(|of| of == person.id);
+    let Some(mut found) = found.filter(|found| is_theirs(&found.person)) else { return Ok(None) };
     let complete = api.state().read(move |tx| {
         // The host tells nothing of a session that was removed.
         let session = store::find(tx, found.session)?.filter(|session| session.standing != Standing::Removed);

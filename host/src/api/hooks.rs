@@ -15,6 +15,7 @@ use crate::inbox::events::Event;
 use crate::pipeline::{Error, Pipeline};
 use crate::refusal::Refusal;
 use crate::registry::channels::{self, Channel};
+use crate::state::{self, Denied};
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, Path, Request, State};
 use axum::http::header::{CONNECTION, CONTENT_LENGTH, RETRY_AFTER};
@@ -100,12 +101,12 @@ async fn receive(
     let handled = tokio::spawn(async move {
         let mut signed = false;
         let mut answer = match take(&hooks, &name, &headers, body, || signed = admission.answer()).await {
-            Ok(Ok(taken)) => Json(taken).into_response(),
-            Ok(Err(refusal)) => {
+            Ok(taken) => Json(taken).into_response(),
+            Err(Denied::Refused(refusal)) => {
                 hooks.refusals.note((refusal.code, VIA)).await;
                 refused(refusal)
             }
-            Err(error) => {
+            Err(Denied::Failed(error)) => {
                 tracing::error!(%error, "a webhook was not taken");
                 // The cause is ours, and nothing for whoever sent it.
                 let refusal = Refusal::new(DenialCode::NotTaken, "the host could not take it; nothing of it is kept");
@@ -144,11 +145,8 @@ async fn take(
     headers: &HeaderMap,
     body: Result<Bytes, Refusal>,
     is_signed: impl FnOnce(),
-) -> Result<Result<Taken, Refusal>, Error> {
-    let body = match body {
-        Ok(body) => body,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+) -> Result<Taken, Denied<Error>> {
+    let body = body?;
     let (core, asked) = (hooks.pipeline.core(), name.to_owned());
     let channel = core.state.read(move |tx| Ok::<_, Error>(channels::find(tx, &asked)?)).await?;
     let secret = channel.as_ref().map(|channel| channel.secret(&core.wrapping)).transpose();
@@ -156,43 +154,36 @@ async fn take(
     let claimed = claimed(headers);
     // Before any limit: nobody's noise stands in the way of whoever has the secret.
     if let Err(refusal) = signature::check(secret.as_ref(), claimed.as_ref(), &body) {
-        return Ok(Err(match hooks.failures.check() {
+        let refusal = match hooks.failures.check() {
             Ok(()) => refusal,
             Err(_) => slow_down(DenialCode::TooManyFailures, "too many requests here have no valid signature"),
-        }));
+        };
+        return Err(refusal.into());
     }
     is_signed();
     let (Some(channel), Some(claimed)) = (channel, claimed) else {
-        return Err(crate::state::Error::Stored("a signature without a channel was taken".to_owned()).into());
+        return Err(state::Error::Stored("a signature without a channel was taken".to_owned()).into());
     };
-    if let Err(refusal) = signature::check_time(&claimed, crate::state::wall_clock()) {
-        return Ok(Err(refusal));
-    }
+    signature::check_time(&claimed, state::wall_clock())?;
     // Before the limit and before anybody has to hear it: whoever overheard it uses up nothing, and what is kept is said to be.
     let event = Event::new(channel.name.clone(), claimed.id.to_owned(), Digest::of(&body));
     if let Some(seen) = core.state.read(move |tx| event.seen(tx)).await? {
-        return Ok(seen.map(|recorded| Taken { message_id: recorded.message }));
+        return Ok(Taken { message_id: seen.message });
     }
     if hooks.signed.check_key(&channel.name).is_err() {
-        return Ok(Err(slow_down(
-            DenialCode::TooManyRequests,
-            "this channel makes more requests in a minute than it may",
-        )));
+        let words = "this channel makes more requests in a minute than it may";
+        return Err(slow_down(DenialCode::TooManyRequests, words).into());
     }
     let Channel { name, agent: Some(agent), .. } = channel else {
         let refusal = Refusal::new(DenialCode::ChannelUnheard, "no agent hears this channel");
-        return Ok(Err(refusal.hint("an operator connects one: `ironctl agent connect AGENT CHANNEL`")));
+        return Err(refusal.hint("an operator connects one: `ironctl agent connect AGENT CHANNEL`").into());
     };
     let _permit = hooks.large.permit(&format!("channel:{name}"), Some(body.len())).await;
     let event_id = claimed.id.to_owned();
     let reading = tokio::task::spawn_blocking(move || incoming::read(&name, agent.to_string(), &event_id, &body));
-    let received = match reading.await {
-        Ok(Ok(received)) => received,
-        Ok(Err(refusal)) => return Ok(Err(refusal)),
-        Err(_) => return Err(Error::Stopping),
-    };
+    let received = reading.await.map_err(|_| Error::Stopping)??;
     let recorded = hooks.pipeline.receive(received).await?;
-    Ok(recorded.map(|recorded| Taken { message_id: recorded.message }))
+    Ok(Taken { message_id: recorded.message })
 }
 
 /// What the headers say, if all three are there once.

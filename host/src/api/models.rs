@@ -14,10 +14,10 @@ use crate::model::fault::Fault;
 use crate::model::preset::PRESETS;
 use crate::model::scripted;
 use crate::pipeline::at_once::{NotSet, settle};
-use crate::pipeline::{self, Core, endpoints};
+use crate::pipeline::{Core, endpoints};
 use crate::refusal::Refusal;
 use crate::registry::models::{self, Stored, Wanted, kind_name};
-use crate::registry::people::refuse;
+use crate::registry::people::{note_refusal, refuse};
 use crate::registry::{self, Giver, Person};
 use crate::secrets::{self, PREFIX, SecretName};
 use crate::state::{self, Denied, Tx};
@@ -26,6 +26,7 @@ use axum::{Extension, Json};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{KeptModel, LedgerEvent, Model, ModelPreset, NewModel, TestedModel};
 use ironclaw_contract::seam::change::{ChangeKind, Settings};
+use std::convert::Infallible;
 
 /// Characters of what an endpoint said to its test.
 const SAID_CHARACTERS_MAX: usize = 200;
@@ -42,11 +43,11 @@ pub async fn list(State(api): State<Api>) -> Reply<Vec<Model>> {
 
 /// `GET /v1/models/{model}`
 pub async fn show(State(api): State<Api>, Path(model): Path<String>) -> Reply<Model> {
-    let show = move |tx: &mut Tx<'_>| match models::known(tx, &model)? {
-        Ok(()) => Ok::<_, state::Error>(Ok(one(tx, &model)?)),
-        Err(refusal) => Ok(Err(refusal)),
+    let show = move |tx: &mut Tx<'_>| {
+        models::known(tx, &model)?;
+        Ok::<_, Denied>(one(tx, &model)?)
     };
-    let mut model = api.state().read(show).await??;
+    let mut model = api.state().read(show).await?;
     say_broken(&api, std::slice::from_mut(&mut model));
     Ok(Json(model))
 }
@@ -78,57 +79,76 @@ pub async fn add(
         let refusal = Refusal::new(DenialCode::SecretName, "a key without the name of a secret to keep it in");
         return Err(refusal.into());
     }
+    let wish = Wish { spec, key, value, replace, default };
     // Nothing of this is kept yet; what would be refused then is refused before a request is made.
-    let (checked, named, is_new) = (spec.clone(), key.clone(), value.is_some());
-    let pipeline = api.pipeline.clone();
-    let asks = by.clone();
-    let checked =
-        api.state().read(move |tx| match left_to(tx, pipeline.core(), &asks, &checked.name, replace, default)? {
-            Ok(()) => check(tx, &checked, replace, named.as_ref(), is_new),
-            Err(refusal) => Ok(Err(refusal)),
-        });
-    let checked = checked.await?;
-    if let Err(refusal) = checked {
-        return Err(noted(&api, &by, refusal).await?);
+    let (named, brings_value) = (wish.key.clone(), wish.value.is_some());
+    let (pipeline, asks, spec) = (api.pipeline.clone(), by.clone(), wish.spec.clone());
+    let checked = api.state().read(move |tx| {
+        left_to(tx, pipeline.core(), &asks, &spec.name, replace, default)?;
+        check(tx, &spec, replace, named.as_ref(), brings_value)
+    });
+    match checked.await {
+        Ok(()) => {}
+        Err(Denied::Refused(refusal)) => return Err(noted(&api, &by, refusal).await),
+        Err(Denied::Failed(error)) => return Err(error.into()),
     }
-    let mut tested = None;
-    if test {
-        let sent = match &value {
-            Some(value) => Some(SecretText::new(value.expose().to_owned())),
-            None => stored_key(&api, key.clone()).await?,
-        };
-        match endpoints::try_out(api.pipeline.core(), spec.clone(), sent).await {
-            Ok(probe) => tested = Some(view_of_test(&spec.name, &probe)),
-            Err(error) => return Err(noted(&api, &by, failed(&error, &spec, false)).await?),
-        }
-    }
+    let tested = if test { Some(test_first(&api, &by, &wish).await?) } else { None };
     let pipeline = api.pipeline.clone();
     let giver = Giver { person: by.id, token: Some(current) };
     let kept = change(&api, move |tx| {
-        // One of them refused must take the others with it: an error undoes the change, a refusal would not.
-        let undone = |refusal| Err(Undone::Refused(refusal));
-        // Other people may have decided something while the test ran: an agent may use the endpoint by now.
-        let Some(person) = registry::person_by_id(tx, by.id)? else {
-            return undone(Refusal::new(DenialCode::PersonUnknown, "the person who asks is not known here any more"));
-        };
-        if let Err(refusal) = left_to(tx, pipeline.core(), &person, &spec.name, replace, default)? {
-            return undone(refusal);
-        }
-        if let (Some(value), Some(key)) = (&value, &key) {
-            secrets::set(tx, &pipeline.core().wrapping, key, value, by.id)?;
-        }
-        if let Err(refusal) = models::keep(tx, &spec, replace, by.id)? {
-            return undone(refusal);
-        }
-        let mut moved = Vec::new();
-        if default {
-            moved = followers_elsewhere(tx, &spec.name)?;
-            let wanted = Settings { default_model: Some(spec.name.clone()), ..Settings::default() };
-            settle(tx, pipeline.core(), &giver, None, wanted)?;
-        }
-        Ok(KeptModel { model: one(tx, &spec.name)?, tested, moved })
+        // A refusal rolls back, too: the key that came with an endpoint is not kept without it.
+        let moved = keep(tx, pipeline.core(), &giver, &wish).map_err(Denied::Failed)?;
+        Ok(KeptModel { model: one(tx, &wish.spec.name)?, tested, moved })
     });
     Ok(Json(kept.await?))
+}
+
+/// An endpoint that an owner wants to be kept.
+struct Wish {
+    spec: Spec,
+    /// The secret that holds its key.
+    key: Option<SecretName>,
+    /// The value of that secret, if it came with the request.
+    value: Option<SecretText>,
+    replace: bool,
+    default: bool,
+}
+
+/// Makes one small request to an endpoint that is not kept yet.
+async fn test_first(api: &Api, by: &Person, wish: &Wish) -> Result<TestedModel, Answer> {
+    let sent = match &wish.value {
+        Some(value) => Some(SecretText::new(value.expose().to_owned())),
+        None => stored_key(api, wish.key.clone()).await?,
+    };
+    match endpoints::try_out(api.pipeline.core(), wish.spec.clone(), sent).await {
+        Ok(probe) => Ok(view_of_test(&wish.spec.name, &probe)),
+        Err(error) => Err(noted(api, by, failed(&error, &wish.spec, false)).await),
+    }
+}
+
+/// Keeps an endpoint, with its key and as the default where that is wanted. Returns the agents that go over to it.
+///
+/// # Errors
+/// [`Undone`] if one part is refused or fails.
+fn keep(tx: &mut Tx<'_>, core: &Core, by: &Giver, wish: &Wish) -> Result<Vec<String>, Undone> {
+    let Wish { spec, key, value, replace, default } = wish;
+    // Other people may have decided something while the test ran: an agent may use the endpoint by now.
+    let Some(person) = registry::person_by_id(tx, by.person)? else {
+        let words = "the person who asks is not known here any more";
+        return Err(Refusal::new(DenialCode::PersonUnknown, words).into());
+    };
+    left_to(tx, core, &person, &spec.name, *replace, *default)?;
+    if let (Some(value), Some(key)) = (value, key) {
+        secrets::set(tx, &core.wrapping, key, value, by.person)?;
+    }
+    models::keep(tx, spec, *replace, by.person)?;
+    if !default {
+        return Ok(Vec::new());
+    }
+    let moved = followers_elsewhere(tx, &spec.name)?;
+    let wanted = Settings { default_model: Some(spec.name.clone()), ..Settings::default() };
+    settle(tx, core, by, None, wanted)?;
+    Ok(moved)
 }
 
 /// `DELETE /v1/models/{model}`
@@ -137,14 +157,14 @@ pub async fn remove(
     Extension(by): Extension<Person>,
     Path(model): Path<String>,
 ) -> Reply<Model> {
-    let remove = change(&api, move |tx| {
-        let before = models::known(tx, &model)?.map(|()| one(tx, &model));
-        match models::remove(tx, &model, by.id)? {
-            Ok(()) => before.map_or_else(|refusal| Ok(Err(refusal)), |model| Ok(Ok(model?))),
-            Err(refusal) => Ok(refuse(tx, REFUSED, by.id, refusal)?),
-        }
+    let removed = change(&api, move |tx| {
+        let removed = models::known(tx, &model).and_then(|()| {
+            let before = one(tx, &model)?;
+            models::remove(tx, &model, by.id).map(|()| before)
+        });
+        Ok(removed.map_err(|denied| denied.noted(|refusal| note_refusal(tx, REFUSED, by.id, refusal)))?)
     });
-    Ok(Json(remove.await??))
+    Ok(Json(removed.await?))
 }
 
 /// `POST /v1/models/{model}/default`
@@ -163,7 +183,7 @@ pub async fn set_default(
     });
     match set.await {
         Ok(kept) => Ok(Json(kept)),
-        Err(NotSet::Refused(refusal)) => Err(noted(&api, &by, refusal).await?),
+        Err(NotSet::Refused(refusal)) => Err(noted(&api, &by, refusal).await),
         Err(NotSet::Broken(error)) => Err(error.into()),
     }
 }
@@ -174,35 +194,27 @@ fn followers_elsewhere(tx: &Tx<'_>, name: &str) -> Result<Vec<String>, state::Er
     Ok(registry::agents(tx)?.into_iter().filter(follows).map(|agent| agent.name).collect())
 }
 
-/// Whether the policy leaves to this person alone what adding an endpoint does to agents: another default, or another endpoint in
-/// the place of one that they use.
-fn left_to(
-    tx: &Tx<'_>,
-    core: &Core,
-    by: &Person,
-    name: &str,
-    replace: bool,
-    default: bool,
-) -> Result<Result<(), Refusal>, state::Error> {
+/// Refuses a person to whom the policy does not leave alone what adding an endpoint does to agents: another default, or another
+/// endpoint in the place of one that they use.
+fn left_to(tx: &Tx<'_>, core: &Core, by: &Person, name: &str, replace: bool, default: bool) -> Result<(), Denied> {
     let kind = ChangeKind::Settings;
     let direct = checks::direct(core.policy.rule(kind), kind, by.role);
     let is_replaced = replace && models::find(tx, name)?.is_some() && models::is_in_use(tx, name)?;
     let hint = match (is_replaced, default) {
         (true, _) => "add it under another name, and propose it to each agent: `ironctl agent set AGENT --model NAME`",
         (false, true) => "add it without making it the default, and propose that: `ironctl model default NAME`",
-        (false, false) => return Ok(Ok(())),
+        (false, false) => return Ok(()),
     };
-    Ok(direct.map_err(|refusal| refusal.hint(hint)))
+    direct.map_err(|refusal| refusal.hint(hint).into())
 }
 
 /// `POST /v1/models/{model}/test`: one small request to this endpoint alone, without those behind it.
 pub async fn test(State(api): State<Api>, Path(model): Path<String>) -> Reply<TestedModel> {
     let find = move |tx: &mut Tx<'_>| {
-        let found = models::known(tx, &model)?;
-        Ok::<_, state::Error>(found.map(|()| models::find(tx, &model)))
+        models::known(tx, &model)?;
+        Ok::<_, Denied>(models::find(tx, &model)?)
     };
-    let stored = api.state().read(find).await??;
-    let spec = match stored? {
+    let spec = match api.state().read(find).await? {
         Some(stored) => Spec { fallbacks: Vec::new(), ..stored.spec },
         None => builtin(),
     };
@@ -214,53 +226,49 @@ pub async fn test(State(api): State<Api>, Path(model): Path<String>) -> Reply<Te
     }
 }
 
-/// A change of several parts that one of them undid.
-enum Undone {
-    Refused(Refusal),
-    Broken(secrets::Error),
-    Unset(pipeline::Error),
-}
+/// Why a change of several parts was undone, as the person who asked for it is told.
+struct Undone(Answer);
 
-impl From<NotSet> for Undone {
-    fn from(not_set: NotSet) -> Self {
-        match not_set {
-            NotSet::Refused(refusal) => Self::Refused(refusal),
-            NotSet::Broken(error) => Self::Unset(error),
-        }
+impl<E: Into<Answer>> From<E> for Undone {
+    fn from(error: E) -> Self {
+        Self(error.into())
     }
 }
 
-impl From<Denied<secrets::Error>> for Undone {
-    fn from(denied: Denied<secrets::Error>) -> Self {
+impl From<Denied> for Denied<Undone> {
+    fn from(denied: Denied) -> Self {
         match denied {
             Denied::Refused(refusal) => Self::Refused(refusal),
-            Denied::Failed(error) => Self::Broken(error),
+            Denied::Failed(error) => Self::Failed(error.into()),
         }
     }
 }
 
-impl<E: Into<secrets::Error>> From<E> for Undone {
-    fn from(error: E) -> Self {
-        Self::Broken(error.into())
+impl From<NotSet> for Answer {
+    fn from(not_set: NotSet) -> Self {
+        match not_set {
+            NotSet::Refused(refusal) => refusal.into(),
+            NotSet::Broken(error) => error.into(),
+        }
     }
 }
 
-/// Makes a change of the record with the endpoints that are open: they are opened before the change stands, and put in place behind
-/// it, also when whoever asked has gone.
+/// Makes a change of the record with the endpoints that are open: they are opened before the change is committed, and put in place
+/// after it, even if the caller has gone.
 async fn change<T: Send + 'static>(
     api: &Api,
-    make: impl FnOnce(&mut Tx<'_>) -> Result<T, Undone> + Send + 'static,
+    make: impl FnOnce(&mut Tx<'_>) -> Result<T, Denied<Undone>> + Send + 'static,
 ) -> Result<T, Answer> {
     let api = api.clone();
     let changing = tokio::spawn(async move {
         let _alone = api.models.lock().await;
         let pipeline = api.pipeline.clone();
-        let changed = api.state().write(move |tx| {
+        let changed = api.state().decide(move |tx| {
             let made = make(tx)?;
-            let opened = pipeline.core().open_endpoints(tx)?;
             let unusable =
-                |error: model::Error| Undone::Refused(Refusal::new(DenialCode::ModelUnusable, error.sentence()));
-            Ok::<_, Undone>((made, opened.map_err(unusable)?))
+                |error: model::Error| Undone::from(Refusal::new(DenialCode::ModelUnusable, error.sentence()));
+            let opened = pipeline.core().open_endpoints(tx)?.map_err(unusable).map_err(Denied::Failed)?;
+            Ok::<_, Denied<Undone>>((made, opened))
         });
         let (made, opened) = changed.await?;
         api.pipeline.core().put_endpoints(opened);
@@ -268,9 +276,8 @@ async fn change<T: Send + 'static>(
     });
     match changing.await {
         Ok(Ok(made)) => Ok(made),
-        Ok(Err(Undone::Refused(refusal))) => Err(refusal.into()),
-        Ok(Err(Undone::Broken(error))) => Err(error.into()),
-        Ok(Err(Undone::Unset(error))) => Err(error.into()),
+        Ok(Err(Denied::Refused(refusal))) => Err(refusal.into()),
+        Ok(Err(Denied::Failed(Undone(answer)))) => Err(answer),
         Err(error) => Err(Answer::broken(&error)),
     }
 }
@@ -288,34 +295,26 @@ fn wanted(new: NewModel) -> Wanted {
     }
 }
 
-/// What stands against keeping this endpoint, as far as the record knows it before the test.
-fn check(
-    tx: &Tx<'_>,
-    spec: &Spec,
-    replace: bool,
-    key: Option<&SecretName>,
-    brings_value: bool,
-) -> Result<Result<(), Refusal>, state::Error> {
+/// Refuses an endpoint that could not be kept, as far as the record knows before the test.
+fn check(tx: &Tx<'_>, spec: &Spec, replace: bool, key: Option<&SecretName>, brings_value: bool) -> Result<(), Denied> {
     if !replace && models::find(tx, &spec.name)?.is_some() {
-        return Ok(Err(models::exists(&spec.name)));
+        return Err(models::exists(&spec.name).into());
     }
     for fallback in &spec.fallbacks {
-        if let Err(refusal) = models::known(tx, fallback)? {
-            return Ok(Err(refusal));
-        }
+        models::known(tx, fallback)?;
     }
-    Ok(match (key, key.map(|key| secrets::find(tx, key)).transpose()?.flatten().is_some()) {
-        (Some(key), true) if brings_value => Err(secrets::exists(key)),
-        (Some(key), false) if !brings_value => Err(secrets::unknown(key)),
+    match (key, key.map(|key| secrets::find(tx, key)).transpose()?.flatten().is_some()) {
+        (Some(key), true) if brings_value => Err(secrets::exists(key).into()),
+        (Some(key), false) if !brings_value => Err(secrets::unknown(key).into()),
         (Some(_) | None, _) => Ok(()),
-    })
+    }
 }
 
-/// Puts a refusal into the ledger.
-async fn noted(api: &Api, by: &Person, refusal: Refusal) -> Result<Answer, Answer> {
+/// Records a refusal in the ledger, and returns the answer to it.
+async fn noted(api: &Api, by: &Person, refusal: Refusal) -> Answer {
     let by = by.id;
-    let refused = api.state().write(move |tx| refuse::<()>(tx, REFUSED, by, refusal)).await?;
-    Ok(refused.err().map_or_else(|| Answer::broken(&"a refusal vanished"), Answer::from))
+    let Err(denied) = api.state().decide(move |tx| refuse::<Infallible>(tx, REFUSED, by, refusal)).await;
+    denied.into()
 }
 
 async fn stored_key(api: &Api, key: Option<SecretName>) -> Result<Option<SecretText>, Answer> {

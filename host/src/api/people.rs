@@ -3,13 +3,13 @@
 //! Never gives an identity to a second person while a conversation of the first stands under it. Next: `registry::people`.
 
 use super::auth::Current;
-use super::{Answer, Api, Body, Reply, tokens};
+use super::{Api, Body, Reply, tokens};
 use crate::inbox;
 use crate::ledger;
 use crate::refusal::Refusal;
-use crate::registry::people::refuse;
+use crate::registry::people::{note_refusal, refuse};
 use crate::registry::{self, Giver, Identity, Person, Role, TokenId};
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::PersonId;
@@ -40,12 +40,12 @@ pub async fn show(
 ) -> Reply<operator::Person> {
     let found = api
         .state()
-        .read(move |tx| match registry::known_person(tx, &person)? {
-            Ok(person) => Ok::<_, state::Error>(Ok(Around::look(tx)?.view(&person, &current))),
-            Err(refusal) => Ok(Err(refusal)),
+        .read(move |tx| {
+            let person = registry::known_person(tx, &person)?;
+            Ok::<_, Denied>(Around::look(tx)?.view(&person, &current))
         })
         .await?;
-    Ok(Json(found?))
+    Ok(Json(found))
 }
 
 /// `POST /v1/people`
@@ -86,10 +86,7 @@ pub async fn link(
 ) -> Reply<operator::Person> {
     change(&api, current, move |tx| {
         of_known(tx, &person, by.id, |tx, person| {
-            let identity: Identity = match new.identity.parse() {
-                Ok(identity) => identity,
-                Err(refusal) => return refuse(tx, LedgerEvent::IdentityRefused, by.id, refusal),
-            };
+            let identity = read_identity(tx, &new.identity, by.id)?;
             if let Some(session) = inbox::session_of_another(tx, &identity.channel, &identity.sender, person.id)? {
                 let message = format!("under {identity} stands another person's conversation, {session}");
                 let hint =
@@ -97,7 +94,8 @@ pub async fn link(
                 let refusal = Refusal::new(DenialCode::IdentityInUse, message).hint(hint);
                 return refuse(tx, LedgerEvent::IdentityRefused, by.id, refusal);
             }
-            Ok(registry::people::link(tx, person, &identity, by.id)?.map(|()| person.clone()))
+            registry::people::link(tx, person, &identity, by.id)?;
+            Ok(person.clone())
         })
     })
     .await
@@ -112,44 +110,46 @@ pub async fn unlink(
 ) -> Reply<operator::Person> {
     change(&api, current, move |tx| {
         of_known(tx, &person, by.id, |tx, person| {
-            let identity: Identity = match identity.parse() {
-                Ok(identity) => identity,
-                Err(refusal) => return refuse(tx, LedgerEvent::IdentityRefused, by.id, refusal),
-            };
-            Ok(registry::people::unlink(tx, person, &identity, by.id)?.map(|()| person.clone()))
+            let identity = read_identity(tx, &identity, by.id)?;
+            registry::people::unlink(tx, person, &identity, by.id)?;
+            Ok(person.clone())
         })
     })
     .await
 }
 
-/// Does something to a person who must exist; that there is none stands in the ledger too.
+/// Reads an identity, and records the refusal of a malformed one in the ledger.
+fn read_identity(tx: &mut Tx<'_>, text: &str, by: PersonId) -> Result<Identity, Denied> {
+    text.parse().or_else(|refusal| refuse(tx, LedgerEvent::IdentityRefused, by, refusal))
+}
+
+/// Does something to a person who must exist, and records the refusal of an unknown one in the ledger.
 fn of_known(
     tx: &mut Tx<'_>,
     person: &str,
     by: PersonId,
-    act: impl FnOnce(&mut Tx<'_>, &Person) -> Result<Result<Person, Refusal>, state::Error>,
-) -> Result<Result<Person, Refusal>, state::Error> {
-    match registry::known_person(tx, person)? {
-        Ok(person) => act(tx, &person),
-        Err(refusal) => refuse(tx, LedgerEvent::PersonRefused, by, refusal),
-    }
+    act: impl FnOnce(&mut Tx<'_>, &Person) -> Result<Person, Denied>,
+) -> Result<Person, Denied> {
+    let person = registry::known_person(tx, person)
+        .map_err(|denied| denied.noted(|refusal| note_refusal(tx, LedgerEvent::PersonRefused, by, refusal)))?;
+    act(tx, &person)
 }
 
 /// One change, its entry, and how the person stands after it.
 async fn change(
     api: &Api,
     current: TokenId,
-    act: impl FnOnce(&mut Tx<'_>) -> Result<Result<Person, Refusal>, state::Error> + Send + 'static,
+    act: impl FnOnce(&mut Tx<'_>) -> Result<Person, Denied> + Send + 'static,
 ) -> Reply<operator::Person> {
     let changed = api
         .state()
-        .write(move |tx| match act(tx)? {
-            Ok(person) => Ok::<_, state::Error>(Ok(Around::look(tx)?.view(&person, &current))),
-            Err(refusal) => Ok(Err(refusal)),
+        .decide(move |tx| {
+            let person = act(tx)?;
+            Ok::<_, Denied>(Around::look(tx)?.view(&person, &current))
         })
         .await?;
     api.people_changed();
-    Ok::<_, Answer>(Json(changed?))
+    Ok(Json(changed))
 }
 
 /// Everybody, because what looks like another's can only be said beside the others.

@@ -8,10 +8,10 @@ use super::{Answer, Api, Body, Reply};
 use crate::home;
 use crate::ledger;
 use crate::refusal::Refusal;
-use crate::registry::people::refuse;
+use crate::registry::people::note_refusal;
 use crate::registry::tokens;
 use crate::registry::{self, Fresh, Giver, Person, Role, Token, TokenId, TokenState};
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::canonical::Digest;
@@ -49,13 +49,15 @@ pub async fn create(
     let giver = Giver { person: by.id, token: Some(current.clone()) };
     let issued = api
         .state()
-        .write(move |tx| match registry::known_person(tx, &new.person)? {
-            Ok(person) => tokens::issue(tx, &person, &new.name, expires_at, &fresh, giver),
-            Err(refusal) => refuse(tx, LedgerEvent::TokenRefused, by.id, refusal),
+        .decide(move |tx| {
+            let person = registry::known_person(tx, &new.person).map_err(|denied| {
+                denied.noted(|refusal| note_refusal(tx, LedgerEvent::TokenRefused, by.id, refusal))
+            })?;
+            tokens::issue(tx, &person, &new.name, expires_at, &fresh, giver)
         })
         .await?;
     api.people_changed();
-    Ok(Json(IssuedToken { token: view(&issued?, &current), text: Some(text), saved_to: None }))
+    Ok(Json(IssuedToken { token: view(&issued, &current), text: Some(text), saved_to: None }))
 }
 
 /// `DELETE /v1/tokens/{id}`
@@ -68,12 +70,12 @@ pub async fn revoke(
     let asking = current.clone();
     let ended = api
         .state()
-        .write(move |tx| match managed(tx, &id, &asking, &by)? {
-            Ok(token) => tokens::revoke(tx, &token, &asking, by.id),
-            Err(refusal) => Ok(Err(refusal)),
+        .decide(move |tx| {
+            let token = managed(tx, &id, &asking, &by)?;
+            tokens::revoke(tx, &token, &asking, by.id)
         })
-        .await?
-        .map_err(Answer::noted)?;
+        .await
+        .map_err(Answer::denied)?;
     api.people_changed();
     Ok(Json(view(&ended, &current)))
 }
@@ -94,7 +96,7 @@ pub async fn rotate(
     let text = fresh.text().to_owned();
     let (wanted, asking) = (id.clone(), current.clone());
     let person = by.clone();
-    let old = api.state().read(move |tx| managed(tx, &wanted, &asking, &person)).await?.map_err(Answer::noted)?;
+    let old = api.state().read(move |tx| managed(tx, &wanted, &asking, &person)).await.map_err(Answer::denied)?;
     let home = &api.pipeline.core().home;
     let in_file = holds(home, &old.digest);
     if in_file {
@@ -103,14 +105,11 @@ pub async fn rotate(
     crate::failpoint::reach("token_prepared");
     let asking = current.clone();
     let giver = Giver { person: by.id, token: Some(current.clone()) };
-    let rotated = api
-        .state()
-        .write(move |tx| match managed(tx, &id, &asking, &by)? {
-            Ok(token) => tokens::rotate(tx, &token, &fresh, giver),
-            Err(refusal) => Ok(Err(refusal)),
-        })
-        .await?;
-    let token = rotated.map_err(Answer::noted)?;
+    let rotated = api.state().decide(move |tx| {
+        let token = managed(tx, &id, &asking, &by)?;
+        tokens::rotate(tx, &token, &fresh, giver)
+    });
+    let token = rotated.await.map_err(Answer::denied)?;
     api.people_changed();
     crate::failpoint::reach("token_rotated");
     if in_file {
@@ -131,20 +130,20 @@ fn may_manage(person: &Person, token: &Token) -> bool {
     person.role == Role::Owner || token.person.id == person.id
 }
 
-/// The token of this id (or `current`), if the person may manage it.
-fn managed(tx: &Tx<'_>, id: &str, current: &TokenId, by: &Person) -> Result<Result<Token, Refusal>, state::Error> {
+/// Returns the token of this id (or `current`), if the person may manage it.
+fn managed(tx: &Tx<'_>, id: &str, current: &TokenId, by: &Person) -> Result<Token, Denied> {
     let wanted = if id == "current" { Some(current.clone()) } else { id.parse().ok() };
     let found = wanted.map(|wanted| tokens::find_token(tx, &wanted)).transpose()?.flatten();
     let shown: String = id.chars().take(64).collect();
     match found {
-        Some(token) if may_manage(by, &token) => Ok(Ok(token)),
+        Some(token) if may_manage(by, &token) => Ok(token),
         Some(_) => {
             let refusal = Refusal::new(DenialCode::TokenNotYours, format!("{shown} is another person's token"));
-            Ok(Err(refusal.hint("only an owner manages the tokens of others")))
+            Err(refusal.hint("only an owner manages the tokens of others").into())
         }
         None => {
             let refusal = Refusal::new(DenialCode::TokenUnknown, format!("there is no token {shown:?}"));
-            Ok(Err(refusal.hint("`ironctl token list` shows the ids")))
+            Err(refusal.hint("`ironctl token list` shows the ids").into())
         }
     }
 }

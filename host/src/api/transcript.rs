@@ -111,6 +111,20 @@ fn described(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<Transcrip
         receipt: None,
         covers: None,
     };
+    fill(tx, item, body, &mut shown)?;
+    // A body that holds more than words is one author's as a whole.
+    let whole = matches!(tuple.kind, ItemKind::Output | ItemKind::Result);
+    let span = |span: ironclaw_contract::seam::message::Span| TranscriptSpan {
+        author: author(&span.author),
+        bytes: if whole { shown.text.len() } else { span.bytes },
+    };
+    shown.spans = item.spans().into_iter().map(span).collect();
+    Ok(shown)
+}
+
+/// Fills in the text of an item and what else its kind has.
+fn fill(tx: &Tx<'_>, item: &Recorded, body: String, shown: &mut TranscriptItem) -> Result<(), Error> {
+    let tuple = &item.tuple;
     let damaged = || state::Error::Stored(format!("the body of {} has another shape than its kind", tuple.item));
     match tuple.kind {
         ItemKind::Message => {
@@ -147,14 +161,7 @@ fn described(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<Transcrip
             (shown.ok, shown.text) = (Some(result.ok), result.text);
         }
     }
-    // A body that holds more than words is one author's as a whole.
-    let whole = matches!(tuple.kind, ItemKind::Output | ItemKind::Result);
-    let span = |span: ironclaw_contract::seam::message::Span| TranscriptSpan {
-        author: author(&span.author),
-        bytes: if whole { shown.text.len() } else { span.bytes },
-    };
-    shown.spans = item.spans().into_iter().map(span).collect();
-    Ok(shown)
+    Ok(())
 }
 
 fn receipt(tx: &Tx<'_>, item: &Recorded) -> Result<String, state::Error> {

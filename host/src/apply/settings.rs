@@ -17,7 +17,7 @@ use ironclaw_contract::seam::change::Settings;
 pub(super) fn set(tx: &mut Tx<'_>, approved: &Approved, settings: &Settings) -> Result<String, No> {
     let Settings { mode, model, tokens_per_day, cost_per_day_micros, remove, default_model } = settings;
     if let Some(name) = default_model {
-        let moved = models::set_default(tx, approved, name)??;
+        let moved = models::set_default(tx, approved, name)?;
         return Ok(format!("model endpoint {name} is the default; agents that go over to it: {}", moved.len()));
     }
     let agent = concerned(tx, approved)?;
@@ -26,7 +26,7 @@ pub(super) fn set(tx: &mut Tx<'_>, approved: &Approved, settings: &Settings) -> 
     }
     let mut said = Vec::new();
     if let Some(model) = model {
-        said.push(format!("model endpoint {}", models::set_model(tx, approved, agent.id, model)??));
+        said.push(format!("model endpoint {}", models::set_model(tx, approved, agent.id, model)?));
     }
     if let Some(mode) = mode {
         let mode = Mode::from(*mode);

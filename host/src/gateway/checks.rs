@@ -186,7 +186,7 @@ fn known(tx: &Tx<'_>, wiring: &Wiring) -> Result<Channel, No> {
         let refusal = Refusal::new(DenialCode::ChannelOwn, "the loopback is how people talk to every agent of theirs");
         return Err(refusal.hint("who may talk to an agent is a change of kind permissions").into());
     }
-    let channel = channels::known(tx, &wiring.channel)??;
+    let channel = channels::known(tx, &wiring.channel)?;
     if let Some(pattern) = &wiring.pattern
         && let Err(error) = engage::compile(pattern)
     {

@@ -89,10 +89,10 @@ fn number(value: &Value) -> u64 {
 /// Refuses an endpoint that is not there.
 pub(super) fn check(tx: &Tx<'_>, wanted: &Settings) -> Result<(), No> {
     if let Some(model) = wanted.model.as_deref().filter(|model| *model != DEFAULT_MODEL) {
-        models::known(tx, model)??;
+        models::known(tx, model)?;
     }
     if let Some(model) = wanted.default_model.as_deref() {
-        models::known(tx, model)??;
+        models::known(tx, model)?;
     }
     Ok(())
 }

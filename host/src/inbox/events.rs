@@ -5,7 +5,7 @@
 use super::Recorded;
 use crate::channel::Received;
 use crate::refusal::Refusal;
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use rusqlite::{OptionalExtension, Row, params};
@@ -33,25 +33,24 @@ impl Event {
         Self { channel, id, digest }
     }
 
-    /// What became of it when it came before.
+    /// Returns the message that it became when it came before.
     ///
     /// # Errors
-    /// The inner error refuses another event under this id.
-    pub fn seen(&self, tx: &Tx<'_>) -> Result<Option<Result<Recorded, Refusal>>, state::Error> {
+    /// Refuses another event under this id.
+    pub fn seen(&self, tx: &Tx<'_>) -> Result<Option<Recorded>, Denied> {
         let sql = "SELECT digest, message_id, session_id FROM events WHERE channel = ?1 AND event_id = ?2";
         let read = |row: &Row<'_>| {
             let recorded = Recorded { message: row.get("message_id")?, session: row.get("session_id")?, again: true };
             Ok((row.get::<_, String>("digest")?, recorded))
         };
         let found = tx.db().prepare_cached(sql)?.query_row([&self.channel, &self.id], read).optional()?;
-        Ok(found.map(|(digest, recorded)| {
-            // Of a session that was erased, nothing is left to compare with.
-            if digest.is_empty() || digest == self.digest.to_string() {
-                return Ok(recorded);
-            }
-            let refusal = Refusal::new(DenialCode::EventReused, "another event came under this id before");
-            Err(refusal.hint("give each event an id of its own; send the same event again with the same bytes"))
-        }))
+        let Some((digest, recorded)) = found else { return Ok(None) };
+        // Of a session that was erased, nothing is left to compare with.
+        if digest.is_empty() || digest == self.digest.to_string() {
+            return Ok(Some(recorded));
+        }
+        let refusal = Refusal::new(DenialCode::EventReused, "another event came under this id before");
+        Err(refusal.hint("give each event an id of its own; send the same event again with the same bytes").into())
     }
 
     /// Notes what became of it, in the transaction that recorded the message; the oldest are forgotten.

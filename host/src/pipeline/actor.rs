@@ -253,8 +253,7 @@ impl Actor {
                 return Ok(Step::End);
             }
             Command::Cancel(by, done) => {
-                let cancelled = self.cancel(by).await?;
-                tell_result(done, cancelled);
+                self.cancel(by, done).await?;
                 self.deliver().await?;
             }
             Command::Release(by, done) => tell_result(done, self.release(session, by).await),

@@ -9,57 +9,75 @@ use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::registry::{Person, Role};
 use crate::session::store;
+use crate::state::{self, Denied};
 use crate::turn::{self, Close};
+use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// What the person reads in place of an answer.
 const NOTICE: &str = "This was cancelled before there was an answer. What was done so far stays done.";
 
 impl Actor {
+    /// Cancels a turn and tells the person who asked. Returns whether the turn was being worked on.
+    pub(super) async fn cancel(
+        &self,
+        by: Person,
+        done: oneshot::Sender<Result<Cancelled, Refusal>>,
+    ) -> Result<bool, Error> {
+        let cancelled = match self.close_cancelled(by).await {
+            Ok(cancelled) => Ok(cancelled),
+            Err(Denied::Refused(refusal)) => Err(refusal),
+            Err(Denied::Failed(error)) => return Err(error),
+        };
+        let running = cancelled.as_ref().is_ok_and(|cancelled| cancelled.running);
+        // The person who asked may have given up waiting.
+        let _ = done.send(cancelled);
+        Ok(running)
+    }
+
     /// Closes the open turn, or else the one that would be next, with a notice. Sends nothing yet.
     ///
     /// # Errors
-    /// The inner error refuses who is neither its person nor an operator, and when there is nothing to cancel.
-    pub(super) async fn cancel(&self, by: Person) -> Result<Result<Cancelled, Refusal>, Error> {
+    /// Refuses a person who is neither the one of the turn nor an operator, and a session with nothing to cancel.
+    async fn close_cancelled(&self, by: Person) -> Result<Cancelled, Denied<Error>> {
         let (core, id) = (Arc::clone(&self.core), self.id);
         self.core
             .state
-            .write(move |tx| {
-                let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(Err(nothing(&id.to_string()))) };
+            .decide(move |tx| {
+                let session = store::find(tx, id)?.ok_or_else(|| nothing(id))?;
                 let open = turn::open_of(tx, id)?;
                 let running = open.is_some();
                 let principal = match &open {
                     Some(open) => Some(open.principal.clone()),
                     None => turn::choose(&turn::waiting(tx, id)?).first().map(|first| first.principal.clone()),
                 };
-                let Some(principal) = principal else { return Ok(Err(nothing(&id.to_string()))) };
-                if !may(&by, &principal) {
+                if !may(&by, &principal.ok_or_else(|| nothing(id))?) {
                     let words =
                         format!("the turn of {id} is somebody else's: its person, an admin or the owner cancels it");
-                    return Ok(Err(Refusal::new(DenialCode::Forbidden, words)));
+                    return Err(Refusal::new(DenialCode::Forbidden, words).into());
                 }
                 let open = match open {
                     Some(open) => open,
                     None => {
                         turn::open_next(tx, id, &core.config.turn)?;
                         let opened = turn::open_of(tx, id)?;
-                        opened
-                            .ok_or_else(|| crate::state::Error::Stored(format!("{id}: its next turn did not open")))?
+                        opened.ok_or_else(|| state::Error::Stored(format!("{id}: its next turn did not open")))?
                     }
                 };
                 let messages = turn::messages_of(tx, open.id)?;
-                let key = session.content_key(&core.wrapping).map_err(crate::items::BodyError::from)?;
+                let key = session.content_key(&core.wrapping).map_err(|error| Error::Body(error.into()))?;
                 accept::close_as(tx, &core, &session, &key, &open, NOTICE, Close::Cancelled, "cancelled")?;
                 let entry = Entry::new(LedgerEvent::TurnCancelled).session(id).turn(open.id);
                 entry.with("by", by.id).append(tx)?;
-                Ok(Ok(Cancelled { turn: open.id, messages, running }))
+                Ok(Cancelled { turn: open.id, messages, running })
             })
             .await
     }
 }
 
-fn nothing(session: &str) -> Refusal {
+fn nothing(session: SessionId) -> Refusal {
     Refusal::new(
         DenialCode::TurnNone,
         format!("there is nothing to cancel in {session}: no turn is open and no message waits"),
@@ -70,14 +88,13 @@ fn nothing(session: &str) -> Refusal {
 fn may(by: &Person, principal: &str) -> bool {
     match by.role {
         Role::Owner | Role::Admin => true,
-        Role::Member => by.id.to_string() == principal,
+        Role::Member => principal.parse::<PersonId>().is_ok_and(|principal| principal == by.id),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironclaw_contract::ids::PersonId;
 
     #[test]
     fn a_member_cancels_their_own_turn_and_no_other() {

@@ -16,6 +16,7 @@ use crate::gateway::{Judged, Proposed, Requester, settings};
 use crate::inbox;
 use crate::refusal::Refusal;
 use crate::registry::{self, Person};
+use crate::state::Denied;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::operator::DenialCode;
@@ -66,9 +67,10 @@ impl Pipeline {
         self.core
             .state
             .write(move |tx| {
-                let agent = match agent.map(|name| registry::named_agent(tx, &name)).transpose()?.transpose() {
+                let agent = match agent.map(|name| registry::named_agent(tx, &name)).transpose() {
                     Ok(agent) => agent,
-                    Err(refusal) => return Ok::<_, Error>(Err(refusal)),
+                    Err(Denied::Refused(refusal)) => return Ok::<_, Error>(Err(refusal)),
+                    Err(Denied::Failed(error)) => return Err(error.into()),
                 };
                 // As it stands now: a role may have been taken while the request was on its way.
                 let Some(by) = registry::person_by_id(tx, by.id)? else {

@@ -8,7 +8,7 @@ use crate::inbox::{self, Message, Recorded};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::registry::{self, Person};
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use crate::{delivery, items, routing, session, turn};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -18,23 +18,21 @@ impl Pipeline {
     /// Puts a message back among those that wait, and wakes its session.
     ///
     /// # Errors
-    /// The inner error refuses one that waits, that has an answer, or whose words are not kept any more.
-    pub async fn retry(&self, id: MessageId, by: Person) -> Result<Result<Recorded, Refusal>, Error> {
-        let queued = self.core.state.write(move |tx| Ok::<_, Error>(queue_again(tx, id, &by)?)).await?;
-        if let Ok(recorded) = &queued {
-            self.wake(recorded.session);
-        }
+    /// Refuses one that waits, that has an answer, or whose text is no longer kept.
+    pub async fn retry(&self, id: MessageId, by: Person) -> Result<Recorded, Denied<Error>> {
+        let queued = self.core.state.decide(move |tx| queue_again(tx, id, &by)).await?;
+        self.wake(queued.session);
         Ok(queued)
     }
 }
 
-fn queue_again(tx: &mut Tx<'_>, id: MessageId, by: &Person) -> Result<Result<Recorded, Refusal>, state::Error> {
-    let refuse = |code, words: &str| Ok(Err(Refusal::new(code, format!("{id} {words}"))));
+fn queue_again(tx: &mut Tx<'_>, id: MessageId, by: &Person) -> Result<Recorded, Denied> {
+    let refuse = |code, words: &str| Err(Refusal::new(code, format!("{id} {words}")).into());
     let Some(message) = inbox::find(tx, id)?.filter(|message| message.trigger) else {
-        return Ok(Err(Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}"))));
+        return Err(Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}")).into());
     };
     if let Some(refusal) = shut_out(tx, &message)? {
-        return Ok(Err(refusal));
+        return Err(refusal.into());
     }
     if !matches!(message.status.as_str(), "completed" | "delivered") {
         return refuse(DenialCode::MessageWaits, "has no answer yet, and waits for one");
@@ -48,7 +46,7 @@ fn queue_again(tx: &mut Tx<'_>, id: MessageId, by: &Person) -> Result<Result<Rec
     tx.db().execute(turn::ASK_AGAIN, [id])?;
     let entry = Entry::new(LedgerEvent::MessageRetried).session(message.session).message(id);
     entry.with("by", by.id).append(tx)?;
-    Ok(Ok(Recorded { message: id, session: message.session, again: true }))
+    Ok(Recorded { message: id, session: message.session, again: true })
 }
 
 /// Whoever may not talk to the agent any more has nothing answered after all, whoever asks for it.

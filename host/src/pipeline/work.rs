@@ -215,11 +215,7 @@ impl Actor {
             }
             Command::Respawn => work.anew = true,
             Command::Cancel(by, done) => {
-                let cancelled = self.cancel(by).await?;
-                let running = cancelled.as_ref().is_ok_and(|cancelled| cancelled.running);
-                // Whoever asked may have given up waiting.
-                let _ = done.send(cancelled);
-                if running {
+                if self.cancel(by, done).await? {
                     return Ok(Some(Slept::Cancelled));
                 }
                 self.deliver().await?;

@@ -6,7 +6,7 @@ use super::{LOOPBACK, Person, Role, Warrant, identities, warranted};
 use crate::custody::{self, SecretText, WrappingKey};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -131,6 +131,12 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
+impl From<Error> for Denied<Error> {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
 const ALL: &str = "SELECT channels.*, agent_id, engage, pattern FROM channels LEFT JOIN wirings ON channel = name";
 
 fn channel(row: &Row<'_>) -> rusqlite::Result<Channel> {
@@ -175,45 +181,44 @@ pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Channel>, state::Error> {
     Ok(tx.db().prepare_cached(&format!("{ALL} WHERE name = ?1"))?.query_row([name], channel).optional()?)
 }
 
-/// The channel of this name, or the refusal that there is none.
-pub fn known(tx: &Tx<'_>, name: &str) -> Result<Result<Channel, Refusal>, state::Error> {
+/// Returns the channel of this name.
+///
+/// # Errors
+/// Refuses a name that is no channel's.
+pub fn known(tx: &Tx<'_>, name: &str) -> Result<Channel, Denied> {
     let shown: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
-    Ok(find(tx, name)?.ok_or_else(|| {
+    find(tx, name)?.ok_or_else(|| {
         let refusal = Refusal::new(DenialCode::ChannelUnknown, format!("there is no channel {shown:?}"));
-        refusal.hint("`ironctl channel list` shows which there are")
-    }))
+        refusal.hint("`ironctl channel list` shows which there are").into()
+    })
 }
 
 /// Makes a channel, heard by nobody yet.
 ///
 /// # Errors
-/// The inner error refuses a name that is none or taken, and one under which people are linked already, unless an owner makes it:
-/// whoever has the secret speaks as everybody who is linked there.
-pub fn add(
-    tx: &mut Tx<'_>,
-    draft: &Draft,
-    wrapping: &WrappingKey,
-    by: &Person,
-) -> Result<Result<Channel, Refusal>, Error> {
+/// Refuses a name that is malformed or taken, and one under which people are linked already, unless an owner makes it: the holder
+/// of the secret speaks as every person who is linked there.
+pub fn add(tx: &mut Tx<'_>, draft: &Draft, wrapping: &WrappingKey, by: &Person) -> Result<Channel, Denied<Error>> {
     let name = &draft.name;
-    if let Err(refusal) = check_name(name) {
-        return Ok(Err(refusal));
-    }
+    check_name(name)?;
     let channels = all(tx)?;
     if channels.iter().any(|channel| channel.name == *name) {
         let refusal = Refusal::new(DenialCode::ChannelExists, format!("there is a channel `{name}` already"));
-        return Ok(Err(refusal.hint("choose another name, or remove that one first: `ironctl channel remove NAME`")));
+        return Err(refusal
+            .hint("choose another name, or remove that one first: `ironctl channel remove NAME`")
+            .into());
     }
     if channels.len() >= CHANNELS_MAX {
         let refusal = Refusal::new(DenialCode::ChannelsTooMany, format!("there are {CHANNELS_MAX} channels already"));
-        return Ok(Err(refusal));
+        return Err(refusal.into());
     }
     if by.role != Role::Owner && identities(tx)?.iter().any(|(identity, _)| identity.channel == *name) {
         let message = format!("people are linked under {name}: already, and whoever has its secret speaks as they");
         let refusal = Refusal::new(DenialCode::ChannelInUse, message);
-        return Ok(Err(refusal.hint("an owner makes it, or unlinks them first: `ironctl person unlink`")));
+        return Err(refusal.hint("an owner makes it, or unlinks them first: `ironctl person unlink`").into());
     }
-    let (wrapped, now) = (wrapping.wrap_secret(&secret_name(name), &draft.secret)?, tx.now());
+    let wrapped = wrapping.wrap_secret(&secret_name(name), &draft.secret).map_err(Error::from)?;
+    let now = tx.now();
     tx.db().execute(
         "INSERT INTO channels (name, kind, url, idempotent, wrapped, created_at) VALUES (?1,?2,?3,?4,?5,?6)",
         params![name, WEBHOOK, draft.url, draft.idempotent, wrapped, now],
@@ -226,7 +231,7 @@ pub fn add(
         .with("by", by.id)
         .append(tx)?;
     let made = find(tx, name)?;
-    Ok(Ok(made.ok_or_else(|| state::Error::Stored(format!("channel {name} vanished while it was made")))?))
+    Ok(made.ok_or_else(|| state::Error::Stored(format!("channel {name} vanished while it was made")))?)
 }
 
 fn check_name(name: &str) -> Result<(), Refusal> {

@@ -35,14 +35,14 @@ pub struct Given {
 /// Notes who set the role of a person on this host.
 pub(super) fn note_role(tx: &Tx<'_>, person: PersonId, seq: u64, by: Option<&Giver>) -> Result<(), state::Error> {
     let sql = "UPDATE people SET role_seq = ?2, role_by = ?3 WHERE id = ?1";
-    tx.db().prepare_cached(sql)?.execute(params![person, seq as i64, stored(by)])?;
+    tx.db().prepare_cached(sql)?.execute(params![person, seq as i64, as_pairs(by)])?;
     Ok(())
 }
 
 /// Notes who gave a token to its person.
 pub(super) fn note_token(tx: &Tx<'_>, token: &TokenId, seq: u64, by: Option<&Giver>) -> Result<(), state::Error> {
     let sql = "UPDATE tokens SET issued_seq = ?2, issued_by = ?3 WHERE id = ?1";
-    tx.db().prepare_cached(sql)?.execute(params![token, seq as i64, stored(by)])?;
+    tx.db().prepare_cached(sql)?.execute(params![token, seq as i64, as_pairs(by)])?;
     Ok(())
 }
 
@@ -55,7 +55,7 @@ pub(super) fn note_agent_role(
     by: &[Giver],
 ) -> Result<(), state::Error> {
     let sql = "UPDATE agent_roles SET given_seq = ?3, given_by = ?4 WHERE agent_id = ?1 AND person_id = ?2";
-    tx.db().prepare_cached(sql)?.execute(params![agent, person, seq as i64, stored(by)])?;
+    tx.db().prepare_cached(sql)?.execute(params![agent, person, seq as i64, as_pairs(by)])?;
     Ok(())
 }
 
@@ -74,27 +74,26 @@ pub fn token(tx: &Tx<'_>, token: &TokenId) -> Result<Option<Given>, state::Error
 /// Who gave a person their role of an agent, if they have one.
 pub fn role_of_agent(tx: &Tx<'_>, agent: AgentId, person: PersonId) -> Result<Option<Given>, state::Error> {
     let sql = "SELECT given_seq, given_by FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
-    let ids = [agent.to_string(), person.to_string()];
-    Ok(tx.db().prepare_cached(sql)?.query_row(ids, given).optional()?)
+    Ok(tx.db().prepare_cached(sql)?.query_row(params![agent, person], given).optional()?)
 }
 
 /// As the record has it: a canonical list of pairs, each of a person and a token or null.
-fn stored<'a>(by: impl IntoIterator<Item = &'a Giver>) -> String {
-    let pairs: Vec<(String, Option<String>)> =
-        by.into_iter().map(|giver| (giver.person.to_string(), giver.token.as_ref().map(ToString::to_string))).collect();
+fn as_pairs<'a>(by: impl IntoIterator<Item = &'a Giver>) -> String {
+    let pairs: Vec<(PersonId, Option<String>)> =
+        by.into_iter().map(|giver| (giver.person, giver.token.as_ref().map(ToString::to_string))).collect();
     canonical::to_string(&pairs)
 }
 
 fn given(row: &Row<'_>) -> rusqlite::Result<Given> {
     let seq = row.get::<_, i64>(0)? as u64;
     let text: Option<String> = row.get(1)?;
-    let pairs: Vec<(String, Option<String>)> = match text {
+    let pairs: Vec<(PersonId, Option<String>)> = match text {
         None => Vec::new(),
         Some(text) => serde_json::from_str(&text).map_err(|_| state::bad("given by"))?,
     };
-    let giver = |(person, token): (String, Option<String>)| {
+    let giver = |(person, token): (PersonId, Option<String>)| {
         let token = token.map(|token| token.parse()).transpose().map_err(|_| state::bad("given by"))?;
-        Ok(Giver { person: person.parse().map_err(|_| state::bad("given by"))?, token })
+        Ok(Giver { person, token })
     };
     Ok(Given { seq, by: pairs.into_iter().map(giver).collect::<rusqlite::Result<_>>()? })
 }

@@ -5,12 +5,12 @@
 use super::{Warrant, altered, warranted};
 use crate::refusal::Refusal;
 use crate::secrets::SecretName;
-use crate::state::{self, Tx, stored_json};
+use crate::state::{self, Denied, Tx, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{McpHeader, McpRegister, McpTool};
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, ToSql, params};
 
 /// Servers of one host.
 const SERVERS_MAX: i64 = 64;
@@ -92,7 +92,7 @@ pub fn using_secret(tx: &Tx<'_>, name: &SecretName) -> Result<Vec<String>, state
 const GRANTS: &str = "SELECT agent_id, agents.name AS agent_name, server, tools FROM mcp_grants \
                       JOIN agents ON agent_id = agents.id";
 
-fn grants(tx: &Tx<'_>, rest: &str, value: &str) -> Result<Vec<Grant>, state::Error> {
+fn grants(tx: &Tx<'_>, rest: &str, value: impl ToSql) -> Result<Vec<Grant>, state::Error> {
     let read = |row: &Row<'_>| {
         Ok(Grant {
             agent: row.get("agent_id")?,
@@ -108,7 +108,7 @@ fn grants(tx: &Tx<'_>, rest: &str, value: &str) -> Result<Vec<Grant>, state::Err
 
 /// What an agent has, by server.
 pub fn grants_of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Grant>, state::Error> {
-    grants(tx, "WHERE agent_id = ?1 ORDER BY server", &agent.to_string())
+    grants(tx, "WHERE agent_id = ?1 ORDER BY server", agent)
 }
 
 /// Who has tools of a server, by the agent's name.
@@ -120,18 +120,14 @@ pub fn holders(tx: &Tx<'_>, server: &str) -> Result<Vec<Grant>, state::Error> {
 /// given for. Gives how many agents lose something.
 ///
 /// # Errors
-/// The inner error refuses one server too many.
-pub fn register(
-    tx: &mut Tx<'_>,
-    warrant: &dyn Warrant,
-    wanted: &McpRegister,
-) -> Result<Result<usize, Refusal>, state::Error> {
+/// Refuses one server too many.
+pub fn register(tx: &mut Tx<'_>, warrant: &dyn Warrant, wanted: &McpRegister) -> Result<usize, Denied> {
     let was = find(tx, &wanted.name)?;
     let count: i64 = tx.db().query_row("SELECT count(*) FROM mcp_servers", [], |row| row.get(0))?;
     if was.is_none() && count >= SERVERS_MAX {
         let refusal =
             Refusal::new(DenialCode::McpServersTooMany, format!("there are {SERVERS_MAX} MCP servers already"));
-        return Ok(Err(refusal));
+        return Err(refusal.into());
     }
     let mut losing = 0;
     if let Some(was) = &was {
@@ -161,7 +157,7 @@ pub fn register(
         .with("before", Digest::of(before.as_bytes()).to_string())
         .with("after", Digest::of(&canonical::to_vec(wanted)).to_string())
         .append(tx)?;
-    Ok(Ok(losing))
+    Ok(losing)
 }
 
 /// Says which tools of a server an agent has from now on; none takes its access away.

@@ -8,7 +8,7 @@ use crate::model::endpoint::{Kind, Prices, Spec};
 use crate::model::{check_url, scripted};
 use crate::refusal::Refusal;
 use crate::secrets::{self, SecretName};
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{DEFAULT_MODEL, LedgerEvent};
@@ -211,16 +211,19 @@ pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Stored>, state::Error> {
     Ok(models(tx)?.into_iter().find(|model| model.spec.name == name))
 }
 
-/// There is an endpoint of this name, or a refusal that says which there are.
-pub fn known(tx: &Tx<'_>, name: &str) -> Result<Result<(), Refusal>, state::Error> {
+/// Checks that there is an endpoint of this name.
+///
+/// # Errors
+/// Refuses another name, and says which endpoints there are.
+pub fn known(tx: &Tx<'_>, name: &str) -> Result<(), Denied> {
     let mut names: Vec<String> = models(tx)?.into_iter().map(|model| model.spec.name).collect();
     names.push(scripted::NAME.to_owned());
     if names.iter().any(|known| known == name) {
-        return Ok(Ok(()));
+        return Ok(());
     }
     let shown: String = name.chars().take(64).collect();
     let refusal = Refusal::new(DenialCode::ModelUnknown, format!("there is no model endpoint {shown:?}"));
-    Ok(Err(refusal.hint(format!("known: {}; `ironctl model add` makes one", names.join(", ")))))
+    Err(refusal.hint(format!("known: {}; `ironctl model add` makes one", names.join(", "))).into())
 }
 
 /// There is an endpoint of this name already.
@@ -239,27 +242,25 @@ pub fn default(tx: &Tx<'_>) -> Result<String, state::Error> {
 /// Keeps an endpoint; with `replace`, in the place of the one of its name.
 ///
 /// # Errors
-/// The inner error refuses a name that is taken, one endpoint too many, and a fallback or a secret that is not there.
-pub fn keep(tx: &mut Tx<'_>, spec: &Spec, replace: bool, by: PersonId) -> Result<Result<(), Refusal>, state::Error> {
+/// Refuses a name that is taken, one endpoint too many, and a fallback or a secret that does not exist.
+pub fn keep(tx: &mut Tx<'_>, spec: &Spec, replace: bool, by: PersonId) -> Result<(), Denied> {
     let all = models(tx)?;
     let before = all.iter().find(|model| model.spec.name == spec.name);
     if before.is_some() && !replace {
-        return Ok(Err(exists(&spec.name)));
+        return Err(exists(&spec.name).into());
     }
     if before.is_none() && all.len() >= MODELS_MAX {
         let refusal =
             Refusal::new(DenialCode::ModelsTooMany, format!("there are {MODELS_MAX} model endpoints already"));
-        return Ok(Err(refusal.hint("remove some: `ironctl model list`, `ironctl model remove`")));
+        return Err(refusal.hint("remove some: `ironctl model list`, `ironctl model remove`").into());
     }
     for fallback in &spec.fallbacks {
-        if let Err(refusal) = known(tx, fallback)? {
-            return Ok(Err(refusal));
-        }
+        known(tx, fallback)?;
     }
     if let Some(key) = spec.key.as_deref().and_then(|key| key.parse::<SecretName>().ok())
         && secrets::find(tx, &key)?.is_none()
     {
-        return Ok(Err(secrets::unknown(&key)));
+        return Err(secrets::unknown(&key).into());
     }
     let created_at = before.map_or(tx.now(), |before| before.created_at);
     let what = if before.is_some() { LedgerEvent::ModelChanged } else { LedgerEvent::ModelAdded };
@@ -296,21 +297,15 @@ pub fn keep(tx: &mut Tx<'_>, spec: &Spec, replace: bool, by: PersonId) -> Result
         .with("fallbacks", spec.fallbacks.clone())
         .with("by", by)
         .append(tx)?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Makes an endpoint the default; agents that follow the default go over to it. Gives their names.
 ///
 /// # Errors
-/// The inner error refuses an endpoint that is not there.
-pub fn set_default(
-    tx: &mut Tx<'_>,
-    warrant: &dyn Warrant,
-    name: &str,
-) -> Result<Result<Vec<String>, Refusal>, state::Error> {
-    if let Err(refusal) = known(tx, name)? {
-        return Ok(Err(refusal));
-    }
+/// Refuses an endpoint that does not exist.
+pub fn set_default(tx: &mut Tx<'_>, warrant: &dyn Warrant, name: &str) -> Result<Vec<String>, Denied> {
+    known(tx, name)?;
     tx.db().execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [DEFAULT_KEY, name])?;
     warranted(LedgerEvent::ModelDefaultSet, warrant).with("name", name).append(tx)?;
     let moving: Vec<Agent> =
@@ -318,36 +313,27 @@ pub fn set_default(
     for agent in &moving {
         give(tx, warrant, agent.id, name, true)?;
     }
-    Ok(Ok(moving.into_iter().map(|agent| agent.name).collect()))
+    Ok(moving.into_iter().map(|agent| agent.name).collect())
 }
 
 /// Gives an agent the endpoint of this name, or with `default` whatever is the default, also later. Gives the endpoint's name.
 ///
 /// # Errors
-/// The inner error refuses an endpoint that is not there.
-pub fn set_model(
-    tx: &mut Tx<'_>,
-    warrant: &dyn Warrant,
-    agent: AgentId,
-    wanted: &str,
-) -> Result<Result<String, Refusal>, state::Error> {
-    Ok(match choose(tx, Some(wanted))? {
-        Err(refusal) => Err(refusal),
-        Ok((model, follows)) => {
-            give(tx, warrant, agent, &model, follows)?;
-            Ok(model)
-        }
-    })
+/// Refuses an endpoint that does not exist.
+pub fn set_model(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, wanted: &str) -> Result<String, Denied> {
+    let (model, follows) = choose(tx, Some(wanted))?;
+    give(tx, warrant, agent, &model, follows)?;
+    Ok(model)
 }
 
 /// Which endpoint a wish means, and whether it is the default that was wished for.
 ///
 /// # Errors
-/// The inner error refuses an endpoint that is not there.
-pub fn choose(tx: &Tx<'_>, wanted: Option<&str>) -> Result<Result<(String, bool), Refusal>, state::Error> {
+/// Refuses an endpoint that does not exist.
+pub fn choose(tx: &Tx<'_>, wanted: Option<&str>) -> Result<(String, bool), Denied> {
     match wanted {
-        None | Some(DEFAULT_MODEL) => Ok(Ok((default(tx)?, true))),
-        Some(name) => Ok(known(tx, name)?.map(|()| (name.to_owned(), false))),
+        None | Some(DEFAULT_MODEL) => Ok((default(tx)?, true)),
+        Some(name) => known(tx, name).map(|()| (name.to_owned(), false)),
     }
 }
 
@@ -377,12 +363,10 @@ pub fn is_in_use(tx: &Tx<'_>, name: &str) -> Result<bool, state::Error> {
 /// Removes an endpoint that nobody uses.
 ///
 /// # Errors
-/// The inner error refuses one that is not there, the built-in one, the default, and one that agents or other endpoints use.
-pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<Result<(), Refusal>, state::Error> {
-    if let Err(refusal) = known(tx, name)? {
-        return Ok(Err(refusal));
-    }
-    let in_use = |message: String, hint: String| Ok(Err(Refusal::new(DenialCode::ModelInUse, message).hint(hint)));
+/// Refuses one that does not exist, the built-in one, the default, and one that agents or other endpoints use.
+pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<(), Denied> {
+    known(tx, name)?;
+    let in_use = |message: String, hint: String| Err(Refusal::new(DenialCode::ModelInUse, message).hint(hint).into());
     if name == scripted::NAME {
         return in_use("scripted is built into the host and always there".to_owned(), String::new());
     }
@@ -403,7 +387,7 @@ pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<Result<(), Re
     }
     tx.db().execute("DELETE FROM models WHERE name = ?1", [name])?;
     Entry::new(LedgerEvent::ModelRemoved).with("name", name).with("by", by).append(tx)?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// What refers to a secret, in words: `model openai`.

@@ -5,7 +5,7 @@
 use super::{Giver, LOOPBACK, given};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -174,13 +174,16 @@ pub fn person_by_id(tx: &Tx<'_>, id: PersonId) -> Result<Option<Person>, state::
     Ok(tx.db().prepare_cached("SELECT * FROM people WHERE id = ?1")?.query_row([id], person).optional()?)
 }
 
-/// The person of this name or id, or the refusal that there is none.
-pub fn known_person(tx: &Tx<'_>, name_or_id: &str) -> Result<Result<Person, Refusal>, state::Error> {
+/// Returns the person of this name or id.
+///
+/// # Errors
+/// Refuses a name or id that is no person's.
+pub fn known_person(tx: &Tx<'_>, name_or_id: &str) -> Result<Person, Denied> {
     let shown: String = name_or_id.chars().take(64).collect();
-    Ok(find_person(tx, name_or_id)?.ok_or_else(|| {
+    find_person(tx, name_or_id)?.ok_or_else(|| {
         let refusal = Refusal::new(DenialCode::PersonUnknown, format!("there is no person {shown:?}"));
-        refusal.hint("`ironctl person list` shows who there is; `ironctl person add NAME` adds one")
-    }))
+        refusal.hint("`ironctl person list` shows who there is; `ironctl person add NAME` adds one").into()
+    })
 }
 
 /// The first owner, if the home has one.
@@ -222,13 +225,8 @@ pub fn create_owner(tx: &mut Tx<'_>, name: &str) -> Result<PersonId, state::Erro
 /// Adds a person.
 ///
 /// # Errors
-/// The inner error is a refusal, which stands in the ledger: a name that is none, is taken, or looks like a taken one.
-pub fn add_person(
-    tx: &mut Tx<'_>,
-    name: &str,
-    role: Role,
-    by: impl Into<Giver>,
-) -> Result<Result<Person, Refusal>, state::Error> {
+/// Refuses a name that is malformed, is taken, or looks like a taken one, and records the refusal in the ledger.
+pub fn add_person(tx: &mut Tx<'_>, name: &str, role: Role, by: impl Into<Giver>) -> Result<Person, Denied> {
     let giver = by.into();
     let by = giver.person;
     if let Err(refusal) = check_name(name) {
@@ -257,21 +255,20 @@ pub fn add_person(
         .with("by", by)
         .append(tx)?;
     given::note_role(tx, person.id, seq, Some(&giver))?;
-    Ok(Ok(person))
+    Ok(person)
 }
 
 fn insert(tx: &mut Tx<'_>, name: String, role: Role) -> Result<Person, state::Error> {
     let person = Person { id: PersonId::new(), name, role, created_at: tx.now() };
-    let id = person.id.to_string();
     let db = tx.db();
     db.execute(
         "INSERT INTO people (id, name, role, created_at) VALUES (?1,?2,?3,?4)",
-        params![id, person.name, role.name(), person.created_at],
+        params![person.id, person.name, role.name(), person.created_at],
     )?;
     let own = Identity::own(person.id);
     db.execute(
         "INSERT INTO identities (channel, sender, person_id) VALUES (?1,?2,?3)",
-        params![own.channel, own.sender, id],
+        params![own.channel, own.sender, person.id],
     )?;
     Ok(person)
 }
@@ -296,13 +293,8 @@ fn check_name(name: &str) -> Result<(), Refusal> {
 /// Sets what a person may do.
 ///
 /// # Errors
-/// The inner error refuses to take the role of the last owner.
-pub fn set_role(
-    tx: &mut Tx<'_>,
-    person: &Person,
-    role: Role,
-    by: impl Into<Giver>,
-) -> Result<Result<Person, Refusal>, state::Error> {
+/// Refuses to take the role of the last owner, and records the refusal in the ledger.
+pub fn set_role(tx: &mut Tx<'_>, person: &Person, role: Role, by: impl Into<Giver>) -> Result<Person, Denied> {
     let giver = by.into();
     let by = giver.person;
     let owners: i64 = tx.db().query_row("SELECT count(*) FROM people WHERE role = 'owner'", [], |row| row.get(0))?;
@@ -322,21 +314,16 @@ pub fn set_role(
     if person.role != role {
         given::note_role(tx, person.id, seq, Some(&giver))?;
     }
-    Ok(Ok(Person { role, ..person.clone() }))
+    Ok(Person { role, ..person.clone() })
 }
 
 /// Links an identity to a person. Linking it to the same one again changes nothing.
 ///
 /// # Errors
-/// The inner error refuses one that is another person's.
-pub fn link(
-    tx: &mut Tx<'_>,
-    person: &Person,
-    identity: &Identity,
-    by: PersonId,
-) -> Result<Result<(), Refusal>, state::Error> {
+/// Refuses one that is another person's, and records the refusal in the ledger.
+pub fn link(tx: &mut Tx<'_>, person: &Person, identity: &Identity, by: PersonId) -> Result<(), Denied> {
     match person_behind(tx, identity)? {
-        Some(holder) if holder.id == person.id => return Ok(Ok(())),
+        Some(holder) if holder.id == person.id => return Ok(()),
         Some(holder) => {
             let message = format!("{identity} is linked to {} ({}) already", holder.name, holder.id);
             let hint =
@@ -366,19 +353,14 @@ pub fn link(
         params![identity.channel, identity.sender, person.id],
     )?;
     identity_entry(LedgerEvent::IdentityLinked, person, identity, by).append(tx)?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Takes an identity from a person: from now on what comes from it comes from nobody.
 ///
 /// # Errors
-/// The inner error refuses one that is not theirs, and the one by which they are known here at all.
-pub fn unlink(
-    tx: &mut Tx<'_>,
-    person: &Person,
-    identity: &Identity,
-    by: PersonId,
-) -> Result<Result<(), Refusal>, state::Error> {
+/// Refuses one that is not theirs, and the one by which they are known here at all, and records the refusal in the ledger.
+pub fn unlink(tx: &mut Tx<'_>, person: &Person, identity: &Identity, by: PersonId) -> Result<(), Denied> {
     let holder = person_behind(tx, identity)?;
     if holder.is_none_or(|holder| holder.id != person.id) {
         let message = format!("{identity} is not linked to {}", person.name);
@@ -400,7 +382,7 @@ pub fn unlink(
         params![identity.channel, identity.sender, person.id],
     )?;
     identity_entry(LedgerEvent::IdentityUnlinked, person, identity, by).append(tx)?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 fn identity_entry(event: LedgerEvent, person: &Person, identity: &Identity, by: PersonId) -> Entry {
@@ -411,15 +393,19 @@ fn identity_entry(event: LedgerEvent, person: &Person, identity: &Identity, by: 
         .with("by", by)
 }
 
-/// A refusal of what a person asked for, with its entry.
-pub fn refuse<T>(
-    tx: &mut Tx<'_>,
-    event: LedgerEvent,
-    by: PersonId,
-    refusal: Refusal,
-) -> Result<Result<T, Refusal>, state::Error> {
+/// Records the refusal of what a person asked for, and returns it as the error.
+///
+/// # Errors
+/// Always: the refusal, or the failure to record it.
+pub fn refuse<T>(tx: &mut Tx<'_>, event: LedgerEvent, by: PersonId, refusal: Refusal) -> Result<T, Denied> {
+    note_refusal(tx, event, by, &refusal)?;
+    Err(refusal.into())
+}
+
+/// Records the refusal of what a person asked for.
+pub fn note_refusal(tx: &mut Tx<'_>, event: LedgerEvent, by: PersonId, refusal: &Refusal) -> Result<(), state::Error> {
     Entry::new(event).with("code", refusal.code).with("by", by).append(tx)?;
-    Ok(Err(refusal))
+    Ok(())
 }
 
 #[cfg(test)]

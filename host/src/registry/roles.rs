@@ -86,20 +86,20 @@ pub fn set(
     role: Option<AgentRole>,
 ) -> Result<(), state::Error> {
     let before = role_of(tx, agent, person)?;
-    let (agent_id, person_id) = (agent.to_string(), person.to_string());
     match role {
         Some(role) => tx.db().execute(
             "INSERT INTO agent_roles (agent_id, person_id, role) VALUES (?1,?2,?3) \
              ON CONFLICT (agent_id, person_id) DO UPDATE SET role = excluded.role",
-            params![agent_id, person_id, role.name()],
+            params![agent, person, role.name()],
         )?,
-        None => tx
-            .db()
-            .execute("DELETE FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2", [&agent_id, &person_id])?,
+        None => {
+            let sql = "DELETE FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
+            tx.db().execute(sql, params![agent, person])?
+        }
     };
     let seq = warranted(LedgerEvent::AgentRoles, warrant)
-        .with("agent", agent_id)
-        .with("person", person_id)
+        .with("agent", agent)
+        .with("person", person)
         .with("before", before.map(AgentRole::name))
         .with("after", role.map(AgentRole::name))
         .append(tx)?;

@@ -62,7 +62,7 @@ pub fn set(
         None => tx.db().execute("DELETE FROM agent_packages WHERE agent_id = ?1", [agent])?,
     };
     altered(LedgerEvent::AgentPackages, warrant, agent, before.as_bytes(), after.as_bytes())
-        .with("layer", software.map(|(_, layer)| layer.to_string()))
+        .with("layer", software.map(|(_, layer)| *layer))
         .append(tx)?;
     Ok(())
 }

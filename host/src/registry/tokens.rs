@@ -8,7 +8,7 @@ use super::{Giver, given};
 use crate::custody;
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -178,7 +178,7 @@ pub fn is_live(tx: &Tx<'_>, digest: &Digest) -> Result<bool, state::Error> {
 /// Gives a person a token.
 ///
 /// # Errors
-/// The inner error is a refusal, which stands in the ledger: an end that has passed, a name that is none, too many.
+/// Refuses an end that has passed, a malformed name, and one token too many, and records the refusal in the ledger.
 pub fn issue(
     tx: &mut Tx<'_>,
     person: &Person,
@@ -186,7 +186,7 @@ pub fn issue(
     expires_at: Option<i64>,
     fresh: &Fresh,
     by: impl Into<Giver>,
-) -> Result<Result<Token, Refusal>, state::Error> {
+) -> Result<Token, Denied> {
     let giver = by.into();
     let by = giver.person;
     if name.chars().count() > NAME_CHARACTERS_MAX || name.chars().any(char::is_control) || name == OF_THE_FILE {
@@ -216,7 +216,7 @@ pub fn issue(
     let entry = Entry::new(LedgerEvent::TokenCreated).with("expires_at", expires_at);
     let seq = about(entry, &fresh.id, person.id).with("by", by).append(tx)?;
     given::note_token(tx, &fresh.id, seq, Some(&giver))?;
-    Ok(Ok(made(tx, &fresh.id)?))
+    Ok(made(tx, &fresh.id)?)
 }
 
 /// Gives a person the token that the home's own file holds, and ends the one that the file held before.
@@ -278,48 +278,38 @@ fn end(tx: &mut Tx<'_>, token: &Token, state: TokenState) -> Result<(), state::E
 /// Ends a token for good. `current` is the one that the request came with.
 ///
 /// # Errors
-/// The inner error refuses a token that ended already, and the one in use. Anybody can ask for it, so whoever bounds how often
-/// notes it.
-pub fn revoke(
-    tx: &mut Tx<'_>,
-    token: &Token,
-    current: &TokenId,
-    by: PersonId,
-) -> Result<Result<Token, Refusal>, state::Error> {
+/// Refuses a token that ended already, and the one in use. Anyone can ask for it, so the caller records the refusal at a bounded
+/// rate.
+pub fn revoke(tx: &mut Tx<'_>, token: &Token, current: &TokenId, by: PersonId) -> Result<Token, Denied> {
     if token.state != TokenState::Live {
-        return Ok(Err(ended(token)));
+        return Err(ended(token).into());
     }
     if token.id == *current {
         let refusal = Refusal::new(DenialCode::TokenInUse, format!("{} is the token that asks", token.id));
-        return Ok(Err(refusal.hint("replace it with `ironctl key rotate token`")));
+        return Err(refusal.hint("replace it with `ironctl key rotate token`").into());
     }
     end(tx, token, TokenState::Revoked)?;
     about(Entry::new(LedgerEvent::TokenRevoked), &token.id, token.person.id).with("by", by).append(tx)?;
-    Ok(Ok(made(tx, &token.id)?))
+    Ok(made(tx, &token.id)?)
 }
 
 /// Replaces a token by a fresh one of the same person, name and end; the old one is over in the same moment.
 ///
 /// # Errors
-/// The inner error refuses a token that ended already; whoever bounds how often notes it.
-pub fn rotate(
-    tx: &mut Tx<'_>,
-    token: &Token,
-    fresh: &Fresh,
-    by: impl Into<Giver>,
-) -> Result<Result<Token, Refusal>, state::Error> {
+/// Refuses a token that ended already; the caller records the refusal at a bounded rate.
+pub fn rotate(tx: &mut Tx<'_>, token: &Token, fresh: &Fresh, by: impl Into<Giver>) -> Result<Token, Denied> {
     let giver = by.into();
     if token.state != TokenState::Live {
-        return Ok(Err(ended(token)));
+        return Err(ended(token).into());
     }
     end(tx, token, TokenState::Revoked)?;
     insert(tx, token.person.id, &token.name, token.expires_at, fresh)?;
     let seq = about(Entry::new(LedgerEvent::TokenRotated), &fresh.id, token.person.id)
-        .with("replaces", token.id.to_string())
+        .with("replaces", token.id.0.clone())
         .with("by", giver.person)
         .append(tx)?;
     given::note_token(tx, &fresh.id, seq, Some(&giver))?;
-    Ok(Ok(made(tx, &fresh.id)?))
+    Ok(made(tx, &fresh.id)?)
 }
 
 fn ended(token: &Token) -> Refusal {

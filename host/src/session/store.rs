@@ -10,7 +10,7 @@ use crate::custody::{self, WrappingKey};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::registry::Agent;
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use row::session;
@@ -149,15 +149,27 @@ pub enum NewError {
     Full,
 }
 
-impl NewError {
-    /// Returns what the sender is told where the host has no uid left; nothing was changed.
-    pub fn as_refusal(&self) -> Option<Refusal> {
-        let refusal = || {
-            let refusal =
-                Refusal::new(DenialCode::ConversationsFull, "this host has no uid left for another conversation");
-            refusal.hint("an admin removes conversations with `ironctl session remove`, or widens jail.uid_count")
-        };
-        matches!(self, Self::Full).then(refusal)
+impl From<NewError> for Denied<NewError> {
+    /// Refuses the sender where the host has no uid left; everything else is a failure.
+    fn from(error: NewError) -> Self {
+        match error {
+            NewError::Full => {
+                let refusal =
+                    Refusal::new(DenialCode::ConversationsFull, "this host has no uid left for another conversation");
+                let hint = "an admin removes conversations with `ironctl session remove`, or widens jail.uid_count";
+                Self::Refused(refusal.hint(hint))
+            }
+            NewError::State(_) | NewError::Key(_) => Self::Failed(error),
+        }
+    }
+}
+
+impl From<Denied> for Denied<NewError> {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Refused(refusal) => Self::Refused(refusal),
+            Denied::Failed(error) => Self::Failed(error.into()),
+        }
     }
 }
 
@@ -233,14 +245,13 @@ pub fn touch(tx: &mut Tx<'_>, id: SessionId) -> Result<(), state::Error> {
 /// Erases a session: its keys, and with them every body, then its rows. Its number stays taken until [`give_number_back`].
 pub fn erase(tx: &mut Tx<'_>, id: SessionId, by: PersonId) -> Result<(), state::Error> {
     set_standing(tx, id, Standing::Removed, None, Some(by))?;
-    let text = id.to_string();
     let db = tx.db();
-    db.execute("UPDATE sessions SET queue_key = NULL, content_key = NULL WHERE id = ?1", [&text])?;
+    db.execute("UPDATE sessions SET queue_key = NULL, content_key = NULL WHERE id = ?1", [id])?;
     for table in ["items", "summaries", "messages", "turns", "calls", "outbound_rows", "deliveries"] {
-        db.execute(&format!("DELETE FROM {table} WHERE session_id = ?1"), [&text])?;
+        db.execute(&format!("DELETE FROM {table} WHERE session_id = ?1"), [id])?;
     }
     // The event itself stays known, so that it cannot be repeated into a new session; its words do not.
-    db.execute("UPDATE events SET digest = '' WHERE session_id = ?1", [&text])?;
+    db.execute("UPDATE events SET digest = '' WHERE session_id = ?1", [id])?;
     Ok(())
 }
 
@@ -278,7 +289,7 @@ mod tests {
                 let owner = create_owner(tx, "Olga")?;
                 let (name, persona, access) = ("a".to_owned(), String::new(), Access::Everyone);
                 let draft = AgentDraft { name, model: None, persona, enabled_tools: Vec::new(), access };
-                let agent = create_agent(tx, draft, owner)?.expect("a name");
+                let agent = create_agent(tx, draft, owner).expect("a name");
                 test(tx, owner, &agent, &key.wrapping_key());
                 Ok::<_, state::Error>(())
             };
@@ -343,7 +354,7 @@ mod tests {
                     enabled_tools: Vec::new(),
                     access: Access::Everyone,
                 };
-                let other = create_agent(tx, other, owner).expect("made").expect("a name");
+                let other = create_agent(tx, other, owner).expect("a name");
                 mounts::set(tx, &yes, agent.id, &[granted(false)]).expect("granted");
                 let made = of_origin_or_new(tx, agent, &origin(0), (owner, 1), wrapping).expect("there is a uid");
                 erase(tx, made.id, owner).expect("erased");
@@ -375,8 +386,10 @@ mod tests {
             let other = PersonId::new();
             let config =
                 quota::Config { conversations_per_person: 2, conversations_per_channel: 3, ..quota::Config::default() };
-            let code = |tx: &Tx<'_>, person, channel| {
-                config.admit_conversation(tx, person, channel).expect("read").map_err(|refusal| refusal.code)
+            let code = |tx: &Tx<'_>, person, channel| match config.admit_conversation(tx, person, channel) {
+                Ok(()) => Ok(()),
+                Err(Denied::Refused(refusal)) => Err(refusal.code),
+                Err(Denied::Failed(error)) => panic!("read: {error}"),
             };
             for n in 0..2 {
                 assert_eq!(code(tx, owner, "desk"), Ok(()));

@@ -81,9 +81,9 @@ fn set<'a, 'tx>(tx: &'a mut Tx<'tx>, wrapping: WrappingKey) -> Stage<'a, 'tx> {
     let owner = create_owner(tx, "Olga").expect("made");
     let by = registry::find_person(tx, "Olga").expect("read").expect("there");
     for (sender, name) in NAMES {
-        let person = registry::add_person(tx, name, Role::Member, owner).expect("made").expect("a name");
+        let person = registry::add_person(tx, name, Role::Member, owner).expect("a name");
         let identity = format!("desk:{sender}").parse().expect("an identity");
-        registry::people::link(tx, &person, &identity, owner).expect("linked").expect("free");
+        registry::people::link(tx, &person, &identity, owner).expect("free");
     }
     let draft = AgentDraft {
         name: "clerk".to_owned(),
@@ -92,11 +92,11 @@ fn set<'a, 'tx>(tx: &'a mut Tx<'tx>, wrapping: WrappingKey) -> Stage<'a, 'tx> {
         enabled_tools: crate::tools::usual().map(str::to_owned).collect(),
         access: Access::Everyone,
     };
-    let agent = registry::create_agent(tx, draft, owner).expect("made").expect("a name");
+    let agent = registry::create_agent(tx, draft, owner).expect("a name");
     let secret = SecretText::new("secret".to_owned());
     let url = "https://example.org/".to_owned();
     let draft = channels::Draft { name: "desk".to_owned(), url, idempotent: false, secret };
-    channels::add(tx, &draft, &wrapping, &by).expect("made").expect("a name");
+    channels::add(tx, &draft, &wrapping, &by).expect("a name");
     let channel = channels::find(tx, "desk").expect("read").expect("there");
     let wiring = Wiring { channel: "desk".to_owned(), engage: Engage::Pattern, pattern: Some("^!".to_owned()) };
     channels::wire(tx, &Yes::of(owner), &channel, agent.id, &wiring).expect("wired");
@@ -144,12 +144,10 @@ impl Stage<'_, '_> {
             text: text.to_owned(),
             files,
         };
-        let known = identity::authenticate(self.tx, received).expect("read").expect("known");
+        let known = identity::authenticate(self.tx, received).expect("known");
         let routed = routing::route(self.tx, known, (&crate::quota::Config::default(), u32::MAX), &self.wrapping)
-            .expect("routed")
             .expect("heard");
-        let recorded = inbox::record(self.tx, &routed, &self.wrapping, &self.sealer).expect("recorded");
-        recorded.expect("taken").message
+        inbox::record(self.tx, &routed, &self.wrapping, &self.sealer).expect("taken").message
     }
 
     pub(super) fn tell(&mut self, text: &str) {

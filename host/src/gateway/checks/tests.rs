@@ -61,18 +61,18 @@ fn set_scene(tx: &mut Tx<'_>, key: &MasterKey) -> Scene {
     Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("appended");
     let owner = create_owner(tx, "Olga").expect("made");
     let by = registry::find_person(tx, "Olga").expect("read").expect("there");
-    let member = registry::add_person(tx, "Mia", Role::Member, owner).expect("made").expect("a name");
+    let member = registry::add_person(tx, "Mia", Role::Member, owner).expect("a name");
     for name in ["chat:mia", "mail:mia"] {
         let identity = name.parse().expect("an identity");
-        registry::people::link(tx, &member, &identity, owner).expect("linked").expect("free");
+        registry::people::link(tx, &member, &identity, owner).expect("free");
     }
-    let clerk = registry::create_agent(tx, draft("clerk"), owner).expect("made").expect("a name");
-    let other = registry::create_agent(tx, draft("other"), owner).expect("made").expect("a name");
+    let clerk = registry::create_agent(tx, draft("clerk"), owner).expect("a name");
+    let other = registry::create_agent(tx, draft("other"), owner).expect("a name");
     let wrapping = key.wrapping_key();
     for name in ["shop", "desk"] {
         let secret = SecretText::new("secret".to_owned());
         let draft = Draft { name: name.to_owned(), url: "https://example.org/".to_owned(), idempotent: false, secret };
-        channels::add(tx, &draft, &wrapping, &by).expect("made").expect("a name");
+        channels::add(tx, &draft, &wrapping, &by).expect("a name");
     }
     channels::connect(tx, "shop", clerk.id, owner).expect("connected");
     let value = secrets::value("v".to_owned()).expect("a value");
@@ -351,7 +351,7 @@ fn access_to_unknown_server_or_undeclared_tool_is_refused() {
         ) else {
             panic!("another kind")
         };
-        registry::mcp::register(tx, &Yes::of(scene.owner), &server).expect("written").expect("room");
+        registry::mcp::register(tx, &Yes::of(scene.owner), &server).expect("room");
         scene.refused(tx, access(json!({ "server": "files", "tools": ["erase"] })), DenialCode::McpToolUnknown);
         scene.refused(tx, access(json!({ "server": "files", "tools": [] })), DenialCode::ChangeEmpty);
         let checked = scene.looked(tx, access(json!({ "server": "files" }))).expect("known");
@@ -388,8 +388,8 @@ fn another_meaning_of_a_name_makes_another_standing() {
         let mia = registry::find_person(tx, "Mia").expect("read").expect("there");
         let olga = registry::find_person(tx, "Olga").expect("read").expect("there");
         let identity = "chat:mia".parse().expect("an identity");
-        registry::people::unlink(tx, &mia, &identity, scene.owner).expect("written").expect("hers");
-        registry::people::link(tx, &olga, &identity, scene.owner).expect("written").expect("free");
+        registry::people::unlink(tx, &mia, &identity, scene.owner).expect("hers");
+        registry::people::link(tx, &olga, &identity, scene.owner).expect("free");
         assert_ne!(before::look(tx, &scene.grounds, &proposed.change, Some(&scene.clerk)).expect("read"), first);
 
         let wiring = scene.by_owner(ChangeKind::Wiring, json!({ "channel": "desk", "engage": "all" }));

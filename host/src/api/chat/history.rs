@@ -1,0 +1,87 @@
+//! The caller's conversation with an agent, line by line.
+//!
+//! Never shows results of tools, summaries, or output that was not delivered. Next: `delivery`.
+
+use super::{speaker, thread};
+use crate::api::{Api, Reply, agents};
+use crate::channel::loopback;
+use crate::pipeline::Error;
+use crate::registry::Person;
+use crate::session::store::{self, Origin};
+use crate::{delivery, items, ledger};
+use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
+use ironclaw_contract::operator::HistoryLine;
+use ironclaw_contract::seam::message::Author;
+use ironclaw_contract::seam::seal::ItemKind;
+use serde::Deserialize;
+
+/// Lines of history in one answer.
+const HISTORY_MAX: usize = 500;
+
+/// Query of `GET /v1/agents/{agent}/history`.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+pub struct Limit {
+    /// How many lines, the newest; at most 500, usually 50.
+    #[serde(default = "usual_limit")]
+    #[schema(required = false)]
+    limit: usize,
+    /// Which of the caller's identities the conversation is under, as in a message.
+    #[serde(default, rename = "as")]
+    speak_as: Option<String>,
+    /// Which of the caller's conversations with the agent, as in a message.
+    #[serde(default)]
+    thread: Option<String>,
+}
+
+const fn usual_limit() -> usize {
+    50
+}
+
+/// `GET /v1/agents/{agent}/history?limit=N&thread=NAME`: the caller's conversation with the agent.
+pub async fn history(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(agent): Path<String>,
+    Query(limit): Query<Limit>,
+) -> Reply<Vec<HistoryLine>> {
+    let agent = agents::find(&api, agent).await?;
+    let (platform_id, thread_id) = (speaker(&api, &person, limit.speak_as).await?, thread(limit.thread)?);
+    let origin = Origin { channel: loopback::NAME.to_owned(), platform_id, thread_id };
+    let pipeline = api.pipeline.clone();
+    let lines = api
+        .pipeline
+        .core()
+        .state
+        .read(move |tx| {
+            let Some(session) = store::of_origin(tx, agent.id, &origin)? else { return Ok(Vec::new()) };
+            let key = session.keys(&pipeline.core().wrapping).map_err(items::BodyError::from)?.content;
+            let received = delivery::received_of(tx, session.id)?;
+            let mut lines = Vec::new();
+            for item in items::last(tx, session.id, limit.limit.min(HISTORY_MAX) * 4)? {
+                // What a turn came to before it was cut short was never said to anybody.
+                if item.tuple.kind != ItemKind::Message && !received.contains(&item.tuple.item) {
+                    continue;
+                }
+                let author = match item.tuple.kind {
+                    ItemKind::Message if item.spans().iter().any(|span| span.author == Author::Host) => continue,
+                    ItemKind::Message => "person",
+                    ItemKind::Output => "agent",
+                    ItemKind::Notice => "host",
+                    ItemKind::Result | ItemKind::Summary => continue,
+                };
+                let text = delivery::text_of(tx, &item, &key)?;
+                if !text.is_empty() {
+                    lines.push(HistoryLine {
+                        at: ledger::rfc3339(item.tuple.issued_at),
+                        author: author.to_owned(),
+                        text,
+                    });
+                }
+            }
+            let skip = lines.len().saturating_sub(limit.limit.min(HISTORY_MAX));
+            Ok::<_, Error>(lines.split_off(skip))
+        })
+        .await?;
+    Ok(Json(lines))
+}

@@ -1,0 +1,83 @@
+//! What became of a message, and why.
+//!
+//! Never tells a person of a message that is not theirs. Next: `api::forgotten`, for a message without a row.
+
+use super::{look, own, stages, with_what_it_waits_for};
+use crate::api::{Answer, Api, Reply, forgotten, status};
+use crate::ledger;
+use crate::registry::Person;
+use crate::turn;
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use ironclaw_contract::ids::MessageId;
+use ironclaw_contract::operator::{MessageView, ModelFailure, Stage, Why};
+use ironclaw_contract::seam::outbound::Progress;
+
+/// `GET /v1/messages/{id}/why`; `last` is the caller's newest message.
+pub async fn why(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(message): Path<String>,
+) -> Reply<Why> {
+    let id = match own(&api, &person, &message).await {
+        Ok(id) => id,
+        Err(unknown) => return forgotten::why(&api, &person, &message).await?.map(Json).ok_or(unknown),
+    };
+    let view = with_what_it_waits_for(&api, look(&api, id).await?);
+    let stages = stages(&api, id, None).await?;
+    let failure = failure(&api, &view).await?;
+    let in_line = status::in_line(&api, view.session_id);
+    let summary = match in_line.filter(|_| view.status == "queued") {
+        Some(in_line) => format!("Its session is waiting {in_line}."),
+        None => sum_up(&view, &stages, failure.as_ref()),
+    };
+    let progress = progress(&api, &view);
+    Ok(Json(Why { message: view, stages, progress, failure, summary }))
+}
+
+/// Why a model gave no output for a message that got a notice instead.
+async fn failure(api: &Api, view: &MessageView) -> Result<Option<ModelFailure>, Answer> {
+    let Some(turn) = view.turn_id.filter(|_| view.notice) else { return Ok(None) };
+    let found = api.state().read(move |tx| turn::coded_failure(tx, turn)).await?;
+    Ok(found.map(|(code, message)| ModelFailure { code, message }))
+}
+
+/// What the sandbox says of this message and its turn, as it says it.
+fn progress(api: &Api, view: &MessageView) -> Vec<String> {
+    let shown = api.pipeline.shown(view.session_id);
+    let says = |note: &Progress| {
+        // It completed its turn without an answer, and would seem to say otherwise.
+        if view.notice {
+            return None;
+        }
+        let about_message = note.key.parse::<MessageId>().is_ok_and(|message| message == view.message_id);
+        let about_turn = view.turn_id.is_some_and(|turn| note.value.contains(&turn.to_string()));
+        (about_message || about_turn).then(|| format!("{} {} at {}", note.key, note.value, ledger::rfc3339(note.at)))
+    };
+    shown.map(|shown| shown.progress.iter().filter_map(says).collect()).unwrap_or_default()
+}
+
+fn sum_up(view: &MessageView, stages: &[Stage], failure: Option<&ModelFailure>) -> String {
+    let last = stages.last().map_or("recorded", |stage| stage.stage.as_str());
+    match (view.status.as_str(), &view.reason, view.notice) {
+        (_, Some(reason), _) => format!("{} waits: {reason}", view.message_id),
+        ("delivered", None, false) => "It was answered, and the answer was delivered.".to_owned(),
+        ("delivered", None, true) => match (failure, &view.reply) {
+            (Some(failure), _) => format!("The agent gave no answer: {} ({}).", failure.message, failure.code),
+            (None, Some(notice)) => format!("The agent gave no answer; the host says: {notice}"),
+            (None, None) => "The agent gave no answer; the host's notice says why.".to_owned(),
+        },
+        ("completed", None, _) if view.receipt == "unknown" => {
+            "It is answered; whether the answer arrived is not known, and it is not sent again by itself.".to_owned()
+        }
+        ("completed", None, _) if view.receipt == "dead" => {
+            "It is answered, but the answer could not be delivered; `ironctl message dead list` shows why.".to_owned()
+        }
+        ("completed", None, _) if view.receipt == "dropped" => {
+            "It is answered; the answer could not be delivered, and somebody let it go.".to_owned()
+        }
+        ("completed", None, _) => format!("It is answered; the answer is on its way (receipt {}).", view.receipt),
+        ("processing", None, _) => format!("The agent is working on it; the last stage was {last}."),
+        _ => format!("It waits for its turn; the last stage was {last}."),
+    }
+}
