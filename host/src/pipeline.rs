@@ -45,6 +45,7 @@ pub use workspace::LOOKS_MAX;
 use crate::channel::{Received, webhook};
 use crate::custody::{ApprovalRoot, WrappingKey};
 use crate::gateway::Grounds;
+use crate::gateway::decide;
 use crate::gateway::policy::Policy;
 use crate::home::Home;
 use crate::inbox::{self, Recorded, events};
@@ -54,7 +55,7 @@ use crate::ledger::Entry;
 use crate::model::endpoint::Endpoints;
 use crate::quota;
 use crate::refusal::Refusal;
-use crate::state::State;
+use crate::state::{Denied, State};
 use crate::{budget, identity, items, memories, model, routing, session, turn};
 use actors::Unsent;
 use ironclaw_contract::ids::{SessionId, TurnId};
@@ -196,6 +197,24 @@ pub enum Error {
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         Self::State(error.into())
+    }
+}
+
+impl From<Error> for Denied<Error> {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Denied> for Denied<Error> {
+    fn from(denied: Denied) -> Self {
+        denied.widen()
+    }
+}
+
+impl From<Denied<decide::Error>> for Denied<Error> {
+    fn from(denied: Denied<decide::Error>) -> Self {
+        denied.widen()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::model::endpoint::{Prices, Probe, Spec};
 use crate::model::fault::Fault;
 use crate::model::preset::PRESETS;
 use crate::model::scripted;
-use crate::pipeline::at_once::{NotSet, settle};
+use crate::pipeline::at_once::settle;
 use crate::pipeline::{self, Core, endpoints};
 use crate::refusal::Refusal;
 use crate::registry::models::{self, Stored, Wanted, kind_name};
@@ -155,16 +155,17 @@ pub async fn set_default(
     Path(model): Path<String>,
 ) -> Reply<KeptModel> {
     let (pipeline, giver) = (api.pipeline.clone(), Giver { person: by.id, token: Some(current) });
+    // Not `decide`: a refusal is rolled back.
     let set = api.state().write(move |tx| {
         let moved = followers_elsewhere(tx, &model)?;
         let wanted = Settings { default_model: Some(model.clone()), ..Settings::default() };
         settle(tx, pipeline.core(), &giver, None, wanted)?;
-        Ok::<_, NotSet>(KeptModel { model: one(tx, &model)?, tested: None, moved })
+        Ok::<_, Denied<pipeline::Error>>(KeptModel { model: one(tx, &model)?, tested: None, moved })
     });
     match set.await {
         Ok(kept) => Ok(Json(kept)),
-        Err(NotSet::Refused(refusal)) => Err(noted(&api, &by, refusal).await?),
-        Err(NotSet::Broken(error)) => Err(error.into()),
+        Err(Denied::Refused(refusal)) => Err(noted(&api, &by, refusal).await?),
+        Err(Denied::Failed(error)) => Err(error.into()),
     }
 }
 
@@ -221,11 +222,11 @@ enum Undone {
     Unset(pipeline::Error),
 }
 
-impl From<NotSet> for Undone {
-    fn from(not_set: NotSet) -> Self {
-        match not_set {
-            NotSet::Refused(refusal) => Self::Refused(refusal),
-            NotSet::Broken(error) => Self::Unset(error),
+impl From<Denied<pipeline::Error>> for Undone {
+    fn from(denied: Denied<pipeline::Error>) -> Self {
+        match denied {
+            Denied::Refused(refusal) => Self::Refused(refusal),
+            Denied::Failed(error) => Self::Unset(error),
         }
     }
 }
