@@ -258,10 +258,13 @@ async fn change<T: Send + 'static>(
         let pipeline = api.pipeline.clone();
         let changed = api.state().write(move |tx| {
             let made = make(tx)?;
-            let opened = pipeline.core().open_endpoints(tx)?;
-            let unusable =
-                |error: model::Error| Undone::Refused(Refusal::new(DenialCode::ModelUnusable, error.sentence()));
-            Ok::<_, Undone>((made, opened.map_err(unusable)?))
+            let opened = pipeline.core().open_endpoints(tx).map_err(|error| match error {
+                pipeline::Error::Model(error) => {
+                    Undone::Refused(Refusal::new(DenialCode::ModelUnusable, error.sentence()))
+                }
+                error => Undone::Unset(error),
+            })?;
+            Ok::<_, Undone>((made, opened))
         });
         let (made, opened) = changed.await?;
         api.pipeline.core().put_endpoints(opened);
