@@ -19,7 +19,7 @@ use crate::registry::{Agent, Mode};
 use crate::state::{self, Tx};
 use crate::tools;
 use crate::turn::Turn;
-use ironclaw_contract::ids::{ItemId, SessionId};
+use ironclaw_contract::ids::{ItemId, PersonId, SessionId};
 use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::{ItemKind, Label, Ref};
@@ -212,10 +212,11 @@ pub fn item_numbers(checked: &[Checked]) -> Vec<(ItemId, u64)> {
 /// The labels of what a model makes of this context in a turn of this person. What came from outside stays so, what another
 /// person wrote is from outside here, and no endorsement is inherited.
 pub fn joined_labels(checked: &[Checked], principal: &str) -> Vec<Label> {
+    let principal: Option<PersonId> = principal.parse().ok();
     let anothers = |item: &Recorded| {
         item.tuple.kind == ItemKind::Message
             && item.spans().iter().any(|span| match &span.author {
-                Author::Person { person } => person.to_string() != principal,
+                Author::Person { person } => Some(*person) != principal,
                 _ => false,
             })
     };

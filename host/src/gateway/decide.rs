@@ -157,17 +157,17 @@ pub fn show(tx: &Tx<'_>, policy: &Policy, row: &Row) -> Result<(String, Digest),
     let agent_name = agent.as_ref().map_or("(removed)", |agent| agent.name.as_str());
     let principal = name(row.principal())?;
     let requester = match &row.requester {
-        Requester::Person(person) => Asker::Person(person.to_string(), &principal),
+        Requester::Person(person) => Asker::Person(*person, &principal),
         Requester::Agent { principal: person, origin } => Asker::Agent {
-            agent: (row.agent.map_or_else(String::new, |agent| agent.to_string()), agent_name),
-            principal: (person.to_string(), &principal),
-            session: origin.session.to_string(),
-            turn: origin.turn.to_string(),
-            message: origin.message.map(|message| message.to_string()),
-            call: origin.call.to_string(),
+            agent: (row.agent.ok_or_else(|| state::Error::Stored(format!("{}: its agent", row.id)))?, agent_name),
+            principal: (*person, &principal),
+            session: origin.session,
+            turn: origin.turn,
+            message: origin.message,
+            call: origin.call,
         },
     };
-    let concerns = row.concerned().map(|id| (id.to_string(), agent_name));
+    let concerns = row.concerned().map(|id| (id, agent_name));
     let view = View {
         id: row.id,
         change: &row.change,

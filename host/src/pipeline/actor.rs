@@ -380,17 +380,7 @@ impl Actor {
             Err(Slept::Broken(error)) => {
                 tracing::warn!(session = %self.id, %error, "the last rows of the session wait for its next launch");
             }
-            Ok(())
-            | Err(
-                Slept::Idle
-                | Slept::Yielded
-                | Slept::Cancelled
-                | Slept::Halted
-                | Slept::Asked(_)
-                | Slept::Ended(_)
-                | Slept::Died(_)
-                | Slept::Short(_),
-            ) => {}
+            Ok(()) | Err(_) => {}
         }
         if orderly {
             self.requeue_open_turn("put to sleep").await?;
