@@ -4,13 +4,13 @@
 
 mod settings;
 
-use crate::gateway::{Approved, Judged, No, judged};
+use crate::gateway::Approved;
 use crate::packages::Layer;
 use crate::refusal::Refusal;
 use crate::registry::channels::Channel;
 use crate::registry::mounts::{self, Mount};
 use crate::registry::{self, Agent, AgentDraft, Giver, Person, Warrant, channels, mcp, roles, software};
-use crate::state::{self, Tx};
+use crate::state::{Denied, Tx};
 use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{
@@ -53,15 +53,15 @@ impl Warrant for Approved {
     }
 }
 
-/// Applies it.
+/// Applies an approved change.
 ///
 /// # Errors
-/// The inner error refuses what cannot be done any more; whoever drives this then leaves nothing of the transaction.
-pub fn apply(tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<Judged<Applied>, state::Error> {
-    judged(do_it(tx, approved, prepared).map(|outcome| Applied { outcome }))
+/// Refuses what cannot be done any more. The caller then rolls back, because a part may be written already.
+pub fn apply(tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<Applied, Denied> {
+    apply_change(tx, approved, prepared).map(|outcome| Applied { outcome })
 }
 
-fn do_it(tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<String, No> {
+fn apply_change(tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<String, Denied> {
     match approved.change() {
         Change::Persona(persona) => {
             let agent = concerned(tx, approved)?;
@@ -88,7 +88,7 @@ fn do_it(tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<St
         }
         Change::Mounts(wanted) => {
             let agent = concerned(tx, approved)?;
-            let mounts = wanted.iter().map(mount).collect::<Result<Vec<_>, No>>()?;
+            let mounts = wanted.iter().map(mount).collect::<Result<Vec<_>, Denied>>()?;
             mounts::set(tx, approved, agent.id, &mounts)?;
             let targets: Vec<String> = mounts.into_iter().map(|mount| mount.target).collect();
             Ok(format!("agent {} has {} in its jail", agent.name, listed(&targets, "no directory of the host")))
@@ -117,7 +117,7 @@ fn do_it(tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<St
 }
 
 /// The agent that it concerns, as it stands now.
-fn concerned(tx: &Tx<'_>, approved: &Approved) -> Result<Agent, No> {
+fn concerned(tx: &Tx<'_>, approved: &Approved) -> Result<Agent, Denied> {
     let agent = approved.agent().ok_or_else(incomplete)?;
     registry::agent_by_id(tx, agent)?.ok_or_else(|| gone(format!("agent {agent}")).into())
 }
@@ -128,7 +128,7 @@ fn install(
     agent: &Agent,
     packages: &Packages,
     prepared: &Prepared,
-) -> Result<String, No> {
+) -> Result<String, Denied> {
     let names: Vec<String> = packages.apt.iter().chain(&packages.npm).cloned().collect();
     match (names.is_empty(), prepared) {
         (true, _) => software::set(tx, approved, agent.id, None)?,
@@ -168,7 +168,7 @@ fn fetched(layer: &Layer, asked: &[String]) -> String {
     format!(" (fetched: {}{left_out})", shown.join(", "))
 }
 
-fn wire(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent, wiring: &Wiring) -> Result<String, No> {
+fn wire(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent, wiring: &Wiring) -> Result<String, Denied> {
     let channel = channel(tx, &wiring.channel)?;
     channels::wire(tx, approved, &channel, agent.id, wiring)?;
     Ok(match wiring.engage {
@@ -178,7 +178,7 @@ fn wire(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent, wiring: &Wiring) ->
     })
 }
 
-fn permit(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent, permissions: &Permissions) -> Result<String, No> {
+fn permit(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent, permissions: &Permissions) -> Result<String, Denied> {
     let Permissions { access, grant, revoke } = permissions;
     if let Some(access) = access.filter(|access| *access != agent.access) {
         roles::set_access(tx, approved, agent, access)?;
@@ -198,7 +198,7 @@ fn permit(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent, permissions: &Per
     Ok(format!("agent {} is for {access}; roles given: {given}, taken: {taken}", agent.name))
 }
 
-fn create(tx: &mut Tx<'_>, approved: &Approved, wanted: &CreateAgent) -> Result<String, No> {
+fn create(tx: &mut Tx<'_>, approved: &Approved, wanted: &CreateAgent) -> Result<String, Denied> {
     let CreateAgent { name, persona, enabled_tools, members, wirings } = wanted;
     let draft = AgentDraft {
         name: name.clone(),
@@ -218,17 +218,17 @@ fn create(tx: &mut Tx<'_>, approved: &Approved, wanted: &CreateAgent) -> Result<
     Ok(format!("there is an agent {} ({}) now", agent.name, agent.id))
 }
 
-fn channel(tx: &Tx<'_>, name: &str) -> Result<Channel, No> {
+fn channel(tx: &Tx<'_>, name: &str) -> Result<Channel, Denied> {
     channels::find(tx, name)?.ok_or_else(|| gone(format!("channel {name}")).into())
 }
 
-fn person(tx: &Tx<'_>, identity: &str) -> Result<Person, No> {
+fn person(tx: &Tx<'_>, identity: &str) -> Result<Person, Denied> {
     let found = registry::person_behind(tx, &identity.parse()?)?;
     found.ok_or_else(|| gone("a person that it names".to_owned()).into())
 }
 
 /// A completed change names both; one that does not was never checked.
-fn mount(wanted: &ironclaw_contract::seam::change::Mount) -> Result<Mount, No> {
+fn mount(wanted: &ironclaw_contract::seam::change::Mount) -> Result<Mount, Denied> {
     let (Some(target), Some(read_only)) = (wanted.target.clone(), wanted.read_only) else {
         return Err(incomplete().into());
     };

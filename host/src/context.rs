@@ -19,7 +19,7 @@ use crate::registry::{Agent, Mode};
 use crate::state::{self, Tx};
 use crate::tools;
 use crate::turn::Turn;
-use ironclaw_contract::ids::{ItemId, SessionId};
+use ironclaw_contract::ids::{ItemId, PersonId, SessionId};
 use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::{ItemKind, Label, Ref};
@@ -48,6 +48,27 @@ pub struct Refused {
     pub message: String,
 }
 
+/// Why a request of a sandbox has no answer. `?` makes one of a refusal and of an error.
+#[derive(Debug)]
+pub enum Unanswered<E = state::Error> {
+    /// Refused on purpose.
+    Refused(Refused),
+    /// Broken.
+    Failed(E),
+}
+
+impl<E> From<Refused> for Unanswered<E> {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl From<state::Error> for Unanswered {
+    fn from(error: state::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
 /// What passed only because of the mode `dangerous_warn`, for the ledger.
 pub type Warnings = Vec<String>;
 
@@ -65,7 +86,7 @@ pub enum Checked {
 /// ledger; `dangerous_off` looks at no seal and notes nothing, and still takes no item of another session.
 ///
 /// # Errors
-/// The inner error is the refusal of the first part that is not so.
+/// Refuses the first part that is not so.
 #[allow(clippy::too_many_arguments)]
 pub fn check(
     tx: &Tx<'_>,
@@ -76,8 +97,8 @@ pub fn check(
     bytes_max: u64,
     sealer: &Sealer,
     memory: &mut Memory,
-) -> Result<Result<(Vec<Checked>, Warnings), Refused>, state::Error> {
-    let refuse = |code, message: String| Ok(Err(Refused { code, message }));
+) -> Result<(Vec<Checked>, Warnings), Unanswered> {
+    let refuse = |code, message: String| Err(Refused { code, message }.into());
     if refs.len() > REFS_MAX {
         return refuse(RefusalCode::Frame, format!("{} refs are over the limit of {REFS_MAX}", refs.len()));
     }
@@ -87,17 +108,7 @@ pub fn check(
     let mut bytes: u64 = 0;
     let mut seen = HashSet::new();
     for part in refs {
-        let found = match part {
-            Context::Ref(reference) if (1..=dropped).contains(&reference.seq) => Err(Refused {
-                code: RefusalCode::Unknown,
-                message: format!("{} is not kept any more: ask for items", reference.item),
-            }),
-            Context::Ref(reference) => check_ref(tx, session, reference, mode, sealer, memory)?,
-            Context::Text(_) => {
-                Err(Refused { code: RefusalCode::Unsealed, message: "words without a seal".to_owned() })
-            }
-        };
-        match found {
+        match check_part(tx, session, part, dropped, mode, sealer, memory) {
             Ok(item) => {
                 if item.tuple.seq <= last_seq {
                     return refuse(RefusalCode::Order, format!("{} stands out of order or twice", item.tuple.item));
@@ -107,19 +118,15 @@ pub fn check(
                 seen.insert(item.tuple.item);
                 checked.push(Checked::Item(item));
             }
-            Err(refused) => {
+            Err(Unanswered::Refused(refused)) => {
                 match mode {
-                    Mode::Enforce => return Ok(Err(refused)),
+                    Mode::Enforce => return Err(refused.into()),
                     Mode::DangerousWarn => warnings.push(refused.message),
                     Mode::DangerousOff => {}
                 }
-                checked.push(Checked::Quoted(match part {
-                    Context::Text(text) => text.text.clone(),
-                    Context::Ref(reference) => {
-                        format!("{} {}, whose seal does not hold", reference.kind, reference.item)
-                    }
-                }));
+                checked.push(Checked::Quoted(quoted(part)));
             }
+            Err(Unanswered::Failed(error)) => return Err(error.into()),
         }
     }
     // Twice, because a stored body is JSON text and may be longer than what the sandbox was told to count.
@@ -129,7 +136,34 @@ pub fn check(
     if let Some(missing) = own.iter().find(|item| !seen.contains(item)) {
         return refuse(RefusalCode::Order, format!("{missing} is a message of the turn and was left out"));
     }
-    Ok(Ok((checked, warnings)))
+    Ok((checked, warnings))
+}
+
+fn check_part(
+    tx: &Tx<'_>,
+    session: SessionId,
+    part: &Context,
+    dropped_upto: u64,
+    mode: Mode,
+    sealer: &Sealer,
+    memory: &mut Memory,
+) -> Result<Arc<Recorded>, Unanswered> {
+    let (code, message) = match part {
+        Context::Ref(reference) if (1..=dropped_upto).contains(&reference.seq) => {
+            (RefusalCode::Unknown, format!("{} is not kept any more: ask for items", reference.item))
+        }
+        Context::Ref(reference) => return check_ref(tx, session, reference, mode, sealer, memory),
+        Context::Text(_) => (RefusalCode::Unsealed, "words without a seal".to_owned()),
+    };
+    Err(Refused { code, message }.into())
+}
+
+/// Returns what a model is shown of a part that passed only because of a dangerous mode.
+fn quoted(part: &Context) -> String {
+    match part {
+        Context::Text(text) => text.text.clone(),
+        Context::Ref(reference) => format!("{} {}, whose seal does not hold", reference.kind, reference.item),
+    }
 }
 
 fn check_ref(
@@ -139,11 +173,11 @@ fn check_ref(
     mode: Mode,
     sealer: &Sealer,
     memory: &mut Memory,
-) -> Result<Result<Arc<Recorded>, Refused>, state::Error> {
+) -> Result<Arc<Recorded>, Unanswered> {
     if let Some(recorded) = memory.recall(reference) {
-        return Ok(Ok(recorded));
+        return Ok(recorded);
     }
-    let refuse = |code, message: String| Ok(Err(Refused { code, message }));
+    let refuse = |code, message: String| Err(Refused { code, message }.into());
     let Some(recorded) = items::find(tx, reference.item)? else {
         return refuse(RefusalCode::Unknown, format!("{} does not stand in the record", reference.item));
     };
@@ -152,7 +186,7 @@ fn check_ref(
     }
     if mode == Mode::DangerousOff {
         // Not learned: what is known here counts as verified, also after the mode was changed.
-        return Ok(Ok(Arc::new(recorded)));
+        return Ok(Arc::new(recorded));
     }
     if reference.boot != sealer.boot() {
         return refuse(
@@ -163,7 +197,7 @@ fn check_ref(
     if !sealer.verify(reference, &recorded.tuple) {
         return refuse(RefusalCode::Seal, format!("the seal of {} does not hold", reference.item));
     }
-    Ok(Ok(memory.learn(reference, recorded)))
+    Ok(memory.learn(reference, recorded))
 }
 
 /// The items among these parts with their numbers, in their order.
@@ -178,10 +212,11 @@ pub fn item_numbers(checked: &[Checked]) -> Vec<(ItemId, u64)> {
 /// The labels of what a model makes of this context in a turn of this person. What came from outside stays so, what another
 /// person wrote is from outside here, and no endorsement is inherited.
 pub fn joined_labels(checked: &[Checked], principal: &str) -> Vec<Label> {
+    let principal: Option<PersonId> = principal.parse().ok();
     let anothers = |item: &Recorded| {
         item.tuple.kind == ItemKind::Message
             && item.spans().iter().any(|span| match &span.author {
-                Author::Person { person } => person.to_string() != principal,
+                Author::Person { person } => Some(*person) != principal,
                 _ => false,
             })
     };

@@ -18,9 +18,7 @@ pub mod shown;
 pub mod store;
 pub mod voices;
 
-use crate::refusal::Refusal;
 use crate::registry::Giver;
-use crate::state;
 use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::change::{Change, ChangeKind};
 use ironclaw_contract::seam::seal::Label;
@@ -185,47 +183,6 @@ impl Approved {
     /// The same people, each with the token that they came with.
     pub fn givers(&self) -> &[Giver] {
         &self.givers
-    }
-}
-
-/// A yes or a no on purpose.
-pub type Judged<T> = Result<T, Refusal>;
-
-/// Why something does not go on, where both kinds of no come by `?`.
-pub(crate) enum No {
-    /// On purpose.
-    Refused(Refusal),
-    /// Something broke on our side.
-    Broken(state::Error),
-}
-
-impl From<Refusal> for No {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl From<state::Error> for No {
-    fn from(error: state::Error) -> Self {
-        Self::Broken(error)
-    }
-}
-
-impl From<state::Denied> for No {
-    fn from(denied: state::Denied) -> Self {
-        match denied {
-            state::Denied::Refused(refusal) => Self::Refused(refusal),
-            state::Denied::Failed(error) => Self::Broken(error),
-        }
-    }
-}
-
-/// Takes the two kinds of no apart again.
-pub(crate) fn judged<T>(result: Result<T, No>) -> Result<Judged<T>, state::Error> {
-    match result {
-        Ok(done) => Ok(Ok(done)),
-        Err(No::Refused(refusal)) => Ok(Err(refusal)),
-        Err(No::Broken(error)) => Err(error),
     }
 }
 

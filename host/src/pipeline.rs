@@ -45,6 +45,7 @@ pub use workspace::LOOKS_MAX;
 use crate::channel::{Received, webhook};
 use crate::custody::{ApprovalRoot, WrappingKey};
 use crate::gateway::Grounds;
+use crate::gateway::decide;
 use crate::gateway::policy::Policy;
 use crate::home::Home;
 use crate::inbox::{self, Recorded, events};
@@ -52,6 +53,7 @@ use crate::integrity::seal::Sealer;
 use crate::ledger::Entry;
 use crate::model::endpoint::Endpoints;
 use crate::quota;
+use crate::refusal::Refusal;
 use crate::state::{Denied, State};
 use crate::{budget, identity, items, memories, model, routing, session, turn};
 use actors::Unsent;
@@ -206,19 +208,19 @@ impl From<Error> for Denied<Error> {
 
 impl From<Denied> for Denied<Error> {
     fn from(denied: Denied) -> Self {
-        match denied {
-            Denied::Refused(refusal) => Self::Refused(refusal),
-            Denied::Failed(error) => Self::Failed(error.into()),
-        }
+        denied.widen()
     }
 }
 
 impl From<Denied<inbox::Error>> for Denied<Error> {
     fn from(denied: Denied<inbox::Error>) -> Self {
-        match denied {
-            Denied::Refused(refusal) => Self::Refused(refusal),
-            Denied::Failed(error) => Self::Failed(error.into()),
-        }
+        denied.widen()
+    }
+}
+
+impl From<Denied<decide::Error>> for Denied<Error> {
+    fn from(denied: Denied<decide::Error>) -> Self {
+        denied.widen()
     }
 }
 

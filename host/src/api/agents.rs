@@ -88,12 +88,15 @@ pub async fn remove(
 ) -> Reply<Agent> {
     let found = find(&api, agent).await?;
     let wanted = Settings { remove: true, ..Settings::default() };
-    api.pipeline.may_at_once(person.id, found.clone(), wanted.clone()).await??;
+    api.pipeline.may_at_once(person.id, found.clone(), wanted.clone()).await?;
     let (shown, by) = (found.clone(), person.clone());
     let view = api.state().read(move |tx| view(tx, &shown, &by)).await?;
-    api.pipeline.remove_sessions(found.id, person.id).await??;
+    api.pipeline.remove_sessions(found.id, person.id).await?;
     let giver = Giver { person: person.id, token: Some(current) };
-    api.pipeline.set_at_once(giver, found, wanted).await?.map_err(after_erasing)?;
+    api.pipeline.set_at_once(giver, found, wanted).await.map_err(|denied| match denied {
+        Denied::Refused(refusal) => Denied::Refused(after_erasing(refusal)),
+        failed @ Denied::Failed(_) => failed,
+    })?;
     Ok(Json(view))
 }
 
@@ -138,7 +141,7 @@ pub async fn set(
     Change::parse(ChangeKind::Settings, &payload)
         .map_err(|error| Refusal::new(DenialCode::PayloadMalformed, error.to_string()))?;
     let giver = Giver { person: person.id, token: Some(current) };
-    api.pipeline.set_at_once(giver, found, wanted).await??;
+    api.pipeline.set_at_once(giver, found, wanted).await?;
     Ok(api.state().read(move |tx| registry::known_agent(tx, id)).await?)
 }
 

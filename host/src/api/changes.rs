@@ -112,7 +112,7 @@ pub async fn submit(
     Body(new): Body<NewChange>,
 ) -> Reply<SubmittedChange> {
     let NewChange { kind, agent, payload, reason } = new;
-    let submitted = api.pipeline.submit(&person, kind, agent, payload, reason).await??;
+    let submitted = api.pipeline.submit(&person, kind, agent, payload, reason).await?;
     let status = Status::Pending.name().to_owned();
     Ok(Json(SubmittedChange { id: submitted.id, status, again: submitted.again }))
 }
@@ -168,8 +168,7 @@ pub async fn approve(
     Body(decision): Body<Decision>,
 ) -> Reply<Change> {
     let change = known(&named)?;
-    let decided = api.pipeline.approve(&person, token.to_string(), change, decision.shown).await?;
-    decided?;
+    api.pipeline.approve(&person, token.to_string(), change, decision.shown).await?;
     Ok(Json(whole(&api, &person, change).await?))
 }
 
@@ -181,7 +180,7 @@ pub async fn reject(
     Body(rejection): Body<Rejection>,
 ) -> Reply<Change> {
     let change = known(&named)?;
-    api.pipeline.reject(&person, change, rejection.reason).await??;
+    api.pipeline.reject(&person, change, rejection.reason).await?;
     Ok(Json(whole(&api, &person, change).await?))
 }
 
@@ -218,7 +217,7 @@ fn of_member(tx: &Tx<'_>, person: &Person, filter: &Filter) -> Result<Vec<Row>, 
 
 /// A change with what a person is shown.
 async fn whole(api: &Api, person: &Person, change: ChangeId) -> Result<Change, Answer> {
-    let shown = api.pipeline.show(person, change).await??;
+    let shown = api.pipeline.show(person, change).await?;
     let needed = api.pipeline.approvals_needed(&shown.row);
     Ok(api.state().read(move |tx| view(tx, shown, needed)).await?)
 }

@@ -13,8 +13,8 @@ use crate::model::endpoint::{Prices, Probe, Spec};
 use crate::model::fault::Fault;
 use crate::model::preset::PRESETS;
 use crate::model::scripted;
-use crate::pipeline::at_once::{NotSet, settle};
-use crate::pipeline::{Core, endpoints};
+use crate::pipeline::at_once::settle;
+use crate::pipeline::{self, Core, endpoints};
 use crate::refusal::Refusal;
 use crate::registry::models::{self, Stored, Wanted, kind_name};
 use crate::registry::people::{note_refusal, refuse};
@@ -175,16 +175,17 @@ pub async fn set_default(
     Path(model): Path<String>,
 ) -> Reply<KeptModel> {
     let (pipeline, giver) = (api.pipeline.clone(), Giver { person: by.id, token: Some(current) });
+    // Not `decide`: a refusal is rolled back.
     let set = api.state().write(move |tx| {
         let moved = followers_elsewhere(tx, &model)?;
         let wanted = Settings { default_model: Some(model.clone()), ..Settings::default() };
         settle(tx, pipeline.core(), &giver, None, wanted)?;
-        Ok::<_, NotSet>(KeptModel { model: one(tx, &model)?, tested: None, moved })
+        Ok::<_, Denied<pipeline::Error>>(KeptModel { model: one(tx, &model)?, tested: None, moved })
     });
     match set.await {
         Ok(kept) => Ok(Json(kept)),
-        Err(NotSet::Refused(refusal)) => Err(noted(&api, &by, refusal).await),
-        Err(NotSet::Broken(error)) => Err(error.into()),
+        Err(Denied::Refused(refusal)) => Err(noted(&api, &by, refusal).await),
+        Err(Denied::Failed(error)) => Err(error.into()),
     }
 }
 
@@ -244,15 +245,6 @@ impl From<Denied> for Denied<Undone> {
     }
 }
 
-impl From<NotSet> for Answer {
-    fn from(not_set: NotSet) -> Self {
-        match not_set {
-            NotSet::Refused(refusal) => refusal.into(),
-            NotSet::Broken(error) => error.into(),
-        }
-    }
-}
-
 /// Makes a change of the record with the endpoints that are open: they are opened before the change is committed, and put in place
 /// after it, even if the caller has gone.
 async fn change<T: Send + 'static>(
@@ -265,10 +257,11 @@ async fn change<T: Send + 'static>(
         let pipeline = api.pipeline.clone();
         let changed = api.state().decide(move |tx| {
             let made = make(tx)?;
-            let unusable =
-                |error: model::Error| Undone::from(Refusal::new(DenialCode::ModelUnusable, error.sentence()));
-            let opened = pipeline.core().open_endpoints(tx)?.map_err(unusable).map_err(Denied::Failed)?;
-            Ok::<_, Denied<Undone>>((made, opened))
+            let opened = pipeline.core().open_endpoints(tx).map_err(|error| match error {
+                pipeline::Error::Model(error) => Refusal::new(DenialCode::ModelUnusable, error.sentence()).into(),
+                error => Undone::from(error),
+            });
+            Ok::<_, Denied<Undone>>((made, opened.map_err(Denied::Failed)?))
         });
         let (made, opened) = changed.await?;
         api.pipeline.core().put_endpoints(opened);

@@ -32,10 +32,10 @@ pub async fn set(
     let name: SecretName = new.name.parse()?;
     let value = secrets::value(new.value.take())?;
     let pipeline = api.pipeline.clone();
-    let set = api.state().decide(move |tx| {
+    let set = api.state().decide(move |tx| -> Result<_, Denied<secrets::Error>> {
         let set = secrets::set(tx, &pipeline.core().wrapping, &name, &value, by.id);
         set.map_err(|denied| denied.noted(|refusal| Ok(note(tx, by.id, refusal)?)))?;
-        Ok::<_, Denied<secrets::Error>>(shown(tx, &name)?)
+        Ok(shown(tx, &name)?)
     });
     Ok(Json(set.await?))
 }
@@ -50,10 +50,10 @@ pub async fn rotate(
     let name: SecretName = secret.parse()?;
     let value = secrets::value(new.value.take())?;
     let pipeline = api.pipeline.clone();
-    let rotate = api.state().decide(move |tx| {
+    let rotate = api.state().decide(move |tx| -> Result<_, Denied<secrets::Error>> {
         let rotated = secrets::rotate(tx, &pipeline.core().wrapping, &name, &value, by.id);
         rotated.map_err(|denied| denied.noted(|refusal| Ok(note(tx, by.id, refusal)?)))?;
-        Ok::<_, Denied<secrets::Error>>(shown(tx, &name)?)
+        Ok(shown(tx, &name)?)
     });
     let rotated = rotate.await?;
     forget(&api).await?;

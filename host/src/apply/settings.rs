@@ -4,17 +4,17 @@
 
 use super::concerned;
 use crate::budget::{Own, book};
-use crate::gateway::{Approved, No, store as changes};
+use crate::gateway::{Approved, store as changes};
 use crate::memories;
 use crate::refusal::Refusal;
 use crate::registry::{self, Agent, Mode, models};
 use crate::session::store;
-use crate::state::Tx;
+use crate::state::{Denied, Tx};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Settings;
 
 /// Sets what they say.
-pub(super) fn set(tx: &mut Tx<'_>, approved: &Approved, settings: &Settings) -> Result<String, No> {
+pub(super) fn set(tx: &mut Tx<'_>, approved: &Approved, settings: &Settings) -> Result<String, Denied> {
     let Settings { mode, model, tokens_per_day, cost_per_day_micros, remove, default_model } = settings;
     if let Some(name) = default_model {
         let moved = models::set_default(tx, approved, name)?;
@@ -52,7 +52,7 @@ pub(super) fn set(tx: &mut Tx<'_>, approved: &Approved, settings: &Settings) -> 
 }
 
 /// Removes an agent whose conversations are gone.
-fn remove(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent) -> Result<String, No> {
+fn remove(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent) -> Result<String, Denied> {
     // A message may have come while its conversations were erased.
     if !store::of_agent(tx, agent.id)?.is_empty() {
         let message = format!("agent {} got a message while it was being removed", agent.name);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 fn done(tx: &mut Tx<'_>, scene: &Scene, kind: ChangeKind, payload: Value, prepared: &Prepared) -> String {
     let proposed: Proposed = scene.by_owner(kind, payload);
     let approved = scene.approved(tx, proposed);
-    apply(tx, &approved, prepared).expect("the record is whole").expect("it can be done").outcome
+    apply(tx, &approved, prepared).expect("it can be done").outcome
 }
 
 fn noted(tx: &Tx<'_>, what: &str) -> Vec<Value> {
@@ -34,8 +34,8 @@ fn clerk(tx: &Tx<'_>) -> Agent {
 fn software_that_was_not_fetched_is_not_set() {
     on_record(|tx, scene| {
         let approved = scene.approved(tx, scene.by_owner(ChangeKind::Packages, json!(["jq"])));
-        let refused = apply(tx, &approved, &Prepared::Nothing).expect("whole").expect_err("nothing was fetched");
-        assert_eq!(refused.code, DenialCode::PackagesNotFetched);
+        let refused = apply(tx, &approved, &Prepared::Nothing).expect_err("nothing was fetched");
+        assert_eq!(refused.refusal().code, DenialCode::PackagesNotFetched);
         assert_eq!(software::of(tx, scene.clerk.id).expect("read"), None);
         let digest = Digest::of(b"layer");
         done(tx, &scene, ChangeKind::Packages, json!(["jq"]), &Prepared::Layer(layer(digest)));
@@ -66,13 +66,13 @@ fn what_is_gone_since_is_not_changed() {
         let approved = scene.approved(tx, scene.by_owner(ChangeKind::Wiring, wiring));
         channels::remove(tx, "desk", scene.owner).expect("removed");
         assert_eq!(
-            apply(tx, &approved, &Prepared::Nothing).expect("whole").expect_err("gone").code,
+            apply(tx, &approved, &Prepared::Nothing).expect_err("gone").refusal().code,
             DenialCode::ChangeOutdated
         );
         let approved = scene.approved(tx, scene.by_owner(ChangeKind::EnabledTools, json!([])));
         registry::remove_agent(tx, &Yes::of(scene.owner), &scene.clerk).expect("removed");
         assert_eq!(
-            apply(tx, &approved, &Prepared::Nothing).expect("whole").expect_err("gone").code,
+            apply(tx, &approved, &Prepared::Nothing).expect_err("gone").refusal().code,
             DenialCode::ChangeOutdated
         );
     });
@@ -105,7 +105,7 @@ fn a_channel_is_heard_by_one_agent_and_by_its_pattern() {
         let mut to_other = scene.by_owner(ChangeKind::Wiring, json!({ "channel": "shop", "engage": "all" }));
         to_other.agent = Some(scene.other.id);
         let approved = scene.approved(tx, to_other);
-        apply(tx, &approved, &Prepared::Nothing).expect("whole").expect("done");
+        apply(tx, &approved, &Prepared::Nothing).expect("done");
         assert_eq!((find(tx).agent, find(tx).hears.pattern()), (Some(scene.other.id), None));
     });
 }
@@ -176,7 +176,7 @@ fn what_agents_have_of_a_server_ends_with_what_it_was_given_for() {
         let fewer = scene.by_owner(register, server("https://one.example/", &["read", "erase"]));
         let approved = scene.approved(tx, fewer);
         assert_eq!(approved.facts()["grants"]["clerk"]["keeps"], json!(["read"]), "it is shown");
-        let outcome = apply(tx, &approved, &Prepared::Nothing).expect("whole").expect("done").outcome;
+        let outcome = apply(tx, &approved, &Prepared::Nothing).expect("done").outcome;
         assert!(outcome.contains("one agent lost tools"), "{outcome}");
         assert_eq!(held(tx)[0].tools, ["read"]);
         done(tx, &scene, register, server("https://two.example/", &["read"]), &Prepared::Nothing);

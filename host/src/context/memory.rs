@@ -148,7 +148,7 @@ impl Memory {
             items::summary::ordinal(tx, item)?.map(|ordinal| Place { ordinal, seq })
         } else {
             let sql = "SELECT first_ordinal, moved_seq FROM messages WHERE id = ?1 AND first_ordinal IS NOT NULL";
-            let message = item.tuple.item.message().to_string();
+            let message = item.tuple.item.message();
             let read = |row: &rusqlite::Row<'_>| {
                 let moved: Option<i64> = row.get(1)?;
                 Ok(Place { ordinal: row.get(0)?, seq: moved.map_or(seq, |moved| moved as u64) })

@@ -9,7 +9,7 @@ use crate::custody::ContentKey;
 use crate::items::{BodyError, Recorded};
 use crate::model::{Part, PastCall};
 use crate::state::Tx;
-use ironclaw_contract::ids::CallId;
+use ironclaw_contract::ids::{CallId, PersonId};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_text::lookalike;
@@ -177,6 +177,7 @@ fn by_script(output: &OutputBody) -> Part {
 }
 
 fn message_parts(spans: &[Span], body: &str, principal: &str, parts: &mut Vec<Part>) {
+    let principal: Option<PersonId> = principal.parse().ok();
     let mut start = 0;
     for span in spans {
         let end = start + span.bytes;
@@ -184,7 +185,7 @@ fn message_parts(spans: &[Span], body: &str, principal: &str, parts: &mut Vec<Pa
         start = end;
         let context = |author: String, text: String| Part::Context { author, text };
         parts.push(match &span.author {
-            Author::Person { person } if person.to_string() == principal => Part::Person { text },
+            Author::Person { person } if Some(*person) == principal => Part::Person { text },
             Author::Person { .. } => context("another person".to_owned(), text),
             Author::Quoted => context("quoted by the sender".to_owned(), text),
             Author::File { name } => context(format!("file {name}"), text),

@@ -3,11 +3,11 @@
 //! Nobody's words stay theirs in a summary: it is the model's, with the labels of everything that it was made of.
 //! Next: `items::summary` for what it then stands in for.
 
-use super::{Checked, Memory, Reader, Refused, parts};
+use super::{Checked, Memory, Reader, Refused, Unanswered, parts};
 use crate::custody::ContentKey;
 use crate::items::{BodyError, summary as covers};
 use crate::model::{Part, Prompt};
-use crate::state::{self, Tx};
+use crate::state::Tx;
 use crate::turn::Turn;
 use ironclaw_contract::ids::{ItemId, SessionId};
 use ironclaw_contract::seam::seal::ItemKind;
@@ -31,29 +31,27 @@ pub fn bytes_max(context_bytes_max: u64) -> usize {
     BYTES_MAX.min(context_bytes_max / 4) as usize
 }
 
-/// Whether these parts may go into a summary: sealed items of turns that are over, more than summaries alone, and none that a
+/// Checks that these parts may go into a summary: sealed items of turns that are over, more than summaries alone, and none that a
 /// summary stands in for already.
-pub fn check(
-    tx: &Tx<'_>,
-    turn: &Turn,
-    own: &[ItemId],
-    checked: &[Checked],
-) -> Result<Result<(), Refused>, state::Error> {
-    match check_parts(turn, own, checked) {
-        Ok(()) => check_uncovered(tx, turn.session, &super::item_numbers(checked)),
-        refused => Ok(refused),
-    }
+///
+/// # Errors
+/// Refuses the first part that may not.
+pub fn check(tx: &Tx<'_>, turn: &Turn, own: &[ItemId], checked: &[Checked]) -> Result<(), Unanswered> {
+    check_parts(turn, own, checked)?;
+    check_uncovered(tx, turn.session, &super::item_numbers(checked))
 }
 
-/// Whether no summary stands in for any of these items: each is summarised once.
-pub fn check_uncovered(
-    tx: &Tx<'_>,
-    session: SessionId,
-    items: &[(ItemId, u64)],
-) -> Result<Result<(), Refused>, state::Error> {
-    let covered = covers::first_covered(tx, session, items.iter().map(|(item, _)| *item))?;
-    let refused = |item| Refused { code: RefusalCode::Order, message: format!("{item} is summarised already") };
-    Ok(covered.map_or(Ok(()), |item| Err(refused(item))))
+/// Checks that no summary stands in for any of these items: each is summarised once.
+///
+/// # Errors
+/// Refuses the first item that is summarised already.
+pub fn check_uncovered(tx: &Tx<'_>, session: SessionId, items: &[(ItemId, u64)]) -> Result<(), Unanswered> {
+    match covers::first_covered(tx, session, items.iter().map(|(item, _)| *item))? {
+        None => Ok(()),
+        Some(item) => {
+            Err(Refused { code: RefusalCode::Order, message: format!("{item} is summarised already") }.into())
+        }
+    }
 }
 
 fn check_parts(turn: &Turn, own: &[ItemId], checked: &[Checked]) -> Result<(), Refused> {

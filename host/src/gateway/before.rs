@@ -153,8 +153,8 @@ fn of_identities<'a>(
         let marks = confusable::of(identity, others);
         let person = person_of(tx, identity)?;
         let person = person.map(|person| match marks.is_empty() {
-            true => json!({ "person": person.id.to_string(), "name": person.name }),
-            false => json!({ "person": person.id.to_string(), "name": person.name, "look twice": marks }),
+            true => json!({ "person": person.id, "name": person.name }),
+            false => json!({ "person": person.id, "name": person.name, "look twice": marks }),
         });
         found.insert(identity.to_owned(), person.unwrap_or(Value::Null));
     }
@@ -169,7 +169,7 @@ fn of_channels(tx: &Tx<'_>, wirings: &[Wiring]) -> Result<Map<String, Value>, st
             None => Value::Null,
             Some(Channel { generation, agent, .. }) => {
                 let hearer = agent.map(|agent| registry::agent_by_id(tx, agent)).transpose()?.flatten();
-                let hearer = hearer.map(|agent| json!({ "agent": agent.id.to_string(), "name": agent.name }));
+                let hearer = hearer.map(|agent| json!({ "agent": agent.id, "name": agent.name }));
                 json!({ "generation": generation, "kind": channels::WEBHOOK, "heard_by": hearer })
             }
         };
@@ -227,7 +227,7 @@ fn of_grants(tx: &Tx<'_>, server: &McpRegister) -> Result<Map<String, Value>, st
     let holders = mcp::holders(tx, &server.name)?.into_iter();
     let told = holders.map(|grant| {
         let left = mcp::left_of(&grant, &was, server);
-        (grant.agent_name, json!({ "agent": grant.agent.to_string(), "has": grant.tools, "keeps": left }))
+        (grant.agent_name, json!({ "agent": grant.agent, "has": grant.tools, "keeps": left }))
     });
     Ok(told.collect())
 }

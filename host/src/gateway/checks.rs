@@ -8,14 +8,14 @@ mod newcomers;
 mod servers;
 
 use super::policy::Rule;
-use super::{Checked, Grounds, Judged, No, Proposed, Requester, before, concerns_agent, judged, settings};
+use super::{Checked, Grounds, Proposed, Requester, before, concerns_agent, settings};
 use crate::packages;
 use crate::refusal::Refusal;
 use crate::registry::channels::Channel;
 use crate::registry::{self, Agent, Identity, LOOPBACK, Person, Role, channels};
 use crate::routing::engage;
 use crate::session::store;
-use crate::state::{self, Tx};
+use crate::state::{Denied, Tx};
 use crate::tools;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{
@@ -23,29 +23,11 @@ use ironclaw_contract::seam::change::{
 };
 use serde_json::Value;
 
-/// Looks at a proposal.
+/// Checks a proposal and completes it.
 ///
 /// # Errors
-/// The inner error is the first check that it did not pass.
-pub fn check(tx: &Tx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Judged<Checked>, state::Error> {
-    judged(judge(tx, grounds, proposed))
-}
-
-/// Whether a person may do at once, by a command of their own, what a change of this kind does: where one yes of theirs would be
-/// enough for it.
-///
-/// # Errors
-/// Refuses what takes more than that.
-pub fn direct(rule: &Rule, kind: ChangeKind, role: Role) -> Judged<()> {
-    if rule.is_one_alone() && rule.admits(role) {
-        return Ok(());
-    }
-    let message = format!("the policy of this host asks for more than a command of one {role} here");
-    let refusal = Refusal::new(DenialCode::PolicyAsksForMore, message);
-    Err(refusal.hint(format!("propose it, and let others decide: `ironctl change submit --kind {kind}`")))
-}
-
-fn judge(tx: &Tx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Checked, No> {
+/// Refuses with the first check that it does not pass.
+pub fn check(tx: &Tx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Checked, Denied> {
     let agent = of_whom(tx, &proposed)?;
     let change = complete(tx, grounds, &proposed, agent.as_ref())?;
     let standing = before::look(tx, grounds, &change, agent.as_ref())?;
@@ -55,6 +37,20 @@ fn judge(tx: &Tx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Checked, 
         return Err(refusal.into());
     }
     Ok(Checked { proposed, standing })
+}
+
+/// Whether a person may do at once, by a command of their own, what a change of this kind does: where one yes of theirs would be
+/// enough for it.
+///
+/// # Errors
+/// Refuses what takes more than that.
+pub fn direct(rule: &Rule, kind: ChangeKind, role: Role) -> Result<(), Refusal> {
+    if rule.is_one_alone() && rule.admits(role) {
+        return Ok(());
+    }
+    let message = format!("the policy of this host asks for more than a command of one {role} here");
+    let refusal = Refusal::new(DenialCode::PolicyAsksForMore, message);
+    Err(refusal.hint(format!("propose it, and let others decide: `ironctl change submit --kind {kind}`")))
 }
 
 /// What stands in the place of `before` once the change is applied, where there is something to compare.
@@ -81,7 +77,7 @@ fn after(proposed: &Proposed, agent: Option<&Agent>) -> Option<Value> {
 }
 
 /// The agent that it concerns, or whose wish it is, as it stands in the record now.
-fn of_whom(tx: &Tx<'_>, proposed: &Proposed) -> Result<Option<Agent>, No> {
+fn of_whom(tx: &Tx<'_>, proposed: &Proposed) -> Result<Option<Agent>, Denied> {
     let kind = proposed.change.kind();
     let agent = match &proposed.agent {
         None => None,
@@ -121,7 +117,7 @@ fn of_whom(tx: &Tx<'_>, proposed: &Proposed) -> Result<Option<Agent>, No> {
 }
 
 /// The change with nothing left open, in the one order that its lists have.
-fn complete(tx: &Tx<'_>, grounds: &Grounds, proposed: &Proposed, agent: Option<&Agent>) -> Result<Change, No> {
+fn complete(tx: &Tx<'_>, grounds: &Grounds, proposed: &Proposed, agent: Option<&Agent>) -> Result<Change, Denied> {
     Ok(match proposed.change.clone() {
         Change::Persona(persona) => Change::Persona(persona),
         Change::EnabledTools(wanted) => Change::EnabledTools(EnabledTools::All(tools_after(wanted, agent)?)),
@@ -181,7 +177,7 @@ fn tools_after(wanted: EnabledTools, agent: Option<&Agent>) -> Result<Vec<String
 }
 
 /// The channel that a wiring names.
-fn known(tx: &Tx<'_>, wiring: &Wiring) -> Result<Channel, No> {
+fn known(tx: &Tx<'_>, wiring: &Wiring) -> Result<Channel, Denied> {
     if wiring.channel == LOOPBACK {
         let refusal = Refusal::new(DenialCode::ChannelOwn, "the loopback is how people talk to every agent of theirs");
         return Err(refusal.hint("who may talk to an agent is a change of kind permissions").into());
@@ -204,7 +200,7 @@ fn known(tx: &Tx<'_>, wiring: &Wiring) -> Result<Channel, No> {
 }
 
 /// Whoever is linked to each of these; two names of one person would say two things about them.
-fn each_once<'a>(tx: &Tx<'_>, identities: impl Iterator<Item = &'a String>) -> Result<Vec<Person>, No> {
+fn each_once<'a>(tx: &Tx<'_>, identities: impl Iterator<Item = &'a String>) -> Result<Vec<Person>, Denied> {
     let mut people: Vec<Person> = Vec::new();
     for identity in identities {
         let parsed: Identity = identity.parse()?;

@@ -11,13 +11,13 @@ use super::settings::rule_of;
 use super::shown::{self, Asker, View};
 use super::store::{self, Row, Status};
 use super::voices::{self, NOT_INDEPENDENT};
-use super::{Approved, Checked, Grounds, Judged, Requester};
+use super::{Approved, Checked, Grounds, Requester};
 use crate::approval::{self, Approver, Domain, Thing};
 use crate::custody::{self, ApprovalRoot};
 use crate::ledger::{self, Entry};
 use crate::refusal::Refusal;
 use crate::registry::{self, Giver, Person, Role, roles};
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use counted::{Voice, count};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
@@ -56,6 +56,73 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
+impl From<Error> for Denied<Error> {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Denied> for Denied<Error> {
+    fn from(denied: Denied) -> Self {
+        denied.widen()
+    }
+}
+
+/// Why a person did not decide.
+#[derive(Debug)]
+pub enum Undecided {
+    /// Refused, and the change is as it was.
+    Refused(Refusal),
+    /// Refused, and the change ended by that: its requester has to be told.
+    Ended(Refusal, Box<Row>),
+    /// Broken.
+    Failed(Error),
+}
+
+impl Undecided {
+    /// Tells the requester with `tell` if the change ended.
+    pub fn told<E: From<Error>>(self, tell: impl FnOnce(&Row) -> Result<(), E>) -> Denied<E> {
+        match self {
+            Self::Refused(refusal) => Denied::Refused(refusal),
+            Self::Ended(refusal, row) => Denied::Refused(refusal).noted(|_| tell(&row)),
+            Self::Failed(error) => Denied::Failed(error.into()),
+        }
+    }
+}
+
+impl<E: Into<Error>> From<Denied<E>> for Undecided {
+    fn from(denied: Denied<E>) -> Self {
+        match denied {
+            Denied::Refused(refusal) => Self::Refused(refusal),
+            Denied::Failed(error) => Self::Failed(error.into()),
+        }
+    }
+}
+
+impl From<Refusal> for Undecided {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Error> for Undecided {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<state::Error> for Undecided {
+    fn from(error: state::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<custody::Error> for Undecided {
+    fn from(error: custody::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
 /// What a yes came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Said {
@@ -90,17 +157,17 @@ pub fn show(tx: &Tx<'_>, policy: &Policy, row: &Row) -> Result<(String, Digest),
     let agent_name = agent.as_ref().map_or("(removed)", |agent| agent.name.as_str());
     let principal = name(row.principal())?;
     let requester = match &row.requester {
-        Requester::Person(person) => Asker::Person(person.to_string(), &principal),
+        Requester::Person(person) => Asker::Person(*person, &principal),
         Requester::Agent { principal: person, origin } => Asker::Agent {
-            agent: (row.agent.map_or_else(String::new, |agent| agent.to_string()), agent_name),
-            principal: (person.to_string(), &principal),
-            session: origin.session.to_string(),
-            turn: origin.turn.to_string(),
-            message: origin.message.map(|message| message.to_string()),
-            call: origin.call.to_string(),
+            agent: (row.agent.ok_or_else(|| state::Error::Stored(format!("{}: its agent", row.id)))?, agent_name),
+            principal: (*person, &principal),
+            session: origin.session,
+            turn: origin.turn,
+            message: origin.message,
+            call: origin.call,
         },
     };
-    let concerns = row.concerned().map(|id| (id.to_string(), agent_name));
+    let concerns = row.concerned().map(|id| (id, agent_name));
     let view = View {
         id: row.id,
         change: &row.change,
@@ -141,21 +208,19 @@ fn thing(row: &Row, rule: &Rule, shown: Digest) -> Thing {
     }
 }
 
-/// Whether a change is still what it was when it was asked for: it passes every check, is completed to the same, and what it would
-/// alter and what its names mean are as they were.
-///
-/// # Errors
-/// The inner error says in the host's words what is otherwise.
-fn is_as_it_was(tx: &Tx<'_>, grounds: &Grounds, row: &Row) -> Result<Result<(), String>, state::Error> {
+/// Returns in the host's words why a change is not what it was when it was asked for, if so: it does not pass every check, is not
+/// completed to the same, or what it would alter or what its names mean is not as it was.
+fn why_stale(tx: &Tx<'_>, grounds: &Grounds, row: &Row) -> Result<Option<String>, state::Error> {
     const OTHERWISE: &str = "what it would alter is not as it was when this was asked for";
-    Ok(match checks::check(tx, grounds, row.proposed())? {
+    Ok(match checks::check(tx, grounds, row.proposed()) {
         Ok(Checked { proposed, standing }) => {
             let same = proposed.change == row.change && standing.before == row.before && standing.facts == row.facts;
-            if same { Ok(()) } else { Err(OTHERWISE.to_owned()) }
+            if same { None } else { Some(OTHERWISE.to_owned()) }
         }
-        Err(refusal) if refusal.code == DenialCode::ChangeEmpty => Err(OTHERWISE.to_owned()),
-        Err(refusal) if refusal.code == DenialCode::AgentGone => Err(refusal.message),
-        Err(refusal) => Err(format!("it does not pass the checks any more: {}", refusal.message)),
+        Err(Denied::Failed(error)) => return Err(error),
+        Err(Denied::Refused(refusal)) if refusal.code == DenialCode::ChangeEmpty => Some(OTHERWISE.to_owned()),
+        Err(Denied::Refused(refusal)) if refusal.code == DenialCode::AgentGone => Some(refusal.message),
+        Err(Denied::Refused(refusal)) => Some(format!("it does not pass the checks any more: {}", refusal.message)),
     })
 }
 
@@ -175,17 +240,12 @@ fn decided(row: &Row) -> Refusal {
     }
 }
 
-/// The row that this person may decide about, if it is open; else why not, and the row if it ended just now.
-type Opened = Result<(Row, Person), (Refusal, Option<Row>)>;
-
-fn open(tx: &mut Tx<'_>, bench: &Bench<'_>, by: &Person, id: ChangeId) -> Result<Opened, Error> {
-    let row = match store::known(tx, id)? {
-        Ok(row) => row,
-        Err(refusal) => return Ok(Err((refusal, None))),
-    };
+/// Returns the row that this person may decide about, and the person as they are now.
+fn open(tx: &mut Tx<'_>, bench: &Bench<'_>, by: &Person, id: ChangeId) -> Result<(Row, Person), Undecided> {
+    let row = store::known(tx, id)?;
     // As they stand now: a role may have been taken while the request was on its way.
     let Some(by) = registry::person_by_id(tx, by.id)? else {
-        return Ok(Err((Refusal::new(DenialCode::PersonUnknown, "whoever decides is nobody here any more"), None)));
+        return Err(Refusal::new(DenialCode::PersonUnknown, "whoever decides is nobody here any more").into());
     };
     if !may_decide(tx, bench.policy, &by, &row)? {
         Entry::new(LedgerEvent::ChangeDecisionRefused)
@@ -197,23 +257,22 @@ fn open(tx: &mut Tx<'_>, bench: &Bench<'_>, by: &Person, id: ChangeId) -> Result
         let roles: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
         let message =
             format!("{id} is not {}'s to decide: a change of kind {} takes {}", by.name, row.kind, roles.join(" or "));
-        return Ok(Err((Refusal::new(DenialCode::NotYoursToDecide, message), None)));
+        return Err(Refusal::new(DenialCode::NotYoursToDecide, message).into());
     }
     if !row.status.is_open() {
-        return Ok(Err((decided(&row), None)));
+        return Err(decided(&row).into());
     }
     if row.status == Status::Pending && row.expires_at <= tx.wall() {
         let row = store::end(tx, &row, Status::Expired, None, OVERDUE)?;
-        return Ok(Err((decided(&row), Some(row))));
+        return Err(Undecided::Ended(decided(&row), Box::new(row)));
     }
-    Ok(Ok((row, by)))
+    Ok((row, by))
 }
 
-/// A person says yes to exactly what has the digest `shown`.
+/// Records that a person says yes to exactly what has the digest `shown`.
 ///
 /// # Errors
-/// The inner error refuses whoever may not decide, a change that is decided, over or not as it was, and another text than the one
-/// that stands there now. The second of it all says whether the change ended by that, so that whoever asked is told.
+/// Refuses a person who may not decide, a change that is decided, over or not as it was, and another text than the present one.
 pub fn approve(
     tx: &mut Tx<'_>,
     bench: &Bench<'_>,
@@ -221,33 +280,30 @@ pub fn approve(
     proof: &str,
     id: ChangeId,
     shown: &Digest,
-) -> Result<(Judged<Said>, Option<Row>), Error> {
-    let (row, by) = match open(tx, bench, by, id)? {
-        Ok(open) => open,
-        Err((refusal, ended)) => return Ok((Err(refusal), ended)),
-    };
+) -> Result<Said, Undecided> {
+    let (row, by) = open(tx, bench, by, id)?;
     let rule = &rule_of(bench.policy, &row);
     if !rule.requester_may_approve && by.id == row.principal() {
         let message = format!("{id} was asked for by {} or on their behalf: somebody else has to approve it", by.name);
-        return Ok((Err(Refusal::new(DenialCode::NotYoursToDecide, message)), None));
+        return Err(Refusal::new(DenialCode::NotYoursToDecide, message).into());
     }
-    if let Err(outcome) = is_as_it_was(tx, bench.grounds, &row)? {
+    if let Some(outcome) = why_stale(tx, bench.grounds, &row)? {
         let row = store::end(tx, &row, Status::Withdrawn, None, &outcome)?;
-        return Ok((Err(decided(&row)), Some(row)));
+        return Err(Undecided::Ended(decided(&row), Box::new(row)));
     }
     let (_, digest) = show(tx, bench.policy, &row)?;
     if digest != *shown {
         let refusal = Refusal::new(DenialCode::ShownDiffers, format!("{id} is not what was shown any more"));
-        return Ok((Err(refusal.hint(format!("look at it again: `ironctl change show {id}`"))), None));
+        return Err(refusal.hint(format!("look at it again: `ironctl change show {id}`")).into());
     }
     // One that is not good any more is no yes: whoever gave it may give another.
     let counted = count(tx, bench, &row, digest)?;
     if counted.iter().any(|voice| voice.given.person == by.id) {
         let message = format!("{} approved {id} already: {} different people have to", by.name, rule.approvals);
-        return Ok((Err(Refusal::new(DenialCode::ChangeDecided, message)), None));
+        return Err(Refusal::new(DenialCode::ChangeDecided, message).into());
     }
     if let Some(refusal) = not_independent(tx, &row, rule, &by, proof, &counted)? {
-        return Ok((Err(refusal), None));
+        return Err(refusal.into());
     }
     let now = tx.wall();
     let expires = now + i64::from(rule.expires_hours) * 3_600_000;
@@ -263,10 +319,10 @@ pub fn approve(
     let good = count(tx, bench, &row, digest)?;
     let so_far = u32::try_from(good.len()).unwrap_or(u32::MAX);
     if so_far < rule.approvals {
-        return Ok((Ok(Said::Counted(so_far)), None));
+        return Ok(Said::Counted(so_far));
     }
     store::set_approved(tx, &row, by.id, &digest)?;
-    Ok((Ok(Said::Approved), None))
+    Ok(Said::Approved)
 }
 
 /// Refuses the yes of whoever has their role or their token, since the change was asked for, from a person who approves it too.
@@ -298,30 +354,24 @@ fn not_independent(
     Ok(Some(Refusal::new(NOT_INDEPENDENT, message).hint(hint)))
 }
 
-/// A person says no.
+/// Records that a person says no, and returns the change, which ended by that: its requester has to be told.
 ///
 /// # Errors
-/// The inner error refuses whoever may not decide, unless it is their own request, and a change that is decided or over.
-pub fn reject(
-    tx: &mut Tx<'_>,
-    bench: &Bench<'_>,
-    by: &Person,
-    id: ChangeId,
-    reason: &str,
-) -> Result<(Judged<()>, Option<Row>), Error> {
+/// Refuses a person who may not decide, unless it is their own request, and a change that is decided or over.
+pub fn reject(tx: &mut Tx<'_>, bench: &Bench<'_>, by: &Person, id: ChangeId, reason: &str) -> Result<Row, Undecided> {
     if reason.len() > REASON_BYTES_MAX {
         let message = format!("a reason has at most {REASON_BYTES_MAX} bytes");
-        return Ok((Err(Refusal::new(DenialCode::ReasonTooLong, message)), None));
+        return Err(Refusal::new(DenialCode::ReasonTooLong, message).into());
     }
     let own = store::find(tx, id)?.filter(|row| row.requester == Requester::Person(by.id) && row.status.is_open());
     let (row, by, status) = match own {
         Some(row) if !may_decide(tx, bench.policy, by, &row)? => (row, by.clone(), Status::Withdrawn),
-        _ => match open(tx, bench, by, id)? {
-            Ok((row, by)) => (row, by, Status::Rejected),
-            Err((refusal, ended)) => return Ok((Err(refusal), ended)),
-        },
+        _ => {
+            let (row, by) = open(tx, bench, by, id)?;
+            (row, by, Status::Rejected)
+        }
     };
-    Ok((Ok(()), Some(store::end(tx, &row, status, Some(by.id), reason)?)))
+    Ok(store::end(tx, &row, status, Some(by.id), reason)?)
 }
 
 /// Withdraws what cannot be decided any more once a change of an agent was applied: the other open changes of its kind, as far as what
@@ -329,7 +379,7 @@ pub fn reject(
 pub fn overtaken(tx: &mut Tx<'_>, bench: &Bench<'_>, applied: &Row) -> Result<Vec<Row>, Error> {
     let mut ended = Vec::new();
     for row in store::open_like(tx, applied)? {
-        if let Err(outcome) = is_as_it_was(tx, bench.grounds, &row)? {
+        if let Some(outcome) = why_stale(tx, bench.grounds, &row)? {
             ended.push(store::end(tx, &row, Status::Withdrawn, None, &outcome)?);
         }
     }
@@ -348,22 +398,19 @@ pub fn recount(tx: &mut Tx<'_>, bench: &Bench<'_>) -> Result<(), Error> {
 /// Uses up the approvals of an approved change, in the transaction that applies it.
 ///
 /// # Errors
-/// The inner error is that of [`still_approved`], or says that an approval was used already; nothing is applied then.
-pub fn approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Judged<Approved>, Error> {
-    let Still { row, voices } = match still_approved(tx, bench, row)? {
-        Ok(still) => still,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+/// Refuses as [`still_approved`] does, and where an approval was used already; nothing is applied then.
+pub fn approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Approved, Denied<Error>> {
+    let Still { row, voices } = still_approved(tx, bench, row)?;
     for voice in &voices {
         if !store::consume(tx, voice.given.id)? {
             let words = format!("an approval of {} was used already", row.id);
-            return Ok(Err(Refusal::new(DenialCode::ApprovalUsed, words)));
+            return Err(Refusal::new(DenialCode::ApprovalUsed, words).into());
         }
     }
     let by = voices.iter().map(|voice| voice.given.person).collect();
     let givers =
         voices.iter().map(|voice| Giver { person: voice.given.person, token: voice.proof.parse().ok() }).collect();
-    Ok(Ok(Approved { id: row.id, agent: row.agent, change: row.change, facts: row.facts, by, givers }))
+    Ok(Approved { id: row.id, agent: row.agent, change: row.change, facts: row.facts, by, givers })
 }
 
 /// A change that is approved as everything stands now. Permits nothing that the transaction which applies it does not check again.
@@ -375,9 +422,9 @@ pub struct Still {
 /// Checks that a change is still approved, and uses up nothing; takes back the approvals that are not good any more.
 ///
 /// # Errors
-/// The inner error says by name what is not as it was when people approved.
-pub fn still_approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Judged<Still>, Error> {
-    let refuse = |code, words: String| Ok(Err(Refusal::new(code, words)));
+/// Refuses what is not as it was when people approved, by name.
+pub fn still_approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Still, Denied<Error>> {
+    let refuse = |code, words: String| Err(Refusal::new(code, words).into());
     let Some(row) = store::find(tx, row.id)?.filter(|row| row.status == Status::Approved) else {
         return refuse(DenialCode::ChangeDecided, format!("{} is not approved, or applied already", row.id));
     };
@@ -387,7 +434,7 @@ pub fn still_approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<J
             format!("{} was approved in another generation of the record", row.id),
         );
     }
-    if let Err(why) = is_as_it_was(tx, bench.grounds, &row)? {
+    if let Some(why) = why_stale(tx, bench.grounds, &row)? {
         return refuse(DenialCode::ChangeStale, why);
     }
     let (_, shown) = show(tx, bench.policy, &row)?;
@@ -401,5 +448,5 @@ pub fn still_approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<J
         );
         return refuse(DenialCode::ApprovalLost, words);
     }
-    Ok(Ok(Still { row, voices }))
+    Ok(Still { row, voices })
 }

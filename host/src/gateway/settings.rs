@@ -3,15 +3,15 @@
 //! Only people ask for it. What only tightens takes one person, whatever the policy says; what loosens goes by the policy.
 //! Next: `gateway::checks`, `apply::settings`.
 
+use super::Grounds;
 use super::policy::{Policy, Rule};
 use super::store::Row;
-use super::{Grounds, No};
 use crate::budget::{self, book};
 use crate::model::scripted;
 use crate::refusal::Refusal;
 use crate::registry::models::{self, kind_name};
 use crate::registry::{self, Agent, Mode, Role};
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use ironclaw_contract::operator::DEFAULT_MODEL;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Settings};
@@ -87,7 +87,7 @@ fn number(value: &Value) -> u64 {
 }
 
 /// Refuses an endpoint that is not there.
-pub(super) fn check(tx: &Tx<'_>, wanted: &Settings) -> Result<(), No> {
+pub(super) fn check(tx: &Tx<'_>, wanted: &Settings) -> Result<(), Denied> {
     if let Some(model) = wanted.model.as_deref().filter(|model| *model != DEFAULT_MODEL) {
         models::known(tx, model)?;
     }
@@ -146,8 +146,7 @@ pub(super) fn facts(tx: &Tx<'_>, grounds: &Grounds, wanted: &Settings) -> Result
     }
     if wanted.default_model.is_some() {
         let followers = registry::agents(tx)?.into_iter().filter(|agent| agent.follows_default);
-        let followers: Map<String, Value> =
-            followers.map(|agent| (agent.name, json!({ "agent": agent.id.to_string() }))).collect();
+        let followers: Map<String, Value> = followers.map(|agent| (agent.name, json!({ "agent": agent.id }))).collect();
         facts.insert("followers".to_owned(), followers.into());
     }
     if wanted.tokens_per_day.is_some() || wanted.cost_per_day_micros.is_some() {

@@ -23,13 +23,14 @@ pub use page::WIDTH;
 use super::policy::{self, Rule};
 use crate::registry::Role;
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::ChangeId;
+use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::change::Change;
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_text::diff::{self, Fate};
 use ironclaw_text::visible;
 use page::Page;
 use serde_json::Value;
+use std::fmt::Display;
 
 /// Everything that is shown.
 #[derive(Debug, Clone)]
@@ -39,7 +40,7 @@ pub struct View<'a> {
     /// To what.
     pub change: &'a Change,
     /// Whom it concerns: id and name.
-    pub agent: Option<(String, &'a str)>,
+    pub agent: Option<(AgentId, &'a str)>,
     /// Who asks: a person, or an agent on behalf of one; ids with names.
     pub requester: Asker<'a>,
     /// Of the output that asked; empty for a person.
@@ -64,21 +65,21 @@ pub struct View<'a> {
 #[derive(Debug, Clone)]
 pub enum Asker<'a> {
     /// A person: id and name.
-    Person(String, &'a str),
+    Person(PersonId, &'a str),
     /// An agent.
     Agent {
         /// Id and name.
-        agent: (String, &'a str),
+        agent: (AgentId, &'a str),
         /// On whose behalf: id and name.
-        principal: (String, &'a str),
+        principal: (PersonId, &'a str),
         /// Which conversation.
-        session: String,
+        session: SessionId,
         /// Which turn.
-        turn: String,
+        turn: TurnId,
         /// Which message.
-        message: Option<String>,
+        message: Option<MessageId>,
         /// Which call.
-        call: String,
+        call: CallId,
     },
 }
 
@@ -109,17 +110,17 @@ pub fn render(view: &View<'_>) -> String {
 fn which(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>) {
     page.heading("WHICH CHANGE");
     let mut fields = vec![
-        ("id", view.id.to_string()),
+        ("id", format!("{}", view.id)),
         ("kind", view.change.kind().name().to_owned()),
-        ("agent", view.agent.as_ref().map_or_else(|| "none".to_owned(), |(id, name)| named(id, name, names))),
+        ("agent", view.agent.map_or_else(|| "none".to_owned(), |(id, name)| named(id, name, names))),
         ("asked at", plain(&view.created_at)),
         ("generation of the record", view.generation.to_string()),
     ];
     if let Asker::Agent { agent: _, principal: _, session, turn, message, call } = &view.requester {
-        fields.push(("asked in conversation", plain(session)));
-        fields.push(("asked in turn", plain(turn)));
-        fields.push(("answering message", message.as_deref().map_or_else(|| "none".to_owned(), plain)));
-        fields.push(("asked by call", plain(call)));
+        fields.push(("asked in conversation", format!("{session}")));
+        fields.push(("asked in turn", format!("{turn}")));
+        fields.push(("answering message", message.map_or_else(|| "none".to_owned(), |message| format!("{message}"))));
+        fields.push(("asked by call", format!("{call}")));
     }
     let labels: Vec<&str> = view.labels.iter().map(|label| label.name()).collect();
     fields.push(("labels of the request", if labels.is_empty() { "none".to_owned() } else { labels.join(", ") }));
@@ -156,8 +157,8 @@ fn asker(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
     match &view.requester {
         Asker::Person(id, name) => page.put("  ", &format!("person {}", named(id, name, names))),
         Asker::Agent { agent, principal, .. } => {
-            page.put("  ", &format!("agent {}", named(&agent.0, agent.1, names)));
-            page.put("  ", &format!("on behalf of person {}", named(&principal.0, principal.1, names)));
+            page.put("  ", &format!("agent {}", named(agent.0, agent.1, names)));
+            page.put("  ", &format!("on behalf of person {}", named(principal.0, principal.1, names)));
             let before = match (view.labels.contains(&Label::External), view.labels.is_empty()) {
                 (true, _) => "what its model had before it when it asked held words of strangers, or may have",
                 (false, false) => "what its model had before it when it asked held no words of strangers",
@@ -217,11 +218,11 @@ fn deciders(page: &mut Page, view: &View<'_>) {
 }
 
 /// A name and the id behind it.
-fn named(id: &str, name: &str, names: &Names<'_>) -> String {
-    format!("{} ({})", names.show(name), plain(id))
+fn named(id: impl Display, name: &str, names: &Names<'_>) -> String {
+    format!("{} ({id})", names.show(name))
 }
 
-/// An id or a time of the host's: as it is; should it be anything else, in quotes.
+/// A time of the host's: as it is; should it be anything else, in quotes.
 fn plain(text: &str) -> String {
     let is_plain = !text.is_empty()
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b':' | b'.'));
@@ -249,15 +250,15 @@ struct Known<'a> {
 impl<'a> Names<'a> {
     fn of(view: &View<'a>, payload: &'a Value) -> Self {
         let mut names = Self { known: Vec::new() };
-        let owned = view.agent.as_ref().map(|(id, name)| (id.as_str(), *name));
-        let askers = match &view.requester {
-            Asker::Person(id, name) => vec![(id.as_str(), *name)],
+        if let Some((id, name)) = view.agent {
+            names.add(name, Some(format!("{id}")));
+        }
+        match view.requester {
+            Asker::Person(id, name) => names.add(name, Some(format!("{id}"))),
             Asker::Agent { agent, principal, .. } => {
-                vec![(agent.0.as_str(), agent.1), (principal.0.as_str(), principal.1)]
+                names.add(agent.1, Some(format!("{}", agent.0)));
+                names.add(principal.1, Some(format!("{}", principal.0)));
             }
-        };
-        for (id, name) in owned.into_iter().chain(askers) {
-            names.add(name, Some(plain(id)));
         }
         names.add_leaves(view.facts);
         names.add_leaves(view.before);

@@ -11,17 +11,18 @@ pub use given::{Given, approvals, consume, give, rewrap, void, void_one};
 pub use row::{Row, Status};
 
 use super::policy::Policy;
-use super::{Checked, Judged, Origin, Proposed, Requester};
+use super::{Checked, Origin, Proposed, Requester};
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::registry::{self, Agent};
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{Change, ChangeKind};
 use row::row;
-use rusqlite::{OptionalExtension, Row as SqlRow, params, params_from_iter};
+use rusqlite::{OptionalExtension, Row as SqlRow, ToSql, params, params_from_iter};
+use serde_json::Value;
 
 /// Undecided changes of one agent.
 pub const PENDING_OF_AGENT_MAX: i64 = 16;
@@ -46,12 +47,15 @@ pub fn unended(tx: &Tx<'_>, id: ChangeId) -> Result<Option<Row>, state::Error> {
     Ok(find(tx, id)?.filter(|row| row.status.is_open() || row.status == Status::Approved))
 }
 
-/// The change of this id, or the refusal that there is none.
-pub fn known(tx: &Tx<'_>, id: ChangeId) -> Result<Judged<Row>, state::Error> {
-    Ok(find(tx, id)?.ok_or_else(|| {
+/// Returns the change of this id.
+///
+/// # Errors
+/// Refuses an id that no change has.
+pub fn known(tx: &Tx<'_>, id: ChangeId) -> Result<Row, Denied> {
+    find(tx, id)?.ok_or_else(|| {
         let refusal = Refusal::new(DenialCode::ChangeUnknown, format!("there is no change {id}"));
-        refusal.hint("`ironctl change list` shows what waits")
-    }))
+        refusal.hint("`ironctl change list` shows what waits").into()
+    })
 }
 
 /// Which changes are wanted.
@@ -84,17 +88,16 @@ fn readable<T>(rows: impl Iterator<Item = rusqlite::Result<T>>) -> rusqlite::Res
 
 /// Changes, newest first.
 pub fn list(tx: &Tx<'_>, filter: &Filter) -> Result<Vec<Row>, state::Error> {
-    let (agent, principal) = (filter.agent.map(|id| id.to_string()), filter.principal.map(|id| id.to_string()));
+    let agent = filter.agent.as_ref().map(|id| ("agent_id", id as &dyn ToSql));
+    let principal = filter.principal.as_ref().map(|id| ("principal", id as &dyn ToSql));
     let mut found = Vec::new();
     for status in &filter.statuses {
         let mut sql = "SELECT * FROM changes WHERE status = ?".to_owned();
         let status = status.name();
-        let mut values: Vec<&dyn rusqlite::ToSql> = vec![&status];
-        for (column, value) in [("agent_id", &agent), ("principal", &principal)] {
-            if let Some(value) = value {
-                sql += &format!(" AND {column} = ?");
-                values.push(value);
-            }
+        let mut values: Vec<&dyn ToSql> = vec![&status];
+        for (column, value) in agent.into_iter().chain(principal) {
+            sql += &format!(" AND {column} = ?");
+            values.push(value);
         }
         sql += " ORDER BY ordinal DESC LIMIT ?";
         let limit = filter.limit as i64;
@@ -147,25 +150,19 @@ fn digest_of(
     principal: PersonId,
     origin: Option<&Origin>,
 ) -> Digest {
-    let agent = agent.map_or_else(String::new, |agent| agent.to_string());
-    let session = origin.map_or_else(String::new, |origin| origin.session.to_string());
-    let wish = serde_json::json!([
-        canonical::RECIPE,
-        change.kind(),
-        agent,
-        requester,
-        principal.to_string(),
-        session,
-        change.payload()
-    ]);
+    let none = || Value::from("");
+    let agent = agent.map_or_else(none, Value::from);
+    let session = origin.map_or_else(none, |origin| origin.session.into());
+    let wish =
+        serde_json::json!([canonical::RECIPE, change.kind(), agent, requester, principal, session, change.payload()]);
     Digest::of(&canonical::to_vec(&wish))
 }
 
 /// Writes a checked proposal down; from then on it waits for people.
 ///
 /// # Errors
-/// The inner error refuses one more from somebody of whom too many wait already.
-pub fn propose(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Judged<Submitted>, state::Error> {
+/// Refuses one more from a requester of whom too many wait already.
+pub fn propose(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Submitted, Denied> {
     write_down(tx, policy, checked, true)
 }
 
@@ -173,16 +170,11 @@ pub fn propose(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Jud
 ///
 /// # Errors
 /// As [`propose`].
-pub fn propose_at_once(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Judged<Submitted>, state::Error> {
+pub fn propose_at_once(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Submitted, Denied> {
     write_down(tx, policy, checked, false)
 }
 
-fn write_down(
-    tx: &mut Tx<'_>,
-    policy: &Policy,
-    checked: Checked,
-    waits: bool,
-) -> Result<Judged<Submitted>, state::Error> {
+fn write_down(tx: &mut Tx<'_>, policy: &Policy, checked: Checked, waits: bool) -> Result<Submitted, Denied> {
     let Checked { proposed, standing } = &checked;
     let asking = Asking::of(proposed)?;
     let digest = digest_of(proposed.agent, &proposed.change, &asking.requester, asking.principal, asking.origin);
@@ -190,7 +182,7 @@ fn write_down(
     let same = tx.db().prepare_cached(same)?.query_row([digest], row).optional()?;
     let superseded = match same {
         Some(same) if same.before == standing.before && same.facts == standing.facts && same.expires_at > tx.wall() => {
-            return Ok(Ok(Submitted { id: same.id, again: true, superseded: None }));
+            return Ok(Submitted { id: same.id, again: true, superseded: None });
         }
         // It could be withdrawn only: what it shows is not true any more.
         Some(same) => {
@@ -200,13 +192,13 @@ fn write_down(
         None => None,
     };
     if waits && let Some(refusal) = too_many(tx, &asking)? {
-        return Ok(Err(refusal));
+        return Err(refusal.into());
     }
     let id = insert(tx, policy, &checked, &asking, digest)?;
     let asked = append_proposed(tx, id, &checked, asking, digest)?;
     let sql = "UPDATE changes SET asked_seq = ?2 WHERE id = ?1";
     tx.db().prepare_cached(sql)?.execute(params![id, asked as i64])?;
-    Ok(Ok(Submitted { id, again: false, superseded }))
+    Ok(Submitted { id, again: false, superseded })
 }
 
 /// Who asks, as the row of a change names them.
@@ -299,7 +291,7 @@ fn append_proposed(
         .with("change", id)
         .with("kind", proposed.change.kind().name())
         .with("digest", digest)
-        .with("before_digest", Digest::of(&canonical::to_vec(&standing.before)).to_string())
+        .with("before_digest", Digest::of(&canonical::to_vec(&standing.before)))
         .with("requester", asking.requester)
         .with("principal", asking.principal);
     if let Some(agent) = proposed.agent {
@@ -386,10 +378,9 @@ pub fn overdue(tx: &Tx<'_>) -> Result<Vec<Row>, state::Error> {
 pub fn open_like(tx: &Tx<'_>, other: &Row) -> Result<Vec<Row>, state::Error> {
     let sql = "SELECT * FROM changes WHERE agent_id IS ?1 AND status = ?2 AND kind = ?3 AND id <> ?4 ORDER BY ordinal";
     let mut statement = tx.db().prepare_cached(sql)?;
-    let agent = other.agent.map(|agent| agent.to_string());
     let mut found = Vec::new();
     for status in [Status::Pending, Status::Unknown] {
-        let values = params![agent, status.name(), other.kind.name(), other.id];
+        let values = params![other.agent, status.name(), other.kind.name(), other.id];
         found.extend(readable(statement.query_map(values, row)?)?);
     }
     Ok(found)
@@ -410,31 +401,32 @@ pub fn next_end(tx: &Tx<'_>) -> Result<Option<i64>, state::Error> {
 
 /// Erases what a conversation asked for, with its words: what it was and what became of it stays in the ledger, as digests.
 pub fn erase_of_session(tx: &mut Tx<'_>, session: SessionId) -> Result<(), state::Error> {
-    erase(tx, "session_id", &session.to_string(), "the conversation was removed", None)
+    erase(tx, "session_id", &session, "the conversation was removed", None)
 }
 
 /// Erases what was asked for an agent, or by it, but for the change that removes it.
 pub fn erase_of_agent(tx: &mut Tx<'_>, agent: AgentId, by: ChangeId) -> Result<(), state::Error> {
-    erase(tx, "agent_id", &agent.to_string(), "the agent was removed", Some(by))
+    erase(tx, "agent_id", &agent, "the agent was removed", Some(by))
 }
 
-fn erase(tx: &mut Tx<'_>, column: &str, of: &str, why: &str, but: Option<ChangeId>) -> Result<(), state::Error> {
-    let but = but.map_or_else(String::new, |id| id.to_string());
+fn erase(tx: &mut Tx<'_>, column: &str, of: &dyn ToSql, why: &str, but: Option<ChangeId>) -> Result<(), state::Error> {
     let open = format!(
-        "SELECT * FROM changes WHERE {column} = ?1 AND id <> ?2 AND status IN ('pending','approved','unknown')"
+        "SELECT * FROM changes WHERE {column} = ?1 AND id IS NOT ?2 AND status IN ('pending','approved','unknown')"
     );
     let mut statement = tx.db().prepare_cached(&open)?;
-    let rows: Vec<Row> = readable(statement.query_map([of, &but], row)?)?;
+    let rows: Vec<Row> = readable(statement.query_map(params![of, but], row)?)?;
     drop(statement);
     for row in rows {
         end(tx, &row, Status::Withdrawn, None, why)?;
     }
     let db = tx.db();
     db.execute(
-        &format!("DELETE FROM approvals WHERE change_id IN (SELECT id FROM changes WHERE {column} = ?1 AND id <> ?2)"),
-        [of, &but],
+        &format!(
+            "DELETE FROM approvals WHERE change_id IN (SELECT id FROM changes WHERE {column} = ?1 AND id IS NOT ?2)"
+        ),
+        params![of, but],
     )?;
-    db.execute(&format!("DELETE FROM changes WHERE {column} = ?1 AND id <> ?2"), [of, &but])?;
+    db.execute(&format!("DELETE FROM changes WHERE {column} = ?1 AND id IS NOT ?2"), params![of, but])?;
     Ok(())
 }
 

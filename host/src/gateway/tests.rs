@@ -5,12 +5,12 @@ mod desk;
 mod voices;
 
 use self::desk::{AGENT, Desk, bench, block_on, grounds, refused};
-use super::Judged;
 use super::decide::{self, Said};
 use super::policy::Policy;
 use super::store::{self, Status};
 use crate::apply::{self, Prepared};
 use crate::approval::{self, Token};
+use crate::refusal::Refusal;
 use crate::registry::{self, Role};
 use crate::state::{self, Tx};
 use ironclaw_contract::canonical::Digest;
@@ -235,7 +235,7 @@ fn of_two_who_decide_at_once_one_wins_and_the_other_is_told() {
     let desk = Desk::new();
     let id = desk.persona("new");
     let shown = desk.shown(id);
-    let said: Vec<Judged<Said>> = std::thread::scope(|scope| {
+    let said: Vec<Result<Said, Refusal>> = std::thread::scope(|scope| {
         let both = ["adam", "anna"].map(|by| {
             let desk = &desk;
             scope.spawn(move || desk.approve_shown(by, id, shown))
@@ -245,7 +245,7 @@ fn of_two_who_decide_at_once_one_wins_and_the_other_is_told() {
     assert_eq!(said.iter().filter(|said| said.is_ok()).count(), 1, "{said:?}");
     refused(said.into_iter().find(|said| said.is_err()).expect("the other"), DenialCode::ChangeDecided);
     // And of two who use the approval.
-    let applied: Vec<Judged<()>> = std::thread::scope(|scope| {
+    let applied: Vec<Result<(), Refusal>> = std::thread::scope(|scope| {
         let both = [(); 2].map(|()| scope.spawn(|| desk.apply(id)));
         both.into_iter().map(|one| one.join().expect("it ends")).collect()
     });
@@ -308,7 +308,7 @@ fn restored_record_voids_approvals_and_asks_a_person() {
     assert_eq!(begin("one"), Some(3));
     assert_eq!(begin("one"), None, "the same other history is no news");
     assert_eq!(desk.write(|tx| Ok(store::begin_generation(tx, &[])?)), None);
-    let looked = desk.write(move |tx| Ok(store::known(tx, approved)?.expect("it is there")));
+    let looked = desk.write(move |tx| Ok(store::known(tx, approved).expect("it is there")));
     assert_eq!((looked.shown, looked.decided_by), (None, None), "what was approved then was another text");
     for id in [approved, pending, half] {
         assert_eq!(desk.status(id), Status::Unknown);
@@ -337,9 +337,9 @@ fn state_error_while_applying_leaves_the_approval_unused() {
     assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
     let policy = Arc::clone(&desk.policy);
     let failed = block_on(desk.state().write(move |tx| {
-        let row = store::known(tx, id)?.expect("it is there");
-        let approved = decide::approved(tx, &bench(&policy, 1, &grounds()), &row)?.expect("approved");
-        apply::apply(tx, &approved, &Prepared::Nothing)?.expect("applied");
+        let row = store::known(tx, id).expect("it is there");
+        let approved = decide::approved(tx, &bench(&policy, 1, &grounds()), &row).expect("approved");
+        apply::apply(tx, &approved, &Prepared::Nothing).expect("applied");
         Err::<(), _>(decide::Error::State(state::Error::Stored("a full disk".to_owned())))
     }));
     failed.expect_err("the transaction was taken back");
@@ -419,7 +419,7 @@ fn overtaken_change_waits_for_no_decision() {
     desk.apply(first).expect("applied");
     let policy = Arc::clone(&desk.policy);
     let overtaken = desk.write(move |tx| {
-        let applied = store::known(tx, first)?.expect("it is there");
+        let applied = store::known(tx, first).expect("it is there");
         decide::overtaken(tx, &bench(&policy, 1, &grounds()), &applied)
     });
     assert_eq!(overtaken.iter().map(|row| row.id).collect::<Vec<_>>(), [second, third]);

@@ -9,12 +9,12 @@ use crate::context::OutputBody;
 use crate::custody::ContentKey;
 use crate::delivery::{self, Delivery};
 use crate::gateway::store::Submitted;
-use crate::gateway::{Judged, Origin, Proposed, Requester};
+use crate::gateway::{Origin, Proposed, Requester};
 use crate::inbox;
 use crate::items;
 use crate::ledger::Entry;
 use crate::session::store::{self, Session};
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use crate::tools::Runs;
 use crate::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest, Limits};
@@ -346,7 +346,7 @@ fn result_of(
                 labels: output.tuple.labels.clone(),
             };
             // What is refused stands in the ledger by then.
-            (asked(submit(tx, core, proposed)?), None)
+            (asked(submit(tx, core, proposed))?, None)
         }
         Some(Action::SkillInstall { .. }) => refused("no skills are configured on this host"),
         Some(Action::ScheduleTask(_) | Action::AskUserQuestion(_)) | None => {
@@ -356,8 +356,8 @@ fn result_of(
 }
 
 /// What a model is told of its request for a change.
-fn asked(submitted: Judged<Submitted>) -> ResultBody {
-    match submitted {
+fn asked(submitted: Result<Submitted, Denied<super::Error>>) -> Result<ResultBody, super::Error> {
+    Ok(match submitted {
         Ok(Submitted { id, again: false, .. }) => ResultBody {
             ok: true,
             text: format!(
@@ -368,12 +368,13 @@ fn asked(submitted: Judged<Submitted>) -> ResultBody {
             ok: true,
             text: format!("pending already as {id}: the same was asked for before, and a person decides."),
         },
-        Err(refusal) => {
+        Err(Denied::Failed(error)) => return Err(error),
+        Err(Denied::Refused(refusal)) => {
             // The sentence may quote what the model wrote, and goes back to it as any other text would.
             let text = format!("refused: {} ({})", refusal.message, refusal.code);
             ResultBody { ok: false, text: lookalike::neutralise(&text).into_owned() }
         }
-    }
+    })
 }
 
 fn refused(why: &'static str) -> (ResultBody, Option<&'static str>) {

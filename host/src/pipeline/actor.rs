@@ -73,6 +73,12 @@ pub(super) enum Slept {
     Broken(Error),
 }
 
+impl<E: Into<Error>> From<E> for Slept {
+    fn from(error: E) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
 impl Slept {
     pub(super) fn died(words: impl Into<String>) -> Self {
         Self::Died(Why::new(words))
@@ -321,7 +327,7 @@ impl Actor {
         tracing::info!(session = %self.id, sandbox = sandbox.pid, reader = reader.pid, "awake");
         self.show(Phase::Awake, Some(sandbox), Some(reader));
         self.core.actors.note_shortage(&self.shown, None);
-        let mut slept = self.work(&mut awake, &mut place).await.unwrap_or_else(Slept::Broken);
+        let mut slept = self.work(&mut awake, &mut place).await;
         if self.core.latch.is_shut() && !matches!(slept, Slept::Asked(_) | Slept::Ended(_)) {
             // Whatever a killed process looks like: it is nobody's failure.
             slept = Slept::Halted;
@@ -358,7 +364,7 @@ impl Actor {
             return Ok(slept);
         }
         match self.drain(&mut awake).await {
-            Ok(Some(Slept::Violated(why))) => match slept {
+            Err(Slept::Violated(why)) => match slept {
                 // Whoever asked is served as well: first the session is halted.
                 Slept::Asked(_) | Slept::Ended(_) => self.quarantine(&why).await?,
                 Slept::Idle
@@ -370,10 +376,10 @@ impl Actor {
                 | Slept::Short(_)
                 | Slept::Broken(_) => return Ok(Slept::Violated(why)),
             },
-            Ok(_) => {}
-            Err(error) => {
+            Err(Slept::Broken(error)) => {
                 tracing::warn!(session = %self.id, %error, "the last rows of the session wait for its next launch");
             }
+            Ok(()) | Err(_) => {}
         }
         if orderly {
             self.requeue_open_turn("put to sleep").await?;

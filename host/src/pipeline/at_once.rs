@@ -10,30 +10,15 @@ use crate::apply::{self, Applied, Prepared};
 use crate::gateway::decide::{self, Said};
 use crate::gateway::policy::Rule;
 use crate::gateway::store::{self, Row, Status};
-use crate::gateway::{Judged, Proposed, Requester, checks, settings};
+use crate::gateway::{Proposed, Requester, checks, settings};
 use crate::refusal::Refusal;
 use crate::registry::{self, Agent, Giver, Role};
 use crate::session::store as sessions;
-use crate::state::Tx;
+use crate::state::{Denied, Tx};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Settings};
-
-/// Why nothing was set: what was begun is taken back with the transaction.
-#[derive(Debug)]
-pub enum NotSet {
-    /// On purpose.
-    Refused(Refusal),
-    /// Something broke on our side.
-    Broken(Error),
-}
-
-impl<E: Into<Error>> From<E> for NotSet {
-    fn from(error: E) -> Self {
-        Self::Broken(error.into())
-    }
-}
 
 /// Adds to a refusal to remove an agent that its conversations are erased.
 pub(crate) fn after_erasing(refusal: Refusal) -> Refusal {
@@ -43,12 +28,18 @@ pub(crate) fn after_erasing(refusal: Refusal) -> Refusal {
 /// Sets something at once. What is so already is set.
 ///
 /// # Errors
-/// [`NotSet::Refused`] where the policy asks for more than this person, and for whatever a check does not pass.
-pub fn settle(tx: &mut Tx<'_>, core: &Core, by: &Giver, agent: Option<&Agent>, wanted: Settings) -> Result<(), NotSet> {
-    let refuse = |refusal| Err(NotSet::Refused(refusal));
+/// Refuses where the policy asks for more than this person, and what does not pass a check. The caller then rolls back with
+/// [`crate::state::State::write`], because a part may be written already.
+pub fn settle(
+    tx: &mut Tx<'_>,
+    core: &Core,
+    by: &Giver,
+    agent: Option<&Agent>,
+    wanted: Settings,
+) -> Result<(), Denied<Error>> {
     // As it stands now: a role may have been taken while the request was on its way.
     let Some(person) = registry::person_by_id(tx, by.person)? else {
-        return refuse(Refusal::new(DenialCode::PersonUnknown, "whoever asks is not known here any more"));
+        return Err(Refusal::new(DenialCode::PersonUnknown, "whoever asks is not known here any more").into());
     };
     let proposed = Proposed {
         change: Change::Settings(wanted.clone()),
@@ -57,42 +48,28 @@ pub fn settle(tx: &mut Tx<'_>, core: &Core, by: &Giver, agent: Option<&Agent>, w
         reason: String::new(),
         labels: Vec::new(),
     };
-    let checked = match checks::check(tx, &core.grounds, proposed)? {
-        Ok(checked) => checked,
-        Err(refusal) if refusal.code == DenialCode::ChangeEmpty => return Ok(()),
-        Err(refusal) => return refuse(refusal),
+    let checked = match checks::check(tx, &core.grounds, proposed) {
+        Err(Denied::Refused(refusal)) if refusal.code == DenialCode::ChangeEmpty => return Ok(()),
+        checked => checked?,
     };
     let rule = checked.rule(&core.policy);
-    if let Err(refusal) = alone(&rule, person.role, agent, wanted) {
-        return refuse(refusal);
-    }
-    let submitted = match store::propose_at_once(tx, &core.policy, checked)? {
-        Ok(submitted) => submitted,
-        Err(refusal) => return refuse(refusal),
-    };
-    let row = match store::known(tx, submitted.id)? {
-        Ok(row) => row,
-        Err(refusal) => return refuse(refusal),
-    };
+    alone(&rule, person.role, agent, wanted)?;
+    let submitted = store::propose_at_once(tx, &core.policy, checked)?;
+    let row = store::known(tx, submitted.id)?;
     let (_, shown) = decide::show(tx, &core.policy, &row)?;
     let proof = by.token.as_ref().map(ToString::to_string).unwrap_or_default();
-    match decide::approve(tx, &core.bench(), &person, &proof, row.id, &shown)?.0 {
-        Ok(Said::Approved) => {}
-        Ok(Said::Counted(_)) => {
-            return refuse(Refusal::new(DenialCode::ChangeIncomplete, "one yes was to be enough, and was not"));
+    let said = decide::approve(tx, &core.bench(), &person, &proof, row.id, &shown);
+    // The requester of a change that ends by this is not told: it is rolled back.
+    match said.map_err(|undecided| undecided.told(|_| Ok::<_, Error>(())))? {
+        Said::Approved => {}
+        Said::Counted(_) => {
+            return Err(Refusal::new(DenialCode::ChangeIncomplete, "one yes was to be enough, and was not").into());
         }
-        Err(refusal) => return refuse(refusal),
     }
-    let approved = match decide::approved(tx, &core.bench(), &row)? {
-        Ok(approved) => approved,
-        Err(refusal) => return refuse(refusal),
-    };
-    let Applied { outcome } = match apply::apply(tx, &approved, &Prepared::Nothing)? {
-        Ok(applied) => applied,
-        Err(refusal) => return refuse(refusal),
-    };
+    let approved = decide::approved(tx, &core.bench(), &row)?;
+    let Applied { outcome } = apply::apply(tx, &approved, &Prepared::Nothing)?;
     let row = store::end(tx, &row, Status::Applied, None, &outcome)?;
-    for overtaken in decide::overtaken(tx, &core.bench(), &row)? {
+    for overtaken in decide::overtaken(tx, &core.bench(), &row).map_err(Error::from)? {
         tell(tx, core, &overtaken)?;
     }
     Ok(())
@@ -102,7 +79,7 @@ pub fn settle(tx: &mut Tx<'_>, core: &Core, by: &Giver, agent: Option<&Agent>, w
 ///
 /// # Errors
 /// Refuses with the command that proposes them to others.
-fn alone(rule: &Rule, role: Role, agent: Option<&Agent>, wanted: Settings) -> Judged<()> {
+fn alone(rule: &Rule, role: Role, agent: Option<&Agent>, wanted: Settings) -> Result<(), Refusal> {
     checks::direct(rule, ChangeKind::Settings, role).map_err(|refusal| {
         let of = agent.map_or_else(String::new, |agent| format!(" --agent {}", agent.name));
         let payload = canonical::to_string(&Change::Settings(wanted).payload());
@@ -116,29 +93,25 @@ impl Pipeline {
     /// Sets something of an agent at once.
     ///
     /// # Errors
-    /// The inner error refuses, see [`settle`].
-    pub async fn set_at_once(&self, by: Giver, agent: Agent, wanted: Settings) -> Result<Judged<()>, Error> {
+    /// Refuses as [`settle`] does.
+    pub async fn set_at_once(&self, by: Giver, agent: Agent, wanted: Settings) -> Result<(), Denied<Error>> {
         let core = std::sync::Arc::clone(&self.core);
-        let set = self.core.state.write(move |tx| settle(tx, &core, &by, Some(&agent), wanted)).await;
-        match set {
-            Ok(()) => Ok(Ok(())),
-            Err(NotSet::Refused(refusal)) => Ok(Err(refusal)),
-            Err(NotSet::Broken(error)) => Err(error),
-        }
+        // Not `decide`: a refusal is rolled back.
+        self.core.state.write(move |tx| settle(tx, &core, &by, Some(&agent), wanted)).await
     }
 
-    /// Whether the policy leaves settings to this person alone.
+    /// Checks that the policy leaves settings to this person alone.
     ///
     /// # Errors
-    /// The inner error refuses, see [`settle`].
-    pub async fn may_at_once(&self, by: PersonId, agent: Agent, wanted: Settings) -> Result<Judged<()>, Error> {
+    /// Refuses as [`settle`] does.
+    pub async fn may_at_once(&self, by: PersonId, agent: Agent, wanted: Settings) -> Result<(), Denied<Error>> {
         let core = std::sync::Arc::clone(&self.core);
         let judge = move |tx: &mut Tx<'_>| {
             let Some(person) = registry::person_by_id(tx, by)? else {
-                return Ok(Err(Refusal::new(DenialCode::PersonUnknown, "whoever asks is not known here any more")));
+                return Err(Refusal::new(DenialCode::PersonUnknown, "whoever asks is not known here any more").into());
             };
             let rule = settings::rule_now(tx, &core.policy, &core.grounds, &wanted, &agent)?;
-            Ok::<_, Error>(alone(&rule, person.role, Some(&agent), wanted))
+            Ok(alone(&rule, person.role, Some(&agent), wanted)?)
         };
         self.core.state.read(judge).await
     }
@@ -146,29 +119,26 @@ impl Pipeline {
     /// Erases the conversations of an agent that a change removes, if people still approve of it: what is erased does not come back.
     ///
     /// # Errors
-    /// The inner error: the change is not approved any more, or a conversation could not be removed.
-    pub(super) async fn remove_sessions_approved(&self, row: &Row, agent: AgentId) -> Result<Judged<()>, Error> {
+    /// Refuses where the change is not approved any more, or a conversation could not be removed.
+    pub(super) async fn remove_sessions_approved(&self, row: &Row, agent: AgentId) -> Result<(), Denied<Error>> {
         let (core, of) = (std::sync::Arc::clone(&self.core), row.clone());
-        let look = self.core.state.write(move |tx| Ok::<_, Error>(decide::still_approved(tx, &core.bench(), &of)?));
-        if let Err(refusal) = look.await? {
-            return Ok(Err(refusal));
-        }
+        self.core.state.decide(move |tx| decide::still_approved(tx, &core.bench(), &of)).await?;
         self.remove_sessions(agent, row.decided_by.unwrap_or_else(|| row.principal())).await
     }
 
     /// Erases the conversations of an agent that is about to be removed.
     ///
     /// # Errors
-    /// The inner error: a conversation could not be removed.
-    pub(crate) async fn remove_sessions(&self, agent: AgentId, by: PersonId) -> Result<Judged<()>, Error> {
+    /// Refuses where a conversation could not be removed.
+    pub(crate) async fn remove_sessions(&self, agent: AgentId, by: PersonId) -> Result<(), Denied<Error>> {
         let found = self.core.state.read(move |tx| sessions::of_agent(tx, agent)).await?;
         for session in found {
             if let Err(message) = self.ask(session.id, |done| Command::Remove(by, done)).await? {
-                return Ok(Err(Refusal::new(DenialCode::SessionNotRemoved, message)));
+                return Err(Refusal::new(DenialCode::SessionNotRemoved, message).into());
             }
         }
         // Before its notes and itself are erased: a crash in between leaves nothing that was erased in a snapshot.
         self.core.forget_snapshots().await?;
-        Ok(Ok(()))
+        Ok(())
     }
 }

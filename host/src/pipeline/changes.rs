@@ -12,7 +12,7 @@ use super::{Error, Pipeline};
 use crate::failpoint;
 use crate::gateway::decide::{self, Said};
 use crate::gateway::store::{self, Row, Submitted};
-use crate::gateway::{Judged, Proposed, Requester, settings};
+use crate::gateway::{Proposed, Requester, settings};
 use crate::inbox;
 use crate::refusal::Refusal;
 use crate::registry::{self, Person};
@@ -45,7 +45,7 @@ impl Pipeline {
     /// A person asks for a change.
     ///
     /// # Errors
-    /// The inner error refuses who has no role for it, a payload that is not of its kind, and whatever a check does not pass.
+    /// Refuses a person who has no role for it, a payload that is not of its kind, and what does not pass a check.
     pub async fn submit(
         &self,
         by: &Person,
@@ -53,35 +53,29 @@ impl Pipeline {
         agent: Option<String>,
         payload: Payload,
         reason: String,
-    ) -> Result<Judged<Submitted>, Error> {
+    ) -> Result<Submitted, Denied<Error>> {
         use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
         if reason.len() > REASON_BYTES_MAX {
             let message = format!("a reason has at most {REASON_BYTES_MAX} bytes");
-            return Ok(Err(Refusal::new(DenialCode::ReasonTooLong, message)));
+            return Err(Refusal::new(DenialCode::ReasonTooLong, message).into());
         }
-        let change = match Change::parse(kind, &payload) {
-            Ok(change) => change,
-            Err(error) => return Ok(Err(Refusal::new(DenialCode::PayloadMalformed, error.to_string()))),
-        };
+        let change = Change::parse(kind, &payload)
+            .map_err(|error| Refusal::new(DenialCode::PayloadMalformed, error.to_string()))?;
         let (core, by) = (Arc::clone(&self.core), by.clone());
         self.core
             .state
-            .write(move |tx| {
-                let agent = match agent.map(|name| registry::named_agent(tx, &name)).transpose() {
-                    Ok(agent) => agent,
-                    Err(Denied::Refused(refusal)) => return Ok::<_, Error>(Err(refusal)),
-                    Err(Denied::Failed(error)) => return Err(error.into()),
-                };
+            .decide(move |tx| {
+                let agent = agent.map(|name| registry::named_agent(tx, &name)).transpose()?;
                 // As it stands now: a role may have been taken while the request was on its way.
                 let Some(by) = registry::person_by_id(tx, by.id)? else {
-                    return Ok(Err(Refusal::new(DenialCode::PersonUnknown, "whoever asks is nobody here any more")));
+                    return Err(Refusal::new(DenialCode::PersonUnknown, "whoever asks is nobody here any more").into());
                 };
                 let agent = agent.map(|agent| agent.id);
                 let role = decide::standing(tx, &by, kind, agent)?;
                 if !role.covers(registry::Role::Admin) {
                     let message = format!("a change of kind {kind} is not {}'s to ask for", by.name);
                     let refusal = Refusal::new(DenialCode::RoleTooLow, message);
-                    return Ok(Err(refusal.hint("ask the agent for it, or an admin")));
+                    return Err(refusal.hint("ask the agent for it, or an admin").into());
                 }
                 let requester = Requester::Person(by.id);
                 submit(tx, &core, Proposed { change, agent, requester, reason, labels: Vec::new() })
@@ -89,27 +83,24 @@ impl Pipeline {
             .await
     }
 
-    /// A change as this person is shown it.
+    /// Returns a change as this person is shown it.
     ///
     /// # Errors
-    /// The inner error: there is none, or it is not theirs to see.
-    pub async fn show(&self, by: &Person, id: ChangeId) -> Result<Judged<Shown>, Error> {
+    /// Refuses an id that no change has, and a change that is not theirs to see.
+    pub async fn show(&self, by: &Person, id: ChangeId) -> Result<Shown, Denied<Error>> {
         let (core, by) = (Arc::clone(&self.core), by.clone());
         self.core
             .state
             .read(move |tx| {
-                let row = match store::known(tx, id)? {
-                    Ok(row) => row,
-                    Err(refusal) => return Ok::<_, Error>(Err(refusal)),
-                };
+                let row = store::known(tx, id)?;
                 let whole = by.role.covers(registry::Role::Admin) || decide::may_decide(tx, &core.policy, &by, &row)?;
                 if !whole && row.principal() != by.id {
                     let message = format!("{id} is not {}'s to see", by.name);
-                    return Ok(Err(Refusal::new(DenialCode::NotYoursToDecide, message)));
+                    return Err(Refusal::new(DenialCode::NotYoursToDecide, message).into());
                 }
                 if whole {
                     let (text, digest) = decide::show(tx, &core.policy, &row)?;
-                    return Ok(Ok(Shown { row, text, digest }));
+                    return Ok(Shown { row, text, digest });
                 }
                 // On whose behalf it was asked for hears how it stands; what its names mean is for whoever decides.
                 let text = format!(
@@ -119,54 +110,41 @@ impl Pipeline {
                     row.status.name()
                 );
                 let digest = Digest::of(text.as_bytes());
-                Ok(Ok(Shown { row: Row { before: Value::Null, facts: Value::Null, ..row }, text, digest }))
+                Ok(Shown { row: Row { before: Value::Null, facts: Value::Null, ..row }, text, digest })
             })
             .await
     }
 
-    /// A person says yes to the text of this digest. `proof` names the token that they came with.
+    /// Records that a person says yes to the text of this digest. `proof` names the token that they came with.
     ///
     /// # Errors
-    /// The inner error, see [`decide::approve`].
-    pub async fn approve(&self, by: &Person, proof: String, id: ChangeId, shown: Digest) -> Result<Judged<()>, Error> {
+    /// Refuses as [`decide::approve`] does.
+    pub async fn approve(&self, by: &Person, proof: String, id: ChangeId, shown: Digest) -> Result<(), Denied<Error>> {
         let (core, by) = (Arc::clone(&self.core), by.clone());
-        let approved = self
-            .core
-            .state
-            .write(move |tx| {
-                let (said, ended) = decide::approve(tx, &core.bench(), &by, &proof, id, &shown)?;
-                if let Some(row) = ended {
-                    tell(tx, &core, &row)?;
-                }
-                Ok::<_, Error>(said)
-            })
-            .await?;
-        if approved == Ok(Said::Approved) {
+        let approve = self.core.state.decide(move |tx| {
+            let said = decide::approve(tx, &core.bench(), &by, &proof, id, &shown);
+            said.map_err(|undecided| undecided.told(|row| tell(tx, &core, row)))
+        });
+        if approve.await? == Said::Approved {
             failpoint::reach("change_approved");
             self.core.changes.ring();
         }
-        Ok(approved.map(drop))
+        Ok(())
     }
 
-    /// A person says no.
+    /// Records that a person says no.
     ///
     /// # Errors
-    /// The inner error, see [`decide::reject`].
-    pub async fn reject(&self, by: &Person, id: ChangeId, reason: String) -> Result<Judged<()>, Error> {
+    /// Refuses as [`decide::reject`] does.
+    pub async fn reject(&self, by: &Person, id: ChangeId, reason: String) -> Result<(), Denied<Error>> {
         let (core, by) = (Arc::clone(&self.core), by.clone());
-        let rejected = self
-            .core
-            .state
-            .write(move |tx| {
-                let (rejected, ended) = decide::reject(tx, &core.bench(), &by, id, &reason)?;
-                if let Some(row) = ended {
-                    tell(tx, &core, &row)?;
-                }
-                Ok::<_, Error>(rejected)
-            })
-            .await?;
+        let reject = self.core.state.decide(move |tx| match decide::reject(tx, &core.bench(), &by, id, &reason) {
+            Ok(row) => Ok(tell(tx, &core, &row)?),
+            Err(undecided) => Err(undecided.told(|row| tell(tx, &core, row))),
+        });
+        reject.await?;
         failpoint::reach("change_rejected");
-        Ok(rejected)
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 //! Never keeps a key: it is read when a request is about to be made, and gone when that is over. Next: `model::endpoint`,
 //! `registry::models`.
 
-use super::Core;
+use super::{Core, Error};
 use crate::custody::SecretText;
 use crate::model;
 use crate::model::endpoint::{self, Candidate, Endpoint, Endpoints, Probe, Spec};
@@ -16,9 +16,9 @@ impl Core {
     /// Opens the model endpoints as this transaction has them, before it stands; [`Self::put_endpoints`] puts them in place behind it.
     ///
     /// # Errors
-    /// The inner error says why the operator's script cannot be used.
-    pub fn open_endpoints(&self, tx: &Tx<'_>) -> Result<Result<Endpoints, model::Error>, crate::state::Error> {
-        Ok(endpoint::open_stored(&self.config.model, models::specs(tx)?))
+    /// [`Error::Model`] says why the operator's script cannot be used.
+    pub fn open_endpoints(&self, tx: &Tx<'_>) -> Result<Endpoints, Error> {
+        Ok(endpoint::open_stored(&self.config.model, models::specs(tx)?)?)
     }
 
     /// Puts these model endpoints in the place of those that are open.
@@ -37,9 +37,14 @@ pub(super) async fn with_keys(core: &Arc<Core>, chain: Vec<Arc<Endpoint>>) -> Re
     }
     let with_secrets = Arc::clone(core);
     let read = core.state.read(move |tx| {
-        let candidate = |endpoint: Arc<Endpoint>| match key_of(tx, &with_secrets, &endpoint.spec)? {
-            Ok(key) => Ok::<_, crate::state::Error>(Candidate { endpoint, key }),
-            Err(Unreadable) => Ok(Candidate { endpoint: Arc::new(endpoint.locked()), key: None }),
+        let candidate = |endpoint: Arc<Endpoint>| match key_of(tx, &with_secrets, &endpoint.spec) {
+            Ok(key) => Ok(Candidate { endpoint, key }),
+            Err(secrets::Error::State(error)) => Err(error),
+            // Others may be asked without it.
+            Err(error) => {
+                tracing::error!(model = endpoint.spec.name, %error, "the key of a model endpoint cannot be had");
+                Ok(Candidate { endpoint: Arc::new(endpoint.locked()), key: None })
+            }
         };
         chain.into_iter().map(candidate).collect()
     });
@@ -49,24 +54,9 @@ pub(super) async fn with_keys(core: &Arc<Core>, chain: Vec<Arc<Endpoint>>) -> Re
     })
 }
 
-/// A key that is there and cannot be read.
-struct Unreadable;
-
-fn key_of(
-    tx: &Tx<'_>,
-    core: &Core,
-    spec: &Spec,
-) -> Result<Result<Option<SecretText>, Unreadable>, crate::state::Error> {
-    let Some(Ok(name)) = spec.key.as_deref().map(str::parse::<SecretName>) else { return Ok(Ok(None)) };
-    match secrets::get(tx, &core.wrapping, &name) {
-        Ok(key) => Ok(Ok(key)),
-        Err(secrets::Error::State(error)) => Err(error),
-        // Others may be asked without it.
-        Err(error) => {
-            tracing::error!(model = spec.name, %error, "the key of a model endpoint cannot be had");
-            Ok(Err(Unreadable))
-        }
-    }
+fn key_of(tx: &Tx<'_>, core: &Core, spec: &Spec) -> Result<Option<SecretText>, secrets::Error> {
+    let Some(Ok(name)) = spec.key.as_deref().map(str::parse::<SecretName>) else { return Ok(None) };
+    secrets::get(tx, &core.wrapping, &name)
 }
 
 /// Makes one small request to an endpoint of this spec, whether or not it stands in the record.

@@ -2,10 +2,11 @@
 //!
 //! Never asks a model. What a provider says goes into no sentence of the host. Next: `budget`, `pipeline::model_requests`.
 
+use super::model_requests::{Answer, refuse};
 use super::model_socket::Server;
 use super::{Core, Error};
 use crate::budget::{self, book};
-use crate::context::Refused;
+use crate::context::Unanswered;
 use crate::ledger::Entry;
 use crate::model::endpoint::Endpoint;
 use crate::model::{self, Allowance, Answered, Prompt, Usage};
@@ -14,7 +15,7 @@ use crate::state::Tx;
 use crate::turn;
 use ironclaw_contract::ids::{SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
-use ironclaw_contract::seam::socket::{RefusalCode, Response};
+use ironclaw_contract::seam::socket::RefusalCode;
 use std::sync::Arc;
 
 /// A request that came to nothing.
@@ -56,7 +57,7 @@ pub(super) fn book(
     agent: &Agent,
     prompt: &Prompt,
     chain: &[Arc<Endpoint>],
-) -> Result<Result<(book::Booked, Allowance), Refused>, Error> {
+) -> Result<(book::Booked, Allowance), Unanswered<Error>> {
     let estimate = budget::estimate(prompt, chain.iter().map(|endpoint| endpoint.spec.prices));
     let used = book::used(tx, &core.config.budget, agent.id, session)?;
     if let Err(exceeded) = budget::judge(&used, estimate.into()) {
@@ -72,9 +73,9 @@ pub(super) fn book(
             .reason(&words)
             .append(tx)?;
         turn::note_failure(tx, turn, "budget", &words)?;
-        return Ok(Err(Refused { code: RefusalCode::Model, message: words }));
+        return refuse(RefusalCode::Model, words);
     }
-    Ok(Ok((book::book(tx, agent.id, session, &agent.model, estimate)?, budget::allowance(&used))))
+    Ok((book::book(tx, agent.id, session, &agent.model, estimate)?, budget::allowance(&used)))
 }
 
 /// Puts what an output took in the place of what was booked for it.
@@ -90,7 +91,7 @@ impl Server {
         agent: &Agent,
         booked: book::Booked,
         failed: Failed,
-    ) -> Result<Result<Response, Refused>, Error> {
+    ) -> Answer {
         // The cause may quote what was sent: it stands in no log and no ledger.
         tracing::warn!(session = %self.session, model = agent.model, why = failed.words, "a model gave no output");
         let (core, session, model) = (Arc::clone(&self.core), self.session, agent.model.clone());
@@ -104,6 +105,6 @@ impl Server {
             Ok::<_, Error>(())
         });
         note.await?;
-        Ok(Err(Refused { code: RefusalCode::Model, message }))
+        refuse(RefusalCode::Model, message)
     }
 }

@@ -8,7 +8,7 @@ use super::model_socket::Server;
 use super::reports::{NO_ROW, note_unsealed, quote, reportable};
 use super::{Core, Error};
 use crate::calls::{self, Place, ResultBody};
-use crate::context::Refused;
+use crate::context::{Refused, Unanswered};
 use crate::failpoint;
 use crate::items::{self, Recorded};
 use crate::ledger::Entry;
@@ -23,46 +23,71 @@ use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, ITEMS_MAX};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::socket::{Item, RefusalCode, Response};
 use ironclaw_text::lookalike;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// A request's answer, or its refusal.
-pub(super) type Answer = Result<Result<Response, Refused>, Error>;
+/// The answer to a request.
+pub(super) type Answer = Result<Response, Unanswered<Error>>;
 
-const fn refuse<T>(code: RefusalCode, message: String) -> Result<T, Refused> {
-    Err(Refused { code, message })
+impl<E: Into<Error>> From<E> for Unanswered<Error> {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<Unanswered> for Unanswered<Error> {
+    fn from(unanswered: Unanswered) -> Self {
+        match unanswered {
+            Unanswered::Refused(refused) => Self::Refused(refused),
+            Unanswered::Failed(error) => Self::Failed(error.into()),
+        }
+    }
+}
+
+pub(super) fn refuse<T>(code: RefusalCode, message: String) -> Result<T, Unanswered<Error>> {
+    Err(Refused { code, message }.into())
 }
 
 impl Server {
+    /// Runs `decide` in a transaction of its own, which commits unless it fails: what was written before a refusal stays.
+    async fn decide<T, F>(&self, decide: F) -> Result<T, Unanswered<Error>>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, Unanswered<Error>> + Send + 'static,
+    {
+        let decided = self.core.state.write(move |tx| match decide(tx) {
+            Ok(value) => Ok(Ok(value)),
+            Err(Unanswered::Refused(refused)) => Ok(Err(refused)),
+            Err(Unanswered::Failed(error)) => Err(error),
+        });
+        Ok(decided.await??)
+    }
+
     /// The result of a local call: the sandbox's word, once.
     pub(super) async fn report(&self, turn: TurnId, call_id: CallId, ok: bool, text: String) -> Answer {
         if text.len() > BODY_BYTES_MAX {
             let message = format!("a result of {} bytes is over the limit of {BODY_BYTES_MAX}", text.len());
-            return Ok(refuse(RefusalCode::Frame, message));
+            return refuse(RefusalCode::Frame, message);
         }
         let text = lookalike::neutralise(&text).into_owned();
         let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
         let answer = self
-            .core
-            .state
-            .write(move |tx| {
-                let open = match open_turn(tx, &core, session, turn)? {
-                    Ok(open) => open,
-                    Err(refused) => return Ok::<_, Error>(Err(refused)),
-                };
+            .decide(move |tx| {
+                let open = open_turn(tx, &core, session, turn)?;
                 if open.result_bytes.saturating_add(text.len() as u64) > core.config.turn.result_bytes_max {
-                    return Ok(refuse(RefusalCode::Budget, "the turn has used its bytes of results".to_owned()));
+                    return refuse(RefusalCode::Budget, "the turn has used its bytes of results".to_owned());
                 }
                 let found = calls::find(tx, call_id)?.filter(|call| call.session == session && call.turn == turn);
                 let call = match reportable(call_id, found, ok) {
                     Ok(call) => call,
                     Err(message) => {
                         match agent_of(tx, session)?.mode {
-                            Mode::Enforce => return Ok(refuse(RefusalCode::Call, message)),
+                            Mode::Enforce => return refuse(RefusalCode::Call, message),
                             Mode::DangerousWarn => note_unsealed(tx, session, Mode::DangerousWarn, &message)?,
                             Mode::DangerousOff => {}
                         }
-                        return Ok(Ok(sealed(&quote(tx, &core, (session, turn), &key, &text)?, &core)));
+                        return Ok(sealed(&quote(tx, &core, (session, turn), &key, &text)?, &core));
                     }
                 };
                 let place = Place { session, turn, key: &key, sealer: &core.sealer };
@@ -81,7 +106,7 @@ impl Server {
                     .with("ok", ok)
                     .with("digest", item.tuple.digest)
                     .append(tx)?;
-                Ok(Ok(sealed(&item, &core)))
+                Ok(sealed(&item, &core))
             })
             .await;
         failpoint::reach("call_reported");
@@ -98,30 +123,28 @@ impl Server {
                 .core
                 .state
                 .read(move |tx| {
-                    if let Err(refused) = open_turn(tx, &core, session, turn)? {
-                        return Ok::<_, Error>(Err(refused));
-                    }
+                    open_turn(tx, &core, session, turn)?;
                     let found = calls::find(tx, call_id)?
                         .filter(|call| call.session == session && call.turn == turn && call.runs == Some(Runs::Row));
                     let Some(call) = found else {
                         let message = format!("{call_id} is no call of the turn that goes out as a row");
-                        return Ok(refuse(RefusalCode::Call, message));
+                        return refuse(RefusalCode::Call, message);
                     };
-                    let Some(result) = call.result.map(|item| items::find(tx, item)).transpose()?.flatten() else {
-                        return Ok(Ok(Err(core.deadlines.of(session, turn))));
-                    };
-                    Ok(Ok(Ok(sealed(&result, &core))))
+                    let result = call.result.map(|item| items::find(tx, item)).transpose()?.flatten();
+                    Ok::<_, Unanswered<Error>>(match result {
+                        Some(result) => ControlFlow::Break(sealed(&result, &core)),
+                        None => ControlFlow::Continue(core.deadlines.of(session, turn)),
+                    })
                 })
                 .await?;
             let until = match looked {
-                Err(refused) => return Ok(Err(refused)),
-                Ok(Ok(response)) => return Ok(Ok(response)),
-                Ok(Err(until)) => until.unwrap_or_else(Instant::now),
+                ControlFlow::Break(response) => return Ok(response),
+                ControlFlow::Continue(until) => until.unwrap_or_else(Instant::now),
             };
             match tokio::time::timeout_at(until, results.changed()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) | Err(_) => {
-                    return Ok(refuse(RefusalCode::Turn, "the turn ended before its call had a result".to_owned()));
+                    return refuse(RefusalCode::Turn, "the turn ended before its call had a result".to_owned());
                 }
             }
         }
@@ -140,7 +163,7 @@ impl Server {
                     let reference = item.seal(&core.sealer);
                     Item { reference, bytes: item.bytes, turn: item.tuple.turn }
                 };
-                Ok::<_, Error>(Ok(Response::Items { items: found.iter().map(item).collect(), more }))
+                Ok(Response::Items { items: found.iter().map(item).collect(), more })
             })
             .await
     }
@@ -156,8 +179,8 @@ fn agent_of(tx: &Tx<'_>, session: SessionId) -> Result<Agent, Error> {
     Ok(registry::agent_by_id(tx, session.agent)?.ok_or_else(gone)?)
 }
 
-fn open_turn(tx: &Tx<'_>, core: &Core, session: SessionId, turn: TurnId) -> Result<Result<Turn, Refused>, Error> {
-    Ok(match turn::find(tx, turn)? {
+fn open_turn(tx: &Tx<'_>, core: &Core, session: SessionId, turn: TurnId) -> Result<Turn, Unanswered<Error>> {
+    match turn::find(tx, turn)? {
         None => refuse(RefusalCode::Turn, format!("{turn} does not stand in the record")),
         Some(found) if found.session != session => {
             refuse(RefusalCode::Turn, format!("{turn} belongs to another session"))
@@ -167,5 +190,5 @@ fn open_turn(tx: &Tx<'_>, core: &Core, session: SessionId, turn: TurnId) -> Resu
             refuse(RefusalCode::Turn, format!("{turn} is past its deadline"))
         }
         Some(found) => Ok(found),
-    })
+    }
 }

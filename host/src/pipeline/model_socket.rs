@@ -3,8 +3,8 @@
 //! Judges no request; a sandbox that floods it is stopped, and nothing of it outlives the session. Next: `pipeline::model_requests`.
 
 use super::Core;
-use super::model_requests::Answer;
-use crate::context::{self, Refused};
+use super::model_requests::{Answer, refuse};
+use crate::context::{self, Refused, Unanswered};
 use crate::custody::ContentKey;
 use crate::items;
 use crate::ledger::Entry;
@@ -182,7 +182,7 @@ impl Server {
         let (turn, answer) = match request {
             Request::Generate { turn, purpose, refs } => {
                 let answer = self.generate(turn, purpose, refs).await;
-                if matches!(answer, Ok(Ok(_))) {
+                if answer.is_ok() {
                     self.earned().earn(turn);
                 }
                 (Some(turn), answer)
@@ -192,17 +192,17 @@ impl Server {
             Request::Items { after_seq } => (None, self.metered_items(after_seq).await),
         };
         match answer {
-            Ok(Ok(response)) => response,
+            Ok(response) => response,
             // That a model gives nothing is no fault of the sandbox; why stands in the ledger and in the turn already, and
             // each such request was counted.
-            Ok(Err(Refused { code: RefusalCode::Model, message })) => {
+            Err(Unanswered::Refused(Refused { code: RefusalCode::Model, message })) => {
                 Response::Refused { code: RefusalCode::Model, message }
             }
-            Ok(Err(refused)) if self.is_excused(&refused).await => {
+            Err(Unanswered::Refused(refused)) if self.is_excused(&refused).await => {
                 Response::Refused { code: refused.code, message: refused.message }
             }
-            Ok(Err(refused)) => self.refusal(refused, turn).await,
-            Err(error) => {
+            Err(Unanswered::Refused(refused)) => self.refusal(refused, turn).await,
+            Err(Unanswered::Failed(error)) => {
                 tracing::error!(session = %self.session, %error, "a model request failed");
                 Response::Refused { code: RefusalCode::Unavailable, message: "the host failed; see its log".to_owned() }
             }
@@ -214,7 +214,7 @@ impl Server {
         let is_allowed = self.earned().spend() || self.items.check().is_ok();
         if !is_allowed {
             let message = format!("it asks for items more than {ITEMS_A_SECOND} times in a second");
-            return Ok(Err(Refused { code: RefusalCode::Budget, message }));
+            return refuse(RefusalCode::Budget, message);
         }
         self.items_after(after_seq).await
     }

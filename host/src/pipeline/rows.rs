@@ -2,7 +2,6 @@
 //!
 //! Judges no row. Next: `pipeline::accept`.
 
-use super::Error;
 use super::accept::{self, Accepted};
 use super::actor::{Actor, Slept};
 use super::command::Phase;
@@ -25,45 +24,44 @@ pub(super) struct Taken {
 }
 
 impl Actor {
-    /// Takes everything that lies in the outbound queue.
-    pub(super) async fn drain(&mut self, awake: &mut Awake) -> Result<Option<Slept>, Error> {
-        loop {
-            match self.take(awake).await? {
-                Ok(Taken { more: true, .. }) => {}
-                Ok(Taken { more: false, .. }) => return Ok(None),
-                Err(slept) => return Ok(Some(slept)),
-            }
-        }
+    /// Takes every row of the outbound queue.
+    ///
+    /// # Errors
+    /// A reason to sleep.
+    pub(super) async fn drain(&mut self, awake: &mut Awake) -> Result<(), Slept> {
+        while self.take(awake).await?.more {}
+        Ok(())
     }
 
     /// Takes rows out of the outbound queue, row by row, up to a bound.
-    pub(super) async fn take(&mut self, awake: &mut Awake) -> Result<Result<Taken, Slept>, Error> {
+    ///
+    /// # Errors
+    /// A reason to sleep.
+    pub(super) async fn take(&mut self, awake: &mut Awake) -> Result<Taken, Slept> {
         let mut taken = Taken { more: false, closed: false };
         let found = match awake.reader.look(awake.cursor).await {
             Ok(found) => found,
-            Err(reader::Error::NeedsRecovery) => return Ok(Ok(taken)),
-            Err(reader::Error::Locked) => return Ok(Err(Slept::died("it held the lock of its outbound queue"))),
+            Err(reader::Error::NeedsRecovery) => return Ok(taken),
+            Err(reader::Error::Locked) => return Err(Slept::died("it held the lock of its outbound queue")),
             Err(reader::Error::Failed(detail)) => {
                 let words = "its outbound queue could not be read now".to_owned();
-                return Ok(Err(Slept::Died(Why { words, detail })));
+                return Err(Slept::Died(Why { words, detail }));
             }
             Err(reader::Error::Violation(detail)) => {
-                return Ok(Err(Slept::Violated(Why { words: reader::VIOLATION.to_owned(), detail })));
+                return Err(Slept::Violated(Why { words: reader::VIOLATION.to_owned(), detail }));
             }
             Err(reader::Error::Dead(error)) => {
                 tracing::warn!(session = %self.id, %error, "the reader died");
-                return Ok(match self.second_reader(awake).await? {
-                    Some(slept) => Err(slept),
-                    None => Ok(Taken { more: true, closed: false }),
-                });
+                self.second_reader(awake).await?;
+                return Ok(Taken { more: true, closed: false });
             }
         };
         self.shown.lock().expect("no holder panics").progress = found.progress;
         if !found.taken.is_empty() {
             let (session, seen) = (Arc::clone(&awake.session), found.taken);
-            let check = self.core.state.read(move |tx| Ok::<_, Error>(accept::check_taken(tx, &session, &seen)?));
+            let check = self.core.state.read(move |tx| accept::check_taken(tx, &session, &seen));
             if let Some(what) = check.await? {
-                return Ok(Err(Slept::violated(what)));
+                return Err(Slept::violated(what));
             }
         }
         taken.more = found.more || found.rows.len() > ROWS_AT_ONCE_MAX;
@@ -86,43 +84,46 @@ impl Actor {
                 Accepted::Refused => {
                     awake.refused_rows += 1;
                     if awake.refused_rows > REFUSALS_MAX {
-                        return Ok(Err(Slept::violated("too many of its rows were refused")));
+                        return Err(Slept::violated("too many of its rows were refused"));
                     }
                 }
-                Accepted::Violation(what) => return Ok(Err(Slept::violated(what))),
+                Accepted::Violation(what) => return Err(Slept::violated(what)),
             }
         }
-        Ok(Ok(taken))
+        Ok(taken)
     }
 
-    /// A reader may die once at the same cursor; a second death there is not an accident, unless everything dies.
-    pub(super) async fn second_reader(&mut self, awake: &mut Awake) -> Result<Option<Slept>, Error> {
+    /// Replaces a reader that died. It may die once at the same cursor; a second death there is not an accident, unless everything dies.
+    ///
+    /// # Errors
+    /// A reason to sleep.
+    pub(super) async fn second_reader(&mut self, awake: &mut Awake) -> Result<(), Slept> {
         if self.core.latch.is_shut() {
-            return Ok(Some(Slept::Halted));
+            return Err(Slept::Halted);
         }
         if self.launcher_died().await {
             awake.reader_gone = true;
-            return Ok(Some(Slept::died("the launcher died, and its reader with it")));
+            return Err(Slept::died("the launcher died, and its reader with it"));
         }
         if awake.reader_died {
-            return Ok(Some(Slept::violated("the reader of its outbound queue died twice")));
+            return Err(Slept::violated("the reader of its outbound queue died twice"));
         }
         awake.reader_died = true;
-        let Some(session) = self.session().await? else { return Ok(Some(Slept::Ended(None))) };
+        let Some(session) = self.session().await? else { return Err(Slept::Ended(None)) };
         match launch::start_reader(&self.core, &session, &awake.queue).await {
             Ok((process, reader)) => {
                 self.show(Phase::Awake, Some(awake.sandbox.process()), Some(process.process()));
                 awake.reader_process = process;
                 awake.reader = reader;
-                Ok(None)
+                Ok(())
             }
             Err(error) => {
                 // The last rows wait for the next launch; looking for them now would count as a second death.
                 awake.reader_gone = true;
-                Ok(Some(match error.shortage() {
+                Err(match error.shortage() {
                     Some(shortage) => Slept::Short(shortage),
                     None => Slept::Died(error.why()),
-                }))
+                })
             }
         }
     }

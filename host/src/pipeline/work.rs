@@ -26,6 +26,7 @@ use ironclaw_contract::seam::link::RUNNER_LOST_CODE;
 use ironclaw_contract::seam::outbound::EndReason;
 use ironclaw_jail::launcher::{Exit, Jailed};
 use ironclaw_jail::shortage::Shortage;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -112,25 +113,24 @@ async fn ending(sandbox: &Jailed) -> &'static str {
 }
 
 impl Actor {
-    /// Works until there is a reason to sleep.
-    pub(super) async fn work(&mut self, awake: &mut Awake, place: &mut Place) -> Result<Slept, Error> {
-        if let Some(slept) = self.first_drain(awake).await? {
-            return Ok(slept);
-        }
+    /// Works until there is a reason to sleep, and returns it.
+    pub(super) async fn work(&mut self, awake: &mut Awake, place: &mut Place) -> Slept {
+        let Err(slept) = self.work_on(awake, place).await;
+        slept
+    }
+
+    async fn work_on(&mut self, awake: &mut Awake, place: &mut Place) -> Result<Infallible, Slept> {
+        self.first_drain(awake).await?;
         let mut work = Work::new(Duration::from_secs(self.core.config.session.idle_seconds));
         let mut looking = Looking::begin(&self.core, self.id);
         loop {
             looking.turn(work.open.is_some());
-            if work.open.is_none()
-                && let Some(slept) = self.begin_turn(awake, place, &mut work, &looking).await?
-            {
-                return Ok(slept);
+            if work.open.is_none() {
+                self.begin_turn(awake, place, &mut work, &looking).await?;
             }
             let is_free = work.open.is_none();
             let next = self.next(awake, place, &mut looking, is_free, work.limit(), work.more).await;
-            if let Some(slept) = self.handle(next, awake, place, &mut work).await? {
-                return Ok(slept);
-            }
+            self.handle(next, awake, place, &mut work).await?;
         }
     }
 
@@ -141,17 +141,14 @@ impl Actor {
         place: &mut Place,
         work: &mut Work,
         looking: &Looking,
-    ) -> Result<Option<Slept>, Error> {
+    ) -> Result<(), Slept> {
         if let Some((done, _)) = work.stopping.take() {
-            return Ok(Some(Slept::Ended(Some(done))));
+            return Err(Slept::Ended(Some(done)));
         }
         if work.anew || place.is_asked_back() {
-            return Ok(Some(Slept::Yielded));
+            return Err(Slept::Yielded);
         }
-        work.open = match self.open_turn(awake).await? {
-            Ok(open) => open,
-            Err(slept) => return Ok(Some(slept)),
-        };
+        work.open = self.open_turn(awake).await?;
         match work.open {
             Some(_) => {
                 work.closing = None;
@@ -160,54 +157,40 @@ impl Actor {
             }
             None => place.idle(),
         }
-        Ok(None)
+        Ok(())
     }
 
-    async fn handle(
-        &mut self,
-        next: Next,
-        awake: &mut Awake,
-        place: &mut Place,
-        work: &mut Work,
-    ) -> Result<Option<Slept>, Error> {
-        Ok(match next {
-            Next::Halted => Some(Slept::Halted),
-            Next::AskedBack => Some(Slept::Yielded),
-            Next::Asked(Some(command)) => self.obey_awake(command, awake, work).await?,
-            Next::Asked(None) => Some(Slept::Ended(None)),
-            Next::SandboxEnded | Next::Rung(Rung::Ended) => Some(Slept::died(ending(&awake.sandbox).await)),
-            Next::Trouble(what) | Next::Rung(Rung::Violation(what)) => Some(Slept::violated(what)),
+    async fn handle(&mut self, next: Next, awake: &mut Awake, place: &mut Place, work: &mut Work) -> Result<(), Slept> {
+        match next {
+            Next::Halted => Err(Slept::Halted),
+            Next::AskedBack => Err(Slept::Yielded),
+            Next::Asked(Some(command)) => self.obey_awake(command, awake, work).await,
+            Next::Asked(None) => Err(Slept::Ended(None)),
+            Next::SandboxEnded | Next::Rung(Rung::Ended) => Err(Slept::died(ending(&awake.sandbox).await)),
+            Next::Trouble(what) | Next::Rung(Rung::Violation(what)) => Err(Slept::violated(what)),
             // After the end of a turn it sleeps, and the next message is told.
-            Next::Full(_) if work.open.is_none() => Some(Slept::Yielded),
+            Next::Full(_) if work.open.is_none() => Err(Slept::Yielded),
             Next::Full(over) => {
                 self.end_over_bound(over).await?;
-                Some(Slept::Cancelled)
+                Err(Slept::Cancelled)
             }
-            Next::ReaderEnded => self.second_reader(awake).await?,
+            Next::ReaderEnded => self.second_reader(awake).await,
             Next::Rung(Rung::Bell) | Next::More => {
-                let taken = match self.take(awake).await? {
-                    Ok(taken) => taken,
-                    Err(slept) => return Ok(Some(slept)),
-                };
+                let taken = self.take(awake).await?;
                 work.more = taken.more;
                 if taken.closed
                     && let Some(current) = work.open.take()
                 {
                     work.end_turn(current, place);
                 }
-                None
+                Ok(())
             }
-            Next::Over => self.time_is_up(awake, place, work).await?,
-        })
+            Next::Over => self.time_is_up(awake, place, work).await,
+        }
     }
 
     /// Does what a command asks of a session that is awake.
-    async fn obey_awake(
-        &mut self,
-        command: Command,
-        awake: &mut Awake,
-        work: &mut Work,
-    ) -> Result<Option<Slept>, Error> {
+    async fn obey_awake(&mut self, command: Command, awake: &mut Awake, work: &mut Work) -> Result<(), Slept> {
         match command {
             Command::Wake => {
                 self.deliver().await?;
@@ -215,8 +198,12 @@ impl Actor {
             }
             Command::Respawn => work.anew = true,
             Command::Cancel(by, done) => {
-                if self.cancel(by, done).await? {
-                    return Ok(Some(Slept::Cancelled));
+                let cancelled = self.cancel(by).await?;
+                let running = cancelled.as_ref().is_ok_and(|cancelled| cancelled.running);
+                // Whoever asked may have given up waiting.
+                let _ = done.send(cancelled);
+                if running {
+                    return Err(Slept::Cancelled);
                 }
                 self.deliver().await?;
             }
@@ -229,33 +216,25 @@ impl Actor {
                 // Whoever asked may have given up waiting.
                 let _ = done.send(proof);
             }
-            other => return Ok(Some(Slept::Asked(other))),
+            other => return Err(Slept::Asked(other)),
         }
-        Ok(None)
+        Ok(())
     }
 
     /// The time of a turn, of a closed turn, of a stop or of an idle session is over.
-    async fn time_is_up(
-        &mut self,
-        awake: &mut Awake,
-        place: &mut Place,
-        work: &mut Work,
-    ) -> Result<Option<Slept>, Error> {
+    async fn time_is_up(&mut self, awake: &mut Awake, place: &mut Place, work: &mut Work) -> Result<(), Slept> {
         match (work.open.take(), work.stopping.take()) {
             (None, _) if work.closing.is_some() => self.close_turn(awake, work.closing.take()).await,
-            (None, _) => Ok(Some(Slept::Idle)),
-            (Some(_), Some((done, _))) => Ok(Some(Slept::Ended(Some(done)))),
+            (None, _) => Err(Slept::Idle),
+            (Some(_), Some((done, _))) => Err(Slept::Ended(Some(done))),
             (Some(current), None) => {
                 // A reply that was written in time counts.
-                let taken = match self.take(awake).await? {
-                    Ok(taken) => taken,
-                    Err(slept) => return Ok(Some(slept)),
-                };
+                let taken = self.take(awake).await?;
                 if !taken.closed {
-                    return self.miss_deadline(Arc::clone(&awake.key), current.opened.id).await.map(Some);
+                    return Err(self.miss_deadline(Arc::clone(&awake.key), current.opened.id).await?);
                 }
                 work.end_turn(current, place);
-                Ok(None)
+                Ok(())
             }
         }
     }
@@ -286,10 +265,8 @@ impl Actor {
     }
 
     /// Takes what an earlier launch left, under the turn that was open; then closes that turn.
-    async fn first_drain(&mut self, awake: &mut Awake) -> Result<Option<Slept>, Error> {
-        if let Some(slept) = self.drain(awake).await? {
-            return Ok(Some(slept));
-        }
+    async fn first_drain(&mut self, awake: &mut Awake) -> Result<(), Slept> {
+        self.drain(awake).await?;
         let (core, id, key, forgives) = (Arc::clone(&self.core), self.id, Arc::clone(&awake.key), self.forgives);
         let open_turn = self.core.state.write(move |tx| {
             let Some(open) = turn::open_of(tx, id)? else { return Ok::<_, Error>(()) };
@@ -315,7 +292,7 @@ impl Actor {
     }
 
     /// Opens the next turn, projects it and rings.
-    async fn open_turn(&mut self, awake: &mut Awake) -> Result<Result<Option<Open>, Slept>, Error> {
+    async fn open_turn(&mut self, awake: &mut Awake) -> Result<Option<Open>, Slept> {
         let (core, session, key, since) =
             (Arc::clone(&self.core), Arc::clone(&awake.session), Arc::clone(&awake.key), awake.since);
         let (cursor, unreceipted) = (awake.cursor, awake.unreceipted.clone());
@@ -334,7 +311,7 @@ impl Actor {
                 Ok(Some((opened, rows, routing, unreceipted.receipts(tx)?)))
             })
             .await?;
-        let Some((opened, rows, routing, receipts)) = opened else { return Ok(Ok(None)) };
+        let Some((opened, rows, routing, receipts)) = opened else { return Ok(None) };
         failpoint::reach("turn_open");
         let until = Instant::now() + Duration::from_secs(u64::from(self.core.config.turn.seconds_max));
         // Before the sandbox hears of the turn.
@@ -342,32 +319,30 @@ impl Actor {
         let turn = row_of(&opened);
         awake.unreceipted.forget(&receipts);
         let open = move |inbound: &mut Inbound| inbound.open_turn(&turn, &rows, &routing, &receipts);
-        if let Some(slept) = self.project(awake, open).await {
-            return Ok(Err(slept));
-        }
+        self.project(awake, open).await?;
         failpoint::reach("project");
         if awake.link.ring().is_err() {
-            return Ok(Err(Slept::died(ending(&awake.sandbox).await)));
+            return Err(Slept::died(ending(&awake.sandbox).await));
         }
-        Ok(Ok(Some(Open { opened, until })))
+        Ok(Some(Open { opened, until }))
     }
 
     /// Projects that the turn is over, and what became of answers as far as that is known.
-    async fn close_turn(&mut self, awake: &mut Awake, closing: Option<Closing>) -> Result<Option<Slept>, Error> {
-        let Some(Closing { opened, .. }) = closing else { return Ok(None) };
+    async fn close_turn(&mut self, awake: &mut Awake, closing: Option<Closing>) -> Result<(), Slept> {
+        let Some(Closing { opened, .. }) = closing else { return Ok(()) };
         let receipts = self.receipts(awake).await?;
         let turn = row_of(&opened);
         let routing = projection::routing(&awake.session.origin, awake.cursor);
-        Ok(self.project(awake, move |inbound| inbound.close_turn(&turn, &routing, &receipts)).await)
+        self.project(awake, move |inbound| inbound.close_turn(&turn, &routing, &receipts)).await
     }
 
     /// Projects the receipts of answers, once there are some: what goes out by a network has its receipt after its turn.
-    pub(super) async fn project_receipts(&mut self, awake: &mut Awake) -> Result<Option<Slept>, Error> {
+    pub(super) async fn project_receipts(&mut self, awake: &mut Awake) -> Result<(), Slept> {
         let receipts = self.receipts(awake).await?;
         if receipts.is_empty() {
-            return Ok(None);
+            return Ok(());
         }
-        Ok(self.project(awake, move |inbound| inbound.receipts(&receipts)).await)
+        self.project(awake, move |inbound| inbound.receipts(&receipts)).await
     }
 
     /// Takes the receipts that there are by now, for the sandbox.
@@ -382,11 +357,11 @@ impl Actor {
     }
 
     /// Writes to the inbound queue off the runtime's threads; a lock that a sandbox holds ends it.
-    pub(super) async fn project<F>(&mut self, awake: &mut Awake, write: F) -> Option<Slept>
+    pub(super) async fn project<F>(&mut self, awake: &mut Awake, write: F) -> Result<(), Slept>
     where
         F: FnOnce(&mut Inbound) -> Result<(), crypt::Error> + Send + 'static,
     {
-        let mut inbound = awake.inbound.take()?;
+        let Some(mut inbound) = awake.inbound.take() else { return Ok(()) };
         let written = tokio::task::spawn_blocking(move || {
             let written = write(&mut inbound);
             (inbound, written)
@@ -394,12 +369,12 @@ impl Actor {
         match written.await {
             Ok((inbound, written)) => {
                 awake.inbound = Some(inbound);
-                written.err().map(|error| match Shortage::of(&error) {
+                written.map_err(|error| match Shortage::of(&error) {
                     Some(shortage) => Slept::Short(shortage),
                     None => Slept::died(error.to_string()),
                 })
             }
-            Err(_) => Some(Slept::died("writing to its inbound queue failed")),
+            Err(_) => Err(Slept::died("writing to its inbound queue failed")),
         }
     }
 

@@ -25,6 +25,26 @@ impl<E> Denied<E> {
             Self::Failed(error) => Self::Failed(error),
         }
     }
+
+    /// Makes the failure one of another type; a refusal stays as it is.
+    pub fn widen<F: From<E>>(self) -> Denied<F> {
+        match self {
+            Self::Refused(refusal) => Denied::Refused(refusal),
+            Self::Failed(error) => Denied::Failed(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+impl<E: std::fmt::Debug> Denied<E> {
+    /// Returns the refusal that a test expects.
+    #[track_caller]
+    pub fn refusal(self) -> Refusal {
+        match self {
+            Self::Refused(refusal) => refusal,
+            Self::Failed(error) => panic!("failed, and was to be refused: {error:?}"),
+        }
+    }
 }
 
 impl<E> From<Refusal> for Denied<E> {

@@ -263,7 +263,7 @@ impl Stage<'_, '_> {
         let (own, mode) = (self.own(), self.agent().mode);
         let mut memory = Memory::default();
         let checked = check(self.tx, session, &own, &refs, mode, BYTES_MAX, &self.sealer, &mut memory);
-        (checked.expect("read").expect("a context").0, memory)
+        (checked.expect("a context").0, memory)
     }
 
     pub(super) fn prompt(&mut self) -> Prompt {

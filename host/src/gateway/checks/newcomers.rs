@@ -2,11 +2,11 @@
 //!
 //! Never gives it anything that is not named. Next: `apply`.
 
-use super::{No, each_once, enabled, known};
+use super::{each_once, enabled, known};
 use crate::gateway::{Proposed, Requester};
 use crate::refusal::Refusal;
 use crate::registry::{self, Agent, Person, Role, channels, roles};
-use crate::state::Tx;
+use crate::state::{Denied, Tx};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{CreateAgent, Engage};
 
@@ -16,7 +16,7 @@ pub(super) fn complete(
     proposed: &Proposed,
     creator: Option<&Agent>,
     wanted: CreateAgent,
-) -> Result<CreateAgent, No> {
+) -> Result<CreateAgent, Denied> {
     let CreateAgent { name, persona, enabled_tools, mut members, mut wirings } = wanted;
     registry::check_agent_name(&name)?;
     if registry::find_agent(tx, &name)?.is_some() {
@@ -53,7 +53,7 @@ pub(super) fn complete(
 }
 
 /// A new agent has no tool, hears no channel and answers nobody that its creator has not.
-fn no_more_than(tx: &Tx<'_>, creator: Option<&Agent>, wanted: &CreateAgent, people: &[Person]) -> Result<(), No> {
+fn no_more_than(tx: &Tx<'_>, creator: Option<&Agent>, wanted: &CreateAgent, people: &[Person]) -> Result<(), Denied> {
     let refuse = |what: String| {
         let refusal = Refusal::new(
             DenialCode::CreateAgentGrants,

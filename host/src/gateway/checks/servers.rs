@@ -2,12 +2,11 @@
 //!
 //! Never talks to a server, and never looks at a secret beyond whether it is there. Next: `registry::mcp`.
 
-use super::No;
 use crate::address;
 use crate::refusal::Refusal;
 use crate::registry::mcp;
 use crate::secrets::{self, SecretName};
-use crate::state::Tx;
+use crate::state::{Denied, Tx};
 use axum::http::HeaderName;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{McpAccess, McpHeader, McpRegister};
@@ -21,7 +20,7 @@ const OF_THE_CARRIER: [&str; 9] =
     ["connection", "content-length", "content-type", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"];
 
 /// Access with its tools spelt out: those that the server declares now, where none are named. An empty list takes it away.
-pub(super) fn complete_access(tx: &Tx<'_>, wanted: McpAccess) -> Result<McpAccess, No> {
+pub(super) fn complete_access(tx: &Tx<'_>, wanted: McpAccess) -> Result<McpAccess, Denied> {
     let McpAccess { server, tools } = wanted;
     let Some(found) = mcp::find(tx, &server)? else {
         let shown: String = server.chars().take(64).collect();
@@ -43,7 +42,7 @@ pub(super) fn complete_access(tx: &Tx<'_>, wanted: McpAccess) -> Result<McpAcces
 }
 
 /// A server for the catalogue: its address as a program reads it, its lists in one order.
-pub(super) fn complete_server(tx: &Tx<'_>, wanted: McpRegister) -> Result<McpRegister, No> {
+pub(super) fn complete_server(tx: &Tx<'_>, wanted: McpRegister) -> Result<McpRegister, Denied> {
     let McpRegister { name, url, mut tools, headers } = wanted;
     if !secrets::is_name(&name) {
         let shown: String = name.chars().take(64).collect();
@@ -72,7 +71,8 @@ pub(super) fn complete_server(tx: &Tx<'_>, wanted: McpRegister) -> Result<McpReg
         return Err(refusal.hint("use 1 to 64 characters of a-z, A-Z, 0-9, -, _ and .").into());
     }
     tools.sort_by(|one, other| one.name.cmp(&other.name));
-    let mut headers = headers.into_iter().map(|header| complete_header(tx, header)).collect::<Result<Vec<_>, No>>()?;
+    let mut headers =
+        headers.into_iter().map(|header| complete_header(tx, header)).collect::<Result<Vec<_>, Denied>>()?;
     headers.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(McpRegister { name, url: url.into(), tools, headers })
 }
@@ -99,7 +99,7 @@ fn check_url(text: &str) -> Result<Url, &'static str> {
     }
 }
 
-fn complete_header(tx: &Tx<'_>, header: McpHeader) -> Result<McpHeader, No> {
+fn complete_header(tx: &Tx<'_>, header: McpHeader) -> Result<McpHeader, Denied> {
     let McpHeader { name, secret, scheme } = header;
     let shown: String = name.chars().take(64).collect();
     let Ok(parsed) = HeaderName::from_bytes(name.as_bytes()) else {

@@ -7,7 +7,7 @@ use crate::ledger::Entry;
 use crate::registry::channels::Draft;
 use crate::registry::{AgentDraft, Warrant, create_owner, software};
 use crate::secrets;
-use crate::state::State;
+use crate::state::{self, State};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ChangeId, PersonId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
@@ -132,8 +132,8 @@ impl Scene {
         Proposed { agent: Some(self.clerk.id), requester, ..self.by_owner(kind, payload) }
     }
 
-    fn looked(&self, tx: &Tx<'_>, proposed: Proposed) -> Judged<Checked> {
-        check(tx, &self.grounds, proposed).expect("the record is whole")
+    fn looked(&self, tx: &Tx<'_>, proposed: Proposed) -> Result<Checked, Refusal> {
+        check(tx, &self.grounds, proposed).map_err(Denied::refusal)
     }
 
     #[track_caller]

@@ -23,7 +23,7 @@ pub struct Sentence {
 
 /// Every effect.
 pub fn sentences(view: &View<'_>, names: &Names<'_>) -> Vec<Sentence> {
-    let agent = match &view.agent {
+    let agent = match view.agent {
         Some((id, name)) => format!("Agent {}", named(id, name, names)),
         None => "No agent".to_owned(),
     };

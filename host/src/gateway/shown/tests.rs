@@ -7,6 +7,8 @@ use super::*;
 use ironclaw_contract::seam::change::{ChangeKind, Payload};
 use ironclaw_text::visible::columns;
 use serde_json::json;
+use std::fmt::Debug;
+use std::str::FromStr;
 
 const AGENT: &str = "agt_01j9zq4w0v2m6n8p0r2t4v6x8z";
 const ALICE: &str = "per_01j9zq4w0v2m6n8p0r2t4v6x8z";
@@ -70,20 +72,20 @@ impl Asked {
             expires_hours: 168,
         };
         let requester = match self.is_person {
-            true => Asker::Person(ALICE.to_owned(), &self.principal),
+            true => Asker::Person(id(ALICE), &self.principal),
             false => Asker::Agent {
-                agent: (AGENT.to_owned(), &self.agent),
-                principal: (ALICE.to_owned(), &self.principal),
-                session: "ses_01j9zq4w0v2m6n8p0r2t4v6x8z".to_owned(),
-                turn: "trn_01j9zq4w0v2m6n8p0r2t4v6x8z".to_owned(),
-                message: self.message.clone(),
-                call: "call_01j9zq4w0v2m6n8p0r2t4v6x8z".to_owned(),
+                agent: (id(AGENT), &self.agent),
+                principal: (id(ALICE), &self.principal),
+                session: id("ses_01j9zq4w0v2m6n8p0r2t4v6x8z"),
+                turn: id("trn_01j9zq4w0v2m6n8p0r2t4v6x8z"),
+                message: self.message.as_deref().map(id),
+                call: id("call_01j9zq4w0v2m6n8p0r2t4v6x8z"),
             },
         };
         render(&View {
-            id: "chg_01j9zq4w0v2m6n8p0r2t4v6x8z".parse().expect("an id"),
+            id: id("chg_01j9zq4w0v2m6n8p0r2t4v6x8z"),
             change: &change,
-            agent: Some((AGENT.to_owned(), &self.agent)),
+            agent: Some((id(AGENT), &self.agent)),
             requester,
             labels: &self.labels,
             reason: &self.reason,
@@ -95,6 +97,10 @@ impl Asked {
             generation: self.generation,
         })
     }
+}
+
+fn id<T: FromStr<Err: Debug>>(text: &str) -> T {
+    text.parse().expect("an id")
 }
 
 fn persona(instructions: &str) -> Asked {

@@ -2,16 +2,16 @@
 //!
 //! Never goes around the functions that the host itself calls, except by SQL that a test spells out. Next: `voices`.
 
-use super::super::decide::{self, Bench, Said};
+use super::super::decide::{self, Bench, Said, Undecided};
 use super::super::policy::{self, Policy};
 use super::super::store::{self, Status};
-use super::super::{Grounds, Judged, Proposed, Requester, checks, concerns_agent};
+use super::super::{Grounds, Proposed, Requester, checks, concerns_agent};
 use crate::apply::{self, Prepared};
 use crate::custody::ApprovalRoot;
 use crate::ledger::Entry;
 use crate::refusal::Refusal;
 use crate::registry::{self, AgentDraft, Person, Role};
-use crate::state::{State, Tx};
+use crate::state::{Denied, State, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -100,7 +100,7 @@ impl Desk {
     }
 
     /// Somebody asks for something.
-    pub(super) fn submit(&self, by: &'static str, kind: ChangeKind, payload: Value) -> Judged<ChangeId> {
+    pub(super) fn submit(&self, by: &'static str, kind: ChangeKind, payload: Value) -> Result<ChangeId, Refusal> {
         let policy = Arc::clone(&self.policy);
         self.write(move |tx| {
             let payload = Payload::try_from(payload).expect("an object or a list");
@@ -110,10 +110,9 @@ impl Desk {
             let requester = Requester::Person(registry::find_person(tx, by)?.expect("somebody").id);
             let reason = "because".to_owned();
             let proposed = Proposed { change, agent, requester, reason, labels: Vec::new() };
-            match checks::check(tx, &grounds(), proposed)? {
-                Ok(checked) => Ok(store::propose(tx, &policy, checked)?.map(|submitted| submitted.id)),
-                Err(refusal) => Ok(Err(refusal)),
-            }
+            let checked = checks::check(tx, &grounds(), proposed);
+            let submitted = checked.and_then(|checked| store::propose(tx, &policy, checked));
+            Ok(submitted.map(|submitted| submitted.id).map_err(Denied::refusal))
         })
     }
 
@@ -124,7 +123,7 @@ impl Desk {
 
     pub(super) fn shown(&self, id: ChangeId) -> Digest {
         let policy = Arc::clone(&self.policy);
-        self.write(move |tx| Ok(decide::show(tx, &policy, &store::known(tx, id)?.expect("it is there"))?.1))
+        self.write(move |tx| Ok(decide::show(tx, &policy, &store::known(tx, id).expect("it is there"))?.1))
     }
 
     /// The oldest token of a person that is live.
@@ -134,44 +133,44 @@ impl Desk {
         self.write(move |tx| Ok(registry::tokens(tx)?.into_iter().find(is_theirs).expect("a live token")))
     }
 
-    pub(super) fn approve_shown(&self, by: &'static str, id: ChangeId, shown: Digest) -> Judged<Said> {
+    pub(super) fn approve_shown(&self, by: &'static str, id: ChangeId, shown: Digest) -> Result<Said, Refusal> {
         self.approve_with(self.token(by), id, shown)
     }
 
-    pub(super) fn approve_with(&self, token: registry::Token, id: ChangeId, shown: Digest) -> Judged<Said> {
+    pub(super) fn approve_with(&self, token: registry::Token, id: ChangeId, shown: Digest) -> Result<Said, Refusal> {
         let (policy, root) = (Arc::clone(&self.policy), self.root);
         self.write(move |tx| {
             let (grounds, proof) = (grounds(), token.id.to_string());
             let bench = bench(&policy, root, &grounds);
-            decide::approve(tx, &bench, &token.person, &proof, id, &shown).map(|(said, _)| said)
+            Ok(decide::approve(tx, &bench, &token.person, &proof, id, &shown).map_err(refusal))
         })
     }
 
-    pub(super) fn approve(&self, by: &'static str, id: ChangeId) -> Judged<Said> {
+    pub(super) fn approve(&self, by: &'static str, id: ChangeId) -> Result<Said, Refusal> {
         self.approve_shown(by, id, self.shown(id))
     }
 
-    pub(super) fn reject(&self, by: &'static str, id: ChangeId) -> Judged<()> {
+    pub(super) fn reject(&self, by: &'static str, id: ChangeId) -> Result<(), Refusal> {
         let (policy, root) = (Arc::clone(&self.policy), self.root);
         self.write(move |tx| {
             let by = registry::find_person(tx, by)?.expect("somebody");
-            decide::reject(tx, &bench(&policy, root, &grounds()), &by, id, "no").map(|(said, _)| said)
+            Ok(decide::reject(tx, &bench(&policy, root, &grounds()), &by, id, "no").map(drop).map_err(refusal))
         })
     }
 
     /// Applies it as the pipeline does: all in one transaction, or nothing but what was found out.
-    pub(super) fn apply(&self, id: ChangeId) -> Judged<()> {
+    pub(super) fn apply(&self, id: ChangeId) -> Result<(), Refusal> {
         let (policy, root) = (Arc::clone(&self.policy), self.root);
         self.write(move |tx| {
-            let row = store::known(tx, id)?.expect("it is there");
+            let row = store::known(tx, id).expect("it is there");
             let refuse = |tx: &mut Tx<'_>, refusal: Refusal| {
                 if let Some(row) = store::unended(tx, id)? {
                     store::end(tx, &row, Status::Failed, None, &refusal.message)?;
                 }
                 Ok(Err(refusal))
             };
-            match decide::approved(tx, &bench(&policy, root, &grounds()), &row)? {
-                Ok(approved) => match apply::apply(tx, &approved, &Prepared::Nothing)? {
+            match decide::approved(tx, &bench(&policy, root, &grounds()), &row).map_err(Denied::refusal) {
+                Ok(approved) => match apply::apply(tx, &approved, &Prepared::Nothing).map_err(Denied::refusal) {
                     Ok(applied) => {
                         store::end(tx, &row, Status::Applied, None, &applied.outcome)?;
                         Ok(Ok(()))
@@ -189,7 +188,7 @@ impl Desk {
     }
 
     pub(super) fn status(&self, id: ChangeId) -> Status {
-        self.write(move |tx| Ok(store::known(tx, id)?.expect("it is there").status))
+        self.write(move |tx| Ok(store::known(tx, id).expect("it is there").status))
     }
 
     pub(super) fn told(&self) -> String {
@@ -206,6 +205,10 @@ impl Desk {
             Ok(found.collect::<rusqlite::Result<_>>()?)
         })
     }
+}
+
+fn refusal(undecided: Undecided) -> Refusal {
+    undecided.told(|_| Ok::<_, decide::Error>(())).refusal()
 }
 
 pub(super) fn grounds() -> Grounds {
@@ -233,6 +236,6 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[track_caller]
-pub(super) fn refused<T: std::fmt::Debug>(judged: Judged<T>, code: DenialCode) {
-    assert_eq!(judged.expect_err("it must be refused").code, code);
+pub(super) fn refused<T: std::fmt::Debug>(answer: Result<T, Refusal>, code: DenialCode) {
+    assert_eq!(answer.expect_err("it must be refused").code, code);
 }

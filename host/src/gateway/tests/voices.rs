@@ -36,7 +36,7 @@ impl Desk {
         .expect("a role");
     }
 
-    fn approve_by(&self, token: &Proof, id: ChangeId) -> Judged<Said> {
+    fn approve_by(&self, token: &Proof, id: ChangeId) -> Result<Said, Refusal> {
         self.approve_with(token.clone(), id, self.shown(id))
     }
 }

@@ -4,13 +4,13 @@
 
 use crate::gateway::decide::Bench;
 use crate::gateway::store::{self, Row, Status, Submitted};
-use crate::gateway::{Judged, Proposed, Requester, checks};
+use crate::gateway::{Proposed, Requester, checks};
 use crate::inbox;
 use crate::ledger::Entry;
 use crate::pipeline::{Core, Error};
 use crate::registry;
 use crate::session::store as sessions;
-use crate::state::Tx;
+use crate::state::{Denied, Tx};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_text::lookalike;
 
@@ -20,28 +20,32 @@ impl Core {
     }
 }
 
-/// Checks a proposal and writes it down; what is refused stands in the ledger.
+/// Checks a proposal and writes it down.
+///
+/// # Errors
+/// Refuses what does not pass; the ledger has the refusal.
 pub(in crate::pipeline) fn submit(
     tx: &mut Tx<'_>,
     core: &Core,
     proposed: Proposed,
-) -> Result<Judged<Submitted>, Error> {
+) -> Result<Submitted, Denied<Error>> {
     let (kind, requester) = (proposed.change.kind(), proposed.requester.clone());
-    let judged = match checks::check(tx, &core.grounds, proposed)? {
-        Ok(checked) => store::propose(tx, &core.policy, checked)?,
-        Err(refusal) => Err(refusal),
-    };
-    if let Ok(Submitted { superseded: Some(row), .. }) = &judged {
+    let proposed =
+        checks::check(tx, &core.grounds, proposed).and_then(|checked| store::propose(tx, &core.policy, checked));
+    let submitted = proposed.map_err(|denied| {
+        denied.noted(|refusal| {
+            let entry = Entry::new(LedgerEvent::ChangeRefused).with("kind", kind.name()).with("code", refusal.code);
+            match requester {
+                Requester::Agent { origin, .. } => entry.session(origin.session).turn(origin.turn).append(tx)?,
+                Requester::Person(person) => entry.with("by", person).append(tx)?,
+            };
+            Ok(())
+        })
+    })?;
+    if let Some(row) = &submitted.superseded {
         tell(tx, core, row)?;
     }
-    if let Err(refusal) = &judged {
-        let entry = Entry::new(LedgerEvent::ChangeRefused).with("kind", kind.name()).with("code", refusal.code);
-        match requester {
-            Requester::Agent { origin, .. } => entry.session(origin.session).turn(origin.turn).append(tx)?,
-            Requester::Person(person) => entry.with("by", person).append(tx)?,
-        };
-    }
-    Ok(judged)
+    Ok(submitted)
 }
 
 /// Tells the conversation that asked what came of it: as the host's word, which opens no turn.

@@ -5,7 +5,6 @@
 use super::submit::tell;
 use crate::apply::{self, Applied, Prepared};
 use crate::failpoint;
-use crate::gateway::Judged;
 use crate::gateway::decide;
 use crate::gateway::store::{self, Row, Status};
 use crate::packages;
@@ -16,7 +15,7 @@ use crate::pipeline::launch::{self, LAUNCHER_END_TIME};
 use crate::pipeline::{Core, Error, Pipeline};
 use crate::refusal::Refusal;
 use crate::session::store as sessions;
-use crate::state::{self, Tx};
+use crate::state::{self, Denied, Tx};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::{Change, ChangeKind};
 use std::collections::HashSet;
@@ -159,9 +158,10 @@ impl Pipeline {
             biased;
             // What was approved stays approved, and begins anew once everything goes on. A client is ended with its future.
             () = self.core.latch.shut() => return Ok(()),
-            prepared = self.prepare(&row) => match prepared? {
+            prepared = self.prepare(&row) => match prepared {
                 Ok(prepared) => prepared,
-                Err(refusal) => {
+                Err(Denied::Failed(error)) => return Err(error),
+                Err(Denied::Refused(refusal)) => {
                     // A client whose launcher died looks like one that failed; the host ends, and the next one begins anew.
                     if tokio::time::timeout(LAUNCHER_END_TIME, self.core.launcher.died()).await.is_ok() {
                         std::future::pending::<()>().await;
@@ -194,49 +194,47 @@ impl Pipeline {
     /// Applies a change in one transaction. Returns why it could not be done.
     async fn commit(&self, row: &Row, prepared: Prepared) -> Result<Option<Refusal>, Error> {
         let (core, of) = (Arc::clone(&self.core), row.clone());
+        // A refusal to apply is rolled back, because a part may be written: nothing of it stays, and its approvals are not used.
         let applied = self
             .core
             .state
             .write(move |tx| {
-                let approved = match decide::approved(tx, &core.bench(), &of)? {
+                let approved = match decide::approved(tx, &core.bench(), &of) {
                     Ok(approved) => approved,
-                    // What was found out about its approvals stands in the ledger.
-                    Err(refusal) => return Ok::<_, Attempt>(Err(refusal)),
+                    // This refusal commits: the ledger keeps what was found out about its approvals.
+                    Err(Denied::Refused(refusal)) => return Ok(Some(refusal)),
+                    Err(Denied::Failed(error)) => return Err(Error::from(error).into()),
                 };
-                let Applied { outcome } = match apply::apply(tx, &approved, &prepared)? {
-                    Ok(applied) => applied,
-                    // Nothing of it stays, and its approvals are not used.
-                    Err(refusal) => return Err(Attempt::Refused(refusal)),
-                };
+                let Applied { outcome } = apply::apply(tx, &approved, &prepared)?;
                 let row = store::end(tx, &of, Status::Applied, None, &outcome)?;
                 tell(tx, &core, &row)?;
-                for overtaken in decide::overtaken(tx, &core.bench(), &row)? {
+                for overtaken in decide::overtaken(tx, &core.bench(), &row).map_err(Error::from)? {
                     tell(tx, &core, &overtaken)?;
                 }
-                Ok(Ok(()))
+                Ok::<_, Denied<Error>>(None)
             })
             .await;
         match applied {
-            Ok(Ok(())) => Ok(None),
-            Ok(Err(refusal)) | Err(Attempt::Refused(refusal)) => Ok(Some(refusal)),
-            Err(Attempt::Broken(error)) => Err(error),
+            Ok(refusal) => Ok(refusal),
+            Err(Denied::Refused(refusal)) => Ok(Some(refusal)),
+            Err(Denied::Failed(error)) => Err(error),
         }
     }
 
     /// What has to be done before the transaction: software is fetched, which takes a network and time and changes nothing yet; the
     /// conversations of an agent that is removed are erased, if the change is still approved.
-    async fn prepare(&self, row: &Row) -> Result<Judged<Prepared>, Error> {
+    async fn prepare(&self, row: &Row) -> Result<Prepared, Denied<Error>> {
         if let (Change::Settings(wanted), Some(agent)) = (&row.change, row.agent)
             && wanted.remove
         {
-            let erased = self.remove_sessions_approved(row, agent).await?;
-            return Ok(erased.map(|()| Prepared::ConversationsErased));
+            self.remove_sessions_approved(row, agent).await?;
+            return Ok(Prepared::ConversationsErased);
         }
         let (Change::Packages(wanted), Some(agent)) = (&row.change, row.agent) else {
-            return Ok(Ok(Prepared::Nothing));
+            return Ok(Prepared::Nothing);
         };
         if wanted.apt.is_empty() && wanted.npm.is_empty() {
-            return Ok(Ok(Prepared::Nothing));
+            return Ok(Prepared::Nothing);
         }
         let core = &self.core;
         let means = packages::Means {
@@ -246,7 +244,8 @@ impl Pipeline {
             identity: launch::fetcher(core),
         };
         tracing::info!(change = %row.id, "software is fetched");
-        Ok(packages::make(&means, agent, row.id, wanted).await.map(Prepared::Layer).map_err(packages::Error::refusal))
+        let made = packages::make(&means, agent, row.id, wanted).await;
+        Ok(Prepared::Layer(made.map_err(packages::Error::refusal)?))
     }
 
     async fn fail(&self, row: &Row, refusal: &Refusal) -> Result<(), Error> {
@@ -277,19 +276,5 @@ impl Pipeline {
             }
         }
         Ok(())
-    }
-}
-
-/// Why an attempt to apply came to nothing.
-enum Attempt {
-    /// It cannot be done; what was begun is taken back with the transaction.
-    Refused(Refusal),
-    /// Something broke on our side.
-    Broken(Error),
-}
-
-impl<E: Into<Error>> From<E> for Attempt {
-    fn from(error: E) -> Self {
-        Self::Broken(error.into())
     }
 }

@@ -5,7 +5,7 @@
 use super::{Answer, agent_of, open_turn, refuse};
 use crate::budget::book::Booked;
 use crate::calls::{self, Judgement, Place, ResultBody};
-use crate::context::{self, OutputBody, Reader, Refused};
+use crate::context::{self, OutputBody, Reader, Unanswered};
 use crate::custody::ContentKey;
 use crate::failpoint;
 use crate::items::{self, BodyError, Draft};
@@ -47,23 +47,17 @@ impl Server {
     /// One output of the model over sealed items: checked, counted, asked, judged, recorded.
     pub(in crate::pipeline) async fn generate(&self, turn: TurnId, purpose: Purpose, refs: Vec<Context>) -> Answer {
         if purpose == Purpose::Plan {
-            return Ok(refuse(RefusalCode::Unavailable, format!("purpose {purpose} is not offered yet")));
+            return refuse(RefusalCode::Unavailable, format!("purpose {purpose} is not offered yet"));
         }
         if self.core.latch.is_shut() {
-            return Ok(refuse(RefusalCode::Unavailable, "everything is stopped".to_owned()));
+            return refuse(RefusalCode::Unavailable, "everything is stopped".to_owned());
         }
-        let prepared = match self.prepare(turn, purpose, refs).await? {
-            Ok(prepared) => prepared,
-            Err(refused) => return Ok(Err(refused)),
-        };
-        let (mut prepared, working) = prepared;
+        let (mut prepared, working) = self.prepare(turn, purpose, refs).await?;
         match (self.ask_model(&prepared, working).await, prepared.covers.take()) {
             (Ok(Some(answered)), None) => self.record_output(turn, prepared, answered).await,
             (Ok(Some(answered)), Some(covers)) => self.record_summary(turn, prepared, covers, answered).await,
             // It was closed while the model was asked: that is nobody's fault, and no refusal for the ledger.
-            (Ok(None), _) => {
-                Ok(Ok(Response::Refused { code: RefusalCode::Turn, message: format!("{turn} is closed") }))
-            }
+            (Ok(None), _) => Ok(Response::Refused { code: RefusalCode::Turn, message: format!("{turn} is closed") }),
             (Err(failed), _) => self.record_failure(turn, &prepared.agent, prepared.booked, failed).await,
         }
     }
@@ -74,60 +68,43 @@ impl Server {
         turn: TurnId,
         purpose: Purpose,
         refs: Vec<Context>,
-    ) -> Result<Result<(Prepared, Working), Refused>, Error> {
+    ) -> Result<(Prepared, Working), Unanswered<Error>> {
         let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
         let memory = Arc::clone(&self.memory);
-        self.core
-            .state
-            .write(move |tx| {
-                let open = match open_turn(tx, &core, session, turn)? {
-                    Ok(open) => open,
-                    Err(refused) => return Ok::<_, Error>(Err(refused)),
-                };
-                let limits = &core.config.turn;
-                if let Err(refused) = requests_left(&open, limits) {
-                    return Ok(Err(refused));
-                }
-                let agent = agent_of(tx, session)?;
-                let own: Vec<ItemId> = turn::messages_of(tx, turn)?.into_iter().map(|message| message.item()).collect();
-                let bytes_max = limits.context_bytes_max;
-                let memory = &mut *memory.lock().expect("no holder panics");
-                if open.model_calls == 0 {
-                    memory.forget_places(&own);
-                }
-                let required: &[ItemId] = if purpose == Purpose::Compact { &[] } else { &own };
-                let checked =
-                    context::check(tx, session, required, &refs, agent.mode, bytes_max, &core.sealer, memory)?;
-                let (checked, warnings) = match checked {
-                    Ok(checked) => checked,
-                    Err(refused) => return Ok(Err(refused)),
-                };
-                if purpose == Purpose::Compact
-                    && let Err(refused) = context::summary::check(tx, &open, &own, &checked)?
-                {
-                    return Ok(Err(refused));
-                }
-                for warning in warnings {
-                    note_unsealed(tx, session, agent.mode, &warning)?;
-                }
-                let (count, labels) = (checked.len(), context::joined_labels(&checked, &open.principal));
-                let chain = core.endpoints().chain(&agent.model);
-                let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
-                let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system() };
-                let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, memory)?;
-                turn::count_model_call(tx, turn)?;
-                let booked = model_budget::book(tx, &core, (session, turn), &agent, &prompt, &chain)?;
-                let (booked, allowance) = match booked {
-                    Ok(booked) => booked,
-                    Err(refused) => return Ok(Err(refused)),
-                };
-                note_asked(tx, (session, turn), &agent, purpose, count)?;
-                let bounds = Bounds { until: time_of_model(&core, session, turn), allowance };
-                // Before the entry is told: whoever follows the message looks for its words then.
-                let working = core.drafts.begin(session, turn);
-                Ok(Ok((Prepared { agent, prompt, chain, labels, covers, booked, bounds }, working)))
-            })
-            .await
+        self.decide(move |tx| {
+            let open = open_turn(tx, &core, session, turn)?;
+            let limits = &core.config.turn;
+            requests_left(&open, limits)?;
+            let agent = agent_of(tx, session)?;
+            let own: Vec<ItemId> = turn::messages_of(tx, turn)?.into_iter().map(|message| message.item()).collect();
+            let bytes_max = limits.context_bytes_max;
+            let memory = &mut *memory.lock().expect("no holder panics");
+            if open.model_calls == 0 {
+                memory.forget_places(&own);
+            }
+            let required: &[ItemId] = if purpose == Purpose::Compact { &[] } else { &own };
+            let (checked, warnings) =
+                context::check(tx, session, required, &refs, agent.mode, bytes_max, &core.sealer, memory)?;
+            if purpose == Purpose::Compact {
+                context::summary::check(tx, &open, &own, &checked)?;
+            }
+            for warning in warnings {
+                note_unsealed(tx, session, agent.mode, &warning)?;
+            }
+            let (count, labels) = (checked.len(), context::joined_labels(&checked, &open.principal));
+            let chain = core.endpoints().chain(&agent.model);
+            let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
+            let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system() };
+            let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, memory)?;
+            turn::count_model_call(tx, turn)?;
+            let (booked, allowance) = model_budget::book(tx, &core, (session, turn), &agent, &prompt, &chain)?;
+            note_asked(tx, (session, turn), &agent, purpose, count)?;
+            let bounds = Bounds { until: time_of_model(&core, session, turn), allowance };
+            // Before the entry is told: whoever follows the message looks for its words then.
+            let working = core.drafts.begin(session, turn);
+            Ok((Prepared { agent, prompt, chain, labels, covers, booked, bounds }, working))
+        })
+        .await
     }
 
     /// Asks the agent's model until the turn is over; `None` when it was over before there was an output. A request that is not
@@ -173,14 +150,9 @@ impl Server {
         let called = !answered.output.calls.is_empty();
         let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
         let response = self
-            .core
-            .state
-            .write(move |tx| {
+            .decide(move |tx| {
                 model_budget::settle(tx, &prepared.booked, &answered)?;
-                let open = match open_turn(tx, &core, session, turn)? {
-                    Ok(open) => open,
-                    Err(refused) => return Ok::<_, Error>(Err(refused)),
-                };
+                let open = open_turn(tx, &core, session, turn)?;
                 turn::clear_failure(tx, turn)?;
                 let Prepared { agent, labels, .. } = prepared;
                 let Answered { output, endpoint, usage } = answered;
@@ -216,11 +188,11 @@ impl Server {
                     let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
                     answered.push(Call { call_id: call.call_id, tool, arguments, verdict });
                 }
-                Ok(Ok(Response::Output { item: item.seal(&core.sealer), bytes, calls: answered }))
+                Ok(Response::Output { item: item.seal(&core.sealer), bytes, calls: answered })
             })
-            .await?;
+            .await;
         failpoint::reach(if called { "call_recorded" } else { "output_sealed" });
-        Ok(response)
+        response
     }
 
     /// What the calls of an output look for in the notes of their agent, by their place in the output. All of them share one time.
@@ -245,34 +217,29 @@ impl Server {
             return self.record_failure(turn, &prepared.agent, prepared.booked, failed).await;
         };
         let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
-        self.core
-            .state
-            .write(move |tx| {
-                model_budget::settle(tx, &prepared.booked, &answered)?;
-                let open = open_turn(tx, &core, session, turn)?;
-                // Another request may have summarised them while the model was asked.
-                let uncovered = context::summary::check_uncovered(tx, session, &covers.items)?;
-                if let Err(refused) = open.and(uncovered) {
-                    return Ok::<_, Error>(Err(refused));
-                }
-                let Prepared { labels, .. } = prepared;
-                let spans = vec![Span { author: Author::Model, bytes: text.len() }];
-                let draft = Draft::new(ItemId::new(), ItemKind::Summary, &text, spans, labels, &key)
-                    .map_err(BodyError::from)?;
-                let item = draft.turn(turn).record(tx, session, &core.sealer)?;
-                items::summary::cover(tx, session, item.tuple.item, &covers.items, covers.ordinal)?;
-                Entry::new(LedgerEvent::SummarySealed)
-                    .session(session)
-                    .turn(turn)
-                    .with("item", item.tuple.item)
-                    .with("digest", item.tuple.digest)
-                    .with("items", covers.items.len())
-                    .with("model", answered.endpoint)
-                    .append(tx)?;
-                let (item, bytes) = (item.seal(&core.sealer), item.bytes);
-                Ok(Ok(Response::Output { item, bytes, calls: Vec::new() }))
-            })
-            .await
+        self.decide(move |tx| {
+            model_budget::settle(tx, &prepared.booked, &answered)?;
+            open_turn(tx, &core, session, turn)?;
+            // Another request may have summarised them while the model was asked.
+            context::summary::check_uncovered(tx, session, &covers.items)?;
+            let Prepared { labels, .. } = prepared;
+            let spans = vec![Span { author: Author::Model, bytes: text.len() }];
+            let draft =
+                Draft::new(ItemId::new(), ItemKind::Summary, &text, spans, labels, &key).map_err(BodyError::from)?;
+            let item = draft.turn(turn).record(tx, session, &core.sealer)?;
+            items::summary::cover(tx, session, item.tuple.item, &covers.items, covers.ordinal)?;
+            Entry::new(LedgerEvent::SummarySealed)
+                .session(session)
+                .turn(turn)
+                .with("item", item.tuple.item)
+                .with("digest", item.tuple.digest)
+                .with("items", covers.items.len())
+                .with("model", answered.endpoint)
+                .append(tx)?;
+            let (item, bytes) = (item.seal(&core.sealer), item.bytes);
+            Ok(Response::Output { item, bytes, calls: Vec::new() })
+        })
+        .await
     }
 }
 
@@ -310,7 +277,7 @@ struct Covers {
 }
 
 /// Refuses a request of a turn that has used its requests to the model.
-fn requests_left(open: &Turn, limits: &turn::Config) -> Result<(), Refused> {
+fn requests_left(open: &Turn, limits: &turn::Config) -> Result<(), Unanswered<Error>> {
     if open.model_calls < limits.model_calls_max {
         return Ok(());
     }
