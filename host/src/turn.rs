@@ -53,6 +53,17 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Refuses values that are out of bounds.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=86_400).contains(&self.seconds_max) || self.model_calls_max == 0 || self.tool_calls_max == 0 {
+            return Err(
+                "turn.seconds_max must be 1 to 86400, and turn.model_calls_max and turn.tool_calls_max at least 1"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
     /// The bounds as the sandbox is told them.
     pub const fn limits(&self) -> TurnLimits {
         TurnLimits {
