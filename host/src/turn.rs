@@ -260,7 +260,7 @@ pub enum Close {
 pub fn close(tx: &mut Tx<'_>, turn: &Turn, how: Close, outcome: &'static str) -> Result<Vec<MessageId>, state::Error> {
     let now = tx.now();
     let db = tx.db();
-    let id = turn.id.to_string();
+    let id = turn.id;
     let closed = db
         .prepare_cached(
             "UPDATE turns SET state = 'closed', closed_at = ?2, outcome = ?3 WHERE id = ?1 AND state = 'open'",
@@ -289,7 +289,7 @@ pub fn close(tx: &mut Tx<'_>, turn: &Turn, how: Close, outcome: &'static str) ->
         // answered, and belong behind that answer.
         let sql = "UPDATE messages SET first_ordinal = NULL WHERE turn_id = ?1 AND status = 'processing' \
                    AND seq > (SELECT min(seq) FROM messages WHERE turn_id = ?1)";
-        tx.db().prepare_cached(sql)?.execute([&id])?;
+        tx.db().prepare_cached(sql)?.execute([id])?;
     }
     tx.db()
         .prepare_cached("UPDATE messages SET status = ?2 WHERE turn_id = ?1 AND status = 'processing'")?

@@ -233,14 +233,13 @@ pub fn touch(tx: &mut Tx<'_>, id: SessionId) -> Result<(), state::Error> {
 /// Erases a session: its keys, and with them every body, then its rows. Its number stays taken until [`give_number_back`].
 pub fn erase(tx: &mut Tx<'_>, id: SessionId, by: PersonId) -> Result<(), state::Error> {
     set_standing(tx, id, Standing::Removed, None, Some(by))?;
-    let text = id.to_string();
     let db = tx.db();
-    db.execute("UPDATE sessions SET queue_key = NULL, content_key = NULL WHERE id = ?1", [&text])?;
+    db.execute("UPDATE sessions SET queue_key = NULL, content_key = NULL WHERE id = ?1", [id])?;
     for table in ["items", "summaries", "messages", "turns", "calls", "outbound_rows", "deliveries"] {
-        db.execute(&format!("DELETE FROM {table} WHERE session_id = ?1"), [&text])?;
+        db.execute(&format!("DELETE FROM {table} WHERE session_id = ?1"), [id])?;
     }
     // That an event came stays known, so that nobody repeats it into a new session; what it said does not.
-    db.execute("UPDATE events SET digest = '' WHERE session_id = ?1", [&text])?;
+    db.execute("UPDATE events SET digest = '' WHERE session_id = ?1", [id])?;
     Ok(())
 }
 
