@@ -4,6 +4,7 @@
 //! silent misreading. Never a policy: what counts as privileged is the host's alone. Next: `message`, then `inbound` and `outbound`.
 
 pub mod action;
+mod bounds;
 pub mod change;
 #[cfg(feature = "queues")]
 pub mod crypt;

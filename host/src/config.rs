@@ -3,7 +3,6 @@
 //! Owns no setting itself beyond the file: each table is its module's `Config`. An unknown key is refused with the nearest known one. Next: `daemon`.
 
 use crate::home::Home;
-use crate::session::AWAKE_MAX;
 use crate::settings::{self, Error};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -55,6 +54,20 @@ pub struct JailConfig {
 impl Default for JailConfig {
     fn default() -> Self {
         Self { uid_base: ironclaw_jail::FIRST_HOST_ID, uid_count: 65_536 }
+    }
+}
+
+impl JailConfig {
+    /// Refuses a range that is out of bounds.
+    fn check(&self) -> Result<(), String> {
+        // One of them is for fetching packages.
+        if self.uid_count < 2 || self.uid_base < 65_536 || self.uid_base.checked_add(self.uid_count).is_none() {
+            return Err(
+                "jail.uid_base must be at least 65536, jail.uid_count at least 2, and the range must lie below 2^32"
+                    .to_owned(),
+            );
+        }
+        Ok(())
     }
 }
 
@@ -174,65 +187,26 @@ pub fn load(home: &Home) -> Result<(Config, Option<PathBuf>), Error> {
 /// Reads settings from a text; `path` is for messages.
 pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
     let config: Config = settings::parse(text, path)?;
-    let refuse = |what: &str| Err(settings::refused(path, what));
-    // One of them is for fetching packages.
-    if config.jail.uid_count < 2
-        || config.jail.uid_base < 65_536
-        || config.jail.uid_base.checked_add(config.jail.uid_count).is_none()
-    {
-        return refuse(
-            "jail.uid_base must be at least 65536, jail.uid_count at least 2, and the range must lie below 2^32",
-        );
-    }
-    if let Err(what) = config.model.check() {
-        return refuse(&what);
-    }
-    if !(1..=86_400).contains(&config.turn.seconds_max)
-        || config.turn.model_calls_max == 0
-        || config.turn.tool_calls_max == 0
-    {
-        return refuse(
-            "turn.seconds_max must be 1 to 86400, and turn.model_calls_max and turn.tool_calls_max at least 1",
-        );
-    }
-    if !(1..=2_592_000).contains(&config.session.idle_seconds) || config.session.backoff_ms > 60_000 {
-        return refuse("session.idle_seconds must be 1 to 2592000 (30 days), and session.backoff_ms at most 60000");
-    }
-    if !(16..=10_000_000).contains(&config.ledger.rotate_entries)
-        || !(1..=3_650).contains(&config.ledger.rotate_days)
-        || !(1..=1_000_000).contains(&config.ledger.head_every_entries)
-        || !(1..=86_400).contains(&config.ledger.head_every_seconds)
-    {
-        return refuse(
-            "ledger.rotate_entries must be 16 to 10000000, ledger.rotate_days 1 to 3650, ledger.head_every_entries 1 to 1000000, and \
-             ledger.head_every_seconds 1 to 86400",
-        );
-    }
-    let (all, one) = (config.session.awake_max, config.session.awake_per_agent_max);
-    if all > AWAKE_MAX || one > AWAKE_MAX || (all > 0 && one > all) {
-        return refuse("session.awake_max must be at most 4096, and session.awake_per_agent_max no more than that");
-    }
-    if config.session.launch_attempts_max == 0 {
-        return refuse("session.launch_attempts_max must be at least 1");
-    }
-    for (name, setting) in [("api.listen", &config.api.listen), ("webhook.listen", &config.webhook.listen)] {
-        if let Err(what) = crate::api::port::parse(name, setting) {
-            return refuse(&what);
-        }
-    }
-    if let Err(what) = config.webhook.check() {
-        return refuse(&what);
-    }
-    if let Some(relative) = config.mounts.allow.iter().find(|path| !path.is_absolute()) {
-        return refuse(&format!("mounts.allow: {} is not absolute", relative.display()));
-    }
-    if let Err(what) = config.packages.check() {
-        return refuse(&what);
-    }
-    if let Err(what) = config.quota.check() {
-        return refuse(&what);
-    }
+    check(&config).map_err(|what| settings::refused(path, what))?;
     Ok(config)
+}
+
+/// Refuses settings that are out of bounds.
+fn check(config: &Config) -> Result<(), String> {
+    config.jail.check()?;
+    config.model.check()?;
+    config.turn.check()?;
+    config.session.check()?;
+    config.ledger.check()?;
+    for (name, setting) in [("api.listen", &config.api.listen), ("webhook.listen", &config.webhook.listen)] {
+        crate::api::port::parse(name, setting)?;
+    }
+    config.webhook.check()?;
+    if let Some(relative) = config.mounts.allow.iter().find(|path| !path.is_absolute()) {
+        return Err(format!("mounts.allow: {} is not absolute", relative.display()));
+    }
+    config.packages.check()?;
+    config.quota.check()
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::state::{self, State, Tx};
 use ironclaw_contract::operator::{LedgerEvent, LedgerHead, Rotated, SignedHead};
 use std::collections::BTreeSet;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -164,69 +165,28 @@ impl Shared {
     /// Works until it is told to stop.
     async fn keep(self: Arc<Self>) {
         let mut events = self.state.events();
-        let mut kept = None;
-        let mut changed: Option<Instant> = None;
+        let mut heads = Heads::default();
+        let mut rotate_again = Again::default();
         let mut known: Option<Known> = None;
-        let (mut head_again, mut rotate_again) = (Again::default(), Again::default());
         loop {
             if known.is_none() {
-                known = match self.state.read(|tx| Known::read(tx)).await {
-                    Ok(read) => {
-                        self.trouble.lock().expect("no holder panics").reading = None;
-                        Some(read)
-                    }
-                    Err(state::Error::Closed) => return,
-                    Err(error) => {
-                        tracing::error!(%error, "the ledger was not read");
-                        let sentence = format!("the ledger was not read, so no head is signed: {error}");
-                        self.trouble.lock().expect("no holder panics").reading = Some(sentence);
-                        tokio::select! {
-                            () = self.stop.notified() => return,
-                            () = tokio::time::sleep(RETRY_MIN) => {}
-                        }
-                        None
-                    }
+                known = match self.known().await {
+                    ControlFlow::Continue(read) => read,
+                    ControlFlow::Break(()) => return,
                 };
             }
             let Some(now) = &known else { continue };
-            let kept_to = *kept.get_or_insert_with(|| {
-                let newest = self.directory.as_deref().and_then(|path| head::newest(path, &self.ledger));
-                newest.map_or(0, |seq| (seq + 1).min(now.next))
-            });
-            let far = now.next.saturating_sub(kept_to);
-            if far > 0 && changed.is_none() {
-                changed = Some(Instant::now());
-            }
-            let timed = changed.map(|since| since + Duration::from_secs(self.config.head_every_seconds));
-            let is_time = timed.is_some_and(|at| at <= Instant::now());
-            // The first one at once: without any, a directory that others share says nothing of this ledger.
-            let asked = far >= self.config.head_every_entries
-                || kept_to == 0
-                || self.trouble.lock().expect("no holder panics").heads.is_some();
-            if self.directory.is_some() && (asked || is_time) && head_again.is_due() {
-                match self.keep_head(!asked).await {
-                    Some(seq) => {
-                        kept = Some(seq + 1);
-                        changed = None;
-                        head_again.settled();
-                    }
-                    None => head_again.later(),
+            let timed = match self.keep_due_head(&mut heads, now).await {
+                Due::Tried => {
+                    known = None;
+                    continue;
                 }
-                known = None;
-                continue;
-            }
+                Due::At(timed) => timed,
+            };
             if let Some(why) = now.rotation(&self.config).filter(|_| rotate_again.is_due()) {
-                match self.rotate(why).await {
-                    Ok(_) => rotate_again.settled(),
-                    Err(error) => {
-                        tracing::error!(%error, "the ledger was not rotated");
-                        let sentence = format!("the ledger was not rotated: {error}");
-                        self.trouble.lock().expect("no holder panics").rotation = Some(sentence);
-                        rotate_again.later();
-                    }
-                }
+                self.rotate_due(why, &mut rotate_again).await;
                 known = None;
-                kept = None;
+                heads.kept = None;
                 continue;
             }
             tokio::select! {
@@ -240,7 +200,70 @@ impl Shared {
                     Err(RecvError::Lagged(_)) => known = None,
                     Err(RecvError::Closed) => return,
                 },
-                () = tokio::time::sleep_until(now.until(&self.config, timed, &head_again, &rotate_again)) => known = None,
+                () = tokio::time::sleep_until(now.until(&self.config, timed, &heads.again, &rotate_again)) => known = None,
+            }
+        }
+    }
+
+    /// Reads the live chain; after a failure, which is noted, waits and gives nothing. Breaks at the end of the host.
+    async fn known(&self) -> ControlFlow<(), Option<Known>> {
+        match self.state.read(|tx| Known::read(tx)).await {
+            Ok(read) => {
+                self.trouble.lock().expect("no holder panics").reading = None;
+                ControlFlow::Continue(Some(read))
+            }
+            Err(state::Error::Closed) => ControlFlow::Break(()),
+            Err(error) => {
+                tracing::error!(%error, "the ledger was not read");
+                let sentence = format!("the ledger was not read, so no head is signed: {error}");
+                self.trouble.lock().expect("no holder panics").reading = Some(sentence);
+                tokio::select! {
+                    () = self.stop.notified() => ControlFlow::Break(()),
+                    () = tokio::time::sleep(RETRY_MIN) => ControlFlow::Continue(None),
+                }
+            }
+        }
+    }
+
+    /// Signs a head and keeps it outside if the entries or the time since the last one ask for it.
+    async fn keep_due_head(&self, heads: &mut Heads, now: &Known) -> Due {
+        let kept_to = *heads.kept.get_or_insert_with(|| {
+            let newest = self.directory.as_deref().and_then(|path| head::newest(path, &self.ledger));
+            newest.map_or(0, |seq| (seq + 1).min(now.next))
+        });
+        let far = now.next.saturating_sub(kept_to);
+        if far > 0 && heads.changed.is_none() {
+            heads.changed = Some(Instant::now());
+        }
+        let timed = heads.changed.map(|since| since + Duration::from_secs(self.config.head_every_seconds));
+        let is_time = timed.is_some_and(|at| at <= Instant::now());
+        // The first one at once: without any, a directory that others share says nothing of this ledger.
+        let asked = far >= self.config.head_every_entries
+            || kept_to == 0
+            || self.trouble.lock().expect("no holder panics").heads.is_some();
+        if self.directory.is_none() || !(asked || is_time) || !heads.again.is_due() {
+            return Due::At(timed);
+        }
+        match self.keep_head(!asked).await {
+            Some(seq) => {
+                heads.kept = Some(seq + 1);
+                heads.changed = None;
+                heads.again.settled();
+            }
+            None => heads.again.later(),
+        }
+        Due::Tried
+    }
+
+    /// Rotates the chain, which is due; a failure is noted, and tried again later.
+    async fn rotate_due(&self, why: Why, again: &mut Again) {
+        match self.rotate(why).await {
+            Ok(_) => again.settled(),
+            Err(error) => {
+                tracing::error!(%error, "the ledger was not rotated");
+                let sentence = format!("the ledger was not rotated: {error}");
+                self.trouble.lock().expect("no holder panics").rotation = Some(sentence);
+                again.later();
             }
         }
     }
@@ -367,6 +390,24 @@ impl Known {
         let look = Instant::now() + age;
         [timed, head.at, rotation.at].into_iter().flatten().filter(|at| *at > Instant::now()).fold(look, Instant::min)
     }
+}
+
+/// How far heads are kept outside, and when the next one is tried.
+#[derive(Default)]
+struct Heads {
+    /// The first entry that none of them covers; `None` until the directory was read.
+    kept: Option<u64>,
+    /// Since when there are entries that none of them covers.
+    changed: Option<Instant>,
+    again: Again,
+}
+
+/// Whether a head was due.
+enum Due {
+    /// It was, and was tried.
+    Tried,
+    /// It was not; one is by this time, if entries wait for it.
+    At(Option<Instant>),
 }
 
 /// Schedule of the retries of a failed task.

@@ -291,7 +291,7 @@ pub fn list(tx: &Tx<'_>, agent: AgentId, limit: usize) -> Result<Vec<Note>, stat
 /// # Errors
 /// Refuses if the agent has no such note.
 pub fn forget(tx: &mut Tx<'_>, agent: AgentId, id: MemoryId, by: PersonId) -> Result<(), Denied> {
-    let erased = erase(tx, "id = ?1 AND agent_id = ?2", &[&id.to_string(), &agent.to_string()])?;
+    let erased = erase(tx, "id = ?1 AND agent_id = ?2", &[&id, &agent])?;
     if erased == 0 {
         return Err(Refusal::new(DenialCode::NoteUnknown, format!("the agent has no note {id}")).into());
     }
@@ -301,18 +301,17 @@ pub fn forget(tx: &mut Tx<'_>, agent: AgentId, id: MemoryId, by: PersonId) -> Re
 
 /// Erases what was kept in a conversation, and in no other, and that nobody has written down by themselves.
 pub fn erase_of_session(tx: &mut Tx<'_>, session: SessionId) -> Result<usize, state::Error> {
-    let id = session.to_string();
     let only = "by_person = 0 AND ordinal IN (SELECT ordinal FROM memory_sources WHERE session_id = ?1) \
                 AND NOT EXISTS (SELECT 1 FROM memory_sources WHERE ordinal = memories.ordinal AND session_id <> ?1)";
-    let erased = erase(tx, only, &[&id])?;
-    tx.db().execute("DELETE FROM memory_sources WHERE session_id = ?1", [&id])?;
-    tx.db().execute("UPDATE memories SET session_id = NULL, turn_id = NULL WHERE session_id = ?1", [&id])?;
+    let erased = erase(tx, only, &[&session])?;
+    tx.db().execute("DELETE FROM memory_sources WHERE session_id = ?1", [session])?;
+    tx.db().execute("UPDATE memories SET session_id = NULL, turn_id = NULL WHERE session_id = ?1", [session])?;
     Ok(erased)
 }
 
 /// Erases the memory of an agent.
 pub fn erase_of_agent(tx: &mut Tx<'_>, agent: AgentId) -> Result<usize, state::Error> {
-    erase(tx, "agent_id = ?1", &[&agent.to_string()])
+    erase(tx, "agent_id = ?1", &[&agent])
 }
 
 fn erase(tx: &mut Tx<'_>, which: &str, values: &[&dyn rusqlite::ToSql]) -> Result<usize, state::Error> {

@@ -124,12 +124,7 @@ pub fn rotate(
     let _lock = home.hold()?;
     settle(&home, config)?;
     let source = Source::of(&home, config);
-    let key_file = match (&source, to) {
-        (Source::Home(_), None) => home.master_key_next(),
-        (Source::Home(own), Some(_)) => return Err(Error::Here(own.clone())),
-        (Source::File(_) | Source::Credential(_), Some(to)) => to,
-        (Source::File(_) | Source::Credential(_), None) => return Err(Error::Elsewhere { kept: source.to_string() }),
-    };
+    let key_file = fresh_file(&home, &source, to)?;
     if let Some(keep) = keep_old.as_deref().filter(|keep| resolved(keep) == resolved(&key_file)) {
         return Err(Error::Same(keep.to_owned()));
     }
@@ -149,55 +144,19 @@ pub fn rotate(
     let fresh = match under_fresh(&home, &old, &key_file) {
         Ok(fresh) => fresh,
         Err(error) => {
-            if matches!(opens(&home, &old), Ok(true)) {
-                discard(&home)?;
-                home::remove(&key_file)?;
-            } else {
-                // It may be the only key that opens the record, so it stays; the next start settles which of the two does.
-                tracing::error!("the record may be under the fresh key: keep {}", key_file.display());
-            }
+            take_back(&home, &old, &key_file)?;
             return Err(error);
         }
     };
     failpoint::reach("key_switched");
-    let mut todo = Vec::new();
-    let key_file = match &source {
-        Source::Home(own) => {
-            home::replace(&key_file, own)?;
-            own.clone()
-        }
-        Source::File(named) => {
-            let (fresh, named) = (key_file.display(), named.display());
-            todo.push(format!("put the fresh key in the old one's place: mv {fresh} {named}"));
-            todo.push(format!("or name it in config.toml: keys.master_key_file = \"{fresh}\""));
-            key_file
-        }
-        Source::Credential(_) => {
-            let fresh = key_file.display();
-            let name = custody::CREDENTIAL;
-            todo.push(format!("name the fresh key in the unit: LoadCredential={name}:{fresh}"));
-            todo.push(format!("or encrypt it first: systemd-creds encrypt --name={name} {fresh} FILE, LoadCredentialEncrypted={name}:FILE, and remove {fresh}"));
-            todo.push("then: systemctl daemon-reload, and start the unit".to_owned());
-            key_file
-        }
-    };
+    let (key_file, mut todo) = adopt(&source, key_file)?;
     failpoint::reach("key_adopted");
-    // They are under the old key as they were; whoever has it and nobody else would read them.
-    let snapshots =
-        || -> Vec<PathBuf> { snapshot::all(&home.state_db()).into_iter().map(|found| found.path).collect() };
-    let (mut removed, mut under_old) = (Vec::new(), snapshots());
-    if keep_old.is_none() {
-        let before = std::mem::take(&mut under_old);
-        // The key is replaced all the same: what stays is left to the operator.
-        if let Err(error) = snapshot::remove_all(&home.state_db()) {
-            todo.push(format!("remove what nothing opens any more: {error}"));
-        }
-        let stay = snapshots();
-        removed = before.into_iter().filter(|file| !stay.contains(file)).collect();
-        for aside in snapshot::aside(&home.state_db()) {
-            todo.push(format!("remove {}, which is under the old key", aside.display()));
-        }
-    }
+    // They are under the old key as they were; only a kept copy of it opens them.
+    let snapshots = snapshots(&home);
+    let (removed, under_old) = match &keep_old {
+        Some(_) => (Vec::new(), snapshots),
+        None => (remove_snapshots(&home, snapshots, &mut todo), Vec::new()),
+    };
     Ok(Rotated {
         fingerprint: fresh.fingerprint(),
         replaced: old.fingerprint(),
@@ -207,6 +166,73 @@ pub fn rotate(
         under_old,
         todo,
     })
+}
+
+/// Returns the file that takes the fresh key.
+fn fresh_file(home: &Home, source: &Source, to: Option<PathBuf>) -> Result<PathBuf, Error> {
+    match (source, to) {
+        (Source::Home(_), None) => Ok(home.master_key_next()),
+        (Source::Home(own), Some(_)) => Err(Error::Here(own.clone())),
+        (Source::File(_) | Source::Credential(_), Some(to)) => Ok(to),
+        (Source::File(_) | Source::Credential(_), None) => Err(Error::Elsewhere { kept: source.to_string() }),
+    }
+}
+
+/// Removes the fresh key and what was made under it, if the old key still opens the record.
+fn take_back(home: &Home, old: &MasterKey, key_file: &Path) -> Result<(), Error> {
+    if matches!(opens(home, old), Ok(true)) {
+        discard(home)?;
+        home::remove(key_file)?;
+    } else {
+        // It may be the only key that opens the record, so it stays; the next start settles which of the two does.
+        tracing::error!("the record may be under the fresh key: keep {}", key_file.display());
+    }
+    Ok(())
+}
+
+/// Puts the fresh key in the place of the home's own; otherwise returns what the operator has to do with it.
+fn adopt(source: &Source, key_file: PathBuf) -> Result<(PathBuf, Vec<String>), Error> {
+    let fresh = key_file.display();
+    let todo = match source {
+        Source::Home(own) => {
+            home::replace(&key_file, own)?;
+            return Ok((own.clone(), Vec::new()));
+        }
+        Source::File(named) => vec![
+            format!("put the fresh key in the old one's place: mv {fresh} {}", named.display()),
+            format!("or name it in config.toml: keys.master_key_file = \"{fresh}\""),
+        ],
+        Source::Credential(_) => {
+            let name = custody::CREDENTIAL;
+            vec![
+                format!("name the fresh key in the unit: LoadCredential={name}:{fresh}"),
+                format!(
+                    "or encrypt it first: systemd-creds encrypt --name={name} {fresh} FILE, \
+                     LoadCredentialEncrypted={name}:FILE, and remove {fresh}"
+                ),
+                "then: systemctl daemon-reload, and start the unit".to_owned(),
+            ]
+        }
+    };
+    Ok((key_file, todo))
+}
+
+fn snapshots(home: &Home) -> Vec<PathBuf> {
+    snapshot::all(&home.state_db()).into_iter().map(|found| found.path).collect()
+}
+
+/// Removes the snapshots that nothing opens without the old key; returns those of `before` that are gone, and adds to `todo` what the
+/// operator has to remove.
+fn remove_snapshots(home: &Home, before: Vec<PathBuf>, todo: &mut Vec<String>) -> Vec<PathBuf> {
+    // The key is replaced all the same: what stays is left to the operator.
+    if let Err(error) = snapshot::remove_all(&home.state_db()) {
+        todo.push(format!("remove what nothing opens any more: {error}"));
+    }
+    let stay = snapshots(home);
+    for aside in snapshot::aside(&home.state_db()) {
+        todo.push(format!("remove {}, which is under the old key", aside.display()));
+    }
+    before.into_iter().filter(|file| !stay.contains(file)).collect()
 }
 
 /// A file that is still to be made, by the one name that its directory has.

@@ -11,7 +11,7 @@ pub mod store;
 use serde::Deserialize;
 
 /// Sessions awake at once that may be asked for.
-pub const AWAKE_MAX: u32 = 4096;
+const AWAKE_MAX: u32 = 4096;
 
 /// `[session]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -32,5 +32,26 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self { idle_seconds: 300, launch_attempts_max: 5, awake_max: 0, awake_per_agent_max: 0, backoff_ms: 200 }
+    }
+}
+
+impl Config {
+    /// Refuses values that are out of bounds.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=2_592_000).contains(&self.idle_seconds) || self.backoff_ms > 60_000 {
+            return Err(
+                "session.idle_seconds must be 1 to 2592000 (30 days), and session.backoff_ms at most 60000".to_owned()
+            );
+        }
+        let (all, one) = (self.awake_max, self.awake_per_agent_max);
+        if all > AWAKE_MAX || one > AWAKE_MAX || (all > 0 && one > all) {
+            return Err(
+                "session.awake_max must be at most 4096, and session.awake_per_agent_max no more than that".to_owned()
+            );
+        }
+        if self.launch_attempts_max == 0 {
+            return Err("session.launch_attempts_max must be at least 1".to_owned());
+        }
+        Ok(())
     }
 }

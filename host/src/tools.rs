@@ -284,16 +284,51 @@ mcp_register: {\"name\",\"url\",\"tools\":[{\"name\",\"description\"?}],\"header
 
 /// The arguments of an action are its JSON in the contract without `action`.
 fn actions() -> [Tool; ACTIONS.len()] {
-    let row = |name, class, description, required, properties| Tool {
-        name,
-        description,
-        class,
-        runs: Runs::Row,
-        parameters: object(required, properties),
-    };
-    let reason =
-        json!({ "type": "string", "maxLength": REASON_BYTES_MAX, "description": "Why, for the person who decides." });
-    let kinds: Vec<_> = ChangeKind::for_agents().map(ChangeKind::name).collect();
+    [schedule_task(), ask_user_question(), skill_install(), request_change(), send_message()]
+}
+
+fn row(name: &'static str, class: Class, description: &'static str, required: &[&str], properties: Value) -> Tool {
+    Tool { name, description, class, runs: Runs::Row, parameters: object(required, properties) }
+}
+
+fn reason() -> Value {
+    json!({ "type": "string", "maxLength": REASON_BYTES_MAX, "description": "Why, for the person who decides." })
+}
+
+fn schedule_task() -> Tool {
+    row(
+        "schedule_task",
+        Class::Write,
+        "Books a prompt for later, once or again and again. It must have a run_at or a recurrence.",
+        &["prompt"],
+        json!({
+            "prompt": { "type": "string", "minLength": 1, "description": "What you will be told when the time comes." },
+            "run_at": { "type": "string", "description": "First run, RFC 3339 with an offset." },
+            "recurrence": { "type": "string", "description": "hourly, daily, weekly or a cron expression." },
+        }),
+    )
+}
+
+fn ask_user_question() -> Tool {
+    row(
+        "ask_user_question",
+        Class::Ask,
+        "Puts a question to the person. The answer comes as a later message.",
+        &["question"],
+        json!({
+            "question": { "type": "string", "minLength": 1, "description": "The question." },
+            "options": {
+                "type": "array",
+                "maxItems": OPTIONS_MAX,
+                "items": { "type": "string", "minLength": 1 },
+                "description": "Answers to choose from.",
+            },
+            "allow_freeform": { "type": "boolean", "description": "Whether another answer may be typed." },
+        }),
+    )
+}
+
+fn skill_install() -> Tool {
     let mut skill = object(
         &["skill", "version"],
         json!({
@@ -302,63 +337,41 @@ fn actions() -> [Tool; ACTIONS.len()] {
         }),
     );
     skill["description"] = "Which skill; what it brings along is looked up, not taken from here.".into();
-    [
-        row(
-            "schedule_task",
-            Class::Write,
-            "Books a prompt for later, once or again and again. It must have a run_at or a recurrence.",
-            &["prompt"],
-            json!({
-                "prompt": { "type": "string", "minLength": 1, "description": "What you will be told when the time comes." },
-                "run_at": { "type": "string", "description": "First run, RFC 3339 with an offset." },
-                "recurrence": { "type": "string", "description": "hourly, daily, weekly or a cron expression." },
-            }),
-        ),
-        row(
-            "ask_user_question",
-            Class::Ask,
-            "Puts a question to the person. The answer comes as a later message.",
-            &["question"],
-            json!({
-                "question": { "type": "string", "minLength": 1, "description": "The question." },
-                "options": {
-                    "type": "array",
-                    "maxItems": OPTIONS_MAX,
-                    "items": { "type": "string", "minLength": 1 },
-                    "description": "Answers to choose from.",
-                },
-                "allow_freeform": { "type": "boolean", "description": "Whether another answer may be typed." },
-            }),
-        ),
-        row(
-            "skill_install",
-            Class::Ask,
-            "Proposes to install a skill by name. A person sees what it brings along and decides.",
-            &["payload"],
-            json!({ "payload": skill, "reason": reason.clone() }),
-        ),
-        row(
-            REQUEST_CHANGE,
-            Class::Ask,
-            "Proposes a change of what you are or may do. A person decides.",
-            &["kind", "payload", "reason"],
-            json!({
-                "kind": { "type": "string", "enum": kinds, "description": "What would change." },
-                "payload": { "type": ["object", "array"], "description": PAYLOADS },
-                "reason": reason,
-            }),
-        ),
-        row(
-            "send_message",
-            Class::Send,
-            "Sends a message to one of your destinations.",
-            &["to", "text"],
-            json!({
-                "to": { "type": "string", "minLength": 1, "description": "Name of the destination." },
-                "text": { "type": "string", "minLength": 1, "description": "The message." },
-            }),
-        ),
-    ]
+    row(
+        "skill_install",
+        Class::Ask,
+        "Proposes to install a skill by name. A person sees what it brings along and decides.",
+        &["payload"],
+        json!({ "payload": skill, "reason": reason() }),
+    )
+}
+
+fn request_change() -> Tool {
+    let kinds: Vec<_> = ChangeKind::for_agents().map(ChangeKind::name).collect();
+    row(
+        REQUEST_CHANGE,
+        Class::Ask,
+        "Proposes a change of what you are or may do. A person decides.",
+        &["kind", "payload", "reason"],
+        json!({
+            "kind": { "type": "string", "enum": kinds, "description": "What would change." },
+            "payload": { "type": ["object", "array"], "description": PAYLOADS },
+            "reason": reason(),
+        }),
+    )
+}
+
+fn send_message() -> Tool {
+    row(
+        "send_message",
+        Class::Send,
+        "Sends a message to one of your destinations.",
+        &["to", "text"],
+        json!({
+            "to": { "type": "string", "minLength": 1, "description": "Name of the destination." },
+            "text": { "type": "string", "minLength": 1, "description": "The message." },
+        }),
+    )
 }
 
 fn object(required: &[&str], properties: Value) -> Value {

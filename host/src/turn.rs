@@ -53,6 +53,17 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Refuses values that are out of bounds.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=86_400).contains(&self.seconds_max) || self.model_calls_max == 0 || self.tool_calls_max == 0 {
+            return Err(
+                "turn.seconds_max must be 1 to 86400, and turn.model_calls_max and turn.tool_calls_max at least 1"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
     /// The bounds as the sandbox is told them.
     pub const fn limits(&self) -> TurnLimits {
         TurnLimits {
@@ -249,7 +260,7 @@ pub enum Close {
 pub fn close(tx: &mut Tx<'_>, turn: &Turn, how: Close, outcome: &'static str) -> Result<Vec<MessageId>, state::Error> {
     let now = tx.now();
     let db = tx.db();
-    let id = turn.id.to_string();
+    let id = turn.id;
     let closed = db
         .prepare_cached(
             "UPDATE turns SET state = 'closed', closed_at = ?2, outcome = ?3 WHERE id = ?1 AND state = 'open'",
@@ -278,7 +289,7 @@ pub fn close(tx: &mut Tx<'_>, turn: &Turn, how: Close, outcome: &'static str) ->
         // answered, and belong behind that answer.
         let sql = "UPDATE messages SET first_ordinal = NULL WHERE turn_id = ?1 AND status = 'processing' \
                    AND seq > (SELECT min(seq) FROM messages WHERE turn_id = ?1)";
-        tx.db().prepare_cached(sql)?.execute([&id])?;
+        tx.db().prepare_cached(sql)?.execute([id])?;
     }
     tx.db()
         .prepare_cached("UPDATE messages SET status = ?2 WHERE turn_id = ?1 AND status = 'processing'")?

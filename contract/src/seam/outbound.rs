@@ -9,7 +9,7 @@ use super::schema;
 use super::untrusted::Untrusted;
 use crate::canonical::{self, Digest};
 use crate::ids::{CallId, ItemId, MessageId, TurnId};
-use rusqlite::params;
+use rusqlite::{Connection, Row, params};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -254,44 +254,41 @@ impl OutboundReader {
         if schema_version != self.schema_version {
             self.queue.check_schema(schema::OUTBOUND)?;
         }
+        let mut found = self.rows(&tx, cursor)?;
+        found.progress = self.progress(&tx)?;
+        Ok(found)
+    }
+
+    /// Reads the rows above the cursor, and number and digest of the others; of the progress nothing yet.
+    fn rows(&self, tx: &Connection, cursor: u64) -> Result<Found, Error> {
+        let fault = |source| self.queue.fault(source);
         let mut rows = Vec::new();
         let mut taken = Vec::new();
-        let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<RawRow> {
-            Ok(RawRow {
-                id: row.get(0)?,
-                seq: row.get::<_, i64>(1)? as u64,
-                in_reply_to: row.get(2)?,
-                timestamp: row.get(3)?,
-                kind: row.get(4)?,
-                platform_id: row.get(5)?,
-                channel_type: row.get(6)?,
-                thread_id: row.get(7)?,
-                content: row.get(8)?,
-                turn: row.get(9)?,
-                call_id: row.get(10)?,
-            })
-        };
-        {
-            let mut statement = tx
-                .prepare_cached(
-                    "SELECT id, seq, in_reply_to, timestamp, kind, platform_id, channel_type, thread_id, content, turn, call_id \
-                     FROM messages_out ORDER BY seq LIMIT ?1",
-                )
-                .map_err(fault)?;
-            let mut found = statement.query([2 * UNDRAINED_ROWS_MAX as i64 + 1]).map_err(fault)?;
-            while let Some(row) = found.next().map_err(fault)? {
-                let row = read(row).map_err(|error| self.malformed(error))?;
-                self.check(&row)?;
-                if row.seq <= cursor {
-                    taken.push((row.seq, row.digest()));
-                } else {
-                    rows.push(Untrusted::new(row));
-                }
+        let mut statement = tx
+            .prepare_cached(
+                "SELECT id, seq, in_reply_to, timestamp, kind, platform_id, channel_type, thread_id, content, turn, call_id \
+                 FROM messages_out ORDER BY seq LIMIT ?1",
+            )
+            .map_err(fault)?;
+        let mut found = statement.query([2 * UNDRAINED_ROWS_MAX as i64 + 1]).map_err(fault)?;
+        while let Some(row) = found.next().map_err(fault)? {
+            let row = raw(row).map_err(|error| self.malformed(error))?;
+            self.check(&row)?;
+            if row.seq <= cursor {
+                taken.push((row.seq, row.digest()));
+            } else {
+                rows.push(Untrusted::new(row));
             }
         }
         if rows.len() > UNDRAINED_ROWS_MAX || taken.len() > UNDRAINED_ROWS_MAX {
             return Err(self.queue.bad_row(format!("more than {UNDRAINED_ROWS_MAX} rows lie there")));
         }
+        Ok(Found { rows, progress: Vec::new(), taken })
+    }
+
+    /// Reads what the sandbox says of its progress; entries that are too long are left out.
+    fn progress(&self, tx: &Connection) -> Result<Vec<Progress>, Error> {
+        let fault = |source| self.queue.fault(source);
         let mut progress = Vec::new();
         for sql in [
             "SELECT message_id, status, status_changed FROM processing_ack ORDER BY status_changed DESC LIMIT ?1",
@@ -309,7 +306,7 @@ impl OutboundReader {
                 }
             }
         }
-        Ok(Found { rows, progress, taken })
+        Ok(progress)
     }
 
     /// A stored type that a STRICT table cannot hold means that the file was not written through SQLite.
@@ -338,6 +335,22 @@ impl OutboundReader {
         }
         Ok(())
     }
+}
+
+fn raw(row: &Row<'_>) -> rusqlite::Result<RawRow> {
+    Ok(RawRow {
+        id: row.get(0)?,
+        seq: row.get::<_, i64>(1)? as u64,
+        in_reply_to: row.get(2)?,
+        timestamp: row.get(3)?,
+        kind: row.get(4)?,
+        platform_id: row.get(5)?,
+        channel_type: row.get(6)?,
+        thread_id: row.get(7)?,
+        content: row.get(8)?,
+        turn: row.get(9)?,
+        call_id: row.get(10)?,
+    })
 }
 
 /// The version number of the schema, which every change of it moves.

@@ -2,7 +2,7 @@
 //!
 //! Only a person asks for it: no agent has an action of this name (RFC 0018). Next: `host/src/gateway/checks/settings.rs`.
 
-use super::change::text;
+use super::bounds::text;
 use super::limits::{CEILING_MAX, NAME_BYTES_MAX};
 use super::message::word;
 use serde::{Deserialize, Serialize};

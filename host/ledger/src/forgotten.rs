@@ -55,7 +55,7 @@ pub fn find_archived(home: &Home, message: MessageId, now: i64) -> Option<Forgot
     let near = nearest(home, &firsts, time_of(&id));
     let (first, mut found) = near.into_iter().find_map(|first| Some((first, recorded_in(home, first, &id)?)))?;
     for first in firsts.iter().filter(|other| **other >= first).take(1 + ARCHIVES_AFTER) {
-        if let Err(error) = stages::archived(home, *first, &id, &mut found.turns, &mut found.stages) {
+        if let Err(error) = stages::archived(home, *first, message, &mut found.turns, &mut found.stages) {
             found.stages.push(stages::unreadable(home, *first, now, &error));
         }
     }
@@ -68,9 +68,8 @@ impl Forgotten {
     /// # Errors
     /// Those of the database.
     pub fn add_live(&mut self, tx: &Tx<'_>, message: MessageId) -> Result<(), ironclaw_state::Error> {
-        let id = message.to_string();
-        self.turns.extend(stages::turns_of(tx, &id)?);
-        stages::live(tx, &id, &self.turns, &mut self.stages)
+        self.turns.extend(stages::turns_of(tx, message)?);
+        stages::live(tx, message, &self.turns, &mut self.stages)
     }
 }
 

@@ -49,6 +49,21 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// Refuses values that are out of bounds.
+    pub fn check(&self) -> Result<(), String> {
+        if !(16..=10_000_000).contains(&self.rotate_entries)
+            || !(1..=3_650).contains(&self.rotate_days)
+            || !(1..=1_000_000).contains(&self.head_every_entries)
+            || !(1..=86_400).contains(&self.head_every_seconds)
+        {
+            return Err("ledger.rotate_entries must be 16 to 10000000, ledger.rotate_days 1 to 3650, ledger.head_every_entries 1 to 1000000, and \
+                 ledger.head_every_seconds 1 to 86400".to_owned());
+        }
+        Ok(())
+    }
+}
+
 /// Statements of the first entry of a chain about itself; a missing statement is absent.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]

@@ -11,7 +11,7 @@ use ironclaw_contract::ledger_entry::{Kind, Verifier};
 use ironclaw_contract::operator::Stage;
 use ironclaw_state::Tx;
 use ironclaw_state::home::Home;
-use rusqlite::params;
+use rusqlite::{ToSql, params};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::io::{self, BufRead};
@@ -23,14 +23,13 @@ pub fn stages(
     message: MessageId,
     after_seq: Option<u64>,
 ) -> Result<Vec<Stage>, ironclaw_state::Error> {
-    let message = message.to_string();
     let mut stages = Vec::new();
     let mut turns = BTreeSet::new();
     let mut done = BTreeSet::new();
-    let mut open: BTreeSet<u64> = archives_of(tx, &message)?;
+    let mut open: BTreeSet<u64> = archives_of(tx, message)?;
     while let Some(first) = open.pop_first() {
         done.insert(first);
-        if let Err(error) = archived(home, first, &message, &mut turns, &mut stages) {
+        if let Err(error) = archived(home, first, message, &mut turns, &mut stages) {
             stages.push(unreadable(home, first, tx.now(), &error));
         }
         for turn in &turns {
@@ -38,14 +37,14 @@ pub fn stages(
             open.extend(archives_of(tx, turn)?.into_iter().filter(|other| *other > first && !done.contains(other)));
         }
     }
-    turns.extend(turns_of(tx, &message)?);
-    live(tx, &message, &turns, &mut stages)?;
+    turns.extend(turns_of(tx, message)?);
+    live(tx, message, &turns, &mut stages)?;
     stages.retain(|stage| after_seq.is_none_or(|after| stage.seq > after));
     Ok(stages)
 }
 
 /// Returns the turns that the live chain names with the message.
-pub(super) fn turns_of(tx: &Tx<'_>, message: &str) -> Result<Vec<String>, ironclaw_state::Error> {
+pub(super) fn turns_of(tx: &Tx<'_>, message: MessageId) -> Result<Vec<String>, ironclaw_state::Error> {
     let sql = "SELECT DISTINCT turn_id FROM ledger WHERE message_id = ?1 AND turn_id IS NOT NULL";
     let mut statement = tx.db().prepare_cached(sql)?;
     Ok(statement.query_map([message], |row| row.get(0))?.collect::<Result<_, _>>()?)
@@ -62,7 +61,7 @@ pub(super) fn unreadable(home: &Home, first: u64, now: i64, error: &io::Error) -
     }
 }
 
-fn archives_of(tx: &Tx<'_>, subject: &str) -> Result<BTreeSet<u64>, ironclaw_state::Error> {
+fn archives_of(tx: &Tx<'_>, subject: impl ToSql) -> Result<BTreeSet<u64>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT first_seq FROM ledger_archived WHERE subject = ?1")?;
     let found = statement.query_map([subject], |row| row.get::<_, i64>(0))?;
     Ok(found.map(|first| first.map(|first| first as u64)).collect::<Result<_, _>>()?)
@@ -70,7 +69,7 @@ fn archives_of(tx: &Tx<'_>, subject: &str) -> Result<BTreeSet<u64>, ironclaw_sta
 
 pub(super) fn live(
     tx: &Tx<'_>,
-    message: &str,
+    message: MessageId,
     turns: &BTreeSet<String>,
     stages: &mut Vec<Stage>,
 ) -> Result<(), ironclaw_state::Error> {
@@ -94,10 +93,11 @@ pub(super) fn live(
 pub(super) fn archived(
     home: &Home,
     first: u64,
-    message: &str,
+    message: MessageId,
     turns: &mut BTreeSet<String>,
     stages: &mut Vec<Stage>,
 ) -> io::Result<()> {
+    let message = message.to_string();
     let mut verifier = Verifier::starting_at(first);
     for text in archive::open(home, first)?.lines() {
         let text = text?;
@@ -114,7 +114,7 @@ pub(super) fn archived(
             .accept(parts.seq, parts.kind, parts.canonical, parts.hash)
             .map_err(|bad| damaged(bad.seq, &bad.why))?;
         // Most lines are about others; looking into each would take ten times as long.
-        if !text.contains(message) && !turns.iter().any(|turn| text.contains(turn.as_str())) {
+        if !text.contains(&message) && !turns.iter().any(|turn| text.contains(turn.as_str())) {
             continue;
         }
         let (Ok(data), Ok(kind)) = (serde_json::from_str::<Map<String, Value>>(parts.canonical), parts.kind.parse())
@@ -123,7 +123,7 @@ pub(super) fn archived(
         };
         let named = |key: &str| data.get(key).and_then(Value::as_str);
         let turn = named("turn");
-        if named("message") == Some(message) {
+        if named("message") == Some(message.as_str()) {
             turns.extend(turn.map(str::to_owned));
         } else if !turn.is_some_and(|turn| turns.contains(turn)) {
             continue;

@@ -276,12 +276,14 @@ impl Failure {
     /// Returns what happened, and what can be done about it.
     pub fn sentence(&self) -> String {
         let name = &self.endpoint;
+        let test = format!("`ironctl model test {name}`");
+        let rotates = |key: &str| format!("`ironctl secret rotate {key}` sets another");
         let what = match self.fault {
             Fault::Absent => return format!("there is no model endpoint `{name}`: `ironctl model list` shows those that there are"),
             Fault::Broken => {
                 format!("cannot be asked as it stands in the record: add it anew with `--replace`, or `ironctl model remove {name}`")
             }
-            Fault::Unreachable => format!("cannot be reached: is its server running? `ironctl model test {name}` tries it"),
+            Fault::Unreachable => format!("cannot be reached: is its server running? {test} tries it"),
             Fault::PublicPlain => {
                 "is asked over plain http at an address that is not private: give it a base URL with https".to_owned()
             }
@@ -290,56 +292,35 @@ impl Failure {
                  give it another base URL".to_owned()
             }
             Fault::Untrusted => "has no certificate that this machine trusts, or no TLS".to_owned(),
-            Fault::Closed => {
-                format!("closed the connection before it began to answer: `ironctl model test {name}` tries it")
-            }
+            Fault::Closed => format!("closed the connection before it began to answer: {test} tries it"),
             Fault::Silent => "did not begin to answer in time".to_owned(),
             Fault::Stalled => "stopped in the middle of its answer".to_owned(),
             Fault::Late => "did not finish its answer in time".to_owned(),
             Fault::Cut => "broke off in the middle of its answer".to_owned(),
-            Fault::NoKey => match &self.key {
-                Some(key) => format!("has no key here: `ironctl secret set {key}` sets it"),
-                None => "has no key here".to_owned(),
-            },
+            Fault::NoKey => self.of_key("has no key here", |key| format!("`ironctl secret set {key}` sets it")),
             Fault::KeyUnreadable => match &self.key {
                 Some(key) => format!("has the key secret:{key}, which the host cannot read: its log says why"),
                 None => "has a key that the host cannot read: its log says why".to_owned(),
             },
-            Fault::KeyUnusable => match &self.key {
-                Some(key) => format!("has a key that no request can carry: `ironctl secret rotate {key}` sets another"),
-                None => "has a key that no request can carry".to_owned(),
-            },
+            Fault::KeyUnusable => self.of_key("has a key that no request can carry", rotates),
             Fault::KeyWanted => {
                 "wants a key and has none: add it again with `--key-env VARIABLE` or `--key secret:NAME`".to_owned()
             }
-            Fault::KeyRefused => match &self.key {
-                Some(key) => format!("did not accept its key: `ironctl secret rotate {key}` sets another"),
-                None => "did not accept its key".to_owned(),
-            },
+            Fault::KeyRefused => self.of_key("did not accept its key", rotates),
             Fault::NoCredit => "has no credit left on its account: that is to be settled with its provider".to_owned(),
-            Fault::RateLimited { retry_after: Some(wait) } => {
-                format!("is asked too often and wants to be left alone for {}", spoken(wait))
-            }
-            Fault::RateLimited { retry_after: None } => "is asked too often: try again in a while".to_owned(),
-            Fault::Overloaded { retry_after: Some(wait) } => {
-                format!("is overloaded and wants to be left alone for {}", spoken(wait))
-            }
-            Fault::Overloaded { retry_after: None } => "is overloaded: try again in a while".to_owned(),
+            Fault::RateLimited { retry_after } => format!("is asked too often{}", when_again(retry_after)),
+            Fault::Overloaded { retry_after } => format!("is overloaded{}", when_again(retry_after)),
             Fault::ServerError { status, .. } => format!("had an error of its own (status {status}): try again in a while"),
             Fault::Redirected => {
                 "answered with a redirect, which is never followed: give it the base URL that it moved to".to_owned()
             }
-            Fault::ModelUnknown => {
-                format!("does not know the model `{}`, or its base URL is wrong", self.model)
-            }
+            Fault::ModelUnknown => format!("does not know the model `{}`, or its base URL is wrong", self.model),
             Fault::NoTools => format!("has a model that takes no tools (`{}`): give it another one", self.model),
             Fault::ContextTooLong => {
                 "takes no conversation as long as this one: lower turn.context_bytes_max, or give it a model that takes more".to_owned()
             }
-            Fault::BadRequest(status) => {
-                format!("refused the request (status {status}): `ironctl model test {name}` shows what it says")
-            }
-            Fault::Malformed => format!("gave an answer that cannot be read: `ironctl model test {name}` tries it"),
+            Fault::BadRequest(status) => format!("refused the request (status {status}): {test} shows what it says"),
+            Fault::Malformed => format!("gave an answer that cannot be read: {test} tries it"),
             Fault::TooLarge => "gave an answer over the limit, which was not taken".to_owned(),
             Fault::Truncated => {
                 "reached its limit of tokens before its answer was usable: model.output_tokens_max raises it".to_owned()
@@ -351,6 +332,22 @@ impl Failure {
             }
         };
         format!("the model endpoint `{name}` {what}")
+    }
+
+    /// Says what is wrong with the key, and which command repairs it if its name is known.
+    fn of_key(&self, what: &str, remedy: impl Fn(&str) -> String) -> String {
+        match &self.key {
+            Some(key) => format!("{what}: {}", remedy(key)),
+            None => what.to_owned(),
+        }
+    }
+}
+
+/// Says when an endpoint can be asked again, after the words that it cannot be now.
+fn when_again(retry_after: Option<Duration>) -> String {
+    match retry_after {
+        Some(wait) => format!(" and wants to be left alone for {}", spoken(wait)),
+        None => ": try again in a while".to_owned(),
     }
 }
 

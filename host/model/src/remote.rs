@@ -233,33 +233,7 @@ impl Remote {
         patience: Patience,
         habits: Habits,
     ) -> Result<Made, Broken> {
-        let headers = self.headers(spec, key)?;
-        let body = match self.speaks {
-            Speaks::Chat => openai::request(prompt, &spec.model, habits),
-            Speaks::Messages => anthropic::request(prompt, &spec.model, spec.streams, patience.output_tokens_max),
-        };
-        let body = body.to_string().into_bytes();
-        let sent = body.len();
-        let waits = self.waits(spec, course, patience);
-        let ask = Ask { method: Method::POST, url: &self.url, headers, body, waits };
-        if Instant::now() >= course.until {
-            return Err(nothing_said(Fault::Silent));
-        }
-        // A silent server may have worked all the same.
-        let unheard =
-            |fault: Fault| if fault.may_have_worked() { prompt.estimate(spec.prices) } else { Usage::default() };
-        let sending = self.connections.send(ask).await;
-        let answer =
-            sending.map_err(|(fault, words)| Broken { took: unheard(fault), ..Broken::from((fault, words)) })?;
-        if !(200..300).contains(&answer.status()) {
-            let mut broken = refused(answer, key.is_some()).await;
-            broken.about = broken.about.filter(|about| match (about, self.speaks) {
-                (_, Speaks::Messages) => false,
-                (About::Usage, Speaks::Chat) => spec.streams,
-                (About::LimitField | About::LimitSize, Speaks::Chat) => true,
-            });
-            return Err(broken);
-        }
+        let (answer, sent) = self.request(spec, key, prompt, course, patience, habits).await?;
         let mut assembly = Assembly::new(course.draft);
         let read = if answer.is_stream() {
             self.read_stream(answer, &mut assembly, key.is_some()).await
@@ -274,7 +248,7 @@ impl Remote {
                 (true, true) => took,
                 // A count from before the end may be incomplete.
                 (true, false) => usage(spec.prices, counted.at_least(sent, received), sent, received),
-                (false, _) => unheard(fault),
+                (false, _) => unheard(fault, prompt, spec.prices),
             };
             Broken { took, ..Broken::from((fault, words)) }
         };
@@ -291,6 +265,44 @@ impl Remote {
         read.map_err(broken)?;
         let output = assembly.finish().map_err(|fault| broken((fault, String::new())))?;
         Ok(Made { output, took, is_whole: true })
+    }
+
+    /// Sends one request; gives the answer, which has begun well, and the bytes that were sent.
+    async fn request(
+        &self,
+        spec: &Spec,
+        key: Option<&SecretText>,
+        prompt: &Prompt,
+        course: &Course<'_>,
+        patience: Patience,
+        habits: Habits,
+    ) -> Result<(Answer, usize), Broken> {
+        let headers = self.headers(spec, key)?;
+        let body = match self.speaks {
+            Speaks::Chat => openai::request(prompt, &spec.model, habits),
+            Speaks::Messages => anthropic::request(prompt, &spec.model, spec.streams, patience.output_tokens_max),
+        };
+        let body = body.to_string().into_bytes();
+        let sent = body.len();
+        let waits = self.waits(spec, course, patience);
+        let ask = Ask { method: Method::POST, url: &self.url, headers, body, waits };
+        if Instant::now() >= course.until {
+            return Err(nothing_said(Fault::Silent));
+        }
+        let answer = self.connections.send(ask).await.map_err(|(fault, words)| {
+            let took = unheard(fault, prompt, spec.prices);
+            Broken { took, ..Broken::from((fault, words)) }
+        })?;
+        if (200..300).contains(&answer.status()) {
+            return Ok((answer, sent));
+        }
+        let mut broken = refused(answer, key.is_some()).await;
+        broken.about = broken.about.filter(|about| match (about, self.speaks) {
+            (_, Speaks::Messages) => false,
+            (About::Usage, Speaks::Chat) => spec.streams,
+            (About::LimitField | About::LimitSize, Speaks::Chat) => true,
+        });
+        Err(broken)
     }
 
     async fn read_whole(
@@ -404,6 +416,11 @@ impl Remote {
 
 fn nothing_said(fault: Fault) -> Broken {
     Broken::from((fault, String::new()))
+}
+
+/// Estimates the usage of a try without an answer: an endpoint that says nothing may have worked all the same.
+fn unheard(fault: Fault, prompt: &Prompt, prices: Prices) -> Usage {
+    if fault.may_have_worked() { prompt.estimate(prices) } else { Usage::default() }
 }
 
 async fn refused(answer: Answer, has_key: bool) -> Broken {

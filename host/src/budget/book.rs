@@ -178,7 +178,6 @@ pub fn rows(
             },
         })
     };
-    let (agent, session) = (agent.map(|id| id.to_string()), session.map(|id| id.to_string()));
     let rows = statement.query_map(params![since, agent, session, ROWS_MAX], read)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }

@@ -148,7 +148,7 @@ fn shown(note: &Note) -> serde_json::Value {
         }
     };
     json!({
-        "id": note.id.to_string(),
+        "id": note.id,
         "kept_at": ledger::rfc3339(note.created_at),
         "author": author,
         "on_behalf_of": note.principal,

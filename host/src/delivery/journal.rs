@@ -224,7 +224,6 @@ pub fn lost(tx: &Tx<'_>, of: Option<PersonId>) -> Result<Vec<Lost>, state::Error
             settled_at: row.get::<_, Option<i64>>("settled_at")?.unwrap_or_default(),
         })
     };
-    let of = of.map(|person| person.to_string());
     let found = statement.query_map(params![of, LOST_MAX], read)?.collect::<rusqlite::Result<_>>()?;
     Ok(found)
 }

@@ -34,21 +34,20 @@ impl Default for Config {
 ///
 /// Cheap when nothing is over: one row is read.
 pub fn keep_within(tx: &mut Tx<'_>, session: SessionId, config: &Config) -> Result<usize, state::Error> {
-    let id = session.to_string();
     let (now, db) = (tx.wall(), tx.db());
     let bounds = Bounds::of(config, tx.prune_time());
     let (last, pruned, bytes): (i64, i64, i64) = db
         .prepare_cached("SELECT last_seq, pruned_seq, item_bytes FROM sessions WHERE id = ?1")?
-        .query_row([&id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        .query_row([session], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let mut over_items = (last - pruned) / 2 - bounds.items;
     let mut over_bytes = bytes - bounds.bytes;
     if over_items <= 0 && over_bytes <= 0 && config.keep_days == 0 {
         return Ok(0);
     }
-    let needed = needed_from(tx, &id)?;
+    let needed = needed_from(tx, session)?;
     let sql = "SELECT seq, bytes, issued_at FROM items WHERE session_id = ?1 AND seq > ?2 ORDER BY seq";
     let mut statement = db.prepare_cached(sql)?;
-    let mut rows = statement.query(params![id, pruned])?;
+    let mut rows = statement.query(params![session, pruned])?;
     let (mut upto, mut dropped, mut freed) = (pruned, 0_usize, 0);
     // Items from while the clock was ahead: how old they are, those behind them say.
     let (mut ahead, mut ahead_bytes) = (0_usize, 0);
@@ -74,12 +73,12 @@ pub fn keep_within(tx: &mut Tx<'_>, session: SessionId, config: &Config) -> Resu
     }
     let gone = "SELECT id FROM items WHERE session_id = ?1 AND seq <= ?2";
     db.prepare_cached(&format!("DELETE FROM calls WHERE session_id = ?1 AND output_item IN ({gone})"))?
-        .execute(params![id, upto])?;
+        .execute(params![session, upto])?;
     db.prepare_cached(&format!("DELETE FROM summaries WHERE session_id = ?1 AND item IN ({gone})"))?
-        .execute(params![id, upto])?;
-    db.prepare_cached("DELETE FROM items WHERE session_id = ?1 AND seq <= ?2")?.execute(params![id, upto])?;
+        .execute(params![session, upto])?;
+    db.prepare_cached("DELETE FROM items WHERE session_id = ?1 AND seq <= ?2")?.execute(params![session, upto])?;
     db.prepare_cached("UPDATE sessions SET pruned_seq = ?2, item_bytes = item_bytes - ?3 WHERE id = ?1")?
-        .execute(params![id, upto, freed])?;
+        .execute(params![session, upto, freed])?;
     Entry::new(LedgerEvent::ItemsDropped).session(session).with("items", dropped).with("upto", upto).append(tx)?;
     Ok(dropped)
 }
@@ -116,7 +115,7 @@ pub fn sessions_over(tx: &Tx<'_>, config: &Config) -> Result<Vec<SessionId>, sta
 }
 
 /// Returns the first number that something still needs: a waiting message, an open turn's, one that is being delivered.
-fn needed_from(tx: &Tx<'_>, session: &str) -> Result<i64, state::Error> {
+fn needed_from(tx: &Tx<'_>, session: SessionId) -> Result<i64, state::Error> {
     let sql = "SELECT min(coalesce((SELECT min(seq) FROM messages WHERE session_id = ?1 AND status IN ('queued','processing')), ?2), \
                coalesce((SELECT min(items.seq) FROM turns JOIN items ON items.turn_id = turns.id AND items.session_id = ?1 \
                  WHERE turns.session_id = ?1 AND turns.state = 'open'), ?2), \

@@ -15,21 +15,20 @@ pub fn cover(
     covered: &[(ItemId, u64)],
     ordinal: i64,
 ) -> Result<(), state::Error> {
-    let (text, session) = (summary.to_string(), session.to_string());
     let db = tx.db();
     let from = covered.iter().map(|(_, seq)| *seq).min().unwrap_or(0);
     let upto = covered.iter().map(|(_, seq)| *seq).max().unwrap_or(0);
     db.prepare_cached(
         "INSERT INTO summaries (item, session_id, ordinal, from_seq, upto_seq, items) VALUES (?1,?2,?3,?4,?5,?6)",
     )?
-    .execute(params![text, session, ordinal, from as i64, upto as i64, covered.len() as i64])?;
+    .execute(params![summary, session, ordinal, from as i64, upto as i64, covered.len() as i64])?;
     // A message that still waits for its turn was shown as context and is summarised as that; it stays an item of its own.
     let mut mark = db.prepare_cached(
         "UPDATE items SET summary_item = ?2 WHERE id = ?1 AND session_id = ?3 AND NOT EXISTS \
          (SELECT 1 FROM messages WHERE id = ?4 AND trigger = 1 AND status IN ('queued','processing'))",
     )?;
     for (item, _) in covered {
-        mark.execute(params![item, text, session, item.message()])?;
+        mark.execute(params![item, summary, session, item.message()])?;
     }
     // Nothing below this mark has to be looked at again, so that the next wake does not read the whole conversation.
     let sql = "UPDATE sessions SET settled_seq = coalesce((SELECT min(seq) - 2 FROM items WHERE session_id = ?1 AND seq > settled_seq \
@@ -57,8 +56,7 @@ pub fn first_covered(
 /// Returns the place of a summary among the turns: behind the last item that it replaces.
 pub fn ordinal(tx: &Tx<'_>, summary: &Recorded) -> Result<Option<i64>, state::Error> {
     let sql = "SELECT ordinal FROM summaries WHERE item = ?1";
-    let item = summary.tuple.item.to_string();
-    Ok(tx.db().prepare_cached(sql)?.query_row([item], |row| row.get(0)).optional()?)
+    Ok(tx.db().prepare_cached(sql)?.query_row([summary.tuple.item], |row| row.get(0)).optional()?)
 }
 
 /// Returns the first and the last number of the items that a summary replaces, and how many items that are.

@@ -18,7 +18,7 @@ use crate::state::{self, Denied, Tx};
 use crate::tools::Runs;
 use crate::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest, Limits};
-use ironclaw_contract::ids::{CallId, ItemId, MessageId};
+use ironclaw_contract::ids::{self, CallId, ItemId, MessageId, TurnId};
 use ironclaw_contract::operator::{Fault, LedgerEvent};
 use ironclaw_contract::seam::action::{self, Action};
 use ironclaw_contract::seam::limits::{ROW_BYTES_MAX, UNDRAINED_ROWS_MAX};
@@ -47,8 +47,10 @@ struct Outbound {
     id: MessageId,
     seq: u64,
     digest: Digest,
-    turn: String,
-    in_reply_to: Option<String>,
+    /// `None` for what names no turn.
+    turn: Option<TurnId>,
+    /// The message that it answers, if any; `Err` for what names none.
+    in_reply_to: Option<Result<MessageId, ids::ParseError>>,
     address: [Option<String>; 3],
     says: Says,
 }
@@ -84,7 +86,8 @@ fn parse(row: RawRow) -> Result<Outbound, &'static str> {
         Err(_) => Says::Nothing("its kind is unknown"),
     };
     let address = [row.channel_type, row.platform_id, row.thread_id];
-    Ok(Outbound { id, seq: row.seq, digest, turn: row.turn, in_reply_to: row.in_reply_to, address, says })
+    let in_reply_to = row.in_reply_to.map(|message| message.parse());
+    Ok(Outbound { id, seq: row.seq, digest, turn: row.turn.parse().ok(), in_reply_to, address, says })
 }
 
 /// Takes one row above the cursor: copies its digest, moves the cursor, and does what it may. Gives the new cursor too.
@@ -132,7 +135,7 @@ fn judge(
     db.prepare_cached("DELETE FROM outbound_rows WHERE session_id = ?1 AND seq < ?2")?
         .execute(params![session.id, row.seq as i64 - ROWS_KEPT])?;
     let open = turn::open_of(tx, session.id)?;
-    let Some(open) = open.filter(|open| open.id.to_string() == row.turn) else {
+    let Some(open) = open.filter(|open| Some(open.id) == row.turn) else {
         return refuse(tx, core, session, &row, None, "it belongs to no open turn");
     };
     if let Some(why) = misaddressed(tx, session, &open, &row)? {
@@ -169,7 +172,7 @@ fn misaddressed(
     }
     if let Some(answered) = &row.in_reply_to {
         let messages = turn::messages_of(tx, open.id)?;
-        if !messages.iter().any(|message| message.to_string() == *answered) {
+        if !answered.as_ref().is_ok_and(|answered| messages.contains(answered)) {
             return Ok(Some("it answers a message that is not of its turn"));
         }
     }

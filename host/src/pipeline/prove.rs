@@ -71,9 +71,9 @@ async fn make(core: &Core, session: &Session) -> Result<Proof, String> {
 /// What of the host's own is worth reading, as far as it is there: nobody is kept from what does not exist.
 fn host_files(core: &Core, session: &Session) -> Vec<(String, PathBuf)> {
     let sessions = core.home.path().join("sessions");
-    let own = session.id.to_string();
-    let names = std::fs::read_dir(&sessions).into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let another = names.into_iter().find(|name| *name != *own).map(|name| sessions.join(name));
+    let own = core.home.session(session.id);
+    let found = std::fs::read_dir(&sessions).into_iter().flatten().flatten().map(|entry| entry.path());
+    let another = found.into_iter().find(|place| place != own.path());
     let all = [
         ("the host's home", Some(core.home.path().to_owned())),
         ("the host's state", Some(core.home.state_db())),

@@ -5,7 +5,7 @@
 
 use super::clock::{Clock, wall_clock};
 use super::events::Events;
-use super::{DAMAGE, Tx, is_damage, keep_log, log};
+use super::{Committed, DAMAGE, Tx, is_damage, keep_log, log};
 use crate::metrics::Metrics;
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -72,49 +72,10 @@ pub(super) fn write_loop(
             break;
         }
         watched.metrics.group_begins();
-        let (now, wall, prune) = (clock.now(), wall_clock(), clock.prune_time());
-        let mut committing = None;
-        let mut wrote = false;
-        let mut finishes = Vec::new();
-        let mut told = Vec::new();
-        let mut empty_log = false;
-        let group = || -> rusqlite::Result<()> {
-            let alone = first.alone;
-            db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-            let mut next = Some(first);
-            while let Some(job) = next.take() {
-                db.prepare_cached("SAVEPOINT job")?.execute([])?;
-                let mut tx = Tx { db, now, wall, prune, entries: Vec::new(), empty_log: false };
-                let before = db.total_changes();
-                let (keep, finish) = (job.work)(&mut tx);
-                empty_log |= tx.empty_log;
-                if keep {
-                    wrote |= db.total_changes() > before;
-                    told.append(&mut tx.entries);
-                } else {
-                    db.prepare_cached("ROLLBACK TO job")?.execute([])?;
-                }
-                db.prepare_cached("RELEASE job")?.execute([])?;
-                finishes.push(finish);
-                if DAMAGE.get() {
-                    // Nothing is built on it, and nothing that shares its commit.
-                    let damage = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
-                    return Err(rusqlite::Error::SqliteFailure(damage, None));
-                }
-                if !alone && finishes.len() < GROUP_MAX {
-                    next = jobs.try_recv().ok();
-                    if next.as_ref().is_some_and(|job| job.alone) {
-                        held = next.take();
-                    }
-                }
-            }
-            committing = Some(Instant::now());
-            db.prepare_cached("COMMIT")?.execute([])?;
-            Ok(())
-        };
-        let committed = group();
-        let took = committing.map_or(Duration::ZERO, |since| since.elapsed());
-        watched.metrics.commit(finishes.len(), took, committed.is_ok(), wrote);
+        let mut group = Group::default();
+        let committed = group.commit(db, clock, first, &mut jobs, &mut held);
+        let took = group.committing.map_or(Duration::ZERO, |since| since.elapsed());
+        watched.metrics.commit(group.finishes.len(), took, committed.is_ok(), group.wrote);
         if let Err(error) = &committed {
             DAMAGE.set(DAMAGE.get() || is_damage(error));
             tracing::error!(%error, "a group of changes was not committed");
@@ -122,20 +83,13 @@ pub(super) fn write_loop(
                 let _ = db.execute_batch("ROLLBACK");
             }
         } else {
-            if empty_log {
-                let _ = log::emptied(db);
-                // Busy readers make it incomplete; the next one, or the stop of the daemon, completes it.
-                let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-                is_emptied = true;
-            } else if wrote && is_emptied {
-                is_emptied = log::filled(db).is_err();
-            }
-            for entry in &told {
+            group.settle_log(db, &mut is_emptied);
+            for entry in &group.told {
                 watched.metrics.entry(entry.event, entry.refuses);
             }
-            events.tell(told);
+            events.tell(group.told);
         }
-        for finish in finishes {
+        for finish in group.finishes {
             finish(committed.as_ref().copied());
         }
         watched.metrics.group_ends();
@@ -149,6 +103,85 @@ pub(super) fn write_loop(
     }
     drop(held);
     refuse_the_rest(jobs);
+}
+
+/// Changes that share a commit.
+#[derive(Default)]
+struct Group {
+    finishes: Vec<Finish>,
+    /// Entries of the ledger, for those who watch it.
+    told: Vec<Committed>,
+    /// Whether any of them changed a row.
+    wrote: bool,
+    /// Whether any of them wants the log emptied, because it removed what must not stay there.
+    empty_log: bool,
+    /// When the commit itself began.
+    committing: Option<Instant>,
+}
+
+impl Group {
+    /// Does `first` and what waits behind it, and commits. A job that wants a transaction to itself ends the group, and is held.
+    fn commit(
+        &mut self,
+        db: &Connection,
+        clock: &Clock,
+        first: Job,
+        jobs: &mut mpsc::Receiver<Job>,
+        held: &mut Option<Job>,
+    ) -> rusqlite::Result<()> {
+        let (now, wall, prune) = (clock.now(), wall_clock(), clock.prune_time());
+        let alone = first.alone;
+        db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let mut next = Some(first);
+        while let Some(job) = next.take() {
+            let mut tx = Tx { db, now, wall, prune, entries: Vec::new(), empty_log: false };
+            self.perform(job, &mut tx)?;
+            if DAMAGE.get() {
+                // Nothing is built on it, and nothing that shares its commit.
+                let damage = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+                return Err(rusqlite::Error::SqliteFailure(damage, None));
+            }
+            if !alone && self.finishes.len() < GROUP_MAX {
+                next = jobs.try_recv().ok();
+                if next.as_ref().is_some_and(|job| job.alone) {
+                    *held = next.take();
+                }
+            }
+        }
+        self.committing = Some(Instant::now());
+        db.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+
+    /// Does one job, and takes back what it changed if it says so.
+    fn perform(&mut self, job: Job, tx: &mut Tx<'_>) -> rusqlite::Result<()> {
+        let db = tx.db;
+        db.prepare_cached("SAVEPOINT job")?.execute([])?;
+        let before = db.total_changes();
+        let (keep, finish) = (job.work)(tx);
+        self.empty_log |= tx.empty_log;
+        if keep {
+            self.wrote |= db.total_changes() > before;
+            self.told.append(&mut tx.entries);
+        } else {
+            db.prepare_cached("ROLLBACK TO job")?.execute([])?;
+        }
+        db.prepare_cached("RELEASE job")?.execute([])?;
+        self.finishes.push(finish);
+        Ok(())
+    }
+
+    /// Empties the log if a job of this group wants it, or notes that it is no longer empty.
+    fn settle_log(&self, db: &Connection, is_emptied: &mut bool) {
+        if self.empty_log {
+            let _ = log::emptied(db);
+            // Busy readers make it incomplete; the next one, or the stop of the daemon, completes it.
+            let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            *is_emptied = true;
+        } else if self.wrote && *is_emptied {
+            *is_emptied = log::filled(db).is_err();
+        }
+    }
 }
 
 /// Closes the connection that writes, once it is the last.

@@ -123,11 +123,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::Create { name, model, persona, tools } => {
             let enabled_tools = (!tools.is_empty()).then_some(tools);
-            let wanted = NewAgent { name, model, persona, enabled_tools };
-            let agent = client.create_agent(&wanted).await?;
-            at.out.json(&agent)?;
-            at.out.line(format!("made agent {} ({})", agent.name, agent.id))?;
-            at.out.remark(format!("talk to it: ironctl chat {}", agent.name))
+            create(at, &client, &NewAgent { name, model, persona, enabled_tools }).await
         }
         Action::List => {
             let agents = client.agents().await?;
@@ -143,51 +139,60 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             show(at.out, agent)
         }
         Action::Set { agent, changes, yes } => set(at, &client, &agent, changes, yes).await,
-        Action::Connect { agent, channel } => {
-            let connected = match client.connect(&channel, &agent).await {
-                Ok(connected) => connected,
-                Err(refused) => {
-                    let wiring = json!({ "channel": channel, "engage": "all" });
-                    return Err(propose::instead(at, &client, refused, ChangeKind::Wiring, Some(&agent), wiring).await);
-                }
-            };
-            at.out.json(&connected)?;
-            let taken = connected.taken_from.map(|from| format!("; {from} does not hear it any more"));
-            let agent = connected.agent.unwrap_or(agent);
-            at.out.line(format!("{agent} hears {}{}", connected.name, taken.unwrap_or_default()))
-        }
-        Action::Disconnect { agent, channel } => {
-            let disconnected = match client.disconnect(&channel, &agent).await {
-                Ok(disconnected) => disconnected,
-                Err(refused) => {
-                    let wiring = json!({ "channel": channel, "engage": "none" });
-                    return Err(propose::instead(at, &client, refused, ChangeKind::Wiring, Some(&agent), wiring).await);
-                }
-            };
-            at.out.json(&disconnected)?;
-            at.out.line(format!("{agent} hears {} no more", disconnected.name))
-        }
-        Action::Remove { agent, yes } => {
-            let agent = client.agent(&agent).await?;
-            let sessions = agent.sessions;
-            at.out.confirm(&format!("remove {} and its {sessions} sessions", agent.name), yes)?;
-            // By id: the name could have gone to another agent during the question.
-            if let Err(refused) = client.remove_agent(&agent.id.to_string()).await {
-                let settings = json!({ "remove": true });
-                return Err(propose::instead(
-                    at,
-                    &client,
-                    refused,
-                    ChangeKind::Settings,
-                    Some(&agent.id.to_string()),
-                    settings,
-                )
-                .await);
-            }
-            at.out.json(&json!({ "removed": agent.id, "name": agent.name }))?;
-            at.out.line(format!("removed agent {} ({})", agent.name, agent.id))
-        }
+        Action::Connect { agent, channel } => connect(at, &client, agent, &channel).await,
+        Action::Disconnect { agent, channel } => disconnect(at, &client, &agent, &channel).await,
+        Action::Remove { agent, yes } => remove(at, &client, &agent, yes).await,
     }
+}
+
+async fn create(at: &At, client: &Client, wanted: &NewAgent) -> Result<(), Error> {
+    let agent = client.create_agent(wanted).await?;
+    at.out.json(&agent)?;
+    at.out.line(format!("made agent {} ({})", agent.name, agent.id))?;
+    at.out.remark(format!("talk to it: ironctl chat {}", agent.name))
+}
+
+/// Lets it hear the channel, or proposes it where the policy asks for that.
+async fn connect(at: &At, client: &Client, agent: String, channel: &str) -> Result<(), Error> {
+    let connected = match client.connect(channel, &agent).await {
+        Ok(connected) => connected,
+        Err(refused) => {
+            let wiring = json!({ "channel": channel, "engage": "all" });
+            return Err(propose::instead(at, client, refused, ChangeKind::Wiring, Some(&agent), wiring).await);
+        }
+    };
+    at.out.json(&connected)?;
+    let taken = connected.taken_from.map(|from| format!("; {from} does not hear it any more"));
+    let agent = connected.agent.unwrap_or(agent);
+    at.out.line(format!("{agent} hears {}{}", connected.name, taken.unwrap_or_default()))
+}
+
+/// Lets it hear the channel no more, or proposes it where the policy asks for that.
+async fn disconnect(at: &At, client: &Client, agent: &str, channel: &str) -> Result<(), Error> {
+    let disconnected = match client.disconnect(channel, agent).await {
+        Ok(disconnected) => disconnected,
+        Err(refused) => {
+            let wiring = json!({ "channel": channel, "engage": "none" });
+            return Err(propose::instead(at, client, refused, ChangeKind::Wiring, Some(agent), wiring).await);
+        }
+    };
+    at.out.json(&disconnected)?;
+    at.out.line(format!("{agent} hears {} no more", disconnected.name))
+}
+
+/// Removes it once the person said so, or proposes it where the policy asks for that.
+async fn remove(at: &At, client: &Client, agent: &str, yes: bool) -> Result<(), Error> {
+    let agent = client.agent(agent).await?;
+    let sessions = agent.sessions;
+    at.out.confirm(&format!("remove {} and its {sessions} sessions", agent.name), yes)?;
+    // By id: the name could have gone to another agent during the question.
+    let id = agent.id.to_string();
+    if let Err(refused) = client.remove_agent(&id).await {
+        let settings = json!({ "remove": true });
+        return Err(propose::instead(at, client, refused, ChangeKind::Settings, Some(&id), settings).await);
+    }
+    at.out.json(&json!({ "removed": agent.id, "name": agent.name }))?;
+    at.out.line(format!("removed agent {} ({})", agent.name, agent.id))
 }
 
 /// Sets at once what the policy leaves to this person, and proposes it otherwise. On a terminal what lowers the guard is shown

@@ -60,14 +60,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     at.out.line(format!("{AGENT}> {}", view.reply.as_deref().unwrap_or_default()))?;
 
     let (pid, report) = jail_of(&client, view.session_id).await?;
-    match &report {
-        Some(report) => {
-            at.out.line("\nWhat the kernel says about the process that answered:")?;
-            let pid = pid.map(|pid| format!("process {pid}")).unwrap_or_default();
-            at.out.table([AGENT, pid.as_str()], jail::rows(report))?;
-        }
-        None => at.out.line("\nThe process that answered is gone: its session sleeps.")?,
-    }
+    show_jail(at, pid, report.as_ref())?;
 
     let proof = client.prove(&view.session_id.to_string()).await?;
     let shown = telling(&proof);
@@ -78,6 +71,35 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let next = if model == SCRIPTED { next::find(at, &client.presets().await?).await } else { Vec::new() };
     at.out.json(&report_json(&steps, &view, report.as_ref(), &shown, &next))?;
     all_contained(&proof)?;
+    say_how_to_go_on(&steps, &model, &next)?;
+    if args.no_chat || at.out.is_json() || !io::stdin().is_terminal() {
+        return Ok(());
+    }
+    let with = chat::conversation::With {
+        agent: AGENT.to_owned(),
+        thread: None,
+        files: Vec::new(),
+        speak_as: None,
+        wait: ANSWER_WAIT,
+    };
+    chat::conversation::hold(at, &client, with).await
+}
+
+/// Shows what the kernel says about the process that answered, if it still runs.
+fn show_jail(at: &At, pid: Option<u32>, report: Option<&JailReport>) -> Result<(), Error> {
+    match report {
+        Some(report) => {
+            at.out.line("\nWhat the kernel says about the process that answered:")?;
+            let pid = pid.map(|pid| format!("process {pid}")).unwrap_or_default();
+            at.out.table([AGENT, pid.as_str()], jail::rows(report))
+        }
+        None => at.out.line("\nThe process that answered is gone: its session sleeps."),
+    }
+}
+
+/// Names the commands that come next.
+fn say_how_to_go_on(steps: &Steps<'_>, model: &str, next: &[next::Next]) -> Result<(), Error> {
+    let at = steps.at;
     if steps.taken.iter().all(|step| step.already) {
         at.out.line("\nEverything was in place.")?;
     }
@@ -90,19 +112,9 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     if next.is_empty() {
         at.out.line(format!("{AGENT} uses the model endpoint {model}."))?;
     } else {
-        next::tell(at, AGENT, &next)?;
+        next::tell(at, AGENT, next)?;
     }
-    if args.no_chat || at.out.is_json() || !io::stdin().is_terminal() {
-        return Ok(());
-    }
-    let with = chat::conversation::With {
-        agent: AGENT.to_owned(),
-        thread: None,
-        files: Vec::new(),
-        speak_as: None,
-        wait: ANSWER_WAIT,
-    };
-    chat::conversation::hold(at, &client, with).await
+    Ok(())
 }
 
 /// Steps that were done, and those that were in place already.

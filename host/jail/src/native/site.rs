@@ -55,24 +55,83 @@ pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<Sit
     )?;
     // As root this is the last moment with root's view of its own files, and the host's paths are
     // used here only: later everything goes by descriptor.
-    let mut trees = Vec::with_capacity(spec.mounts.len());
-    for mount in &spec.mounts {
-        let name = format!("mount source {} for {}", mount.source.display(), mount.target);
-        let directory = open_source(mount).map_err(|errno| refused_source(&name, mount, errno))?;
-        trees.push(step(Part::Source, format!("copy {name}"), sys::open_tree(directory.as_fd()))?);
+    let opened = Opened::of(spec)?;
+    let root = mount_root(walls)?;
+    take_ids(walls)?;
+    // A change of uid clears this signal, so it is set behind the last one; and a launcher that
+    // died before that is noticed by its closed socket.
+    if walls.stand(Wall::ParentDeath) {
+        step(Part::Launch, "follow the launcher's death", prctl::set_pdeathsig(Signal::SIGKILL))?;
     }
-    let sights = match &spec.role {
-        Role::Client(client) => view::open(client)?,
-        Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => Vec::new(),
-    };
-    let furniture = spec.system.as_ref().map(Furniture::open).transpose()?;
-    let program = match spec.role.program() {
-        Some(path) => {
-            let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
-            Some(step(Part::Program, format!("open the program {}", path.display()), open(path, flags, Mode::empty()))?)
+    step(Part::Launch, "look for the launcher", still_there(launcher))?;
+    let (program, names) = opened.attach(spec, &root, walls)?;
+    // Without a namespace of its own this name would be the host's.
+    if walls.stand(Wall::UtsNamespace) {
+        step(Part::Root, "set the host name", sethostname(HOSTNAME))?;
+    }
+    step(Part::Root, "leave the working directory", chdir("/"))?;
+    Ok(Site { root, program, names })
+}
+
+/// What the jail needs of the host, open before the host's paths are out of reach.
+struct Opened {
+    /// A copy of each mount, in the order of the spec.
+    trees: Vec<OwnedFd>,
+    sights: Vec<view::Open>,
+    furniture: Option<Furniture>,
+    program: Option<OwnedFd>,
+}
+
+impl Opened {
+    /// Opens it by the host's paths.
+    fn of(spec: &Spec) -> Result<Self, Failure> {
+        let mut trees = Vec::with_capacity(spec.mounts.len());
+        for mount in &spec.mounts {
+            let name = format!("mount source {} for {}", mount.source.display(), mount.target);
+            let directory = open_source(mount).map_err(|errno| refused_source(&name, mount, errno))?;
+            trees.push(step(Part::Source, format!("copy {name}"), sys::open_tree(directory.as_fd()))?);
         }
-        None => None,
-    };
+        let sights = match &spec.role {
+            Role::Client(client) => view::open(client)?,
+            Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => Vec::new(),
+        };
+        let furniture = spec.system.as_ref().map(Furniture::open).transpose()?;
+        let program = match spec.role.program() {
+            Some(path) => {
+                let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
+                let opened = open(path, flags, Mode::empty());
+                Some(step(Part::Program, format!("open the program {}", path.display()), opened)?)
+            }
+            None => None,
+        };
+        Ok(Self { trees, sights, furniture, program })
+    }
+
+    /// Attaches it below the root; returns the program and every name in the root.
+    fn attach(
+        self,
+        spec: &Spec,
+        root: &OwnedFd,
+        walls: Walls,
+    ) -> Result<(Option<OwnedFd>, BTreeSet<OsString>), Failure> {
+        for (mount, tree) in spec.mounts.iter().zip(&self.trees) {
+            attach(root, mount, tree, walls)?;
+        }
+        let mut names: BTreeSet<OsString> = spec.mounts.iter().filter_map(Mount::name).map(OsString::from).collect();
+        if let Some(furniture) = self.furniture {
+            let placed = furniture.place(root, CONSTRUCTION_SITE, walls)?;
+            names.extend(placed.in_root().map(OsString::from));
+        }
+        if let Role::Client(client) = &spec.role {
+            view::attach(root, client, &self.sights)?;
+            names.extend(client.names().map(OsString::from));
+        }
+        Ok((self.program, names))
+    }
+}
+
+/// Mounts the root of the jail, empty and guarded, and opens it.
+fn mount_root(walls: Walls) -> Result<OwnedFd, Failure> {
     let flags = guards(walls).fold(MsFlags::empty(), |all, (_, _, flag)| all | flag);
     let options = match walls.stand(Wall::RootSize) {
         true => format!("{ROOT_OPTIONS},size={},nr_inodes={}", ROOT_ROOM.0, ROOT_ROOM.1),
@@ -84,36 +143,16 @@ pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<Sit
         mount(Some("ironclaw"), CONSTRUCTION_SITE, Some("tmpfs"), flags, Some(options.as_str())),
     )?;
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-    let root = step(Part::Root, "open the root of the jail", open(CONSTRUCTION_SITE, flags, Mode::empty()))?;
-    // Root's own uid does not exist in this user namespace and so cannot create a file in it.
+    step(Part::Root, "open the root of the jail", open(CONSTRUCTION_SITE, flags, Mode::empty()))
+}
+
+/// Takes the ids of the jail: root's own uid does not exist in this user namespace and so cannot create a file in it.
+fn take_ids(walls: Walls) -> Result<(), Failure> {
     if walls.stand(Wall::UserNamespace) {
         step(Part::Ids, "take the gid of the jail", setresgid(gid(), gid(), gid()))?;
         step(Part::Ids, "take the uid of the jail", setresuid(uid(), uid(), uid()))?;
     }
-    // A change of uid clears this signal, so it is set behind the last one; and a launcher that
-    // died before that is noticed by its closed socket.
-    if walls.stand(Wall::ParentDeath) {
-        step(Part::Launch, "follow the launcher's death", prctl::set_pdeathsig(Signal::SIGKILL))?;
-    }
-    step(Part::Launch, "look for the launcher", still_there(launcher))?;
-    for (mount, tree) in spec.mounts.iter().zip(&trees) {
-        attach(&root, mount, tree, walls)?;
-    }
-    let mut names: BTreeSet<OsString> = spec.mounts.iter().filter_map(Mount::name).map(OsString::from).collect();
-    if let Some(furniture) = furniture {
-        let placed = furniture.place(&root, CONSTRUCTION_SITE, walls)?;
-        names.extend(placed.in_root().map(OsString::from));
-    }
-    if let Role::Client(client) = &spec.role {
-        view::attach(&root, client, &sights)?;
-        names.extend(client.names().map(OsString::from));
-    }
-    // Without a namespace of its own this name would be the host's.
-    if walls.stand(Wall::UtsNamespace) {
-        step(Part::Root, "set the host name", sethostname(HOSTNAME))?;
-    }
-    step(Part::Root, "leave the working directory", chdir("/"))?;
-    Ok(Site { root, program, names })
+    Ok(())
 }
 
 /// Returns the guards of every mount of a jail, each as its attribute and as a flag of `mount`.

@@ -20,6 +20,11 @@ const UNREACHABLE: Refusals =
     &[(Errno::EPERM, Wall::Seccomp), (Errno::EACCES, Wall::Landlock), (Errno::ENETUNREACH, Wall::NetworkNamespace)];
 
 pub(super) fn lines() -> Vec<Line> {
+    [forbidden(), local(), reached()].into_iter().flatten().collect()
+}
+
+/// Attempts to open a socket of another family or type than unix streams.
+fn forbidden() -> Vec<Line> {
     let open = |name: &'static str, family, kind, protocol| {
         refused(name, SECCOMP, move |_| bare::socket(family, kind, protocol).map(drop))
     };
@@ -42,6 +47,12 @@ pub(super) fn lines() -> Vec<Line> {
         open("open a unix datagram socket", libc::AF_UNIX, libc::SOCK_DGRAM, 0),
         open("open a unix packet socket", libc::AF_UNIX, libc::SOCK_SEQPACKET, 0),
         refused("open a socket of any other family or type", SECCOMP, |_| every_family()),
+    ]
+}
+
+/// Attempts with sockets that lead nowhere outside: pairs, and unix sockets without a name.
+fn local() -> Vec<Line> {
+    vec![
         refused("make a pair of internet sockets", SECCOMP, |_| {
             Ok(socketpair(AddressFamily::Inet, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?)
         }),
@@ -63,6 +74,12 @@ pub(super) fn lines() -> Vec<Line> {
             let socket = bare::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)?;
             Ok(nix::sys::socket::bind(socket.as_raw_fd(), &UnixAddr::new_abstract(b"ironclaw-probe")?)?)
         }),
+    ]
+}
+
+/// Attempts to reach something that listens: of the host, of the machine's cloud, of the network.
+fn reached() -> Vec<Line> {
+    vec![
         refused("reach a listener of the host on 127.0.0.1", UNREACHABLE, |scene| {
             connect_v4(Ipv4Addr::LOCALHOST, scene.facts.tcp_port)
         }),

@@ -9,7 +9,7 @@ use crate::commands::{At, usage};
 use crate::failure::Error;
 use crate::hidden::{self, Typed};
 use crate::probe;
-use ironclaw_contract::operator::{ModelPreset, NewModel, SecretValue};
+use ironclaw_contract::operator::{KeptModel, ModelPreset, NewModel, SecretValue};
 use std::env;
 
 /// Prices are in millionths.
@@ -112,7 +112,12 @@ pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
         at.out.remark(format!("asking {place} for one small output"))?;
     }
     let kept = client.add_model(&wanted).await?;
-    at.out.json(&kept)?;
+    tell(at, client, &kept).await
+}
+
+/// Says what was kept, what a test of it gave, and what it lacks.
+async fn tell(at: &At, client: &Client, kept: &KeptModel) -> Result<(), Error> {
+    at.out.json(kept)?;
     if let Some(tested) = &kept.tested {
         at.out.line(said(tested))?;
     }
@@ -128,7 +133,7 @@ pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
         }
     }
     match model.default {
-        true => at.out.line(default(&kept)),
+        true => at.out.line(default(kept)),
         false => at.out.remark(format!("use it: ironctl agent set AGENT --model {}", model.name)),
     }
 }
