@@ -6,10 +6,10 @@
 
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::seam::change::Packages;
-use ironclaw_host::home::Home;
 use ironclaw_host::packages::{self, Means};
 use ironclaw_jail::launcher::{self, Entries, Launcher};
 use ironclaw_jail::{Client, Identity, Limits, Mount, Role, Spec, client};
+use ironclaw_state::home::Home;
 use serde_json::{Value, json};
 use std::io::Read;
 use std::path::Path;

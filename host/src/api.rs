@@ -32,9 +32,9 @@ mod usage;
 mod watching;
 
 use crate::pipeline::Pipeline;
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::Role::{Admin, Member, Owner};
-use crate::state::{Denied, State};
 use axum::Router;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -42,6 +42,7 @@ use axum::response::{IntoResponse, Response};
 use body::{Body, Large, MESSAGE_BYTES_MAX};
 use ironclaw_contract::operator::Failure;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_state::State;
 use port::{Port, Socket};
 use routes::{Route, delete, get, open_to_all, post};
 use serde::Deserialize;
@@ -342,10 +343,10 @@ macro_rules! breakdown {
 breakdown!(
     crate::items::BodyError,
     crate::registry::channels::Error,
-    crate::custody::Error,
+    ironclaw_state::keys::Error,
     crate::secrets::Error,
-    crate::model::Error,
-    crate::home::Error
+    ironclaw_model::Error,
+    ironclaw_state::home::Error
 );
 
 impl<E: Into<Self>> From<Denied<E>> for Answer {
@@ -363,8 +364,8 @@ impl From<crate::pipeline::Error> for Answer {
     }
 }
 
-impl From<crate::state::Error> for Answer {
-    fn from(error: crate::state::Error) -> Self {
+impl From<ironclaw_state::Error> for Answer {
+    fn from(error: ironclaw_state::Error) -> Self {
         Self::from(crate::pipeline::Error::from(error))
     }
 }

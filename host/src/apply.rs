@@ -6,16 +6,17 @@ mod settings;
 
 use crate::gateway::Approved;
 use crate::packages::Layer;
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::channels::Channel;
 use crate::registry::mounts::{self, Mount};
 use crate::registry::{self, Agent, AgentDraft, Giver, Person, Warrant, channels, mcp, roles, software};
-use crate::state::{Denied, Tx};
 use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{
     Access, AgentRole, Change, CreateAgent, EnabledTools, Engage, Grant, McpAccess, Packages, Permissions, Wiring,
 };
+use ironclaw_state::Tx;
 use std::path::PathBuf;
 
 /// Fetched packages that are told by name; the digest of the layer holds for the others too.

@@ -3,10 +3,10 @@
 //! Never good for a second thing and never believed because it is there: whoever is about to act says what it must be good for,
 //! and [`verify`] compares every field. That it is used once is a row of the caller's, in the transaction that acts. Next: `gateway`.
 
-use crate::custody::{ApprovalRoot, random};
 use hmac::{Hmac, KeyInit, Mac};
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_state::keys::{ApprovalRoot, random};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
@@ -140,7 +140,7 @@ pub fn mint(
     approver: Approver,
     issued: i64,
     expires: i64,
-) -> Result<Token, crate::custody::Error> {
+) -> Result<Token, ironclaw_state::keys::Error> {
     let nonce = Digest::from_bytes(random()?);
     let mac = authenticate(root, &thing, &approver, issued, expires, &nonce);
     Ok(Token { thing, approver, issued, expires, nonce, mac })

@@ -4,15 +4,15 @@
 //! Next: `ledger::check`.
 
 use crate::config;
-use crate::custody::{MasterKey, Source};
-use crate::home::{self, Home};
-use crate::ledger::check::{self, Bad, Class, Whole};
-use crate::ledger::head::{self, Kept, Position, Signer};
-use crate::ledger::line::{self, Line, Parts};
-use crate::ledger::sink::Sink;
-use crate::ledger::{archive, chain};
-use crate::{rotation, settings, state};
+use crate::{rotation, settings};
 use ironclaw_contract::operator::{LedgerHead, LedgerLine, LedgerWhole};
+use ironclaw_ledger::check::{self, Bad, Class, Whole};
+use ironclaw_ledger::head::{self, Kept, Position, Signer};
+use ironclaw_ledger::line::{self, Line, Parts};
+use ironclaw_ledger::sink::Sink;
+use ironclaw_ledger::{archive, chain};
+use ironclaw_state::home::{self, Home};
+use ironclaw_state::keys::{MasterKey, Source};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
@@ -36,7 +36,7 @@ pub enum Error {
     Head(#[from] head::Error),
     /// The state.
     #[error(transparent)]
-    State(#[from] state::Error),
+    State(#[from] ironclaw_state::Error),
     /// The ledger is not whole.
     #[error(transparent)]
     Bad(#[from] Bad),
@@ -89,7 +89,7 @@ struct Opened {
 impl Opened {
     /// A second connection to the state, for a reader beside; without it, reading only takes longer.
     fn another(&self) -> Option<Connection> {
-        let db = state::open_to_look(&self.home.state_db(), &self.master.state_key()).ok()?;
+        let db = ironclaw_state::open_to_look(&self.home.state_db(), &self.master.state_key()).ok()?;
         db.execute_batch("BEGIN").ok()?;
         Some(db)
     }
@@ -100,7 +100,7 @@ fn open(path: &Path) -> Result<Opened, Error> {
     let (config, _) = config::load(&home)?;
     let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
     let master = rotation::key(&home, &config.keys)?;
-    let db = state::open_to_look(&home.state_db(), &master.state_key())
+    let db = ironclaw_state::open_to_look(&home.state_db(), &master.state_key())
         .map_err(|error| rotation::explain(&home, &Source::of(&home, &config.keys), &master, error))?;
     // One snapshot: a host may rotate meanwhile.
     db.execute_batch("BEGIN")?;

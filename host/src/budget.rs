@@ -9,13 +9,13 @@
 
 pub mod book;
 
-use crate::ledger::rfc3339;
-use crate::model::endpoint::Prices;
-use crate::model::{Allowance, Prompt, Usage};
+use ironclaw_ledger::rfc3339;
+use ironclaw_model::endpoint::Prices;
+use ironclaw_model::{Allowance, Prompt, Usage};
 use serde::Deserialize;
 use std::fmt;
 
-pub use crate::model::OUTPUT_TOKENS_BOOKED;
+pub use ironclaw_model::OUTPUT_TOKENS_BOOKED;
 
 /// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;

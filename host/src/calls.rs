@@ -9,11 +9,7 @@ mod schedule;
 pub use judge::{Judged, Judgement, action_of, digest, judge};
 pub use run::{Ran, run, wanted};
 
-use crate::custody::ContentKey;
-use crate::integrity::seal::Sealer;
 use crate::items::{BodyError, Draft, Recorded};
-use crate::ledger::Entry;
-use crate::state::{self, Tx};
 use crate::tools::{self, Runs};
 use crate::turn;
 use ironclaw_contract::canonical::{self, Digest};
@@ -21,6 +17,10 @@ use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
+use ironclaw_state::keys::ContentKey;
+use ironclaw_state::seal::Sealer;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ pub fn record(
     output: ItemId,
     position: usize,
     judged: &Judged,
-) -> Result<(), state::Error> {
+) -> Result<(), ironclaw_state::Error> {
     let (class, runs, state) = match &judged.judgement {
         Judgement::Permitted { class, runs } => (class.name(), runs_name(*runs), CallState::Permitted),
         Judgement::Refused { .. } => ("", "", CallState::Refused),
@@ -135,7 +135,7 @@ impl std::str::FromStr for CallState {
     }
 }
 
-state::stored_by_name!(CallState);
+ironclaw_state::stored_by_name!(CallState);
 
 /// A recorded call's row.
 #[derive(Debug, Clone)]
@@ -177,20 +177,20 @@ fn call_row(row: &Row<'_>) -> rusqlite::Result<CallRow> {
 }
 
 /// The call of this id.
-pub fn find(tx: &Tx<'_>, id: CallId) -> Result<Option<CallRow>, state::Error> {
+pub fn find(tx: &Tx<'_>, id: CallId) -> Result<Option<CallRow>, ironclaw_state::Error> {
     Ok(tx.db().prepare_cached("SELECT * FROM calls WHERE id = ?1")?.query_row([id], call_row).optional()?)
 }
 
 /// Gives a permitted call its one result.
 ///
 /// Returns false when the call has one already or is no longer good for one: then nothing changed.
-pub fn settle(tx: &mut Tx<'_>, id: CallId, result: ItemId) -> Result<bool, state::Error> {
+pub fn settle(tx: &mut Tx<'_>, id: CallId, result: ItemId) -> Result<bool, ironclaw_state::Error> {
     let sql = "UPDATE calls SET state = 'done', result_item = ?2 WHERE id = ?1 AND state = 'permitted' AND result_item IS NULL";
     Ok(tx.db().prepare_cached(sql)?.execute(params![id, result])? == 1)
 }
 
 /// Notes the sealed refusal of a refused call.
-pub fn set_refusal(tx: &mut Tx<'_>, id: CallId, result: ItemId) -> Result<(), state::Error> {
+pub fn set_refusal(tx: &mut Tx<'_>, id: CallId, result: ItemId) -> Result<(), ironclaw_state::Error> {
     tx.db()
         .prepare_cached("UPDATE calls SET result_item = ?2 WHERE id = ?1 AND state = 'refused'")?
         .execute(params![id, result])?;

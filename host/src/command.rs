@@ -3,10 +3,12 @@
 //! `run` forks the launcher before it starts a thread or reads a key. Next: `daemon`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use crate::{audit, config, custody, daemon, home, preflight, rotation, settings};
+use crate::{audit, config, daemon, preflight, rotation, settings};
 use clap::{Parser, Subcommand};
 use ironclaw_contract::operator::{AcceptedBreak, Failure, LedgerHead, exit};
 use ironclaw_jail::{launcher, reader};
+use ironclaw_state::home;
+use ironclaw_state::keys;
 use std::error::Error;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -198,7 +200,7 @@ fn code_of(error: &(dyn Error + 'static)) -> &'static str {
     match (home, error.downcast_ref()) {
         (Some(home::Error::RecordMissing { .. }), _) => "record_missing",
         (_, Some(daemon::Error::NoGenesis(_))) => "record_empty",
-        (_, Some(daemon::Error::Key(custody::Error::Missing { .. }))) => "key_missing",
+        (_, Some(daemon::Error::Key(keys::Error::Missing { .. }))) => "key_missing",
         _ => "failed",
     }
 }
@@ -216,9 +218,9 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
             home::Error::Permissions { .. } | home::Error::Io { .. } => "",
         }
     };
-    let of_key = |error: &custody::Error| match error {
-        custody::Error::Missing { .. } => "put the key back from where you keep it; no other key opens the record",
-        custody::Error::Home(error) => of_home(error),
+    let of_key = |error: &keys::Error| match error {
+        keys::Error::Missing { .. } => "put the key back from where you keep it; no other key opens the record",
+        keys::Error::Home(error) => of_home(error),
         _ => "",
     };
     let of_rotation = |error: &rotation::Error| match error {
@@ -236,7 +238,7 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
     match (error.downcast_ref::<daemon::Error>(), error.downcast_ref::<audit::Error>()) {
         (Some(daemon::Error::Settings(settings::Error::Read { .. })), _) => UNREADABLE_SETTINGS,
         (Some(daemon::Error::Settings(_)), _) => "correct the file; `ironctl config check` reads it again",
-        (Some(daemon::Error::Key(custody::Error::Read { .. } | custody::Error::Length(_))), _) => {
+        (Some(daemon::Error::Key(keys::Error::Read { .. } | keys::Error::Length(_))), _) => {
             "put the master key back from where you keep it: nothing else opens the record"
         }
         (Some(daemon::Error::Home(error)), _) | (_, Some(audit::Error::Home(error))) => of_home(error),
@@ -439,6 +441,6 @@ fn unmet(
         return Ok(Vec::new());
     }
     let master = rotation::key(home, &config.keys)?;
-    let people = crate::state::look(&home.state_db(), &master.state_key(), crate::gateway::quorum::look)?;
+    let people = ironclaw_state::look(&home.state_db(), &master.state_key(), crate::gateway::quorum::look)?;
     Ok(crate::gateway::quorum::unmet(&people, policy))
 }

@@ -2,8 +2,8 @@
 //!
 //! Owns no setting itself beyond the file: each table is its module's `Config`. An unknown key is refused with the nearest known one. Next: `daemon`.
 
-use crate::home::Home;
 use crate::settings::{self, Error};
+use ironclaw_state::home::Home;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ pub struct Config {
     /// `[jail]`
     pub jail: JailConfig,
     /// `[model]`
-    pub model: crate::model::Config,
+    pub model: ironclaw_model::Config,
     /// `[api]`
     pub api: crate::api::Config,
     /// `[webhook]`
@@ -32,9 +32,9 @@ pub struct Config {
     /// `[mounts]`
     pub mounts: crate::gateway::MountsConfig,
     /// `[keys]`
-    pub keys: crate::custody::Config,
+    pub keys: ironclaw_state::keys::Config,
     /// `[ledger]`
-    pub ledger: crate::ledger::Config,
+    pub ledger: ironclaw_ledger::Config,
     /// `[packages]`
     pub packages: crate::packages::Config,
     /// `[quota]`
@@ -180,7 +180,7 @@ pub fn load(home: &Home) -> Result<(Config, Option<PathBuf>), Error> {
     let text = settings::read(&path)?;
     let config = parse(&text, &path)?;
     // Where heads are kept can be judged only beside the home.
-    crate::ledger::sink::Sink::choose(&config.ledger, home).map_err(|what| settings::refused(&path, what))?;
+    ironclaw_ledger::sink::Sink::choose(&config.ledger, home).map_err(|what| settings::refused(&path, what))?;
     Ok((config, Some(path)))
 }
 

@@ -11,12 +11,8 @@ mod system;
 pub use memory::Memory;
 
 use crate::calls::Call;
-use crate::custody::ContentKey;
-use crate::integrity::seal::Sealer;
 use crate::items::{self, BodyError, Recorded};
-use crate::model::{Prompt, ToolSchema};
 use crate::registry::{Agent, Mode};
-use crate::state::{self, Tx};
 use crate::tools;
 use crate::turn::Turn;
 use ironclaw_contract::ids::{ItemId, PersonId, SessionId};
@@ -24,6 +20,10 @@ use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::{ItemKind, Label, Ref};
 use ironclaw_contract::seam::socket::{Context, Purpose, RefusalCode};
+use ironclaw_model::{Prompt, ToolSchema};
+use ironclaw_state::Tx;
+use ironclaw_state::keys::ContentKey;
+use ironclaw_state::seal::Sealer;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -50,7 +50,7 @@ pub struct Refused {
 
 /// Why a request of a sandbox has no answer. `?` makes one of a refusal and of an error.
 #[derive(Debug)]
-pub enum Unanswered<E = state::Error> {
+pub enum Unanswered<E = ironclaw_state::Error> {
     /// Refused on purpose.
     Refused(Refused),
     /// Broken.
@@ -63,8 +63,8 @@ impl<E> From<Refused> for Unanswered<E> {
     }
 }
 
-impl From<state::Error> for Unanswered {
-    fn from(error: state::Error) -> Self {
+impl From<ironclaw_state::Error> for Unanswered {
+    fn from(error: ironclaw_state::Error) -> Self {
         Self::Failed(error)
     }
 }
@@ -261,9 +261,9 @@ fn offered_tools(agent: &Agent) -> Vec<ToolSchema> {
     tools::offered(&agent.enabled_tools).map(schema).collect()
 }
 
-fn own_json<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, state::Error> {
+fn own_json<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, ironclaw_state::Error> {
     serde_json::from_str(body)
-        .map_err(|_| state::Error::Stored("the body of an item has another shape than its kind".to_owned()))
+        .map_err(|_| ironclaw_state::Error::Stored("the body of an item has another shape than its kind".to_owned()))
 }
 
 #[cfg(test)]

@@ -6,17 +6,17 @@
 pub mod journal;
 
 use crate::context::OutputBody;
-use crate::custody::ContentKey;
-use crate::integrity::seal::Sealer;
 use crate::items::{self, BodyError, Draft, Recorded};
-use crate::ledger::Entry;
 use crate::session::store::Session;
-use crate::state::{self, Tx};
 use ironclaw_contract::ids::{DeliveryId, ItemId, MessageId, SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::outbound::EndReason;
 use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
+use ironclaw_state::keys::ContentKey;
+use ironclaw_state::seal::Sealer;
 use rusqlite::{OptionalExtension, Row, params};
 use std::collections::HashSet;
 
@@ -64,7 +64,7 @@ pub fn intend(
     turn: Option<TurnId>,
     item: ItemId,
     row: Option<MessageId>,
-) -> Result<Delivery, state::Error> {
+) -> Result<Delivery, ironclaw_state::Error> {
     let id = DeliveryId::new();
     let now = tx.now();
     let generation = tx.db()
@@ -102,7 +102,7 @@ pub fn intend(
 }
 
 /// Deliveries of a session whose receipt is missing, oldest first.
-pub fn open_of(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Delivery>, state::Error> {
+pub fn open_of(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Delivery>, ironclaw_state::Error> {
     let sql = "SELECT * FROM deliveries WHERE session_id = ?1 AND state IN ('intent','sending') ORDER BY created_at, id LIMIT 64";
     let mut statement = tx.db().prepare_cached(sql)?;
     let open = statement.query_map([session], delivery)?.collect::<rusqlite::Result<_>>()?;
@@ -110,14 +110,14 @@ pub fn open_of(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Delivery>, state::
 }
 
 /// Where the delivery of an item stands; `None` if it was never meant for anybody.
-pub fn state_of(tx: &Tx<'_>, item: ItemId) -> Result<Option<String>, state::Error> {
+pub fn state_of(tx: &Tx<'_>, item: ItemId) -> Result<Option<String>, ironclaw_state::Error> {
     let sql = "SELECT deliveries.state FROM items JOIN deliveries ON deliveries.turn_id IS items.turn_id AND deliveries.item = items.id \
                WHERE items.id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([item], |row| row.get(0)).optional()?)
 }
 
 /// Sessions that have a delivery on the loopback without a receipt.
-pub fn sessions_with_open(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
+pub fn sessions_with_open(tx: &Tx<'_>) -> Result<Vec<SessionId>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached(
         "SELECT DISTINCT session_id FROM deliveries WHERE state IN ('intent','sending') AND channel = 'loopback'",
     )?;
@@ -138,7 +138,7 @@ pub fn shown(state: &str) -> &'static str {
 }
 
 /// Notes the receipt: the answered messages are delivered.
-pub fn receive(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), state::Error> {
+pub fn receive(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), ironclaw_state::Error> {
     let now = tx.now();
     let settled = tx
         .db()
@@ -163,7 +163,7 @@ pub fn receive(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), state::Error>
 }
 
 /// What is known of a delivery that came to an end, in the words of the contract, and since when; `None` while it is on its way.
-pub fn receipt(tx: &Tx<'_>, id: DeliveryId) -> Result<Option<(&'static str, i64)>, state::Error> {
+pub fn receipt(tx: &Tx<'_>, id: DeliveryId) -> Result<Option<(&'static str, i64)>, ironclaw_state::Error> {
     let sql = "SELECT state, settled_at FROM deliveries WHERE id = ?1";
     let read = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Option<i64>>(1)?));
     let found = tx.db().prepare_cached(sql)?.query_row([id], read).optional()?;
@@ -181,13 +181,13 @@ fn ended(state: &str) -> Option<&'static str> {
 }
 
 /// The delivery that answers a turn.
-pub fn of_turn(tx: &Tx<'_>, turn: TurnId) -> Result<Option<Delivery>, state::Error> {
+pub fn of_turn(tx: &Tx<'_>, turn: TurnId) -> Result<Option<Delivery>, ironclaw_state::Error> {
     let sql = "SELECT * FROM deliveries WHERE turn_id = ?1 ORDER BY created_at DESC LIMIT 1";
     Ok(tx.db().prepare_cached(sql)?.query_row([turn], delivery).optional()?)
 }
 
 /// The items of a session that were delivered.
-pub fn received_of(tx: &Tx<'_>, session: SessionId) -> Result<HashSet<ItemId>, state::Error> {
+pub fn received_of(tx: &Tx<'_>, session: SessionId) -> Result<HashSet<ItemId>, ironclaw_state::Error> {
     let sql = "SELECT item FROM deliveries WHERE session_id = ?1 AND state = 'received'";
     let mut statement = tx.db().prepare_cached(sql)?;
     let items = statement.query_map([session], |row| row.get("item"))?.collect::<rusqlite::Result<_>>()?;
@@ -201,7 +201,7 @@ pub fn text_of(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<String,
         return Ok(body);
     }
     let output: OutputBody = serde_json::from_str(&body)
-        .map_err(|_| state::Error::Stored("an output's body has another shape".to_owned()))?;
+        .map_err(|_| ironclaw_state::Error::Stored("an output's body has another shape".to_owned()))?;
     Ok(output.text)
 }
 

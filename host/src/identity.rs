@@ -3,10 +3,11 @@
 //! Never by a prefix, a display name, or anything that the message says. Next: `routing`.
 
 use crate::channel::Received;
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::{self, Person};
-use crate::state::{Denied, Tx};
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_state::Tx;
 
 /// A message whose sender is a known person. Made by [`authenticate`] alone.
 #[derive(Debug, Clone)]

@@ -5,16 +5,13 @@
 pub mod events;
 
 use crate::channel::Received;
-use crate::custody::{self, WrappingKey};
 use crate::identity::Authenticated;
-use crate::integrity::seal::Sealer;
 use crate::items::{self, Draft};
-use crate::ledger::Entry;
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::LOOPBACK;
 use crate::routing::Routed;
 use crate::session::store::{self, NewError, Session};
-use crate::state::{self, Denied, Tx};
 use crate::turn::CONTEXT_MESSAGES_MAX;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{MessageId, PersonId, SessionId};
@@ -22,6 +19,10 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
+use ironclaw_state::keys::{self, WrappingKey};
+use ironclaw_state::seal::Sealer;
 use ironclaw_text::lookalike;
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -67,7 +68,7 @@ fn too_long(bytes: usize) -> Refusal {
 ///
 /// # Errors
 /// What the state reports.
-pub fn is_known(tx: &Tx<'_>, received: &Received) -> Result<bool, state::Error> {
+pub fn is_known(tx: &Tx<'_>, received: &Received) -> Result<bool, ironclaw_state::Error> {
     let Some(event) = &received.event_id else { return Ok(false) };
     Ok(of_event(tx, &received.channel, &received.sender, event)?.is_some())
 }
@@ -151,7 +152,7 @@ fn recorded_before(tx: &Tx<'_>, received: &Received, body: &str) -> Result<Optio
     Ok(Some(Recorded { message, session, again: true }))
 }
 
-fn insert(tx: &Tx<'_>, id: MessageId, routed: &Routed, seq: u64, bytes: usize) -> Result<(), state::Error> {
+fn insert(tx: &Tx<'_>, id: MessageId, routed: &Routed, seq: u64, bytes: usize) -> Result<(), ironclaw_state::Error> {
     let received = routed.message().received();
     let now = tx.now();
     tx.db()
@@ -182,7 +183,7 @@ fn kind_on(channel: &str) -> Kind {
 
 /// No turn is handed more context than its bound; what is older waits for none, and must not keep its item from being dropped. It
 /// stands in the conversation all the same.
-fn bound_context(tx: &Tx<'_>, session: SessionId) -> Result<(), state::Error> {
+fn bound_context(tx: &Tx<'_>, session: SessionId) -> Result<(), ironclaw_state::Error> {
     // `status IN …` says nothing new: it is the condition of the index, without which all messages would be read.
     let waiting = "session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 0";
     let sql = format!(
@@ -221,8 +222,8 @@ pub fn tell(
     Ok(id)
 }
 
-fn content_key(session: &Session, wrapping: &WrappingKey) -> Result<custody::ContentKey, custody::Error> {
-    let [_, stored] = session.wrapped.as_ref().ok_or(custody::Error::Sealed("the key of a removed session"))?;
+fn content_key(session: &Session, wrapping: &WrappingKey) -> Result<keys::ContentKey, keys::Error> {
+    let [_, stored] = session.wrapped.as_ref().ok_or(keys::Error::Sealed("the key of a removed session"))?;
     wrapping.content_key(session.id, stored)
 }
 
@@ -231,7 +232,7 @@ fn of_event(
     channel: &str,
     sender: &str,
     event: &str,
-) -> Result<Option<(MessageId, SessionId)>, state::Error> {
+) -> Result<Option<(MessageId, SessionId)>, ironclaw_state::Error> {
     let sql = "SELECT id, session_id FROM messages WHERE channel = ?1 AND sender = ?2 AND event_id = ?3";
     let read = |row: &Row<'_>| Ok((row.get("id")?, row.get("session_id")?));
     Ok(tx.db().prepare_cached(sql)?.query_row([channel, sender, event], read).optional()?)
@@ -288,12 +289,12 @@ fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
 }
 
 /// The message of this id.
-pub fn find(tx: &Tx<'_>, id: MessageId) -> Result<Option<Message>, state::Error> {
+pub fn find(tx: &Tx<'_>, id: MessageId) -> Result<Option<Message>, ironclaw_state::Error> {
     Ok(tx.db().prepare_cached("SELECT * FROM messages WHERE id = ?1")?.query_row([id], message).optional()?)
 }
 
 /// The newest message on this channel that is on this person's behalf.
-pub fn newest_of(tx: &Tx<'_>, channel: &str, principal: PersonId) -> Result<Option<Message>, state::Error> {
+pub fn newest_of(tx: &Tx<'_>, channel: &str, principal: PersonId) -> Result<Option<Message>, ironclaw_state::Error> {
     let sql =
         "SELECT * FROM messages WHERE channel = ?1 AND principal = ?2 ORDER BY received_at DESC, seq DESC LIMIT 1";
     Ok(tx.db().prepare_cached(sql)?.query_row(params![channel, principal], message).optional()?)
@@ -305,14 +306,14 @@ pub fn session_of_another(
     channel: &str,
     sender: &str,
     person: PersonId,
-) -> Result<Option<SessionId>, state::Error> {
+) -> Result<Option<SessionId>, ironclaw_state::Error> {
     let sql = "SELECT session_id FROM messages WHERE channel = ?1 AND sender = ?2 AND principal <> ?3 LIMIT 1";
     let read = |row: &Row<'_>| row.get("session_id");
     Ok(tx.db().prepare_cached(sql)?.query_row(params![channel, sender, person], read).optional()?)
 }
 
 /// How many messages of the session wait or are being worked on.
-pub fn waiting_count(tx: &Tx<'_>, session: SessionId) -> Result<u64, state::Error> {
+pub fn waiting_count(tx: &Tx<'_>, session: SessionId) -> Result<u64, ironclaw_state::Error> {
     let sql =
         "SELECT count(*) FROM messages WHERE session_id = ?1 AND status IN ('queued','processing') AND trigger = 1";
     Ok(tx.db().prepare_cached(sql)?.query_row([session], |row| row.get::<_, i64>(0))? as u64)

@@ -10,13 +10,13 @@ pub mod summary;
 pub use retention::{Config, keep_within, sessions_over};
 pub use rows::FORGETTABLE;
 
-use crate::custody::{self, ContentKey};
-use crate::integrity::seal::Sealer;
-use crate::state::{self, Tx, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
 use ironclaw_contract::seam::message::Span;
 use ironclaw_contract::seam::seal::{ItemKind, Label, Ref, Tuple};
+use ironclaw_state::keys::{self, ContentKey};
+use ironclaw_state::seal::Sealer;
+use ironclaw_state::{Tx, stored_json};
 use rusqlite::{OptionalExtension, Row, params};
 
 /// A body that is about to become an item. Encrypting it is done before the transaction, numbering inside.
@@ -44,7 +44,7 @@ impl Draft {
         spans: Vec<Span>,
         labels: Vec<Label>,
         key: &ContentKey,
-    ) -> Result<Self, custody::Error> {
+    ) -> Result<Self, keys::Error> {
         Ok(Self {
             id,
             kind,
@@ -91,7 +91,12 @@ impl Draft {
     }
 
     /// Numbers the item and records it.
-    pub fn record(self, tx: &mut Tx<'_>, session: SessionId, sealer: &Sealer) -> Result<Recorded, state::Error> {
+    pub fn record(
+        self,
+        tx: &mut Tx<'_>,
+        session: SessionId,
+        sealer: &Sealer,
+    ) -> Result<Recorded, ironclaw_state::Error> {
         let db = tx.db();
         let seq: i64 = db
             .prepare_cached(
@@ -186,13 +191,18 @@ fn recorded(row: &Row<'_>) -> rusqlite::Result<Recorded> {
 }
 
 /// Returns the item of this id, whatever session it belongs to.
-pub fn find(tx: &Tx<'_>, item: ItemId) -> Result<Option<Recorded>, state::Error> {
+pub fn find(tx: &Tx<'_>, item: ItemId) -> Result<Option<Recorded>, ironclaw_state::Error> {
     let sql = format!("SELECT {COLUMNS} FROM items WHERE id = ?1");
     Ok(tx.db().prepare_cached(&sql)?.query_row([item], recorded).optional()?)
 }
 
 /// Returns the session's items numbered above `after_seq`, in order, at most `limit`.
-pub fn after(tx: &Tx<'_>, session: SessionId, after_seq: u64, limit: usize) -> Result<Vec<Recorded>, state::Error> {
+pub fn after(
+    tx: &Tx<'_>,
+    session: SessionId,
+    after_seq: u64,
+    limit: usize,
+) -> Result<Vec<Recorded>, ironclaw_state::Error> {
     let sql = format!("SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
     several(tx, &sql, params![session, stored_seq(after_seq), limit as i64])
 }
@@ -205,7 +215,7 @@ pub fn live_after(
     session: SessionId,
     after_seq: u64,
     limit: usize,
-) -> Result<Vec<Recorded>, state::Error> {
+) -> Result<Vec<Recorded>, ironclaw_state::Error> {
     let sql = format!(
         "SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND seq > max(?2, (SELECT settled_seq FROM sessions WHERE id = ?1)) \
          AND summary_item IS NULL AND NOT (kind = 'notice' AND turn_id IS NULL) AND seq NOT IN \
@@ -217,26 +227,26 @@ pub fn live_after(
 }
 
 /// Returns the number up to which the session's items were dropped.
-pub fn dropped_upto(tx: &Tx<'_>, session: SessionId) -> Result<u64, state::Error> {
+pub fn dropped_upto(tx: &Tx<'_>, session: SessionId) -> Result<u64, ironclaw_state::Error> {
     let sql = "SELECT pruned_seq FROM sessions WHERE id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([session], |row| row.get::<_, i64>(0))? as u64)
 }
 
 /// Returns whether an item of the session belongs to a turn.
-pub fn has_turn(tx: &Tx<'_>, session: SessionId) -> Result<bool, state::Error> {
+pub fn has_turn(tx: &Tx<'_>, session: SessionId) -> Result<bool, ironclaw_state::Error> {
     let sql = "SELECT EXISTS (SELECT 1 FROM items WHERE session_id = ?1 AND turn_id IS NOT NULL)";
     Ok(tx.db().prepare_cached(sql)?.query_row([session], |row| row.get(0))?)
 }
 
 /// Returns the last `limit` items of the session, in order.
-pub fn last(tx: &Tx<'_>, session: SessionId, limit: usize) -> Result<Vec<Recorded>, state::Error> {
+pub fn last(tx: &Tx<'_>, session: SessionId, limit: usize) -> Result<Vec<Recorded>, ironclaw_state::Error> {
     let sql = format!(
         "SELECT * FROM (SELECT {COLUMNS} FROM items WHERE session_id = ?1 ORDER BY seq DESC LIMIT ?2) ORDER BY seq"
     );
     several(tx, &sql, params![session, limit as i64])
 }
 
-fn several(tx: &Tx<'_>, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Recorded>, state::Error> {
+fn several(tx: &Tx<'_>, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Recorded>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached(sql)?;
     let items = statement.query_map(values, recorded)?.collect::<rusqlite::Result<_>>()?;
     Ok(items)
@@ -248,7 +258,7 @@ fn stored_seq(seq: u64) -> i64 {
 }
 
 /// Returns how many items the session has.
-pub fn count(tx: &Tx<'_>, session: SessionId) -> Result<u64, state::Error> {
+pub fn count(tx: &Tx<'_>, session: SessionId) -> Result<u64, ironclaw_state::Error> {
     let sql = "SELECT count(*) FROM items WHERE session_id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([session], |row| row.get::<_, i64>(0))? as u64)
 }
@@ -260,9 +270,9 @@ pub fn body(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, Bo
         tx.db().prepare_cached("SELECT body FROM items WHERE id = ?1")?.query_row([id], |row| row.get(0))?;
     let bytes = key.open(id, &stored)?;
     if Digest::of(&bytes) != item.tuple.digest {
-        return Err(custody::Error::Sealed("the body of an item").into());
+        return Err(keys::Error::Sealed("the body of an item").into());
     }
-    String::from_utf8(bytes).map_err(|_| custody::Error::Sealed("the body of an item").into())
+    String::from_utf8(bytes).map_err(|_| keys::Error::Sealed("the body of an item").into())
 }
 
 /// The reason that a body is not available.
@@ -270,10 +280,10 @@ pub fn body(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, Bo
 pub enum BodyError {
     /// The state.
     #[error(transparent)]
-    State(#[from] state::Error),
+    State(#[from] ironclaw_state::Error),
     /// The key, or the stored bytes.
     #[error(transparent)]
-    Key(#[from] custody::Error),
+    Key(#[from] keys::Error),
 }
 
 impl From<rusqlite::Error> for BodyError {

@@ -27,6 +27,7 @@ pub mod packages;
 pub mod pipeline;
 pub mod preflight;
 pub mod quota;
+pub mod refusal;
 pub mod registry;
 pub mod rotation;
 pub mod routing;
@@ -35,10 +36,3 @@ pub mod session;
 pub mod settings;
 pub mod tools;
 pub mod turn;
-
-pub use ironclaw_ledger as ledger;
-pub use ironclaw_model as model;
-pub use ironclaw_model::reach as address;
-pub use ironclaw_state as state;
-pub use ironclaw_state as integrity;
-pub use ironclaw_state::{failpoint, home, keys as custody, metrics, refusal};

@@ -1,20 +1,20 @@
 //! Maintenance of the ledger: heads are signed and kept outside, and a chain that is long or old is rotated.
 //!
-//! Never stops the host: a directory that does not answer is a warning, an entry, and a retry. See [`crate::ledger::archive`].
+//! Never stops the host: a directory that does not answer is a warning, an entry, and a retry. See [`ironclaw_ledger::archive`].
 
 mod outside;
 
 pub use outside::AcceptError;
 
-use crate::custody::WrappingKey;
-use crate::failpoint;
-use crate::home::Home;
-use crate::ledger::archive::{self, Why};
-use crate::ledger::head::{self, Position, Signed, Signer};
-use crate::ledger::sink::{Sink, nowhere};
-use crate::ledger::{Config, Entry, Genesis};
-use crate::state::{self, State, Tx};
 use ironclaw_contract::operator::{LedgerEvent, LedgerHead, Rotated, SignedHead};
+use ironclaw_ledger::archive::{self, Why};
+use ironclaw_ledger::head::{self, Position, Signed, Signer};
+use ironclaw_ledger::sink::{Sink, nowhere};
+use ironclaw_ledger::{Config, Entry, Genesis};
+use ironclaw_state::failpoint;
+use ironclaw_state::home::Home;
+use ironclaw_state::keys::WrappingKey;
+use ironclaw_state::{State, Tx};
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::ControlFlow;
@@ -116,7 +116,7 @@ impl Keeper {
     }
 
     /// Signs the current position of the ledger, and says where heads are kept.
-    pub async fn head(&self) -> Result<LedgerHead, state::Error> {
+    pub async fn head(&self) -> Result<LedgerHead, ironclaw_state::Error> {
         let head = self.shared.sign().await?;
         let mut kept = self.shared.sink.look(&head.ledger);
         let trouble = self.shared.trouble.lock().expect("no holder panics");
@@ -212,7 +212,7 @@ impl Shared {
                 self.trouble.lock().expect("no holder panics").reading = None;
                 ControlFlow::Continue(Some(read))
             }
-            Err(state::Error::Closed) => ControlFlow::Break(()),
+            Err(ironclaw_state::Error::Closed) => ControlFlow::Break(()),
             Err(error) => {
                 tracing::error!(%error, "the ledger was not read");
                 let sentence = format!("the ledger was not read, so no head is signed: {error}");
@@ -268,7 +268,7 @@ impl Shared {
         }
     }
 
-    async fn sign(&self) -> Result<SignedHead, state::Error> {
+    async fn sign(&self) -> Result<SignedHead, ironclaw_state::Error> {
         let signer = Arc::clone(&self.signer);
         self.state.read(move |tx| Ok(signer.sign(Position::read(tx.db())?, tx.now()))).await
     }
@@ -360,7 +360,7 @@ struct Known {
 }
 
 impl Known {
-    fn read(tx: &Tx<'_>) -> Result<Self, state::Error> {
+    fn read(tx: &Tx<'_>) -> Result<Self, ironclaw_state::Error> {
         let position = Position::read(tx.db())?;
         let sql = "SELECT data FROM ledger ORDER BY seq LIMIT 1";
         let genesis: String = tx.db().query_row(sql, [], |row| row.get(0))?;

@@ -2,7 +2,7 @@
 //!
 //! Never holds content, arguments, keys or tokens; ids and reasons only. Next: `daemon`.
 
-use crate::home::{self, Home};
+use ironclaw_state::home::{self, Home};
 use nix::fcntl::OFlag;
 use serde::Deserialize;
 use std::fs::{File, OpenOptions};

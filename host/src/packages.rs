@@ -14,8 +14,6 @@ mod unpack;
 pub use config::Config;
 pub use layer::verify;
 
-use crate::failpoint;
-use crate::home::{self, Home, make_private, remove_tree};
 use crate::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ChangeId};
@@ -24,6 +22,8 @@ use ironclaw_contract::seam::change::Packages;
 use ironclaw_jail::Identity;
 use ironclaw_jail::launcher::{self, Launcher};
 use ironclaw_jail::system::Names;
+use ironclaw_state::failpoint;
+use ironclaw_state::home::{self, Home, make_private, remove_tree};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};

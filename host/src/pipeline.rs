@@ -43,23 +43,23 @@ pub use stops::{Latch, Stopped, find as stopped, keep_reserve};
 pub use workspace::LOOKS_MAX;
 
 use crate::channel::{Received, webhook};
-use crate::custody::{ApprovalRoot, WrappingKey};
 use crate::gateway::Grounds;
 use crate::gateway::decide;
 use crate::gateway::policy::Policy;
-use crate::home::Home;
 use crate::inbox::{self, Recorded, events};
-use crate::integrity::seal::Sealer;
-use crate::ledger::Entry;
-use crate::model::endpoint::Endpoints;
 use crate::quota;
-use crate::refusal::Refusal;
-use crate::state::{Denied, State};
-use crate::{budget, identity, items, memories, model, routing, session, turn};
+use crate::refusal::{Decide, Denied};
+use crate::{budget, identity, items, memories, routing, session, turn};
 use actors::Unsent;
 use ironclaw_contract::ids::{SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_jail::launcher::Launcher;
+use ironclaw_ledger::Entry;
+use ironclaw_model::endpoint::Endpoints;
+use ironclaw_state::State;
+use ironclaw_state::home::Home;
+use ironclaw_state::keys::{ApprovalRoot, WrappingKey};
+use ironclaw_state::seal::Sealer;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -80,7 +80,7 @@ pub struct Config {
     /// `[budget]`
     pub budget: budget::Config,
     /// `[model]`
-    pub model: model::Config,
+    pub model: ironclaw_model::Config,
     /// Started as root: the first uid of the range and its length.
     pub uids: Option<(u32, u32)>,
     /// `[webhook]`
@@ -179,16 +179,16 @@ pub enum Error {
     Record(#[from] inbox::Error),
     /// The state.
     #[error(transparent)]
-    State(#[from] crate::state::Error),
+    State(#[from] ironclaw_state::Error),
     /// A body or its key.
     #[error(transparent)]
     Body(#[from] crate::items::BodyError),
     /// A model endpoint cannot be opened.
     #[error(transparent)]
-    Model(#[from] model::Error),
+    Model(#[from] ironclaw_model::Error),
     /// A file of the home.
     #[error(transparent)]
-    Home(#[from] crate::home::Error),
+    Home(#[from] ironclaw_state::home::Error),
     /// The session's actor is gone; the daemon is stopping.
     #[error("the host is stopping")]
     Stopping,
@@ -255,7 +255,7 @@ impl Pipeline {
             let is_gone = place.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
             if !is_gone {
                 self.core.forget_snapshots().await?;
-                match crate::home::remove_tree(&place) {
+                match ironclaw_state::home::remove_tree(&place) {
                     Ok(()) => tracing::warn!(session = %id, "its removal was cut short and is finished now"),
                     Err(error) => {
                         tracing::error!(session = %id, %error, "it is erased, but its directory remains");
@@ -300,7 +300,7 @@ impl Pipeline {
                 Ok::<_, Denied<Error>>(recorded)
             })
             .await?;
-        crate::failpoint::reach("record");
+        ironclaw_state::failpoint::reach("record");
         self.wake(recorded.session);
         Ok(recorded)
     }

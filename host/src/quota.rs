@@ -5,11 +5,12 @@
 
 pub mod workspace;
 
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::LOOPBACK;
-use crate::state::{self, Denied, Tx};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_state::Tx;
 use rusqlite::ToSql;
 use serde::Deserialize;
 
@@ -165,7 +166,7 @@ const KEPT_BY_PERSON: &str =
     "SELECT count(*), coalesce(sum(item_bytes), 0) FROM sessions WHERE person_id = ?1 AND state <> 'removed'";
 
 /// The count and the sum that a statement gives for one person or channel.
-fn sum(tx: &Tx<'_>, sql: &str, whose: impl ToSql) -> Result<(u64, u64), state::Error> {
+fn sum(tx: &Tx<'_>, sql: &str, whose: impl ToSql) -> Result<(u64, u64), ironclaw_state::Error> {
     let read =
         |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, i64>(1)?.unsigned_abs()));
     Ok(tx.db().prepare_cached(sql)?.query_row([whose], read)?)

@@ -19,13 +19,14 @@ pub use people::{
 };
 pub use tokens::{Fresh, Token, TokenId, TokenState, tokens};
 
-use crate::ledger::Entry;
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
-use crate::state::{self, Denied, Tx, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{Access, GuardMode};
+use ironclaw_ledger::Entry;
+use ironclaw_state::{Tx, stored_json};
 use rusqlite::{OptionalExtension, Row, params};
 use std::fmt;
 use std::str::FromStr;
@@ -148,14 +149,14 @@ fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
 }
 
 /// Every agent, by name.
-pub fn agents(tx: &Tx<'_>) -> Result<Vec<Agent>, state::Error> {
+pub fn agents(tx: &Tx<'_>) -> Result<Vec<Agent>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT * FROM agents ORDER BY name")?;
     let agents = statement.query_map([], agent)?.collect::<rusqlite::Result<_>>()?;
     Ok(agents)
 }
 
 /// The agent of this name or id.
-pub fn find_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Agent>, state::Error> {
+pub fn find_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Agent>, ironclaw_state::Error> {
     let sql = "SELECT * FROM agents WHERE name = ?1 OR id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([name_or_id], agent).optional()?)
 }
@@ -164,7 +165,7 @@ pub fn find_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Agent>, state:
 ///
 /// # Errors
 /// Those of the database.
-pub fn agent_by_id(tx: &Tx<'_>, id: AgentId) -> Result<Option<Agent>, state::Error> {
+pub fn agent_by_id(tx: &Tx<'_>, id: AgentId) -> Result<Option<Agent>, ironclaw_state::Error> {
     Ok(tx.db().prepare_cached("SELECT * FROM agents WHERE id = ?1")?.query_row([id], agent).optional()?)
 }
 
@@ -298,14 +299,24 @@ fn insert_agent(tx: &mut Tx<'_>, draft: AgentDraft) -> Result<Agent, Denied> {
 }
 
 /// Tells an agent something else about itself.
-pub fn set_persona(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, persona: &str) -> Result<(), state::Error> {
+pub fn set_persona(
+    tx: &mut Tx<'_>,
+    warrant: &dyn Warrant,
+    agent: &Agent,
+    persona: &str,
+) -> Result<(), ironclaw_state::Error> {
     tx.db().execute("UPDATE agents SET persona = ?2 WHERE id = ?1", params![agent.id, persona])?;
     altered(LedgerEvent::AgentPersona, warrant, agent.id, agent.persona.as_bytes(), persona.as_bytes()).append(tx)?;
     Ok(())
 }
 
 /// Says which tools an agent may call from now on.
-pub fn set_tools(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, tools: &[String]) -> Result<(), state::Error> {
+pub fn set_tools(
+    tx: &mut Tx<'_>,
+    warrant: &dyn Warrant,
+    agent: &Agent,
+    tools: &[String],
+) -> Result<(), ironclaw_state::Error> {
     let (before, after) = (canonical::to_string(&agent.enabled_tools), canonical::to_string(&tools));
     tx.db().execute("UPDATE agents SET enabled_tools = ?2 WHERE id = ?1", params![agent.id, after])?;
     altered(LedgerEvent::AgentTools, warrant, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
@@ -337,7 +348,12 @@ fn check_draft(draft: &AgentDraft) -> Result<(), Refusal> {
 }
 
 /// Sets how strictly an agent is judged.
-pub fn set_mode(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, mode: Mode) -> Result<(), state::Error> {
+pub fn set_mode(
+    tx: &mut Tx<'_>,
+    warrant: &dyn Warrant,
+    agent: &Agent,
+    mode: Mode,
+) -> Result<(), ironclaw_state::Error> {
     tx.db().execute("UPDATE agents SET mode = ?2 WHERE id = ?1", params![agent.id, mode.name()])?;
     warranted(LedgerEvent::AgentMode, warrant)
         .with("agent", agent.id)
@@ -348,7 +364,7 @@ pub fn set_mode(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, mode: Mod
 }
 
 /// Removes an agent whose sessions are gone.
-pub fn remove_agent(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent) -> Result<(), state::Error> {
+pub fn remove_agent(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent) -> Result<(), ironclaw_state::Error> {
     mounts::note_shared_uids(tx, agent.id)?;
     tx.db().execute("DELETE FROM agents WHERE id = ?1", [agent.id])?;
     warranted(LedgerEvent::AgentRemoved, warrant)

@@ -3,17 +3,17 @@
 //! At every moment one of the two keys opens the record, and each start finds out which. Never prints a key, and never puts one
 //! where the operator keeps it by other means; it says what to do there instead. Next: `state::rekey`, `custody`.
 
-use crate::custody::{self, MasterKey, Source};
-use crate::failpoint;
 use crate::gateway::store as changes;
-use crate::home::{self, Home};
-use crate::ledger::{self, Entry, head};
 use crate::registry::channels;
 use crate::secrets;
 use crate::session::store;
-use crate::state::rekey::Copy;
-use crate::state::{self, open_to_look, snapshot};
 use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_ledger::{Entry, head};
+use ironclaw_state::failpoint;
+use ironclaw_state::home::{self, Home};
+use ironclaw_state::keys::{self, MasterKey, Source};
+use ironclaw_state::rekey::Copy;
+use ironclaw_state::{open_to_look, snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -29,10 +29,10 @@ pub enum Error {
     Home(#[from] home::Error),
     /// A key.
     #[error(transparent)]
-    Key(#[from] custody::Error),
+    Key(#[from] keys::Error),
     /// The record.
     #[error(transparent)]
-    State(#[from] state::Error),
+    State(#[from] ironclaw_state::Error),
     /// A session's key.
     #[error(transparent)]
     Session(#[from] store::NewError),
@@ -47,7 +47,7 @@ pub enum Error {
     Secret(#[from] secrets::Error),
     /// The ledger of the copy.
     #[error("the ledger under the fresh key is not whole: {0}")]
-    Ledger(#[from] ledger::chain::Error),
+    Ledger(#[from] ironclaw_ledger::chain::Error),
     /// The key is one that was replaced.
     #[error(
         "the master key {path} (fingerprint {found}) was replaced at {at}: the record is under the key with the fingerprint {current}"
@@ -116,7 +116,7 @@ pub struct Rotated {
 /// While a host runs, when the old key does not open the record, and when a file is in the way. Then everything is as it was.
 pub fn rotate(
     path: &Path,
-    config: &custody::Config,
+    config: &keys::Config,
     to: Option<PathBuf>,
     keep_old: Option<PathBuf>,
 ) -> Result<Rotated, Error> {
@@ -203,7 +203,7 @@ fn adopt(source: &Source, key_file: PathBuf) -> Result<(PathBuf, Vec<String>), E
             format!("or name it in config.toml: keys.master_key_file = \"{fresh}\""),
         ],
         Source::Credential(_) => {
-            let name = custody::CREDENTIAL;
+            let name = keys::CREDENTIAL;
             vec![
                 format!("name the fresh key in the unit: LoadCredential={name}:{fresh}"),
                 format!(
@@ -266,7 +266,7 @@ fn under_fresh(home: &Home, old: &MasterKey, key_file: &Path) -> Result<MasterKe
     })?;
     let ready = copy.rekey(&fresh.state_key())?;
     // What came before the live chain lies in archives, which are under no key.
-    ledger::chain::check(&open_to_look(&home.state_db_next(), &fresh.state_key())?, None, &BTreeSet::new())?;
+    ironclaw_ledger::chain::check(&open_to_look(&home.state_db_next(), &fresh.state_key())?, None, &BTreeSet::new())?;
     failpoint::reach("key_copied");
     Known::remember(home, &fresh, old)?;
     ready.take_over().map_err(Error::TakeOver)?;
@@ -288,7 +288,7 @@ fn discard(home: &Home) -> Result<(), home::Error> {
 ///
 /// # Errors
 /// When neither key opens the record; then nothing is touched.
-pub fn settle(home: &Home, config: &custody::Config) -> Result<(), Error> {
+pub fn settle(home: &Home, config: &keys::Config) -> Result<(), Error> {
     let (source, next) = (Source::of(home, config), home.master_key_next());
     let Source::Home(own) = &source else {
         return Ok(discard(home)?);
@@ -324,7 +324,7 @@ pub fn settle(home: &Home, config: &custody::Config) -> Result<(), Error> {
 ///
 /// # Errors
 /// When there is no key to read.
-pub fn key(home: &Home, config: &custody::Config) -> Result<MasterKey, Error> {
+pub fn key(home: &Home, config: &keys::Config) -> Result<MasterKey, Error> {
     let next = home.master_key_next();
     if matches!(Source::of(home, config), Source::Home(_)) && next.exists() {
         let fresh = MasterKey::read(&next)?;
@@ -338,17 +338,17 @@ pub fn key(home: &Home, config: &custody::Config) -> Result<MasterKey, Error> {
 fn opens(home: &Home, key: &MasterKey) -> Result<bool, Error> {
     match open_to_look(&home.state_db(), &key.state_key()) {
         Ok(_) => Ok(true),
-        Err(state::Error::WrongKey(_)) => Ok(false),
+        Err(ironclaw_state::Error::WrongKey(_)) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Says why this key does not open the record, if it is one that was replaced.
-pub fn explain(home: &Home, source: &Source, key: &MasterKey, error: state::Error) -> Error {
+pub fn explain(home: &Home, source: &Source, key: &MasterKey, error: ironclaw_state::Error) -> Error {
     let known = Known::read(home);
     let found = key.fingerprint();
     match (error, known.replaced.iter().find(|replaced| replaced.fingerprint == found)) {
-        (state::Error::WrongKey(_), Some(replaced)) => {
+        (ironclaw_state::Error::WrongKey(_), Some(replaced)) => {
             Error::Replaced { path: source.path().to_owned(), found, at: replaced.at.clone(), current: known.current }
         }
         (error, _) => error.into(),

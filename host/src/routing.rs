@@ -4,14 +4,15 @@
 
 pub mod engage;
 
-use crate::custody::WrappingKey;
 use crate::identity::Authenticated;
 use crate::quota;
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::{self, channels};
 use crate::session::store::{self, NewError, Origin, Session};
-use crate::state::{Denied, Tx};
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_state::Tx;
+use ironclaw_state::keys::WrappingKey;
 
 /// A message with the session that it goes to. Made by [`route`] alone.
 #[derive(Debug, Clone)]

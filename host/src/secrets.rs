@@ -3,12 +3,13 @@
 //! Never tells a value to anybody but the code that is about to use it, and writes neither a value nor its digest into the
 //! ledger. Next: `api::secrets`, `pipeline::endpoints`.
 
-use crate::custody::{self, SecretText, WrappingKey};
-use crate::ledger::Entry;
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
-use crate::state::{self, Denied, Tx};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
+use ironclaw_state::keys::{self, SecretText, WrappingKey};
 use rusqlite::{OptionalExtension, params};
 use std::fmt;
 use std::fs::File;
@@ -127,14 +128,14 @@ pub struct Secret {
 pub enum Error {
     /// The state.
     #[error(transparent)]
-    State(#[from] state::Error),
+    State(#[from] ironclaw_state::Error),
     /// It does not open, or cannot be sealed.
     #[error("{name}: {source}")]
     Key {
         /// Which.
         name: SecretName,
         /// Why.
-        source: custody::Error,
+        source: keys::Error,
     },
     /// A credential that cannot be used.
     #[error("cannot use the systemd credential {path}: {why}")]
@@ -169,7 +170,7 @@ pub fn get(tx: &Tx<'_>, wrapping: &WrappingKey, name: &SecretName) -> Result<Opt
 }
 
 /// Every secret by name, without values.
-pub fn list(tx: &Tx<'_>) -> Result<Vec<Secret>, state::Error> {
+pub fn list(tx: &Tx<'_>) -> Result<Vec<Secret>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT name, created_at, changed_at FROM secrets ORDER BY name")?;
     let read = |row: &rusqlite::Row<'_>| {
         let name: SecretName = row.get("name")?;
@@ -187,7 +188,7 @@ pub fn list(tx: &Tx<'_>) -> Result<Vec<Secret>, state::Error> {
 }
 
 /// The secret of this name, without its value.
-pub fn find(tx: &Tx<'_>, name: &SecretName) -> Result<Option<Secret>, state::Error> {
+pub fn find(tx: &Tx<'_>, name: &SecretName) -> Result<Option<Secret>, ironclaw_state::Error> {
     Ok(list(tx)?.into_iter().find(|secret| secret.name == *name))
 }
 
@@ -299,7 +300,7 @@ fn elsewhere(name: &SecretName) -> Refusal {
     refusal.hint("only you can change that: it stands in the unit of the host")
 }
 
-fn wrapped(tx: &Tx<'_>, name: &SecretName) -> Result<Option<Vec<u8>>, state::Error> {
+fn wrapped(tx: &Tx<'_>, name: &SecretName) -> Result<Option<Vec<u8>>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT wrapped FROM secrets WHERE name = ?1")?;
     Ok(statement.query_row([name.as_str()], |row| row.get(0)).optional()?)
 }
@@ -308,20 +309,20 @@ fn wrap(wrapping: &WrappingKey, name: &SecretName, value: &SecretText) -> Result
     wrapping.wrap_secret(name.as_str(), value).map_err(|source| Error::Key { name: name.clone(), source })
 }
 
-fn note(tx: &mut Tx<'_>, event: LedgerEvent, name: &SecretName, by: PersonId) -> Result<(), state::Error> {
+fn note(tx: &mut Tx<'_>, event: LedgerEvent, name: &SecretName, by: PersonId) -> Result<(), ironclaw_state::Error> {
     Entry::new(event).with("name", name.as_str()).with("by", by).append(tx)?;
     Ok(())
 }
 
 /// The file of the credential for this secret, if systemd gives one.
 fn credential(name: &SecretName) -> Option<PathBuf> {
-    let file = custody::credentials_directory()?.join(format!("{CREDENTIAL_PREFIX}{}", name.as_str()));
+    let file = keys::credentials_directory()?.join(format!("{CREDENTIAL_PREFIX}{}", name.as_str()));
     Some(file).filter(|file| file.exists())
 }
 
 /// Every secret for which systemd gives a credential.
 fn credentials() -> Vec<SecretName> {
-    let entries = custody::credentials_directory().and_then(|directory| directory.read_dir().ok());
+    let entries = keys::credentials_directory().and_then(|directory| directory.read_dir().ok());
     let names = entries.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
     names.filter_map(|name| name.strip_prefix(CREDENTIAL_PREFIX)?.parse().ok()).collect()
 }

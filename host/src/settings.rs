@@ -2,7 +2,7 @@
 //!
 //! Knows no setting. Next: `config`, `gateway::policy`.
 
-use crate::home;
+use ironclaw_state::home;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 

@@ -2,12 +2,12 @@
 //!
 //! Exactly one principal a turn; nothing is inherited by the next. Never talks to a sandbox. Next: `context`, `session::actor`.
 
-use crate::ledger::Entry;
-use crate::state::{self, Tx};
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::link::TurnLimits;
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Deserialize;
 
@@ -110,25 +110,25 @@ fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
 }
 
 /// The session's open turn.
-pub fn open_of(tx: &Tx<'_>, session: SessionId) -> Result<Option<Turn>, state::Error> {
+pub fn open_of(tx: &Tx<'_>, session: SessionId) -> Result<Option<Turn>, ironclaw_state::Error> {
     let sql = "SELECT * FROM turns WHERE session_id = ?1 AND state = 'open'";
     Ok(tx.db().prepare_cached(sql)?.query_row([session], turn).optional()?)
 }
 
 /// Every turn that is open.
-pub fn every_open(tx: &Tx<'_>) -> Result<Vec<Turn>, state::Error> {
+pub fn every_open(tx: &Tx<'_>) -> Result<Vec<Turn>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT * FROM turns WHERE state = 'open'")?;
     let open = statement.query_map([], turn)?.collect::<rusqlite::Result<_>>()?;
     Ok(open)
 }
 
 /// The turn of this id.
-pub fn find(tx: &Tx<'_>, id: TurnId) -> Result<Option<Turn>, state::Error> {
+pub fn find(tx: &Tx<'_>, id: TurnId) -> Result<Option<Turn>, ironclaw_state::Error> {
     Ok(tx.db().prepare_cached("SELECT * FROM turns WHERE id = ?1")?.query_row([id], turn).optional()?)
 }
 
 /// Sessions in which a turn is open or a message waits.
-pub fn sessions_with_work(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
+pub fn sessions_with_work(tx: &Tx<'_>) -> Result<Vec<SessionId>, ironclaw_state::Error> {
     let sql = "SELECT DISTINCT session_id FROM messages WHERE status IN ('queued','processing') AND trigger = 1 \
                UNION SELECT session_id FROM turns WHERE state = 'open'";
     let mut statement = tx.db().prepare_cached(sql)?;
@@ -153,7 +153,7 @@ pub struct Waiting {
 
 /// Messages that wait for a turn, oldest first, and the newest of those that only inform. Each has a bound of its own,
 /// so that no number of the one keeps the other from being seen.
-pub fn waiting(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Waiting>, state::Error> {
+pub fn waiting(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Waiting>, ironclaw_state::Error> {
     // `status IN …` says nothing new: it is the condition of the index, without which all messages would be read.
     let sql = "SELECT * FROM (SELECT id, seq, principal, trigger, attempts FROM messages \
                WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 1 \
@@ -203,7 +203,11 @@ pub struct Opened {
 }
 
 /// Opens the next turn of a session that has none, if a message asks for one.
-pub fn open_next(tx: &mut Tx<'_>, session: SessionId, config: &Config) -> Result<Option<Opened>, state::Error> {
+pub fn open_next(
+    tx: &mut Tx<'_>,
+    session: SessionId,
+    config: &Config,
+) -> Result<Option<Opened>, ironclaw_state::Error> {
     if open_of(tx, session)?.is_some() {
         return Ok(None);
     }
@@ -257,7 +261,12 @@ pub enum Close {
 }
 
 /// Closes a turn: its messages move on, its unused calls are void, those that had left become unknown.
-pub fn close(tx: &mut Tx<'_>, turn: &Turn, how: Close, outcome: &'static str) -> Result<Vec<MessageId>, state::Error> {
+pub fn close(
+    tx: &mut Tx<'_>,
+    turn: &Turn,
+    how: Close,
+    outcome: &'static str,
+) -> Result<Vec<MessageId>, ironclaw_state::Error> {
     let now = tx.now();
     let db = tx.db();
     let id = turn.id;
@@ -303,7 +312,7 @@ pub fn close(tx: &mut Tx<'_>, turn: &Turn, how: Close, outcome: &'static str) ->
 }
 
 /// The messages that a turn answers, oldest first.
-pub fn messages_of(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<MessageId>, state::Error> {
+pub fn messages_of(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<MessageId>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT id FROM messages WHERE turn_id = ?1 ORDER BY seq")?;
     let messages = statement.query_map([turn], |row| row.get("id"))?.collect::<rusqlite::Result<_>>()?;
     Ok(messages)
@@ -313,19 +322,19 @@ pub fn messages_of(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<MessageId>, state::E
 ///
 /// # Errors
 /// A turn without a message is none of ours.
-pub fn newest_message(tx: &Tx<'_>, turn: TurnId) -> Result<MessageId, state::Error> {
+pub fn newest_message(tx: &Tx<'_>, turn: TurnId) -> Result<MessageId, ironclaw_state::Error> {
     let newest = messages_of(tx, turn)?.pop();
-    newest.ok_or_else(|| state::Error::Stored(format!("{turn} answers no message")))
+    newest.ok_or_else(|| ironclaw_state::Error::Stored(format!("{turn} answers no message")))
 }
 
 /// In how many turns the messages of this one were, at most.
-pub fn attempts(tx: &Tx<'_>, turn: TurnId) -> Result<u32, state::Error> {
+pub fn attempts(tx: &Tx<'_>, turn: TurnId) -> Result<u32, ironclaw_state::Error> {
     let sql = "SELECT coalesce(max(attempts), 0) FROM messages WHERE turn_id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([turn], |row| row.get(0))?)
 }
 
 /// Notes that messages which only inform were shown to a turn.
-pub fn informed(tx: &mut Tx<'_>, messages: &[MessageId]) -> Result<(), state::Error> {
+pub fn informed(tx: &mut Tx<'_>, messages: &[MessageId]) -> Result<(), ironclaw_state::Error> {
     let mut note = tx.db().prepare_cached("UPDATE messages SET status = 'completed' WHERE id = ?1 AND trigger = 0")?;
     for message in messages {
         note.execute([message])?;
@@ -334,48 +343,53 @@ pub fn informed(tx: &mut Tx<'_>, messages: &[MessageId]) -> Result<(), state::Er
 }
 
 /// Counts a request to the model, before it is made: one that fails may have cost just as much.
-pub fn count_model_call(tx: &mut Tx<'_>, turn: TurnId) -> Result<(), state::Error> {
+pub fn count_model_call(tx: &mut Tx<'_>, turn: TurnId) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE turns SET model_calls = model_calls + 1 WHERE id = ?1";
     tx.db().prepare_cached(sql)?.execute([turn])?;
     Ok(())
 }
 
 /// Counts the calls of an output.
-pub fn count_tool_calls(tx: &mut Tx<'_>, turn: TurnId, calls: usize) -> Result<(), state::Error> {
+pub fn count_tool_calls(tx: &mut Tx<'_>, turn: TurnId, calls: usize) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE turns SET tool_calls = tool_calls + ?2 WHERE id = ?1";
     tx.db().prepare_cached(sql)?.execute(params![turn, calls as i64])?;
     Ok(())
 }
 
 /// Counts the bytes of a result.
-pub fn count_result(tx: &mut Tx<'_>, turn: TurnId, bytes: usize) -> Result<(), state::Error> {
+pub fn count_result(tx: &mut Tx<'_>, turn: TurnId, bytes: usize) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE turns SET result_bytes = result_bytes + ?2 WHERE id = ?1";
     tx.db().prepare_cached(sql)?.execute(params![turn, bytes as i64])?;
     Ok(())
 }
 
 /// Notes why a turn has no output of a model: a word, and a sentence of the host for the person.
-pub fn note_failure(tx: &mut Tx<'_>, turn: TurnId, code: &'static str, words: &str) -> Result<(), state::Error> {
+pub fn note_failure(
+    tx: &mut Tx<'_>,
+    turn: TurnId,
+    code: &'static str,
+    words: &str,
+) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE turns SET failure = ?2, failure_words = ?3 WHERE id = ?1";
     tx.db().prepare_cached(sql)?.execute(params![turn, code, words])?;
     Ok(())
 }
 
 /// Forgets that: a further request had an output.
-pub fn clear_failure(tx: &mut Tx<'_>, turn: TurnId) -> Result<(), state::Error> {
+pub fn clear_failure(tx: &mut Tx<'_>, turn: TurnId) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE turns SET failure = NULL, failure_words = NULL WHERE id = ?1 AND failure IS NOT NULL";
     tx.db().prepare_cached(sql)?.execute([turn])?;
     Ok(())
 }
 
 /// Why the last request of a turn to a model came to nothing, in the host's words; `None` where it did not.
-pub fn failure(tx: &Tx<'_>, turn: TurnId) -> Result<Option<String>, state::Error> {
+pub fn failure(tx: &Tx<'_>, turn: TurnId) -> Result<Option<String>, ironclaw_state::Error> {
     let sql = "SELECT failure_words FROM turns WHERE id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([turn], |row| row.get(0)).optional()?.flatten())
 }
 
 /// The word of that failure with its sentence.
-pub fn coded_failure(tx: &Tx<'_>, turn: TurnId) -> Result<Option<(String, String)>, state::Error> {
+pub fn coded_failure(tx: &Tx<'_>, turn: TurnId) -> Result<Option<(String, String)>, ironclaw_state::Error> {
     let sql =
         "SELECT failure, failure_words FROM turns WHERE id = ?1 AND failure IS NOT NULL AND failure_words IS NOT NULL";
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
@@ -383,7 +397,7 @@ pub fn coded_failure(tx: &Tx<'_>, turn: TurnId) -> Result<Option<(String, String
 }
 
 /// Gives back the attempt that messages of a turn used when it was ended by an operator and not by its sandbox.
-pub fn forgive(tx: &mut Tx<'_>, messages: &[MessageId]) -> Result<(), state::Error> {
+pub fn forgive(tx: &mut Tx<'_>, messages: &[MessageId]) -> Result<(), ironclaw_state::Error> {
     let mut give = tx.db().prepare_cached("UPDATE messages SET attempts = max(attempts - 1, 0) WHERE id = ?1")?;
     for message in messages {
         give.execute([message])?;

@@ -13,13 +13,13 @@ use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{MessageId, SessionId};
 use ironclaw_contract::ledger_entry::{GENESIS_PREV, Kind, hash};
 use ironclaw_contract::operator::LedgerEvent;
-use ironclaw_host::custody::MasterKey;
-use ironclaw_host::home::Home;
-use ironclaw_host::ledger::sink::Sink;
-use ironclaw_host::ledger::{Config, Entry, archive};
 use ironclaw_host::maintenance::Keeper;
-use ironclaw_host::state::{self, State};
 use ironclaw_host::{audit, daemon};
+use ironclaw_ledger::sink::Sink;
+use ironclaw_ledger::{Config, Entry, archive};
+use ironclaw_state::State;
+use ironclaw_state::home::Home;
+use ironclaw_state::keys::MasterKey;
 use std::path::Path;
 use std::time::Instant;
 
@@ -149,12 +149,12 @@ fn fill(runtime: &tokio::runtime::Runtime, path: &Path, rotate: u64) -> u64 {
         let (keeper, _) = Keeper::start(&state, &home, &config, sink, master.wrapping_key()).await.expect("a keeper");
         let (mut next, mut first) = (0, 0);
         while next < ENTRIES as u64 {
-            let append = |tx: &mut state::Tx<'_>| {
+            let append = |tx: &mut ironclaw_state::Tx<'_>| {
                 let mut last = 0;
                 for _ in 0..BATCH {
                     last = entry().append(tx)?;
                 }
-                Ok::<_, state::Error>(last)
+                Ok::<_, ironclaw_state::Error>(last)
             };
             next = state.write(append).await.expect("appended") + 1;
             if next - first >= rotate {
@@ -173,11 +173,11 @@ fn bare(path: &Path) -> Vec<(Kind, String)> {
     let mut export = Vec::new();
     audit::export(path, &mut export).expect("exported");
     let text = String::from_utf8(export).expect("text");
-    let entries = text.lines().filter_map(|line| match ironclaw_host::ledger::line::parse(line)? {
-        ironclaw_host::ledger::line::Line::Entry(parts) => {
+    let entries = text.lines().filter_map(|line| match ironclaw_ledger::line::parse(line)? {
+        ironclaw_ledger::line::Line::Entry(parts) => {
             Some((parts.kind.parse().expect("a kind"), parts.canonical.to_owned()))
         }
-        ironclaw_host::ledger::line::Line::Head(_) => None,
+        ironclaw_ledger::line::Line::Head(_) => None,
     });
     entries.collect()
 }
@@ -186,7 +186,7 @@ fn bare(path: &Path) -> Vec<(Kind, String)> {
 fn decrypt_only(path: &Path) -> u64 {
     let home = Home::open(path).expect("a home");
     let master = MasterKey::load(&home, &Default::default()).expect("a key");
-    let db = state::open_to_look(&home.state_db(), &master.state_key()).expect("the state");
+    let db = ironclaw_state::open_to_look(&home.state_db(), &master.state_key()).expect("the state");
     let entries = db.query_row("SELECT count(length(data)) FROM ledger", [], |row| row.get::<_, i64>(0));
     entries.expect("read") as u64
 }

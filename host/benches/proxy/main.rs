@@ -12,9 +12,9 @@ mod server;
 
 use figures::{Report, Samples};
 use ironclaw_contract::seam::socket::Purpose;
-use ironclaw_host::model::draft::Draft;
-use ironclaw_host::model::endpoint::{self, Bounds, Candidate, Kind, Prices, Spec};
-use ironclaw_host::model::{self, Allowance, Part, Prompt};
+use ironclaw_model::draft::Draft;
+use ironclaw_model::endpoint::{self, Bounds, Candidate, Kind, Prices, Spec};
+use ironclaw_model::{Allowance, Part, Prompt};
 use server::{Act, Server};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -104,7 +104,7 @@ fn candidate(server: &Server, kind: Kind, streams: bool) -> Candidate {
         prices: Prices::default(),
         streams,
     };
-    let endpoints = endpoint::open(&model::Config::default(), vec![spec]).expect("it opens");
+    let endpoints = endpoint::open(&ironclaw_model::Config::default(), vec![spec]).expect("it opens");
     Candidate { endpoint: endpoints.get("local").expect("it is there").clone(), key: None }
 }
 

@@ -5,17 +5,16 @@
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
 use crate::gateway::checks;
-use crate::ledger;
 use crate::pipeline::at_once::after_erasing;
 use crate::pipeline::{Core, Error};
 use crate::refusal::Refusal;
+use crate::refusal::{Decide, Denied};
 use crate::registry::channels::{self, Channel};
 use crate::registry::mounts::{self, Mount};
 use crate::registry::software::{self, Software};
 use crate::registry::{self, AgentDraft, Giver, Mode, Person, Role, mcp, roles};
 use crate::routing;
 use crate::session::store;
-use crate::state::{Denied, Tx};
 use crate::tools;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
@@ -24,6 +23,7 @@ use ironclaw_contract::operator::{
     Agent, AgentMcp, AgentMember, AgentMode, AgentModel, AgentMount, AgentPackages, AgentWiring, NewAgent,
 };
 use ironclaw_contract::seam::change::{Access, AgentRole, Change, ChangeKind, Packages, Settings};
+use ironclaw_state::Tx;
 
 /// `GET /v1/agents`: those that the caller may talk to.
 pub async fn list(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<Agent>> {
@@ -178,7 +178,7 @@ fn whole(tx: &Tx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent, Er
         apt,
         npm,
         layer,
-        made_at: ledger::rfc3339(made_at),
+        made_at: ironclaw_ledger::rfc3339(made_at),
     };
     let wiring = |channel: Channel| AgentWiring {
         engage: channel.hears.engage().name().to_owned(),
@@ -207,7 +207,7 @@ fn plain(agent: &registry::Agent, sessions: u64) -> Agent {
         follows_default: agent.follows_default,
         persona: agent.persona.clone(),
         enabled_tools: agent.enabled_tools.clone(),
-        created_at: ledger::rfc3339(agent.created_at),
+        created_at: ironclaw_ledger::rfc3339(agent.created_at),
         sessions,
         access: agent.access.name().to_owned(),
         roles: Vec::new(),

@@ -3,7 +3,6 @@
 //! Verifying is never asked of the host that is to be verified: `ironclaw-host audit` does that. Next: `ledger::keeper`.
 
 use super::{Answer, Api, Body, Reply};
-use crate::ledger::archive::{Error, Why};
 use crate::maintenance::AcceptError;
 use crate::refusal::Refusal;
 use crate::registry::Person;
@@ -11,6 +10,7 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{AcceptBreak, BreakAccepted, LedgerHead, Rotated};
+use ironclaw_ledger::archive::{Error, Why};
 
 /// `GET /v1/audit/head`
 pub async fn head(State(api): State<Api>) -> Reply<LedgerHead> {

@@ -15,7 +15,6 @@ use super::{Answer, Api};
 use crate::refusal::Refusal;
 use crate::registry::tokens::{self, PREFIX, TEXT_CHARACTERS};
 use crate::registry::{Person, Role, Token, TokenId, TokenState};
-use crate::state;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue};
@@ -110,11 +109,11 @@ struct Denied {
 
 enum Stop {
     Denied(Denied),
-    Broken(state::Error),
+    Broken(ironclaw_state::Error),
 }
 
-impl From<state::Error> for Stop {
-    fn from(error: state::Error) -> Self {
+impl From<ironclaw_state::Error> for Stop {
+    fn from(error: ironclaw_state::Error) -> Self {
         Self::Broken(error)
     }
 }
@@ -137,7 +136,7 @@ async fn authenticate(api: &Api, peer: &Peer, headers: &HeaderMap) -> Result<Tok
     let Some(token) = found else {
         return deny(DenialCode::TokenInvalid, "the token is none of this host's", WHERE_ONE_IS);
     };
-    let Err(refusal) = stands(&token, crate::state::wall_clock()) else { return Ok(token) };
+    let Err(refusal) = stands(&token, ironclaw_state::wall_clock()) else { return Ok(token) };
     if token.state == TokenState::Live {
         // Nobody wrote it down yet; from now on it stays so, whatever the clock says later.
         api.state().write(tokens::expire).await?;
@@ -174,7 +173,7 @@ impl Current {
     pub fn stands(&self, found: Option<Token>) -> Result<(), Answer> {
         let id = &self.0;
         let gone = || Refusal::new(DenialCode::TokenInvalid, format!("the token {id} is gone")).hint(WHERE_ONE_IS);
-        Ok(stands(&found.ok_or_else(gone)?, crate::state::wall_clock())?)
+        Ok(stands(&found.ok_or_else(gone)?, ironclaw_state::wall_clock())?)
     }
 }
 
@@ -228,7 +227,7 @@ impl Tokens {
         remembered.generation += 1;
     }
 
-    async fn find(&self, api: &Api, digest: &Digest, fresh: Fresh) -> Result<Option<Token>, state::Error> {
+    async fn find(&self, api: &Api, digest: &Digest, fresh: Fresh) -> Result<Option<Token>, ironclaw_state::Error> {
         let (kept, generation) = {
             let remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let kept = remembered.tokens.as_ref().filter(|(at, _)| at.elapsed() < REMEMBERED_FOR);

@@ -6,12 +6,10 @@ use super::auth::{Current, still_stands};
 use super::{Answer, Api, Body, Reply, agents, id};
 use crate::gateway::store::{self, Filter, Row, Status};
 use crate::gateway::{Requester, decide};
-use crate::ledger;
 use crate::pipeline::Error;
 use crate::pipeline::changes::Shown;
 use crate::refusal::Refusal;
 use crate::registry::{self, Person, Role, roles};
-use crate::state::{self, Tx};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
@@ -20,6 +18,7 @@ use ironclaw_contract::operator::{
     Approvals, Change, ChangeOrigin, ChangeSummary, ChangedAgent, Changes, Decision, NewChange, Rejection,
     Requester as Asker, SubmittedChange,
 };
+use ironclaw_state::Tx;
 use serde::Deserialize;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
@@ -100,7 +99,7 @@ pub async fn list(
         let more = rows.len() > limit;
         rows.truncate(limit);
         let changes = rows.iter().map(|row| summary(tx, row, pipeline.approvals_needed(row)));
-        Ok::<_, state::Error>(Changes { changes: changes.collect::<Result<_, _>>()?, more })
+        Ok::<_, ironclaw_state::Error>(Changes { changes: changes.collect::<Result<_, _>>()?, more })
     });
     Ok(Json(found.await?))
 }
@@ -203,7 +202,7 @@ fn statuses(named: Option<&str>) -> Result<Vec<Status>, Answer> {
 }
 
 /// What was asked for on behalf of a member, and what concerns the agents that they are an admin of; newest first.
-fn of_member(tx: &Tx<'_>, person: &Person, filter: &Filter) -> Result<Vec<Row>, state::Error> {
+fn of_member(tx: &Tx<'_>, person: &Person, filter: &Filter) -> Result<Vec<Row>, ironclaw_state::Error> {
     let mut rows = store::list(tx, &Filter { principal: Some(person.id), ..filter.clone() })?;
     for agent in roles::administered(tx, person.id)? {
         if filter.agent.is_none_or(|wanted| wanted == agent) {
@@ -247,8 +246,8 @@ fn view(tx: &Tx<'_>, shown: Shown, needed: u32) -> Result<Change, Error> {
         reason: row.reason,
         shown_digest: row.shown.filter(|_| !row.status.is_open()).unwrap_or(digest),
         decided_by: row.decided_by,
-        decided_at: row.decided_at.map(ledger::rfc3339),
-        applied_at: row.applied_at.map(ledger::rfc3339),
+        decided_at: row.decided_at.map(ironclaw_ledger::rfc3339),
+        applied_at: row.applied_at.map(ironclaw_ledger::rfc3339),
         outcome: row.outcome,
         shown: text,
         approvals,
@@ -257,7 +256,7 @@ fn view(tx: &Tx<'_>, shown: Shown, needed: u32) -> Result<Change, Error> {
     })
 }
 
-fn summary(tx: &Tx<'_>, row: &Row, needed: u32) -> Result<ChangeSummary, state::Error> {
+fn summary(tx: &Tx<'_>, row: &Row, needed: u32) -> Result<ChangeSummary, ironclaw_state::Error> {
     let given = store::approvals(tx, row.id)?;
     // What counts: while it waits what is good, afterwards what it was decided by, whatever the policy says by now.
     let counts = |state: &str| match row.status {
@@ -277,21 +276,26 @@ fn summary(tx: &Tx<'_>, row: &Row, needed: u32) -> Result<ChangeSummary, state::
         agent: row.agent.map(|agent| changed_agent(tx, agent)).transpose()?,
         status: row.status.name().to_owned(),
         requested_by: asker(tx, row)?,
-        created_at: ledger::rfc3339(row.created_at),
-        expires_at: ledger::rfc3339(row.expires_at),
+        created_at: ironclaw_ledger::rfc3339(row.created_at),
+        expires_at: ironclaw_ledger::rfc3339(row.expires_at),
         approvals: Approvals { by, needed },
     })
 }
 
-fn changed_agent(tx: &Tx<'_>, id: AgentId) -> Result<ChangedAgent, state::Error> {
+fn changed_agent(tx: &Tx<'_>, id: AgentId) -> Result<ChangedAgent, ironclaw_state::Error> {
     let name = registry::agent_by_id(tx, id)?.map_or_else(|| id.to_string(), |agent| agent.name);
     Ok(ChangedAgent { id, name })
 }
 
-fn asker(tx: &Tx<'_>, row: &Row) -> Result<Asker, state::Error> {
+fn asker(tx: &Tx<'_>, row: &Row) -> Result<Asker, ironclaw_state::Error> {
     let by_person = |id: PersonId| {
         let name = registry::person_by_id(tx, id)?.map_or_else(|| id.to_string(), |person| person.name);
-        Ok::<_, state::Error>(Asker { kind: "person".to_owned(), id: id.to_string(), name, on_behalf_of: None })
+        Ok::<_, ironclaw_state::Error>(Asker {
+            kind: "person".to_owned(),
+            id: id.to_string(),
+            name,
+            on_behalf_of: None,
+        })
     };
     match (&row.requester, row.agent) {
         (Requester::Person(person), _) => by_person(*person),

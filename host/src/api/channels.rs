@@ -6,24 +6,24 @@ use super::{Answer, Api, Body, Reply, agents};
 use crate::channel::webhook::check_url;
 use crate::channel::webhook::outgoing::Outcome;
 use crate::channel::webhook::signature::Secret;
-use crate::custody::SecretText;
-use crate::ledger;
 use crate::pipeline::{self, give_up};
 use crate::refusal::Refusal;
+use crate::refusal::{Decide, Denied};
 use crate::registry::channels::{self, Channel, Draft, Error, WEBHOOK};
 use crate::registry::{self, Person};
-use crate::state::{self, Denied, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, ChannelTest, NewChannel, NewChannelMade, NewWiring};
 use ironclaw_contract::seam::change::ChangeKind;
+use ironclaw_state::Tx;
+use ironclaw_state::keys::SecretText;
 
 /// `GET /v1/channels`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<operator::Channel>> {
     let hooks = api.about.hooks;
     let look = move |tx: &mut Tx<'_>| channels::all(tx)?.iter().map(|found| view(tx, found, hooks)).collect();
-    Ok(Json(api.state().read(look).await.map_err(|error: state::Error| Answer::from(error))?))
+    Ok(Json(api.state().read(look).await.map_err(|error: ironclaw_state::Error| Answer::from(error))?))
 }
 
 /// `POST /v1/channels`
@@ -110,7 +110,7 @@ pub async fn test(State(api): State<Api>, Path(channel): Path<String>) -> Reply<
         let refusal = Refusal::new(DenialCode::Stopped, "everything is stopped, and nothing is sent");
         return Err(refusal.hint("`ironctl resume` lets everything go on").into());
     }
-    let outcome = core.dispatch.test(&url, &secret, state::wall_clock()).await;
+    let outcome = core.dispatch.test(&url, &secret, ironclaw_state::wall_clock()).await;
     let (received, words) = match outcome {
         Outcome::Received => (true, "it took it".to_owned()),
         Outcome::Later(words, _) | Outcome::Unknown(words) | Outcome::Refused(words) => (false, words),
@@ -170,7 +170,7 @@ fn view(
     tx: &Tx<'_>,
     channel: &Channel,
     hooks: Option<std::net::SocketAddr>,
-) -> Result<operator::Channel, state::Error> {
+) -> Result<operator::Channel, ironclaw_state::Error> {
     let agent = channel.agent.map(|agent| registry::agent_by_id(tx, agent)).transpose()?.flatten();
     Ok(operator::Channel {
         name: channel.name.clone(),
@@ -180,7 +180,7 @@ fn view(
         agent: agent.map(|agent| agent.name),
         hook: hooks.map(|address| format!("http://{address}/hooks/{}", channel.name)),
         taken_from: None,
-        created_at: ledger::rfc3339(channel.created_at),
+        created_at: ironclaw_ledger::rfc3339(channel.created_at),
     })
 }
 

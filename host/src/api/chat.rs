@@ -13,12 +13,10 @@ use super::draft::Following;
 use super::{Answer, Api, Body, Reply, id};
 use crate::channel::{Received, loopback};
 use crate::inbox::{self, Message};
-use crate::ledger;
 use crate::pipeline::{self, Core, Error};
 use crate::refusal::Refusal;
 use crate::registry::{self, Identity, Person, Role, tokens};
 use crate::session::store::{self, Standing};
-use crate::state::{Committed, Tx};
 use crate::{delivery, identity, items};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
@@ -28,6 +26,7 @@ use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{Draft, LedgerEvent, MessageView, NewMessage, Recorded, Stage};
 use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_state::{Committed, Tx};
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 use std::time::Duration;
@@ -280,7 +279,7 @@ async fn say(api: &Api, current: &Current, to: &Listener, name: &str, what: impl
 
 async fn stages(api: &Api, id: MessageId, after: Option<u64>) -> Result<Vec<Stage>, Answer> {
     let home = api.pipeline.core().home.clone();
-    Ok(api.pipeline.core().state.read(move |tx| ledger::stages(tx, &home, id, after)).await?)
+    Ok(api.pipeline.core().state.read(move |tx| ironclaw_ledger::stages(tx, &home, id, after)).await?)
 }
 
 /// `POST /v1/messages/{id}/retry`; a member only their own.

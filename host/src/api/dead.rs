@@ -5,15 +5,14 @@
 use super::{Answer, Api, Reply};
 use crate::delivery::journal::{self, Lost};
 use crate::delivery::{self, Delivery};
-use crate::ledger;
 use crate::refusal::Refusal;
 use crate::registry::{Person, Role};
-use crate::state::{self, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{DeliveryId, MessageId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{DeadLetter, DeadLetterDone};
+use ironclaw_state::Tx;
 
 /// `GET /v1/dead`
 pub async fn list(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<DeadLetter>> {
@@ -48,7 +47,7 @@ async fn act(
     person: Person,
     named: String,
     receipt: &str,
-    change: impl FnOnce(&mut Tx<'_>, &Delivery, PersonId) -> Result<bool, state::Error> + Send + 'static,
+    change: impl FnOnce(&mut Tx<'_>, &Delivery, PersonId) -> Result<bool, ironclaw_state::Error> + Send + 'static,
 ) -> Result<DeadLetterDone, Answer> {
     let shown: String = named.chars().take(64).collect();
     let changed = api.state().write(move |tx| {
@@ -56,7 +55,7 @@ async fn act(
         if !may(tx, &person, &found)? || !change(tx, &found, person.id)? {
             return Ok(None);
         }
-        Ok::<_, state::Error>(Some(found.id))
+        Ok::<_, ironclaw_state::Error>(Some(found.id))
     });
     let Some(id) = changed.await? else {
         let refusal = Refusal::new(DenialCode::DeliveryUnknown, format!("there is no undelivered answer {shown:?}"));
@@ -65,7 +64,7 @@ async fn act(
     Ok(DeadLetterDone { delivery_id: id, receipt: receipt.to_owned() })
 }
 
-fn find(tx: &Tx<'_>, named: &str) -> Result<Option<Delivery>, state::Error> {
+fn find(tx: &Tx<'_>, named: &str) -> Result<Option<Delivery>, ironclaw_state::Error> {
     if let Ok(id) = named.parse::<DeliveryId>() {
         return journal::find(tx, id);
     }
@@ -74,7 +73,7 @@ fn find(tx: &Tx<'_>, named: &str) -> Result<Option<Delivery>, state::Error> {
     Ok(turn.map(|turn| delivery::of_turn(tx, turn)).transpose()?.flatten())
 }
 
-fn may(tx: &Tx<'_>, person: &Person, delivery: &Delivery) -> Result<bool, state::Error> {
+fn may(tx: &Tx<'_>, person: &Person, delivery: &Delivery) -> Result<bool, ironclaw_state::Error> {
     if person.role.covers(Role::Admin) {
         return Ok(true);
     }
@@ -91,7 +90,7 @@ fn view(lost: Lost) -> DeadLetter {
         receipt: delivery::shown(&lost.delivery.state).to_owned(),
         reason: lost.reason,
         attempts: lost.attempts,
-        created_at: ledger::rfc3339(lost.delivery.created_at),
-        settled_at: ledger::rfc3339(lost.settled_at),
+        created_at: ironclaw_ledger::rfc3339(lost.delivery.created_at),
+        settled_at: ironclaw_ledger::rfc3339(lost.settled_at),
     }
 }

@@ -3,9 +3,9 @@
 //! Never lets through what looks like a wrapper of the host, also where it comes in pieces; a slow listener is told more at once.
 //! Next: `api::chat`, `pipeline::drafts`.
 
-use crate::model::draft::Words;
 use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::operator::Draft;
+use ironclaw_model::draft::Words;
 use ironclaw_text::lookalike;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -76,7 +76,7 @@ impl Neutral {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::draft;
+    use ironclaw_model::draft;
 
     /// What a listener is told of words that come in these pieces.
     fn told(pieces: &[&str]) -> Vec<Draft> {

@@ -3,12 +3,12 @@
 //! Answers only the person on whose behalf the message was recorded. Next: `ledger::forgotten`.
 
 use super::{Answer, Api};
-use crate::ledger::forgotten;
 use crate::pipeline::Error;
 use crate::registry::Person;
 use crate::session::store::{self, Standing};
 use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::operator::{LedgerEvent, MessageView, Why};
+use ironclaw_ledger::forgotten;
 use tokio::sync::Semaphore;
 
 /// One search of the archives at a time: each reads whole files, and anyone may ask for any id.

@@ -13,9 +13,9 @@ use crate::channel::webhook::signature::{self, Claimed, Secret};
 use crate::channel::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
 use crate::inbox::events::Event;
 use crate::pipeline::{Error, Pipeline};
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::channels::{self, Channel};
-use crate::state::{self, Denied};
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, Path, Request, State};
 use axum::http::header::{CONNECTION, CONTENT_LENGTH, RETRY_AFTER};
@@ -162,9 +162,9 @@ async fn take(
     }
     is_signed();
     let (Some(channel), Some(claimed)) = (channel, claimed) else {
-        return Err(state::Error::Stored("a signature without a channel was taken".to_owned()).into());
+        return Err(ironclaw_state::Error::Stored("a signature without a channel was taken".to_owned()).into());
     };
-    signature::check_time(&claimed, state::wall_clock())?;
+    signature::check_time(&claimed, ironclaw_state::wall_clock())?;
     // Before the limit and before anybody has to hear it: whoever overheard it uses up nothing, and what is kept is said to be.
     let event = Event::new(channel.name.clone(), claimed.id.to_owned(), Digest::of(&body));
     if let Some(seen) = core.state.read(move |tx| event.seen(tx)).await? {

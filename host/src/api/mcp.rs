@@ -3,21 +3,20 @@
 //! Only looks: a server comes into it by a change that people approve. Next: `registry::mcp`.
 
 use super::{Answer, Api, Reply};
-use crate::ledger;
 use crate::registry::mcp::{self, Server};
-use crate::state::{self, Tx};
 use axum::Json;
 use axum::extract::State;
 use ironclaw_contract::operator::{McpHolder, McpServer, McpServerHeader, McpServerTool};
 use ironclaw_contract::seam::change::{McpHeader, McpTool};
+use ironclaw_state::Tx;
 
 /// `GET /v1/mcp`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<McpServer>> {
     let look = |tx: &mut Tx<'_>| mcp::servers(tx)?.into_iter().map(|server| view(tx, server)).collect();
-    Ok(Json(api.state().read(look).await.map_err(|error: state::Error| Answer::from(error))?))
+    Ok(Json(api.state().read(look).await.map_err(|error: ironclaw_state::Error| Answer::from(error))?))
 }
 
-fn view(tx: &Tx<'_>, server: Server) -> Result<McpServer, state::Error> {
+fn view(tx: &Tx<'_>, server: Server) -> Result<McpServer, ironclaw_state::Error> {
     let holders = mcp::holders(tx, &server.name)?.into_iter();
     let tool = |McpTool { name, description }| McpServerTool { name, description };
     let header = |McpHeader { name, secret, scheme }| McpServerHeader { name, secret, scheme };
@@ -27,6 +26,6 @@ fn view(tx: &Tx<'_>, server: Server) -> Result<McpServer, state::Error> {
         url: server.url,
         tools: server.tools.into_iter().map(tool).collect(),
         headers: server.headers.into_iter().map(header).collect(),
-        made_at: ledger::rfc3339(server.made_at),
+        made_at: ironclaw_ledger::rfc3339(server.made_at),
     })
 }

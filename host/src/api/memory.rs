@@ -3,10 +3,9 @@
 //! A note may be made of anybody's words, so only who runs agents looks at it. Next: `memories`.
 
 use super::{Answer, Api, Body, Reply, agents, id};
-use crate::ledger;
 use crate::memories::{self, Draft, Kept};
+use crate::refusal::{Decide, Denied};
 use crate::registry::Person;
-use crate::state::Denied;
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::MemoryId;
@@ -94,7 +93,7 @@ pub async fn forget(
 fn shown(note: memories::Note) -> Note {
     Note {
         id: note.id,
-        at: ledger::rfc3339(note.created_at),
+        at: ironclaw_ledger::rfc3339(note.created_at),
         author: super::transcript::author(&note.author),
         principal: note.principal,
         session_id: note.session,

@@ -5,27 +5,26 @@
 
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
-use crate::custody::SecretText;
 use crate::gateway::checks;
-use crate::ledger;
-use crate::model;
-use crate::model::endpoint::{Prices, Probe, Spec};
-use crate::model::fault::Fault;
-use crate::model::preset::PRESETS;
-use crate::model::scripted;
 use crate::pipeline::at_once::settle;
 use crate::pipeline::{self, Core, endpoints};
 use crate::refusal::Refusal;
+use crate::refusal::{Decide, Denied};
 use crate::registry::models::{self, Stored, Wanted, kind_name};
 use crate::registry::people::{note_refusal, refuse};
 use crate::registry::{self, Giver, Person};
 use crate::secrets::{self, PREFIX, SecretName};
-use crate::state::{self, Denied, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{KeptModel, LedgerEvent, Model, ModelPreset, NewModel, TestedModel};
 use ironclaw_contract::seam::change::{ChangeKind, Settings};
+use ironclaw_model::endpoint::{Prices, Probe, Spec};
+use ironclaw_model::fault::Fault;
+use ironclaw_model::preset::PRESETS;
+use ironclaw_model::scripted;
+use ironclaw_state::Tx;
+use ironclaw_state::keys::SecretText;
 use std::convert::Infallible;
 
 /// Characters of what an endpoint said to its test.
@@ -190,7 +189,7 @@ pub async fn set_default(
 }
 
 /// The agents that go over to this endpoint once it is the default.
-fn followers_elsewhere(tx: &Tx<'_>, name: &str) -> Result<Vec<String>, state::Error> {
+fn followers_elsewhere(tx: &Tx<'_>, name: &str) -> Result<Vec<String>, ironclaw_state::Error> {
     let follows = |agent: &registry::Agent| agent.follows_default && agent.model != name;
     Ok(registry::agents(tx)?.into_iter().filter(follows).map(|agent| agent.name).collect())
 }
@@ -319,20 +318,24 @@ async fn stored_key(api: &Api, key: Option<SecretName>) -> Result<Option<SecretT
 }
 
 /// Why a test gave nothing, what the provider said to that, and what to do; `kept` when the endpoint stands in the record.
-fn failed(error: &model::Error, spec: &Spec, kept: bool) -> Refusal {
+fn failed(error: &ironclaw_model::Error, spec: &Spec, kept: bool) -> Refusal {
     let sentence = error.sentence();
     // What is to be done about one that is kept stands behind the colon, and would mislead here.
     let why = if kept { sentence.as_str() } else { sentence.split(": ").next().unwrap_or_default() };
     let said = match error {
-        model::Error::Failed(tried) => tried.failures.last().and_then(|failure| failure.detail.for_operator()),
-        model::Error::Unreadable { .. } | model::Error::Script { .. } | model::Error::Spec { .. } => None,
+        ironclaw_model::Error::Failed(tried) => tried.failures.last().and_then(|failure| failure.detail.for_operator()),
+        ironclaw_model::Error::Unreadable { .. }
+        | ironclaw_model::Error::Script { .. }
+        | ironclaw_model::Error::Spec { .. } => None,
     };
     let said = said.map(|said| format!(" (it said: {said})")).unwrap_or_default();
     let end = if kept { "" } else { "; nothing was kept" };
     let refusal = Refusal::new(DenialCode::ModelTestFailed, format!("the test failed: {why}{said}{end}"));
     let fault = match error {
-        model::Error::Failed(tried) => tried.failures.last().map(|failure| failure.fault),
-        model::Error::Unreadable { .. } | model::Error::Script { .. } | model::Error::Spec { .. } => None,
+        ironclaw_model::Error::Failed(tried) => tried.failures.last().map(|failure| failure.fault),
+        ironclaw_model::Error::Unreadable { .. }
+        | ironclaw_model::Error::Script { .. }
+        | ironclaw_model::Error::Spec { .. } => None,
     };
     refusal.hint(remedy(fault, spec, kept))
 }
@@ -389,7 +392,7 @@ fn remedy(fault: Option<Fault>, spec: &Spec, kept: bool) -> String {
 fn builtin() -> Spec {
     Spec {
         name: scripted::NAME.to_owned(),
-        kind: crate::model::endpoint::Kind::Scripted,
+        kind: ironclaw_model::endpoint::Kind::Scripted,
         base_url: None,
         model: String::new(),
         key: None,
@@ -414,7 +417,7 @@ pub fn broken(api: &Api) -> Vec<String> {
     broken.map(|(name, why)| format!("model endpoint {name} cannot be asked: {why} (`ironctl model list`)")).collect()
 }
 
-fn all(tx: &Tx<'_>) -> Result<Vec<Model>, state::Error> {
+fn all(tx: &Tx<'_>) -> Result<Vec<Model>, ironclaw_state::Error> {
     let (agents, default) = (registry::agents(tx)?, models::default(tx)?);
     let stored = models::models(tx)?.into_iter();
     let mut shown: Vec<Model> = stored.map(|Stored { spec, created_at, .. }| view(spec, Some(created_at))).collect();
@@ -427,9 +430,9 @@ fn all(tx: &Tx<'_>) -> Result<Vec<Model>, state::Error> {
     Ok(shown)
 }
 
-fn one(tx: &Tx<'_>, name: &str) -> Result<Model, state::Error> {
+fn one(tx: &Tx<'_>, name: &str) -> Result<Model, ironclaw_state::Error> {
     let found = all(tx)?.into_iter().find(|model| model.name == name);
-    found.ok_or_else(|| state::Error::Stored(format!("model endpoint {name} vanished while it was looked at")))
+    found.ok_or_else(|| ironclaw_state::Error::Stored(format!("model endpoint {name} vanished while it was looked at")))
 }
 
 fn view(spec: Spec, created_at: Option<i64>) -> Model {
@@ -446,7 +449,7 @@ fn view(spec: Spec, created_at: Option<i64>) -> Model {
         default: false,
         agents: Vec::new(),
         broken: None,
-        created_at: created_at.map(ledger::rfc3339),
+        created_at: created_at.map(ironclaw_ledger::rfc3339),
     }
 }
 

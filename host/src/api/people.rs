@@ -5,16 +5,16 @@
 use super::auth::Current;
 use super::{Api, Body, Reply, tokens};
 use crate::inbox;
-use crate::ledger;
 use crate::refusal::Refusal;
+use crate::refusal::{Decide, Denied};
 use crate::registry::people::{note_refusal, refuse};
 use crate::registry::{self, Giver, Identity, Person, Role, TokenId};
-use crate::state::{self, Denied, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, LedgerEvent, NewIdentity, NewPerson, NewRole};
+use ironclaw_state::Tx;
 use ironclaw_text::confusable;
 
 /// `GET /v1/people`
@@ -26,7 +26,7 @@ pub async fn list(
         .state()
         .read(move |tx| {
             let around = Around::look(tx)?;
-            Ok::<_, state::Error>(around.people.iter().map(|person| around.view(person, &current)).collect())
+            Ok::<_, ironclaw_state::Error>(around.people.iter().map(|person| around.view(person, &current)).collect())
         })
         .await?;
     Ok(Json(people))
@@ -160,7 +160,7 @@ struct Around {
 }
 
 impl Around {
-    fn look(tx: &Tx<'_>) -> Result<Self, state::Error> {
+    fn look(tx: &Tx<'_>) -> Result<Self, ironclaw_state::Error> {
         Ok(Self { people: registry::people(tx)?, identities: registry::identities(tx)?, tokens: registry::tokens(tx)? })
     }
 
@@ -187,7 +187,7 @@ impl Around {
             name: person.name.clone(),
             marks: confusable::of(&person.name, names.iter().map(|(name, id)| (*name, id.as_str()))),
             role: person.role.name().to_owned(),
-            created_at: ledger::rfc3339(person.created_at),
+            created_at: ironclaw_ledger::rfc3339(person.created_at),
             identities: self
                 .identities
                 .iter()

@@ -3,9 +3,9 @@
 //! Each reason is written when it first comes, then counted and written as a sum at the end of a window that doubles while it
 //! goes on. Never says who a token belongs to and never holds what was sent. Next: `api::auth`.
 
-use crate::ledger::Entry;
-use crate::state::State;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_ledger::Entry;
+use ironclaw_state::State;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -3,22 +3,23 @@
 //! A value comes in and never goes out: no answer has a field for one. Next: `secrets`.
 
 use super::{Api, Body, Reply};
-use crate::ledger::{self, Entry};
 use crate::pipeline::Error;
 use crate::refusal::Refusal;
+use crate::refusal::{Decide, Denied};
 use crate::registry::{self, Person};
 use crate::secrets::{self, SecretName};
-use crate::state::{self, Denied, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{LedgerEvent, NewSecret, NewSecretValue, Secret};
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
 
 /// `GET /v1/secrets`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<Secret>> {
     let list = |tx: &mut Tx<'_>| {
         let found = secrets::list(tx)?;
-        found.iter().map(|secret| view(tx, secret)).collect::<Result<_, state::Error>>()
+        found.iter().map(|secret| view(tx, secret)).collect::<Result<_, ironclaw_state::Error>>()
     };
     Ok(Json(api.state().read(list).await?))
 }
@@ -85,29 +86,29 @@ async fn forget(api: &Api) -> Result<(), Error> {
 }
 
 /// Records the refusal of a change.
-fn note(tx: &mut Tx<'_>, by: PersonId, refusal: &Refusal) -> Result<(), state::Error> {
+fn note(tx: &mut Tx<'_>, by: PersonId, refusal: &Refusal) -> Result<(), ironclaw_state::Error> {
     Entry::new(LedgerEvent::SecretRefused).with("code", refusal.code).with("by", by).append(tx)?;
     Ok(())
 }
 
 /// What refers to a secret, in words: everything that can, and nothing else, stands here.
-fn users(tx: &Tx<'_>, name: &SecretName) -> Result<Vec<String>, state::Error> {
+fn users(tx: &Tx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
     let mut users = registry::models::using_secret(tx, name)?;
     users.extend(registry::mcp::using_secret(tx, name)?);
     Ok(users)
 }
 
-fn shown(tx: &Tx<'_>, name: &SecretName) -> Result<Secret, state::Error> {
+fn shown(tx: &Tx<'_>, name: &SecretName) -> Result<Secret, ironclaw_state::Error> {
     let found = secrets::find(tx, name)?;
-    view(tx, &found.ok_or_else(|| state::Error::Stored(format!("{name} vanished while it was looked at")))?)
+    view(tx, &found.ok_or_else(|| ironclaw_state::Error::Stored(format!("{name} vanished while it was looked at")))?)
 }
 
-fn view(tx: &Tx<'_>, secret: &secrets::Secret) -> Result<Secret, state::Error> {
+fn view(tx: &Tx<'_>, secret: &secrets::Secret) -> Result<Secret, ironclaw_state::Error> {
     Ok(Secret {
         name: secret.name.as_str().to_owned(),
         source: secret.source.name().to_owned(),
-        created_at: secret.stored.map(|(created_at, _)| ledger::rfc3339(created_at)),
-        changed_at: secret.stored.map(|(_, changed_at)| ledger::rfc3339(changed_at)),
+        created_at: secret.stored.map(|(created_at, _)| ironclaw_ledger::rfc3339(created_at)),
+        changed_at: secret.stored.map(|(_, changed_at)| ironclaw_ledger::rfc3339(changed_at)),
         used_by: users(tx, &secret.name)?,
     })
 }

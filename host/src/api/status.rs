@@ -7,11 +7,9 @@ use crate::delivery::journal;
 use crate::gateway::store as store_of_changes;
 use crate::inbox;
 use crate::items;
-use crate::ledger;
 use crate::pipeline::{Error, Phase, Shown};
 use crate::registry::{self, Mode};
 use crate::session::store::{self, Origin, Standing};
-use crate::state::Tx;
 use axum::Json;
 use axum::extract::State;
 use ironclaw_contract::ids::{SessionId, TurnId};
@@ -20,6 +18,7 @@ use ironclaw_contract::operator::{
 };
 use ironclaw_jail::launcher::Process;
 use ironclaw_jail::shortage::Shortage;
+use ironclaw_state::Tx;
 use rusqlite::OptionalExtension;
 
 /// A record that is further ahead of the machine's clock is warned of.
@@ -34,7 +33,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
         .read(|tx| {
             let count =
                 tx.db().query_row("SELECT coalesce(max(seq) + 1, 0) FROM ledger", [], |row| row.get::<_, i64>(0))?;
-            Ok::<_, crate::state::Error>(count as u64)
+            Ok::<_, ironclaw_state::Error>(count as u64)
         })
         .await?;
     let mut warnings = api.about.warnings.clone();
@@ -63,7 +62,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             home: core.home.path().display().to_string(),
-            started_at: ledger::rfc3339(api.about.started_at),
+            started_at: ironclaw_ledger::rfc3339(api.about.started_at),
             fingerprint: ironclaw_contract::seam::fingerprint(),
             launcher_pid: core.launcher.pid(),
             ledger_entries: entries,
@@ -137,8 +136,8 @@ pub fn described(tx: &Tx<'_>, row: store::Session) -> Result<Session, Error> {
             jail: None,
             reader: None,
         },
-        created_at: ledger::rfc3339(row.created_at),
-        last_active_at: ledger::rfc3339(row.last_active_at),
+        created_at: ironclaw_ledger::rfc3339(row.created_at),
+        last_active_at: ironclaw_ledger::rfc3339(row.last_active_at),
         items: items::count(tx, row.id)?,
         turn_id,
         failures: row.failures,

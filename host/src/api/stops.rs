@@ -3,7 +3,6 @@
 //! Next: `pipeline::panic`, `pipeline::cancel`.
 
 use super::{Answer, Api, Reply, sessions};
-use crate::ledger;
 use crate::pipeline::Command;
 use crate::registry::Person;
 use axum::extract::{Path, State};
@@ -30,7 +29,7 @@ pub async fn cancel(
 pub async fn panic(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Panicked> {
     let panicked = api.pipeline.panic(&person).await?;
     Ok(Json(Panicked {
-        stopped: Stopped { since: ledger::rfc3339(panicked.stopped.at), by: panicked.stopped.by },
+        stopped: Stopped { since: ironclaw_ledger::rfc3339(panicked.stopped.at), by: panicked.stopped.by },
         sessions: panicked.sessions as u64,
         gone: panicked.gone,
     }))
@@ -45,5 +44,5 @@ pub async fn resume(State(api): State<Api>, Extension(person): Extension<Person>
 /// The stop that lasts, if one does.
 pub async fn stopped(api: &Api) -> Result<Option<Stopped>, Answer> {
     let stopped = api.pipeline.stopped().await?;
-    Ok(stopped.map(|stopped| Stopped { since: ledger::rfc3339(stopped.at), by: stopped.by }))
+    Ok(stopped.map(|stopped| Stopped { since: ironclaw_ledger::rfc3339(stopped.at), by: stopped.by }))
 }

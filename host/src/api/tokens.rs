@@ -5,18 +5,18 @@
 use super::auth::Current;
 use super::door::Places;
 use super::{Answer, Api, Body, Reply};
-use crate::home;
-use crate::ledger;
 use crate::refusal::Refusal;
+use crate::refusal::{Decide, Denied};
 use crate::registry::people::note_refusal;
 use crate::registry::tokens;
 use crate::registry::{self, Fresh, Giver, Person, Role, Token, TokenId, TokenState};
-use crate::state::{self, Denied, Tx};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, IssuedToken, LedgerEvent, NewToken};
+use ironclaw_state::Tx;
+use ironclaw_state::home;
 use jiff::{Span, SpanRelativeTo, Timestamp};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
@@ -43,7 +43,7 @@ pub async fn create(
     Extension(Current(current)): Extension<Current>,
     Body(new): Body<NewToken>,
 ) -> Reply<IssuedToken> {
-    let expires_at = new.expires.as_deref().map(|text| end_of(text, crate::state::wall_clock())).transpose()?;
+    let expires_at = new.expires.as_deref().map(|text| end_of(text, ironclaw_state::wall_clock())).transpose()?;
     let fresh = Fresh::new()?;
     let text = fresh.text().to_owned();
     let giver = Giver { person: by.id, token: Some(current.clone()) };
@@ -102,7 +102,7 @@ pub async fn rotate(
     if in_file {
         home::write_private(&home.owner_token_next(), text.as_bytes())?;
     }
-    crate::failpoint::reach("token_prepared");
+    ironclaw_state::failpoint::reach("token_prepared");
     let asking = current.clone();
     let giver = Giver { person: by.id, token: Some(current.clone()) };
     let rotated = api.state().decide(move |tx| {
@@ -111,7 +111,7 @@ pub async fn rotate(
     });
     let token = rotated.await.map_err(Answer::denied)?;
     api.people_changed();
-    crate::failpoint::reach("token_rotated");
+    ironclaw_state::failpoint::reach("token_rotated");
     if in_file {
         home.adopt_owner_token()?;
         let saved_to = Some(home.owner_token().display().to_string());
@@ -174,9 +174,9 @@ pub fn view(token: &Token, current: &TokenId) -> operator::Token {
         person_name: token.person.name.clone(),
         name: token.name.clone(),
         state: token.state.name().to_owned(),
-        created_at: ledger::rfc3339(token.created_at),
-        expires_at: token.expires_at.map(ledger::rfc3339),
-        ended_at: token.ended_at.map(ledger::rfc3339),
+        created_at: ironclaw_ledger::rfc3339(token.created_at),
+        expires_at: token.expires_at.map(ironclaw_ledger::rfc3339),
+        ended_at: token.ended_at.map(ironclaw_ledger::rfc3339),
         current: token.id == *current,
     }
 }
@@ -227,10 +227,10 @@ pub async fn withdraw_in_time(api: Api, doors: Vec<Places>) {
 }
 
 /// Ends what is due, and says how long it is to the next.
-async fn next_end(api: &Api) -> Result<Duration, state::Error> {
+async fn next_end(api: &Api) -> Result<Duration, ironclaw_state::Error> {
     let next = api.state().read(|tx| tokens::next_expiry(tx)).await?;
     let Some(next) = next else { return Ok(Duration::MAX) };
-    let left = next - crate::state::wall_clock();
+    let left = next - ironclaw_state::wall_clock();
     if left > 0 {
         return Ok(Duration::from_millis(left.unsigned_abs()).min(EXPIRY_WAIT_MAX));
     }

@@ -6,22 +6,22 @@
 use super::{Answer, Api, Reply, sessions};
 use crate::calls::{self, ResultBody};
 use crate::context::OutputBody;
-use crate::custody::ContentKey;
 use crate::delivery;
 use crate::inbox;
 use crate::items::{self, BodyError, Recorded};
-use crate::ledger::{self, Entry};
 use crate::pipeline::Error;
 use crate::refusal::Refusal;
 use crate::registry::{self, Person, Role};
 use crate::session::store::{self, Session};
-use crate::state::{self, Tx};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{LedgerEvent, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
+use ironclaw_state::keys::ContentKey;
 use serde::Deserialize;
 
 /// Items in one answer.
@@ -98,7 +98,7 @@ fn described(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<Transcrip
         id: tuple.item,
         seq: tuple.seq,
         kind: tuple.kind.name().to_owned(),
-        at: ledger::rfc3339(tuple.issued_at),
+        at: ironclaw_ledger::rfc3339(tuple.issued_at),
         turn_id: tuple.turn,
         spans: Vec::new(),
         labels: tuple.labels.iter().map(|label| label.name().to_owned()).collect(),
@@ -125,7 +125,8 @@ fn described(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<Transcrip
 /// Fills in the text of an item and what else its kind has.
 fn fill(tx: &Tx<'_>, item: &Recorded, body: String, shown: &mut TranscriptItem) -> Result<(), Error> {
     let tuple = &item.tuple;
-    let damaged = || state::Error::Stored(format!("the body of {} has another shape than its kind", tuple.item));
+    let damaged =
+        || ironclaw_state::Error::Stored(format!("the body of {} has another shape than its kind", tuple.item));
     match tuple.kind {
         ItemKind::Message => {
             shown.text = body;
@@ -164,7 +165,7 @@ fn fill(tx: &Tx<'_>, item: &Recorded, body: String, shown: &mut TranscriptItem) 
     Ok(())
 }
 
-fn receipt(tx: &Tx<'_>, item: &Recorded) -> Result<String, state::Error> {
+fn receipt(tx: &Tx<'_>, item: &Recorded) -> Result<String, ironclaw_state::Error> {
     let state = delivery::state_of(tx, item.tuple.item)?;
     Ok(state.as_deref().map_or("unsaid", delivery::shown).to_owned())
 }

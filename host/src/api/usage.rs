@@ -5,19 +5,19 @@
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply, agents, id};
 use crate::budget::{self, Ceiling, Limit, Own, book};
-use crate::ledger::rfc3339;
-use crate::model::endpoint::{Endpoints, Kind};
 use crate::pipeline::{Core, Error};
 use crate::refusal::Refusal;
 use crate::registry::{self, Person};
 use crate::session::store;
-use crate::state::Tx;
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{AgentId, SessionId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, AgentBudget, Usage, UsageRow};
 use ironclaw_contract::seam::change::Settings;
+use ironclaw_ledger::rfc3339;
+use ironclaw_model::endpoint::{Endpoints, Kind};
+use ironclaw_state::Tx;
 use serde::Deserialize;
 
 /// A ceiling of which only this part is left is nearly reached: a tenth.

@@ -4,15 +4,15 @@
 //! costs nothing. Next: `metrics`.
 
 use super::{Answer, Api, Reply};
-use crate::metrics::{Metrics, Now};
 use crate::refusal::Refusal;
-use crate::state::{self, Tx};
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{Health, Readiness};
+use ironclaw_state::Tx;
+use ironclaw_state::metrics::{Metrics, Now};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -72,7 +72,7 @@ async fn unready(api: &Api) -> Option<(DenialCode, &'static str)> {
         let probe = state.write(|tx: &mut Tx<'_>| {
             let sql = "INSERT INTO meta (key, value) VALUES ('probed', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1";
             tx.db().execute(sql, [tx.now().to_string()])?;
-            Ok::<_, state::Error>(())
+            Ok::<_, ironclaw_state::Error>(())
         });
         // What it came to stands in the count, if it came to anything.
         if tokio::time::timeout(PROBE_TIME_MAX, probe).await.is_err() {
@@ -118,11 +118,11 @@ pub async fn metrics(State(api): State<Api>) -> Result<Exposition, Answer> {
 }
 
 /// What the record itself knows. Each of these is answered from an index or from a table as short as its subject.
-fn recorded(tx: &Tx<'_>) -> Result<Now, state::Error> {
-    let one = |sql: &str| -> Result<u64, state::Error> {
+fn recorded(tx: &Tx<'_>) -> Result<Now, ironclaw_state::Error> {
+    let one = |sql: &str| -> Result<u64, ironclaw_state::Error> {
         Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))?.unsigned_abs())
     };
-    let by_word = |sql: &str| -> Result<BTreeMap<String, u64>, state::Error> {
+    let by_word = |sql: &str| -> Result<BTreeMap<String, u64>, ironclaw_state::Error> {
         let mut statement = tx.db().prepare_cached(sql)?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)

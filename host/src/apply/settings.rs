@@ -6,12 +6,13 @@ use super::concerned;
 use crate::budget::{Own, book};
 use crate::gateway::{Approved, store as changes};
 use crate::memories;
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::{self, Agent, Mode, models};
 use crate::session::store;
-use crate::state::{Denied, Tx};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Settings;
+use ironclaw_state::Tx;
 
 /// Sets what they say.
 pub(super) fn set(tx: &mut Tx<'_>, approved: &Approved, settings: &Settings) -> Result<String, Denied> {

@@ -1,7 +1,7 @@
 //! Every field of an approval, changed alone; and what an encoding that is not injective would let through.
 
 use super::*;
-use crate::home;
+use ironclaw_state::home;
 use ironclaw_state::keys::MasterKey;
 
 const HOUR: i64 = 3_600_000;

@@ -4,12 +4,12 @@
 //! judges. Next: `budget::judge`.
 
 use super::{Ceiling, Config, Limit, Own, Spent, day_of, limits};
-use crate::model::Usage;
 use crate::registry::{Warrant, warranted};
-use crate::state::{self, Tx};
 use ironclaw_contract::ids::{AgentId, SessionId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::limits::CEILING_MAX;
+use ironclaw_model::Usage;
+use ironclaw_state::Tx;
 use rusqlite::{OptionalExtension, params};
 
 /// Days that are looked back at most.
@@ -39,14 +39,14 @@ pub fn book(
     session: SessionId,
     model: &str,
     estimate: Usage,
-) -> Result<Booked, state::Error> {
+) -> Result<Booked, ironclaw_state::Error> {
     let booked = Booked { day: day_of(tx.wall()), agent, session, model: model.to_owned(), estimate };
     add(tx, &booked, model, 1, estimate, Usage::default())?;
     Ok(booked)
 }
 
 /// Puts what a request took in the place of what it was thought to take; `model` is the endpoint that answered.
-pub fn settle(tx: &mut Tx<'_>, booked: &Booked, model: &str, took: Usage) -> Result<(), state::Error> {
+pub fn settle(tx: &mut Tx<'_>, booked: &Booked, model: &str, took: Usage) -> Result<(), ironclaw_state::Error> {
     if model == booked.model {
         return add(tx, booked, model, 0, took, booked.estimate);
     }
@@ -54,7 +54,14 @@ pub fn settle(tx: &mut Tx<'_>, booked: &Booked, model: &str, took: Usage) -> Res
     add(tx, booked, model, 1, took, Usage::default())
 }
 
-fn add(tx: &Tx<'_>, booked: &Booked, model: &str, requests: i64, more: Usage, less: Usage) -> Result<(), state::Error> {
+fn add(
+    tx: &Tx<'_>,
+    booked: &Booked,
+    model: &str,
+    requests: i64,
+    more: Usage,
+    less: Usage,
+) -> Result<(), ironclaw_state::Error> {
     let change = |more: u64, less: u64| bounded(more).saturating_sub(bounded(less));
     tx.db()
         .prepare_cached(
@@ -92,7 +99,7 @@ pub fn used(
     config: &Config,
     agent: AgentId,
     session: SessionId,
-) -> Result<Vec<(Limit, u64)>, state::Error> {
+) -> Result<Vec<(Limit, u64)>, ironclaw_state::Error> {
     let today = day_of(tx.wall());
     let mut used = Vec::new();
     for limit in limits(config, own(tx, agent)?) {
@@ -107,21 +114,21 @@ pub fn used(
 }
 
 /// What was used on a day.
-pub fn of_day(tx: &Tx<'_>, day: i64) -> Result<Spent, state::Error> {
+pub fn of_day(tx: &Tx<'_>, day: i64) -> Result<Spent, ironclaw_state::Error> {
     sum(tx, "day = ?1", params![day])
 }
 
 /// What an agent used on a day.
-pub fn of_agent_day(tx: &Tx<'_>, day: i64, agent: AgentId) -> Result<Spent, state::Error> {
+pub fn of_agent_day(tx: &Tx<'_>, day: i64, agent: AgentId) -> Result<Spent, ironclaw_state::Error> {
     sum(tx, "day = ?1 AND agent_id = ?2", params![day, agent])
 }
 
 /// What a session has used.
-pub fn of_session(tx: &Tx<'_>, session: SessionId) -> Result<Spent, state::Error> {
+pub fn of_session(tx: &Tx<'_>, session: SessionId) -> Result<Spent, ironclaw_state::Error> {
     sum(tx, "session_id = ?1", params![session])
 }
 
-fn sum(tx: &Tx<'_>, which: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Spent, state::Error> {
+fn sum(tx: &Tx<'_>, which: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Spent, ironclaw_state::Error> {
     let sql = format!(
         "SELECT coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(cost_micros), 0) FROM usage WHERE {which}"
     );
@@ -156,7 +163,7 @@ pub fn rows(
     days: u32,
     agent: Option<AgentId>,
     session: Option<SessionId>,
-) -> Result<Vec<Row>, state::Error> {
+) -> Result<Vec<Row>, ironclaw_state::Error> {
     let since = day_of(tx.wall()) - i64::from(days.clamp(1, DAYS_MAX)) + 1;
     let sql = "SELECT usage.*, agents.name FROM usage LEFT JOIN agents ON agents.id = usage.agent_id \
                WHERE day >= ?1 AND (?2 IS NULL OR agent_id = ?2) AND (?3 IS NULL OR session_id = ?3) \
@@ -183,7 +190,7 @@ pub fn rows(
 }
 
 /// An agent's own ceilings.
-pub fn own(tx: &Tx<'_>, agent: AgentId) -> Result<Own, state::Error> {
+pub fn own(tx: &Tx<'_>, agent: AgentId) -> Result<Own, ironclaw_state::Error> {
     let sql = "SELECT tokens_per_day, cost_per_day_micros FROM agent_budgets WHERE agent_id = ?1";
     let read = |row: &rusqlite::Row<'_>| {
         let limit = |at| row.get::<_, Option<i64>>(at).map(|limit| limit.map(|limit| limit as u64));
@@ -193,7 +200,7 @@ pub fn own(tx: &Tx<'_>, agent: AgentId) -> Result<Own, state::Error> {
 }
 
 /// Sets an agent's own ceilings.
-pub fn set_own(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, own: Own) -> Result<(), state::Error> {
+pub fn set_own(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, own: Own) -> Result<(), ironclaw_state::Error> {
     let sql = "INSERT OR REPLACE INTO agent_budgets (agent_id, tokens_per_day, cost_per_day_micros) VALUES (?1,?2,?3)";
     let [tokens, cost] = [own.tokens_per_day, own.cost_per_day_micros].map(|limit| limit.map(bounded));
     tx.db().execute(sql, params![agent, tokens, cost])?;
@@ -206,7 +213,7 @@ pub fn set_own(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, own: Own)
 }
 
 /// Forgets the ceilings of an agent that is removed; what it used stays.
-pub fn forget(tx: &mut Tx<'_>, agent: AgentId) -> Result<(), state::Error> {
+pub fn forget(tx: &mut Tx<'_>, agent: AgentId) -> Result<(), ironclaw_state::Error> {
     tx.db().execute("DELETE FROM agent_budgets WHERE agent_id = ?1", [agent])?;
     Ok(())
 }

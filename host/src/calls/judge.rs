@@ -3,7 +3,6 @@
 //! Never runs or records a call; a class beyond reading, writing and commands in the agent's own jail is refused until its judgement lands. Next: `tools`.
 
 use super::{Call, schedule};
-use crate::model::WantedCall;
 use crate::registry::Agent;
 use crate::tools::{self, Class, Runs};
 use ironclaw_contract::canonical::{self, Digest, Limits};
@@ -11,6 +10,7 @@ use ironclaw_contract::ids::CallId;
 use ironclaw_contract::seam::action::Action;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
+use ironclaw_model::WantedCall;
 use serde_json::Value;
 
 /// What was found about a call.

@@ -5,15 +5,15 @@
 //! Next: `memories`.
 
 use super::{Call, Judgement, ResultBody, judge};
-use crate::ledger;
 use crate::memories::{self, Draft, Found, Kept, Note};
-use crate::model::WantedCall;
+use crate::refusal::Denied;
 use crate::registry::Agent;
-use crate::state::{self, Denied, Tx};
 use crate::tools::RECALLED_MAX;
 use crate::turn::Turn;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
+use ironclaw_model::WantedCall;
+use ironclaw_state::Tx;
 use ironclaw_text::lookalike;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -74,7 +74,7 @@ pub fn run(
     (turn, labels): (&Turn, &[Label]),
     call: &Call,
     found: Option<&Found>,
-) -> Result<Ran, state::Error> {
+) -> Result<Ran, ironclaw_state::Error> {
     match call.tool.as_str() {
         "remember" => match arguments::<Remember>(call) {
             Ok(wanted) => remember(tx, agent, turn, labels, wanted),
@@ -84,7 +84,7 @@ pub fn run(
             Ok(_) => recall(tx, agent, found),
             Err(ran) => Ok(ran),
         },
-        other => Err(state::Error::Stored(format!("the tool {other:?} does not run in the host"))),
+        other => Err(ironclaw_state::Error::Stored(format!("the tool {other:?} does not run in the host"))),
     }
 }
 
@@ -103,7 +103,7 @@ fn remember(
     turn: &Turn,
     labels: &[Label],
     wanted: Remember,
-) -> Result<Ran, state::Error> {
+) -> Result<Ran, ironclaw_state::Error> {
     let draft = Draft {
         author: Author::Model,
         principal: turn.principal.clone(),
@@ -119,7 +119,7 @@ fn remember(
     }
 }
 
-fn recall(tx: &Tx<'_>, agent: &Agent, found: Option<&Found>) -> Result<Ran, state::Error> {
+fn recall(tx: &Tx<'_>, agent: &Agent, found: Option<&Found>) -> Result<Ran, ironclaw_state::Error> {
     let Some(found) = found else { return Ok(Ran::new(false, "the notes could not be searched now".to_owned())) };
     let notes = memories::notes(tx, agent.id, found)?;
     if !found.is_whole {
@@ -149,7 +149,7 @@ fn shown(note: &Note) -> serde_json::Value {
     };
     json!({
         "id": note.id,
-        "kept_at": ledger::rfc3339(note.created_at),
+        "kept_at": ironclaw_ledger::rfc3339(note.created_at),
         "author": author,
         "on_behalf_of": note.principal,
         "labels": note.labels,

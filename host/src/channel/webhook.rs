@@ -7,7 +7,7 @@ pub mod incoming;
 pub mod outgoing;
 pub mod signature;
 
-use crate::address;
+use ironclaw_model::reach;
 use serde::Deserialize;
 use url::Url;
 
@@ -71,12 +71,12 @@ pub fn check_url(text: &str) -> Result<Url, String> {
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
         return Err("there is a name, a password or a # in it".to_owned());
     }
-    address::check_literal(&url)?;
+    reach::check_literal(&url)?;
     // Any other name could lead anywhere tomorrow.
-    let near = match (url.host(), address::literal(&url)) {
+    let near = match (url.host(), reach::literal(&url)) {
         (None, _) => return Err("it names no machine".to_owned()),
-        (_, Some(address)) => address::is_private(address),
-        (Some(host), None) => address::is_localhost(&host.to_string()),
+        (_, Some(address)) => reach::is_private(address),
+        (Some(host), None) => reach::is_localhost(&host.to_string()),
     };
     match url.scheme() {
         "https" => Ok(url),

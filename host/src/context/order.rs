@@ -5,9 +5,9 @@
 
 use super::Checked;
 use super::memory::{Memory, Place};
-use crate::state::{self, Tx};
 use crate::turn::Turn;
 use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_state::Tx;
 
 /// What stands where within one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ pub(super) fn order(
     turn: &Turn,
     checked: Vec<Checked>,
     memory: &mut Memory,
-) -> Result<(Vec<Placed>, i64), state::Error> {
+) -> Result<(Vec<Placed>, i64), ironclaw_state::Error> {
     let mut last = 0;
     let mut keyed = Vec::with_capacity(checked.len());
     for part in checked {

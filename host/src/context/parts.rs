@@ -5,13 +5,13 @@
 use super::memory::Memory;
 use super::{Checked, OutputBody, Reader, order, own_json, system};
 use crate::calls::{Call, ResultBody};
-use crate::custody::ContentKey;
 use crate::items::{BodyError, Recorded};
-use crate::model::{Part, PastCall};
-use crate::state::Tx;
 use ironclaw_contract::ids::{CallId, PersonId};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_model::{Part, PastCall};
+use ironclaw_state::Tx;
+use ironclaw_state::keys::ContentKey;
 use ironclaw_text::lookalike;
 use std::collections::HashSet;
 

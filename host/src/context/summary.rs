@@ -4,14 +4,14 @@
 //! Next: `items::summary` for what it then stands in for.
 
 use super::{Checked, Memory, Reader, Refused, Unanswered, parts};
-use crate::custody::ContentKey;
 use crate::items::{BodyError, summary as covers};
-use crate::model::{Part, Prompt};
-use crate::state::Tx;
 use crate::turn::Turn;
 use ironclaw_contract::ids::{ItemId, SessionId};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::socket::{Purpose, RefusalCode};
+use ironclaw_model::{Part, Prompt};
+use ironclaw_state::Tx;
+use ironclaw_state::keys::ContentKey;
 use ironclaw_text::lookalike;
 
 /// Bytes of a summary: some pages. A context with little room gets less.

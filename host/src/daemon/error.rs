@@ -1,10 +1,11 @@
 //! Errors of the daemon and of the commands on a home that it does not serve.
 
 use super::grounds::Exposed;
-use crate::custody;
-use crate::integrity::seal;
-use crate::ledger::{archive, head};
-use crate::{home, model, pipeline, rotation, settings, state};
+use crate::{pipeline, rotation, settings};
+use ironclaw_ledger::{archive, head};
+use ironclaw_state::home;
+use ironclaw_state::keys;
+use ironclaw_state::seal;
 use std::path::PathBuf;
 
 /// The reason that the daemon does not run.
@@ -18,13 +19,13 @@ pub enum Error {
     Settings(#[from] settings::Error),
     /// A key.
     #[error(transparent)]
-    Key(#[from] custody::Error),
+    Key(#[from] keys::Error),
     /// The record.
     #[error(transparent)]
-    State(#[from] state::Error),
+    State(#[from] ironclaw_state::Error),
     /// A model endpoint.
     #[error(transparent)]
-    Model(#[from] model::Error),
+    Model(#[from] ironclaw_model::Error),
     /// The secret of the seals.
     #[error(transparent)]
     Seal(#[from] seal::Error),

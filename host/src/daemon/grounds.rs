@@ -4,13 +4,13 @@
 //! [`crate::gateway`].
 
 use crate::config::Config;
-use crate::custody;
 use crate::gateway::Grounds;
-use crate::home::Home;
-use crate::ledger::sink::Sink;
 use crate::packages;
 use ironclaw_jail as jail;
 use ironclaw_jail::shown::{Mounts, canonical};
+use ironclaw_ledger::sink::Sink;
+use ironclaw_state::home::Home;
+use ironclaw_state::keys;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -132,7 +132,7 @@ fn own(config: &Config, home: &Home) -> Vec<Own> {
         ("the master key", config.keys.master_key_file.clone(), "move it elsewhere and set keys.master_key_file"),
         (
             "the directory of credentials",
-            custody::credentials_directory(),
+            keys::credentials_directory(),
             "have the service manager put credentials elsewhere (systemd uses /run/credentials)",
         ),
     ];

@@ -6,13 +6,13 @@
 
 use crate::delivery::journal;
 use crate::gateway::store;
-use crate::ledger::Entry;
-use crate::state::{self, State, Tx, log};
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_ledger::Entry;
+use ironclaw_state::{State, Tx, log};
 
 /// Names in the ledger what the write-ahead log lost, and treats the record as one that was put back. Returns warnings.
-pub(super) fn note_losses(tx: &mut Tx<'_>, boot: BootId) -> Result<Vec<String>, state::Error> {
+pub(super) fn note_losses(tx: &mut Tx<'_>, boot: BootId) -> Result<Vec<String>, ironclaw_state::Error> {
     let lost = log::take_lost(tx.db())?;
     let mut warnings = Vec::new();
     for one in &lost {
@@ -35,7 +35,10 @@ pub(super) fn note_losses(tx: &mut Tx<'_>, boot: BootId) -> Result<Vec<String>, 
 }
 
 /// Treats the record as one that was put back where heads or archives know another history. Gives a warning.
-pub(super) async fn begin_another(state: &State, other_history: Vec<String>) -> Result<Option<String>, state::Error> {
+pub(super) async fn begin_another(
+    state: &State,
+    other_history: Vec<String>,
+) -> Result<Option<String>, ironclaw_state::Error> {
     let begun = state.write(move |tx| begin_generation(tx, &other_history)).await?;
     let warning = begun.map(put_back);
     if let Some(warning) = &warning {
@@ -45,7 +48,7 @@ pub(super) async fn begin_another(state: &State, other_history: Vec<String>) -> 
 }
 
 /// Gives how many changes wait for a person; `None` when all of this history was known before.
-fn begin_generation(tx: &mut Tx<'_>, other_history: &[String]) -> Result<Option<usize>, state::Error> {
+fn begin_generation(tx: &mut Tx<'_>, other_history: &[String]) -> Result<Option<usize>, ironclaw_state::Error> {
     let unknown = store::begin_generation(tx, other_history)?;
     if unknown.is_some() {
         journal::doubt(tx)?;

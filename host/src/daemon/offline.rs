@@ -3,17 +3,17 @@
 use super::error::{Error, io};
 use super::grounds;
 use super::startup::open_state;
-use crate::custody::{self, MasterKey};
 use crate::gateway::policy;
-use crate::home::{self, Home};
-use crate::ledger::sink::Sink;
-use crate::ledger::{Entry, archive, head};
 use crate::maintenance::Keeper;
 use crate::registry::{self, Fresh};
-use crate::state::State;
 use crate::{config, pipeline, rotation};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{LedgerEvent, Rotated};
+use ironclaw_ledger::sink::Sink;
+use ironclaw_ledger::{Entry, archive, head};
+use ironclaw_state::State;
+use ironclaw_state::home::{self, Home};
+use ironclaw_state::keys::{self, MasterKey};
 use std::path::Path;
 use zeroize::Zeroizing;
 
@@ -64,7 +64,7 @@ pub enum Made {
     Nothing,
 }
 
-async fn set_up(state: &State, home: &Home, wrapping: custody::WrappingKey) -> Result<Made, Error> {
+async fn set_up(state: &State, home: &Home, wrapping: keys::WrappingKey) -> Result<Made, Error> {
     let fresh = Fresh::new()?;
     let text = Zeroizing::new(fresh.text().to_owned());
     let (remains, place) = (home.remains(), home.path().to_owned());

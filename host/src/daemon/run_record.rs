@@ -4,12 +4,12 @@ use super::error::Error;
 use super::history;
 use crate::gateway::policy::{self, Policy};
 use crate::gateway::quorum;
-use crate::home::Home;
-use crate::ledger::Entry;
 use crate::registry;
-use crate::state::{self, State};
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_ledger::Entry;
+use ironclaw_state::State;
+use ironclaw_state::home::Home;
 use rusqlite::OptionalExtension;
 
 /// Writes the BOOT entry; says so when the last run did not end in order.
@@ -18,7 +18,7 @@ pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Pol
     let begun: Option<(Option<String>, Vec<String>)> = state
         .write(move |tx| {
             if registry::owner(tx)?.is_none() {
-                return Ok::<_, state::Error>(None);
+                return Ok::<_, ironclaw_state::Error>(None);
             }
             let sql = "SELECT value FROM meta WHERE key = 'running'";
             let previous: Option<String> = tx.db().query_row(sql, [], |row| row.get(0)).optional()?;
@@ -28,7 +28,7 @@ pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Pol
                 .with("version", env!("CARGO_PKG_VERSION"))
                 .with("fingerprint", ironclaw_contract::seam::fingerprint())
                 .with("policy", policy_digest);
-            if let Some(migrated) = state::migrations::take_note(tx.db())? {
+            if let Some(migrated) = ironclaw_state::migrations::take_note(tx.db())? {
                 Entry::new(LedgerEvent::StateMigrated)
                     .with("from", migrated.from)
                     .with("to", migrated.to)
@@ -72,7 +72,7 @@ pub(super) async fn end(state: &State, boot: BootId) -> Result<(), Error> {
         .write(move |tx| {
             tx.db().execute("DELETE FROM meta WHERE key = 'running'", [])?;
             Entry::new(LedgerEvent::HostStopped).with("boot", boot).append(tx)?;
-            Ok::<_, state::Error>(())
+            Ok::<_, ironclaw_state::Error>(())
         })
         .await?;
     Ok(())

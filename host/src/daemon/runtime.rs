@@ -4,9 +4,9 @@
 //! [`crate::daemon`].
 
 use super::error::Error;
-use crate::home::{self, Home};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::Run;
+use ironclaw_state::home::{self, Home};
 use nix::unistd::geteuid;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};

@@ -4,8 +4,8 @@ use super::error::Error;
 use super::runtime;
 use crate::api::port::{self, Port, Socket};
 use crate::config::Config;
-use crate::home::{self, Home};
 use ironclaw_contract::operator::Run;
+use ironclaw_state::home::{self, Home};
 use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;
 

@@ -6,19 +6,19 @@ use super::error::{Error, io};
 use super::sockets::Paths;
 use super::{grounds, runtime};
 use crate::config::{self, Config};
-use crate::custody::{MasterKey, Source};
 use crate::gateway::policy;
-use crate::home::{self, Held, Home};
-use crate::integrity::seal::Sealer;
-use crate::ledger::sink::Sink;
 use crate::maintenance::Keeper;
 use crate::pipeline::{self, Core, Limits, Places};
-use crate::state::{self, State};
-use crate::{model, observe, packages, registry, rotation, turn};
+use crate::{observe, packages, registry, rotation, turn};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_jail::launcher::{Handle, Launcher};
+use ironclaw_ledger::sink::Sink;
+use ironclaw_state::State;
+use ironclaw_state::home::{self, Held, Home};
+use ironclaw_state::keys::{MasterKey, Source};
+use ironclaw_state::seal::Sealer;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -61,7 +61,7 @@ pub(super) async fn core(opened: &Opened, boot: BootId, paths: &Paths, launcher:
         sealer: Sealer::new(boot)?,
         cut_turns: state.read(|tx| turn::every_open(tx)).await?.iter().map(|turn| turn.id).collect(),
         wrapping: master.wrapping_key(),
-        endpoints: RwLock::new(Arc::new(model::endpoint::open_stored(
+        endpoints: RwLock::new(Arc::new(ironclaw_model::endpoint::open_stored(
             &config.model,
             state.read(|tx| registry::models::specs(tx)).await?,
         )?)),
@@ -104,7 +104,7 @@ pub(super) async fn sweep_packages(state: &State, home: &Home) -> Result<(), Err
 
 /// Opens the record by `open`; a key that was replaced gets an error that says so.
 pub(super) fn open_state(
-    open: fn(&Path, &SessionKey) -> Result<State, state::Error>,
+    open: fn(&Path, &SessionKey) -> Result<State, ironclaw_state::Error>,
     home: &Home,
     config: &Config,
     master: &MasterKey,

@@ -6,7 +6,6 @@ use crate::api::port::Port;
 use crate::api::{self, Api};
 use crate::maintenance::Keeper;
 use crate::pipeline::Pipeline;
-use crate::state;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -41,7 +40,7 @@ impl Workers {
         let about = api::About {
             hooks: hooks.as_ref().and_then(Port::address),
             keeper: keeper.clone(),
-            started_at: state::wall_clock(),
+            started_at: ironclaw_state::wall_clock(),
             warnings,
             stopping: Arc::clone(&stopping),
         };

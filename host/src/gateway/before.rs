@@ -8,11 +8,11 @@ use crate::packages;
 use crate::registry::channels::Channel;
 use crate::registry::{self, Agent, Identity, channels, mcp, mounts, roles, software};
 use crate::secrets::{self, SecretName};
-use crate::state::{self, Tx};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::change::{
     Access, Change, CreateAgent, Engage, Grant, McpAccess, McpRegister, Mount, Packages, Permissions, Persona, Wiring,
 };
+use ironclaw_state::Tx;
 use ironclaw_text::confusable;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -25,7 +25,12 @@ use std::path::Path;
 ///
 /// # Errors
 /// Those of the record.
-pub fn look(tx: &Tx<'_>, grounds: &Grounds, change: &Change, agent: Option<&Agent>) -> Result<Standing, state::Error> {
+pub fn look(
+    tx: &Tx<'_>,
+    grounds: &Grounds,
+    change: &Change,
+    agent: Option<&Agent>,
+) -> Result<Standing, ironclaw_state::Error> {
     let before = match (change, agent) {
         (Change::CreateAgent(_), _) => Value::Null,
         (Change::McpRegister(server), _) => {
@@ -60,7 +65,7 @@ pub fn look(tx: &Tx<'_>, grounds: &Grounds, change: &Change, agent: Option<&Agen
 }
 
 /// What the names in a change mean now.
-fn facts(tx: &Tx<'_>, grounds: &Grounds, change: &Change) -> Result<Value, state::Error> {
+fn facts(tx: &Tx<'_>, grounds: &Grounds, change: &Change) -> Result<Value, ironclaw_state::Error> {
     Ok(match change {
         Change::Persona(_) | Change::EnabledTools(_) => json!({}),
         Change::Packages(packages) => json!({ "clients": clients(&grounds.packages, packages) }),
@@ -83,14 +88,14 @@ fn facts(tx: &Tx<'_>, grounds: &Grounds, change: &Change) -> Result<Value, state
 }
 
 /// How an agent hears a channel.
-fn wiring_of(tx: &Tx<'_>, agent: &Agent, channel: &str) -> Result<Wiring, state::Error> {
+fn wiring_of(tx: &Tx<'_>, agent: &Agent, channel: &str) -> Result<Wiring, ironclaw_state::Error> {
     let found = channels::find(tx, channel)?;
     let none = || Wiring { channel: channel.to_owned(), engage: Engage::None, pattern: None };
     Ok(found.map_or_else(none, |channel| channel.wiring(agent.id)))
 }
 
 /// Who may talk to the agent, and how each whom the change names stands with it.
-fn permissions_of(tx: &Tx<'_>, agent: &Agent, wanted: &Permissions) -> Result<Permissions, state::Error> {
+fn permissions_of(tx: &Tx<'_>, agent: &Agent, wanted: &Permissions) -> Result<Permissions, ironclaw_state::Error> {
     let mut identities: Vec<&String> = wanted.grant.iter().map(|grant| &grant.identity).collect();
     identities.extend(&wanted.revoke);
     identities.sort();
@@ -113,7 +118,7 @@ pub(super) fn permissions_after(wanted: &Permissions, now: Access) -> Value {
     json!(Permissions { access: Some(wanted.access.unwrap_or(now)), ..wanted.clone() })
 }
 
-fn mounts_of(tx: &Tx<'_>, agent: &Agent) -> Result<Vec<Mount>, state::Error> {
+fn mounts_of(tx: &Tx<'_>, agent: &Agent) -> Result<Vec<Mount>, ironclaw_state::Error> {
     let mounts = mounts::of(tx, agent.id)?.into_iter();
     let shown = mounts.map(|mount| Mount {
         source: mount.source.display().to_string(),
@@ -123,14 +128,14 @@ fn mounts_of(tx: &Tx<'_>, agent: &Agent) -> Result<Vec<Mount>, state::Error> {
     Ok(shown.collect())
 }
 
-fn access_of(tx: &Tx<'_>, agent: &Agent, server: &str) -> Result<McpAccess, state::Error> {
+fn access_of(tx: &Tx<'_>, agent: &Agent, server: &str) -> Result<McpAccess, ironclaw_state::Error> {
     let had = mcp::grants_of(tx, agent.id)?.into_iter().find(|grant| grant.server == server);
     let tools = had.map(|grant| grant.tools).unwrap_or_default();
     Ok(McpAccess { server: server.to_owned(), tools: Some(tools) })
 }
 
 /// Whoever is linked to an identity; nobody is to what is none.
-pub(super) fn person_of(tx: &Tx<'_>, identity: &str) -> Result<Option<registry::Person>, state::Error> {
+pub(super) fn person_of(tx: &Tx<'_>, identity: &str) -> Result<Option<registry::Person>, ironclaw_state::Error> {
     match identity.parse::<Identity>() {
         Ok(identity) => registry::person_behind(tx, &identity),
         Err(_) => Ok(None),
@@ -140,7 +145,7 @@ pub(super) fn person_of(tx: &Tx<'_>, identity: &str) -> Result<Option<registry::
 fn of_identities<'a>(
     tx: &Tx<'_>,
     identities: impl Iterator<Item = &'a str>,
-) -> Result<Map<String, Value>, state::Error> {
+) -> Result<Map<String, Value>, ironclaw_state::Error> {
     let names: HashMap<PersonId, String> =
         registry::people(tx)?.into_iter().map(|person| (person.id, person.name)).collect();
     let known: Vec<(String, &str)> = registry::identities(tx)?
@@ -162,7 +167,7 @@ fn of_identities<'a>(
 }
 
 /// Which of all channels that ever had its name it is, and who hears it now: only one does, and loses it.
-fn of_channels(tx: &Tx<'_>, wirings: &[Wiring]) -> Result<Map<String, Value>, state::Error> {
+fn of_channels(tx: &Tx<'_>, wirings: &[Wiring]) -> Result<Map<String, Value>, ironclaw_state::Error> {
     let mut found = Map::new();
     for wiring in wirings {
         let channel = match channels::find(tx, &wiring.channel)? {
@@ -202,14 +207,14 @@ fn clients(config: &packages::Config, wanted: &Packages) -> Map<String, Value> {
 }
 
 /// Where a server answers, what it declares, and which secrets it is sent.
-fn of_server(tx: &Tx<'_>, name: &str) -> Result<Value, state::Error> {
+fn of_server(tx: &Tx<'_>, name: &str) -> Result<Value, ironclaw_state::Error> {
     let Some(server) = mcp::find(tx, name)? else { return Ok(Value::Null) };
     let tools: Vec<&str> = server.tools.iter().map(|tool| tool.name.as_str()).collect();
     Ok(json!({ "url": server.url, "tools": tools, "headers": server.headers }))
 }
 
 /// Which of the secrets that are named there are.
-fn of_secrets(tx: &Tx<'_>, server: &McpRegister) -> Result<Map<String, Value>, state::Error> {
+fn of_secrets(tx: &Tx<'_>, server: &McpRegister) -> Result<Map<String, Value>, ironclaw_state::Error> {
     let mut found = Map::new();
     for header in &server.headers {
         let there = match header.secret.parse::<SecretName>() {
@@ -222,7 +227,7 @@ fn of_secrets(tx: &Tx<'_>, server: &McpRegister) -> Result<Map<String, Value>, s
 }
 
 /// Which agents have tools of the server of this name, and what each keeps of them.
-fn of_grants(tx: &Tx<'_>, server: &McpRegister) -> Result<Map<String, Value>, state::Error> {
+fn of_grants(tx: &Tx<'_>, server: &McpRegister) -> Result<Map<String, Value>, ironclaw_state::Error> {
     let Some(was) = mcp::find(tx, &server.name)? else { return Ok(Map::new()) };
     let holders = mcp::holders(tx, &server.name)?.into_iter();
     let told = holders.map(|grant| {

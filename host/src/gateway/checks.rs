@@ -10,17 +10,18 @@ mod servers;
 use super::policy::Rule;
 use super::{Checked, Grounds, Proposed, Requester, before, concerns_agent, settings};
 use crate::packages;
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::channels::Channel;
 use crate::registry::{self, Agent, Identity, LOOPBACK, Person, Role, channels};
 use crate::routing::engage;
 use crate::session::store;
-use crate::state::{Denied, Tx};
 use crate::tools;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{
     Change, ChangeKind, EnabledTools, Grant, Packages, Permissions, ToolDifference, Wiring,
 };
+use ironclaw_state::Tx;
 use serde_json::Value;
 
 /// Checks a proposal and completes it.

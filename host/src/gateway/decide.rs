@@ -13,17 +13,18 @@ use super::store::{self, Row, Status};
 use super::voices::{self, NOT_INDEPENDENT};
 use super::{Approved, Checked, Grounds, Requester};
 use crate::approval::{self, Approver, Domain, Thing};
-use crate::custody::{self, ApprovalRoot};
-use crate::ledger::{self, Entry};
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::{self, Giver, Person, Role, roles};
-use crate::state::{self, Denied, Tx};
 use counted::{Voice, count};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
+use ironclaw_state::keys::{self, ApprovalRoot};
 use std::collections::BTreeSet;
 
 /// Why a change is over about which nobody decided.
@@ -44,10 +45,10 @@ pub struct Bench<'a> {
 pub enum Error {
     /// The record.
     #[error(transparent)]
-    State(#[from] state::Error),
+    State(#[from] ironclaw_state::Error),
     /// A key, or chance.
     #[error(transparent)]
-    Key(#[from] custody::Error),
+    Key(#[from] keys::Error),
 }
 
 impl From<rusqlite::Error> for Error {
@@ -111,14 +112,14 @@ impl From<Error> for Undecided {
     }
 }
 
-impl From<state::Error> for Undecided {
-    fn from(error: state::Error) -> Self {
+impl From<ironclaw_state::Error> for Undecided {
+    fn from(error: ironclaw_state::Error) -> Self {
         Self::Failed(error.into())
     }
 }
 
-impl From<custody::Error> for Undecided {
-    fn from(error: custody::Error) -> Self {
+impl From<keys::Error> for Undecided {
+    fn from(error: keys::Error) -> Self {
         Self::Failed(error.into())
     }
 }
@@ -134,7 +135,12 @@ pub enum Said {
 
 /// What a person may have who decides about a kind of change of an agent: their role on this host, or their role of that agent
 /// where it is enough. An identity that is linked to nobody has none.
-pub fn standing(tx: &Tx<'_>, person: &Person, kind: ChangeKind, agent: Option<AgentId>) -> Result<Role, state::Error> {
+pub fn standing(
+    tx: &Tx<'_>,
+    person: &Person,
+    kind: ChangeKind,
+    agent: Option<AgentId>,
+) -> Result<Role, ironclaw_state::Error> {
     let own = match agent {
         Some(agent) if is_of_agent(kind) => roles::role_of(tx, agent, person.id)?,
         _ => None,
@@ -143,13 +149,13 @@ pub fn standing(tx: &Tx<'_>, person: &Person, kind: ChangeKind, agent: Option<Ag
 }
 
 /// Whether this person decides about this change.
-pub fn may_decide(tx: &Tx<'_>, policy: &Policy, by: &Person, row: &Row) -> Result<bool, state::Error> {
+pub fn may_decide(tx: &Tx<'_>, policy: &Policy, by: &Person, row: &Row) -> Result<bool, ironclaw_state::Error> {
     Ok(rule_of(policy, row).admits(standing(tx, by, row.kind, row.agent)?))
 }
 
 /// What a person is shown of a change, and its digest.
-pub fn show(tx: &Tx<'_>, policy: &Policy, row: &Row) -> Result<(String, Digest), state::Error> {
-    let name = |person: PersonId| -> Result<String, state::Error> {
+pub fn show(tx: &Tx<'_>, policy: &Policy, row: &Row) -> Result<(String, Digest), ironclaw_state::Error> {
+    let name = |person: PersonId| -> Result<String, ironclaw_state::Error> {
         let found = registry::person_by_id(tx, person)?;
         Ok(found.map_or_else(|| "(removed)".to_owned(), |person| person.name))
     };
@@ -159,7 +165,10 @@ pub fn show(tx: &Tx<'_>, policy: &Policy, row: &Row) -> Result<(String, Digest),
     let requester = match &row.requester {
         Requester::Person(person) => Asker::Person(*person, &principal),
         Requester::Agent { principal: person, origin } => Asker::Agent {
-            agent: (row.agent.ok_or_else(|| state::Error::Stored(format!("{}: its agent", row.id)))?, agent_name),
+            agent: (
+                row.agent.ok_or_else(|| ironclaw_state::Error::Stored(format!("{}: its agent", row.id)))?,
+                agent_name,
+            ),
             principal: (*person, &principal),
             session: origin.session,
             turn: origin.turn,
@@ -178,8 +187,8 @@ pub fn show(tx: &Tx<'_>, policy: &Policy, row: &Row) -> Result<(String, Digest),
         before: &row.before,
         facts: &row.facts,
         rule: &rule_of(policy, row),
-        created_at: ledger::rfc3339(row.created_at),
-        expires_at: ledger::rfc3339(row.expires_at),
+        created_at: ironclaw_ledger::rfc3339(row.created_at),
+        expires_at: ironclaw_ledger::rfc3339(row.expires_at),
         generation: row.generation,
     };
     let text = shown::render(&view);
@@ -210,7 +219,7 @@ fn thing(row: &Row, rule: &Rule, shown: Digest) -> Thing {
 
 /// Returns in the host's words why a change is not what it was when it was asked for, if so: it does not pass every check, is not
 /// completed to the same, or what it would alter or what its names mean is not as it was.
-fn why_stale(tx: &Tx<'_>, grounds: &Grounds, row: &Row) -> Result<Option<String>, state::Error> {
+fn why_stale(tx: &Tx<'_>, grounds: &Grounds, row: &Row) -> Result<Option<String>, ironclaw_state::Error> {
     const OTHERWISE: &str = "what it would alter is not as it was when this was asked for";
     Ok(match checks::check(tx, grounds, row.proposed()) {
         Ok(Checked { proposed, standing }) => {
@@ -333,7 +342,7 @@ fn not_independent(
     by: &Person,
     proof: &str,
     counted: &[Voice],
-) -> Result<Option<Refusal>, state::Error> {
+) -> Result<Option<Refusal>, ironclaw_state::Error> {
     let behind = voices::behind(tx, row, rule, by.id, proof)?;
     // Where the person alone is behind it, it counts, and the voices that come from them do not any more.
     let others = match behind.is_direct() {

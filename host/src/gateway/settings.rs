@@ -7,15 +7,16 @@ use super::Grounds;
 use super::policy::{Policy, Rule};
 use super::store::Row;
 use crate::budget::{self, book};
-use crate::model::scripted;
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::models::{self, kind_name};
 use crate::registry::{self, Agent, Mode, Role};
-use crate::state::{self, Denied, Tx};
 use ironclaw_contract::operator::DEFAULT_MODEL;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Settings};
 use ironclaw_contract::seam::limits::CEILING_MAX;
+use ironclaw_model::scripted;
+use ironclaw_state::Tx;
 use serde_json::{Map, Value, json};
 
 /// The rule for a change: that of its kind, but for settings.
@@ -52,7 +53,7 @@ pub fn rule_now(
     grounds: &Grounds,
     wanted: &Settings,
     agent: &Agent,
-) -> Result<Rule, state::Error> {
+) -> Result<Rule, ironclaw_state::Error> {
     let (before, facts) = (before(tx, wanted, Some(agent))?, facts(tx, grounds, wanted)?);
     Ok(rule(policy, &Change::Settings(wanted.clone()), &before, &facts))
 }
@@ -114,7 +115,7 @@ pub(super) fn check_agent(wanted: &Settings, agent: Option<&Agent>) -> Result<()
 }
 
 /// The present settings, of the fields that the wish names.
-pub(super) fn before(tx: &Tx<'_>, wanted: &Settings, agent: Option<&Agent>) -> Result<Value, state::Error> {
+pub(super) fn before(tx: &Tx<'_>, wanted: &Settings, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
     let mut now = Map::new();
     let mut set = |field: &str, value: Value| now.insert(field.to_owned(), value);
     if wanted.default_model.is_some() {
@@ -138,7 +139,7 @@ pub(super) fn before(tx: &Tx<'_>, wanted: &Settings, agent: Option<&Agent>) -> R
 }
 
 /// What the names mean now: the endpoint behind a name, the ceilings of the settings, the agents that follow the default.
-pub(super) fn facts(tx: &Tx<'_>, grounds: &Grounds, wanted: &Settings) -> Result<Value, state::Error> {
+pub(super) fn facts(tx: &Tx<'_>, grounds: &Grounds, wanted: &Settings) -> Result<Value, ironclaw_state::Error> {
     let mut facts = Map::new();
     for named in [&wanted.model, &wanted.default_model].into_iter().flatten() {
         let name = if named == DEFAULT_MODEL { models::default(tx)? } else { named.clone() };
@@ -160,7 +161,7 @@ pub(super) fn facts(tx: &Tx<'_>, grounds: &Grounds, wanted: &Settings) -> Result
     Ok(facts.into())
 }
 
-fn endpoint(tx: &Tx<'_>, name: &str) -> Result<Value, state::Error> {
+fn endpoint(tx: &Tx<'_>, name: &str) -> Result<Value, ironclaw_state::Error> {
     if name == scripted::NAME {
         return Ok(json!({ "name": name, "kind": scripted::NAME }));
     }

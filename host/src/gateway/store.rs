@@ -12,14 +12,15 @@ pub use row::{Row, Status};
 
 use super::policy::Policy;
 use super::{Checked, Origin, Proposed, Requester};
-use crate::ledger::Entry;
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::{self, Agent};
-use crate::state::{self, Denied, Tx};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{Change, ChangeKind};
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
 use row::row;
 use rusqlite::{OptionalExtension, Row as SqlRow, ToSql, params, params_from_iter};
 use serde_json::Value;
@@ -37,13 +38,13 @@ pub const PENDING_MAX: i64 = 1024;
 pub const AT_ONCE_MAX: usize = 64;
 
 /// The change of this id.
-pub fn find(tx: &Tx<'_>, id: ChangeId) -> Result<Option<Row>, state::Error> {
+pub fn find(tx: &Tx<'_>, id: ChangeId) -> Result<Option<Row>, ironclaw_state::Error> {
     let sql = "SELECT * FROM changes WHERE id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([id], row).optional()?)
 }
 
 /// The change of this id, unless it is at an end.
-pub fn unended(tx: &Tx<'_>, id: ChangeId) -> Result<Option<Row>, state::Error> {
+pub fn unended(tx: &Tx<'_>, id: ChangeId) -> Result<Option<Row>, ironclaw_state::Error> {
     Ok(find(tx, id)?.filter(|row| row.status.is_open() || row.status == Status::Approved))
 }
 
@@ -87,7 +88,7 @@ fn readable<T>(rows: impl Iterator<Item = rusqlite::Result<T>>) -> rusqlite::Res
 }
 
 /// Changes, newest first.
-pub fn list(tx: &Tx<'_>, filter: &Filter) -> Result<Vec<Row>, state::Error> {
+pub fn list(tx: &Tx<'_>, filter: &Filter) -> Result<Vec<Row>, ironclaw_state::Error> {
     let agent = filter.agent.as_ref().map(|id| ("agent_id", id as &dyn ToSql));
     let principal = filter.principal.as_ref().map(|id| ("principal", id as &dyn ToSql));
     let mut found = Vec::new();
@@ -115,13 +116,13 @@ fn numbered(found: &SqlRow<'_>) -> rusqlite::Result<(i64, Row)> {
 }
 
 /// How many changes wait for a person.
-pub fn waiting(tx: &Tx<'_>) -> Result<u64, state::Error> {
+pub fn waiting(tx: &Tx<'_>) -> Result<u64, ironclaw_state::Error> {
     let sql = "SELECT count(*) FROM changes WHERE status IN ('pending','unknown')";
     Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
 }
 
 /// The approved change of each agent that is to be applied next, and that of the host; oldest first.
-pub fn approved(tx: &Tx<'_>) -> Result<Vec<Row>, state::Error> {
+pub fn approved(tx: &Tx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
     let sql = "SELECT * FROM changes WHERE ordinal IN \
                (SELECT min(ordinal) FROM changes WHERE status = 'approved' GROUP BY agent_id, kind = ?2) \
                ORDER BY kind = ?2, ordinal LIMIT ?1";
@@ -211,11 +212,12 @@ struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    fn of(proposed: &'a Proposed) -> Result<Self, state::Error> {
+    fn of(proposed: &'a Proposed) -> Result<Self, ironclaw_state::Error> {
         let (requester, principal, origin, pending_max) = match &proposed.requester {
             Requester::Agent { principal, origin } => {
-                let agent =
-                    proposed.agent.ok_or_else(|| state::Error::Stored("an agent asked that is none".to_owned()))?;
+                let agent = proposed
+                    .agent
+                    .ok_or_else(|| ironclaw_state::Error::Stored("an agent asked that is none".to_owned()))?;
                 (agent.to_string(), *principal, Some(origin), PENDING_OF_AGENT_MAX)
             }
             Requester::Person(person) => (person.to_string(), *person, None, PENDING_OF_PERSON_MAX),
@@ -225,7 +227,7 @@ impl<'a> Asking<'a> {
 }
 
 /// Refuses one more change from a requester of whom, or on a host where, too many wait.
-fn too_many(tx: &Tx<'_>, asking: &Asking<'_>) -> Result<Option<Refusal>, state::Error> {
+fn too_many(tx: &Tx<'_>, asking: &Asking<'_>) -> Result<Option<Refusal>, ironclaw_state::Error> {
     let count = |sql: &str, by: &[&str]| -> rusqlite::Result<i64> {
         tx.db().prepare_cached(sql)?.query_row(params_from_iter(by), |row| row.get(0))
     };
@@ -246,7 +248,7 @@ fn insert(
     Checked { proposed, standing }: &Checked,
     asking: &Asking<'_>,
     digest: Digest,
-) -> Result<ChangeId, state::Error> {
+) -> Result<ChangeId, ironclaw_state::Error> {
     let kind = proposed.change.kind();
     let (id, now, generation) = (ChangeId::new(), tx.now(), generation(tx)?);
     let expires_at = tx.wall() + i64::from(policy.rule(kind).expires_hours) * 3_600_000;
@@ -286,7 +288,7 @@ fn append_proposed(
     Checked { proposed, standing }: &Checked,
     asking: Asking<'_>,
     digest: Digest,
-) -> Result<u64, state::Error> {
+) -> Result<u64, ironclaw_state::Error> {
     let mut entry = Entry::new(LedgerEvent::ChangeProposed)
         .with("change", id)
         .with("kind", proposed.change.kind().name())
@@ -314,14 +316,18 @@ pub fn end(
     status: Status,
     by: Option<PersonId>,
     outcome: &str,
-) -> Result<Row, state::Error> {
+) -> Result<Row, ironclaw_state::Error> {
     let now = tx.now();
     let (decided, applied) = (by.map(|_| now), (status == Status::Applied).then_some(now));
     let sql = "UPDATE changes SET status = ?2, decided_by = coalesce(?3, decided_by), decided_at = coalesce(?4, decided_at), \
                applied_at = ?5, outcome = ?6 WHERE id = ?1 AND status IN ('pending','approved','unknown')";
     let ended = tx.db().prepare_cached(sql)?.execute(params![row.id, status.name(), by, decided, applied, outcome])?;
     if ended == 0 {
-        return Err(state::Error::Stored(format!("{} is at an end already, and is not {}", row.id, status.name())));
+        return Err(ironclaw_state::Error::Stored(format!(
+            "{} is at an end already, and is not {}",
+            row.id,
+            status.name()
+        )));
     }
     void(tx, row.id)?;
     let (entry, word) = match status {
@@ -331,7 +337,7 @@ pub fn end(
         Status::Withdrawn => (Entry::new(LedgerEvent::ChangeWithdrawn), "it cannot be decided any more"),
         Status::Failed => (Entry::new(LedgerEvent::ChangeFailed), "it could not be done"),
         Status::Pending | Status::Approved | Status::Unknown => {
-            return Err(state::Error::Stored(format!("{}: {} is no end of a change", row.id, status.name())));
+            return Err(ironclaw_state::Error::Stored(format!("{}: {} is no end of a change", row.id, status.name())));
         }
     };
     let mut entry = entry.with("change", row.id).with("kind", row.kind.name());
@@ -356,7 +362,7 @@ pub fn end(
 }
 
 /// Notes that enough people approved.
-pub fn set_approved(tx: &mut Tx<'_>, row: &Row, by: PersonId, shown: &Digest) -> Result<(), state::Error> {
+pub fn set_approved(tx: &mut Tx<'_>, row: &Row, by: PersonId, shown: &Digest) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE changes SET status = 'approved', shown = ?2, decided_by = ?3, decided_at = ?4 WHERE id = ?1";
     tx.db().prepare_cached(sql)?.execute(params![row.id, shown, by, tx.now()])?;
     Entry::new(LedgerEvent::ChangeApproved)
@@ -368,14 +374,14 @@ pub fn set_approved(tx: &mut Tx<'_>, row: &Row, by: PersonId, shown: &Digest) ->
 }
 
 /// Undecided changes whose time is over.
-pub fn overdue(tx: &Tx<'_>) -> Result<Vec<Row>, state::Error> {
+pub fn overdue(tx: &Tx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
     let sql = "SELECT * FROM changes WHERE status = 'pending' AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2";
     let mut statement = tx.db().prepare_cached(sql)?;
     Ok(readable(statement.query_map([tx.wall(), AT_ONCE_MAX as i64], row)?)?)
 }
 
 /// Undecided changes of the same kind that concern the same agent.
-pub fn open_like(tx: &Tx<'_>, other: &Row) -> Result<Vec<Row>, state::Error> {
+pub fn open_like(tx: &Tx<'_>, other: &Row) -> Result<Vec<Row>, ironclaw_state::Error> {
     let sql = "SELECT * FROM changes WHERE agent_id IS ?1 AND status = ?2 AND kind = ?3 AND id <> ?4 ORDER BY ordinal";
     let mut statement = tx.db().prepare_cached(sql)?;
     let mut found = Vec::new();
@@ -387,29 +393,35 @@ pub fn open_like(tx: &Tx<'_>, other: &Row) -> Result<Vec<Row>, state::Error> {
 }
 
 /// Undecided changes that somebody approved.
-pub fn half_approved(tx: &Tx<'_>) -> Result<Vec<Row>, state::Error> {
+pub fn half_approved(tx: &Tx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
     let sql = "SELECT * FROM changes WHERE status = 'pending' AND id IN (SELECT change_id FROM approvals WHERE state = 'live')";
     let mut statement = tx.db().prepare_cached(sql)?;
     Ok(readable(statement.query_map([], row)?)?)
 }
 
 /// When the next undecided change is over, milliseconds since the epoch.
-pub fn next_end(tx: &Tx<'_>) -> Result<Option<i64>, state::Error> {
+pub fn next_end(tx: &Tx<'_>) -> Result<Option<i64>, ironclaw_state::Error> {
     let sql = "SELECT min(expires_at) FROM changes WHERE status = 'pending'";
     Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
 /// Erases what a conversation asked for, with its words: what it was and what became of it stays in the ledger, as digests.
-pub fn erase_of_session(tx: &mut Tx<'_>, session: SessionId) -> Result<(), state::Error> {
+pub fn erase_of_session(tx: &mut Tx<'_>, session: SessionId) -> Result<(), ironclaw_state::Error> {
     erase(tx, "session_id", &session, "the conversation was removed", None)
 }
 
 /// Erases what was asked for an agent, or by it, but for the change that removes it.
-pub fn erase_of_agent(tx: &mut Tx<'_>, agent: AgentId, by: ChangeId) -> Result<(), state::Error> {
+pub fn erase_of_agent(tx: &mut Tx<'_>, agent: AgentId, by: ChangeId) -> Result<(), ironclaw_state::Error> {
     erase(tx, "agent_id", &agent, "the agent was removed", Some(by))
 }
 
-fn erase(tx: &mut Tx<'_>, column: &str, of: &dyn ToSql, why: &str, but: Option<ChangeId>) -> Result<(), state::Error> {
+fn erase(
+    tx: &mut Tx<'_>,
+    column: &str,
+    of: &dyn ToSql,
+    why: &str,
+    but: Option<ChangeId>,
+) -> Result<(), ironclaw_state::Error> {
     let open = format!(
         "SELECT * FROM changes WHERE {column} = ?1 AND id IS NOT ?2 AND status IN ('pending','approved','unknown')"
     );
@@ -431,7 +443,7 @@ fn erase(tx: &mut Tx<'_>, column: &str, of: &dyn ToSql, why: &str, but: Option<C
 }
 
 /// The agent that a change concerns, as it is now.
-pub fn agent_of(tx: &Tx<'_>, row: &Row) -> Result<Option<Agent>, state::Error> {
+pub fn agent_of(tx: &Tx<'_>, row: &Row) -> Result<Option<Agent>, ironclaw_state::Error> {
     match row.agent {
         Some(agent) => registry::agent_by_id(tx, agent),
         None => Ok(None),

@@ -12,11 +12,11 @@ use crate::apply::{self, Prepared};
 use crate::approval::{self, Token};
 use crate::refusal::Refusal;
 use crate::registry::{self, Role};
-use crate::state::{self, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::ChangeKind;
+use ironclaw_state::Tx;
 use rusqlite::params;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -340,7 +340,7 @@ fn state_error_while_applying_leaves_the_approval_unused() {
         let row = store::known(tx, id).expect("it is there");
         let approved = decide::approved(tx, &bench(&policy, 1, &grounds()), &row).expect("approved");
         apply::apply(tx, &approved, &Prepared::Nothing).expect("applied");
-        Err::<(), _>(decide::Error::State(state::Error::Stored("a full disk".to_owned())))
+        Err::<(), _>(decide::Error::State(ironclaw_state::Error::Stored("a full disk".to_owned())))
     }));
     failed.expect_err("the transaction was taken back");
     assert_eq!((desk.told().as_str(), desk.status(id)), ("old", Status::Approved));

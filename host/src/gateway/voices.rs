@@ -7,9 +7,9 @@ use super::policy::{Rule, is_of_agent};
 use super::store::Row;
 use crate::registry::given::{self, Given};
 use crate::registry::{self, Giver, Person, TokenId};
-use crate::state::{self, Tx};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_state::Tx;
 use std::collections::BTreeSet;
 
 /// The code of a yes that is the voice of somebody who counts already, or who does not count.
@@ -60,8 +60,8 @@ pub enum Dependence {
 
 impl Dependence {
     /// What is wrong with the yes, to be read behind the name of whoever said it.
-    pub fn words(self, tx: &Tx<'_>) -> Result<String, state::Error> {
-        let name = |person: PersonId| -> Result<String, state::Error> {
+    pub fn words(self, tx: &Tx<'_>) -> Result<String, ironclaw_state::Error> {
+        let name = |person: PersonId| -> Result<String, ironclaw_state::Error> {
             let found = registry::person_by_id(tx, person)?;
             Ok(found.map_or_else(|| person.to_string(), |person| person.name))
         };
@@ -81,7 +81,7 @@ impl Dependence {
 }
 
 /// Who is behind the yes that this person says with this token.
-pub fn behind(tx: &Tx<'_>, row: &Row, rule: &Rule, by: PersonId, proof: &str) -> Result<Behind, state::Error> {
+pub fn behind(tx: &Tx<'_>, row: &Row, rule: &Rule, by: PersonId, proof: &str) -> Result<Behind, ironclaw_state::Error> {
     let mut people = BTreeSet::new();
     let mut seen: Vec<Giver> = Vec::new();
     let mut next = vec![Giver { person: by, token: proof.parse::<TokenId>().ok() }];
@@ -106,7 +106,7 @@ pub fn behind(tx: &Tx<'_>, row: &Row, rule: &Rule, by: PersonId, proof: &str) ->
 }
 
 /// What a person needs to decide, each as it was given: the role and the token. None where one of them is not in the record.
-fn came_by(tx: &Tx<'_>, row: &Row, rule: &Rule, giver: &Giver) -> Result<Option<Vec<Given>>, state::Error> {
+fn came_by(tx: &Tx<'_>, row: &Row, rule: &Rule, giver: &Giver) -> Result<Option<Vec<Given>>, ironclaw_state::Error> {
     let Some(token) = giver.token.as_ref().map(|token| given::token(tx, token)).transpose()?.flatten() else {
         return Ok(None);
     };

@@ -4,10 +4,11 @@
 
 use super::Recorded;
 use crate::channel::Received;
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
-use crate::state::{self, Denied, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_state::Tx;
 use rusqlite::{OptionalExtension, Row, params};
 
 /// So long an event is remembered. A replay is refused by its age long before; this is for senders that try again for days.
@@ -54,7 +55,7 @@ impl Event {
     }
 
     /// Notes what became of it, in the transaction that recorded the message; the oldest are forgotten.
-    pub fn note(self, tx: &Tx<'_>, recorded: &Recorded) -> Result<(), state::Error> {
+    pub fn note(self, tx: &Tx<'_>, recorded: &Recorded) -> Result<(), ironclaw_state::Error> {
         let (now, kept_from) = (tx.wall(), tx.prune_time() - KEPT_MS);
         tx.db()
             .prepare_cached(

@@ -3,8 +3,8 @@
 //! Never writes a summary and never judges one. See [`crate::context::summary`].
 
 use super::Recorded;
-use crate::state::{self, Tx};
 use ironclaw_contract::ids::{ItemId, SessionId};
+use ironclaw_state::Tx;
 use rusqlite::{OptionalExtension, params};
 
 /// Notes that `summary` replaces `covered`, whose last turn is `ordinal`.
@@ -14,7 +14,7 @@ pub fn cover(
     summary: ItemId,
     covered: &[(ItemId, u64)],
     ordinal: i64,
-) -> Result<(), state::Error> {
+) -> Result<(), ironclaw_state::Error> {
     let db = tx.db();
     let from = covered.iter().map(|(_, seq)| *seq).min().unwrap_or(0);
     let upto = covered.iter().map(|(_, seq)| *seq).max().unwrap_or(0);
@@ -42,7 +42,7 @@ pub fn first_covered(
     tx: &Tx<'_>,
     session: SessionId,
     items: impl IntoIterator<Item = ItemId>,
-) -> Result<Option<ItemId>, state::Error> {
+) -> Result<Option<ItemId>, ironclaw_state::Error> {
     let sql = "SELECT 1 FROM items WHERE id = ?1 AND session_id = ?2 AND summary_item IS NOT NULL";
     let mut look = tx.db().prepare_cached(sql)?;
     for item in items {
@@ -54,13 +54,13 @@ pub fn first_covered(
 }
 
 /// Returns the place of a summary among the turns: behind the last item that it replaces.
-pub fn ordinal(tx: &Tx<'_>, summary: &Recorded) -> Result<Option<i64>, state::Error> {
+pub fn ordinal(tx: &Tx<'_>, summary: &Recorded) -> Result<Option<i64>, ironclaw_state::Error> {
     let sql = "SELECT ordinal FROM summaries WHERE item = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([summary.tuple.item], |row| row.get(0)).optional()?)
 }
 
 /// Returns the first and the last number of the items that a summary replaces, and how many items that are.
-pub fn covered(tx: &Tx<'_>, summary: ItemId) -> Result<Option<(u64, u64, u64)>, state::Error> {
+pub fn covered(tx: &Tx<'_>, summary: ItemId) -> Result<Option<(u64, u64, u64)>, ironclaw_state::Error> {
     let sql = "SELECT from_seq, upto_seq, items FROM summaries WHERE item = ?1";
     let read = |row: &rusqlite::Row<'_>| {
         Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64))

@@ -2,18 +2,18 @@
 //! owner's word on it.
 //!
 //! Reads directories off the runtime's threads, and waits for none of them longer than a start may take. See
-//! [`crate::ledger::foreign`].
+//! [`ironclaw_ledger::foreign`].
 
 use super::{Keeper, Shared};
-use crate::home::Home;
-use crate::ledger::archive::Aside;
-use crate::ledger::foreign::{self, Foreign, Live};
-use crate::ledger::head::{self, Contradiction, Kept, Position, Signed};
-use crate::ledger::sink::Other;
-use crate::ledger::{Entry, Genesis, archive, check};
-use crate::state::{self, Tx};
 use ironclaw_contract::canonical;
 use ironclaw_contract::operator::{BreakAccepted, LedgerEvent};
+use ironclaw_ledger::archive::Aside;
+use ironclaw_ledger::foreign::{self, Foreign, Live};
+use ironclaw_ledger::head::{self, Contradiction, Kept, Position, Signed};
+use ironclaw_ledger::sink::Other;
+use ironclaw_ledger::{Entry, Genesis, archive, check};
+use ironclaw_state::Tx;
+use ironclaw_state::home::Home;
 use rusqlite::OptionalExtension;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -43,7 +43,7 @@ pub enum AcceptError {
     Archive(#[from] archive::Error),
     /// The state.
     #[error(transparent)]
-    State(#[from] state::Error),
+    State(#[from] ironclaw_state::Error),
 }
 
 /// Heads and archives that know another history.
@@ -121,15 +121,15 @@ fn chunks(heads: &[Signed]) -> Vec<&[Signed]> {
     if heads.is_empty() { vec![heads] } else { heads.chunks(ACCEPTED_HEADS_MAX).collect() }
 }
 
-fn accepted(tx: &Tx<'_>) -> Result<BTreeSet<Signed>, state::Error> {
+fn accepted(tx: &Tx<'_>) -> Result<BTreeSet<Signed>, ironclaw_state::Error> {
     let sql = "SELECT value FROM meta WHERE key = ?1";
     let text: Option<String> = tx.db().query_row(sql, [ACCEPTED], |row| row.get(0)).optional()?;
-    let wrong = || state::Error::Stored("meta: accepted_history".to_owned());
+    let wrong = || ironclaw_state::Error::Stored("meta: accepted_history".to_owned());
     let names: Vec<String> = text.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text)).map_err(|_| wrong())?;
     names.iter().map(|name| name.parse().map_err(|()| wrong())).collect()
 }
 
-fn remember(tx: &Tx<'_>, heads: &[Signed]) -> Result<(), state::Error> {
+fn remember(tx: &Tx<'_>, heads: &[Signed]) -> Result<(), ironclaw_state::Error> {
     let mut all = accepted(tx)?;
     all.extend(heads.iter().cloned());
     let names: Vec<String> = all.iter().map(Signed::to_string).collect();
@@ -138,18 +138,18 @@ fn remember(tx: &Tx<'_>, heads: &[Signed]) -> Result<(), state::Error> {
     Ok(())
 }
 
-fn keys(tx: &Tx<'_>) -> Result<Vec<String>, state::Error> {
+fn keys(tx: &Tx<'_>) -> Result<Vec<String>, ironclaw_state::Error> {
     let mut keys = tx.db().prepare_cached("SELECT public FROM ledger_keys")?;
     let keys = keys.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     Ok(keys)
 }
 
-fn hash_at(tx: &Tx<'_>, seq: u64) -> Result<Option<String>, state::Error> {
+fn hash_at(tx: &Tx<'_>, seq: u64) -> Result<Option<String>, ironclaw_state::Error> {
     let mut find = tx.db().prepare_cached("SELECT hash FROM ledger WHERE seq = ?1")?;
     Ok(find.query_row([seq as i64], |row| row.get(0)).optional()?)
 }
 
-fn live(tx: &Tx<'_>) -> Result<Live, state::Error> {
+fn live(tx: &Tx<'_>) -> Result<Live, ironclaw_state::Error> {
     let Position { ledger, first, .. } = Position::read(tx.db())?;
     let data: String = tx.db().query_row("SELECT data FROM ledger ORDER BY seq LIMIT 1", [], |row| row.get(0))?;
     Ok(Live { ledger, first, genesis: Genesis::read(&data), keys: keys(tx)? })
@@ -201,7 +201,7 @@ impl Shared {
 
     /// Returns, at a start, what heads outside and archives know that this ledger does not, as they do when a home was put back
     /// to what it was.
-    pub(super) async fn look_back(&self) -> Result<Vec<String>, state::Error> {
+    pub(super) async fn look_back(&self) -> Result<Vec<String>, ironclaw_state::Error> {
         let found = match self.other_history(false).await {
             Ok(found) => found,
             Err(AcceptError::State(error)) => return Err(error),
@@ -266,10 +266,10 @@ impl Shared {
         let (ledger, lowest) = (self.ledger.clone(), if archived { 0 } else { live.first });
         let compare = move |tx: &mut Tx<'_>| {
             let (position, accepted) = (Position::read(tx.db())?, accepted(tx)?);
-            let find = |seq: u64| Ok::<_, state::Error>(hash_at(tx, seq)?.or_else(|| old.get(&seq).cloned()));
+            let find = |seq: u64| Ok::<_, ironclaw_state::Error>(hash_at(tx, seq)?.or_else(|| old.get(&seq).cloned()));
             let mut heads = head::contradictions(kept, &ledger, (lowest, position.seq), find)?;
             heads.retain(|head| !accepted.contains(&head.signed));
-            Ok::<_, state::Error>(heads)
+            Ok::<_, ironclaw_state::Error>(heads)
         };
         let heads = self.state.read(compare).await?;
         let (home, of) = (self.home.clone(), live.clone());
@@ -284,7 +284,7 @@ impl Shared {
                     archives.push(foreign);
                 }
             }
-            Ok::<_, state::Error>(archives)
+            Ok::<_, ironclaw_state::Error>(archives)
         };
         Ok(Found { heads, archives: self.state.read(judge).await? })
     }
@@ -310,13 +310,14 @@ impl Shared {
     }
 
     /// Says so where no head is there for a ledger that has some.
-    async fn say_when_nothing_is_known(&self, kept: &[Kept]) -> Result<(), state::Error> {
+    async fn say_when_nothing_is_known(&self, kept: &[Kept]) -> Result<(), ironclaw_state::Error> {
         let any = kept.iter().any(|kept| kept.head.as_ref().is_some_and(|head| head.ledger == self.ledger));
         let Some(directory) = self.directory.as_ref().filter(|_| !any) else { return Ok(()) };
         // Heads are kept from the first start on.
         let sql = "SELECT min(seq) > 0 OR count(*) FILTER (WHERE type = 'BOOT') > 1 FROM ledger";
-        let look =
-            move |tx: &mut Tx<'_>| Ok::<_, state::Error>(tx.db().query_row(sql, [], |row| row.get::<_, bool>(0))?);
+        let look = move |tx: &mut Tx<'_>| {
+            Ok::<_, ironclaw_state::Error>(tx.db().query_row(sql, [], |row| row.get::<_, bool>(0))?)
+        };
         if self.state.read(look).await? {
             let sentence = format!(
                 "no earlier head of this ledger is in {}, so it cannot be told whether this home was put back to an earlier state: bring \
@@ -351,7 +352,7 @@ impl Shared {
                     suspects.push(name);
                 }
             }
-            Ok::<_, state::Error>((suspects, keys(tx)?, accepted(tx)?))
+            Ok::<_, ironclaw_state::Error>((suspects, keys(tx)?, accepted(tx)?))
         };
         let Ok((suspects, keys, accepted)) = self.state.read(suspects).await else { return };
         if suspects.is_empty() {

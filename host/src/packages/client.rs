@@ -272,7 +272,7 @@ pub(super) fn furnish(means: &Means, bench: &Bench) -> Result<(), Error> {
 
 /// Makes a directory that the client owns.
 fn make_own(means: &Means, path: &Path) -> Result<(), Error> {
-    crate::home::make_private(path)?;
+    ironclaw_state::home::make_private(path)?;
     // Without a set-gid bit that it may have inherited from the directory above it.
     super::set_mode(path, 0o700)?;
     if let Identity::Mapped { uid, gid } = means.identity {

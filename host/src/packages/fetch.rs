@@ -6,10 +6,10 @@
 use super::client::{Task, WORK, make_room, put, run, there};
 use super::source::{Place, Source};
 use super::{Bench, Error, Means, STATUS, set_mode, unfit};
-use crate::home::make_private;
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::client::{Kind, Sight};
+use ironclaw_state::home::make_private;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;

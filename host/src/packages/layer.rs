@@ -6,12 +6,12 @@
 use super::shadow::Machine;
 use super::source::{Entry, PATH_BYTES_MAX, Place, Source, TOP, check_size, copy};
 use super::{Config, Error, discard, set_mode, unfit};
-use crate::home::{Home, make_private};
 use crate::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::system::LINKS;
+use ironclaw_state::home::{Home, make_private};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
@@ -57,14 +57,14 @@ pub(super) fn build(
     tree.check()?;
     let digest = tree.write(place)?;
     let target = home.layer(agent, &digest);
-    let layers = crate::home::directory_of(&target).to_owned();
+    let layers = ironclaw_state::home::directory_of(&target).to_owned();
     make_private(&home.agent(agent))?;
     make_private(&layers)?;
     if verify(&target, &digest).is_err() {
         discard(&target)?;
         fs::rename(place, &target).map_err(Error::io(&target))?;
     }
-    crate::failpoint::reach("packages.placed");
+    ironclaw_state::failpoint::reach("packages.placed");
     File::open(&layers).and_then(|layers| layers.sync_all()).map_err(Error::io(&layers))?;
     Ok(Built { digest, files: tree.entries.len() as u64, bytes: tree.bytes, left_out: tree.left_out })
 }

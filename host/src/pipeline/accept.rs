@@ -6,15 +6,13 @@ use super::Core;
 use super::changes::submit::submit;
 use crate::calls::{self, CallState, Place, ResultBody};
 use crate::context::OutputBody;
-use crate::custody::ContentKey;
 use crate::delivery::{self, Delivery};
 use crate::gateway::store::Submitted;
 use crate::gateway::{Origin, Proposed, Requester};
 use crate::inbox;
 use crate::items;
-use crate::ledger::Entry;
+use crate::refusal::Denied;
 use crate::session::store::{self, Session};
-use crate::state::{self, Denied, Tx};
 use crate::tools::Runs;
 use crate::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest, Limits};
@@ -26,6 +24,9 @@ use ironclaw_contract::seam::message::{Author, Kind};
 use ironclaw_contract::seam::outbound::{Chat, EndReason, RawRow};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::untrusted::Untrusted;
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
+use ironclaw_state::keys::ContentKey;
 use ironclaw_text::lookalike;
 use rusqlite::{OptionalExtension, params};
 
@@ -163,7 +164,7 @@ fn misaddressed(
     session: &Session,
     open: &Turn,
     row: &Outbound,
-) -> Result<Option<&'static str>, state::Error> {
+) -> Result<Option<&'static str>, ironclaw_state::Error> {
     let origin = &session.origin;
     let thread = Some(origin.thread_id.clone()).filter(|thread| !thread.is_empty());
     let routing = [Some(origin.channel.clone()), Some(origin.platform_id.clone()), thread];
@@ -190,7 +191,7 @@ pub fn check_taken(
     tx: &Tx<'_>,
     session: &Session,
     taken: &[(u64, Digest)],
-) -> Result<Option<&'static str>, state::Error> {
+) -> Result<Option<&'static str>, ironclaw_state::Error> {
     let mut find = tx.db().prepare_cached("SELECT digest FROM outbound_rows WHERE session_id = ?1 AND seq = ?2")?;
     for (seq, digest) in taken {
         let seq = i64::try_from(*seq).unwrap_or(i64::MAX);
@@ -219,7 +220,7 @@ fn reply(
         Some(found) if found.tuple.kind != ItemKind::Output => Some("it names an item that is no output"),
         Some(found) => {
             let output: OutputBody = serde_json::from_str(&items::body(tx, &found, key)?)
-                .map_err(|_| state::Error::Stored(format!("{item} is no output")))?;
+                .map_err(|_| ironclaw_state::Error::Stored(format!("{item} is no output")))?;
             match (output.calls.is_empty(), output.text.is_empty()) {
                 (false, _) => Some("it names an output that has calls"),
                 (true, true) => Some("it names an empty output"),
@@ -300,7 +301,7 @@ fn called(
         return refuse(tx, core, session, row, Some(open), "the output of its call does not stand in the record");
     };
     let body: OutputBody = serde_json::from_str(&items::body(tx, &output, key)?)
-        .map_err(|_| state::Error::Stored("an output's body has another shape".to_owned()))?;
+        .map_err(|_| ironclaw_state::Error::Stored("an output's body has another shape".to_owned()))?;
     let wanted = body.calls.iter().find(|wanted| wanted.call_id == recorded.id);
     let same = wanted.is_some_and(|wanted| {
         calls::digest(&wanted.tool, &wanted.arguments) == recorded.digest
@@ -337,8 +338,10 @@ fn result_of(
 ) -> Result<(ResultBody, Option<&'static str>), super::Error> {
     Ok(match action {
         Some(Action::Change { change, reason }) => {
-            let principal =
-                open.principal.parse().map_err(|_| state::Error::Stored(format!("{}: its person", open.id)))?;
+            let principal = open
+                .principal
+                .parse()
+                .map_err(|_| ironclaw_state::Error::Stored(format!("{}: its person", open.id)))?;
             let message = turn::messages_of(tx, open.id)?.first().copied();
             let origin = Origin { session: session.id, turn: open.id, message, call: call.id };
             let proposed = Proposed {

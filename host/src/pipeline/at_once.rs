@@ -12,13 +12,14 @@ use crate::gateway::policy::Rule;
 use crate::gateway::store::{self, Row, Status};
 use crate::gateway::{Proposed, Requester, checks, settings};
 use crate::refusal::Refusal;
+use crate::refusal::{Decide, Denied};
 use crate::registry::{self, Agent, Giver, Role};
 use crate::session::store as sessions;
-use crate::state::{Denied, Tx};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Settings};
+use ironclaw_state::Tx;
 
 /// Adds to a refusal to remove an agent that its conversations are erased.
 pub(crate) fn after_erasing(refusal: Refusal) -> Refusal {
@@ -29,7 +30,7 @@ pub(crate) fn after_erasing(refusal: Refusal) -> Refusal {
 ///
 /// # Errors
 /// Refuses where the policy asks for more than this person, and what does not pass a check. The caller then rolls back with
-/// [`crate::state::State::write`], because a part may be written already.
+/// [`ironclaw_state::State::write`], because a part may be written already.
 pub fn settle(
     tx: &mut Tx<'_>,
     core: &Core,

@@ -5,14 +5,14 @@
 use super::actor::Actor;
 use super::command::Cancelled;
 use super::{Error, accept};
-use crate::ledger::Entry;
 use crate::refusal::Refusal;
+use crate::refusal::{Decide, Denied};
 use crate::registry::{Person, Role};
 use crate::session::store;
-use crate::state::{self, Denied};
 use crate::turn::{self, Close};
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_ledger::Entry;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -63,7 +63,8 @@ impl Actor {
                     None => {
                         turn::open_next(tx, id, &core.config.turn)?;
                         let opened = turn::open_of(tx, id)?;
-                        opened.ok_or_else(|| state::Error::Stored(format!("{id}: its next turn did not open")))?
+                        opened
+                            .ok_or_else(|| ironclaw_state::Error::Stored(format!("{id}: its next turn did not open")))?
                     }
                 };
                 let messages = turn::messages_of(tx, open.id)?;

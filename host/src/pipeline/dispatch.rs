@@ -7,17 +7,17 @@ use super::{Core, Error, Pipeline};
 use crate::channel::webhook::outgoing::{Body, Outcome, Sender};
 use crate::channel::webhook::signature::Secret;
 use crate::channel::webhook::{self, check_url};
-use crate::custody;
 use crate::delivery::journal::{self, Ended};
 use crate::delivery::{self, Delivery};
-use crate::failpoint;
 use crate::items;
 use crate::registry::channels::{self, Channel};
 use crate::registry::{self, Identity};
 use crate::session::store::{self, Origin};
-use crate::state::{self, Tx};
 use ironclaw_contract::ids::{DeliveryId, TurnId};
 use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_state::Tx;
+use ironclaw_state::failpoint;
+use ironclaw_state::keys;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,7 +121,7 @@ impl Pipeline {
         loop {
             let wait = match self.send_due(&mut flights, &mut swept).await {
                 Ok(wait) => wait,
-                Err(Error::State(state::Error::Closed)) => break,
+                Err(Error::State(ironclaw_state::Error::Closed)) => break,
                 Err(error) => {
                     tracing::error!(%error, "deliveries wait a moment after an error of the host");
                     Some(RETRY_AFTER)
@@ -163,7 +163,7 @@ impl Pipeline {
             }
             let due = self.core.state.read(|tx| Ok::<_, Error>(journal::due(tx)?)).await?;
             if due.now.is_empty() {
-                let now = state::wall_clock();
+                let now = ironclaw_state::wall_clock();
                 return Ok(due.next_at.map(|at| Duration::from_millis(u64::try_from(at - now).unwrap_or(0))));
             }
             let mut failed = false;
@@ -175,7 +175,9 @@ impl Pipeline {
                         flights.start(Arc::clone(&self.core), parcel);
                     }
                     Ok(None) => {}
-                    Err(Error::State(state::Error::Closed)) => return Err(state::Error::Closed.into()),
+                    Err(Error::State(ironclaw_state::Error::Closed)) => {
+                        return Err(ironclaw_state::Error::Closed.into());
+                    }
                     Err(error) => {
                         tracing::error!(delivery = %id, %error, "a delivery could not be taken up");
                         failed = true;
@@ -207,7 +209,7 @@ fn sweep(tx: &mut Tx<'_>, core: &Core) -> Result<(), Error> {
 }
 
 /// The channel that a delivery is for; one that was made later under the same name is another.
-fn channel_of(tx: &Tx<'_>, delivery: &Delivery) -> Result<Option<Channel>, state::Error> {
+fn channel_of(tx: &Tx<'_>, delivery: &Delivery) -> Result<Option<Channel>, ironclaw_state::Error> {
     Ok(channels::find(tx, &delivery.channel)?.filter(|channel| delivery.generation == Some(channel.generation)))
 }
 
@@ -239,7 +241,7 @@ fn take_up(tx: &mut Tx<'_>, core: &Core, id: DeliveryId) -> Result<Option<Parcel
     let text = match delivery::text_of(tx, &item, &key) {
         Ok(text) => text,
         // No later attempt reads it better.
-        Err(items::BodyError::Key(_) | items::BodyError::State(state::Error::Stored(_))) => {
+        Err(items::BodyError::Key(_) | items::BodyError::State(ironclaw_state::Error::Stored(_))) => {
             return dead(tx, "what was to be said cannot be read");
         }
         Err(error) => return Err(error.into()),
@@ -261,7 +263,7 @@ fn take_up(tx: &mut Tx<'_>, core: &Core, id: DeliveryId) -> Result<Option<Parcel
 }
 
 /// The messages that a turn answers.
-fn answered(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<String>, state::Error> {
+fn answered(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<String>, ironclaw_state::Error> {
     let mut statement =
         tx.db().prepare_cached("SELECT id FROM messages WHERE turn_id = ?1 AND trigger = 1 ORDER BY seq")?;
     let ids = statement.query_map([turn], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
@@ -283,11 +285,11 @@ async fn fly(core: Arc<Core>, parcel: Parcel) {
     let ended = if core.latch.is_shut() {
         Ended::Later("everything was stopped before it was sent".to_owned(), Duration::ZERO)
     } else {
-        let now = state::wall_clock();
+        let now = ironclaw_state::wall_clock();
         let outcome = core.dispatch.sender.send(&parcel.url, &parcel.secret, &id, now, &body).await;
         failpoint::reach("parcel_sent");
         // Without random bytes all come back at once, which is no reason to lose one.
-        let chance = custody::random().map_or(0, u32::from_le_bytes);
+        let chance = keys::random().map_or(0, u32::from_le_bytes);
         judge(outcome, parcel.attempt, parcel.idempotent, &core.config.webhook, chance)
     };
     note(core, parcel.delivery, ended).await;
@@ -304,7 +306,7 @@ async fn note(core: Arc<Core>, noted: Delivery, ended: Ended) {
                 break;
             }
             // The next start finds it as one whose outcome is unknown.
-            Err(Error::State(state::Error::Closed)) => break,
+            Err(Error::State(ironclaw_state::Error::Closed)) => break,
             Err(error) => {
                 tracing::error!(delivery = %id, %error, "how a delivery ended is not noted yet");
                 tokio::time::sleep(RETRY_AFTER).await;

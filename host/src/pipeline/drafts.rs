@@ -2,8 +2,8 @@
 //!
 //! Never the answer, and nothing of it outlives its turn: that is the sealed output in the record. Next: `model::draft`.
 
-use crate::model::draft::{Draft, Words};
 use ironclaw_contract::ids::{SessionId, TurnId};
+use ironclaw_model::draft::{Draft, Words};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;

@@ -4,12 +4,11 @@
 //! `registry::models`.
 
 use super::{Core, Error};
-use crate::custody::SecretText;
-use crate::model;
-use crate::model::endpoint::{self, Candidate, Endpoint, Endpoints, Probe, Spec};
 use crate::registry::models;
 use crate::secrets::{self, SecretName};
-use crate::state::Tx;
+use ironclaw_model::endpoint::{self, Candidate, Endpoint, Endpoints, Probe, Spec};
+use ironclaw_state::Tx;
+use ironclaw_state::keys::SecretText;
 use std::sync::{Arc, PoisonError};
 
 impl Core {
@@ -48,7 +47,7 @@ pub(super) async fn with_keys(core: &Arc<Core>, chain: Vec<Arc<Endpoint>>) -> Re
         };
         chain.into_iter().map(candidate).collect()
     });
-    read.await.map_err(|error: crate::state::Error| {
+    read.await.map_err(|error: ironclaw_state::Error| {
         tracing::error!(%error, "the keys of model endpoints cannot be read");
         "the host cannot read the keys of its model endpoints".to_owned()
     })
@@ -63,11 +62,11 @@ fn key_of(tx: &Tx<'_>, core: &Core, spec: &Spec) -> Result<Option<SecretText>, s
 ///
 /// # Errors
 /// [`model::Error::Failed`] says why it gave nothing; the key stands in none of it.
-pub async fn try_out(core: &Core, spec: Spec, key: Option<SecretText>) -> Result<Probe, model::Error> {
+pub async fn try_out(core: &Core, spec: Spec, key: Option<SecretText>) -> Result<Probe, ironclaw_model::Error> {
     let name = spec.name.clone();
     // Opened for itself, so that what went wrong lately with the one in use is not held against it.
     let opened = endpoint::open(&core.config.model, vec![spec])?;
     let why = "it was opened and is not there".to_owned();
-    let endpoint = opened.get(&name).cloned().ok_or(model::Error::Spec { name, why })?;
+    let endpoint = opened.get(&name).cloned().ok_or(ironclaw_model::Error::Spec { name, why })?;
     Endpoint::probe(&Candidate { endpoint, key }).await
 }

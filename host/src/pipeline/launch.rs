@@ -10,15 +10,11 @@ pub use spec::{sandbox_spec, uid_of};
 use super::model_socket::Server;
 use super::receipts::Unreceipted;
 use super::{Core, Error as PipelineError};
-use crate::custody::{ContentKey, SessionKeys};
-use crate::home;
 use crate::items;
-use crate::ledger::Entry;
 use crate::packages;
 use crate::session::link::{self, Link};
 use crate::session::projection::Inbound;
 use crate::session::store::{Session, Why};
-use crate::state::Tx;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::crypt::{self, SessionKey};
 use ironclaw_contract::seam::link::path;
@@ -26,6 +22,10 @@ use ironclaw_jail::launcher::{self, Jailed};
 use ironclaw_jail::reader::{self, Reader};
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_jail::{Spec, inspect};
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
+use ironclaw_state::home;
+use ironclaw_state::keys::{ContentKey, SessionKeys};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -106,7 +106,7 @@ impl Drop for Awake {
 pub enum Error {
     /// Its keys.
     #[error("cannot open the keys of {0}: {1}")]
-    Keys(ironclaw_contract::ids::SessionId, crate::custody::Error),
+    Keys(ironclaw_contract::ids::SessionId, ironclaw_state::keys::Error),
     /// Its directories.
     #[error(transparent)]
     Home(#[from] home::Error),

@@ -7,15 +7,15 @@ use super::model_socket::Server;
 use super::{Core, Error};
 use crate::budget::{self, book};
 use crate::context::Unanswered;
-use crate::ledger::Entry;
-use crate::model::endpoint::Endpoint;
-use crate::model::{self, Allowance, Answered, Prompt, Usage};
 use crate::registry::Agent;
-use crate::state::Tx;
 use crate::turn;
 use ironclaw_contract::ids::{SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::socket::RefusalCode;
+use ironclaw_ledger::Entry;
+use ironclaw_model::endpoint::Endpoint;
+use ironclaw_model::{Allowance, Answered, Prompt, Usage};
+use ironclaw_state::Tx;
 use std::sync::Arc;
 
 /// A request that came to nothing.
@@ -37,12 +37,12 @@ impl Failed {
     }
 
     /// No endpoint had an output to give; tries that may have made some of one have their price.
-    pub(super) fn of(error: &model::Error, model: &str) -> Self {
+    pub(super) fn of(error: &ironclaw_model::Error, model: &str) -> Self {
         let (code, took) = match error {
-            model::Error::Failed(failed) => (failed.code(), failed.usage),
-            model::Error::Unreadable { .. } | model::Error::Script { .. } | model::Error::Spec { .. } => {
-                ("unusable", Usage::default())
-            }
+            ironclaw_model::Error::Failed(failed) => (failed.code(), failed.usage),
+            ironclaw_model::Error::Unreadable { .. }
+            | ironclaw_model::Error::Script { .. }
+            | ironclaw_model::Error::Spec { .. } => ("unusable", Usage::default()),
         };
         Self { code, words: error.sentence(), model: model.to_owned(), took }
     }

@@ -9,12 +9,9 @@ use super::reports::{NO_ROW, note_unsealed, quote, reportable};
 use super::{Core, Error};
 use crate::calls::{self, Place, ResultBody};
 use crate::context::{Refused, Unanswered};
-use crate::failpoint;
 use crate::items::{self, Recorded};
-use crate::ledger::Entry;
 use crate::registry::{self, Agent, Mode};
 use crate::session::store;
-use crate::state::Tx;
 use crate::tools::Runs;
 use crate::turn::{self, Turn};
 use ironclaw_contract::ids::{CallId, SessionId, TurnId};
@@ -22,6 +19,9 @@ use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, ITEMS_MAX};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::socket::{Item, RefusalCode, Response};
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
+use ironclaw_state::failpoint;
 use ironclaw_text::lookalike;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -174,7 +174,7 @@ fn sealed(item: &Recorded, core: &Core) -> Response {
 }
 
 fn agent_of(tx: &Tx<'_>, session: SessionId) -> Result<Agent, Error> {
-    let gone = || crate::state::Error::Stored(format!("{session} has no agent"));
+    let gone = || ironclaw_state::Error::Stored(format!("{session} has no agent"));
     let session = store::find(tx, session)?.ok_or_else(gone)?;
     Ok(registry::agent_by_id(tx, session.agent)?.ok_or_else(gone)?)
 }

@@ -5,14 +5,14 @@
 use super::Core;
 use super::model_requests::{Answer, refuse};
 use crate::context::{self, Refused, Unanswered};
-use crate::custody::ContentKey;
 use crate::items;
-use crate::ledger::Entry;
 use crate::turn;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use ironclaw_contract::ids::{SessionId, TurnId};
 use ironclaw_contract::operator::{Fault, LedgerEvent};
 use ironclaw_contract::seam::socket::{RefusalCode, Request, Response, frame, frame_length};
+use ironclaw_ledger::Entry;
+use ironclaw_state::keys::ContentKey;
 use std::io;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -5,11 +5,12 @@
 
 use super::stops::{self, Stopped};
 use super::{Error, Pipeline};
+use crate::delivery;
 use crate::registry::Person;
 use crate::turn::{self, Close};
-use crate::{delivery, failpoint};
 use ironclaw_contract::operator::PANIC_FILE;
 use ironclaw_jail::sys;
+use ironclaw_state::failpoint;
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent};
 use std::collections::BTreeSet;

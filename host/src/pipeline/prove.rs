@@ -5,8 +5,6 @@
 
 use super::launch::{self, make_run_directory, pair, reader_spec, sandbox_spec, uid_of};
 use super::{Core, Error};
-use crate::home;
-use crate::ledger::Entry;
 use crate::session::link::{self, Link, Rung};
 use crate::session::store::Session;
 use ironclaw_contract::ids::PersonId;
@@ -15,6 +13,8 @@ use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_jail::launcher::Exit;
 use ironclaw_jail::probe::{self, Surroundings};
 use ironclaw_jail::{Probe, Role, Spec};
+use ironclaw_ledger::Entry;
+use ironclaw_state::home;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -4,8 +4,8 @@
 
 use crate::delivery::{self, Delivery};
 use crate::session::projection::Receipt;
-use crate::state::{self, Tx};
 use ironclaw_contract::ids::{DeliveryId, MessageId, SessionId};
+use ironclaw_state::Tx;
 use std::collections::VecDeque;
 
 /// Answers of one session that are kept in mind; the oldest gives way to one more, and its sandbox gets no receipt of it.
@@ -20,7 +20,7 @@ impl Unreceipted {
     ///
     /// # Errors
     /// Those of the record.
-    pub fn of(tx: &Tx<'_>, session: SessionId) -> Result<Self, state::Error> {
+    pub fn of(tx: &Tx<'_>, session: SessionId) -> Result<Self, ironclaw_state::Error> {
         let mut open = Self::default();
         for delivery in delivery::open_of(tx, session)? {
             open.add(&delivery);
@@ -41,7 +41,7 @@ impl Unreceipted {
     ///
     /// # Errors
     /// Those of the record.
-    pub fn receipts(&self, tx: &Tx<'_>) -> Result<Vec<Receipt>, state::Error> {
+    pub fn receipts(&self, tx: &Tx<'_>) -> Result<Vec<Receipt>, ironclaw_state::Error> {
         let mut receipts = Vec::new();
         for (id, row) in &self.0 {
             if let Some((status, at)) = delivery::receipt(tx, *id)? {
@@ -65,15 +65,15 @@ impl Unreceipted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::custody::MasterKey;
-    use crate::ledger::Entry;
     use crate::registry::people::create_owner;
     use crate::registry::{AgentDraft, LOOPBACK, create_agent};
     use crate::session::store::{self, Origin};
-    use crate::state::State;
     use ironclaw_contract::ids::ItemId;
     use ironclaw_contract::operator::LedgerEvent;
     use ironclaw_contract::seam::change::Access;
+    use ironclaw_ledger::Entry;
+    use ironclaw_state::State;
+    use ironclaw_state::keys::MasterKey;
     use std::collections::HashSet;
 
     #[tokio::test]
@@ -114,7 +114,7 @@ mod tests {
                 waiting.add(&third);
             }
             assert_eq!(told(&waiting.receipts(tx)?), rows(&[&third]));
-            Ok::<_, state::Error>(())
+            Ok::<_, ironclaw_state::Error>(())
         };
         state.write(test).await.expect("the test held");
         state.close().await;

@@ -4,16 +4,16 @@
 
 use super::{Core, Error};
 use crate::calls::{self, CallState};
-use crate::custody::ContentKey;
 use crate::items::{BodyError, Draft, Recorded};
-use crate::ledger::Entry;
 use crate::registry::Mode;
-use crate::state::Tx;
 use crate::tools::Runs;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
+use ironclaw_state::keys::ContentKey;
 
 /// What a model is told of a call for which its sandbox wrote no row.
 pub(super) const NO_ROW: &str = "refused: the call made no row, so nothing was asked of the host";

@@ -5,14 +5,15 @@
 
 use super::{Error, Pipeline};
 use crate::inbox::{self, Message, Recorded};
-use crate::ledger::Entry;
 use crate::refusal::Refusal;
+use crate::refusal::{Decide, Denied};
 use crate::registry::{self, Person};
-use crate::state::{self, Denied, Tx};
 use crate::{delivery, items, routing, session, turn};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
 
 impl Pipeline {
     /// Puts a message back among those that wait, and wakes its session.
@@ -50,7 +51,7 @@ fn queue_again(tx: &mut Tx<'_>, id: MessageId, by: &Person) -> Result<Recorded, 
 }
 
 /// Whoever may not talk to the agent any more has nothing answered after all, whoever asks for it.
-fn shut_out(tx: &Tx<'_>, message: &Message) -> Result<Option<Refusal>, state::Error> {
+fn shut_out(tx: &Tx<'_>, message: &Message) -> Result<Option<Refusal>, ironclaw_state::Error> {
     let session = session::store::find(tx, message.session)?;
     let agent = session.map(|session| registry::agent_by_id(tx, session.agent)).transpose()?.flatten();
     let person = registry::find_person(tx, &message.principal)?;
@@ -60,7 +61,7 @@ fn shut_out(tx: &Tx<'_>, message: &Message) -> Result<Option<Refusal>, state::Er
 }
 
 /// Whether what was delivered for it, or is about to be, is an agent's answer.
-fn answered(tx: &Tx<'_>, message: &Message) -> Result<bool, state::Error> {
+fn answered(tx: &Tx<'_>, message: &Message) -> Result<bool, ironclaw_state::Error> {
     let delivery = message.turn.map(|turn| delivery::of_turn(tx, turn)).transpose()?.flatten();
     let item = delivery.map(|delivery| items::find(tx, delivery.item)).transpose()?;
     // A delivery whose item is not kept any more was one of something; only a notice that stands there is none.

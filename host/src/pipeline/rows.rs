@@ -7,9 +7,9 @@ use super::actor::{Actor, Slept};
 use super::command::Phase;
 use super::launch::{self, Awake};
 use super::model_socket::REFUSALS_MAX;
-use crate::failpoint;
 use crate::session::store::Why;
 use ironclaw_jail::reader;
+use ironclaw_state::failpoint;
 use std::sync::Arc;
 
 /// Rows that are taken before the actor looks at its mailbox again.

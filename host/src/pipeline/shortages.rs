@@ -6,7 +6,6 @@ use super::actor::Actor;
 use super::command::{Command, Phase};
 use super::{Core, Error};
 use crate::session::store::Why;
-use crate::state;
 use ironclaw_jail::shortage::Shortage;
 use std::thread;
 
@@ -95,7 +94,7 @@ impl Error {
     pub fn is_unwritten(&self) -> bool {
         use crate::inbox::Error as Record;
         use crate::items::BodyError;
-        use state::Error::Unwritten;
+        use ironclaw_state::Error::Unwritten;
         matches!(
             self,
             Self::State(Unwritten(_))
@@ -109,10 +108,11 @@ impl Error {
 mod tests {
     use super::*;
     use crate::pipeline::launch::Error as Launch;
-    use crate::{home, packages, session::link};
+    use crate::{packages, session::link};
     use ironclaw_contract::ids::SessionId;
     use ironclaw_contract::seam::crypt;
     use ironclaw_jail::{launcher, reader};
+    use ironclaw_state::home;
     use nix::libc;
     use std::io;
     use std::path::PathBuf;
@@ -159,11 +159,11 @@ mod tests {
             let path = PathBuf::from("/h");
             let queue = crypt::Error::Sqlite { queue: "inbound queue", path, source: sqlite(code) };
             assert_eq!(Launch::Inbound(queue).shortage(), Some(expected));
-            let record = Error::State(state::Error::Sqlite(sqlite(code)));
+            let record = Error::State(ironclaw_state::Error::Sqlite(sqlite(code)));
             assert_eq!(Shortage::of(&record), Some(expected));
             assert_eq!(Launch::Pipeline(Box::new(record)).shortage(), Some(expected));
         }
-        assert!(Error::State(state::Error::Unwritten(String::new())).is_unwritten());
+        assert!(Error::State(ironclaw_state::Error::Unwritten(String::new())).is_unwritten());
         assert!(!Error::Stopping.is_unwritten());
     }
 }

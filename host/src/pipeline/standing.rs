@@ -6,13 +6,13 @@ use super::accept;
 use super::actor::Actor;
 use super::{Error, launch};
 use crate::delivery;
-use crate::failpoint;
 use crate::gateway::store as changes;
-use crate::home::remove_tree;
 use crate::memories;
 use crate::session::store::{self, Session, Standing, Why};
 use crate::turn;
 use ironclaw_contract::ids::PersonId;
+use ironclaw_state::failpoint;
+use ironclaw_state::home::remove_tree;
 use std::sync::Arc;
 
 impl Actor {

@@ -11,9 +11,7 @@ use super::places::Place;
 use super::prove;
 use super::workspace::Looking;
 use crate::channel::loopback;
-use crate::custody::ContentKey;
 use crate::delivery::{self, Delivery, Ender};
-use crate::failpoint;
 use crate::quota::workspace::Over;
 use crate::session::link::Rung;
 use crate::session::projection::{self, Inbound, Receipt};
@@ -26,6 +24,8 @@ use ironclaw_contract::seam::link::RUNNER_LOST_CODE;
 use ironclaw_contract::seam::outbound::EndReason;
 use ironclaw_jail::launcher::{Exit, Jailed};
 use ironclaw_jail::shortage::Shortage;
+use ironclaw_state::failpoint;
+use ironclaw_state::keys::ContentKey;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -198,11 +198,7 @@ impl Actor {
             }
             Command::Respawn => work.anew = true,
             Command::Cancel(by, done) => {
-                let cancelled = self.cancel(by).await?;
-                let running = cancelled.as_ref().is_ok_and(|cancelled| cancelled.running);
-                // Whoever asked may have given up waiting.
-                let _ = done.send(cancelled);
-                if running {
+                if self.cancel(by, done).await? {
                     return Err(Slept::Cancelled);
                 }
                 self.deliver().await?;

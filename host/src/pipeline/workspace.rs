@@ -5,12 +5,12 @@
 use super::actor::Actor;
 use super::{Core, Error, accept};
 use crate::items::BodyError;
-use crate::ledger::Entry;
 use crate::quota::workspace::{self, Over};
 use crate::session::store;
 use crate::turn::{self, Close};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_ledger::Entry;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};

@@ -3,14 +3,15 @@
 //! Never gives a channel a name that is the host's own, and never stores a secret but under the master key. Next: `channel::webhook`.
 
 use super::{LOOPBACK, Person, Role, Warrant, identities, warranted};
-use crate::custody::{self, SecretText, WrappingKey};
-use crate::ledger::Entry;
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
-use crate::state::{self, Denied, Tx};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{Engage, Wiring};
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
+use ironclaw_state::keys::{self, SecretText, WrappingKey};
 use rusqlite::{OptionalExtension, Row, params};
 
 /// Channels of one host.
@@ -77,7 +78,7 @@ impl Channel {
     ///
     /// # Errors
     /// When this master key does not open it.
-    pub fn secret(&self, wrapping: &WrappingKey) -> Result<SecretText, custody::Error> {
+    pub fn secret(&self, wrapping: &WrappingKey) -> Result<SecretText, keys::Error> {
         wrapping.secret(&secret_name(&self.name), &self.wrapped)
     }
 
@@ -119,10 +120,10 @@ pub struct Draft {
 pub enum Error {
     /// The state.
     #[error(transparent)]
-    State(#[from] state::Error),
+    State(#[from] ironclaw_state::Error),
     /// Its secret.
     #[error(transparent)]
-    Key(#[from] custody::Error),
+    Key(#[from] keys::Error),
 }
 
 impl From<rusqlite::Error> for Error {
@@ -163,21 +164,21 @@ fn hears(row: &Row<'_>) -> rusqlite::Result<Hears> {
 }
 
 /// Every channel, by name.
-pub fn all(tx: &Tx<'_>) -> Result<Vec<Channel>, state::Error> {
+pub fn all(tx: &Tx<'_>) -> Result<Vec<Channel>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached(&format!("{ALL} ORDER BY name"))?;
     let channels = statement.query_map([], channel)?.collect::<rusqlite::Result<_>>()?;
     Ok(channels)
 }
 
 /// The channels that an agent hears, by name.
-pub fn heard_by(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Channel>, state::Error> {
+pub fn heard_by(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Channel>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached(&format!("{ALL} WHERE agent_id = ?1 ORDER BY name"))?;
     let channels = statement.query_map([agent], channel)?.collect::<rusqlite::Result<_>>()?;
     Ok(channels)
 }
 
 /// The channel of exactly this name.
-pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Channel>, state::Error> {
+pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Channel>, ironclaw_state::Error> {
     Ok(tx.db().prepare_cached(&format!("{ALL} WHERE name = ?1"))?.query_row([name], channel).optional()?)
 }
 
@@ -231,7 +232,7 @@ pub fn add(tx: &mut Tx<'_>, draft: &Draft, wrapping: &WrappingKey, by: &Person) 
         .with("by", by.id)
         .append(tx)?;
     let made = find(tx, name)?;
-    Ok(made.ok_or_else(|| state::Error::Stored(format!("channel {name} vanished while it was made")))?)
+    Ok(made.ok_or_else(|| ironclaw_state::Error::Stored(format!("channel {name} vanished while it was made")))?)
 }
 
 fn check_name(name: &str) -> Result<(), Refusal> {
@@ -249,21 +250,21 @@ fn check_name(name: &str) -> Result<(), Refusal> {
 }
 
 /// Removes a channel with its secret. What is still to be sent on it is for its caller to settle.
-pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<(), state::Error> {
+pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<(), ironclaw_state::Error> {
     tx.db().execute("DELETE FROM channels WHERE name = ?1", [name])?;
     Entry::new(LedgerEvent::ChannelRemoved).with("channel", name.to_owned()).with("by", by).append(tx)?;
     Ok(())
 }
 
 /// Lets an agent hear a channel, and answer each of its messages; only one agent does.
-pub fn connect(tx: &mut Tx<'_>, name: &str, agent: AgentId, by: PersonId) -> Result<(), state::Error> {
+pub fn connect(tx: &mut Tx<'_>, name: &str, agent: AgentId, by: PersonId) -> Result<(), ironclaw_state::Error> {
     put(tx, name, agent, &Hears::All)?;
     wired(Entry::new(LedgerEvent::ChannelConnected).with("by", by), name, agent).append(tx)?;
     Ok(())
 }
 
 /// Lets an agent hear a channel no more. False when it did not.
-pub fn disconnect(tx: &mut Tx<'_>, name: &str, agent: AgentId, by: PersonId) -> Result<bool, state::Error> {
+pub fn disconnect(tx: &mut Tx<'_>, name: &str, agent: AgentId, by: PersonId) -> Result<bool, ironclaw_state::Error> {
     let gone = take(tx, name, agent)?;
     if gone {
         wired(Entry::new(LedgerEvent::ChannelDisconnected).with("by", by), name, agent).append(tx)?;
@@ -278,13 +279,16 @@ pub fn wire(
     channel: &Channel,
     agent: AgentId,
     wiring: &Wiring,
-) -> Result<(), state::Error> {
+) -> Result<(), ironclaw_state::Error> {
     let hears = match (wiring.engage, &wiring.pattern) {
         (Engage::All, None) => Some(Hears::All),
         (Engage::Pattern, Some(pattern)) => Some(Hears::Pattern(pattern.clone())),
         (Engage::None, None) => None,
         (Engage::All | Engage::None, Some(_)) | (Engage::Pattern, None) => {
-            return Err(state::Error::Stored(format!("a wiring of {} that no contract lets through", channel.name)));
+            return Err(ironclaw_state::Error::Stored(format!(
+                "a wiring of {} that no contract lets through",
+                channel.name
+            )));
         }
     };
     let event = match &hears {
@@ -306,7 +310,7 @@ pub fn wire(
     Ok(())
 }
 
-fn put(tx: &Tx<'_>, name: &str, agent: AgentId, hears: &Hears) -> Result<(), state::Error> {
+fn put(tx: &Tx<'_>, name: &str, agent: AgentId, hears: &Hears) -> Result<(), ironclaw_state::Error> {
     tx.db().execute(
         "INSERT INTO wirings (channel, agent_id, engage, pattern) VALUES (?1,?2,?3,?4) ON CONFLICT (channel) \
          DO UPDATE SET agent_id = excluded.agent_id, engage = excluded.engage, pattern = excluded.pattern",
@@ -315,7 +319,7 @@ fn put(tx: &Tx<'_>, name: &str, agent: AgentId, hears: &Hears) -> Result<(), sta
     Ok(())
 }
 
-fn take(tx: &Tx<'_>, name: &str, agent: AgentId) -> Result<bool, state::Error> {
+fn take(tx: &Tx<'_>, name: &str, agent: AgentId) -> Result<bool, ironclaw_state::Error> {
     let sql = "DELETE FROM wirings WHERE channel = ?1 AND agent_id = ?2";
     Ok(tx.db().execute(sql, params![name, agent])? > 0)
 }

@@ -3,9 +3,9 @@
 //! Order goes by numbers of the ledger and never by a clock. Judges nothing. Next: `gateway::voices`.
 
 use super::TokenId;
-use crate::state::{self, Tx};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_state::Tx;
 use rusqlite::{OptionalExtension, Row, params};
 
 /// A person who gives something, and the token that they came with.
@@ -33,14 +33,24 @@ pub struct Given {
 }
 
 /// Notes who set the role of a person on this host.
-pub(super) fn note_role(tx: &Tx<'_>, person: PersonId, seq: u64, by: Option<&Giver>) -> Result<(), state::Error> {
+pub(super) fn note_role(
+    tx: &Tx<'_>,
+    person: PersonId,
+    seq: u64,
+    by: Option<&Giver>,
+) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE people SET role_seq = ?2, role_by = ?3 WHERE id = ?1";
     tx.db().prepare_cached(sql)?.execute(params![person, seq as i64, as_pairs(by)])?;
     Ok(())
 }
 
 /// Notes who gave a token to its person.
-pub(super) fn note_token(tx: &Tx<'_>, token: &TokenId, seq: u64, by: Option<&Giver>) -> Result<(), state::Error> {
+pub(super) fn note_token(
+    tx: &Tx<'_>,
+    token: &TokenId,
+    seq: u64,
+    by: Option<&Giver>,
+) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE tokens SET issued_seq = ?2, issued_by = ?3 WHERE id = ?1";
     tx.db().prepare_cached(sql)?.execute(params![token, seq as i64, as_pairs(by)])?;
     Ok(())
@@ -53,26 +63,26 @@ pub(super) fn note_agent_role(
     person: PersonId,
     seq: u64,
     by: &[Giver],
-) -> Result<(), state::Error> {
+) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE agent_roles SET given_seq = ?3, given_by = ?4 WHERE agent_id = ?1 AND person_id = ?2";
     tx.db().prepare_cached(sql)?.execute(params![agent, person, seq as i64, as_pairs(by)])?;
     Ok(())
 }
 
 /// Who set the role of a person on this host.
-pub fn role_of_host(tx: &Tx<'_>, person: PersonId) -> Result<Option<Given>, state::Error> {
+pub fn role_of_host(tx: &Tx<'_>, person: PersonId) -> Result<Option<Given>, ironclaw_state::Error> {
     let sql = "SELECT role_seq, role_by FROM people WHERE id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([person], given).optional()?)
 }
 
 /// Who gave a token to its person; none for a token that is no longer in the record.
-pub fn token(tx: &Tx<'_>, token: &TokenId) -> Result<Option<Given>, state::Error> {
+pub fn token(tx: &Tx<'_>, token: &TokenId) -> Result<Option<Given>, ironclaw_state::Error> {
     let sql = "SELECT issued_seq, issued_by FROM tokens WHERE id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([token], given).optional()?)
 }
 
 /// Who gave a person their role of an agent, if they have one.
-pub fn role_of_agent(tx: &Tx<'_>, agent: AgentId, person: PersonId) -> Result<Option<Given>, state::Error> {
+pub fn role_of_agent(tx: &Tx<'_>, agent: AgentId, person: PersonId) -> Result<Option<Given>, ironclaw_state::Error> {
     let sql = "SELECT given_seq, given_by FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
     Ok(tx.db().prepare_cached(sql)?.query_row(params![agent, person], given).optional()?)
 }
@@ -89,10 +99,10 @@ fn given(row: &Row<'_>) -> rusqlite::Result<Given> {
     let text: Option<String> = row.get(1)?;
     let pairs: Vec<(PersonId, Option<String>)> = match text {
         None => Vec::new(),
-        Some(text) => serde_json::from_str(&text).map_err(|_| state::bad("given by"))?,
+        Some(text) => serde_json::from_str(&text).map_err(|_| ironclaw_state::bad("given by"))?,
     };
     let giver = |(person, token): (PersonId, Option<String>)| {
-        let token = token.map(|token| token.parse()).transpose().map_err(|_| state::bad("given by"))?;
+        let token = token.map(|token| token.parse()).transpose().map_err(|_| ironclaw_state::bad("given by"))?;
         Ok(Giver { person, token })
     };
     Ok(Given { seq, by: pairs.into_iter().map(giver).collect::<rusqlite::Result<_>>()? })

@@ -3,13 +3,14 @@
 //! Never talks to one and never holds a value of a secret: a header names the secret. Next: `gateway::checks`.
 
 use super::{Warrant, altered, warranted};
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::secrets::SecretName;
-use crate::state::{self, Denied, Tx, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{McpHeader, McpRegister, McpTool};
+use ironclaw_state::{Tx, stored_json};
 use rusqlite::{OptionalExtension, Row, ToSql, params};
 
 /// Servers of one host.
@@ -71,19 +72,19 @@ fn server(row: &Row<'_>) -> rusqlite::Result<Server> {
 }
 
 /// Every server, by name.
-pub fn servers(tx: &Tx<'_>) -> Result<Vec<Server>, state::Error> {
+pub fn servers(tx: &Tx<'_>) -> Result<Vec<Server>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT * FROM mcp_servers ORDER BY name")?;
     let servers = statement.query_map([], server)?.collect::<rusqlite::Result<_>>()?;
     Ok(servers)
 }
 
 /// The server of exactly this name.
-pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Server>, state::Error> {
+pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Server>, ironclaw_state::Error> {
     Ok(tx.db().prepare_cached("SELECT * FROM mcp_servers WHERE name = ?1")?.query_row([name], server).optional()?)
 }
 
 /// The servers whose headers hold a secret, in words.
-pub fn using_secret(tx: &Tx<'_>, name: &SecretName) -> Result<Vec<String>, state::Error> {
+pub fn using_secret(tx: &Tx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
     let holds = |header: &McpHeader| header.secret.parse::<SecretName>().is_ok_and(|secret| secret == *name);
     let using = servers(tx)?.into_iter().filter(|server| server.headers.iter().any(holds));
     Ok(using.map(|server| format!("MCP server {}", server.name)).collect())
@@ -92,7 +93,7 @@ pub fn using_secret(tx: &Tx<'_>, name: &SecretName) -> Result<Vec<String>, state
 const GRANTS: &str = "SELECT agent_id, agents.name AS agent_name, server, tools FROM mcp_grants \
                       JOIN agents ON agent_id = agents.id";
 
-fn grants(tx: &Tx<'_>, rest: &str, value: impl ToSql) -> Result<Vec<Grant>, state::Error> {
+fn grants(tx: &Tx<'_>, rest: &str, value: impl ToSql) -> Result<Vec<Grant>, ironclaw_state::Error> {
     let read = |row: &Row<'_>| {
         Ok(Grant {
             agent: row.get("agent_id")?,
@@ -107,12 +108,12 @@ fn grants(tx: &Tx<'_>, rest: &str, value: impl ToSql) -> Result<Vec<Grant>, stat
 }
 
 /// What an agent has, by server.
-pub fn grants_of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Grant>, state::Error> {
+pub fn grants_of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Grant>, ironclaw_state::Error> {
     grants(tx, "WHERE agent_id = ?1 ORDER BY server", agent)
 }
 
 /// Who has tools of a server, by the agent's name.
-pub fn holders(tx: &Tx<'_>, server: &str) -> Result<Vec<Grant>, state::Error> {
+pub fn holders(tx: &Tx<'_>, server: &str) -> Result<Vec<Grant>, ironclaw_state::Error> {
     grants(tx, "WHERE server = ?1 ORDER BY agents.name", server)
 }
 
@@ -167,7 +168,7 @@ pub fn grant(
     agent: AgentId,
     server: &str,
     tools: &[String],
-) -> Result<(), state::Error> {
+) -> Result<(), ironclaw_state::Error> {
     let had = grants_of(tx, agent)?.into_iter().find(|grant| grant.server == server);
     let before = canonical::to_string(&had.map(|grant| grant.tools).unwrap_or_default());
     let after = canonical::to_string(&tools);

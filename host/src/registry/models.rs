@@ -3,15 +3,16 @@
 //! Never opens one and never holds a key: an endpoint names the secret that does. Next: `model::endpoint`, `pipeline::endpoints`.
 
 use super::{Agent, Warrant, agents, warranted};
-use crate::ledger::Entry;
-use crate::model::endpoint::{Kind, Prices, Spec};
-use crate::model::{check_url, scripted};
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::secrets::{self, SecretName};
-use crate::state::{self, Denied, Tx};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{DEFAULT_MODEL, LedgerEvent};
+use ironclaw_ledger::Entry;
+use ironclaw_model::endpoint::{Kind, Prices, Spec};
+use ironclaw_model::{check_url, scripted};
+use ironclaw_state::Tx;
 use rusqlite::{OptionalExtension, Row, params};
 use url::Url;
 
@@ -159,7 +160,7 @@ fn read_url(text: &str) -> Result<Url, String> {
 }
 
 /// Every stored endpoint, by name.
-pub fn models(tx: &Tx<'_>) -> Result<Vec<Stored>, state::Error> {
+pub fn models(tx: &Tx<'_>) -> Result<Vec<Stored>, ironclaw_state::Error> {
     let mut models: Vec<Stored> = {
         let mut statement = tx.db().prepare_cached("SELECT * FROM models ORDER BY name")?;
         statement.query_map([], stored_model)?.collect::<rusqlite::Result<_>>()?
@@ -201,13 +202,13 @@ fn stored_model(row: &Row<'_>) -> rusqlite::Result<Stored> {
 }
 
 /// What every stored endpoint is made from, and why none can be made of it where that is so.
-pub fn specs(tx: &Tx<'_>) -> Result<Vec<(Spec, Option<String>)>, state::Error> {
+pub fn specs(tx: &Tx<'_>) -> Result<Vec<(Spec, Option<String>)>, ironclaw_state::Error> {
     let why = |column| format!("column {column} of the record holds what this version does not write");
     Ok(models(tx)?.into_iter().map(|model| (model.spec, model.unreadable.map(why))).collect())
 }
 
 /// The stored endpoint of this name.
-pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Stored>, state::Error> {
+pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Stored>, ironclaw_state::Error> {
     Ok(models(tx)?.into_iter().find(|model| model.spec.name == name))
 }
 
@@ -233,7 +234,7 @@ pub fn exists(name: &str) -> Refusal {
 }
 
 /// Name of the endpoint that is the default.
-pub fn default(tx: &Tx<'_>) -> Result<String, state::Error> {
+pub fn default(tx: &Tx<'_>) -> Result<String, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
     let found: Option<String> = statement.query_row([DEFAULT_KEY], |row| row.get(0)).optional()?;
     Ok(found.unwrap_or_else(|| scripted::NAME.to_owned()))
@@ -343,7 +344,7 @@ fn give(
     agent: AgentId,
     model: &str,
     follows: bool,
-) -> Result<(), state::Error> {
+) -> Result<(), ironclaw_state::Error> {
     tx.db()
         .execute("UPDATE agents SET model = ?2, follows_default = ?3 WHERE id = ?1", params![agent, model, follows])?;
     warranted(LedgerEvent::AgentModelSet, warrant)
@@ -355,7 +356,7 @@ fn give(
 }
 
 /// Whether an agent may be sent to this endpoint: it is one's, the default, or behind another one.
-pub fn is_in_use(tx: &Tx<'_>, name: &str) -> Result<bool, state::Error> {
+pub fn is_in_use(tx: &Tx<'_>, name: &str) -> Result<bool, ironclaw_state::Error> {
     let behind = |model: &Stored| model.spec.fallbacks.iter().any(|fallback| fallback == name);
     Ok(default(tx)? == name || agents(tx)?.iter().any(|agent| agent.model == name) || models(tx)?.iter().any(behind))
 }
@@ -391,7 +392,7 @@ pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<(), Denied> {
 }
 
 /// What refers to a secret, in words: `model openai`.
-pub fn using_secret(tx: &Tx<'_>, name: &SecretName) -> Result<Vec<String>, state::Error> {
+pub fn using_secret(tx: &Tx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT name FROM models WHERE secret = ?1 ORDER BY name")?;
     let found = statement.query_map([name.as_str()], |row| Ok(format!("model {}", row.get::<_, String>(0)?)))?;
     Ok(found.collect::<rusqlite::Result<_>>()?)

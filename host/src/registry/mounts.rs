@@ -3,10 +3,10 @@
 //! Never says whether one may be granted, and never looks at a disk. Next: `pipeline::launch`, which mounts them.
 
 use super::{Warrant, altered};
-use crate::state::{self, Tx};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_state::Tx;
 use rusqlite::params;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub struct Mount {
 }
 
 /// The mounts of an agent, by target.
-pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Mount>, state::Error> {
+pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Mount>, ironclaw_state::Error> {
     let sql = "SELECT source, target, read_only FROM agent_mounts WHERE agent_id = ?1 ORDER BY target";
     let mut statement = tx.db().prepare_cached(sql)?;
     let mounts = statement.query_map([agent], |row| {
@@ -36,7 +36,12 @@ pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Mount>, state::Error> {
 ///
 /// # Errors
 /// Also for a source that is not UTF-8, because the record would show another one.
-pub fn set(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, mounts: &[Mount]) -> Result<(), state::Error> {
+pub fn set(
+    tx: &mut Tx<'_>,
+    warrant: &dyn Warrant,
+    agent: AgentId,
+    mounts: &[Mount],
+) -> Result<(), ironclaw_state::Error> {
     let before = as_text(&of(tx, agent)?);
     note_shared_uids(tx, agent)?;
     tx.db().prepare_cached("DELETE FROM agent_mounts WHERE agent_id = ?1")?.execute([agent])?;
@@ -53,7 +58,7 @@ pub fn set(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, mounts: &[Mou
 
 /// Notes for the sessions of an agent that can write to a granted directory that files there may belong to their uids. Is called before
 /// the grants go.
-pub(super) fn note_shared_uids(tx: &Tx<'_>, agent: AgentId) -> Result<(), state::Error> {
+pub(super) fn note_shared_uids(tx: &Tx<'_>, agent: AgentId) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE sessions SET uid_shared = 1 WHERE agent_id = ?1 \
                AND EXISTS (SELECT 1 FROM agent_mounts WHERE agent_id = ?1 AND read_only = 0)";
     tx.db().prepare_cached(sql)?.execute([agent])?;

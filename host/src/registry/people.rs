@@ -3,12 +3,13 @@
 //! An identity is a whole, opaque pair: never a prefix, never a display name, and never two people's. Next: `registry::tokens`, `identity`.
 
 use super::{Giver, LOOPBACK, given};
-use crate::ledger::Entry;
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
-use crate::state::{self, Denied, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
 use rusqlite::{OptionalExtension, Row, params};
 use std::fmt;
 use std::str::FromStr;
@@ -154,14 +155,14 @@ pub(super) fn person(row: &Row<'_>) -> rusqlite::Result<Person> {
 }
 
 /// Every person, oldest first.
-pub fn people(tx: &Tx<'_>) -> Result<Vec<Person>, state::Error> {
+pub fn people(tx: &Tx<'_>) -> Result<Vec<Person>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT * FROM people ORDER BY created_at, id")?;
     let people = statement.query_map([], person)?.collect::<rusqlite::Result<_>>()?;
     Ok(people)
 }
 
 /// The person of this name or id.
-pub fn find_person(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Person>, state::Error> {
+pub fn find_person(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Person>, ironclaw_state::Error> {
     let sql = "SELECT * FROM people WHERE name = ?1 OR id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([name_or_id], person).optional()?)
 }
@@ -170,7 +171,7 @@ pub fn find_person(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Person>, stat
 ///
 /// # Errors
 /// Those of the database.
-pub fn person_by_id(tx: &Tx<'_>, id: PersonId) -> Result<Option<Person>, state::Error> {
+pub fn person_by_id(tx: &Tx<'_>, id: PersonId) -> Result<Option<Person>, ironclaw_state::Error> {
     Ok(tx.db().prepare_cached("SELECT * FROM people WHERE id = ?1")?.query_row([id], person).optional()?)
 }
 
@@ -187,24 +188,24 @@ pub fn known_person(tx: &Tx<'_>, name_or_id: &str) -> Result<Person, Denied> {
 }
 
 /// The first owner, if the home has one.
-pub fn owner(tx: &Tx<'_>) -> Result<Option<PersonId>, state::Error> {
+pub fn owner(tx: &Tx<'_>) -> Result<Option<PersonId>, ironclaw_state::Error> {
     let sql = "SELECT * FROM people WHERE role = 'owner' ORDER BY created_at LIMIT 1";
     Ok(tx.db().prepare_cached(sql)?.query_row([], person).optional()?.map(|person| person.id))
 }
 
 /// The person that this full identity is linked to.
-pub fn person_of(tx: &Tx<'_>, channel: &str, sender: &str) -> Result<Option<Person>, state::Error> {
+pub fn person_of(tx: &Tx<'_>, channel: &str, sender: &str) -> Result<Option<Person>, ironclaw_state::Error> {
     let sql = "SELECT people.* FROM people JOIN identities ON person_id = id WHERE channel = ?1 AND sender = ?2";
     Ok(tx.db().prepare_cached(sql)?.query_row([channel, sender], person).optional()?)
 }
 
 /// The person that an identity is linked to.
-pub fn person_behind(tx: &Tx<'_>, identity: &Identity) -> Result<Option<Person>, state::Error> {
+pub fn person_behind(tx: &Tx<'_>, identity: &Identity) -> Result<Option<Person>, ironclaw_state::Error> {
     person_of(tx, &identity.channel, &identity.sender)
 }
 
 /// Every identity with whose it is.
-pub fn identities(tx: &Tx<'_>) -> Result<Vec<(Identity, PersonId)>, state::Error> {
+pub fn identities(tx: &Tx<'_>) -> Result<Vec<(Identity, PersonId)>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT * FROM identities ORDER BY channel, sender")?;
     let read = |row: &Row<'_>| {
         Ok((Identity { channel: row.get("channel")?, sender: row.get("sender")? }, row.get("person_id")?))
@@ -214,7 +215,7 @@ pub fn identities(tx: &Tx<'_>) -> Result<Vec<(Identity, PersonId)>, state::Error
 }
 
 /// Makes the owner of a new home.
-pub fn create_owner(tx: &mut Tx<'_>, name: &str) -> Result<PersonId, state::Error> {
+pub fn create_owner(tx: &mut Tx<'_>, name: &str) -> Result<PersonId, ironclaw_state::Error> {
     let person = insert(tx, name.to_owned(), Role::Owner)?;
     let entry = Entry::new(LedgerEvent::PersonCreated).with("person", person.id).with("role", "owner");
     let seq = entry.append(tx)?;
@@ -258,7 +259,7 @@ pub fn add_person(tx: &mut Tx<'_>, name: &str, role: Role, by: impl Into<Giver>)
     Ok(person)
 }
 
-fn insert(tx: &mut Tx<'_>, name: String, role: Role) -> Result<Person, state::Error> {
+fn insert(tx: &mut Tx<'_>, name: String, role: Role) -> Result<Person, ironclaw_state::Error> {
     let person = Person { id: PersonId::new(), name, role, created_at: tx.now() };
     let db = tx.db();
     db.execute(
@@ -403,7 +404,12 @@ pub fn refuse<T>(tx: &mut Tx<'_>, event: LedgerEvent, by: PersonId, refusal: Ref
 }
 
 /// Records the refusal of what a person asked for.
-pub fn note_refusal(tx: &mut Tx<'_>, event: LedgerEvent, by: PersonId, refusal: &Refusal) -> Result<(), state::Error> {
+pub fn note_refusal(
+    tx: &mut Tx<'_>,
+    event: LedgerEvent,
+    by: PersonId,
+    refusal: &Refusal,
+) -> Result<(), ironclaw_state::Error> {
     Entry::new(event).with("code", refusal.code).with("by", by).append(tx)?;
     Ok(())
 }

@@ -4,10 +4,10 @@
 
 use super::people::{Person, Role, person};
 use super::{Agent, Warrant, altered, given, warranted};
-use crate::state::{self, Tx};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole};
+use ironclaw_state::Tx;
 use rusqlite::{OptionalExtension, Row, params};
 
 /// How a person stands with one agent.
@@ -49,19 +49,19 @@ pub const fn larger(host: Role, own: Option<AgentRole>) -> Role {
 }
 
 /// How a person stands with an agent.
-pub fn role_for(tx: &Tx<'_>, person: &Person, agent: &Agent) -> Result<AgentStanding, state::Error> {
+pub fn role_for(tx: &Tx<'_>, person: &Person, agent: &Agent) -> Result<AgentStanding, ironclaw_state::Error> {
     Ok(AgentStanding { host: person.role, own: role_of(tx, agent.id, person.id)?, access: agent.access })
 }
 
 /// The role of an agent that a person was given.
-pub fn role_of(tx: &Tx<'_>, agent: AgentId, person: PersonId) -> Result<Option<AgentRole>, state::Error> {
+pub fn role_of(tx: &Tx<'_>, agent: AgentId, person: PersonId) -> Result<Option<AgentRole>, ironclaw_state::Error> {
     let sql = "SELECT role FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
     let read = |row: &Row<'_>| row.get("role");
     Ok(tx.db().prepare_cached(sql)?.query_row(params![agent, person], read).optional()?)
 }
 
 /// The agents that a person is an admin of.
-pub fn administered(tx: &Tx<'_>, person: PersonId) -> Result<Vec<AgentId>, state::Error> {
+pub fn administered(tx: &Tx<'_>, person: PersonId) -> Result<Vec<AgentId>, ironclaw_state::Error> {
     let sql = "SELECT agent_id FROM agent_roles WHERE person_id = ?1 AND role = 'admin' ORDER BY agent_id";
     let mut statement = tx.db().prepare_cached(sql)?;
     let agents = statement.query_map([person], |row| row.get("agent_id"))?;
@@ -69,7 +69,7 @@ pub fn administered(tx: &Tx<'_>, person: PersonId) -> Result<Vec<AgentId>, state
 }
 
 /// Everybody with a role of this agent, oldest person first.
-pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<(Person, AgentRole)>, state::Error> {
+pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<(Person, AgentRole)>, ironclaw_state::Error> {
     let sql = "SELECT people.*, agent_roles.role AS own FROM agent_roles JOIN people ON person_id = id \
                WHERE agent_id = ?1 ORDER BY created_at, id";
     let mut statement = tx.db().prepare_cached(sql)?;
@@ -84,7 +84,7 @@ pub fn set(
     agent: AgentId,
     person: PersonId,
     role: Option<AgentRole>,
-) -> Result<(), state::Error> {
+) -> Result<(), ironclaw_state::Error> {
     let before = role_of(tx, agent, person)?;
     match role {
         Some(role) => tx.db().execute(
@@ -110,7 +110,12 @@ pub fn set(
 }
 
 /// Says who may talk to an agent.
-pub fn set_access(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent, access: Access) -> Result<(), state::Error> {
+pub fn set_access(
+    tx: &mut Tx<'_>,
+    warrant: &dyn Warrant,
+    agent: &Agent,
+    access: Access,
+) -> Result<(), ironclaw_state::Error> {
     tx.db().execute("UPDATE agents SET access = ?2 WHERE id = ?1", params![agent.id, access.name()])?;
     let (before, after) = (agent.access.name(), access.name());
     altered(LedgerEvent::AgentAccess, warrant, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;

@@ -3,11 +3,11 @@
 //! Never makes a layer. Next: `packages`.
 
 use super::{Warrant, altered};
-use crate::state::{self, Tx, stored_json};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::Packages;
+use ironclaw_state::{Tx, stored_json};
 use rusqlite::{OptionalExtension, Row, params};
 
 /// What an agent has.
@@ -22,7 +22,7 @@ pub struct Software {
 }
 
 /// What an agent has beyond what every jail has.
-pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Option<Software>, state::Error> {
+pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Option<Software>, ironclaw_state::Error> {
     let sql = "SELECT packages, layer, made_at FROM agent_packages WHERE agent_id = ?1";
     let read = |row: &Row<'_>| {
         Ok(Software { packages: stored_json(row, "packages")?, layer: row.get("layer")?, made_at: row.get("made_at")? })
@@ -31,12 +31,12 @@ pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Option<Software>, state::Error>
 }
 
 /// The layer of one agent, if it has one.
-pub fn layer_of(tx: &Tx<'_>, agent: AgentId) -> Result<Option<Digest>, state::Error> {
+pub fn layer_of(tx: &Tx<'_>, agent: AgentId) -> Result<Option<Digest>, ironclaw_state::Error> {
     Ok(of(tx, agent)?.map(|software| software.layer))
 }
 
 /// Every layer that an agent has.
-pub fn layers(tx: &Tx<'_>) -> Result<Vec<(AgentId, Digest)>, state::Error> {
+pub fn layers(tx: &Tx<'_>) -> Result<Vec<(AgentId, Digest)>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT agent_id, layer FROM agent_packages ORDER BY agent_id")?;
     let layers = statement.query_map([], |row| Ok((row.get("agent_id")?, row.get("layer")?)))?;
     Ok(layers.collect::<rusqlite::Result<_>>()?)
@@ -48,7 +48,7 @@ pub fn set(
     warrant: &dyn Warrant,
     agent: AgentId,
     software: Option<(&Packages, &Digest)>,
-) -> Result<(), state::Error> {
+) -> Result<(), ironclaw_state::Error> {
     let named = |packages: &Packages, layer: &Digest| format!("{} {layer}", canonical::to_string(packages));
     let before = of(tx, agent)?.map(|had| named(&had.packages, &had.layer)).unwrap_or_default();
     let after = software.map(|(packages, layer)| named(packages, layer)).unwrap_or_default();

@@ -5,13 +5,14 @@
 
 use super::people::{Person, person, refuse};
 use super::{Giver, given};
-use crate::custody;
-use crate::ledger::Entry;
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
-use crate::state::{self, Denied, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
+use ironclaw_state::keys;
 use rusqlite::{OptionalExtension, Row, params};
 use std::fmt;
 use std::str::FromStr;
@@ -87,7 +88,7 @@ impl FromStr for TokenState {
     }
 }
 
-state::stored_by_name!(TokenState);
+ironclaw_state::stored_by_name!(TokenState);
 
 /// A token as it is stored.
 #[derive(Debug, Clone)]
@@ -121,9 +122,9 @@ impl Fresh {
     ///
     /// # Errors
     /// When the system gives no random bytes.
-    pub fn new() -> Result<Self, custody::Error> {
-        let secret = Digest::from_bytes(custody::random()?);
-        let name: [u8; 8] = custody::random()?;
+    pub fn new() -> Result<Self, keys::Error> {
+        let secret = Digest::from_bytes(keys::random()?);
+        let name: [u8; 8] = keys::random()?;
         let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self { id: TokenId(format!("tok_{name}")), text: Zeroizing::new(format!("{PREFIX}{secret}")) })
     }
@@ -157,20 +158,20 @@ const SELECT: &str = "SELECT people.*, tokens.id AS token_id, tokens.name AS tok
                       FROM tokens JOIN people ON tokens.person_id = people.id";
 
 /// Every token, also those that ended, oldest first.
-pub fn tokens(tx: &Tx<'_>) -> Result<Vec<Token>, state::Error> {
+pub fn tokens(tx: &Tx<'_>) -> Result<Vec<Token>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached(&format!("{SELECT} ORDER BY tokens.created_at, tokens.id"))?;
     let tokens = statement.query_map([], token)?.collect::<rusqlite::Result<_>>()?;
     Ok(tokens)
 }
 
 /// The token of this id.
-pub fn find_token(tx: &Tx<'_>, id: &TokenId) -> Result<Option<Token>, state::Error> {
+pub fn find_token(tx: &Tx<'_>, id: &TokenId) -> Result<Option<Token>, ironclaw_state::Error> {
     let sql = format!("{SELECT} WHERE tokens.id = ?1");
     Ok(tx.db().prepare_cached(&sql)?.query_row([&id.0], token).optional()?)
 }
 
 /// Whether the token of this digest is live.
-pub fn is_live(tx: &Tx<'_>, digest: &Digest) -> Result<bool, state::Error> {
+pub fn is_live(tx: &Tx<'_>, digest: &Digest) -> Result<bool, ironclaw_state::Error> {
     let sql = "SELECT count(*) FROM tokens WHERE digest = ?1 AND state = 'live'";
     Ok(tx.db().prepare_cached(sql)?.query_row([digest], |row| row.get::<_, i64>(0))? > 0)
 }
@@ -220,7 +221,7 @@ pub fn issue(
 }
 
 /// Gives a person the token that the home's own file holds, and ends the one that the file held before.
-pub fn issue_for_file(tx: &mut Tx<'_>, person: PersonId, fresh: &Fresh) -> Result<(), state::Error> {
+pub fn issue_for_file(tx: &mut Tx<'_>, person: PersonId, fresh: &Fresh) -> Result<(), ironclaw_state::Error> {
     let sql = format!("{SELECT} WHERE state = 'live' AND tokens.name = ?1 AND person_id = ?2");
     let lost: Vec<Token> = {
         let mut statement = tx.db().prepare_cached(&sql)?;
@@ -243,7 +244,7 @@ fn insert(
     name: &str,
     expires_at: Option<i64>,
     fresh: &Fresh,
-) -> Result<(), state::Error> {
+) -> Result<(), ironclaw_state::Error> {
     let now = tx.now();
     let db = tx.db();
     db.execute(
@@ -258,15 +259,15 @@ fn insert(
     Ok(())
 }
 
-fn made(tx: &Tx<'_>, id: &TokenId) -> Result<Token, state::Error> {
-    find_token(tx, id)?.ok_or_else(|| state::Error::Stored(format!("{id} vanished while it was made")))
+fn made(tx: &Tx<'_>, id: &TokenId) -> Result<Token, ironclaw_state::Error> {
+    find_token(tx, id)?.ok_or_else(|| ironclaw_state::Error::Stored(format!("{id} vanished while it was made")))
 }
 
 fn about(entry: Entry, id: &TokenId, person: PersonId) -> Entry {
     entry.with("token", id.0.clone()).with("person", person)
 }
 
-fn end(tx: &mut Tx<'_>, token: &Token, state: TokenState) -> Result<(), state::Error> {
+fn end(tx: &mut Tx<'_>, token: &Token, state: TokenState) -> Result<(), ironclaw_state::Error> {
     let now = tx.now();
     tx.db().execute(
         "UPDATE tokens SET state = ?2, ended_at = ?3 WHERE id = ?1 AND state = 'live'",
@@ -317,7 +318,7 @@ fn ended(token: &Token) -> Refusal {
 }
 
 /// Writes down which tokens' time has come; from then on they are over, whatever the clock says. Returns how many.
-pub fn expire(tx: &mut Tx<'_>) -> Result<usize, state::Error> {
+pub fn expire(tx: &mut Tx<'_>) -> Result<usize, ironclaw_state::Error> {
     let now = tx.wall();
     let due: Vec<Token> = {
         let mut statement = tx.db().prepare_cached(&format!("{SELECT} WHERE state = 'live' AND expires_at <= ?1"))?;
@@ -331,7 +332,7 @@ pub fn expire(tx: &mut Tx<'_>) -> Result<usize, state::Error> {
 }
 
 /// When the next live token ends by itself, milliseconds since the epoch.
-pub fn next_expiry(tx: &Tx<'_>) -> Result<Option<i64>, state::Error> {
+pub fn next_expiry(tx: &Tx<'_>) -> Result<Option<i64>, ironclaw_state::Error> {
     let sql = "SELECT min(expires_at) FROM tokens WHERE state = 'live'";
     Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }

@@ -106,7 +106,7 @@ impl Link {
     /// Hands out the key. Takes the hello's proof that the process was looked at: call it once.
     pub async fn welcome(&mut self, key: &SessionKey, turn: TurnLimits) -> Result<(), Error> {
         let session = self.session;
-        let failpoint = crate::failpoint::wanted();
+        let failpoint = ironclaw_state::failpoint::wanted();
         let mut welcome = Welcome { session, key: key.to_hex().to_string(), turn, failpoint };
         let frame = socket::frame(&welcome);
         welcome.key.zeroize();

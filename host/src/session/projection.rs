@@ -4,13 +4,13 @@
 //! [`crate::pipeline::actor`].
 
 use super::store::{Origin, Session};
-use crate::custody::ContentKey;
-use crate::integrity::seal::Sealer;
 use crate::items::{self, BodyError};
-use crate::state::{self, Tx};
 use ironclaw_contract::ids::{MessageId, TurnId};
 use ironclaw_contract::seam::crypt::{Error, SessionKey};
 use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Projection, Routing, Turn};
+use ironclaw_state::Tx;
+use ironclaw_state::keys::ContentKey;
+use ironclaw_state::seal::Sealer;
 use rusqlite::{OptionalExtension, Row};
 use std::path::Path;
 
@@ -141,7 +141,7 @@ pub fn rows(
     let mut rows = Vec::with_capacity(messages.len());
     for id in messages {
         let Some(item) = items::find(tx, id.item())? else {
-            return Err(state::Error::Stored(format!("{id} has no item")).into());
+            return Err(ironclaw_state::Error::Stored(format!("{id} has no item")).into());
         };
         let content = items::body(tx, &item, key)?;
         let read = |row: &Row<'_>| -> rusqlite::Result<MessageIn> {
@@ -166,7 +166,7 @@ pub fn rows(
         };
         let sql = "SELECT kind, received_at, channel, sender, principal FROM messages WHERE id = ?1";
         let row = tx.db().prepare_cached(sql)?.query_row([id], read).optional()?;
-        rows.push(row.ok_or_else(|| state::Error::Stored(format!("{id} has no row")))?);
+        rows.push(row.ok_or_else(|| ironclaw_state::Error::Stored(format!("{id} has no row")))?);
     }
     Ok(rows)
 }

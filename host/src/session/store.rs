@@ -6,18 +6,19 @@ mod row;
 
 pub use row::{Origin, Session, Standing};
 
-use crate::custody::{self, WrappingKey};
-use crate::ledger::Entry;
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::Agent;
-use crate::state::{self, Denied, Tx};
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
+use ironclaw_state::keys::{self, WrappingKey};
 use row::session;
 use rusqlite::{OptionalExtension, params};
 
 /// Returns every session that is not removed, oldest first.
-pub fn all(tx: &Tx<'_>) -> Result<Vec<Session>, state::Error> {
+pub fn all(tx: &Tx<'_>) -> Result<Vec<Session>, ironclaw_state::Error> {
     let mut statement =
         tx.db().prepare_cached("SELECT * FROM sessions WHERE state <> 'removed' ORDER BY created_at, id")?;
     let sessions = statement.query_map([], session)?.collect::<rusqlite::Result<_>>()?;
@@ -25,7 +26,7 @@ pub fn all(tx: &Tx<'_>) -> Result<Vec<Session>, state::Error> {
 }
 
 /// Returns the sessions of an agent that are not removed, oldest first.
-pub fn of_agent(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Session>, state::Error> {
+pub fn of_agent(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Session>, ironclaw_state::Error> {
     let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND state <> 'removed' ORDER BY created_at, id";
     let mut statement = tx.db().prepare_cached(sql)?;
     let sessions = statement.query_map([agent], session)?.collect::<rusqlite::Result<_>>()?;
@@ -33,7 +34,7 @@ pub fn of_agent(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Session>, state::Erro
 }
 
 /// Returns every session that is removed and whose files were not seen to be gone.
-pub fn removed(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
+pub fn removed(tx: &Tx<'_>) -> Result<Vec<SessionId>, ironclaw_state::Error> {
     let sql = "SELECT id FROM sessions WHERE state = 'removed' AND uid_offset >= 0";
     let mut statement = tx.db().prepare_cached(sql)?;
     let sessions = statement.query_map([], |row| row.get("id"))?.collect::<rusqlite::Result<_>>()?;
@@ -41,13 +42,13 @@ pub fn removed(tx: &Tx<'_>) -> Result<Vec<SessionId>, state::Error> {
 }
 
 /// Returns the session of this id, unless it is removed.
-pub fn find(tx: &Tx<'_>, id: SessionId) -> Result<Option<Session>, state::Error> {
+pub fn find(tx: &Tx<'_>, id: SessionId) -> Result<Option<Session>, ironclaw_state::Error> {
     let sql = "SELECT * FROM sessions WHERE id = ?1 AND state <> 'removed'";
     Ok(tx.db().prepare_cached(sql)?.query_row([id], session).optional()?)
 }
 
 /// Returns the session of this agent and origin.
-pub fn of_origin(tx: &Tx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<Session>, state::Error> {
+pub fn of_origin(tx: &Tx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<Session>, ironclaw_state::Error> {
     let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND channel = ?2 AND platform_id = ?3 AND thread_id = ?4 AND state <> 'removed'";
     let found = tx
         .db()
@@ -90,12 +91,12 @@ pub fn of_origin_or_new(
         .with("channel", origin.channel.clone())
         .append(tx)?;
     let made = find(tx, id)?;
-    Ok(made.ok_or_else(|| state::Error::Stored(format!("{id} vanished while it was made")))?)
+    Ok(made.ok_or_else(|| ironclaw_state::Error::Stored(format!("{id} vanished while it was made")))?)
 }
 
 /// Returns a number for a new session: one that none had, as long as there is one, and then one of a removed session. So a number
 /// that was given back rests for as long as it can.
-fn free_number(tx: &mut Tx<'_>, numbers: u32) -> Result<Option<u32>, state::Error> {
+fn free_number(tx: &mut Tx<'_>, numbers: u32) -> Result<Option<u32>, ironclaw_state::Error> {
     let sql = "SELECT coalesce(max(number) + 1, 0) FROM \
                (SELECT max(uid_offset) AS number FROM sessions UNION ALL SELECT max(uid_offset) FROM uids_free)";
     let next: u32 = tx.db().prepare_cached(sql)?.query_row([], |row| row.get(0))?;
@@ -109,7 +110,7 @@ fn free_number(tx: &mut Tx<'_>, numbers: u32) -> Result<Option<u32>, state::Erro
 
 /// Gives the number of a removed session back, whose own files are gone. A session that could ever write to a granted directory may have
 /// left files there under this number: then no other session gets it.
-pub fn give_number_back(tx: &mut Tx<'_>, id: SessionId) -> Result<(), state::Error> {
+pub fn give_number_back(tx: &mut Tx<'_>, id: SessionId) -> Result<(), ironclaw_state::Error> {
     let sql = "INSERT OR IGNORE INTO uids_free (uid_offset, usable) SELECT uid_offset, uid_shared = 0 AND NOT EXISTS \
                (SELECT 1 FROM agent_mounts WHERE agent_mounts.agent_id = sessions.agent_id AND read_only = 0) \
                FROM sessions WHERE id = ?1 AND state = 'removed' AND uid_offset >= 0";
@@ -140,10 +141,10 @@ pub fn rewrap(tx: &Tx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, 
 pub enum NewError {
     /// The state.
     #[error(transparent)]
-    State(#[from] state::Error),
+    State(#[from] ironclaw_state::Error),
     /// Its keys.
     #[error(transparent)]
-    Key(#[from] custody::Error),
+    Key(#[from] keys::Error),
     /// Every uid of the range belongs to a session.
     #[error("all uids of sessions are taken: remove sessions, or widen jail.uid_count")]
     Full,
@@ -207,7 +208,7 @@ pub fn set_standing(
     standing: Standing,
     why: Option<&Why>,
     by: Option<PersonId>,
-) -> Result<(), state::Error> {
+) -> Result<(), ironclaw_state::Error> {
     tx.db().execute(
         "UPDATE sessions SET state = ?2, reason = ?3, failures = CASE WHEN ?2 = 'live' THEN 0 ELSE failures END WHERE id = ?1",
         params![id, standing.name(), why.map(Why::shown)],
@@ -229,21 +230,21 @@ pub fn set_standing(
 }
 
 /// Notes that a launch failed (`true`) or that a turn ended; returns the failures in a row.
-pub fn note_failure(tx: &mut Tx<'_>, id: SessionId, failed: bool) -> Result<u32, state::Error> {
+pub fn note_failure(tx: &mut Tx<'_>, id: SessionId, failed: bool) -> Result<u32, ironclaw_state::Error> {
     let sql =
         "UPDATE sessions SET failures = CASE WHEN ?2 THEN failures + 1 ELSE 0 END WHERE id = ?1 RETURNING failures";
     Ok(tx.db().prepare_cached(sql)?.query_row(params![id, failed], |row| row.get(0))?)
 }
 
 /// Notes activity.
-pub fn touch(tx: &mut Tx<'_>, id: SessionId) -> Result<(), state::Error> {
+pub fn touch(tx: &mut Tx<'_>, id: SessionId) -> Result<(), ironclaw_state::Error> {
     let now = tx.wall();
     tx.db().prepare_cached("UPDATE sessions SET last_active_at = ?2 WHERE id = ?1")?.execute(params![id, now])?;
     Ok(())
 }
 
 /// Erases a session: its keys, and with them every body, then its rows. Its number stays taken until [`give_number_back`].
-pub fn erase(tx: &mut Tx<'_>, id: SessionId, by: PersonId) -> Result<(), state::Error> {
+pub fn erase(tx: &mut Tx<'_>, id: SessionId, by: PersonId) -> Result<(), ironclaw_state::Error> {
     set_standing(tx, id, Standing::Removed, None, Some(by))?;
     let db = tx.db();
     db.execute("UPDATE sessions SET queue_key = NULL, content_key = NULL WHERE id = ?1", [id])?;
@@ -258,14 +259,14 @@ pub fn erase(tx: &mut Tx<'_>, id: SessionId, by: PersonId) -> Result<(), state::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::custody::MasterKey;
     use crate::quota;
     use crate::registry::mounts::{self, Mount};
     use crate::registry::people::create_owner;
     use crate::registry::{self, AgentDraft, Warrant, create_agent};
-    use crate::state::State;
     use ironclaw_contract::ids::ChangeId;
     use ironclaw_contract::seam::change::Access;
+    use ironclaw_state::State;
+    use ironclaw_state::keys::MasterKey;
 
     fn granted(read_only: bool) -> Mount {
         Mount { source: "/srv/data".into(), target: "/data".to_owned(), read_only }
@@ -291,7 +292,7 @@ mod tests {
                 let draft = AgentDraft { name, model: None, persona, enabled_tools: Vec::new(), access };
                 let agent = create_agent(tx, draft, owner).expect("a name");
                 test(tx, owner, &agent, &key.wrapping_key());
-                Ok::<_, state::Error>(())
+                Ok::<_, ironclaw_state::Error>(())
             };
             state.write(run).await.expect("the test held");
             state.close().await;

@@ -7,7 +7,6 @@
 #![deny(unsafe_code)]
 
 mod clock;
-mod denied;
 mod events;
 pub mod failpoint;
 pub mod home;
@@ -17,7 +16,6 @@ pub mod log;
 pub mod metrics;
 pub mod migrations;
 mod opening;
-pub mod refusal;
 pub mod rekey;
 pub mod seal;
 pub mod snapshot;
@@ -25,7 +23,6 @@ mod stored;
 mod threads;
 
 pub use clock::wall_clock;
-pub use denied::Denied;
 pub use events::EventsOf;
 pub use opening::{look, open_to_look};
 pub use stored::{bad, stored_json};

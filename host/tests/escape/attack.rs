@@ -5,8 +5,8 @@
 use crate::stage::{Who, example};
 use crate::world::{Answer, Build, World, programs};
 use ironclaw_contract::seam::crypt::SessionKey;
-use ironclaw_host::custody::{Config, MasterKey};
-use ironclaw_host::home::Home;
+use ironclaw_state::home::Home;
+use ironclaw_state::keys::{Config, MasterKey};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use crate::record;
 use crate::world::World;
 use ironclaw_host::registry;
 use ironclaw_host::session::store::{self, NewError, Origin};
-use ironclaw_host::state::State;
+use ironclaw_state::State;
 
 /// The name of an agent by its number.
 pub(crate) fn name(agent: usize) -> String {

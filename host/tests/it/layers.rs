@@ -432,7 +432,7 @@ fn only_state_opens_a_database() {
 fn a_crate_knows_only_what_the_table_says() {
     let [contract, host, sandbox, ironctl] = [0, 1, 2, 3];
     for (owner, text) in [
-        (contract, "use ironclaw_host::state;"),
+        (contract, "use ironclaw_state;"),
         (contract, "fn f() { ironctl::run() }"),
         (contract, "fn f() { std::env::var(\"HOME\") }"),
         (contract, "use std::env::{args, var_os};"),

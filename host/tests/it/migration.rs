@@ -5,7 +5,6 @@
 use crate::client::{Client, own};
 use crate::record;
 use crate::world::{Build, World};
-use ironclaw_host::state;
 use rusqlite::Connection;
 use std::path::Path;
 use std::process::Command;
@@ -75,7 +74,8 @@ fn home_of_version_5_is_migrated_and_continues() {
     world.up();
     world.down();
     assert_eq!(world.entries("state.migrated").len(), 1);
-    let copy = state::open_to_look(&world.home.join("state.db.before-v6"), &record::master(&world.home).state_key());
+    let copy =
+        ironclaw_state::open_to_look(&world.home.join("state.db.before-v6"), &record::master(&world.home).state_key());
     let copy = copy.expect("it is under the same key");
     assert_eq!(version(&copy), 5);
     assert_eq!(record::count(&copy, "SELECT count(*) FROM messages"), 4);

@@ -4,9 +4,9 @@
 
 use crate::model_server::{Act, Server};
 use crate::models::{ask, candidates, failed, open, person, prompt, quick, spec, status, told, within};
-use ironclaw_host::model::Config;
-use ironclaw_host::model::draft::Draft;
-use ironclaw_host::model::endpoint::{self, Kind};
+use ironclaw_model::Config;
+use ironclaw_model::draft::Draft;
+use ironclaw_model::endpoint::{self, Kind};
 use serde_json::json;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

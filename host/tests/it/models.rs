@@ -7,11 +7,11 @@ mod fallbacks;
 use crate::model_server::{Act, Api, Seen, Server};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::socket::Purpose;
-use ironclaw_host::custody::SecretText;
-use ironclaw_host::model::draft::Draft;
-use ironclaw_host::model::endpoint::{self, Bounds, Candidate, Endpoint, Endpoints, Kind, Prices, Spec};
-use ironclaw_host::model::fault::Failed;
-use ironclaw_host::model::{Allowance, Answered, Config, Error, Part, PastCall, Prompt, ToolSchema, Usage};
+use ironclaw_model::draft::Draft;
+use ironclaw_model::endpoint::{self, Bounds, Candidate, Endpoint, Endpoints, Kind, Prices, Spec};
+use ironclaw_model::fault::Failed;
+use ironclaw_model::{Allowance, Answered, Config, Error, Part, PastCall, Prompt, ToolSchema, Usage};
+use ironclaw_state::keys::SecretText;
 use serde_json::json;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -131,7 +131,7 @@ async fn conversation_with_tools_works_over_both_apis() {
             if answered.output.calls.is_empty() {
                 break answered.output.text;
             }
-            let past = |(n, call): (usize, &ironclaw_host::model::WantedCall)| PastCall {
+            let past = |(n, call): (usize, &ironclaw_model::WantedCall)| PastCall {
                 call_id: format!("cal_{}_{n}", said.len()),
                 tool: call.tool.clone(),
                 arguments: call.arguments.clone(),

@@ -10,10 +10,10 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::crypt::SessionKey;
-use ironclaw_host::ledger::Entry;
 use ironclaw_host::registry::mounts::{self, Mount};
 use ironclaw_host::registry::{Giver, Warrant};
-use ironclaw_host::state::{self, State, Tx};
+use ironclaw_ledger::Entry;
+use ironclaw_state::{State, Tx};
 use rusqlite::params;
 use serde_json::json;
 use std::fs;
@@ -174,7 +174,7 @@ fn mounts_of_an_agent_are_replaced_as_a_whole_and_private() {
             mounts::set(tx, &Yes(ChangeId::new(), [PersonId::new()]), first, &one)?;
             let sql = "SELECT count(*) FROM ledger WHERE data LIKE '%\"agent.mounts\"%'";
             assert_eq!(tx.db().query_row(sql, [], |row| row.get::<_, i64>(0))?, 2, "each change of them is noted");
-            Ok::<_, state::Error>((both, mounts::of(tx, first)?, mounts::of(tx, other)?))
+            Ok::<_, ironclaw_state::Error>((both, mounts::of(tx, first)?, mounts::of(tx, other)?))
         };
         let found = state.write(work).await.expect("written");
         state.close().await;

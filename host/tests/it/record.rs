@@ -7,9 +7,8 @@ use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use hkdf::Hkdf;
 use ironclaw_contract::ids::SessionId;
-use ironclaw_host::custody::{Config, MasterKey};
-use ironclaw_host::home::Home;
-use ironclaw_host::state;
+use ironclaw_state::home::Home;
+use ironclaw_state::keys::{Config, MasterKey};
 use rusqlite::Connection;
 use sha2::Sha256;
 use std::path::{Path, PathBuf};
@@ -68,7 +67,7 @@ pub(crate) fn master(home: &Path) -> MasterKey {
 
 /// The record of a home, to look at.
 pub(crate) fn open(home: &Path) -> Connection {
-    state::open_to_look(&home.join("state.db"), &master(home).state_key()).expect("the state opens")
+    ironclaw_state::open_to_look(&home.join("state.db"), &master(home).state_key()).expect("the state opens")
 }
 
 /// The record of a home on which no host runs, to change behind its back.

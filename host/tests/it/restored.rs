@@ -5,7 +5,7 @@
 use crate::record::open_to_change;
 use crate::tamper::{outside, perl};
 use crate::world::{World, copy_as_is, wait_for};
-use ironclaw_host::ledger::head;
+use ironclaw_ledger::head;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

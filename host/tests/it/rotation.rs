@@ -8,7 +8,7 @@ use crate::stage::{NOBODY, Who, everybody, own};
 use crate::tamper::outside;
 use crate::world::{Build, World, alive, wait_for};
 use ironclaw_contract::operator::SignedHead;
-use ironclaw_host::ledger::head;
+use ironclaw_ledger::head;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -6,7 +6,7 @@ use crate::client::{self, Raw};
 use crate::record::{self, Needle};
 use crate::stage::{NOBODY, Who, everybody};
 use crate::world::{Build, World};
-use ironclaw_host::custody::SecretText;
+use ironclaw_state::keys::SecretText;
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};

@@ -7,8 +7,8 @@ use crate::stage::everybody;
 use crate::world::{Build, PATIENCE, World};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::crypt::SessionKey;
-use ironclaw_host::ledger::{Entry, chain};
-use ironclaw_host::state::{self, Error, State, Tx};
+use ironclaw_ledger::{Entry, chain};
+use ironclaw_state::{Error, State, Tx};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::mpsc;
@@ -24,7 +24,7 @@ fn open(path: &Path) -> Result<State, Error> {
 }
 
 fn look(path: &Path) -> rusqlite::Connection {
-    state::open_to_look(path, &SessionKey::new(KEY)).expect("it opens")
+    ironclaw_state::open_to_look(path, &SessionKey::new(KEY)).expect("it opens")
 }
 
 fn run<T>(work: impl Future<Output = T>) -> T {

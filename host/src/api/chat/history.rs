@@ -8,7 +8,7 @@ use crate::channel::loopback;
 use crate::pipeline::Error;
 use crate::registry::Person;
 use crate::session::store::{self, Origin};
-use crate::{delivery, items, ledger};
+use crate::{delivery, items};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::HistoryLine;
@@ -73,7 +73,7 @@ pub async fn history(
                 let text = delivery::text_of(tx, &item, &key)?;
                 if !text.is_empty() {
                     lines.push(HistoryLine {
-                        at: ledger::rfc3339(item.tuple.issued_at),
+                        at: ironclaw_ledger::rfc3339(item.tuple.issued_at),
                         author: author.to_owned(),
                         text,
                     });

@@ -4,7 +4,6 @@
 
 use super::{look, own, stages, with_what_it_waits_for};
 use crate::api::{Answer, Api, Reply, forgotten, status};
-use crate::ledger;
 use crate::registry::Person;
 use crate::turn;
 use axum::extract::{Path, State};
@@ -52,7 +51,8 @@ fn progress(api: &Api, view: &MessageView) -> Vec<String> {
         }
         let about_message = note.key.parse::<MessageId>().is_ok_and(|message| message == view.message_id);
         let about_turn = view.turn_id.is_some_and(|turn| note.value.contains(&turn.to_string()));
-        (about_message || about_turn).then(|| format!("{} {} at {}", note.key, note.value, ledger::rfc3339(note.at)))
+        (about_message || about_turn)
+            .then(|| format!("{} {} at {}", note.key, note.value, ironclaw_ledger::rfc3339(note.at)))
     };
     shown.map(|shown| shown.progress.iter().filter_map(says).collect()).unwrap_or_default()
 }

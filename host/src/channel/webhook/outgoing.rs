@@ -5,7 +5,7 @@
 
 use super::signature::Secret;
 use super::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
-use crate::address::{Reach, Refused, Resolver};
+use ironclaw_model::reach::{Reach, Refused, Resolver};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, redirect, retry};
 use serde::Serialize;
@@ -181,8 +181,8 @@ async fn discard(mut answer: Response) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address::Lookup;
-    use crate::custody::SecretText;
+    use ironclaw_model::reach::Lookup;
+    use ironclaw_state::keys::SecretText;
     use std::io;
     use std::net::SocketAddr;
     use std::pin::Pin;

@@ -3,12 +3,12 @@
 //! Never says by its time how much of a signature fits, and never judges an event's age before its signature. See
 //! [`crate::channel::webhook::incoming`].
 
-use crate::custody::{self, SecretText};
 use crate::refusal::Refusal;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_state::keys::{self, SecretText};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
@@ -46,8 +46,8 @@ pub struct Claimed<'a> {
 
 impl Secret {
     /// Makes a fresh secret as it is written down.
-    pub fn fresh() -> Result<SecretText, custody::Error> {
-        let bytes = Zeroizing::new(custody::random::<FRESH_BYTES>()?);
+    pub fn fresh() -> Result<SecretText, keys::Error> {
+        let bytes = Zeroizing::new(keys::random::<FRESH_BYTES>()?);
         let text = Zeroizing::new(STANDARD.encode(bytes.as_slice()));
         Ok(SecretText::new(format!("{PREFIX}{}", text.as_str())))
     }

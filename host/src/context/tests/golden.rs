@@ -4,7 +4,7 @@
 
 use super::super::Checked;
 use super::stage::{ANN, BOB, Ends, Stage, on_stage};
-use crate::model::{self, Prompt};
+use ironclaw_model::Prompt;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -62,7 +62,7 @@ fn conversation(stage: &mut Stage<'_, '_>) {
 }
 
 fn shown(prompt: &Prompt) -> String {
-    let [chat, messages] = model::requests(prompt);
+    let [chat, messages] = ironclaw_model::requests(prompt);
     let pretty = |value: &serde_json::Value| serde_json::to_string_pretty(value).expect("JSON");
     let mut text = format!("==== System text ====\n{}\n\n==== Tools ====\n", prompt.system);
     for tool in &prompt.tools {

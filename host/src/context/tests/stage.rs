@@ -3,20 +3,15 @@
 use super::super::{Checked, Memory, OutputBody, Reader, check, compose};
 use crate::calls::{self, Call, Judged, Judgement, Place, ResultBody};
 use crate::channel::Received;
-use crate::custody::{ContentKey, MasterKey, SecretText, WrappingKey};
 use crate::delivery;
 use crate::gateway::checks::tests::Yes;
 use crate::identity;
 use crate::inbox;
-use crate::integrity::seal::Sealer;
 use crate::items::{self, Draft};
-use crate::ledger::Entry;
-use crate::model::{self, Prompt};
 use crate::registry::mounts::Mount;
 use crate::registry::{self, Agent, AgentDraft, Role, channels, create_owner, mounts, software};
 use crate::routing;
 use crate::session::store::{self, Session};
-use crate::state::{self, State, Tx};
 use crate::tools::{Class, Runs};
 use crate::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest};
@@ -26,6 +21,11 @@ use ironclaw_contract::seam::change::{Access, Engage, Packages, Wiring};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_contract::seam::socket::Context;
+use ironclaw_ledger::Entry;
+use ironclaw_model::Prompt;
+use ironclaw_state::keys::{ContentKey, MasterKey, SecretText, WrappingKey};
+use ironclaw_state::seal::Sealer;
+use ironclaw_state::{State, Tx};
 use jiff::tz::{self, TimeZone};
 use serde_json::Value;
 
@@ -69,7 +69,7 @@ pub(super) fn on_stage(test: impl FnOnce(Stage<'_, '_>) + Send + 'static) {
         let state = State::open(&path, &key.state_key()).expect("it opens");
         let run = move |tx: &mut Tx<'_>| {
             test(set(tx, key.wrapping_key()));
-            Ok::<_, state::Error>(())
+            Ok::<_, ironclaw_state::Error>(())
         };
         state.write(run).await.expect("the test held");
         state.close().await;
@@ -280,7 +280,7 @@ impl Stage<'_, '_> {
 
     /// What Chat Completions is sent.
     pub(super) fn request(&mut self) -> Value {
-        let [request, _] = model::requests(&self.prompt());
+        let [request, _] = ironclaw_model::requests(&self.prompt());
         request
     }
 

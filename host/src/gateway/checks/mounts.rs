@@ -8,7 +8,7 @@ use crate::gateway::places::{self, Place, Unseen};
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Mount;
-use ironclaw_jail::{self, shown::Mounts};
+use ironclaw_jail::shown::Mounts;
 use std::io;
 use std::path::{Path, PathBuf};
 

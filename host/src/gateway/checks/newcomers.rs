@@ -4,11 +4,12 @@
 
 use super::{each_once, enabled, known};
 use crate::gateway::{Proposed, Requester};
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::{self, Agent, Person, Role, channels, roles};
-use crate::state::{Denied, Tx};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{CreateAgent, Engage};
+use ironclaw_state::Tx;
 
 /// Looks at a new agent; its lists have one order.
 pub(super) fn complete(

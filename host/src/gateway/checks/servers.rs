@@ -2,14 +2,15 @@
 //!
 //! Never talks to a server, and never looks at a secret beyond whether it is there. Next: `registry::mcp`.
 
-use crate::address;
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::mcp;
 use crate::secrets::{self, SecretName};
-use crate::state::{Denied, Tx};
 use axum::http::HeaderName;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{McpAccess, McpHeader, McpRegister};
+use ironclaw_model::reach;
+use ironclaw_state::Tx;
 use url::{Host, Url};
 
 /// Characters of the name of a tool.
@@ -82,7 +83,7 @@ fn check_url(text: &str) -> Result<Url, &'static str> {
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
         return Err("there is a name, a password or a # in it");
     }
-    if address::check_literal(&url).is_err() {
+    if reach::check_literal(&url).is_err() {
         return Err("its address is link-local or a cloud's metadata service, which are never asked");
     }
     let near = match url.host() {

@@ -1,17 +1,17 @@
 //! What is refused of each kind, and what a change is completed to. Next: `apply::tests`.
 
 use super::*;
-use crate::custody::{MasterKey, SecretText};
 use crate::gateway::{Approved, Origin};
-use crate::ledger::Entry;
 use crate::registry::channels::Draft;
 use crate::registry::{AgentDraft, Warrant, create_owner, software};
 use crate::secrets;
-use crate::state::{self, State};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ChangeId, PersonId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole, Payload};
+use ironclaw_ledger::Entry;
+use ironclaw_state::State;
+use ironclaw_state::keys::{MasterKey, SecretText};
 use serde_json::json;
 
 /// A record with people, agents and channels in it.
@@ -102,7 +102,7 @@ pub(crate) fn on_record(test: impl FnOnce(&mut Tx<'_>, Scene) + Send + 'static) 
         let run = move |tx: &mut Tx<'_>| {
             let scene = set_scene(tx, &key);
             test(tx, scene);
-            Ok::<_, state::Error>(())
+            Ok::<_, ironclaw_state::Error>(())
         };
         state.write(run).await.expect("the test held");
         state.close().await;

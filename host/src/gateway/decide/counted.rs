@@ -8,12 +8,12 @@ use super::super::store::{self, Given, Row};
 use super::super::voices::{self, Behind, NOT_INDEPENDENT};
 use super::{Bench, Error, may_decide, thing};
 use crate::approval::{self, Token};
-use crate::ledger::Entry;
 use crate::registry::{self, TokenId, TokenState, tokens};
-use crate::state::{self, Tx};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
 use std::collections::BTreeSet;
 
 /// An approval that is good, with who is behind it.
@@ -42,7 +42,7 @@ fn independent(
     row: &Row,
     rule: &Rule,
     mut voices: Vec<Voice>,
-) -> Result<(Vec<Voice>, Vec<Dependent>), state::Error> {
+) -> Result<(Vec<Voice>, Vec<Dependent>), ironclaw_state::Error> {
     // Whoever speaks for themselves comes first: a person whom they made does not take their place.
     voices.sort_by_key(|voice| !voice.behind.is_direct());
     let (mut counted, mut people, mut others) = (Vec::new(), BTreeSet::new(), Vec::new());
@@ -59,7 +59,13 @@ fn independent(
 }
 
 /// Takes back an approval that is not good, by name.
-fn take_back(tx: &mut Tx<'_>, row: &Row, given: &Given, code: DenialCode, words: &str) -> Result<(), state::Error> {
+fn take_back(
+    tx: &mut Tx<'_>,
+    row: &Row,
+    given: &Given,
+    code: DenialCode,
+    words: &str,
+) -> Result<(), ironclaw_state::Error> {
     store::void_one(tx, given.id)?;
     Entry::new(LedgerEvent::ApprovalRefused)
         .with("change", row.id)
@@ -126,7 +132,7 @@ pub(super) fn count(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row, shown: Digest
 
 /// Whether an approval came with a token that was taken from its holder since: it may not have been them. One that expired was good
 /// when it was used.
-fn is_revoked(tx: &Tx<'_>, proof: &str) -> Result<bool, state::Error> {
+fn is_revoked(tx: &Tx<'_>, proof: &str) -> Result<bool, ironclaw_state::Error> {
     let Ok(token) = proof.parse::<TokenId>() else { return Ok(false) };
     Ok(tokens::find_token(tx, &token)?.is_some_and(|token| token.state == TokenState::Revoked))
 }

@@ -3,11 +3,11 @@
 //! Never writes one. Next: `gateway::store`.
 
 use super::super::{Origin, Proposed, Requester, concerns_agent};
-use crate::state::{self, stored_json};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use ironclaw_contract::seam::seal::Label;
+use ironclaw_state::stored_json;
 use rusqlite::Row as SqlRow;
 use serde_json::Value;
 
@@ -79,7 +79,7 @@ impl std::str::FromStr for Status {
     }
 }
 
-state::stored_by_name!(Status);
+ironclaw_state::stored_by_name!(Status);
 
 /// A change's row.
 #[derive(Debug, Clone)]
@@ -181,7 +181,7 @@ pub(super) fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
         kind,
         agent: row.get("agent_id")?,
         requester,
-        change: Change::parse(kind, &payload).map_err(|_| state::bad("payload"))?,
+        change: Change::parse(kind, &payload).map_err(|_| ironclaw_state::bad("payload"))?,
         before: stored_json(row, "before")?,
         facts: stored_json(row, "facts")?,
         reason: row.get("reason")?,

@@ -6,12 +6,13 @@ use crate::gateway::decide::Bench;
 use crate::gateway::store::{self, Row, Status, Submitted};
 use crate::gateway::{Proposed, Requester, checks};
 use crate::inbox;
-use crate::ledger::Entry;
 use crate::pipeline::{Core, Error};
+use crate::refusal::Denied;
 use crate::registry;
 use crate::session::store as sessions;
-use crate::state::{Denied, Tx};
 use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_ledger::Entry;
+use ironclaw_state::Tx;
 use ironclaw_text::lookalike;
 
 impl Core {
@@ -84,6 +85,6 @@ pub(in crate::pipeline) fn tell(tx: &mut Tx<'_>, core: &Core, row: &Row) -> Resu
             Entry::new(LedgerEvent::ChangeUntold).session(session.id).with("change", row.id).append(tx)?;
             Ok(())
         }
-        Err(inbox::Error::Full) => Err(crate::state::Error::Stored("a message took a uid".to_owned()).into()),
+        Err(inbox::Error::Full) => Err(ironclaw_state::Error::Stored("a message took a uid".to_owned()).into()),
     }
 }

@@ -4,7 +4,6 @@
 
 use super::submit::tell;
 use crate::apply::{self, Applied, Prepared};
-use crate::failpoint;
 use crate::gateway::decide;
 use crate::gateway::store::{self, Row, Status};
 use crate::packages;
@@ -13,11 +12,13 @@ use crate::pipeline::at_once::after_erasing;
 use crate::pipeline::command::Command;
 use crate::pipeline::launch::{self, LAUNCHER_END_TIME};
 use crate::pipeline::{Core, Error, Pipeline};
+use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::session::store as sessions;
-use crate::state::{self, Denied, Tx};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::{Change, ChangeKind};
+use ironclaw_state::Tx;
+use ironclaw_state::failpoint;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -93,7 +94,7 @@ impl Pipeline {
         loop {
             let wait = match self.look_at_changes().await {
                 Ok(wait) => wait,
-                Err(Error::State(state::Error::Closed)) => return,
+                Err(Error::State(ironclaw_state::Error::Closed)) => return,
                 Err(error) => {
                     tracing::error!(%error, "approved changes wait a moment after an error of the host");
                     RETRY_AFTER
@@ -145,7 +146,7 @@ impl Pipeline {
         let id = row.id;
         let busy = Busy { core: &self.core, place: Place::of(&row) };
         if let Err(error) = self.apply_change(row).await
-            && !matches!(error, Error::State(state::Error::Closed))
+            && !matches!(error, Error::State(ironclaw_state::Error::Closed))
         {
             tracing::error!(change = %id, %error, "an approved change was not applied; it is tried again");
             tokio::time::sleep(RETRY_AFTER).await;

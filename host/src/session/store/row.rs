@@ -2,9 +2,8 @@
 //!
 //! Never writes one. See [`crate::session::store`].
 
-use crate::custody::{self, ContentKey, SessionKeys, WrappingKey};
-use crate::state;
 use ironclaw_contract::ids::{AgentId, SessionId};
+use ironclaw_state::keys::{self, ContentKey, SessionKeys, WrappingKey};
 use rusqlite::Row;
 
 /// Origin of a session's messages, and destination of its replies.
@@ -49,7 +48,7 @@ impl std::str::FromStr for Standing {
     }
 }
 
-state::stored_by_name!(Standing);
+ironclaw_state::stored_by_name!(Standing);
 
 /// A session's row.
 #[derive(Debug, Clone)]
@@ -83,8 +82,8 @@ impl Session {
     ///
     /// # Errors
     /// When they are gone, or belong to another master key.
-    pub fn keys(&self, wrapping: &WrappingKey) -> Result<SessionKeys, custody::Error> {
-        let [queue, content] = self.wrapped.as_ref().ok_or(custody::Error::Sealed("the key of a removed session"))?;
+    pub fn keys(&self, wrapping: &WrappingKey) -> Result<SessionKeys, keys::Error> {
+        let [queue, content] = self.wrapped.as_ref().ok_or(keys::Error::Sealed("the key of a removed session"))?;
         Ok(SessionKeys { queue: wrapping.queue_key(self.id, queue)?, content: wrapping.content_key(self.id, content)? })
     }
 
@@ -92,8 +91,8 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::keys`].
-    pub fn content_key(&self, wrapping: &WrappingKey) -> Result<ContentKey, custody::Error> {
-        let [_, content] = self.wrapped.as_ref().ok_or(custody::Error::Sealed("the key of a removed session"))?;
+    pub fn content_key(&self, wrapping: &WrappingKey) -> Result<ContentKey, keys::Error> {
+        let [_, content] = self.wrapped.as_ref().ok_or(keys::Error::Sealed("the key of a removed session"))?;
         wrapping.content_key(self.id, content)
     }
 }

@@ -4,10 +4,10 @@
 
 use super::{WAYS, ask, candidates, failed, open, person, prompt, quick, spec, status, told, within};
 use crate::model_server::Act;
-use ironclaw_host::model::draft::Draft;
-use ironclaw_host::model::endpoint::{self, Bounds, Kind, Prices, Spec};
-use ironclaw_host::model::fault::Fault;
-use ironclaw_host::model::{Allowance, Config};
+use ironclaw_model::draft::Draft;
+use ironclaw_model::endpoint::{self, Bounds, Kind, Prices, Spec};
+use ironclaw_model::fault::Fault;
+use ironclaw_model::{Allowance, Config};
 use std::time::Duration;
 use tokio::time::Instant;
 

@@ -6,7 +6,7 @@ use super::{Ledger, Loose, chain, head_of, middle, rehash, script, sign};
 use ed25519_dalek::SigningKey;
 use ironclaw_contract::canonical;
 use ironclaw_contract::operator::SignedHead;
-use ironclaw_host::ledger::{check, head};
+use ironclaw_ledger::{check, head};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -5,7 +5,7 @@
 use super::{Ledger, Loose, chain, head_of};
 use crate::record;
 use ironclaw_contract::operator::SignedHead;
-use ironclaw_host::ledger::head;
+use ironclaw_ledger::head;
 use serde_json::Value;
 use std::path::Path;
 

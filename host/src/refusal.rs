@@ -2,6 +2,10 @@
 //!
 //! Not for failures of the host; those are errors of the module where they happen. Next: `api`, which answers with one.
 
+mod denied;
+
+pub use denied::{Decide, Denied};
+
 use ironclaw_contract::operator::DenialCode;
 use std::fmt;
 

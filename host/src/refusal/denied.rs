@@ -1,9 +1,9 @@
 //! Decides in a transaction: a refusal is an answer and commits, a failure rolls back.
 //!
-//! See [`super::State::write`] for changes that nothing refuses.
+//! See [`State::write`] for changes that nothing refuses.
 
-use super::{Error, State, Tx};
-use crate::refusal::Refusal;
+use super::Refusal;
+use ironclaw_state::{Error, State, Tx};
 
 /// The reason that a decision has no value. `?` makes one of a refusal and of an error.
 #[derive(Debug)]
@@ -65,12 +65,21 @@ impl<E: From<Error>> From<rusqlite::Error> for Denied<E> {
     }
 }
 
-impl State {
+/// Makes decisions in the record.
+pub trait Decide {
     /// Runs `decide` in a transaction of its own, as [`State::write`] does, which commits unless it fails.
     ///
     /// # Errors
-    /// [`Denied::Refused`] once what `decide` wrote is on disk; [`Denied::Failed`] once nothing of it is left.
-    pub async fn decide<T, E, F>(&self, decide: F) -> Result<T, Denied<E>>
+    /// [`Denied::Refused`] once the writes of `decide` are on disk; [`Denied::Failed`] once nothing of them is left.
+    fn decide<T, E, F>(&self, decide: F) -> impl Future<Output = Result<T, Denied<E>>> + Send
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, Denied<E>> + Send + 'static;
+}
+
+impl Decide for State {
+    async fn decide<T, E, F>(&self, decide: F) -> Result<T, Denied<E>>
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
