@@ -337,6 +337,7 @@ fn erase(tx: &mut Tx<'_>, which: &str, values: &[&dyn rusqlite::ToSql]) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::refusal::Decide;
     use ironclaw_contract::seam::crypt::SessionKey;
     use ironclaw_state::State;
 

@@ -56,20 +56,18 @@ fn the_record_does_not_grow_with_old_messages() {
         // A sandbox that names an item which the host has just dropped is not at fault: it would be quarantined after 64 turns.
         assert_eq!(world.entries("model.refused"), Vec::<serde_json::Value>::new(), "seed {seed}, round {round}");
         world.ctl(&["audit", "rotate"]).ok();
-        // The start forgets rows before or after it listens.
-        world.down();
-        world.up();
-        let id = first.clone().expect("said");
-        insist("forget the first message", || {
-            let (status, _) = Raw::of(&world).get(&format!("/v1/messages/{id}"));
-            let still = || std::io::Error::new(std::io::ErrorKind::WouldBlock, "it has a row");
-            (status == 404).then_some(()).ok_or_else(still)
+        // Each start forgets rows while it serves requests, so a stop may come before the last of them.
+        insist("forget old rows", || {
+            world.down();
+            world.up();
+            let (status, _) = Raw::of(&world).get(&format!("/v1/messages/{}", first.as_deref().expect("said")));
+            world.down();
+            let rows = rows(&world);
+            world.up();
+            let is_bounded = rows[..3].iter().all(|rows| *rows <= ROWS_MAX) && rows[3] <= 4 * ROWS_MAX;
+            let still = || std::io::Error::new(std::io::ErrorKind::WouldBlock, format!("{status}, {rows:?}"));
+            (status == 404 && is_bounded).then_some(()).ok_or_else(still)
         });
-        world.down();
-        let rows = rows(&world);
-        assert!(rows[..3].iter().all(|rows| *rows <= ROWS_MAX), "seed {seed}, round {round}: {rows:?}");
-        assert!(rows[3] <= 4 * ROWS_MAX, "seed {seed}, round {round}: {rows:?}");
-        world.up();
     }
     let why = world.ctl(&["--json", "why", &first.expect("said")]).ok().json();
     let stages: Vec<&str> =

@@ -1,0 +1,145 @@
+//! Tools by their names, and the calls of the built-in script.
+
+use super::*;
+use ironclaw_contract::seam::action::Action;
+use ironclaw_contract::seam::socket::Purpose;
+use ironclaw_model::scripted::Scripted;
+use ironclaw_model::{Part, Prompt};
+use std::collections::BTreeSet;
+
+/// A message for each built-in tool, which the built-in script answers with a call of it.
+const ASKED: [&str; 13] = [
+    "write a.txt: x",
+    "append a.txt: x",
+    "keep tea is green",
+    "recall: green tea",
+    "read the file a.txt",
+    "list files in sub",
+    "search a.*b in sub",
+    "run ls -l | wc",
+    "schedule daily: look",
+    "ask me which? red or blue",
+    "change your persona to: a pirate",
+    "install skill a 1.0",
+    "send see you to team",
+];
+
+#[test]
+fn built_in_script_calls_every_tool_as_its_schema_says() {
+    let script = Scripted::builtin();
+    let mut used = BTreeSet::new();
+    for asked in ASKED {
+        let parts = vec![
+            Part::Assistant { text: "Hello.".to_owned(), calls: Vec::new() },
+            Part::Person { text: asked.to_owned() },
+        ];
+        let prompt = Prompt { purpose: Purpose::Reply, system: String::new(), tools: Vec::new(), parts };
+        for call in script.generate(&prompt).expect("an output").calls {
+            let parameters = &find(&call.tool).expect("a built-in tool").parameters;
+            let arguments: serde_json::Value = serde_json::from_str(&call.arguments).expect("JSON");
+            let given = arguments.as_object().expect("an object");
+            assert!(given.keys().all(|key| parameters["properties"].get(key).is_some()), "{asked}: {given:?}");
+            let required = parameters["required"].as_array().expect("a list");
+            assert!(required.iter().all(|key| given.contains_key(key.as_str().expect("a name"))), "{asked}");
+            used.insert(call.tool);
+        }
+    }
+    assert_eq!(used, builtin().iter().map(|tool| tool.name.to_owned()).collect());
+}
+
+#[test]
+fn what_is_not_exactly_a_name_is_not_found() {
+    for name in ["", "Read_File", "read_file ", "readfile", "exec", "persona"] {
+        assert_eq!(find(name), None, "{name:?}");
+    }
+    for word in ["", "Read", "ask ", "admin"] {
+        assert!(word.parse::<Class>().is_err(), "{word:?}");
+        assert!(serde_json::from_value::<Class>(json!(word)).is_err(), "{word:?}");
+    }
+}
+
+/// Objects that are open to properties which nobody listed; the payload of a change is an object or a list, and has its own reader.
+fn open_objects(path: String, schema: &Value, found: &mut Vec<String>) {
+    if schema["type"] == "object" && schema["additionalProperties"] != json!(false) {
+        found.push(path.clone());
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        assert!(property["description"].is_string(), "{path}.{name} has no description");
+        assert!(property.get("type").is_some(), "{path}.{name} has no type");
+        open_objects(format!("{path}.{name}"), property, found);
+    }
+    for name in schema["required"].as_array().into_iter().flatten() {
+        let name = name.as_str().expect("required holds names");
+        assert!(schema["properties"].get(name).is_some(), "{path}: {name} is required and not described");
+    }
+}
+
+#[test]
+fn no_tool_takes_a_property_that_is_not_listed() {
+    let mut found = Vec::new();
+    for tool in builtin() {
+        assert_eq!(tool.parameters["type"], "object", "{}", tool.name);
+        open_objects(tool.name.to_owned(), &tool.parameters, &mut found);
+    }
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn every_tool_is_in_exactly_one_of_the_lists() {
+    let names: Vec<_> = builtin().iter().map(|tool| tool.name).collect();
+    assert_eq!(names, WORKSPACE.into_iter().chain(MEMORY).chain([RUN_COMMAND]).chain(ACTIONS).collect::<Vec<_>>());
+    for tool in builtin() {
+        let expected = match tool.name {
+            name if WORKSPACE.contains(&name) || name == RUN_COMMAND => Runs::Local,
+            name if MEMORY.contains(&name) => Runs::Host,
+            _ => Runs::Row,
+        };
+        assert_eq!((find(tool.name), tool.runs), (Some(tool), expected));
+    }
+    for class in Class::ALL {
+        assert_eq!(class.name().parse(), Ok(class));
+        assert_eq!(json!(class), json!(class.name()));
+    }
+}
+
+#[test]
+fn a_tool_without_a_handler_is_in_no_offer_and_no_agent() {
+    let all: Vec<String> = builtin().iter().map(|tool| tool.name.to_owned()).collect();
+    let offered: Vec<&str> = offered(&all).map(|tool| tool.name).collect();
+    assert_eq!(offered.len() + UNHANDLED.len(), all.len());
+    assert!(!offered.iter().any(|name| UNHANDLED.contains(name)));
+    assert!(usual().all(|name| offered.contains(&name)));
+    for name in UNHANDLED {
+        let refusal = check(&["read_file".to_owned(), name.to_owned()]).expect_err(name);
+        assert_eq!(refusal.code, DenialCode::ToolUnhandled);
+        assert!(refusal.hint.contains(REQUEST_CHANGE));
+    }
+    assert_eq!(check(&["Read_File".to_owned()]).expect_err("no tool").code, DenialCode::ToolUnknown);
+    assert!(check(&all[..1]).is_ok());
+}
+
+#[test]
+fn no_agent_runs_commands_unless_its_configuration_says_so() {
+    assert!(usual().all(|name| find(name).is_some_and(|tool| tool.class != Class::Exec)));
+    let exec = builtin().iter().filter(|tool| tool.class == Class::Exec).map(|tool| tool.name);
+    assert_eq!(exec.collect::<Vec<_>>(), [RUN_COMMAND]);
+}
+
+#[test]
+fn the_arguments_of_an_action_are_its_json_without_the_name() {
+    for (name, mut arguments) in [
+        ("schedule_task", json!({ "prompt": "p", "run_at": "2030-01-01T00:00:00Z", "recurrence": "daily" })),
+        ("ask_user_question", json!({ "question": "q", "options": ["a"], "allow_freeform": true })),
+        ("skill_install", json!({ "payload": { "skill": "s", "version": "1" }, "reason": "r" })),
+        ("request_capability_change", json!({ "kind": "persona", "payload": { "instructions": "i" }, "reason": "r" })),
+    ] {
+        let properties = find(name).expect("built in").parameters["properties"].clone();
+        let listed: Vec<_> = properties.as_object().expect("an object").keys().collect();
+        let given: Vec<_> = arguments.as_object().expect("an object").keys().collect();
+        assert_eq!(given, listed, "{name}");
+        let object = arguments.as_object_mut().expect("an object");
+        let action = object.remove("kind").unwrap_or_else(|| json!(name));
+        object.insert("action".to_owned(), action);
+        Action::parse(&arguments.to_string()).expect("an action of the contract");
+    }
+}
