@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// The modules of the host, lowest layer first. A module imports from the layers below its own.
 const LAYERS: &[&[&str]] = &[
-    &["settings", "observe"],
+    &["refusal", "settings", "observe"],
     &["tools", "approval", "maintenance"],
     &["secrets", "registry"],
     &["items", "memories", "session", "turn", "preflight", "packages", "quota"],
