@@ -30,6 +30,7 @@ const BESIDE: &[(&str, &str, &str)] = &[
     ("session", "items", "the projection into the inbound queue is made of recorded items"),
     ("identity", "channel", "what a channel received is what is authenticated"),
     ("routing", "identity", "only what is authenticated is routed"),
+    ("inbox", "identity", "only what is authenticated is recorded"),
     ("inbox", "routing", "only what is routed is recorded"),
     ("inbox", "channel", "what was received is bounded before anything is made for it"),
     ("context", "calls", "the model is shown what became of its earlier calls"),
@@ -432,7 +433,7 @@ fn only_state_opens_a_database() {
 fn a_crate_knows_only_what_the_table_says() {
     let [contract, host, sandbox, ironctl] = [0, 1, 2, 3];
     for (owner, text) in [
-        (contract, "use ironclaw_state;"),
+        (contract, "use ironclaw_state::Tx;"),
         (contract, "fn f() { ironctl::run() }"),
         (contract, "fn f() { std::env::var(\"HOME\") }"),
         (contract, "use std::env::{args, var_os};"),
