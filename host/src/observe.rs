@@ -10,7 +10,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
 use tracing_subscriber::fmt::writer::{BoxMakeWriter, MakeWriterExt};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// A log file of this size is set aside, at a start and while it is written to; one older file is kept.
 const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -68,19 +73,18 @@ pub fn start(config: &Config, home: &Home) -> Result<(), home::Error> {
         Level::Info => tracing::Level::INFO,
         Level::Debug => tracing::Level::DEBUG,
     };
-    // Only our own lines: what a library logs may hold what it was given.
-    let filter = tracing_subscriber::EnvFilter::new(format!("off,ironclaw_host={level}"));
+    // Lines of our own crates only: a library may log a value that it was given.
+    let ours = Targets::new().with_target("ironclaw", level);
     // Detached, standard error is a file that keeps last words; a second copy of the log is for a terminal or a journal.
     let writer = match stderr_is_a_file() {
         true => BoxMakeWriter::new(Mutex::new(file)),
         false => BoxMakeWriter::new(Mutex::new(file).and(std::io::stderr)),
     };
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(false).with_writer(writer);
     // A line that cannot be written is lost. Complaining about it to a standard error on the same full disk would be a panic.
-    let log = log.log_internal_errors(false);
+    let lines = fmt::layer().with_target(false).with_ansi(false).with_writer(writer).log_internal_errors(false);
     match config.format {
-        Format::Text => log.init(),
-        Format::Json => log.json().init(),
+        Format::Text => tracing_subscriber::registry().with(lines.with_filter(ours)).init(),
+        Format::Json => tracing_subscriber::registry().with(lines.json().with_filter(ours)).init(),
     }
     Ok(())
 }
