@@ -284,9 +284,8 @@ pub(crate) fn install_filter(instructions: &[libc::sock_filter]) -> io::Result<(
 }
 
 /// Connects a descriptor to the runtime that this is called in.
-// SAFETY: an `OwnedFd` denotes the same open descriptor until it is dropped.
-/// Makes a copy of a borrowed descriptor.
 pub fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` denotes the same open descriptor until it is dropped.
     Ok(unsafe { AsyncFd::register(descriptor) }?)
 }
 
