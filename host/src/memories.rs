@@ -185,7 +185,7 @@ pub struct Found {
 }
 
 /// Finds the notes of an agent in which words of the query stand: those with the most of them first, then the newest. To be called in
-/// [`state::State::search`].
+/// `state::State::search`.
 ///
 /// The order depends on this agent's notes alone: a rank over all of them would tell one agent of the other's words. So does the work:
 /// each word in the index begins with its agent.

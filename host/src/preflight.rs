@@ -1,6 +1,6 @@
 //! Whether this machine can hold an agent, and what to do where it cannot.
 //!
-//! It makes a real jail and looks at it rather than guess, and never offers less isolation instead. See [`ironclaw_jail::native`]
+//! It makes a real jail and looks at it rather than guess, and never offers less isolation instead. See `ironclaw_jail::native`
 //! for what is tried.
 
 mod diagnosis;

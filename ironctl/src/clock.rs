@@ -1,6 +1,6 @@
 //! Shows the host's times in the operator's time zone.
 //!
-//! Never fails: what is no time is shown as it came. See [`crate::commands`], whose tables it serves.
+//! Never fails: what is no time is shown as it came. See `commands`, whose tables it serves.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

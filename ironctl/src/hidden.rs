@@ -1,6 +1,6 @@
 //! Takes in what must not be seen: a secret, typed without an echo or read from stdin.
 //!
-//! Never takes one from the command line, and never prints one. See [`crate::commands::secret`] and [`crate::commands::model`].
+//! Never takes one from the command line, and never prints one. See `commands::secret` and `commands::model`.
 
 use crate::failure::Error;
 use ironclaw_contract::operator::SecretValue;

@@ -1,7 +1,7 @@
 //! Puts what the kernel reports about a jailed process into words.
 //!
-//! Never judges from what was intended: only from the report, which the host reads from `/proc`. [`crate::commands::status`] and
-//! [`crate::commands::quickstart`] print it.
+//! Never judges from what was intended: only from the report, which the host reads from `/proc`. `commands::status` and
+//! `commands::quickstart` print it.
 
 use ironclaw_contract::operator::JailReport;
 

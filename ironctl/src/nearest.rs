@@ -1,6 +1,6 @@
 //! Finds the known word that a person probably meant.
 //!
-//! See [`crate::client`] and [`crate::commands::chat::slash`].
+//! See [`crate::client`] and `commands::chat::slash`.
 
 /// Returns the known word that is most like an unknown one; none below this likeness, from 0 to 1.
 pub fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>, likeness_min: f64) -> Option<&'a str> {

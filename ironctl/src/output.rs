@@ -1,6 +1,6 @@
 //! The only place that writes to the terminal: tables for people, JSON for scripts, failures for both.
 //!
-//! Never lets a character through that could steer a terminal or reorder what a person reads. See [`crate::commands`], which
+//! Never lets a character through that could steer a terminal or reorder what a person reads. See `commands`, which
 //! decide what there is to say.
 
 use crate::failure::Error;

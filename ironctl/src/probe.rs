@@ -1,7 +1,7 @@
 //! Looks whether a model server listens on this machine, and which models it has.
 //!
 //! Never asks another machine, never shows a key, and asks for nothing but the list of models. See
-//! [`crate::commands::quickstart`] and [`crate::commands::model::add`].
+//! `commands::quickstart` and `commands::model::add`.
 
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;

@@ -1,6 +1,6 @@
 //! The processes of a home as `/proc` shows them: the hosts that run on it, and what runs in its jails.
 //!
-//! Never asks a host, and never trusts a file of the home to say who runs. See [`crate::commands::panic`], which ends all of
+//! Never asks a host, and never trusts a file of the home to say who runs. See `commands::panic`, which ends all of
 //! them.
 
 use nix::sys::signal::{Signal, kill};

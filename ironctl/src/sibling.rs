@@ -1,6 +1,6 @@
 //! The other binaries of IronClaw: finds them, runs them, and hands their exit code on.
 //!
-//! Never looks in the working directory, and never reads what they print unless asked to capture it. [`crate::commands::up`]
+//! Never looks in the working directory, and never reads what they print unless asked to capture it. `commands::up`
 //! starts a detached host with it.
 
 use crate::failure::Error;

@@ -1,6 +1,6 @@
 //! The jail of a program of this machine that fetches or unpacks software: the machine's programs, and little else.
 //!
-//! Shows nothing of the host's state, and no file that could do harm. See [`crate::native::view`], which attaches it.
+//! Shows nothing of the host's state, and no file that could do harm. See `crate::native::view`, which attaches it.
 
 use super::Mount;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! Finds the ledger entries of a message whose row was forgotten.
 //!
-//! Looks in the live chain, then in a bounded number of archives of the time in the message's id. See [`crate::stages`].
+//! Looks in the live chain, then in a bounded number of archives of the time in the message's id. See [`mod@crate::stages`].
 
 use super::{archive, stages};
 use ironclaw_contract::ids::{MessageId, SessionId};

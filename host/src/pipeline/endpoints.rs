@@ -61,7 +61,7 @@ fn key_of(tx: &Tx<'_>, core: &Core, spec: &Spec) -> Result<Option<SecretText>, s
 /// Makes one small request to an endpoint of this spec, whether or not it stands in the record.
 ///
 /// # Errors
-/// [`model::Error::Failed`] says why it gave nothing; the key stands in none of it.
+/// `model::Error::Failed` says why it gave nothing; the key stands in none of it.
 pub async fn try_out(core: &Core, spec: Spec, key: Option<SecretText>) -> Result<Probe, ironclaw_model::Error> {
     let name = spec.name.clone();
     // Opened for itself, so that what went wrong lately with the one in use is not held against it.

@@ -225,7 +225,7 @@ impl<'a> Tx<'a> {
     }
 
     /// Returns the time by which ages are counted where something is dropped for good: the machine's clock, but not what it
-    /// jumped ahead by until it has gone steadily for [`STEADY_AFTER`].
+    /// jumped ahead by until it has gone steadily for `STEADY_AFTER`.
     pub const fn prune_time(&self) -> i64 {
         self.prune
     }

@@ -101,7 +101,7 @@ fn set_keeps_log(db: &Connection, keeps: bool) {
 /// Opens the state to look at it, beside a running host or without one.
 ///
 /// # Errors
-/// As [`State::open`]; a file of an older version is not brought up to date, as nothing is written.
+/// As `State::open`; a file of an older version is not brought up to date, as nothing is written.
 pub fn open_to_look(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
     // The log that a crash left stays for the next start. Where there is none, SQLite makes an empty one and has to remove it: the
     // next start would take it for one that an erasure emptied.

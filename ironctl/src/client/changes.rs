@@ -1,6 +1,6 @@
 //! Asks a host about changes of agents, and tells it what a person decided.
 //!
-//! Never decides about anything but a text whose digest it names. See [`crate::commands::inbox`].
+//! Never decides about anything but a text whose digest it names. See `commands::inbox`.
 
 use super::{Client, PATIENCE, POLL_MAX, parse, segment};
 use crate::failure::Error;

@@ -1,6 +1,6 @@
 //! Asks a host about channels and what could not be delivered on them.
 //!
-//! Sends nothing over a channel itself. See [`crate::commands::channel`].
+//! Sends nothing over a channel itself. See `commands::channel`.
 
 use super::{Client, PATIENCE, parse, segment};
 use crate::failure::Error;

@@ -1,6 +1,6 @@
 //! Asks a host about model endpoints and secrets.
 //!
-//! Hears no value of a secret: they go one way. See [`crate::commands::model`] and [`crate::commands::secret`].
+//! Hears no value of a secret: they go one way. See `commands::model` and `commands::secret`.
 
 use super::{Client, PATIENCE, TEST_PATIENCE, parse, segment, written};
 use crate::failure::Error;

@@ -1,6 +1,6 @@
 //! Asks a host about its people, the identities that are theirs, and tokens.
 //!
-//! Keeps no token; a fresh one is in the answer alone. See [`crate::commands::person`] and [`crate::commands::token`].
+//! Keeps no token; a fresh one is in the answer alone. See `commands::person` and `commands::token`.
 
 use super::{Client, PATIENCE, parse, segment};
 use crate::failure::Error;

@@ -1,7 +1,7 @@
 //! An answer as it is being made: its words on a terminal as they come, and the whole of it in the end.
 //!
 //! Never takes them for the answer: where that differs, it is shown whole. Elsewhere than on a terminal nothing is shown before
-//! it. See [`crate::client::events`] for where they come from.
+//! it. See `ironctl::client` for where they come from.
 
 use super::print_reply;
 use crate::failure::Error;

@@ -1,7 +1,7 @@
 //! Commands to type for a real model, once the script has answered.
 //!
 //! Never uses what it finds: of a server it reads the list of models, of a key it sees that there is one. See [`crate::probe`]
-//! and [`crate::commands::model::add`].
+//! and `crate::commands::model::add`.
 
 use crate::commands::At;
 use crate::failure::Error;
