@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_about_a_text_is_short_and_never_what_stood_there() {
+    fn error_about_a_text_is_short_and_quotes_nothing() {
         let long = "ä\", expected ".repeat(300);
         let error = from_slice::<Vec<u8>>(to_string(&long).as_bytes(), Limits::bytes(1 << 20)).expect_err("a string");
         assert_eq!(error.to_string(), "unexpected shape: invalid type: string, expected a sequence");

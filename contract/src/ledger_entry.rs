@@ -1,6 +1,6 @@
 //! The rule that chains ledger entries: what is hashed, and what makes a chain whole.
 //!
-//! Pure: never reads a clock, a file or a database. Next: `host/src/ledger.rs` appends, `docs/threat-model.md` says what it shows.
+//! Pure: never reads a clock, a file or a database. Next: `host/ledger/src/lib.rs` appends, `docs/threat-model.md` says what it shows.
 
 use crate::canonical::Digest;
 use crate::operator::LedgerLine;
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_after_a_rotation_starts_where_the_one_before_it_ended() {
+    fn chain_after_a_rotation_starts_where_the_last_one_ended() {
         let genesis = hash(GENESIS_PREV, 7, Kind::Genesis, "{}").to_string();
         let mut chain = Verifier::starting_at(7);
         assert_eq!(chain.accept(0, "GENESIS", GENESIS, GENESIS_HASH).expect_err("an earlier chain").seq, 7);

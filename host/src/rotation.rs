@@ -1,7 +1,7 @@
 //! A fresh master key: everything under the old one is brought under it while no host runs, and the old one is then worth nothing.
 //!
 //! At every moment one of the two keys opens the record, and each start finds out which. Never prints a key, and never puts one
-//! where the operator keeps it by other means; it says what to do there instead. Next: `state::rekey`, `custody`.
+//! where the operator keeps it by other means; it says what to do there instead. See [`ironclaw_state::rekey`].
 
 use crate::gateway::store as changes;
 use crate::registry::channels;

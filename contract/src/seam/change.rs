@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_of_another_kind_and_one_with_a_field_of_another_kind_are_refused() {
+    fn payload_of_another_kind_or_with_its_field_is_refused() {
         for (kind, payload) in samples() {
             assert_eq!(parse(kind, payload.clone()).expect("its own").kind(), kind);
             for (other, foreign) in samples() {
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_about_a_shape_is_short_and_never_what_stood_there() {
+    fn error_about_a_shape_is_short_and_quotes_nothing() {
         let server = |headers| json!({"name": "n", "url": "https://x", "tools": [{"name": "t"}], "headers": headers});
         let long = "ä\", expected ".repeat(20_000);
         for (kind, payload, what) in [
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_reads_back_and_a_flat_list_of_packages_has_one_form() {
+    fn payload_reads_back_and_flat_packages_have_one_form() {
         for (kind, payload) in samples() {
             let change = parse(kind, payload).expect("good");
             assert_eq!(Change::parse(kind, &change.payload()).expect("reads back"), change);

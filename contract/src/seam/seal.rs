@@ -44,7 +44,7 @@ Label {
     LlmDerived = "LlmDerived",
 });
 
-/// Names one sealed item. `seal` is HMAC-SHA256 by the host over [`tuple`]; 64 hex characters.
+/// Names one sealed item. `seal` is HMAC-SHA256 by the host over [`tuple()`]; 64 hex characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ref {

@@ -1,6 +1,6 @@
 //! The kind `settings`: how strictly an agent is judged, what it may use, whether it stays, and the host's default model.
 //!
-//! Only a person asks for it: no agent has an action of this name (RFC 0018). Next: `host/src/gateway/checks/settings.rs`.
+//! Only a person asks for it: no agent has an action of this name (RFC 0018).
 
 use super::bounds::text;
 use super::limits::{CEILING_MAX, NAME_BYTES_MAX};

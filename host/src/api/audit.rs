@@ -1,6 +1,6 @@
 //! The ledger over the API: its signed head, and rotating it.
 //!
-//! Verifying is never asked of the host that is to be verified: `ironclaw-host audit` does that. Next: `ledger::keeper`.
+//! Verifying is never asked of the host that is to be verified: `ironclaw-host audit` does that. See [`crate::maintenance`].
 
 use super::{Answer, Api, Body, Reply};
 use crate::maintenance::AcceptError;

@@ -1,6 +1,6 @@
 //! One page of memory that is never swapped out and never in a core dump.
 //!
-//! Holds the root secret of the seals and nothing else. Next: `integrity::seal`.
+//! Holds the root secret of the seals and nothing else. See [`crate::seal`].
 #![allow(unsafe_code)]
 
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mlock, mmap_anonymous, munmap};

@@ -1,6 +1,6 @@
 //! Text of the host: what a person can see of it, what it could be mistaken for, and how two texts differ.
 //!
-//! Pure: no clock, no file, no network, no key.
+//! Pure: no clock, no file, no network.
 
 #![forbid(unsafe_code)]
 
