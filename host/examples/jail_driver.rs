@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout)]
 
 use ironclaw_jail::launcher::{self, Entries, Launcher};
-use ironclaw_jail::{Facts, Identity, Limits, Mount, Probe, Role, Spec, System, inspect, probe};
+use ironclaw_jail::{Facts, Identity, Limits, Mount, Probe, Role, Spec, System, inspect, self_test};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -126,8 +126,8 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
             reader.mounts.retain(|mount| mount.target == "/out");
             reader.mounts[0].read_only = true;
             let host_files = vec![("the home".to_owned(), home.to_owned())];
-            let surroundings = probe::Surroundings { host_socket: home.join("api.sock"), host_files };
-            match probe::prove(launcher, &spec, &reader, surroundings).await {
+            let surroundings = self_test::Surroundings { host_socket: home.join("api.sock"), host_files };
+            match self_test::prove(launcher, &spec, &reader, surroundings).await {
                 Ok(proof) => json!(proof),
                 Err(error) => json!({ "error": error.to_string() }),
             }
@@ -139,8 +139,8 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
             let mut reader = self::spec(home, Role::Reader);
             reader.mounts.retain(|mount| mount.target == "/out");
             reader.mounts[0].read_only = true;
-            let surroundings = probe::Surroundings { host_socket: home.join("api.sock"), host_files: Vec::new() };
-            match probe::prove(launcher, &spec, &reader, surroundings).await {
+            let surroundings = self_test::Surroundings { host_socket: home.join("api.sock"), host_files: Vec::new() };
+            match self_test::prove(launcher, &spec, &reader, surroundings).await {
                 Ok(proof) => json!(proof),
                 Err(error) => json!({ "error": error.to_string(), "cause": format!("{error:?}") }),
             }

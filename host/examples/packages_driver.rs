@@ -6,7 +6,7 @@
 
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::seam::change::Packages;
-use ironclaw_host::packages::{self, Means};
+use ironclaw_host::packages::{self, FetchContext};
 use ironclaw_jail::launcher::{self, Entries, Launcher};
 use ironclaw_jail::{Client, Identity, Limits, Mount, Role, Spec, client};
 use ironclaw_state::home::Home;
@@ -47,7 +47,7 @@ async fn make(launcher: Launcher, home: &Path, order: &Value) -> Value {
     let agent = order["agent"].as_str().expect("an agent").parse().expect("an id");
     let names = |of: &str| serde_json::from_value(order[of].clone()).unwrap_or_default();
     let wanted = Packages { apt: names("apt"), npm: names("npm") };
-    let means = Means { launcher, home: home.clone(), config, identity: identity() };
+    let means = FetchContext { launcher, home: home.clone(), config, identity: identity() };
     let change = serde_json::from_value(order["change"].clone()).unwrap_or_else(|_| ChangeId::new());
     match packages::make(&means, agent, change, &wanted).await {
         Ok(layer) => {
@@ -67,13 +67,13 @@ async fn make(launcher: Launcher, home: &Path, order: &Value) -> Value {
 
 /// Runs a script as a client; gives what it said. With `ports`, even if empty, it has the host's network.
 async fn look(launcher: &Launcher, work: &Path, script: &str, ports: &Value) -> Value {
-    let sight = |path: &str, kind| client::Sight { source: path.into(), target: path.to_owned(), kind };
+    let sight = |path: &str, kind| client::BindMount { source: path.into(), target: path.to_owned(), kind };
     let client = Client {
         program: "/usr/bin/bash".to_owned(),
         args: vec!["-c".to_owned(), script.to_owned()],
         environment: vec![("PATH".to_owned(), "/usr/bin".to_owned())],
         directory: "/work".to_owned(),
-        sights: vec![sight("/usr", client::Kind::Programs), sight("/dev/null", client::Kind::Device)],
+        bind_mounts: vec![sight("/usr", client::Kind::Programs), sight("/dev/null", client::Kind::Device)],
         links: ["bin", "lib", "lib64"].map(|name| (name.to_owned(), format!("usr/{name}"))).to_vec(),
         network: serde_json::from_value(ports.clone()).ok().map(|ports| client::Network { ports }),
     };

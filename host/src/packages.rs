@@ -162,7 +162,7 @@ fn names_around_usr(root: &Path) -> Result<Names, Refusal> {
 
 /// Inputs of a fetch.
 #[derive(Debug, Clone)]
-pub struct Means {
+pub struct FetchContext {
     /// Makes the jails of the clients.
     pub launcher: Launcher,
     /// Home with the layers.
@@ -178,8 +178,8 @@ pub struct Means {
 ///
 /// # Errors
 /// [`Error`]; no layer is touched then.
-pub async fn make(means: &Means, agent: AgentId, change: ChangeId, wanted: &Packages) -> Result<Layer, Error> {
-    if let Some(refusal) = refused(&means.config, wanted) {
+pub async fn make(context: &FetchContext, agent: AgentId, change: ChangeId, wanted: &Packages) -> Result<Layer, Error> {
+    if let Some(refusal) = refused(&context.config, wanted) {
         return Err(refusal.into());
     }
     if wanted.apt.is_empty() && wanted.npm.is_empty() {
@@ -187,59 +187,59 @@ pub async fn make(means: &Means, agent: AgentId, change: ChangeId, wanted: &Pack
             Refusal::new(DenialCode::PackagesNone, "no package was asked for, so there is no layer to make").into()
         );
     }
-    let bench = Bench::clear(means, agent, change)?;
-    let made = build(means, &bench, agent, wanted).await;
+    let work_dir = WorkDir::clear(context, agent, change)?;
+    let made = build(context, &work_dir, agent, wanted).await;
     // The next call for this change would throw it away too.
-    if let Err(error) = discard(&bench.path) {
+    if let Err(error) = discard(&work_dir.path) {
         tracing::warn!(%error, "cannot remove a directory that packages were fetched in");
     }
     made
 }
 
-async fn build(means: &Means, bench: &Bench, agent: AgentId, wanted: &Packages) -> Result<Layer, Error> {
+async fn build(context: &FetchContext, work_dir: &WorkDir, agent: AgentId, wanted: &Packages) -> Result<Layer, Error> {
     let mut sources = Vec::new();
     let mut installed = Vec::new();
     if !wanted.apt.is_empty() {
-        let fetched = fetch::apt(means, bench, &wanted.apt).await?;
-        sources.extend(unpack::archives(means, bench, &fetched).await?);
+        let fetched = fetch::apt(context, work_dir, &wanted.apt).await?;
+        sources.extend(unpack::archives(context, work_dir, &fetched).await?);
         installed.extend(fetched.into_iter().map(|archive| archive.name));
     }
     if !wanted.npm.is_empty() {
-        let (source, names) = fetch::npm(means, bench, &wanted.npm).await?;
+        let (source, names) = fetch::npm(context, work_dir, &wanted.npm).await?;
         sources.push(source);
         installed.extend(names);
     }
     failpoint::reach("packages.fetched");
-    let (home, config, place) = (means.home.clone(), means.config.clone(), bench.path.join("layer"));
+    let (home, config, place) = (context.home.clone(), context.config.clone(), work_dir.path.join("layer"));
     let built = tokio::task::spawn_blocking(move || layer::build(&home, &config, agent, &sources, &place)).await;
-    let built = built.map_err(|error| Error::Io { path: bench.path.clone(), source: io::Error::other(error) })??;
+    let built = built.map_err(|error| Error::Io { path: work_dir.path.clone(), source: io::Error::other(error) })??;
     let layer::Built { digest, files, bytes, left_out } = built;
     Ok(Layer { digest, files, bytes, installed, left_out })
 }
 
 /// The directory of one change while its packages are fetched.
-struct Bench {
+struct WorkDir {
     path: PathBuf,
     /// When all of its clients have to be done.
     until: Instant,
 }
 
-impl Bench {
+impl WorkDir {
     /// Makes an empty one.
-    fn clear(means: &Means, agent: AgentId, change: ChangeId) -> Result<Self, Error> {
-        let own = means.home.agent(agent);
+    fn clear(context: &FetchContext, agent: AgentId, change: ChangeId) -> Result<Self, Error> {
+        let own = context.home.agent(agent);
         make_private(&own)?;
         let all = own.join("fetching");
         make_private(&all)?;
         let path = all.join(change.to_string());
         discard(&path)?;
         make_private(&path)?;
-        let bench = Self { path, until: Instant::now() + means.config.patience() };
-        make_private(&bench.etc())?;
+        let work_dir = Self { path, until: Instant::now() + context.config.patience() };
+        make_private(&work_dir.etc())?;
         // The client's uid reads it, in a directory that only the host enters.
-        set_mode(&bench.etc(), 0o755)?;
-        client::furnish(means, &bench)?;
-        Ok(bench)
+        set_mode(&work_dir.etc(), 0o755)?;
+        client::furnish(context, &work_dir)?;
+        Ok(work_dir)
     }
 
     /// Returns the directory that the clients read beside the machine's settings.

@@ -1,6 +1,6 @@
 //! Report of `doctor --prove` and `POST /v1/sessions/{id}/prove` about a jail.
 //!
-//! Holds no judgement: the host decides whether a line came out as it must. See `host/jail/src/probe.rs`, which makes the report.
+//! Holds no judgement: the host decides whether a line came out as it must. See `host/jail/src/self_test.rs`, which makes the report.
 
 use serde::{Deserialize, Serialize};
 

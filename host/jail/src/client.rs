@@ -1,13 +1,13 @@
 //! The jail of a program of this machine that fetches or unpacks software: the machine's programs, and little else.
 //!
-//! Shows nothing of the host's state, and no file that could do harm. See `crate::native::view`, which attaches it.
+//! Shows nothing of the host's state, and no file that could do harm. See `crate::native::client_mounts`, which attaches it.
 
 use super::Mount;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// More sights than any client needs.
+/// More bind_mounts than any client needs.
 pub const SIGHTS_MAX: usize = 48;
 /// Ports that a client may use.
 pub const PORTS_MAX: usize = 16;
@@ -27,7 +27,7 @@ pub struct Client {
     /// Its working directory: the target of a mount, or below one.
     pub directory: String,
     /// Files of the machine that it sees.
-    pub sights: Vec<Sight>,
+    pub bind_mounts: Vec<BindMount>,
     /// Links in its root, name and target: `bin` to `usr/bin`.
     pub links: Vec<(String, String)>,
     /// The host's network; without it, one of its own with nothing in it.
@@ -45,7 +45,7 @@ pub struct Network {
 /// A file or directory of the machine in the jail, read-only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sight {
+pub struct BindMount {
     /// Absolute path on the host; a link is followed.
     pub source: PathBuf,
     /// Absolute path in the jail.
@@ -69,11 +69,11 @@ pub enum Kind {
 impl Client {
     /// Refuses what no jail could be made of, in words.
     pub(crate) fn check(&self, mounts: &[Mount]) -> Result<(), String> {
-        if self.sights.len() > SIGHTS_MAX {
-            return Err(format!("{} sights are more than {SIGHTS_MAX}", self.sights.len()));
+        if self.bind_mounts.len() > SIGHTS_MAX {
+            return Err(format!("{} bind_mounts are more than {SIGHTS_MAX}", self.bind_mounts.len()));
         }
         let mut targets: BTreeSet<&str> = mounts.iter().map(|mount| mount.target.as_str()).collect();
-        for sight in &self.sights {
+        for sight in &self.bind_mounts {
             if !is_plain(&sight.target) || !sight.source.is_absolute() {
                 return Err(format!("a sight of {} at {:?} is not plain", sight.source.display(), sight.target));
             }
@@ -105,7 +105,8 @@ impl Client {
 
     /// Returns the names in the root of the jail beside the mounts.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        let of_sights = self.sights.iter().filter_map(|sight| sight.target.trim_start_matches('/').split('/').next());
+        let of_sights =
+            self.bind_mounts.iter().filter_map(|sight| sight.target.trim_start_matches('/').split('/').next());
         of_sights.chain(self.links.iter().map(|(name, _)| name.as_str()))
     }
 }

@@ -1,7 +1,7 @@
 //! The kernel's report about a jailed process, compared with the jail that was asked for.
 //!
 //! Reads `/proc` and believes nothing that the process or the launcher says. The host asks here before it hands out a session's
-//! key. See [`crate::probe`], which tries instead of looking.
+//! key. See [`crate::self_test`], which tries instead of looking.
 
 use super::native::apart::SOURCE;
 use super::system::Names;

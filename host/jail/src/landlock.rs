@@ -85,7 +85,7 @@ fn with_client(mut rules: RulesetCreated, root: &OwnedFd, client: &Client) -> io
     for port in client.network.iter().flat_map(|network| &network.ports) {
         rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp)).map_err(io::Error::other)?;
     }
-    for sight in &client.sights {
+    for sight in &client.bind_mounts {
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let seen = openat(root, below(&sight.target), flags, Mode::empty())?;
         let is_directory = fstat(&seen)?.st_mode & libc::S_IFMT == libc::S_IFDIR;

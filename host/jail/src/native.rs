@@ -13,13 +13,13 @@
 //! 4. process 1 gives up everything too, opens the gate, and from then on only reaps.
 
 pub(crate) mod apart;
-mod furniture;
+mod client_mounts;
 mod program;
-mod site;
-mod view;
+mod rootfs;
+mod system_mounts;
 
-pub(crate) use site::ROOT_ROOM;
-use site::Site;
+pub(crate) use rootfs::ROOT_ROOM;
+use rootfs::Site;
 
 use super::filter::{self, Program};
 use super::{Role, Spec, Wall, Walls};
@@ -62,7 +62,7 @@ const FAILED: i32 = 101;
 const FIRST_VICTIM: &str = "1000";
 
 /// Arguments of process 1.
-pub(crate) struct Birth<'a> {
+pub(crate) struct InitArgs<'a> {
     pub(crate) spec: &'a Spec,
     pub(crate) link: OwnedFd,
     pub(crate) launcher: OwnedFd,
@@ -102,13 +102,13 @@ impl Filters {
 }
 
 /// Runs process 1 of a jail, from its first instruction to its end.
-pub(crate) fn init(birth: Birth<'_>) -> ! {
-    let Birth { spec, link, launcher, thread, entries, filters, walls } = birth;
+pub(crate) fn init(birth: InitArgs<'_>) -> ! {
+    let InitArgs { spec, link, launcher, thread, entries, filters, walls } = birth;
     // When memory runs out, the kernel ends a jail before anything of the host. A failure to set it does no harm.
     let _ = std::fs::write("/proc/self/oom_score_adj", FIRST_VICTIM);
     let kept = sys::keep_only([link, launcher], walls.stand(Wall::Descriptors));
     let Ok([link, launcher]) = kept else { sys::exit(FAILED) };
-    let lived = site::build(spec, &launcher, walls).and_then(|site| {
+    let lived = rootfs::build(spec, &launcher, walls).and_then(|site| {
         let image = Image { thread, entries, filters, walls };
         let (program, gate) = program::start(spec, link, &launcher, &site, image)?;
         close(spec, &launcher, &site, program, gate, image)

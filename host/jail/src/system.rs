@@ -1,7 +1,7 @@
 //! The host's own programs that a jail may have: `/usr`, read-only, and the few names that a program looks for around it.
 //!
 //! Never shows anything of the host's configuration, and never makes a jail with less than what was asked for. See
-//! `crate::native::furniture`, which puts it in place.
+//! `crate::native::system_mounts`, which puts it in place.
 
 use serde::{Deserialize, Serialize};
 use std::io;

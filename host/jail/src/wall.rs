@@ -2,7 +2,7 @@
 //!
 //! Outside of a test build two kinds of jail are launched with one of them missing: the throw-away jail of a negative control,
 //! which has no mount, and that of a client that fetches software, which has the host's network and nothing of the host's state.
-//! See [`crate::native`], which raises them, and [`crate::probe`], of whose lines at least one must notice each.
+//! See [`crate::native`], which raises them, and [`crate::self_test`], of whose lines at least one must notice each.
 
 use super::{Probe, Role};
 

@@ -7,7 +7,7 @@ use super::breaker::Standing;
 use super::draft::Draft;
 use super::fault::{Detail, Failed, Failure, Fault};
 use super::http::Connections;
-use super::remote::{Course, Patience, Remote, failure, usage};
+use super::remote::{AttemptBudget, AttemptLimits, Remote, failure, usage};
 use super::scripted::{self, Scripted};
 use super::{
     Allowance, Answered, Config, Error, Output, Part, Prompt, TRIES_MAX, ToolSchema, Usage, check_url, read_script,
@@ -290,8 +290,8 @@ impl Endpoint {
         let (begun, draft) = (Instant::now(), Draft::default());
         let until = begun + Duration::from_secs(PROBE_SECONDS_MAX);
         let allowance = Allowance::NONE;
-        let mut course = Course { until, tries_left: 1, allowance, draft: &draft, usage: Usage::default() };
-        let patience = Patience { tries: 1, has_others: false, output_tokens_max: PROBE_TOKENS_MAX };
+        let mut course = AttemptBudget { until, tries_left: 1, allowance, draft: &draft, usage: Usage::default() };
+        let patience = AttemptLimits { tries: 1, has_others: false, output_tokens_max: PROBE_TOKENS_MAX };
         match candidate.ask(&prompt, &mut course, patience).await {
             Ok(output) => Ok(Probe { output, usage: course.usage, took: begun.elapsed() }),
             // It was told to be short.
@@ -323,7 +323,12 @@ impl Endpoint {
 }
 
 impl Candidate {
-    async fn ask(&self, prompt: &Prompt, course: &mut Course<'_>, patience: Patience) -> Result<Output, Failure> {
+    async fn ask(
+        &self,
+        prompt: &Prompt,
+        course: &mut AttemptBudget<'_>,
+        patience: AttemptLimits,
+    ) -> Result<Output, Failure> {
         let Endpoint { spec, speaks, .. } = &*self.endpoint;
         let script = match speaks {
             Speaks::Remote(remote) => return remote.ask(spec, self.key.as_ref(), prompt, course, patience).await,
@@ -370,7 +375,7 @@ pub async fn generate(
     draft: &Draft,
 ) -> Result<Answered, Error> {
     let Bounds { until, allowance } = bounds;
-    let mut course = Course { until, tries_left: TRIES_MAX, allowance, draft, usage: Usage::default() };
+    let mut course = AttemptBudget { until, tries_left: TRIES_MAX, allowance, draft, usage: Usage::default() };
     let mut failures: Vec<Failure> = Vec::new();
     let mut resting: Vec<&Candidate> = Vec::new();
     let mut waiting = candidates.iter();
@@ -401,7 +406,7 @@ pub async fn generate(
         // However long the chain is, one try remains for each that comes after.
         let left = u32::try_from(others).map_or(0, |others| course.tries_left.saturating_sub(others));
         let tries = tries.min(left.max(1));
-        let patience = Patience { tries, has_others, output_tokens_max: candidate.endpoint.output_tokens_max };
+        let patience = AttemptLimits { tries, has_others, output_tokens_max: candidate.endpoint.output_tokens_max };
         match candidate.ask(prompt, &mut course, patience).await {
             Ok(output) => {
                 let endpoint = candidate.endpoint.spec.name.clone();

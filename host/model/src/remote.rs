@@ -61,7 +61,7 @@ enum Speaks {
 
 /// Remaining bounds of one output.
 #[derive(Debug)]
-pub struct Course<'a> {
+pub struct AttemptBudget<'a> {
     /// The deadline.
     pub until: Instant,
     /// Attempts.
@@ -74,7 +74,7 @@ pub struct Course<'a> {
     pub usage: Usage,
 }
 
-impl Course<'_> {
+impl AttemptBudget<'_> {
     /// Returns whether one more try at these prices may be made.
     pub fn has_room(&self, prompt: &Prompt, prices: Prices) -> bool {
         self.allowance.has_room(self.usage, prompt.estimate(prices))
@@ -83,7 +83,7 @@ impl Course<'_> {
 
 /// Part of the bounds that one endpoint may use.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct AttemptLimits {
     /// Tries.
     pub tries: u32,
     /// Whether another endpoint can be asked after it.
@@ -141,8 +141,8 @@ impl Remote {
         spec: &Spec,
         key: Option<&SecretText>,
         prompt: &Prompt,
-        course: &mut Course<'_>,
-        patience: Patience,
+        course: &mut AttemptBudget<'_>,
+        patience: AttemptLimits,
     ) -> Result<Output, Failure> {
         let backoff = ExponentialBuilder::new()
             .with_min_delay(Duration::from_millis(u64::from(self.config.backoff_ms)))
@@ -215,7 +215,13 @@ impl Remote {
     }
 
     /// Returns how long to wait before the next try; `None` when there shall be none.
-    fn wait(&self, fault: Fault, pause: Duration, course: &Course<'_>, patience: Patience) -> Option<Duration> {
+    fn wait(
+        &self,
+        fault: Fault,
+        pause: Duration,
+        course: &AttemptBudget<'_>,
+        patience: AttemptLimits,
+    ) -> Option<Duration> {
         let asked = fault.retry_after().unwrap_or_default();
         let is_too_long = asked > Duration::from_millis(u64::from(self.config.retry_after_ms_max))
             || (patience.has_others && asked > WAIT_BESIDE_OTHERS);
@@ -229,8 +235,8 @@ impl Remote {
         spec: &Spec,
         key: Option<&SecretText>,
         prompt: &Prompt,
-        course: &Course<'_>,
-        patience: Patience,
+        course: &AttemptBudget<'_>,
+        patience: AttemptLimits,
         habits: Habits,
     ) -> Result<Made, Broken> {
         let (answer, sent) = self.request(spec, key, prompt, course, patience, habits).await?;
@@ -273,8 +279,8 @@ impl Remote {
         spec: &Spec,
         key: Option<&SecretText>,
         prompt: &Prompt,
-        course: &Course<'_>,
-        patience: Patience,
+        course: &AttemptBudget<'_>,
+        patience: AttemptLimits,
         habits: Habits,
     ) -> Result<(Answer, usize), Broken> {
         let headers = self.headers(spec, key)?;
@@ -380,7 +386,7 @@ impl Remote {
         Duration::from_millis(u64::from(self.config.idle_ms))
     }
 
-    fn waits(&self, spec: &Spec, course: &Course<'_>, patience: Patience) -> Waits {
+    fn waits(&self, spec: &Spec, course: &AttemptBudget<'_>, patience: AttemptLimits) -> Waits {
         let now = Instant::now();
         let begin_ms = if spec.streams { self.config.first_byte_ms } else { self.config.whole_ms };
         let begin = now + Duration::from_millis(u64::from(begin_ms));

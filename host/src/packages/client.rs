@@ -3,10 +3,10 @@
 //! Gives it nothing of the host's state, no variable of the host's environment, and a network only where it has to fetch. See
 //! [`ironclaw_jail::client`].
 
-use super::{Bench, Config, Error, Means, PROGRAMS, names_around_usr};
+use super::{Config, Error, FetchContext, PROGRAMS, WorkDir, names_around_usr};
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_jail::client::{Client, Kind, Network, Sight};
+use ironclaw_jail::client::{BindMount, Client, Kind, Network};
 use ironclaw_jail::launcher::Exit;
 use ironclaw_jail::{Identity, Limits, Mount, Role, Spec};
 use ironclaw_text::confusable;
@@ -69,7 +69,7 @@ pub(super) struct Task<'a> {
     /// Whether it fetches.
     pub(super) network: bool,
     /// Files that it reads beside the settings.
-    pub(super) sights: Vec<Sight>,
+    pub(super) bind_mounts: Vec<BindMount>,
     /// Its purpose, for a refusal: `fetch packages of apt`.
     pub(super) what: &'a str,
 }
@@ -78,7 +78,7 @@ pub(super) struct Task<'a> {
 ///
 /// # Errors
 /// A refusal when it fails, takes too long or writes too much, with what it said.
-pub(super) async fn run(means: &Means, bench: &Bench, task: Task<'_>) -> Result<String, Error> {
+pub(super) async fn run(context: &FetchContext, work_dir: &WorkDir, task: Task<'_>) -> Result<String, Error> {
     let mut said = Vec::new();
     let take = |bytes: &[u8]| {
         said.extend_from_slice(bytes);
@@ -88,7 +88,7 @@ pub(super) async fn run(means: &Means, bench: &Bench, task: Task<'_>) -> Result<
         Ok(())
     };
     let what = task.what.to_owned();
-    let exit = follow(means, bench, task, take).await?;
+    let exit = follow(context, work_dir, task, take).await?;
     let said = String::from_utf8_lossy(&said).into_owned();
     match exit {
         Exit::Code(0) => Ok(said),
@@ -98,34 +98,34 @@ pub(super) async fn run(means: &Means, bench: &Bench, task: Task<'_>) -> Result<
 
 /// Runs it to its end and hands all that it says to `take`, whose error ends it.
 pub(super) async fn follow(
-    means: &Means,
-    bench: &Bench,
+    context: &FetchContext,
+    work_dir: &WorkDir,
     task: Task<'_>,
     mut take: impl FnMut(&[u8]) -> Result<(), Error>,
 ) -> Result<Exit, Error> {
-    let spec = spec(means, bench, &task)?;
-    let (ours, theirs) = io::pipe().map_err(Error::io(&bench.path))?;
-    let mut output = pipe::Receiver::from_owned_fd(ours.into()).map_err(Error::io(&bench.path))?;
-    let jailed = means.launcher.launch(spec, theirs.into()).await?;
+    let spec = spec(context, work_dir, &task)?;
+    let (ours, theirs) = io::pipe().map_err(Error::io(&work_dir.path))?;
+    let mut output = pipe::Receiver::from_owned_fd(ours.into()).map_err(Error::io(&work_dir.path))?;
+    let jailed = context.launcher.launch(spec, theirs.into()).await?;
     let talk = async {
         let mut buffer = vec![0; 16 * 1024];
         loop {
-            match output.read(&mut buffer).await.map_err(Error::io(&bench.path))? {
+            match output.read(&mut buffer).await.map_err(Error::io(&work_dir.path))? {
                 0 => return Ok(jailed.exited().await),
                 length => take(&buffer[..length])?,
             }
         }
     };
-    let work = bench.work();
+    let work = work_dir.work();
     let ended = tokio::select! {
         exit = talk => exit,
-        () = tokio::time::sleep_until(bench.until) => {
-            let seconds = means.config.fetch_seconds_max;
+        () = tokio::time::sleep_until(work_dir.until) => {
+            let seconds = context.config.fetch_seconds_max;
             let message = format!("cannot {}: fetching took longer than {seconds} seconds in all", task.what);
             let hint = "raise packages.fetch_seconds_max if the network is slow";
             Err(Refusal::new(DenialCode::PackagesLate, message).hint(hint).into())
         }
-        full = overfull(&work, room(&means.config), means.config.layer_files_max) => Err(full),
+        full = overfull(&work, room(&context.config), context.config.layer_files_max) => Err(full),
     };
     if ended.is_err() {
         // No process writes there when we return.
@@ -192,16 +192,18 @@ pub(super) fn failed(what: &str, exit: Exit, said: &str) -> Error {
     Refusal::new(DenialCode::PackagesClientFailed, message).into()
 }
 
-fn spec(means: &Means, bench: &Bench, task: &Task<'_>) -> Result<Spec, Error> {
-    let config = &means.config;
-    let mut sights = vec![Sight { source: PROGRAMS.into(), target: PROGRAMS.to_owned(), kind: Kind::Programs }];
-    let told = |(name, _)| Sight { source: bench.etc().join(name), target: format!("/etc/{name}"), kind: Kind::Data };
-    sights.extend(TOLD.map(told));
+fn spec(context: &FetchContext, work_dir: &WorkDir, task: &Task<'_>) -> Result<Spec, Error> {
+    let config = &context.config;
+    let mut bind_mounts =
+        vec![BindMount { source: PROGRAMS.into(), target: PROGRAMS.to_owned(), kind: Kind::Programs }];
+    let told =
+        |(name, _)| BindMount { source: work_dir.etc().join(name), target: format!("/etc/{name}"), kind: Kind::Data };
+    bind_mounts.extend(TOLD.map(told));
     if task.network {
-        sights.extend(there(&SETTINGS));
+        bind_mounts.extend(there(&SETTINGS));
     }
-    sights.extend(DEVICES.into_iter().map(|path| Sight { kind: Kind::Device, ..data(path) }));
-    sights.extend(task.sights.iter().cloned());
+    bind_mounts.extend(DEVICES.into_iter().map(|path| BindMount { kind: Kind::Device, ..data(path) }));
+    bind_mounts.extend(task.bind_mounts.iter().cloned());
     let mut environment = vec![
         ("PATH".to_owned(), "/usr/sbin:/usr/bin".to_owned()),
         ("HOME".to_owned(), format!("{WORK}/home")),
@@ -222,11 +224,11 @@ fn spec(means: &Means, bench: &Bench, task: &Task<'_>) -> Result<Spec, Error> {
         args: task.args.clone(),
         environment,
         directory: WORK.to_owned(),
-        sights,
+        bind_mounts,
         links,
         network: task.network.then(|| Network { ports: config.all_ports() }),
     };
-    let mounts = vec![Mount { source: bench.work(), target: WORK.to_owned(), read_only: false, granted: false }];
+    let mounts = vec![Mount { source: work_dir.work(), target: WORK.to_owned(), read_only: false, granted: false }];
     let limits = Limits {
         // The engine of npm reserves many times what it uses.
         address_space_bytes: 64 << 30,
@@ -240,18 +242,18 @@ fn spec(means: &Means, bench: &Bench, task: &Task<'_>) -> Result<Spec, Error> {
         role: Role::Client(client),
         mounts,
         system: None,
-        identity: means.identity,
+        identity: context.identity,
         limits,
     })
 }
 
 /// Returns those of the machine's files that exist, each at its own place.
-pub(super) fn there(paths: &[&str]) -> impl Iterator<Item = Sight> {
+pub(super) fn there(paths: &[&str]) -> impl Iterator<Item = BindMount> {
     paths.iter().filter(|path| Path::new(path).exists()).map(|path| data(path))
 }
 
-fn data(path: &str) -> Sight {
-    Sight { source: path.into(), target: path.to_owned(), kind: Kind::Data }
+fn data(path: &str) -> BindMount {
+    BindMount { source: path.into(), target: path.to_owned(), kind: Kind::Data }
 }
 
 /// Writes a file for the client to read.
@@ -261,33 +263,33 @@ pub(super) fn put(path: &Path, text: &str) -> Result<PathBuf, Error> {
     Ok(path.to_owned())
 }
 
-/// Makes the files that every client finds, for the whole life of a bench.
-pub(super) fn furnish(means: &Means, bench: &Bench) -> Result<(), Error> {
+/// Makes the files that every client finds, for the whole life of a work directory.
+pub(super) fn furnish(context: &FetchContext, work_dir: &WorkDir) -> Result<(), Error> {
     for (name, text) in TOLD {
-        put(&bench.etc().join(name), text)?;
+        put(&work_dir.etc().join(name), text)?;
     }
-    make_own(means, &bench.work())?;
-    make_room(means, bench, &["home", "tmp"])
+    make_own(context, &work_dir.work())?;
+    make_room(context, work_dir, &["home", "tmp"])
 }
 
 /// Makes a directory that the client owns.
-fn make_own(means: &Means, path: &Path) -> Result<(), Error> {
+fn make_own(context: &FetchContext, path: &Path) -> Result<(), Error> {
     ironclaw_state::home::make_private(path)?;
     // Without a set-gid bit that it may have inherited from the directory above it.
     super::set_mode(path, 0o700)?;
-    if let Identity::Mapped { uid, gid } = means.identity {
+    if let Identity::Mapped { uid, gid } = context.identity {
         std::os::unix::fs::lchown(path, Some(uid), Some(gid)).map_err(Error::io(path))?;
     }
     Ok(())
 }
 
 /// Makes directories that the client writes to.
-pub(super) fn make_room(means: &Means, bench: &Bench, names: &[&str]) -> Result<(), Error> {
+pub(super) fn make_room(context: &FetchContext, work_dir: &WorkDir, names: &[&str]) -> Result<(), Error> {
     for name in names {
-        let mut path = bench.work();
+        let mut path = work_dir.work();
         for part in name.split('/') {
             path.push(part);
-            make_own(means, &path)?;
+            make_own(context, &path)?;
         }
     }
     Ok(())

@@ -5,10 +5,10 @@
 
 use super::client::{Task, WORK, make_room, put, run, there};
 use super::source::{Place, Source};
-use super::{Bench, Error, Means, STATUS, set_mode, unfit};
+use super::{Error, FetchContext, STATUS, WorkDir, set_mode, unfit};
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_jail::client::{Kind, Sight};
+use ironclaw_jail::client::{BindMount, Kind};
 use ironclaw_state::home::make_private;
 use std::fs;
 use std::io::Read;
@@ -50,28 +50,28 @@ pub(super) struct Archive {
 pub(super) const ARCHIVES: &str = "apt/archives";
 
 /// Fetches packages and what they need and this machine does not have.
-pub(super) async fn apt(means: &Means, bench: &Bench, names: &[String]) -> Result<Vec<Archive>, Error> {
-    make_room(means, bench, &["apt/lists/partial", "apt/archives/partial", "apt/log", "apt/lib"])?;
-    let sights = apt_settings(means, bench)?;
+pub(super) async fn apt(context: &FetchContext, work_dir: &WorkDir, names: &[String]) -> Result<Vec<Archive>, Error> {
+    make_room(context, work_dir, &["apt/lists/partial", "apt/archives/partial", "apt/log", "apt/lib"])?;
+    let bind_mounts = apt_settings(context, work_dir)?;
     let task = |args: Vec<String>, what| Task {
-        program: means.config.apt(),
+        program: context.config.apt(),
         args,
         environment: vec![
             ("APT_CONFIG", "/etc/apt/first.conf".to_owned()),
             ("DEBIAN_FRONTEND", "noninteractive".to_owned()),
         ],
         network: true,
-        sights: sights.clone(),
+        bind_mounts: bind_mounts.clone(),
         what,
     };
     // Without this an index that could not be had is no error, and old ones would be taken; here there are none.
     let update = ["-q", "-o", "APT::Update::Error-Mode=any", "update"].map(str::to_owned).to_vec();
-    run(means, bench, task(update, "read what apt offers")).await?;
+    run(context, work_dir, task(update, "read what apt offers")).await?;
     let options =
         ["-q", "-y", "--download-only", "--reinstall", "--no-install-recommends", "--no-remove", "install", "--"];
     let install = options.into_iter().map(str::to_owned).chain(names.iter().cloned()).collect();
-    run(means, bench, task(install, "fetch packages of apt")).await?;
-    let archives = archives(&bench.work().join(ARCHIVES))?;
+    run(context, work_dir, task(install, "fetch packages of apt")).await?;
+    let archives = archives(&work_dir.work().join(ARCHIVES))?;
     // apt reads an unknown name as a pattern, and a virtual one as whatever provides it: that is not what was approved.
     let fetched = |name: &String| archives.iter().any(|archive| archive.name.split('=').next() == Some(name));
     match names.iter().find(|name| !fetched(name)) {
@@ -85,8 +85,8 @@ pub(super) async fn apt(means: &Means, bench: &Bench, names: &[String]) -> Resul
 }
 
 /// Settings in the place of the host's: first those that say where settings are, last those that win.
-fn apt_settings(means: &Means, bench: &Bench) -> Result<Vec<Sight>, Error> {
-    let etc = bench.etc();
+fn apt_settings(context: &FetchContext, work_dir: &WorkDir) -> Result<Vec<BindMount>, Error> {
+    let etc = work_dir.etc();
     let first = "Dir::Etc::main \"last.conf\";\n";
     let mut last = String::new();
     if Path::new("/etc/apt/apt.conf").exists() {
@@ -105,24 +105,24 @@ fn apt_settings(means: &Means, bench: &Bench) -> Result<Vec<Sight>, Error> {
          Dir::Cache::srcpkgcache \"\";\nDir::Log \"{WORK}/apt/log\";\nDir::Bin::dpkg \"/usr/bin/dpkg\";\n\
          Binary::apt-get::APT::Keep-Downloaded-Packages \"true\";\nAPT::Keep-Downloaded-Packages \"true\";\n"
     ));
-    let mut sights = vec![sight(STATUS.into(), STATUS)];
-    sights.extend(there(&APT_SETTINGS));
-    if let Some(file) = &means.config.apt_sources {
+    let mut bind_mounts = vec![sight(STATUS.into(), STATUS)];
+    bind_mounts.extend(there(&APT_SETTINGS));
+    if let Some(file) = &context.config.apt_sources {
         let text = fs::read_to_string(file).map_err(Error::io(file))?;
         let own = etc.join("own.d");
         make_private(&own)?;
         set_mode(&own, 0o755)?;
         put(&own.join(format!("own.{}", file.extension().unwrap_or_default().to_string_lossy())), &text)?;
-        sights.push(sight(own, "/etc/apt/own.d"));
+        bind_mounts.push(sight(own, "/etc/apt/own.d"));
         last.push_str("Dir::Etc::sourcelist \"own.list.none\";\nDir::Etc::sourceparts \"own.d\";\n");
     }
-    sights.push(sight(put(&etc.join("first.conf"), first)?, "/etc/apt/first.conf"));
-    sights.push(sight(put(&etc.join("last.conf"), &last)?, "/etc/apt/last.conf"));
-    Ok(sights)
+    bind_mounts.push(sight(put(&etc.join("first.conf"), first)?, "/etc/apt/first.conf"));
+    bind_mounts.push(sight(put(&etc.join("last.conf"), &last)?, "/etc/apt/last.conf"));
+    Ok(bind_mounts)
 }
 
-fn sight(source: PathBuf, target: &str) -> Sight {
-    Sight { source, target: target.to_owned(), kind: Kind::Data }
+fn sight(source: PathBuf, target: &str) -> BindMount {
+    BindMount { source, target: target.to_owned(), kind: Kind::Data }
 }
 
 /// Returns the archives that apt downloaded, by its own names for them.
@@ -148,8 +148,12 @@ fn archives(directory: &Path) -> Result<Vec<Archive>, Error> {
 }
 
 /// Fetches packages and what they need into a directory of their own.
-pub(super) async fn npm(means: &Means, bench: &Bench, names: &[String]) -> Result<(Source, Vec<String>), Error> {
-    make_room(means, bench, &["npm/lib", "npm-cache"])?;
+pub(super) async fn npm(
+    context: &FetchContext,
+    work_dir: &WorkDir,
+    names: &[String],
+) -> Result<(Source, Vec<String>), Error> {
+    make_room(context, work_dir, &["npm/lib", "npm-cache"])?;
     let mut args = vec!["install".to_owned(), "--global".to_owned()];
     // No script of a package, not even while its own parts are made from git; nothing that is not needed to fetch.
     args.extend(
@@ -166,7 +170,7 @@ pub(super) async fn npm(means: &Means, bench: &Bench, names: &[String]) -> Resul
     args.push(format!("--cache={WORK}/npm-cache"));
     args.push(format!("--userconfig={WORK}/home/none"));
     args.push(format!("--globalconfig={WORK}/home/none-either"));
-    if let Some(registry) = &means.config.npm_registry {
+    if let Some(registry) = &context.config.npm_registry {
         args.push(format!("--registry={registry}"));
     }
     args.push("--".to_owned());
@@ -177,15 +181,15 @@ pub(super) async fn npm(means: &Means, bench: &Bench, names: &[String]) -> Resul
         environment.push(("NODE_EXTRA_CA_CERTS", roots.to_owned()));
     }
     let task = Task {
-        program: means.config.npm(),
+        program: context.config.npm(),
         args,
         environment,
         network: true,
-        sights: Vec::new(),
+        bind_mounts: Vec::new(),
         what: "fetch packages of npm",
     };
-    run(means, bench, task).await?;
-    let root = bench.work().join("npm");
+    run(context, work_dir, task).await?;
+    let root = work_dir.work().join("npm");
     let fetched = names.iter().map(|name| Ok(format!("{name}={}", version(&root, name)?)));
     let fetched = fetched.collect::<Result<_, Error>>()?;
     Ok((Source { root, place: Place::Prefix, name: "npm".to_owned() }, fetched))

@@ -6,7 +6,7 @@
 use super::client::{Task, WORK, failed, follow, make_room, run};
 use super::fetch::{ARCHIVES, Archive};
 use super::source::{PATH_BYTES_MAX, Place, Source, check_size};
-use super::{Bench, Config, Error, Means, UNPACKER, unfit};
+use super::{Config, Error, FetchContext, UNPACKER, WorkDir, unfit};
 use ironclaw_jail::launcher::Exit;
 use std::path::Path;
 
@@ -18,31 +18,35 @@ const LINK_WORDS_BYTES: usize = 9;
 const COMPLAINT_BYTES_MAX: usize = 2 * 1024;
 
 /// Unpacks each into a directory of its own.
-pub(super) async fn archives(means: &Means, bench: &Bench, archives: &[Archive]) -> Result<Vec<Source>, Error> {
+pub(super) async fn archives(
+    context: &FetchContext,
+    work_dir: &WorkDir,
+    archives: &[Archive],
+) -> Result<Vec<Source>, Error> {
     let mut sources = Vec::with_capacity(archives.len());
     let mut listed = Listed::default();
     for (number, Archive { file, name }) in archives.iter().enumerate() {
         let archive = format!("{WORK}/{ARCHIVES}/{file}");
         let place = format!("unpacked/{number}");
-        make_room(means, bench, &[&place])?;
+        make_room(context, work_dir, &[&place])?;
         let task = |args: Vec<String>, what| Task {
             program: Path::new(UNPACKER),
             args,
             environment: Vec::new(),
             network: false,
-            sights: Vec::new(),
+            bind_mounts: Vec::new(),
             what,
         };
         let what = format!("list the archive of {name}");
         listed.begin(name);
         let list = task(vec!["--contents".to_owned(), archive.clone()], &what);
-        let exit = follow(means, bench, list, |bytes| listed.take(bytes, &means.config)).await?;
+        let exit = follow(context, work_dir, list, |bytes| listed.take(bytes, &context.config)).await?;
         if exit != Exit::Code(0) {
             return Err(failed(&what, exit, &listed.complaint));
         }
         let what = format!("unpack the archive of {name}");
-        run(means, bench, task(vec!["--extract".to_owned(), archive, format!("{WORK}/{place}")], &what)).await?;
-        sources.push(Source { root: bench.work().join(&place), place: Place::Root, name: name.clone() });
+        run(context, work_dir, task(vec!["--extract".to_owned(), archive, format!("{WORK}/{place}")], &what)).await?;
+        sources.push(Source { root: work_dir.work().join(&place), place: Place::Root, name: name.clone() });
     }
     Ok(sources)
 }

@@ -1,7 +1,7 @@
 //! Proves the walls of a session: its jail and its reader's are launched with the probe in place of the program.
 //!
 //! Gives the probe no key that opens anything, and touches neither the session's queues nor its turns; what came of it is in the
-//! ledger. Next: `jail::probe`.
+//! ledger. Next: `ironclaw_jail::self_test`.
 
 use super::launch::{self, make_run_directory, pair, reader_spec, sandbox_spec, uid_of};
 use super::{Core, Error};
@@ -11,7 +11,7 @@ use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{Attempt, LedgerEvent, Proof, Run};
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_jail::launcher::Exit;
-use ironclaw_jail::probe::{self, Surroundings};
+use ironclaw_jail::self_test::{self, Surroundings};
 use ironclaw_jail::{Probe, Role, Spec};
 use ironclaw_ledger::Entry;
 use ironclaw_state::home;
@@ -61,7 +61,7 @@ fn fault(proof: &Proof) -> String {
 async fn make(core: &Core, session: &Session) -> Result<Proof, String> {
     let (spec, reader) = prepared(core, session).await.map_err(|error| error.to_string())?;
     let surroundings = Surroundings { host_socket: api_socket(core), host_files: host_files(core, session) };
-    let mut proof = probe::prove(&core.launcher, &spec, &reader, surroundings).await.map_err(|e| e.to_string())?;
+    let mut proof = self_test::prove(&core.launcher, &spec, &reader, surroundings).await.map_err(|e| e.to_string())?;
     for after_bell in [false, true] {
         proof.attempts.push(key_again(core, session, &spec, after_bell).await.map_err(|error| error.to_string())?);
     }

@@ -53,7 +53,7 @@ const OWNERS: &[(&str, &str, &str)] = &[
 ];
 
 /// Files that write a type which their side otherwise receives.
-const WRITERS: &[(&str, &str)] = &[("host/jail/src/probe/life.rs", "Hello")];
+const WRITERS: &[(&str, &str)] = &[("host/jail/src/self_test/life.rs", "Hello")];
 
 #[test]
 fn words_without_a_reader_are_those_of_the_list() {

@@ -5,7 +5,7 @@
 
 use super::Entries;
 use super::wire::{self, Event, Exit, Failure, Part, Progress, Request, step};
-use crate::native::{self, Birth, Filters};
+use crate::native::{self, Filters, InitArgs};
 use crate::sys::{self, OneThread, Side};
 use crate::{INNER_ID, Identity, Spec, Wall, Walls};
 use nix::errno::Errno;
@@ -202,7 +202,7 @@ impl Server {
         let cloned = self.thread.clone_into(native::namespaces(walls));
         let (init_pid, process) = match step(Part::Namespaces, "make new namespaces", cloned)? {
             (Side::Parent(pid), Some(process)) => (pid, process),
-            (Side::Parent(_), None) | (Side::Child, _) => native::init(Birth {
+            (Side::Parent(_), None) | (Side::Child, _) => native::init(InitArgs {
                 spec: &spec,
                 link,
                 launcher: theirs,

@@ -2,8 +2,8 @@
 //! machine's files.
 //!
 //! Shows what is there and nothing else. A later replacement on the machine is seen by the next jail, so only the machine's
-//! programs are shown like this and no directory that people granted. See [`crate::native::furniture`] and
-//! [`crate::native::view`].
+//! programs are shown like this and no directory that people granted. See [`crate::native::system_mounts`] and
+//! [`crate::native::client_mounts`].
 
 use crate::launcher::wire::{Failure, Part, step};
 use crate::shortage::Shortage;

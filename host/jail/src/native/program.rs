@@ -3,11 +3,11 @@
 //! Never runs an instruction of the program with a right that the program may not have. See [`crate::filter`] and
 //! [`crate::landlock`], which it enters here.
 
-use super::site::Site;
+use super::rootfs::Site;
 use super::{FAILED, Image};
 use crate::launcher::wire::{self, Failure, Part, Progress, step};
 use crate::sys::{self, Side};
-use crate::{Client, Limits, Role, Spec, Wall, Walls, filter, landlock, probe};
+use crate::{Client, Limits, Role, Spec, Wall, Walls, filter, landlock, self_test};
 use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
@@ -159,7 +159,7 @@ fn play(spec: &Spec, link: OwnedFd, gate: OwnedFd, image: Image<'_>) -> i32 {
     }
     let played = catch_unwind(AssertUnwindSafe(|| match &spec.role {
         Role::Reader => (image.entries.reader)(link),
-        Role::Probe(probe) => probe::run(link, probe, spec, image.thread),
+        Role::Probe(probe) => self_test::run(link, probe, spec, image.thread),
         Role::Sandbox { .. } | Role::Client(_) | Role::Noop { .. } => FAILED,
     }));
     played.unwrap_or(FAILED)

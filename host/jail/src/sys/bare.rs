@@ -1,7 +1,7 @@
 //! System calls that the probe tries bare, as a closed list: what goes in are numbers, null, and numbers that are no descriptor.
 //!
 //! None of them can write into memory of ours, whichever kernel allows it, and none undoes anything of the machine. See
-//! [`crate::probe`].
+//! [`crate::self_test`].
 
 use super::{checked, own};
 use libc::c_long;

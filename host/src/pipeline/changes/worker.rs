@@ -238,7 +238,7 @@ impl Pipeline {
             return Ok(Prepared::Nothing);
         }
         let core = &self.core;
-        let means = packages::Means {
+        let means = packages::FetchContext {
             launcher: core.launcher.clone(),
             home: core.home.clone(),
             config: core.grounds.packages.clone(),

@@ -1,7 +1,7 @@
 //! Targets of a probe: listeners of the host that are really there, for as long as a proof takes.
 //!
 //! Reads nothing from a peer. They are tried from outside before and after, because an absent target proves nothing. See
-//! [`crate::probe::sockets`], whose attempts aim at them.
+//! [`crate::self_test::sockets`], whose attempts aim at them.
 
 use crate::Wall;
 use ironclaw_contract::operator::Attempt;

@@ -1,6 +1,6 @@
 //! Attempts to use up the machine: processes, addresses, descriptors, files, the room of the root.
 //!
-//! Each goes one step over its bound and gives back what it took. See [`crate::probe::outside`].
+//! Each goes one step over its bound and gives back what it took. See [`crate::self_test::outside`].
 
 use super::files::overfill;
 use super::line::{Line, Outcome, Refusals, refused, sight};

@@ -1,10 +1,10 @@
 //! Files of the machine that a client sees: opened by the host's paths, attached in the jail by descriptor, read-only.
 //!
 //! Never attaches anything that can be written, and nothing that is executed but the machine's programs. See
-//! [`crate::native::site`].
+//! [`crate::native::rootfs`].
 
 use super::apart;
-use super::site::hang;
+use super::rootfs::hang;
 use crate::client::{Client, Kind};
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;
@@ -22,7 +22,7 @@ pub(super) struct Open {
 
 /// Opens them, in their order.
 pub(super) fn open(client: &Client) -> Result<Vec<Open>, Failure> {
-    let one = |sight: &crate::client::Sight| {
+    let one = |sight: &crate::client::BindMount| {
         let name = format!("{} for {}", sight.source.display(), sight.target);
         let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
         let found = nix::fcntl::open(&sight.source, flags, Mode::empty());
@@ -37,12 +37,12 @@ pub(super) fn open(client: &Client) -> Result<Vec<Open>, Failure> {
         };
         Ok(Open { tree, is_directory })
     };
-    client.sights.iter().map(one).collect()
+    client.bind_mounts.iter().map(one).collect()
 }
 
 /// Attaches them in the root, and makes its links.
 pub(super) fn attach(root: &OwnedFd, client: &Client, opened: &[Open]) -> Result<(), Failure> {
-    for (sight, Open { tree, is_directory }) in client.sights.iter().zip(opened) {
+    for (sight, Open { tree, is_directory }) in client.bind_mounts.iter().zip(opened) {
         let target = sight.target.trim_start_matches('/');
         step(Part::Root, format!("make {}", sight.target), make_place(root, target, *is_directory))?;
         let always = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID;

@@ -1,6 +1,6 @@
 //! One line of a proof: what is tried, what ought to come of it, and how what came of it is judged.
 //!
-//! Nothing is tried here. See [`crate::probe::sockets`] and its siblings, which hold the lines.
+//! Nothing is tried here. See [`crate::self_test::sockets`] and its siblings, which hold the lines.
 
 use crate::sys::OneThread;
 use crate::sys::bare::Bare;
@@ -37,7 +37,7 @@ pub(super) enum Expected {
     /// The attempt works: a jail in which nothing works holds everything.
     Allowed,
     /// Exactly this sight, which is that wall's doing.
-    Sight(String, Wall),
+    BindMount(String, Wall),
 }
 
 /// Whether an attempt is made by a child of the probe, so that what it changes ends with it.
@@ -85,7 +85,7 @@ pub(super) fn sight(
     wall: Wall,
     act: impl Fn(&Scene<'_>) -> Outcome + 'static,
 ) -> Line {
-    let expected = Expected::Sight(expected.into(), wall);
+    let expected = Expected::BindMount(expected.into(), wall);
     Line { group: "", name: name.into(), expected, by: By::Child, act: Box::new(act) }
 }
 
@@ -106,8 +106,10 @@ impl Line {
         let (expected, wall, contained) = match (&self.expected, outcome) {
             (Expected::Allowed, Tried::Saw(_)) => ("allowed".to_owned(), "", true),
             (Expected::Allowed, Tried::Refused(_) | Tried::Lost(_)) => ("allowed".to_owned(), "", false),
-            (Expected::Sight(sight, wall), Tried::Saw(what)) => (sight.clone(), wall.name(), sight == what),
-            (Expected::Sight(sight, wall), Tried::Refused(_) | Tried::Lost(_)) => (sight.clone(), wall.name(), false),
+            (Expected::BindMount(sight, wall), Tried::Saw(what)) => (sight.clone(), wall.name(), sight == what),
+            (Expected::BindMount(sight, wall), Tried::Refused(_) | Tried::Lost(_)) => {
+                (sight.clone(), wall.name(), false)
+            }
             (Expected::Refused(refusals), Tried::Refused(errno)) => {
                 let held = refusals.iter().find(|(refusal, _)| refusal == errno).map(|(_, wall)| *wall);
                 ("refused".to_owned(), held.map_or_else(|| outer(refusals), Wall::name), held.is_some())

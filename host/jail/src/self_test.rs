@@ -2,7 +2,7 @@
 //!
 //! It runs under exactly the mounts and filters of a sandbox, in the launcher's own image, and never outside a jail. A new
 //! attempt is one line in the file of its group; a new wall needs one that notices when it is missing. See
-//! [`crate::probe::line`].
+//! [`crate::self_test::line`].
 
 mod commands;
 mod files;

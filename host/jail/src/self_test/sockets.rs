@@ -1,6 +1,6 @@
 //! Attempts to connect: every family of sockets, and every peer that is worth reaching.
 //!
-//! Sends nothing: an established connection is the breach. See [`crate::probe::processes`].
+//! Sends nothing: an established connection is the breach. See [`crate::self_test::processes`].
 
 use super::line::{Line, Refusals, SECCOMP, Scene, allowed, refused};
 use crate::Wall;

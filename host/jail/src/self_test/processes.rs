@@ -1,6 +1,6 @@
 //! Attempts to see, signal, trace or read another process: the host, the launcher, process 1, a process in another jail.
 //!
-//! Never sends a signal that does anything: 0 asks only whether it could. See [`crate::probe::files`].
+//! Never sends a signal that does anything: 0 asks only whether it could. See [`crate::self_test::files`].
 
 use super::line::{Line, MISSING, Refusals, SECCOMP, Scene, bare, refused, sight};
 use crate::Wall;

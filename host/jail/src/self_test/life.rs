@@ -1,7 +1,7 @@
 //! The life of the probe inside: it makes its attempts one by one, reports, and leaves a daemon behind.
 //!
 //! Each attempt is made by a child, so that what it changes ends with it; a child that does not come back is waited for with a
-//! bound. See [`crate::probe::line`].
+//! bound. See [`crate::self_test::line`].
 
 use super::line::{By, Line, Scene, Tried};
 use super::{GO_ON, lines};

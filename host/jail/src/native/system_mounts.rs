@@ -1,7 +1,7 @@
 //! The host's programs in the root of a jail.
 //!
 //! Everything is open before the host's root is covered, and nothing of it can be written from inside. See
-//! [`crate::native::site`].
+//! [`crate::native::rootfs`].
 
 use super::apart;
 use crate::launcher::wire::{Failure, Part, step};
@@ -83,12 +83,12 @@ impl Furniture {
                 device => write(root, device, ""),
             };
             step(Part::System, format!("make /{place}"), target)?;
-            let guards = super::site::guards(walls).filter(|(wall, ..)| Some(*wall) != *lacks);
+            let guards = super::rootfs::guards(walls).filter(|(wall, ..)| Some(*wall) != *lacks);
             let guards = guards.fold(0, |all, (_, attribute, _)| all | attribute);
             let read_only = if walls.stand(Wall::ReadOnlyMounts) { libc::MOUNT_ATTR_RDONLY } else { 0 };
-            super::site::hang(Part::System, root, place, tree, guards | read_only)?;
+            super::rootfs::hang(Part::System, root, place, tree, guards | read_only)?;
         }
-        let flags = super::site::guards(walls).fold(MsFlags::empty(), |all, (_, _, flag)| all | flag);
+        let flags = super::rootfs::guards(walls).fold(MsFlags::empty(), |all, (_, _, flag)| all | flag);
         let options = format!("mode=0700,uid=1000,gid=1000,size={},nr_inodes={}", TMP_ROOM.0, TMP_ROOM.1);
         let at = format!("{site}/tmp");
         let mounted = mount(Some("ironclaw"), at.as_str(), Some("tmpfs"), flags, Some(options.as_str()));

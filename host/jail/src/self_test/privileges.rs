@@ -1,6 +1,6 @@
 //! Attempts to be another user or to have more rights, to mount, to make namespaces, and to use the dark corners of the kernel.
 //!
-//! No attempt here changes the machine where it is allowed. See [`crate::probe::limits`].
+//! No attempt here changes the machine where it is allowed. See [`crate::self_test::limits`].
 
 use super::line::{Line, MISSING, SECCOMP, allowed, bare, refused, sight};
 use crate::sys::bare;

@@ -2,8 +2,8 @@
 //!
 //! Uses the host's paths once, at the beginning; later everything goes by descriptor. See [`crate::native::program`].
 
-use super::furniture::Furniture;
-use super::{LAUNCHER_IGNORES, view};
+use super::system_mounts::Furniture;
+use super::{LAUNCHER_IGNORES, client_mounts};
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;
 use crate::{HOSTNAME, INNER_ID, Mount, Role, Spec, Wall, Walls};
@@ -23,7 +23,7 @@ use std::path::Path;
 
 /// Directory where the new root is built: always there, because the launcher has just written below it, and nothing of the jail
 /// needs what it covers.
-const CONSTRUCTION_SITE: &str = "/proc";
+const STAGING_MOUNT: &str = "/proc";
 /// Mode and owner of the root of a jail, as seen in it.
 const ROOT_OPTIONS: &str = "mode=0755,uid=1000,gid=1000";
 /// Room for the mount points and nothing else: bytes and files.
@@ -77,7 +77,7 @@ pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<Sit
 struct Opened {
     /// A copy of each mount, in the order of the spec.
     trees: Vec<OwnedFd>,
-    sights: Vec<view::Open>,
+    bind_mounts: Vec<client_mounts::Open>,
     furniture: Option<Furniture>,
     program: Option<OwnedFd>,
 }
@@ -91,8 +91,8 @@ impl Opened {
             let directory = open_source(mount).map_err(|errno| refused_source(&name, mount, errno))?;
             trees.push(step(Part::Source, format!("copy {name}"), sys::open_tree(directory.as_fd()))?);
         }
-        let sights = match &spec.role {
-            Role::Client(client) => view::open(client)?,
+        let bind_mounts = match &spec.role {
+            Role::Client(client) => client_mounts::open(client)?,
             Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => Vec::new(),
         };
         let furniture = spec.system.as_ref().map(Furniture::open).transpose()?;
@@ -104,7 +104,7 @@ impl Opened {
             }
             None => None,
         };
-        Ok(Self { trees, sights, furniture, program })
+        Ok(Self { trees, bind_mounts, furniture, program })
     }
 
     /// Attaches it below the root; returns the program and every name in the root.
@@ -119,11 +119,11 @@ impl Opened {
         }
         let mut names: BTreeSet<OsString> = spec.mounts.iter().filter_map(Mount::name).map(OsString::from).collect();
         if let Some(furniture) = self.furniture {
-            let placed = furniture.place(root, CONSTRUCTION_SITE, walls)?;
+            let placed = furniture.place(root, STAGING_MOUNT, walls)?;
             names.extend(placed.in_root().map(OsString::from));
         }
         if let Role::Client(client) = &spec.role {
-            view::attach(root, client, &self.sights)?;
+            client_mounts::attach(root, client, &self.bind_mounts)?;
             names.extend(client.names().map(OsString::from));
         }
         Ok((self.program, names))
@@ -140,10 +140,10 @@ fn mount_root(walls: Walls) -> Result<OwnedFd, Failure> {
     step(
         Part::Root,
         "mount the root of the jail",
-        mount(Some("ironclaw"), CONSTRUCTION_SITE, Some("tmpfs"), flags, Some(options.as_str())),
+        mount(Some("ironclaw"), STAGING_MOUNT, Some("tmpfs"), flags, Some(options.as_str())),
     )?;
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-    step(Part::Root, "open the root of the jail", open(CONSTRUCTION_SITE, flags, Mode::empty()))
+    step(Part::Root, "open the root of the jail", open(STAGING_MOUNT, flags, Mode::empty()))
 }
 
 /// Takes the ids of the jail: root's own uid does not exist in this user namespace and so cannot create a file in it.

@@ -1,6 +1,6 @@
 //! Attempts to read what is the host's, and to write, link, execute or plant what should not be.
 //!
-//! Leaves nothing behind in the session's directories. See [`crate::probe::privileges`].
+//! Leaves nothing behind in the session's directories. See [`crate::self_test::privileges`].
 
 use super::commands;
 use super::line::{ABSENT, Line, MISSING, Refusals, SECCOMP, Scene, allowed, bare, refused, sight};
