@@ -214,7 +214,7 @@ impl Api {
     /// An API over a pipeline; `stop` is set when somebody asks the daemon to stop, and `large` is
     /// shared with the port for webhooks.
     pub fn new(pipeline: Pipeline, about: About, stop: watch::Sender<bool>, large: Arc<Large>) -> Self {
-        let refusals = refusals::Refusals::new(pipeline.core().state.clone(), LedgerEvent::ApiRefused);
+        let refusals = refusals::Refusals::new(pipeline.core().record.state.clone(), LedgerEvent::ApiRefused);
         let (tokens, failures, expiry) = (auth::Tokens::default(), Arc::default(), Arc::default());
         let (rotating, probed, models) = (Arc::default(), Arc::default(), Arc::default());
         let about = Arc::new(about);
@@ -223,7 +223,7 @@ impl Api {
 
     /// The record.
     fn state(&self) -> &State {
-        &self.pipeline.core().state
+        &self.pipeline.core().record.state
     }
 
     /// To be called once a change of people or tokens is committed: the next request is judged by it.

@@ -12,7 +12,7 @@ mod command;
 mod deadlines;
 mod dispatch;
 mod drafts;
-pub mod endpoints;
+mod endpoints;
 mod launch;
 mod model_budget;
 mod model_requests;
@@ -37,6 +37,7 @@ pub use command::{Cancelled, Command, Phase, Shown};
 pub use deadlines::Deadlines;
 pub use dispatch::{Dispatch, give_up};
 pub use drafts::Drafts;
+pub use endpoints::Models;
 pub use places::{Limits, Places, Room};
 pub use shortages::{ROOM_BYTES_MIN, ROOM_INODES_MIN};
 pub use stops::{Latch, Stopped, find as stopped, keep_reserve};
@@ -48,21 +49,17 @@ use crate::gateway::decide;
 use crate::gateway::policy::Policy;
 use crate::inbox::{self, Recorded, events};
 use crate::quota;
+use crate::record::Record;
 use crate::refusal::{Decide, Denied};
-use crate::{budget, identity, items, memories, routing, session, turn};
+use crate::{budget, identity, memories, routing, session, turn};
 use actors::Unsent;
 use ironclaw_contract::ids::{SessionId, TurnId};
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_jail::launcher::Launcher;
-use ironclaw_ledger::Entry;
-use ironclaw_model::endpoint::Endpoints;
-use ironclaw_state::State;
 use ironclaw_state::home::Home;
-use ironclaw_state::keys::{ApprovalRoot, WrappingKey};
-use ironclaw_state::seal::Sealer;
+use ironclaw_state::keys::ApprovalRoot;
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
 /// Launches at once, for all sessions: more would only wait for each other.
@@ -75,12 +72,8 @@ pub struct Config {
     pub session: session::Config,
     /// `[turn]`
     pub turn: turn::Config,
-    /// `[items]`
-    pub items: items::Config,
     /// `[budget]`
     pub budget: budget::Config,
-    /// `[model]`
-    pub model: ironclaw_model::Config,
     /// Started as root: the first uid of the range and its length.
     pub uids: Option<(u32, u32)>,
     /// `[webhook]`
@@ -96,19 +89,15 @@ pub struct Config {
 /// Everything that the stages share.
 pub struct Core {
     /// The record.
-    pub state: State,
+    pub record: Arc<Record>,
     /// The home.
     pub home: Home,
     /// Settings.
     pub config: Config,
-    /// Seals of this start.
-    pub sealer: Sealer,
     /// Turns that were open at this start: the host ended while they ran.
     pub cut_turns: HashSet<TurnId>,
-    /// Opens the keys of sessions.
-    pub wrapping: WrappingKey,
-    /// Model endpoints by name; replaced as a whole when an operator changes one.
-    pub endpoints: RwLock<Arc<Endpoints>>,
+    /// The model endpoints.
+    pub models: Arc<Models>,
     /// Makes jails.
     pub launcher: Launcher,
     /// So many launches at once, for all sessions.
@@ -143,25 +132,6 @@ impl Core {
     /// Sessions that can have a uid of their own; the last of the range belongs to the clients that fetch software.
     pub fn numbers(&self) -> u32 {
         self.config.uids.map_or(u32::MAX, |(_, count)| count - 1)
-    }
-
-    /// With something that is erased: it would still stand in what was kept from before a change of the schema.
-    pub async fn forget_snapshots(&self) -> Result<(), Error> {
-        let removed = self.state.forget_snapshots().await?;
-        if removed > 0 {
-            tracing::info!(
-                removed,
-                "snapshots from before an upgrade are gone: something is erased that stood in them"
-            );
-            let entry = Entry::new(LedgerEvent::StateSnapshotsRemoved).with("snapshots", removed);
-            self.state.write(move |tx| entry.append(tx)).await?;
-        }
-        Ok(())
-    }
-
-    /// The model endpoints as they are now.
-    pub fn endpoints(&self) -> Arc<Endpoints> {
-        Arc::clone(&self.endpoints.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -240,7 +210,7 @@ impl Pipeline {
     pub async fn resume(&self) -> Result<(), Error> {
         self.finish_removals().await?;
         // After a change of the schema that made the index anew.
-        while self.core.state.write(memories::index_some).await? {}
+        while self.core.record.state.write(memories::index_some).await? {}
         if self.start_stopped().await? {
             return Ok(());
         }
@@ -249,12 +219,12 @@ impl Pipeline {
 
     /// A removal is a row first: what the row has lost may still lie in the log, and its files in their directory.
     async fn finish_removals(&self) -> Result<(), Error> {
-        self.core.state.checkpoint().await?;
-        for id in self.core.state.read(|tx| session::store::removed(tx)).await? {
+        self.core.record.state.checkpoint().await?;
+        for id in self.core.record.state.read(|tx| session::store::removed(tx)).await? {
             let place = self.core.home.session(id).path().to_owned();
             let is_gone = place.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
             if !is_gone {
-                self.core.forget_snapshots().await?;
+                self.core.record.forget_snapshots().await?;
                 match ironclaw_state::home::remove_tree(&place) {
                     Ok(()) => tracing::warn!(session = %id, "its removal was cut short and is finished now"),
                     Err(error) => {
@@ -263,7 +233,7 @@ impl Pipeline {
                     }
                 }
             }
-            self.core.state.write(move |tx| session::store::give_number_back(tx, id)).await?;
+            self.core.record.state.write(move |tx| session::store::give_number_back(tx, id)).await?;
         }
         Ok(())
     }
@@ -276,6 +246,7 @@ impl Pipeline {
         let core = Arc::clone(&self.core);
         let recorded = self
             .core
+            .record
             .state
             .decide(move |tx| {
                 inbox::check(&received)?;
@@ -292,8 +263,8 @@ impl Pipeline {
                     let (person, received) = (authenticated.person().id, authenticated.received());
                     quota.admit_message(tx, person, &received.channel, inbox::bytes(received) as u64)?;
                 }
-                let routed = routing::route(tx, authenticated, (quota, core.numbers()), &core.wrapping)?;
-                let recorded = inbox::record(tx, &routed, &core.wrapping, &core.sealer)?;
+                let routed = routing::route(tx, authenticated, (quota, core.numbers()), &core.record.wrapping)?;
+                let recorded = inbox::record(tx, &routed, &core.record.wrapping, &core.record.sealer)?;
                 if let Some(event) = event {
                     event.note(tx, &recorded)?;
                 }

@@ -36,7 +36,7 @@ pub async fn list(State(api): State<Api>, Extension(person): Extension<Person>) 
         }
         Ok::<_, Error>(shown)
     };
-    Ok(Json(api.pipeline.core().state.read(list).await?))
+    Ok(Json(api.pipeline.core().record.state.read(list).await?))
 }
 
 /// `GET /v1/agents/{agent}`
@@ -51,7 +51,7 @@ pub async fn show(
         // As whoever writes to it is told: that there is one of this name is not hidden there either.
         false => Err(routing::not_yours(&found).into()),
     };
-    Ok(Json(api.pipeline.core().state.read(show).await?))
+    Ok(Json(api.pipeline.core().record.state.read(show).await?))
 }
 
 /// `POST /v1/agents`
@@ -70,6 +70,7 @@ pub async fn create(
         access: Access::Everyone,
     };
     let made = core
+        .record
         .state
         .decide(move |tx| {
             let agent = registry::create_agent(tx, draft, person.id)?;

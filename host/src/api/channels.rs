@@ -64,9 +64,10 @@ pub async fn add(
     let draft = Draft { name: new.name, url: url.into(), idempotent: new.idempotent, secret };
     let (core, pipeline, hooks) = (api.pipeline.core(), api.pipeline.clone(), api.about.hooks);
     let made = core
+        .record
         .state
         .decide(move |tx| {
-            let made = channels::add(tx, &draft, &pipeline.core().wrapping, &person)?;
+            let made = channels::add(tx, &draft, &pipeline.core().record.wrapping, &person)?;
             let Some(agent) = agent else { return Ok(view(tx, &made, hooks)?) };
             channels::connect(tx, &made.name, agent, person.id)?;
             let made = made.heard_by(Some(agent));
@@ -102,9 +103,9 @@ pub async fn remove(
 /// `POST /v1/channels/{channel}/test`
 pub async fn test(State(api): State<Api>, Path(channel): Path<String>) -> Reply<ChannelTest> {
     let core = api.pipeline.core();
-    let found = core.state.read(move |tx| channels::known(tx, &channel)).await?;
-    let secret =
-        Secret::read(&found.secret(&core.wrapping)?).map_err(|why| Refusal::new(DenialCode::ChannelSecret, why))?;
+    let found = core.record.state.read(move |tx| channels::known(tx, &channel)).await?;
+    let secret = Secret::read(&found.secret(&core.record.wrapping)?)
+        .map_err(|why| Refusal::new(DenialCode::ChannelSecret, why))?;
     let url = check_url(&found.url).map_err(|why| Refusal::new(DenialCode::ChannelUrl, why))?;
     if core.latch.is_shut() {
         let refusal = Refusal::new(DenialCode::Stopped, "everything is stopped, and nothing is sent");

@@ -129,7 +129,7 @@ pub async fn message(
 ///
 /// The token is looked at together with it: nobody is shown what came after the end of theirs.
 async fn wait_for(api: &Api, current: &Current, message: &Message, wait: Wait) -> Result<MessageView, Answer> {
-    let mut events = api.pipeline.core().state.events_of(message.session);
+    let mut events = api.pipeline.core().record.state.events_of(message.session);
     let until = tokio::time::Instant::now() + Duration::from_millis(wait.wait_ms.min(WAIT_MS_MAX));
     loop {
         let view = look_as(api, message.id, current).await?;
@@ -160,7 +160,7 @@ fn with_what_it_waits_for(api: &Api, mut view: MessageView) -> MessageView {
                 shortage.words(),
                 shortage.remedy()
             )),
-            None if core.state.metrics().failing_commits() > 0 => {
+            None if core.record.state.metrics().failing_commits() > 0 => {
                 Some(format!("the record cannot be written: {}", Error::UNWRITTEN_REMEDY))
             }
             None => None,
@@ -211,7 +211,7 @@ pub async fn events(
 type Listener = tokio::sync::mpsc::Sender<Result<Event, Infallible>>;
 
 async fn follow(api: &Api, id: MessageId, current: &Current, to: &Listener) -> Result<(), Answer> {
-    let mut events = api.pipeline.core().state.events();
+    let mut events = api.pipeline.core().record.state.events();
     let mut shortages = api.pipeline.core().actors.shortages();
     let (mut last, mut said) = (None, None);
     let mut words: Option<Following> = None;
@@ -279,7 +279,7 @@ async fn say(api: &Api, current: &Current, to: &Listener, name: &str, what: impl
 
 async fn stages(api: &Api, id: MessageId, after: Option<u64>) -> Result<Vec<Stage>, Answer> {
     let home = api.pipeline.core().home.clone();
-    Ok(api.pipeline.core().state.read(move |tx| ironclaw_ledger::stages(tx, &home, id, after)).await?)
+    Ok(api.pipeline.core().record.state.read(move |tx| ironclaw_ledger::stages(tx, &home, id, after)).await?)
 }
 
 /// `POST /v1/messages/{id}/retry`; a member only their own.
@@ -305,10 +305,10 @@ async fn own(api: &Api, person: &Person, message: &str) -> Result<MessageId, Ans
 async fn own_message(api: &Api, person: &Person, message: &str) -> Result<Message, Answer> {
     let by = person.id;
     let found: Option<Message> = if message == "last" {
-        api.pipeline.core().state.read(move |tx| inbox::newest_of(tx, loopback::NAME, by)).await?
+        api.pipeline.core().record.state.read(move |tx| inbox::newest_of(tx, loopback::NAME, by)).await?
     } else {
         let id: MessageId = id(message, DenialCode::MessageUnknown, "message")?;
-        api.pipeline.core().state.read(move |tx| inbox::find(tx, id)).await?.filter(|found| found.is_of(by))
+        api.pipeline.core().record.state.read(move |tx| inbox::find(tx, id)).await?.filter(|found| found.is_of(by))
     };
     found.ok_or_else(|| {
         let shown: String = message.chars().take(64).collect();
@@ -319,7 +319,7 @@ async fn own_message(api: &Api, person: &Person, message: &str) -> Result<Messag
 /// As [`look`], and as [`still_stands`] at the same moment.
 async fn look_as(api: &Api, id: MessageId, current: &Current) -> Result<MessageView, Answer> {
     let (pipeline, token) = (api.pipeline.clone(), current.clone());
-    let look = api.pipeline.core().state.read(move |tx| {
+    let look = api.pipeline.core().record.state.read(move |tx| {
         let token = tokens::find_token(tx, &token.0)?;
         Ok::<_, Error>((token, view(tx, pipeline.core(), id)?))
     });
@@ -330,7 +330,7 @@ async fn look_as(api: &Api, id: MessageId, current: &Current) -> Result<MessageV
 
 async fn look(api: &Api, id: MessageId) -> Result<MessageView, Answer> {
     let pipeline = api.pipeline.clone();
-    let view = api.pipeline.core().state.read(move |tx| view(tx, pipeline.core(), id)).await?;
+    let view = api.pipeline.core().record.state.read(move |tx| view(tx, pipeline.core(), id)).await?;
     view.ok_or_else(|| Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}")).into())
 }
 
@@ -344,7 +344,7 @@ fn view(tx: &Tx<'_>, core: &Core, id: MessageId) -> Result<Option<MessageView>, 
         && delivery.state == "received"
         && let Some(item) = items::find(tx, delivery.item)?
     {
-        let key = session.keys(&core.wrapping).map_err(items::BodyError::from)?.content;
+        let key = session.keys(&core.record.wrapping).map_err(items::BodyError::from)?.content;
         notice = item.tuple.kind == ItemKind::Notice;
         reply = Some(delivery::text_of(tx, &item, &key)?);
     }

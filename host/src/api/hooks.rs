@@ -54,7 +54,7 @@ impl Hooks {
     pub fn new(pipeline: Pipeline, large: Arc<Large>) -> Self {
         let per_minute = NonZeroU32::new(pipeline.core().config.webhook.requests_per_minute);
         Self {
-            refusals: Refusals::new(pipeline.core().state.clone(), LedgerEvent::WebhookRefused),
+            refusals: Refusals::new(pipeline.core().record.state.clone(), LedgerEvent::WebhookRefused),
             failures: Arc::new(RateLimiter::direct(Quota::per_second(FAILURES_A_SECOND).allow_burst(FAILURES_AT_ONCE))),
             // The settings were refused if it is none.
             signed: Arc::new(RateLimiter::keyed(Quota::per_minute(per_minute.unwrap_or(NonZeroU32::MIN)))),
@@ -148,8 +148,8 @@ async fn take(
 ) -> Result<Taken, Denied<Error>> {
     let body = body?;
     let (core, asked) = (hooks.pipeline.core(), name.to_owned());
-    let channel = core.state.read(move |tx| Ok::<_, Error>(channels::find(tx, &asked)?)).await?;
-    let secret = channel.as_ref().map(|channel| channel.secret(&core.wrapping)).transpose();
+    let channel = core.record.state.read(move |tx| Ok::<_, Error>(channels::find(tx, &asked)?)).await?;
+    let secret = channel.as_ref().map(|channel| channel.secret(&core.record.wrapping)).transpose();
     let secret = secret.map_err(|error| Error::Record(error.into()))?.and_then(|text| Secret::read(&text).ok());
     let claimed = claimed(headers);
     // Before any limit: nobody's noise stands in the way of whoever has the secret.
@@ -167,7 +167,7 @@ async fn take(
     signature::check_time(&claimed, ironclaw_state::wall_clock())?;
     // Before the limit and before anybody has to hear it: whoever overheard it uses up nothing, and what is kept is said to be.
     let event = Event::new(channel.name.clone(), claimed.id.to_owned(), Digest::of(&body));
-    if let Some(seen) = core.state.read(move |tx| event.seen(tx)).await? {
+    if let Some(seen) = core.record.state.read(move |tx| event.seen(tx)).await? {
         return Ok(Taken { message_id: seen.message });
     }
     if hooks.signed.check_key(&channel.name).is_err() {

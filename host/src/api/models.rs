@@ -7,7 +7,7 @@ use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
 use crate::gateway::checks;
 use crate::pipeline::at_once::settle;
-use crate::pipeline::{self, Core, endpoints};
+use crate::pipeline::{self, Core};
 use crate::refusal::Refusal;
 use crate::refusal::{Decide, Denied};
 use crate::registry::models::{self, Stored, Wanted, kind_name};
@@ -119,7 +119,7 @@ async fn test_first(api: &Api, by: &Person, wish: &Wish) -> Result<TestedModel, 
         Some(value) => Some(SecretText::new(value.expose().to_owned())),
         None => stored_key(api, wish.key.clone()).await?,
     };
-    match endpoints::try_out(api.pipeline.core(), wish.spec.clone(), sent).await {
+    match api.pipeline.core().models.try_out(wish.spec.clone(), sent).await {
         Ok(probe) => Ok(view_of_test(&wish.spec.name, &probe)),
         Err(error) => Err(noted(api, by, failed(&error, &wish.spec, false)).await),
     }
@@ -138,7 +138,7 @@ fn keep(tx: &mut Tx<'_>, core: &Core, by: &Giver, wish: &Wish) -> Result<Vec<Str
     };
     left_to(tx, core, &person, &spec.name, *replace, *default)?;
     if let (Some(value), Some(key)) = (value, key) {
-        secrets::set(tx, &core.wrapping, key, value, by.person)?;
+        secrets::set(tx, &core.record.wrapping, key, value, by.person)?;
     }
     models::keep(tx, spec, *replace, by.person)?;
     if !default {
@@ -220,7 +220,7 @@ pub async fn test(State(api): State<Api>, Path(model): Path<String>) -> Reply<Te
     };
     let key = spec.key.as_deref().map(str::parse::<SecretName>).transpose()?;
     let key = stored_key(&api, key).await?;
-    match endpoints::try_out(api.pipeline.core(), spec.clone(), key).await {
+    match api.pipeline.core().models.try_out(spec.clone(), key).await {
         Ok(probe) => Ok(Json(view_of_test(&spec.name, &probe))),
         Err(error) => Err(failed(&error, &spec, true).into()),
     }
@@ -256,14 +256,14 @@ async fn change<T: Send + 'static>(
         let pipeline = api.pipeline.clone();
         let changed = api.state().decide(move |tx| {
             let made = make(tx)?;
-            let opened = pipeline.core().open_endpoints(tx).map_err(|error| match error {
+            let opened = pipeline.core().models.open_anew(tx).map_err(|error| match error {
                 pipeline::Error::Model(error) => Refusal::new(DenialCode::ModelUnusable, error.sentence()).into(),
                 error => Undone::from(error),
             });
             Ok::<_, Denied<Undone>>((made, opened.map_err(Denied::Failed)?))
         });
         let (made, opened) = changed.await?;
-        api.pipeline.core().put_endpoints(opened);
+        api.pipeline.core().models.put(opened);
         Ok(made)
     });
     match changing.await {
@@ -313,7 +313,7 @@ async fn stored_key(api: &Api, key: Option<SecretName>) -> Result<Option<SecretT
     let Some(name) = key else { return Ok(None) };
     let pipeline = api.pipeline.clone();
     let wanted = name.clone();
-    let found = api.state().read(move |tx| secrets::get(tx, &pipeline.core().wrapping, &wanted)).await?;
+    let found = api.state().read(move |tx| secrets::get(tx, &pipeline.core().record.wrapping, &wanted)).await?;
     Ok(Some(found.ok_or_else(|| secrets::unknown(&name))?))
 }
 
@@ -404,7 +404,7 @@ fn builtin() -> Spec {
 
 /// Says of those that cannot be asked why not.
 fn say_broken(api: &Api, models: &mut [Model]) {
-    let endpoints = api.pipeline.core().endpoints();
+    let endpoints = api.pipeline.core().models.now();
     for model in models {
         model.broken = endpoints.broken().find(|(name, _)| *name == model.name).map(|(_, why)| why.to_owned());
     }
@@ -412,7 +412,7 @@ fn say_broken(api: &Api, models: &mut [Model]) {
 
 /// A sentence for each endpoint that cannot be asked, for `status`.
 pub fn broken(api: &Api) -> Vec<String> {
-    let endpoints = api.pipeline.core().endpoints();
+    let endpoints = api.pipeline.core().models.now();
     let broken = endpoints.broken();
     broken.map(|(name, why)| format!("model endpoint {name} cannot be asked: {why} (`ironctl model list`)")).collect()
 }

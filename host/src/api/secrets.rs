@@ -34,7 +34,7 @@ pub async fn set(
     let value = secrets::value(new.value.take())?;
     let pipeline = api.pipeline.clone();
     let set = api.state().decide(move |tx| -> Result<_, Denied<secrets::Error>> {
-        let set = secrets::set(tx, &pipeline.core().wrapping, &name, &value, by.id);
+        let set = secrets::set(tx, &pipeline.core().record.wrapping, &name, &value, by.id);
         set.map_err(|denied| denied.noted(|refusal| Ok(note(tx, by.id, refusal)?)))?;
         Ok(shown(tx, &name)?)
     });
@@ -52,7 +52,7 @@ pub async fn rotate(
     let value = secrets::value(new.value.take())?;
     let pipeline = api.pipeline.clone();
     let rotate = api.state().decide(move |tx| -> Result<_, Denied<secrets::Error>> {
-        let rotated = secrets::rotate(tx, &pipeline.core().wrapping, &name, &value, by.id);
+        let rotated = secrets::rotate(tx, &pipeline.core().record.wrapping, &name, &value, by.id);
         rotated.map_err(|denied| denied.noted(|refusal| Ok(note(tx, by.id, refusal)?)))?;
         Ok(shown(tx, &name)?)
     });
@@ -82,7 +82,7 @@ pub async fn remove(
 /// What an old value was stored as goes from the log of the database, too, and from what was kept before a change of the schema.
 async fn forget(api: &Api) -> Result<(), Error> {
     api.state().checkpoint().await?;
-    api.pipeline.core().forget_snapshots().await
+    Ok(api.pipeline.core().record.forget_snapshots().await?)
 }
 
 /// Records the refusal of a change.

@@ -74,7 +74,7 @@ pub async fn prove(
 /// The session of this id, or that there is none.
 pub(super) async fn known(api: &Api, session: &str) -> Result<SessionId, Answer> {
     let id: SessionId = id(session, DenialCode::SessionUnknown, "session")?;
-    let found = api.pipeline.core().state.read(move |tx| store::find(tx, id)).await?;
+    let found = api.pipeline.core().record.state.read(move |tx| store::find(tx, id)).await?;
     match found {
         Some(_) => Ok(id),
         None => Err(Refusal::new(DenialCode::SessionUnknown, format!("there is no session {id}")).into()),
@@ -85,6 +85,7 @@ async fn view(api: &Api, id: SessionId) -> Reply<Session> {
     let row = api
         .pipeline
         .core()
+        .record
         .state
         .read(move |tx| store::find(tx, id)?.map(|row| status::described(tx, row)).transpose())
         .await?;

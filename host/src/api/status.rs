@@ -29,6 +29,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
     let core = api.pipeline.core();
     let sessions = sessions(&api).await?;
     let entries: u64 = core
+        .record
         .state
         .read(|tx| {
             let count =
@@ -49,12 +50,12 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
     warnings.extend(usage::unpriced(&api).await?);
     warnings.extend(models::broken(&api));
     warnings.dedup();
-    match core.state.read(|tx| journal::lost_count(tx)).await? {
+    match core.record.state.read(|tx| journal::lost_count(tx)).await? {
         0 => {}
         1 => warnings.push("1 answer did not arrive, or may not have: `ironctl message dead list`".to_owned()),
         lost => warnings.push(format!("{lost} answers did not arrive, or may not have: `ironctl message dead list`")),
     }
-    let changes_waiting = core.state.read(|tx| store_of_changes::waiting(tx)).await?;
+    let changes_waiting = core.record.state.read(|tx| store_of_changes::waiting(tx)).await?;
     let stopped = stops::stopped(&api).await?;
     let room = core.places.room();
     Ok(Json(Status {
@@ -79,10 +80,10 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
 fn lacking(api: &Api) -> Vec<String> {
     let core = api.pipeline.core();
     let mut said = Vec::new();
-    if core.state.metrics().failing_commits() > 0 {
+    if core.record.state.metrics().failing_commits() > 0 {
         said.push(format!("the record cannot be written: {}", Error::UNWRITTEN_REMEDY));
     }
-    let ahead_ms = core.state.ahead_ms();
+    let ahead_ms = core.record.state.ahead_ms();
     if ahead_ms > AHEAD_MS_MAX {
         said.push(format!(
             "this machine's clock was ahead once, or is behind now: the times of the ledger are {} s ahead of it until it has caught up; \
@@ -107,6 +108,7 @@ pub async fn sessions(api: &Api) -> Result<Vec<Session>, Error> {
     let rows = api
         .pipeline
         .core()
+        .record
         .state
         .read(|tx| store::all(tx)?.into_iter().map(|row| described(tx, row)).collect::<Result<Vec<_>, Error>>())
         .await?;

@@ -57,14 +57,14 @@ pub async fn show(
         if !own && !person.role.covers(Role::Admin) {
             return Ok(None);
         }
-        let key = session.content_key(&pipeline.core().wrapping).map_err(BodyError::from)?;
+        let key = session.content_key(&pipeline.core().record.wrapping).map_err(BodyError::from)?;
         Ok(Some((transcript(tx, &session, &key, &page)?, !own)))
     };
     let unknown = || Answer::from(Refusal::new(DenialCode::SessionUnknown, format!("you have no session {id}")));
-    let (transcript, others) = api.pipeline.core().state.read(read).await?.ok_or_else(unknown)?;
+    let (transcript, others) = api.pipeline.core().record.state.read(read).await?.ok_or_else(unknown)?;
     if others {
         let note = move |tx: &mut Tx<'_>| Entry::new(LedgerEvent::TranscriptRead).session(id).with("by", by).append(tx);
-        api.pipeline.core().state.write(note).await?;
+        api.pipeline.core().record.state.write(note).await?;
     }
     Ok(Json(transcript))
 }

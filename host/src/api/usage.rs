@@ -56,7 +56,7 @@ pub async fn show(State(api): State<Api>, Query(which): Query<Which>) -> Reply<U
         which.session.map(|session| id(&session, DenialCode::SessionUnknown, "session")).transpose()?;
     let pipeline = api.pipeline.clone();
     let usage = api.state().read(move |tx| {
-        let endpoints = pipeline.core().endpoints();
+        let endpoints = pipeline.core().models.now();
         let rows = book::rows(tx, which.days, agent, session)?;
         let rows = rows.into_iter().map(|found| row(found, &endpoints)).collect();
         let ceilings = ceilings(tx, pipeline.core(), agent, session)?;
@@ -161,7 +161,7 @@ pub async fn unpriced(api: &Api) -> Result<Vec<String>, Error> {
     let pipeline = api.pipeline.clone();
     let unpriced = api.state().read(move |tx| {
         let (core, mut said) = (pipeline.core(), Vec::new());
-        let endpoints = core.endpoints();
+        let endpoints = core.models.now();
         for agent in registry::agents(tx)? {
             let limits = budget::limits(&core.config.budget, book::own(tx, agent.id)?);
             if !limits.iter().any(|limit| limit.ceiling.is_cost()) {

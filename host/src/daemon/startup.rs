@@ -8,7 +8,8 @@ use super::{grounds, runtime};
 use crate::config::{self, Config};
 use crate::gateway::policy;
 use crate::maintenance::Keeper;
-use crate::pipeline::{self, Core, Limits, Places};
+use crate::pipeline::{self, Core, Limits, Models, Places};
+use crate::record::Record;
 use crate::{observe, packages, registry, rotation, turn};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
@@ -20,7 +21,7 @@ use ironclaw_state::home::{self, Held, Home};
 use ironclaw_state::keys::{MasterKey, Source};
 use ironclaw_state::seal::Sealer;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 
 /// A home that this process holds, with its settings, its master key and its record.
 pub(super) struct Opened {
@@ -56,15 +57,15 @@ pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
 pub(super) async fn core(opened: &Opened, boot: BootId, paths: &Paths, launcher: Handle) -> Result<Core, Error> {
     let Opened { home, config, master, state, .. } = opened;
     Ok(Core {
-        state: state.clone(),
+        record: Arc::new(Record {
+            state: state.clone(),
+            sealer: Sealer::new(boot)?,
+            wrapping: master.wrapping_key(),
+            retention: config.items.clone(),
+        }),
         config: pipeline_config(config, paths.runtime.clone())?,
-        sealer: Sealer::new(boot)?,
         cut_turns: state.read(|tx| turn::every_open(tx)).await?.iter().map(|turn| turn.id).collect(),
-        wrapping: master.wrapping_key(),
-        endpoints: RwLock::new(Arc::new(ironclaw_model::endpoint::open_stored(
-            &config.model,
-            state.read(|tx| registry::models::specs(tx)).await?,
-        )?)),
+        models: Arc::new(Models::open(config.model.clone(), state.read(|tx| registry::models::specs(tx)).await?)?),
         launcher: Launcher::start(launcher).map_err(io("connect the launcher"))?,
         launches: tokio::sync::Semaphore::new(pipeline::LAUNCHES_MAX),
         looks: tokio::sync::Semaphore::new(pipeline::LOOKS_MAX),
@@ -123,9 +124,7 @@ fn pipeline_config(config: &Config, runtime: PathBuf) -> Result<pipeline::Config
     Ok(pipeline::Config {
         session: config.session.clone(),
         turn: config.turn.clone(),
-        items: config.items.clone(),
         budget: config.budget.clone(),
-        model: config.model.clone(),
         webhook: config.webhook.clone(),
         quota: config.quota.clone(),
         uids: root.then_some((config.jail.uid_base, config.jail.uid_count)),

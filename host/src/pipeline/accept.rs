@@ -233,7 +233,7 @@ fn reply(
     }
     let delivery = delivery::intend(tx, session, Some(open.id), item, Some(row.id))?;
     turn::close(tx, open, Close::Answered, "replied")?;
-    items::keep_within(tx, session.id, &core.config.items)?;
+    items::keep_within(tx, session.id, &core.record.retention)?;
     store::note_failure(tx, session.id, false)?;
     Ok(Accepted::Closed(delivery))
 }
@@ -263,9 +263,9 @@ pub fn close_as(
     how: Close,
     outcome: &'static str,
 ) -> Result<Delivery, super::Error> {
-    let delivery = delivery::notify(tx, session, Some(open.id), text, key, &core.sealer)?;
+    let delivery = delivery::notify(tx, session, Some(open.id), text, key, &core.record.sealer)?;
     turn::close(tx, open, how, outcome)?;
-    items::keep_within(tx, session.id, &core.config.items)?;
+    items::keep_within(tx, session.id, &core.record.retention)?;
     Ok(delivery)
 }
 
@@ -310,7 +310,7 @@ fn called(
     if !same {
         return refuse(tx, core, session, row, Some(open), "it asks for something else than its recorded call");
     }
-    let place = Place { session: session.id, turn: open.id, key, sealer: &core.sealer };
+    let place = Place { session: session.id, turn: open.id, key, sealer: &core.record.sealer };
     let (result, refused) = result_of(tx, core, session, open, &recorded, &output, action)?;
     let item = calls::record_result(tx, &place, recorded.id, &recorded.tool, Author::Host, &result)?;
     calls::settle(tx, recorded.id, item.tuple.item)?;
@@ -409,8 +409,8 @@ fn refuse(
         tx,
         session,
         &format!("The host refused outbound row {}: {why}.", row.seq),
-        &core.wrapping,
-        &core.sealer,
+        &core.record.wrapping,
+        &core.record.sealer,
     )?;
     Ok(Accepted::Refused)
 }

@@ -391,6 +391,7 @@ impl Actor {
     async fn requeue_open_turn(&mut self, why: &'static str) -> Result<(), Error> {
         let id = self.id;
         self.core
+            .record
             .state
             .write(move |tx| {
                 let Some(open) = turn::open_of(tx, id)? else { return Ok::<_, Error>(()) };
@@ -414,7 +415,8 @@ impl Actor {
             return Ok(None);
         }
         let id = self.id;
-        let failures = self.core.state.write(move |tx| Ok::<_, Error>(store::note_failure(tx, id, true)?)).await?;
+        let failures =
+            self.core.record.state.write(move |tx| Ok::<_, Error>(store::note_failure(tx, id, true)?)).await?;
         if failures >= self.core.config.session.launch_attempts_max {
             self.park(failures, why).await?;
             return Ok(None);
@@ -439,7 +441,7 @@ impl Actor {
 
     async fn note_refused_launch(&self, why: &Why) -> Result<(), Error> {
         let (id, words) = (self.id, why.words.clone());
-        let note = self.core.state.write(move |tx| {
+        let note = self.core.record.state.write(move |tx| {
             Entry::new(LedgerEvent::LaunchRefused).session(id).reason(&words).append(tx)?;
             Ok(())
         });
@@ -448,7 +450,7 @@ impl Actor {
 
     async fn note_stop(&self, by: PersonId) -> Result<(), Error> {
         let id = self.id;
-        let note = self.core.state.write(move |tx| {
+        let note = self.core.record.state.write(move |tx| {
             Entry::new(LedgerEvent::SessionStopped).session(id).with("by", by).append(tx)?;
             Ok(())
         });
@@ -458,13 +460,14 @@ impl Actor {
     /// The session's row, as it is now.
     pub(super) async fn session(&self) -> Result<Option<Session>, Error> {
         let id = self.id;
-        self.core.state.read(move |tx| Ok(store::find(tx, id)?)).await
+        self.core.record.state.read(move |tx| Ok(store::find(tx, id)?)).await
     }
 
     /// On whose behalf the turn is that is open, or else the one that is next; `None` without work.
     async fn person_waiting(&self) -> Result<Option<String>, Error> {
         let id = self.id;
         self.core
+            .record
             .state
             .read(move |tx| {
                 if let Some(open) = turn::open_of(tx, id)? {

@@ -98,7 +98,7 @@ impl Pipeline {
     pub async fn set_at_once(&self, by: Giver, agent: Agent, wanted: Settings) -> Result<(), Denied<Error>> {
         let core = std::sync::Arc::clone(&self.core);
         // Not `decide`: a refusal is rolled back.
-        self.core.state.write(move |tx| settle(tx, &core, &by, Some(&agent), wanted)).await
+        self.core.record.state.write(move |tx| settle(tx, &core, &by, Some(&agent), wanted)).await
     }
 
     /// Checks that the policy leaves settings to this person alone.
@@ -114,7 +114,7 @@ impl Pipeline {
             let rule = settings::rule_now(tx, &core.policy, &core.grounds, &wanted, &agent)?;
             Ok(alone(&rule, person.role, Some(&agent), wanted)?)
         };
-        self.core.state.read(judge).await
+        self.core.record.state.read(judge).await
     }
 
     /// Erases the conversations of an agent that a change removes, if people still approve of it: what is erased does not come back.
@@ -123,7 +123,7 @@ impl Pipeline {
     /// Refuses where the change is not approved any more, or a conversation could not be removed.
     pub(super) async fn remove_sessions_approved(&self, row: &Row, agent: AgentId) -> Result<(), Denied<Error>> {
         let (core, of) = (std::sync::Arc::clone(&self.core), row.clone());
-        self.core.state.decide(move |tx| decide::still_approved(tx, &core.bench(), &of)).await?;
+        self.core.record.state.decide(move |tx| decide::still_approved(tx, &core.bench(), &of)).await?;
         self.remove_sessions(agent, row.decided_by.unwrap_or_else(|| row.principal())).await
     }
 
@@ -132,14 +132,14 @@ impl Pipeline {
     /// # Errors
     /// Refuses where a conversation could not be removed.
     pub(crate) async fn remove_sessions(&self, agent: AgentId, by: PersonId) -> Result<(), Denied<Error>> {
-        let found = self.core.state.read(move |tx| sessions::of_agent(tx, agent)).await?;
+        let found = self.core.record.state.read(move |tx| sessions::of_agent(tx, agent)).await?;
         for session in found {
             if let Err(message) = self.ask(session.id, |done| Command::Remove(by, done)).await? {
                 return Err(Refusal::new(DenialCode::SessionNotRemoved, message).into());
             }
         }
         // Before its notes and itself are erased: a crash in between leaves nothing that was erased in a snapshot.
-        self.core.forget_snapshots().await?;
+        self.core.record.forget_snapshots().await?;
         Ok(())
     }
 }

@@ -44,6 +44,7 @@ impl Actor {
     async fn close_cancelled(&self, by: Person) -> Result<Cancelled, Denied<Error>> {
         let (core, id) = (Arc::clone(&self.core), self.id);
         self.core
+            .record
             .state
             .decide(move |tx| {
                 let session = store::find(tx, id)?.ok_or_else(|| nothing(id))?;
@@ -68,7 +69,7 @@ impl Actor {
                     }
                 };
                 let messages = turn::messages_of(tx, open.id)?;
-                let key = session.content_key(&core.wrapping).map_err(|error| Error::Body(error.into()))?;
+                let key = session.content_key(&core.record.wrapping).map_err(|error| Error::Body(error.into()))?;
                 accept::close_as(tx, &core, &session, &key, &open, NOTICE, Close::Cancelled, "cancelled")?;
                 let entry = Entry::new(LedgerEvent::TurnCancelled).session(id).turn(open.id);
                 entry.with("by", by.id).append(tx)?;

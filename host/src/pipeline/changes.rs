@@ -63,6 +63,7 @@ impl Pipeline {
             .map_err(|error| Refusal::new(DenialCode::PayloadMalformed, error.to_string()))?;
         let (core, by) = (Arc::clone(&self.core), by.clone());
         self.core
+            .record
             .state
             .decide(move |tx| {
                 let agent = agent.map(|name| registry::named_agent(tx, &name)).transpose()?;
@@ -90,6 +91,7 @@ impl Pipeline {
     pub async fn show(&self, by: &Person, id: ChangeId) -> Result<Shown, Denied<Error>> {
         let (core, by) = (Arc::clone(&self.core), by.clone());
         self.core
+            .record
             .state
             .read(move |tx| {
                 let row = store::known(tx, id)?;
@@ -121,7 +123,7 @@ impl Pipeline {
     /// Refuses as [`decide::approve`] does.
     pub async fn approve(&self, by: &Person, proof: String, id: ChangeId, shown: Digest) -> Result<(), Denied<Error>> {
         let (core, by) = (Arc::clone(&self.core), by.clone());
-        let approve = self.core.state.decide(move |tx| {
+        let approve = self.core.record.state.decide(move |tx| {
             let said = decide::approve(tx, &core.bench(), &by, &proof, id, &shown);
             said.map_err(|undecided| undecided.told(|row| tell(tx, &core, row)))
         });
@@ -138,10 +140,11 @@ impl Pipeline {
     /// Refuses as [`decide::reject`] does.
     pub async fn reject(&self, by: &Person, id: ChangeId, reason: String) -> Result<(), Denied<Error>> {
         let (core, by) = (Arc::clone(&self.core), by.clone());
-        let reject = self.core.state.decide(move |tx| match decide::reject(tx, &core.bench(), &by, id, &reason) {
-            Ok(row) => Ok(tell(tx, &core, &row)?),
-            Err(undecided) => Err(undecided.told(|row| tell(tx, &core, row))),
-        });
+        let reject =
+            self.core.record.state.decide(move |tx| match decide::reject(tx, &core.bench(), &by, id, &reason) {
+                Ok(row) => Ok(tell(tx, &core, &row)?),
+                Err(undecided) => Err(undecided.told(|row| tell(tx, &core, row))),
+            });
         reject.await?;
         failpoint::reach("change_rejected");
         Ok(())

@@ -153,7 +153,7 @@ impl Pipeline {
     async fn send_due(&self, flights: &mut Flights, swept: &mut bool) -> Result<Option<Duration>, Error> {
         if !*swept {
             let core = Arc::clone(&self.core);
-            self.core.state.write(move |tx| sweep(tx, &core)).await?;
+            self.core.record.state.write(move |tx| sweep(tx, &core)).await?;
             *swept = true;
         }
         loop {
@@ -161,7 +161,7 @@ impl Pipeline {
                 // What waits stands in the record, and is found there when everything goes on.
                 return Ok(None);
             }
-            let due = self.core.state.read(|tx| Ok::<_, Error>(journal::due(tx)?)).await?;
+            let due = self.core.record.state.read(|tx| Ok::<_, Error>(journal::due(tx)?)).await?;
             if due.now.is_empty() {
                 let now = ironclaw_state::wall_clock();
                 return Ok(due.next_at.map(|at| Duration::from_millis(u64::try_from(at - now).unwrap_or(0))));
@@ -170,7 +170,7 @@ impl Pipeline {
             // Each by itself: what is wrong with one holds up no other.
             for id in due.now {
                 let core = Arc::clone(&self.core);
-                match self.core.state.write(move |tx| take_up(tx, &core, id)).await {
+                match self.core.record.state.write(move |tx| take_up(tx, &core, id)).await {
                     Ok(Some(parcel)) => {
                         flights.start(Arc::clone(&self.core), parcel);
                     }
@@ -232,12 +232,14 @@ fn take_up(tx: &mut Tx<'_>, core: &Core, id: DeliveryId) -> Result<Option<Parcel
     let Some(channel) = channel_of(tx, &delivery)? else {
         return dead(tx, GONE);
     };
-    let secret = channel.secret(&core.wrapping).ok().and_then(|secret| Secret::read(&secret).ok());
+    let secret = channel.secret(&core.record.wrapping).ok().and_then(|secret| Secret::read(&secret).ok());
     let (Some(secret), Ok(url)) = (secret, check_url(&channel.url)) else {
         return dead(tx, "the channel's secret does not open, or its address is none");
     };
     let Some(item) = items::find(tx, delivery.item)? else { return dead(tx, "what was to be said is no longer kept") };
-    let Ok(key) = session.content_key(&core.wrapping) else { return dead(tx, "the session's key does not open") };
+    let Ok(key) = session.content_key(&core.record.wrapping) else {
+        return dead(tx, "the session's key does not open");
+    };
     let text = match delivery::text_of(tx, &item, &key) {
         Ok(text) => text,
         // No later attempt reads it better.
@@ -300,7 +302,7 @@ async fn note(core: Arc<Core>, noted: Delivery, ended: Ended) {
     let id = noted.id;
     loop {
         let (own, delivery, note) = (Arc::clone(&core), noted.clone(), ended.clone());
-        match core.state.write(move |tx| settle(tx, &own, &delivery, &note)).await {
+        match core.record.state.write(move |tx| settle(tx, &own, &delivery, &note)).await {
             Ok(()) => {
                 core.actors.nudge(noted.session);
                 break;
@@ -360,11 +362,11 @@ fn tell(tx: &mut Tx<'_>, core: &Core, delivery: &Delivery, text: &str) -> Result
     let Some(agent) = registry::agent_by_id(tx, session.agent)? else { return Ok(()) };
     let own = Identity::own(person);
     let origin = Origin { channel: own.channel, platform_id: own.sender, thread_id: String::new() };
-    let session = store::of_origin_or_new(tx, &agent, &origin, (person, core.numbers()), &core.wrapping)?;
-    let key = session.content_key(&core.wrapping).map_err(items::BodyError::from)?;
-    let notice = delivery::notify(tx, &session, None, text, &key, &core.sealer)?;
+    let session = store::of_origin_or_new(tx, &agent, &origin, (person, core.numbers()), &core.record.wrapping)?;
+    let key = session.content_key(&core.record.wrapping).map_err(items::BodyError::from)?;
+    let notice = delivery::notify(tx, &session, None, text, &key, &core.record.sealer)?;
     delivery::receive(tx, &notice)?;
-    items::keep_within(tx, session.id, &core.config.items)?;
+    items::keep_within(tx, session.id, &core.record.retention)?;
     Ok(())
 }
 

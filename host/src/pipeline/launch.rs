@@ -238,7 +238,12 @@ async fn note_lost_workspace(core: &Core, session: &Session) -> Result<(), Error
     let id = session.id;
     // Old turns and items are forgotten, and the number of rows that were taken is not. Without a row, a turn may have had an output.
     let has_worked = session.cursor > 0
-        || core.state.read(move |tx| Ok::<_, PipelineError>(items::has_turn(tx, id)?)).await.map_err(Box::new)?;
+        || core
+            .record
+            .state
+            .read(move |tx| Ok::<_, PipelineError>(items::has_turn(tx, id)?))
+            .await
+            .map_err(Box::new)?;
     if !has_worked {
         return Ok(());
     }
@@ -246,7 +251,7 @@ async fn note_lost_workspace(core: &Core, session: &Session) -> Result<(), Error
         Entry::new(LedgerEvent::SessionWorkspaceLost).session(id).append(tx)?;
         Ok::<_, PipelineError>(())
     };
-    core.state.write(note).await.map_err(Box::new)?;
+    core.record.state.write(note).await.map_err(Box::new)?;
     tracing::error!(session = %id, "the workspace of this session is gone; an empty one was made: put back its backup");
     Ok(())
 }
@@ -256,7 +261,7 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
     // Room first: at a start of the daemon, every session with work wants to wake at once.
     let _room = core.launches.acquire().await;
     let (since, unreceipted) = intend(core, session).await?;
-    let keys = session.keys(&core.wrapping).map_err(|error| Error::Keys(session.id, error))?;
+    let keys = session.keys(&core.record.wrapping).map_err(|error| Error::Keys(session.id, error))?;
     let uid = uid_of(core, session)?;
     let place = core.home.session(session.id);
     if place.prepare(uid)? {
@@ -317,7 +322,7 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
 /// Notes the launch; gives its time, and the answers that an earlier launch left without a receipt.
 async fn intend(core: &Core, session: &Session) -> Result<(i64, Unreceipted), Error> {
     let id = session.id;
-    let intend = core.state.write(move |tx| {
+    let intend = core.record.state.write(move |tx| {
         Entry::new(LedgerEvent::SessionLaunching).session(id).append(tx)?;
         Ok::<_, PipelineError>((tx.now(), Unreceipted::of(tx, id)?))
     });
@@ -332,7 +337,7 @@ async fn open_inbound(core: &Core, session: &Session, queue: &SessionKey, uid: O
     if let Some(damage) = damage {
         tracing::warn!(session = %session.id, %damage, "the inbound queue was rebuilt");
         let id = session.id;
-        let note = core.state.write(move |tx| {
+        let note = core.record.state.write(move |tx| {
             Entry::new(LedgerEvent::InboundRebuilt)
                 .session(id)
                 .reason(&format!("cannot open inbound queue of {id}: wrong key or damaged file"))

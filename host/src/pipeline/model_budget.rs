@@ -97,7 +97,7 @@ impl Server {
         let (core, session, model) = (Arc::clone(&self.core), self.session, agent.model.clone());
         let Failed { code, words, model: asked, took } = failed;
         let message = words.clone();
-        let note = core.state.write(move |tx| {
+        let note = core.record.state.write(move |tx| {
             book::settle(tx, &booked, &asked, took)?;
             turn::note_failure(tx, turn, code, &words)?;
             let entry = Entry::new(LedgerEvent::ModelFailed).session(session).turn(turn).with("model", model);

@@ -56,7 +56,7 @@ impl Server {
         T: Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, Unanswered<Error>> + Send + 'static,
     {
-        let decided = self.core.state.write(move |tx| match decide(tx) {
+        let decided = self.core.record.state.write(move |tx| match decide(tx) {
             Ok(value) => Ok(Ok(value)),
             Err(Unanswered::Refused(refused)) => Ok(Err(refused)),
             Err(Unanswered::Failed(error)) => Err(error),
@@ -90,7 +90,7 @@ impl Server {
                         return Ok(sealed(&quote(tx, &core, (session, turn), &key, &text)?, &core));
                     }
                 };
-                let place = Place { session, turn, key: &key, sealer: &core.sealer };
+                let place = Place { session, turn, key: &key, sealer: &core.record.sealer };
                 let (author, text) = match call.runs {
                     // The host alone says what came of an action: a sandbox can only say that there is no row.
                     Some(Runs::Row) => (Author::Host, NO_ROW.to_owned()),
@@ -121,6 +121,7 @@ impl Server {
             let (core, session) = (Arc::clone(&self.core), self.session);
             let looked = self
                 .core
+                .record
                 .state
                 .read(move |tx| {
                     open_turn(tx, &core, session, turn)?;
@@ -154,13 +155,14 @@ impl Server {
     pub(super) async fn items_after(&self, after_seq: u64) -> Answer {
         let (core, session) = (Arc::clone(&self.core), self.session);
         self.core
+            .record
             .state
             .read(move |tx| {
                 let mut found = items::live_after(tx, session, after_seq, ITEMS_MAX + 1)?;
                 let more = found.len() > ITEMS_MAX;
                 found.truncate(ITEMS_MAX);
                 let item = |item: &Recorded| {
-                    let reference = item.seal(&core.sealer);
+                    let reference = item.seal(&core.record.sealer);
                     Item { reference, bytes: item.bytes, turn: item.tuple.turn }
                 };
                 Ok(Response::Items { items: found.iter().map(item).collect(), more })
@@ -170,7 +172,7 @@ impl Server {
 }
 
 fn sealed(item: &Recorded, core: &Core) -> Response {
-    Response::Sealed { item: item.seal(&core.sealer), bytes: item.bytes }
+    Response::Sealed { item: item.seal(&core.record.sealer), bytes: item.bytes }
 }
 
 fn agent_of(tx: &Tx<'_>, session: SessionId) -> Result<Agent, Error> {

@@ -230,7 +230,7 @@ impl Server {
             return false;
         }
         let session = self.session;
-        let dropped = self.core.state.read(move |tx| items::dropped_upto(tx, session)).await;
+        let dropped = self.core.record.state.read(move |tx| items::dropped_upto(tx, session)).await;
         dropped.is_ok_and(|dropped: u64| self.excused_upto.fetch_max(dropped, Ordering::Relaxed) < dropped)
     }
 
@@ -238,7 +238,7 @@ impl Server {
     async fn refusal(&self, refused: Refused, turn: Option<TurnId>) -> Response {
         self.count_refusal("it was refused too often on its model socket");
         let (session, code, message) = (self.session, refused.code.name(), refused.message.clone());
-        let note = self.core.state.write(move |tx| {
+        let note = self.core.record.state.write(move |tx| {
             let entry = Entry::new(LedgerEvent::ModelRefused).session(session).fault(Fault::Sandbox);
             let entry = entry.with("code", code).reason(&message);
             // A turn that is not this session's own is the sandbox's word and no place to file it under.

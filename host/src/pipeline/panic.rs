@@ -89,7 +89,7 @@ impl Pipeline {
     async fn stop_everything(&self, by: Option<Person>) -> Result<Panicked, Error> {
         let core = self.core();
         // In memory first: it takes no disk and no lock that an agent could hold.
-        let stopped = Stopped::new(core.state.now(), by.as_ref());
+        let stopped = Stopped::new(core.record.state.now(), by.as_ref());
         let name = stopped.by.clone();
         core.latch.shut_for(stopped.clone());
         let sessions = core.places.room().awake;
@@ -99,7 +99,7 @@ impl Pipeline {
         self.ask_for_a_stop().await;
         failpoint::reach("panic");
         let _writing = core.latch.writing.lock().await;
-        let recorded = core.state.write(move |tx| {
+        let recorded = core.record.state.write(move |tx| {
             let stopped = stops::begin(tx, by.as_ref())?;
             for open in turn::every_open(tx)? {
                 let messages = turn::close(tx, &open, Close::Requeued, "everything was stopped")?;
@@ -131,7 +131,7 @@ impl Pipeline {
         // Before the record: the other way round, a crash between them would stop everything again.
         stops::take_back(&self.core().home)?;
         let by = by.clone();
-        let lifted = self.core().state.write(move |tx| Ok::<_, Error>(stops::end(tx, &by, was_shut)?)).await;
+        let lifted = self.core().record.state.write(move |tx| Ok::<_, Error>(stops::end(tx, &by, was_shut)?)).await;
         if lifted.is_err() && was_shut {
             // What could not be lifted stays stopped, over a restart too.
             self.ask_for_a_stop().await;
@@ -153,14 +153,14 @@ impl Pipeline {
 
     /// The stop that lasts, if one does: that of the record, or one that it could not take.
     pub async fn stopped(&self) -> Result<Option<Stopped>, Error> {
-        let recorded: Option<Stopped> = self.core().state.read(|tx| Ok::<_, Error>(stops::find(tx)?)).await?;
+        let recorded: Option<Stopped> = self.core().record.state.read(|tx| Ok::<_, Error>(stops::find(tx)?)).await?;
         Ok(recorded.or_else(|| self.core().latch.unrecorded()))
     }
 
     /// At a start: takes up the stop that lasts or that was asked for. True when there is one.
     pub(super) async fn start_stopped(&self) -> Result<bool, Error> {
         let asked = stops::file(&self.core().home).symlink_metadata().is_ok();
-        let stopped = self.core().state.write(move |tx| Ok::<_, Error>(stops::at_start(tx, asked)?)).await?;
+        let stopped = self.core().record.state.write(move |tx| Ok::<_, Error>(stops::at_start(tx, asked)?)).await?;
         self.core().latch.set(stopped);
         if asked {
             self.forget_the_file();
@@ -173,7 +173,7 @@ impl Pipeline {
 
     /// Wakes every session that has work: an open turn, a waiting message, a delivery without a receipt.
     pub(super) async fn wake_all(&self) -> Result<(), Error> {
-        let sessions = self.core().state.read(|tx| {
+        let sessions = self.core().record.state.read(|tx| {
             let mut sessions: BTreeSet<_> = turn::sessions_with_work(tx)?.into_iter().collect();
             sessions.extend(delivery::sessions_with_open(tx)?);
             Ok::<_, Error>(sessions)

@@ -41,7 +41,7 @@ pub(super) async fn prove(core: &Core, session: &Session, by: PersonId) -> Resul
     };
     let attempts = made.as_ref().map_or(0, |proof| proof.attempts.len() + proof.reader.len());
     let entry = entry.session(session.id).with("by", by).with("attempts", attempts);
-    let recorded = core.state.write(move |tx| entry.append(tx).map(drop).map_err(Error::from)).await;
+    let recorded = core.record.state.write(move |tx| entry.append(tx).map(drop).map_err(Error::from)).await;
     recorded.map_err(|error| error.to_string())?;
     made
 }

@@ -50,5 +50,5 @@ pub(super) fn quote(
     let spans = vec![Span { author: Author::Quoted, bytes: text.len() }];
     let labels = vec![Label::External];
     let draft = Draft::new(ItemId::new(), ItemKind::Message, text, spans, labels, key).map_err(BodyError::from)?;
-    Ok(draft.turn(turn).record(tx, session, &core.sealer)?)
+    Ok(draft.turn(turn).record(tx, session, &core.record.sealer)?)
 }

@@ -23,13 +23,13 @@ impl Pipeline {
 
     async fn retain_once(&self) -> Result<(), Error> {
         let core = self.core();
-        let config = core.config.items.clone();
-        let over = core.state.read(move |tx| items::sessions_over(tx, &config)).await?;
+        let config = core.record.retention.clone();
+        let over = core.record.state.read(move |tx| items::sessions_over(tx, &config)).await?;
         for id in over {
             loop {
-                let config = core.config.items.clone();
+                let config = core.record.retention.clone();
                 // A session that was removed meanwhile has nothing left to drop.
-                let drop = core.state.write(move |tx| match store::find(tx, id)? {
+                let drop = core.record.state.write(move |tx| match store::find(tx, id)? {
                     Some(_) => items::keep_within(tx, id, &config),
                     None => Ok(0),
                 });
@@ -39,8 +39,8 @@ impl Pipeline {
             }
         }
         for rows in items::FORGETTABLE {
-            while let Some(keys) = core.state.read(move |tx| rows.find(tx)).await? {
-                if core.state.write(move |tx| rows.forget(tx, &keys)).await? == 0 {
+            while let Some(keys) = core.record.state.read(move |tx| rows.find(tx)).await? {
+                if core.record.state.write(move |tx| rows.forget(tx, &keys)).await? == 0 {
                     break;
                 }
             }

@@ -21,7 +21,7 @@ impl Pipeline {
     /// # Errors
     /// Refuses one that waits, that has an answer, or whose text is no longer kept.
     pub async fn retry(&self, id: MessageId, by: Person) -> Result<Recorded, Denied<Error>> {
-        let queued = self.core.state.decide(move |tx| queue_again(tx, id, &by)).await?;
+        let queued = self.core.record.state.decide(move |tx| queue_again(tx, id, &by)).await?;
         self.wake(queued.session);
         Ok(queued)
     }

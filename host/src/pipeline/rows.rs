@@ -59,7 +59,7 @@ impl Actor {
         self.shown.lock().expect("no holder panics").progress = found.progress;
         if !found.taken.is_empty() {
             let (session, seen) = (Arc::clone(&awake.session), found.taken);
-            let check = self.core.state.read(move |tx| accept::check_taken(tx, &session, &seen));
+            let check = self.core.record.state.read(move |tx| accept::check_taken(tx, &session, &seen));
             if let Some(what) = check.await? {
                 return Err(Slept::violated(what));
             }
@@ -67,7 +67,7 @@ impl Actor {
         taken.more = found.more || found.rows.len() > ROWS_AT_ONCE_MAX;
         for row in found.rows.into_iter().take(ROWS_AT_ONCE_MAX) {
             let (core, session, key) = (Arc::clone(&self.core), Arc::clone(&awake.session), Arc::clone(&awake.key));
-            let accept = self.core.state.write(move |tx| accept::accept(tx, &core, &session, &key, row));
+            let accept = self.core.record.state.write(move |tx| accept::accept(tx, &core, &session, &key, row));
             let (accepted, cursor) = accept.await?;
             awake.cursor = cursor;
             failpoint::reach("accept");

@@ -38,16 +38,18 @@ impl Actor {
 
     async fn halt(&mut self, standing: Standing, why: &Why, text: String) -> Result<(), Error> {
         let (core, id, why) = (Arc::clone(&self.core), self.id, why.clone());
-        let halt = self.core.state.write(move |tx| {
+        let halt = self.core.record.state.write(move |tx| {
             store::set_standing(tx, id, standing, Some(&why), None)?;
             let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(()) };
             // The queues' key may be the very thing that is damaged. Without the other one there is no notice either, but the
             // standing is still written, and says why.
-            match (session.content_key(&core.wrapping), turn::open_of(tx, id)?) {
+            match (session.content_key(&core.record.wrapping), turn::open_of(tx, id)?) {
                 (Ok(key), Some(open)) => {
                     accept::close_with_notice(tx, &core, &session, &key, &open, &text, "halted").map(drop)
                 }
-                (Ok(key), None) => Ok(delivery::notify(tx, &session, None, &text, &key, &core.sealer).map(drop)?),
+                (Ok(key), None) => {
+                    Ok(delivery::notify(tx, &session, None, &text, &key, &core.record.sealer).map(drop)?)
+                }
                 (Err(_), Some(open)) => Ok(turn::close(tx, &open, turn::Close::Requeued, "halted").map(drop)?),
                 (Err(_), None) => Ok(()),
             }
@@ -76,6 +78,7 @@ impl Actor {
         let id = self.id;
         let release = self
             .core
+            .record
             .state
             .write(move |tx| Ok::<_, Error>(store::set_standing(tx, id, Standing::Live, None, Some(by))?));
         release.await.map_err(|error| error.to_string())
@@ -84,22 +87,22 @@ impl Actor {
     /// Erases a session: first its keys and rows, then the log that held them, then its files.
     pub(super) async fn remove(&mut self, session: &Session, by: PersonId) -> Result<(), String> {
         let id = self.id;
-        let erase = self.core.state.write(move |tx| {
+        let erase = self.core.record.state.write(move |tx| {
             memories::erase_of_session(tx, id)?;
             changes::erase_of_session(tx, id)?;
             Ok::<_, Error>(store::erase(tx, id, by)?)
         });
         erase.await.map_err(|error| error.to_string())?;
         failpoint::reach("erase");
-        self.core.state.checkpoint().await.map_err(|error| error.to_string())?;
-        self.core.forget_snapshots().await.map_err(|error| error.to_string())?;
+        self.core.record.state.checkpoint().await.map_err(|error| error.to_string())?;
+        self.core.record.forget_snapshots().await.map_err(|error| error.to_string())?;
         let place = self.core.home.session(session.id).path().to_owned();
         let run = launch::run_directory(&self.core, session);
         let shown = place.display().to_string();
         let gone = tokio::task::spawn_blocking(move || remove_tree(&run).and_then(|()| remove_tree(&place))).await;
         match gone {
             Ok(Ok(())) => {
-                let give = self.core.state.write(move |tx| store::give_number_back(tx, id));
+                let give = self.core.record.state.write(move |tx| store::give_number_back(tx, id));
                 give.await.map_err(|error| error.to_string())
             }
             Ok(Err(error)) => Err(format!("{id} is erased, but {shown} remains: {error}")),

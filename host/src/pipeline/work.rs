@@ -264,7 +264,7 @@ impl Actor {
     async fn first_drain(&mut self, awake: &mut Awake) -> Result<(), Slept> {
         self.drain(awake).await?;
         let (core, id, key, forgives) = (Arc::clone(&self.core), self.id, Arc::clone(&awake.key), self.forgives);
-        let open_turn = self.core.state.write(move |tx| {
+        let open_turn = self.core.record.state.write(move |tx| {
             let Some(open) = turn::open_of(tx, id)? else { return Ok::<_, Error>(()) };
             if forgives {
                 let messages = turn::close(tx, &open, Close::Requeued, "the machine was short of something")?;
@@ -294,14 +294,15 @@ impl Actor {
         let (cursor, unreceipted) = (awake.cursor, awake.unreceipted.clone());
         let opened = self
             .core
+            .record
             .state
             .write(move |tx| {
                 let Some(opened) = turn::open_next(tx, session.id, &core.config.turn)? else {
                     return Ok::<_, Error>(None);
                 };
                 let (context, own) = (&opened.context, &opened.messages);
-                let mut rows = projection::rows(tx, &session, context, None, since, &key, &core.sealer)?;
-                rows.extend(projection::rows(tx, &session, own, Some(opened.id), since, &key, &core.sealer)?);
+                let mut rows = projection::rows(tx, &session, context, None, since, &key, &core.record.sealer)?;
+                rows.extend(projection::rows(tx, &session, own, Some(opened.id), since, &key, &core.record.sealer)?);
                 let routing = projection::routing(&session.origin, cursor);
                 turn::informed(tx, &opened.context)?;
                 Ok(Some((opened, rows, routing, unreceipted.receipts(tx)?)))
@@ -347,7 +348,7 @@ impl Actor {
             return Ok(Vec::new());
         }
         let unreceipted = awake.unreceipted.clone();
-        let receipts = self.core.state.read(move |tx| Ok::<_, Error>(unreceipted.receipts(tx)?)).await?;
+        let receipts = self.core.record.state.read(move |tx| Ok::<_, Error>(unreceipted.receipts(tx)?)).await?;
         awake.unreceipted.forget(&receipts);
         Ok(receipts)
     }
@@ -377,7 +378,7 @@ impl Actor {
     /// Delivers what has no receipt on the loopback, and notes the receipt; what goes out by a network is left to whoever sends it.
     pub(super) async fn deliver(&mut self) -> Result<(), Error> {
         let id = self.id;
-        let open = self.core.state.read(move |tx| Ok::<_, Error>(delivery::open_of(tx, id)?)).await?;
+        let open = self.core.record.state.read(move |tx| Ok::<_, Error>(delivery::open_of(tx, id)?)).await?;
         for delivery in open {
             self.deliver_one(delivery).await?;
         }
@@ -396,7 +397,7 @@ impl Actor {
         }
         // Whoever waits for it is woken by the receipt's own ledger entry.
         failpoint::reach("send");
-        self.core.state.write(move |tx| Ok::<_, Error>(delivery::receive(tx, &delivery)?)).await?;
+        self.core.record.state.write(move |tx| Ok::<_, Error>(delivery::receive(tx, &delivery)?)).await?;
         failpoint::reach("receipt");
         Ok(())
     }
@@ -406,7 +407,7 @@ impl Actor {
     async fn miss_deadline(&mut self, key: Arc<ContentKey>, turn: TurnId) -> Result<Slept, Error> {
         let (core, id) = (Arc::clone(&self.core), self.id);
         let is_asking = core.drafts.is_asking(id, turn);
-        let close = self.core.state.write(move |tx| {
+        let close = self.core.record.state.write(move |tx| {
             let open = turn::find(tx, turn)?.filter(|turn| turn.open);
             let (Some(open), Some(session)) = (open, store::find(tx, id)?) else { return Ok::<_, Error>(false) };
             let why = if is_asking { Some(LATE_MODEL.to_owned()) } else { turn::failure(tx, turn)? };

@@ -106,6 +106,7 @@ impl Actor {
     pub(super) async fn end_over_bound(&self, over: Over) -> Result<(), Error> {
         let (core, id) = (Arc::clone(&self.core), self.id);
         self.core
+            .record
             .state
             .write(move |tx| {
                 let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(()) };
@@ -113,7 +114,7 @@ impl Actor {
                     turn::open_next(tx, id, &core.config.turn)?;
                 }
                 let Some(open) = turn::open_of(tx, id)? else { return Ok(()) };
-                let key = session.content_key(&core.wrapping).map_err(BodyError::from)?;
+                let key = session.content_key(&core.record.wrapping).map_err(BodyError::from)?;
                 let text = over.notice(&core.config.quota, id);
                 accept::close_as(tx, &core, &session, &key, &open, &text, Close::Cancelled, over.code())?;
                 Entry::new(LedgerEvent::WorkspaceOver)

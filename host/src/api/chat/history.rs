@@ -52,10 +52,11 @@ pub async fn history(
     let lines = api
         .pipeline
         .core()
+        .record
         .state
         .read(move |tx| {
             let Some(session) = store::of_origin(tx, agent.id, &origin)? else { return Ok(Vec::new()) };
-            let key = session.keys(&pipeline.core().wrapping).map_err(items::BodyError::from)?.content;
+            let key = session.keys(&pipeline.core().record.wrapping).map_err(items::BodyError::from)?.content;
             let received = delivery::received_of(tx, session.id)?;
             let mut lines = Vec::new();
             for item in items::last(tx, session.id, limit.limit.min(HISTORY_MAX) * 4)? {

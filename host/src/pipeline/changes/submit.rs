@@ -76,7 +76,7 @@ pub(in crate::pipeline) fn tell(tx: &mut Tx<'_>, core: &Core, row: &Row) -> Resu
     };
     let text = format!("The change {} ({}) that you asked for {what}.", row.id, row.kind);
     let text = lookalike::neutralise(&text);
-    match inbox::tell(tx, &session, &text, &core.wrapping, &core.sealer) {
+    match inbox::tell(tx, &session, &text, &core.record.wrapping, &core.record.sealer) {
         Ok(_) => Ok(()),
         Err(inbox::Error::State(error)) => Err(error.into()),
         // A conversation whose key does not open hears nothing, and holds up nobody else's change.

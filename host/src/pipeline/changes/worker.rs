@@ -87,7 +87,7 @@ impl Pipeline {
     pub async fn apply_changes(self) {
         // The policy may be another one since, and is none while the host runs.
         let core = Arc::clone(&self.core);
-        let recount = self.core.state.write(move |tx| Ok::<_, Error>(decide::recount(tx, &core.bench())?));
+        let recount = self.core.record.state.write(move |tx| Ok::<_, Error>(decide::recount(tx, &core.bench())?));
         if let Err(error) = recount.await {
             tracing::error!(%error, "approvals from before the start were not looked at; they are when they are used");
         }
@@ -110,11 +110,11 @@ impl Pipeline {
             let next = store::next_end(tx)?.map(|at| at - tx.wall());
             Ok::<_, Error>((store::overdue(tx)?, store::approved(tx)?, next))
         };
-        let (overdue, approved, next) = self.core.state.read(look).await?;
+        let (overdue, approved, next) = self.core.record.state.read(look).await?;
         let ended = overdue.len();
         for row in overdue {
             let core = Arc::clone(&self.core);
-            let end = self.core.state.write(move |tx| {
+            let end = self.core.record.state.write(move |tx| {
                 if let Some(row) = store::unended(tx, row.id)? {
                     let row = store::end(tx, &row, Status::Expired, None, decide::OVERDUE)?;
                     tell(tx, &core, &row)?;
@@ -198,6 +198,7 @@ impl Pipeline {
         // A refusal to apply is rolled back, because a part may be written: nothing of it stays, and its approvals are not used.
         let applied = self
             .core
+            .record
             .state
             .write(move |tx| {
                 let approved = match decide::approved(tx, &core.bench(), &of) {
@@ -252,7 +253,7 @@ impl Pipeline {
     async fn fail(&self, row: &Row, refusal: &Refusal) -> Result<(), Error> {
         tracing::warn!(change = %row.id, code = %refusal.code, "an approved change was not applied");
         let (core, id, outcome) = (Arc::clone(&self.core), row.id, refusal.message.clone());
-        let fail = self.core.state.write(move |tx| {
+        let fail = self.core.record.state.write(move |tx| {
             if let Some(row) = store::unended(tx, id)? {
                 let row = store::end(tx, &row, Status::Failed, None, &outcome)?;
                 tell(tx, &core, &row)?;
@@ -266,7 +267,7 @@ impl Pipeline {
 
     /// Has the awake sessions of an agent begin anew, each once its open turn is over: only then do they see what they have.
     pub async fn respawn(&self, agent: AgentId) -> Result<(), Error> {
-        for session in self.core.state.read(move |tx| sessions::of_agent(tx, agent)).await? {
+        for session in self.core.record.state.read(move |tx| sessions::of_agent(tx, agent)).await? {
             let session = session.id;
             while self.core.actors.shown(session).is_some() {
                 match self.send(session, Command::Respawn) {

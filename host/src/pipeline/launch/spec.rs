@@ -66,7 +66,7 @@ struct Granted {
 /// Reads it from the record as it stands now.
 async fn granted(core: &Core, session: &Session) -> Result<Granted, Error> {
     let (agent, home) = (session.agent, core.home.clone());
-    let read = core.state.read(move |tx| {
+    let read = core.record.state.read(move |tx| {
         let granted = mounts::of(tx, agent)?.into_iter();
         let mounts = granted.map(|mounts::Mount { source, target, read_only }| Mount {
             source,

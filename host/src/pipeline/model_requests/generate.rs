@@ -84,7 +84,7 @@ impl Server {
             }
             let required: &[ItemId] = if purpose == Purpose::Compact { &[] } else { &own };
             let (checked, warnings) =
-                context::check(tx, session, required, &refs, agent.mode, bytes_max, &core.sealer, memory)?;
+                context::check(tx, session, required, &refs, agent.mode, bytes_max, &core.record.sealer, memory)?;
             if purpose == Purpose::Compact {
                 context::summary::check(tx, &open, &own, &checked)?;
             }
@@ -92,7 +92,7 @@ impl Server {
                 note_unsealed(tx, session, agent.mode, &warning)?;
             }
             let (count, labels) = (checked.len(), context::joined_labels(&checked, &open.principal));
-            let chain = core.endpoints().chain(&agent.model);
+            let chain = core.models.now().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
             let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system() };
             let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, memory)?;
@@ -116,10 +116,10 @@ impl Server {
             return Err(Failed::unasked(format!("there is no model endpoint `{}`", agent.model), &agent.model));
         }
         let unasked = |words| Failed::unasked(words, &agent.model);
-        let candidates = endpoints::with_keys(&self.core, chain).await.map_err(unasked)?;
+        let candidates = endpoints::with_keys(&self.core.record, chain).await.map_err(unasked)?;
         // The words of a summary are said to nobody.
         let draft = if prepared.covers.is_some() { draft::Draft::default() } else { working.draft.clone() };
-        let measured = self.core.state.metrics().ask(&agent.model);
+        let measured = self.core.record.state.metrics().ask(&agent.model);
         let asked = tokio::select! {
             biased;
             asked = endpoint::generate(&candidates, prompt, *bounds, &draft) => asked,
@@ -165,9 +165,9 @@ impl Server {
                 let spans = vec![Span { author: Author::Model, bytes: json.len() }];
                 let draft =
                     Draft::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key).map_err(BodyError::from)?;
-                let by = core.endpoints().get(&endpoint).map(|endpoint| endpoint.spec.kind);
+                let by = core.models.now().get(&endpoint).map(|endpoint| endpoint.spec.kind);
                 let scripted = by == Some(endpoint::Kind::Scripted);
-                let item = draft.turn(turn).scripted(scripted).record(tx, session, &core.sealer)?;
+                let item = draft.turn(turn).scripted(scripted).record(tx, session, &core.record.sealer)?;
                 turn::count_tool_calls(tx, turn, judged.len())?;
                 Entry::new(LedgerEvent::OutputSealed)
                     .session(session)
@@ -178,7 +178,7 @@ impl Server {
                     .with("input_tokens", usage.input_tokens)
                     .with("output_tokens", usage.output_tokens)
                     .append(tx)?;
-                let place = Place { session, turn, key: &key, sealer: &core.sealer };
+                let place = Place { session, turn, key: &key, sealer: &core.record.sealer };
                 let mut answered = Vec::with_capacity(judged.len());
                 for (position, judged) in judged.iter().enumerate() {
                     calls::record(tx, session, turn, item.tuple.item, position, judged)?;
@@ -188,7 +188,7 @@ impl Server {
                     let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
                     answered.push(Call { call_id: call.call_id, tool, arguments, verdict });
                 }
-                Ok(Response::Output { item: item.seal(&core.sealer), bytes, calls: answered })
+                Ok(Response::Output { item: item.seal(&core.record.sealer), bytes, calls: answered })
             })
             .await;
         failpoint::reach(if called { "call_recorded" } else { "output_sealed" });
@@ -202,7 +202,7 @@ impl Server {
         for (position, call) in calls.iter().take(self.core.config.turn.tool_calls_max as usize).enumerate() {
             let Some((query, limit)) = calls::wanted(agent, call) else { continue };
             let (agent, left) = (agent.id, until.saturating_duration_since(Instant::now()));
-            let search = self.core.state.search(left, move |tx| memories::search(tx, agent, &query, limit));
+            let search = self.core.record.state.search(left, move |tx| memories::search(tx, agent, &query, limit));
             all.insert(position, search.await?);
         }
         Ok(all)
@@ -226,7 +226,7 @@ impl Server {
             let spans = vec![Span { author: Author::Model, bytes: text.len() }];
             let draft =
                 Draft::new(ItemId::new(), ItemKind::Summary, &text, spans, labels, &key).map_err(BodyError::from)?;
-            let item = draft.turn(turn).record(tx, session, &core.sealer)?;
+            let item = draft.turn(turn).record(tx, session, &core.record.sealer)?;
             items::summary::cover(tx, session, item.tuple.item, &covers.items, covers.ordinal)?;
             Entry::new(LedgerEvent::SummarySealed)
                 .session(session)
@@ -236,7 +236,7 @@ impl Server {
                 .with("items", covers.items.len())
                 .with("model", answered.endpoint)
                 .append(tx)?;
-            let (item, bytes) = (item.seal(&core.sealer), item.bytes);
+            let (item, bytes) = (item.seal(&core.record.sealer), item.bytes);
             Ok(Response::Output { item, bytes, calls: Vec::new() })
         })
         .await
@@ -349,7 +349,7 @@ fn verdict(
                 .with("ok", body.ok)
                 .with("digest", item.tuple.digest)
                 .append(tx)?;
-            return Ok(Verdict::Done { item: item.seal(&core.sealer), bytes: item.bytes });
+            return Ok(Verdict::Done { item: item.seal(&core.record.sealer), bytes: item.bytes });
         }
         Judgement::Refused { reason, detail } => (reason, detail),
     };
@@ -359,5 +359,5 @@ fn verdict(
     let call = &judged.call;
     let item = calls::record_result(tx, place, call.call_id, &call.tool, Author::Host, &result)?;
     calls::set_refusal(tx, call.call_id, item.tuple.item)?;
-    Ok(Verdict::Refused { item: item.seal(&core.sealer), bytes: item.bytes })
+    Ok(Verdict::Refused { item: item.seal(&core.record.sealer), bytes: item.bytes })
 }
