@@ -31,7 +31,7 @@ mod transcript;
 mod usage;
 mod watching;
 
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Changes, Pipeline};
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::Role::{Admin, Member, Owner};
@@ -224,6 +224,11 @@ impl Api {
     /// The record.
     fn state(&self) -> &State {
         &self.pipeline.core().record.state
+    }
+
+    /// Changes, asked for and decided.
+    fn changes(&self) -> &Arc<Changes> {
+        &self.pipeline.core().changes
     }
 
     /// To be called once a change of people or tokens is committed: the next request is judged by it.

@@ -45,7 +45,7 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     let sockets = Sockets::open(config, &paths).await?;
 
     // From here on it runs: what fails before leaves no mark in the ledger.
-    let mut warnings = run_record::begin(state, home, boot, &core.policy).await?;
+    let mut warnings = run_record::begin(state, home, boot, core.changes.policy()).await?;
     let (keeper, other_history) = startup::keeper(opened).await?;
     warnings.extend(history::begin_another(state, other_history).await?);
     let pipeline = Pipeline::new(core);

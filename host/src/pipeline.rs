@@ -5,7 +5,7 @@
 mod accept;
 mod actor;
 mod actors;
-pub mod at_once;
+pub(crate) mod at_once;
 mod cancel;
 pub mod changes;
 mod command;
@@ -32,10 +32,10 @@ mod work;
 mod workspace;
 
 pub use actors::Actors;
-pub use changes::Changes;
+pub use changes::{ChangeWorker, Changes, Proposals};
 pub use command::{Cancelled, Command, Phase, Shown};
 pub use deadlines::Deadlines;
-pub use dispatch::{Dispatch, give_up};
+pub use dispatch::{Dispatch, Dispatcher};
 pub use drafts::Drafts;
 pub use endpoints::Models;
 pub use places::{Limits, Places, Room};
@@ -44,9 +44,7 @@ pub use stops::{Latch, Stopped, find as stopped, keep_reserve};
 pub use workspace::LOOKS_MAX;
 
 use crate::channel::{Received, webhook};
-use crate::gateway::Grounds;
 use crate::gateway::decide;
-use crate::gateway::policy::Policy;
 use crate::inbox::{self, Recorded, events};
 use crate::quota;
 use crate::record::Record;
@@ -56,7 +54,6 @@ use actors::Unsent;
 use ironclaw_contract::ids::{SessionId, TurnId};
 use ironclaw_jail::launcher::Launcher;
 use ironclaw_state::home::Home;
-use ironclaw_state::keys::ApprovalRoot;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -107,23 +104,17 @@ pub struct Core {
     /// So many sessions awake at once.
     pub places: Arc<Places>,
     /// Whether everything is stopped.
-    pub latch: Latch,
+    pub latch: Arc<Latch>,
     /// The actors that exist.
-    pub actors: Actors,
+    pub actors: Arc<Actors>,
     /// Until when each open turn may go on.
     pub deadlines: Deadlines,
     /// Words of outputs that are being made.
     pub drafts: Drafts,
     /// Sends what goes out by a network.
-    pub dispatch: Dispatch,
-    /// Who may decide what.
-    pub policy: Policy,
-    /// What changes are looked at beside.
-    pub grounds: Grounds,
-    /// Where the keys of approvals come from.
-    pub approvals: ApprovalRoot,
-    /// Applies what is approved.
-    pub changes: Changes,
+    pub dispatch: Arc<Dispatch>,
+    /// Changes, asked for and decided.
+    pub changes: Arc<Changes>,
     /// Directories of the layers of software that were looked through since the host started.
     pub layers: Mutex<HashSet<PathBuf>>,
 }
@@ -203,6 +194,13 @@ impl Pipeline {
     /// What the stages share.
     pub fn core(&self) -> &Core {
         &self.core
+    }
+
+    /// The worker that sends.
+    pub fn dispatcher(&self) -> Dispatcher {
+        let Core { dispatch, latch, actors, config, .. } = &*self.core;
+        let (dispatch, latch, actors) = (Arc::clone(dispatch), Arc::clone(latch), Arc::clone(actors));
+        Dispatcher { dispatch, latch, actors, config: config.webhook.clone() }
     }
 
     /// Finishes the removals that a crash cut short, and wakes every session that has work from before, unless everything is

@@ -6,7 +6,7 @@ use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
 use crate::gateway::checks;
 use crate::pipeline::at_once::after_erasing;
-use crate::pipeline::{Core, Error};
+use crate::pipeline::{Changes, Error};
 use crate::refusal::Refusal;
 use crate::refusal::{Decide, Denied};
 use crate::registry::channels::{self, Channel};
@@ -61,7 +61,7 @@ pub async fn create(
     Body(new): Body<NewAgent>,
 ) -> Reply<Agent> {
     let core = api.pipeline.core();
-    direct(core, ChangeKind::CreateAgent, &person)?;
+    direct(api.changes(), ChangeKind::CreateAgent, &person)?;
     let draft = AgentDraft {
         name: new.name,
         model: new.model,
@@ -89,12 +89,12 @@ pub async fn remove(
 ) -> Reply<Agent> {
     let found = find(&api, agent).await?;
     let wanted = Settings { remove: true, ..Settings::default() };
-    api.pipeline.may_at_once(person.id, found.clone(), wanted.clone()).await?;
+    api.changes().may_at_once(person.id, found.clone(), wanted.clone()).await?;
     let (shown, by) = (found.clone(), person.clone());
     let view = api.state().read(move |tx| view(tx, &shown, &by)).await?;
     api.pipeline.remove_sessions(found.id, person.id).await?;
     let giver = Giver { person: person.id, token: Some(current) };
-    api.pipeline.set_at_once(giver, found, wanted).await.map_err(|denied| match denied {
+    api.changes().set_at_once(giver, found, wanted).await.map_err(|denied| match denied {
         Denied::Refused(refusal) => Denied::Refused(after_erasing(refusal)),
         failed @ Denied::Failed(_) => failed,
     })?;
@@ -142,7 +142,7 @@ pub async fn set(
     Change::parse(ChangeKind::Settings, &payload)
         .map_err(|error| Refusal::new(DenialCode::PayloadMalformed, error.to_string()))?;
     let giver = Giver { person: person.id, token: Some(current) };
-    api.pipeline.set_at_once(giver, found, wanted).await?;
+    api.changes().set_at_once(giver, found, wanted).await?;
     Ok(api.state().read(move |tx| registry::known_agent(tx, id)).await?)
 }
 
@@ -152,8 +152,8 @@ pub async fn find(api: &Api, agent: String) -> Result<registry::Agent, Answer> {
 }
 
 /// Whether the policy lets this person do by a command what a change of this kind does.
-pub fn direct(core: &Core, kind: ChangeKind, person: &Person) -> Result<(), Refusal> {
-    checks::direct(core.policy.rule(kind), kind, person.role)
+pub fn direct(changes: &Changes, kind: ChangeKind, person: &Person) -> Result<(), Refusal> {
+    checks::direct(changes.policy().rule(kind), kind, person.role)
 }
 
 /// What this person is shown of an agent: how its jail is made and who else has to do with it is for whoever decides about it.

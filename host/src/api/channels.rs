@@ -6,7 +6,7 @@ use super::{Answer, Api, Body, Reply, agents};
 use crate::channel::webhook::check_url;
 use crate::channel::webhook::outgoing::Outcome;
 use crate::channel::webhook::signature::Secret;
-use crate::pipeline::{self, give_up};
+use crate::pipeline;
 use crate::refusal::Refusal;
 use crate::refusal::{Decide, Denied};
 use crate::registry::channels::{self, Channel, Draft, Error, WEBHOOK};
@@ -34,7 +34,7 @@ pub async fn add(
 ) -> Reply<NewChannelMade> {
     // A channel that no agent hears opens no turn; who hears it is a change of its own.
     if new.agent.is_some() {
-        agents::direct(api.pipeline.core(), ChangeKind::Wiring, &person)
+        agents::direct(api.changes(), ChangeKind::Wiring, &person)
             .map_err(|refusal| unheard_first(refusal, &new.name))?;
     }
     if new.kind != WEBHOOK {
@@ -88,11 +88,11 @@ pub async fn remove(
     let removed = api.state().decide(move |tx| {
         let found = channels::known(tx, &channel)?;
         if found.agent.is_some() {
-            agents::direct(core.core(), ChangeKind::Wiring, &person)?;
+            agents::direct(core.core().changes.as_ref(), ChangeKind::Wiring, &person)?;
         }
         let view = view(tx, &found, hooks)?;
         channels::remove(tx, &found.name, person.id)?;
-        give_up(tx, core.core(), &found.name)?;
+        core.core().dispatch.give_up(tx, &found.name)?;
         Ok::<_, Denied<pipeline::Error>>(view)
     });
     let removed = removed.await?;
@@ -126,7 +126,7 @@ pub async fn connect(
     Path(channel): Path<String>,
     Body(new): Body<NewWiring>,
 ) -> Reply<operator::Channel> {
-    agents::direct(api.pipeline.core(), ChangeKind::Wiring, &person)?;
+    agents::direct(api.changes(), ChangeKind::Wiring, &person)?;
     let (agent, hooks) = (agents::find(&api, new.agent).await?, api.about.hooks);
     let connected = api.state().decide(move |tx| {
         let found = channels::known(tx, &channel)?;
@@ -144,7 +144,7 @@ pub async fn disconnect(
     Extension(person): Extension<Person>,
     Path((channel, agent)): Path<(String, String)>,
 ) -> Reply<operator::Channel> {
-    agents::direct(api.pipeline.core(), ChangeKind::Wiring, &person)?;
+    agents::direct(api.changes(), ChangeKind::Wiring, &person)?;
     let (agent, hooks) = (agents::find(&api, agent).await?, api.about.hooks);
     let disconnected = api.state().decide(move |tx| {
         let found = channels::known(tx, &channel)?;

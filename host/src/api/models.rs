@@ -6,8 +6,9 @@
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
 use crate::gateway::checks;
-use crate::pipeline::at_once::settle;
-use crate::pipeline::{self, Core};
+use crate::gateway::policy::Policy;
+use crate::pipeline::{self, Changes};
+use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::refusal::{Decide, Denied};
 use crate::registry::models::{self, Stored, Wanted, kind_name};
@@ -83,7 +84,7 @@ pub async fn add(
     let (named, brings_value) = (wish.key.clone(), wish.value.is_some());
     let (pipeline, asks, spec) = (api.pipeline.clone(), by.clone(), wish.spec.clone());
     let checked = api.state().read(move |tx| {
-        left_to(tx, pipeline.core(), &asks, &spec.name, replace, default)?;
+        left_to(tx, pipeline.core().changes.policy(), &asks, &spec.name, replace, default)?;
         check(tx, &spec, replace, named.as_ref(), brings_value)
     });
     match checked.await {
@@ -96,7 +97,8 @@ pub async fn add(
     let giver = Giver { person: by.id, token: Some(current) };
     let kept = change(&api, move |tx| {
         // A refusal rolls back, too: the key that came with an endpoint is not kept without it.
-        let moved = keep(tx, pipeline.core(), &giver, &wish).map_err(Denied::Failed)?;
+        let moved =
+            keep(tx, &pipeline.core().record, &pipeline.core().changes, &giver, &wish).map_err(Denied::Failed)?;
         Ok(KeptModel { model: one(tx, &wish.spec.name)?, tested, moved })
     });
     Ok(Json(kept.await?))
@@ -129,16 +131,16 @@ async fn test_first(api: &Api, by: &Person, wish: &Wish) -> Result<TestedModel, 
 ///
 /// # Errors
 /// [`Undone`] if one part is refused or fails.
-fn keep(tx: &mut Tx<'_>, core: &Core, by: &Giver, wish: &Wish) -> Result<Vec<String>, Undone> {
+fn keep(tx: &mut Tx<'_>, record: &Record, changes: &Changes, by: &Giver, wish: &Wish) -> Result<Vec<String>, Undone> {
     let Wish { spec, key, value, replace, default } = wish;
     // Other people may have decided something while the test ran: an agent may use the endpoint by now.
     let Some(person) = registry::person_by_id(tx, by.person)? else {
         let words = "the person who asks is not known here any more";
         return Err(Refusal::new(DenialCode::PersonUnknown, words).into());
     };
-    left_to(tx, core, &person, &spec.name, *replace, *default)?;
+    left_to(tx, changes.policy(), &person, &spec.name, *replace, *default)?;
     if let (Some(value), Some(key)) = (value, key) {
-        secrets::set(tx, &core.record.wrapping, key, value, by.person)?;
+        secrets::set(tx, &record.wrapping, key, value, by.person)?;
     }
     models::keep(tx, spec, *replace, by.person)?;
     if !default {
@@ -146,7 +148,7 @@ fn keep(tx: &mut Tx<'_>, core: &Core, by: &Giver, wish: &Wish) -> Result<Vec<Str
     }
     let moved = followers_elsewhere(tx, &spec.name)?;
     let wanted = Settings { default_model: Some(spec.name.clone()), ..Settings::default() };
-    settle(tx, core, by, None, wanted)?;
+    changes.settle(tx, by, None, wanted)?;
     Ok(moved)
 }
 
@@ -178,7 +180,7 @@ pub async fn set_default(
     let set = api.state().write(move |tx| {
         let moved = followers_elsewhere(tx, &model)?;
         let wanted = Settings { default_model: Some(model.clone()), ..Settings::default() };
-        settle(tx, pipeline.core(), &giver, None, wanted)?;
+        pipeline.core().changes.settle(tx, &giver, None, wanted)?;
         Ok::<_, Denied<pipeline::Error>>(KeptModel { model: one(tx, &model)?, tested: None, moved })
     });
     match set.await {
@@ -196,9 +198,9 @@ fn followers_elsewhere(tx: &Tx<'_>, name: &str) -> Result<Vec<String>, ironclaw_
 
 /// Refuses a person to whom the policy does not leave alone what adding an endpoint does to agents: another default, or another
 /// endpoint in the place of one that they use.
-fn left_to(tx: &Tx<'_>, core: &Core, by: &Person, name: &str, replace: bool, default: bool) -> Result<(), Denied> {
+fn left_to(tx: &Tx<'_>, policy: &Policy, by: &Person, name: &str, replace: bool, default: bool) -> Result<(), Denied> {
     let kind = ChangeKind::Settings;
-    let direct = checks::direct(core.policy.rule(kind), kind, by.role);
+    let direct = checks::direct(policy.rule(kind), kind, by.role);
     let is_replaced = replace && models::find(tx, name)?.is_some() && models::is_in_use(tx, name)?;
     let hint = match (is_replaced, default) {
         (true, _) => "add it under another name, and propose it to each agent: `ironctl agent set AGENT --model NAME`",

@@ -8,7 +8,7 @@ use super::{grounds, runtime};
 use crate::config::{self, Config};
 use crate::gateway::policy;
 use crate::maintenance::Keeper;
-use crate::pipeline::{self, Core, Limits, Models, Places};
+use crate::pipeline::{self, Changes, Core, Dispatch, Limits, Models, Places, Proposals};
 use crate::record::Record;
 use crate::{observe, packages, registry, rotation, turn};
 use ironclaw_contract::canonical::Digest;
@@ -56,13 +56,19 @@ pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
 /// Collects what the stages share. No sandbox runs yet.
 pub(super) async fn core(opened: &Opened, boot: BootId, paths: &Paths, launcher: Handle) -> Result<Core, Error> {
     let Opened { home, config, master, state, .. } = opened;
+    let record = Arc::new(Record {
+        state: state.clone(),
+        sealer: Sealer::new(boot)?,
+        wrapping: master.wrapping_key(),
+        retention: config.items.clone(),
+    });
+    let proposals = Arc::new(Proposals {
+        record: Arc::clone(&record),
+        policy: policy::load(&home.policy())?,
+        grounds: Arc::new(grounds::look(config, home, &paths.runtime, &paths.socket)?),
+    });
+    let uids = nix::unistd::geteuid().is_root().then_some((config.jail.uid_base, config.jail.uid_count));
     Ok(Core {
-        record: Arc::new(Record {
-            state: state.clone(),
-            sealer: Sealer::new(boot)?,
-            wrapping: master.wrapping_key(),
-            retention: config.items.clone(),
-        }),
         config: pipeline_config(config, paths.runtime.clone())?,
         cut_turns: state.read(|tx| turn::every_open(tx)).await?.iter().map(|turn| turn.id).collect(),
         models: Arc::new(Models::open(config.model.clone(), state.read(|tx| registry::models::specs(tx)).await?)?),
@@ -70,17 +76,15 @@ pub(super) async fn core(opened: &Opened, boot: BootId, paths: &Paths, launcher:
         launches: tokio::sync::Semaphore::new(pipeline::LAUNCHES_MAX),
         looks: tokio::sync::Semaphore::new(pipeline::LOOKS_MAX),
         places: Places::new(Limits::of(&config.session)),
-        latch: pipeline::Latch::default(),
-        actors: pipeline::Actors::default(),
+        latch: Arc::default(),
+        actors: Arc::default(),
         deadlines: pipeline::Deadlines::default(),
         drafts: pipeline::Drafts::default(),
-        dispatch: pipeline::Dispatch::default(),
-        policy: policy::load(&home.policy())?,
-        grounds: grounds::look(config, home, &paths.runtime, &paths.socket)?,
-        approvals: master.approval_root(),
-        changes: pipeline::Changes::default(),
+        dispatch: Arc::new(Dispatch::new(Arc::clone(&record), uids.map_or(u32::MAX, |(_, count)| count - 1))),
+        changes: Arc::new(Changes::new(proposals, master.approval_root())),
         layers: Mutex::default(),
         home: home.clone(),
+        record,
     })
 }
 

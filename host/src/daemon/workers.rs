@@ -5,7 +5,7 @@ use crate::api::hooks::Hooks;
 use crate::api::port::Port;
 use crate::api::{self, Api};
 use crate::maintenance::Keeper;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{ChangeWorker, Pipeline};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -31,10 +31,10 @@ pub(super) struct Workers {
 impl Workers {
     /// Starts to apply changes, to remove what is old, to send, and to answer on the sockets.
     pub fn start(pipeline: &Pipeline, sockets: Sockets, keeper: &Keeper, warnings: Vec<String>) -> Self {
-        tokio::spawn(pipeline.clone().apply_changes());
+        tokio::spawn(Arc::new(ChangeWorker::new(pipeline.clone())).run());
         tokio::spawn(pipeline.clone().retain());
         let (stop, stopped) = watch::channel(false);
-        let sending = tokio::spawn(pipeline.clone().dispatch(stop.subscribe()));
+        let sending = tokio::spawn(Arc::new(pipeline.dispatcher()).run(stop.subscribe()));
         let stopping = Arc::new(AtomicBool::new(false));
         let Sockets { listener, port, hooks } = sockets;
         let about = api::About {

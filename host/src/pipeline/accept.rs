@@ -3,7 +3,6 @@
 //! A row asserts; the record decides. What is refused is told to the session and kept in the ledger. Next: `delivery`, `calls`.
 
 use super::Core;
-use super::changes::submit::submit;
 use crate::calls::{self, CallState, Place, ResultBody};
 use crate::context::OutputBody;
 use crate::delivery::{self, Delivery};
@@ -352,7 +351,7 @@ fn result_of(
                 labels: output.tuple.labels.clone(),
             };
             // What is refused stands in the ledger by then.
-            (asked(submit(tx, core, proposed))?, None)
+            (asked(core.changes.proposals.submit(tx, proposed))?, None)
         }
         Some(Action::SkillInstall { .. }) => refused("no skills are configured on this host"),
         Some(Action::ScheduleTask(_) | Action::AskUserQuestion(_)) | None => {

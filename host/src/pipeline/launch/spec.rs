@@ -87,7 +87,7 @@ async fn granted(core: &Core, session: &Session) -> Result<Granted, Error> {
     let (mounts, layer): (Vec<Mount>, _) = read.await.map_err(Box::new)?;
     // The settings may be others than when it was approved.
     for mount in &mounts {
-        if !core.grounds.admits(&mount.source).map_err(Error::Mounts)? {
+        if !core.changes.proposals.grounds.admits(&mount.source).map_err(Error::Mounts)? {
             return Err(Error::Mount { directory: mount.source.clone(), target: mount.target.clone() });
         }
     }
