@@ -59,13 +59,13 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     tokio::spawn(pipeline.clone().watch_for_the_file());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), %boot, home = %home.path().display(), "listening");
 
-    let reason = supervise::wait(&mut workers, &pipeline.core().launcher).await?;
+    let reason = supervise::wait(&mut workers, &pipeline.core().jails.launcher).await?;
     workers.stopping.store(true, Ordering::SeqCst);
     // New clients are not accepted; open requests end; then the record is closed.
     let _ = std::fs::remove_file(home.run_file());
     tracing::info!("stopping");
     if reason == Reason::LauncherDied {
-        let launcher = pipeline.core().launcher.pid();
+        let launcher = pipeline.core().jails.launcher.pid();
         tracing::error!(launcher, "the launcher died: every jail is gone with it");
         return Err(Error::LauncherDied(launcher));
     }

@@ -28,6 +28,7 @@ mod rows;
 mod shortages;
 mod standing;
 mod stops;
+mod turns;
 mod work;
 mod workspace;
 
@@ -38,10 +39,13 @@ pub use deadlines::Deadlines;
 pub use dispatch::{Dispatch, Dispatcher};
 pub use drafts::Drafts;
 pub use endpoints::Models;
+pub use launch::{Config as JailConfig, Jails};
+pub use model_socket::ModelServers;
 pub use places::{Limits, Places, Room};
-pub use shortages::{ROOM_BYTES_MIN, ROOM_INODES_MIN};
+pub use shortages::{ROOM_BYTES_MIN, ROOM_INODES_MIN, no_room};
 pub use stops::{Latch, Stopped, find as stopped, keep_reserve};
-pub use workspace::LOOKS_MAX;
+pub use turns::Turns;
+pub use workspace::Workspaces;
 
 use crate::channel::{Received, webhook};
 use crate::gateway::decide;
@@ -49,14 +53,11 @@ use crate::inbox::{self, Recorded, events};
 use crate::quota;
 use crate::record::Record;
 use crate::refusal::{Decide, Denied};
-use crate::{budget, identity, memories, routing, session, turn};
+use crate::{identity, memories, routing, session};
 use actors::Unsent;
-use ironclaw_contract::ids::{SessionId, TurnId};
-use ironclaw_jail::launcher::Launcher;
-use ironclaw_state::home::Home;
-use std::collections::HashSet;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use ironclaw_contract::ids::SessionId;
+use ironclaw_jail::shortage::Shortage;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Launches at once, for all sessions: more would only wait for each other.
@@ -67,63 +68,36 @@ pub const LAUNCHES_MAX: usize = 8;
 pub struct Config {
     /// `[session]`
     pub session: session::Config,
-    /// `[turn]`
-    pub turn: turn::Config,
-    /// `[budget]`
-    pub budget: budget::Config,
-    /// Started as root: the first uid of the range and its length.
-    pub uids: Option<(u32, u32)>,
     /// `[webhook]`
     pub webhook: webhook::Config,
     /// `[quota]`
     pub quota: quota::Config,
-    /// The sandbox's program.
-    pub sandbox: PathBuf,
-    /// Where sockets live; short.
-    pub runtime: PathBuf,
 }
 
 /// Everything that the stages share.
 pub struct Core {
     /// The record.
     pub record: Arc<Record>,
-    /// The home.
-    pub home: Home,
     /// Settings.
     pub config: Config,
-    /// Turns that were open at this start: the host ended while they ran.
-    pub cut_turns: HashSet<TurnId>,
-    /// The model endpoints.
-    pub models: Arc<Models>,
+    /// The models, and the turns that ask them.
+    pub models: Arc<ModelServers>,
+    /// The turns.
+    pub turns: Arc<Turns>,
     /// Makes jails.
-    pub launcher: Launcher,
-    /// So many launches at once, for all sessions.
-    pub launches: tokio::sync::Semaphore,
-    /// So many looks at workspaces at once, for all sessions.
-    pub looks: tokio::sync::Semaphore,
+    pub jails: Arc<Jails>,
+    /// Measures workspaces.
+    pub workspaces: Arc<Workspaces>,
     /// So many sessions awake at once.
     pub places: Arc<Places>,
     /// Whether everything is stopped.
     pub latch: Arc<Latch>,
     /// The actors that exist.
     pub actors: Arc<Actors>,
-    /// Until when each open turn may go on.
-    pub deadlines: Deadlines,
-    /// Words of outputs that are being made.
-    pub drafts: Drafts,
     /// Sends what goes out by a network.
     pub dispatch: Arc<Dispatch>,
     /// Changes, asked for and decided.
     pub changes: Arc<Changes>,
-    /// Directories of the layers of software that were looked through since the host started.
-    pub layers: Mutex<HashSet<PathBuf>>,
-}
-
-impl Core {
-    /// Sessions that can have a uid of their own; the last of the range belongs to the clients that fetch software.
-    pub fn numbers(&self) -> u32 {
-        self.config.uids.map_or(u32::MAX, |(_, count)| count - 1)
-    }
 }
 
 /// Drives every session.
@@ -219,7 +193,7 @@ impl Pipeline {
     async fn finish_removals(&self) -> Result<(), Error> {
         self.core.record.state.checkpoint().await?;
         for id in self.core.record.state.read(|tx| session::store::removed(tx)).await? {
-            let place = self.core.home.session(id).path().to_owned();
+            let place = self.core.jails.home.session(id).path().to_owned();
             let is_gone = place.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
             if !is_gone {
                 self.core.record.forget_snapshots().await?;
@@ -261,7 +235,12 @@ impl Pipeline {
                     let (person, received) = (authenticated.person().id, authenticated.received());
                     quota.admit_message(tx, person, &received.channel, inbox::bytes(received) as u64)?;
                 }
-                let routed = routing::route(tx, authenticated, (quota, core.numbers()), &core.record.wrapping)?;
+                let routed = routing::route(
+                    tx,
+                    authenticated,
+                    (quota, core.jails.config.sessions_max()),
+                    &core.record.wrapping,
+                )?;
                 let recorded = inbox::record(tx, &routed, &core.record.wrapping, &core.record.sealer)?;
                 if let Some(event) = event {
                     event.note(tx, &recorded)?;
@@ -308,6 +287,11 @@ impl Pipeline {
     fn send(&self, session: SessionId, command: Command) -> Result<(), Unsent> {
         let core = &self.core;
         core.actors.send(session, command, |start| drop(tokio::spawn(actor::run(Arc::clone(core), session, start))))
+    }
+
+    /// What the host is short of now: room in the home, or what a session waits for.
+    pub fn shortage(&self) -> Option<Shortage> {
+        no_room(&self.core.jails.home).or_else(|| self.core.actors.shortage())
     }
 
     /// What is shown of a session that has an actor.

@@ -13,7 +13,7 @@ use super::draft::Following;
 use super::{Answer, Api, Body, Reply, id};
 use crate::channel::{Received, loopback};
 use crate::inbox::{self, Message};
-use crate::pipeline::{self, Core, Error};
+use crate::pipeline::{self, Core, Error, no_room};
 use crate::refusal::Refusal;
 use crate::registry::{self, Identity, Person, Role, tokens};
 use crate::session::store::{self, Standing};
@@ -154,7 +154,7 @@ fn with_what_it_waits_for(api: &Api, mut view: MessageView) -> MessageView {
     if view.reason.is_none() && matches!(view.status.as_str(), "queued" | "processing") {
         let core = api.pipeline.core();
         let shown = api.pipeline.shown(view.session_id);
-        view.reason = match shown.and_then(|shown| shown.shortage).or_else(|| core.no_room()) {
+        view.reason = match shown.and_then(|shown| shown.shortage).or_else(|| no_room(&core.jails.home)) {
             Some(shortage) => Some(format!(
                 "it is kept, and answered once there is room again; {}: {}",
                 shortage.words(),
@@ -256,7 +256,7 @@ fn concerns(event: &Committed, view: &MessageView) -> bool {
 fn look_for_words(api: &Api, view: &MessageView, words: &mut Option<Following>) {
     let Some(turn) = view.turn_id.filter(|_| view.status == "processing") else { return };
     if words.as_ref().is_none_or(|words| words.turn != turn) {
-        let watched = api.pipeline.core().drafts.watch(view.session_id, turn);
+        let watched = api.pipeline.core().turns.drafts.watch(view.session_id, turn);
         *words = watched.map(|watched| Following::new(turn, watched));
     }
 }
@@ -278,7 +278,7 @@ async fn say(api: &Api, current: &Current, to: &Listener, name: &str, what: impl
 }
 
 async fn stages(api: &Api, id: MessageId, after: Option<u64>) -> Result<Vec<Stage>, Answer> {
-    let home = api.pipeline.core().home.clone();
+    let home = api.pipeline.core().jails.home.clone();
     Ok(api.pipeline.core().record.state.read(move |tx| ironclaw_ledger::stages(tx, &home, id, after)).await?)
 }
 

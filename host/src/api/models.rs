@@ -121,7 +121,7 @@ async fn test_first(api: &Api, by: &Person, wish: &Wish) -> Result<TestedModel, 
         Some(value) => Some(SecretText::new(value.expose().to_owned())),
         None => stored_key(api, wish.key.clone()).await?,
     };
-    match api.pipeline.core().models.try_out(wish.spec.clone(), sent).await {
+    match api.pipeline.core().models.models.try_out(wish.spec.clone(), sent).await {
         Ok(probe) => Ok(view_of_test(&wish.spec.name, &probe)),
         Err(error) => Err(noted(api, by, failed(&error, &wish.spec, false)).await),
     }
@@ -222,7 +222,7 @@ pub async fn test(State(api): State<Api>, Path(model): Path<String>) -> Reply<Te
     };
     let key = spec.key.as_deref().map(str::parse::<SecretName>).transpose()?;
     let key = stored_key(&api, key).await?;
-    match api.pipeline.core().models.try_out(spec.clone(), key).await {
+    match api.pipeline.core().models.models.try_out(spec.clone(), key).await {
         Ok(probe) => Ok(Json(view_of_test(&spec.name, &probe))),
         Err(error) => Err(failed(&error, &spec, true).into()),
     }
@@ -258,14 +258,14 @@ async fn change<T: Send + 'static>(
         let pipeline = api.pipeline.clone();
         let changed = api.state().decide(move |tx| {
             let made = make(tx)?;
-            let opened = pipeline.core().models.open_anew(tx).map_err(|error| match error {
+            let opened = pipeline.core().models.models.open_anew(tx).map_err(|error| match error {
                 pipeline::Error::Model(error) => Refusal::new(DenialCode::ModelUnusable, error.sentence()).into(),
                 error => Undone::from(error),
             });
             Ok::<_, Denied<Undone>>((made, opened.map_err(Denied::Failed)?))
         });
         let (made, opened) = changed.await?;
-        api.pipeline.core().models.put(opened);
+        api.pipeline.core().models.models.put(opened);
         Ok(made)
     });
     match changing.await {
@@ -406,7 +406,7 @@ fn builtin() -> Spec {
 
 /// Says of those that cannot be asked why not.
 fn say_broken(api: &Api, models: &mut [Model]) {
-    let endpoints = api.pipeline.core().models.now();
+    let endpoints = api.pipeline.core().models.models.now();
     for model in models {
         model.broken = endpoints.broken().find(|(name, _)| *name == model.name).map(|(_, why)| why.to_owned());
     }
@@ -414,7 +414,7 @@ fn say_broken(api: &Api, models: &mut [Model]) {
 
 /// A sentence for each endpoint that cannot be asked, for `status`.
 pub fn broken(api: &Api) -> Vec<String> {
-    let endpoints = api.pipeline.core().models.now();
+    let endpoints = api.pipeline.core().models.models.now();
     let broken = endpoints.broken();
     broken.map(|(name, why)| format!("model endpoint {name} cannot be asked: {why} (`ironctl model list`)")).collect()
 }

@@ -62,10 +62,10 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
         host: HostStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
-            home: core.home.path().display().to_string(),
+            home: core.jails.home.path().display().to_string(),
             started_at: ironclaw_ledger::rfc3339(api.about.started_at),
             fingerprint: ironclaw_contract::seam::fingerprint(),
-            launcher_pid: core.launcher.pid(),
+            launcher_pid: core.jails.launcher.pid(),
             ledger_entries: entries,
             warnings,
         },
@@ -91,7 +91,7 @@ fn lacking(api: &Api) -> Vec<String> {
             ahead_ms / 1000
         ));
     }
-    if let Some(shortage) = core.shortage() {
+    if let Some(shortage) = api.pipeline.shortage() {
         said.push(format!("work waits, and goes on by itself once there is room; {}", lack(shortage)));
     }
     said

@@ -97,7 +97,7 @@ pub async fn rotate(
     let (wanted, asking) = (id.clone(), current.clone());
     let person = by.clone();
     let old = api.state().read(move |tx| managed(tx, &wanted, &asking, &person)).await.map_err(Answer::denied)?;
-    let home = &api.pipeline.core().home;
+    let home = &api.pipeline.core().jails.home;
     let in_file = holds(home, &old.digest);
     if in_file {
         home::write_private(&home.owner_token_next(), text.as_bytes())?;

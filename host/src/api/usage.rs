@@ -56,7 +56,7 @@ pub async fn show(State(api): State<Api>, Query(which): Query<Which>) -> Reply<U
         which.session.map(|session| id(&session, DenialCode::SessionUnknown, "session")).transpose()?;
     let pipeline = api.pipeline.clone();
     let usage = api.state().read(move |tx| {
-        let endpoints = pipeline.core().models.now();
+        let endpoints = pipeline.core().models.models.now();
         let rows = book::rows(tx, which.days, agent, session)?;
         let rows = rows.into_iter().map(|found| row(found, &endpoints)).collect();
         let ceilings = ceilings(tx, pipeline.core(), agent, session)?;
@@ -89,7 +89,7 @@ fn ceilings(
     agent: Option<AgentId>,
     session: Option<SessionId>,
 ) -> Result<Vec<operator::Ceiling>, Error> {
-    let config = &core.config.budget;
+    let config = &core.models.budget;
     let today = budget::day_of(tx.wall());
     let until = rfc3339(budget::day_end(today));
     let shown = |Limit { ceiling, limit }: Limit, of: Option<String>, used: u64| operator::Ceiling {
@@ -161,9 +161,9 @@ pub async fn unpriced(api: &Api) -> Result<Vec<String>, Error> {
     let pipeline = api.pipeline.clone();
     let unpriced = api.state().read(move |tx| {
         let (core, mut said) = (pipeline.core(), Vec::new());
-        let endpoints = core.models.now();
+        let endpoints = core.models.models.now();
         for agent in registry::agents(tx)? {
-            let limits = budget::limits(&core.config.budget, book::own(tx, agent.id)?);
+            let limits = budget::limits(&core.models.budget, book::own(tx, agent.id)?);
             if !limits.iter().any(|limit| limit.ceiling.is_cost()) {
                 continue;
             }

@@ -82,7 +82,7 @@ async fn unready(api: &Api) -> Option<(DenialCode, &'static str)> {
     if state.metrics().failing_commits() > 0 {
         return unwritable;
     }
-    api.pipeline.core().shortage().map(|shortage| (shortage.code(), shortage.words()))
+    api.pipeline.shortage().map(|shortage| (shortage.code(), shortage.words()))
 }
 
 /// Whether a group of changes neither ends nor fails.
@@ -113,7 +113,7 @@ pub async fn metrics(State(api): State<Api>) -> Result<Exposition, Answer> {
     now.ready = unready(&api).await.is_none();
     now.write_queue = state.write_queue();
     now.state_bytes = state.bytes();
-    now.home_free_bytes = core.home.room().map(|room| room.free_bytes);
+    now.home_free_bytes = core.jails.home.room().map(|room| room.free_bytes);
     Ok(Exposition(state.metrics().text(&now)))
 }
 

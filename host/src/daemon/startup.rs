@@ -8,9 +8,12 @@ use super::{grounds, runtime};
 use crate::config::{self, Config};
 use crate::gateway::policy;
 use crate::maintenance::Keeper;
-use crate::pipeline::{self, Changes, Core, Dispatch, Limits, Models, Places, Proposals};
+use crate::pipeline::{
+    self, Changes, Core, Dispatch, JailConfig, Jails, Latch, Limits, ModelServers, Models, Places, Proposals, Turns,
+    Workspaces,
+};
 use crate::record::Record;
-use crate::{observe, packages, registry, rotation, turn};
+use crate::{observe, packages, registry, rotation};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::seam::crypt::SessionKey;
@@ -22,6 +25,7 @@ use ironclaw_state::keys::{MasterKey, Source};
 use ironclaw_state::seal::Sealer;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use tokio::sync::Semaphore;
 
 /// A home that this process holds, with its settings, its master key and its record.
 pub(super) struct Opened {
@@ -67,24 +71,40 @@ pub(super) async fn core(opened: &Opened, boot: BootId, paths: &Paths, launcher:
         policy: policy::load(&home.policy())?,
         grounds: Arc::new(grounds::look(config, home, &paths.runtime, &paths.socket)?),
     });
-    let uids = nix::unistd::geteuid().is_root().then_some((config.jail.uid_base, config.jail.uid_count));
-    Ok(Core {
-        config: pipeline_config(config, paths.runtime.clone())?,
-        cut_turns: state.read(|tx| turn::every_open(tx)).await?.iter().map(|turn| turn.id).collect(),
-        models: Arc::new(Models::open(config.model.clone(), state.read(|tx| registry::models::specs(tx)).await?)?),
-        launcher: Launcher::start(launcher).map_err(io("connect the launcher"))?,
-        launches: tokio::sync::Semaphore::new(pipeline::LAUNCHES_MAX),
-        looks: tokio::sync::Semaphore::new(pipeline::LOOKS_MAX),
-        places: Places::new(Limits::of(&config.session)),
-        latch: Arc::default(),
-        actors: Arc::default(),
-        deadlines: pipeline::Deadlines::default(),
-        drafts: pipeline::Drafts::default(),
-        dispatch: Arc::new(Dispatch::new(Arc::clone(&record), uids.map_or(u32::MAX, |(_, count)| count - 1))),
-        changes: Arc::new(Changes::new(proposals, master.approval_root())),
-        layers: Mutex::default(),
+    let jails = Arc::new(Jails {
+        record: Arc::clone(&record),
         home: home.clone(),
+        launcher: Launcher::start(launcher).map_err(io("connect the launcher"))?,
+        grounds: Arc::clone(&proposals.grounds),
+        config: jail_config(config, paths.runtime.clone())?,
+        at_once: Semaphore::new(pipeline::LAUNCHES_MAX),
+        verified_layers: Mutex::default(),
+    });
+    let latch = Arc::<Latch>::default();
+    let turns = Arc::new(Turns::start(Arc::clone(&record), config.turn.clone()).await?);
+    let specs = state.read(|tx| registry::models::specs(tx)).await?;
+    let models = Arc::new(ModelServers {
+        turns: Arc::clone(&turns),
+        models: Arc::new(Models::open(config.model.clone(), specs)?),
+        latch: Arc::clone(&latch),
+        budget: config.budget.clone(),
+    });
+    Ok(Core {
+        config: pipeline::Config {
+            session: config.session.clone(),
+            webhook: config.webhook.clone(),
+            quota: config.quota.clone(),
+        },
+        dispatch: Arc::new(Dispatch::new(Arc::clone(&record), jails.config.sessions_max())),
+        workspaces: Arc::new(Workspaces::new(home.clone(), config.quota.clone())),
+        places: Places::new(Limits::of(&config.session)),
+        changes: Arc::new(Changes::new(proposals, master.approval_root())),
+        actors: Arc::default(),
         record,
+        jails,
+        turns,
+        models,
+        latch,
     })
 }
 
@@ -118,23 +138,14 @@ pub(super) fn open_state(
     open(&home.state_db(), &master.state_key()).map_err(|error| rotation::explain(home, &source, master, error).into())
 }
 
-fn pipeline_config(config: &Config, runtime: PathBuf) -> Result<pipeline::Config, Error> {
+fn jail_config(config: &Config, runtime: PathBuf) -> Result<JailConfig, Error> {
     let me = std::env::current_exe().map_err(io("find this program"))?;
     let sandbox = me.with_file_name("ironclaw-sandbox");
     if !sandbox.is_file() {
         return Err(Error::NoSandbox(me));
     }
     let root = nix::unistd::geteuid().is_root();
-    Ok(pipeline::Config {
-        session: config.session.clone(),
-        turn: config.turn.clone(),
-        budget: config.budget.clone(),
-        webhook: config.webhook.clone(),
-        quota: config.quota.clone(),
-        uids: root.then_some((config.jail.uid_base, config.jail.uid_count)),
-        sandbox,
-        runtime,
-    })
+    Ok(JailConfig { uids: root.then_some((config.jail.uid_base, config.jail.uid_count)), sandbox, runtime })
 }
 
 /// Settles a token of the owner that was about to take its file when the host died: it does, if the record has it.

@@ -8,12 +8,12 @@ use super::command::{Command, Phase, Shown};
 use super::launch::{self, Awake};
 use super::places::Place;
 use super::prove;
-use super::workspace;
+use super::shortages;
 use super::{Core, Error};
 use crate::session::store::{self, Session, Standing, Why};
 use crate::turn::{self, Close};
 use ironclaw_contract::ids::{PersonId, SessionId};
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::operator::{LedgerEvent, Proof};
 use ironclaw_jail::launcher::Process;
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_ledger::Entry;
@@ -96,7 +96,7 @@ pub(super) async fn run(core: Arc<Core>, id: SessionId, start: Start) {
         tracing::error!(session = %id, %error, "the session waits a moment after an error of the host");
         actor.show(Phase::Asleep, None, None);
         actor.forgives = true;
-        actor.core.actors.note_shortage(&actor.shown, actor.core.behind(Shortage::of(&error)));
+        actor.core.actors.note_shortage(&actor.shown, shortages::behind(&actor.core.jails.home, Shortage::of(&error)));
         tokio::time::sleep(RETRY_AFTER).await;
     }
 }
@@ -184,7 +184,7 @@ impl Actor {
     async fn try_to_wake(&mut self, session: &Session, person: &str, life: &mut Life) -> Result<Step, Error> {
         // Also after a turn that went over it: nothing is launched into a workspace that has no room.
         if life.place.is_none()
-            && let Some(over) = workspace::look(&self.core, self.id).await
+            && let Some(over) = self.core.workspaces.look(self.id).await
         {
             self.end_over_bound(over).await?;
             self.deliver().await?;
@@ -270,7 +270,7 @@ impl Actor {
             Command::Prove(_, done) if self.core.latch.is_shut() => {
                 tell_result(done, Err("everything is stopped: nothing is launched, not even a probe".to_owned()));
             }
-            Command::Prove(by, done) => tell_result(done, prove::prove(&self.core, session, by).await),
+            Command::Prove(by, done) => tell_result(done, self.prove(session, by).await),
         }
         Ok(Step::Again)
     }
@@ -296,7 +296,7 @@ impl Actor {
 
     /// Launches, works until there is a reason to sleep, and ends the processes. The place is given back after that.
     async fn wake(&mut self, session: &Session, mut place: Place) -> Result<Slept, Error> {
-        if let Some(shortage) = self.core.no_room() {
+        if let Some(shortage) = shortages::no_room(&self.core.jails.home) {
             return Ok(Slept::Short(shortage));
         }
         self.show(Phase::Starting, None, None);
@@ -304,7 +304,7 @@ impl Actor {
             biased;
             // What is being launched is ended with the future that waits for it.
             () = self.core.latch.shut() => return Ok(Slept::Halted),
-            launched = launch::launch(&self.core, session) => launched,
+            launched = launch::launch(&self.core.jails, &self.core.models, session) => launched,
         };
         let mut awake = match launched {
             Ok(awake) => awake,
@@ -312,7 +312,7 @@ impl Actor {
             Err(error) => {
                 let why = error.why();
                 if !error.is_violation()
-                    && let Some(shortage) = self.core.behind(error.shortage())
+                    && let Some(shortage) = shortages::behind(&self.core.jails.home, error.shortage())
                 {
                     tracing::warn!(session = %self.id, why = why.words, "a launch failed for want of something");
                     return Ok(Slept::Short(shortage));
@@ -332,11 +332,11 @@ impl Actor {
             // Whatever a killed process looks like: it is nobody's failure.
             slept = Slept::Halted;
         }
-        self.core.drafts.end(self.id);
+        self.core.turns.drafts.end(self.id);
         self.show(Phase::Stopping, Some(sandbox), Some(reader));
         let settled = self.settle(awake, slept).await;
         // Not before: a request of a sandbox that is being stopped would be refused as late, and the turn would end as failed.
-        self.core.deadlines.end(self.id);
+        self.core.turns.deadlines.end(self.id);
         let slept = settled?;
         tracing::info!(session = %self.id, "asleep");
         Ok(slept)
@@ -403,7 +403,7 @@ impl Actor {
 
     /// Whether what a jail did is only the end of the launcher, which ends every jail.
     pub(super) async fn launcher_died(&self) -> bool {
-        tokio::time::timeout(launch::LAUNCHER_END_TIME, self.core.launcher.died()).await.is_ok()
+        tokio::time::timeout(launch::LAUNCHER_END_TIME, self.core.jails.launcher.died()).await.is_ok()
     }
 
     /// Counts a failure; waits before the next try, or parks the session.
@@ -437,6 +437,12 @@ impl Actor {
                 Err(_) => return Ok(None),
             }
         }
+    }
+
+    /// Proves the walls of the session.
+    pub(super) async fn prove(&self, session: &Session, by: PersonId) -> Result<Proof, String> {
+        let core = &self.core;
+        prove::prove(&core.jails, (&core.latch, core.turns.config.limits()), session, by).await
     }
 
     async fn note_refused_launch(&self, why: &Why) -> Result<(), Error> {

@@ -62,7 +62,7 @@ impl Actor {
                 let open = match open {
                     Some(open) => open,
                     None => {
-                        turn::open_next(tx, id, &core.config.turn)?;
+                        turn::open_next(tx, id, &core.turns.config)?;
                         let opened = turn::open_of(tx, id)?;
                         opened
                             .ok_or_else(|| ironclaw_state::Error::Stored(format!("{id}: its next turn did not open")))?
@@ -70,7 +70,7 @@ impl Actor {
                 };
                 let messages = turn::messages_of(tx, open.id)?;
                 let key = session.content_key(&core.record.wrapping).map_err(|error| Error::Body(error.into()))?;
-                accept::close_as(tx, &core, &session, &key, &open, NOTICE, Close::Cancelled, "cancelled")?;
+                accept::close_as(tx, &core.record, &session, &key, &open, NOTICE, Close::Cancelled, "cancelled")?;
                 let entry = Entry::new(LedgerEvent::TurnCancelled).session(id).turn(open.id);
                 entry.with("by", by.id).append(tx)?;
                 Ok(Cancelled { turn: open.id, messages, running })

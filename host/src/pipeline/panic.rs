@@ -40,7 +40,7 @@ impl Pipeline {
     /// Heeds the file in the home that asks for a stop. For a host that has just said where it can be reached: whoever did not
     /// find it before has left the file.
     pub async fn heed_the_file(&self) -> Result<(), Error> {
-        if stops::file(&self.core().home).symlink_metadata().is_ok() {
+        if stops::file(&self.core().jails.home).symlink_metadata().is_ok() {
             self.stop_everything(None).await?;
         }
         Ok(())
@@ -58,7 +58,7 @@ impl Pipeline {
 
     async fn watch(&self) -> std::io::Result<()> {
         let watch = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
-        watch.add_watch(self.core().home.path(), AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO)?;
+        watch.add_watch(self.core().jails.home.path(), AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO)?;
         let readable = sys::watched(sys::duplicate(&watch)?)?;
         // It may have come since the host looked.
         self.heed_quietly().await;
@@ -93,7 +93,7 @@ impl Pipeline {
         let name = stopped.by.clone();
         core.latch.shut_for(stopped.clone());
         let sessions = core.places.room().awake;
-        core.launcher.kill_all();
+        core.jails.launcher.kill_all();
         tracing::error!(by = name, sessions, "panic: everything is stopped");
         // A host that dies before the record has it finds the file at its next start.
         self.ask_for_a_stop().await;
@@ -114,7 +114,7 @@ impl Pipeline {
             // It lasts in memory, and the file makes it last over a restart.
             Err(_) => core.latch.shut_for(stopped),
         }
-        core.launcher.kill_all();
+        core.jails.launcher.kill_all();
         if recorded.is_ok() {
             self.forget_the_file();
         }
@@ -129,7 +129,7 @@ impl Pipeline {
         let writing = latch.writing.lock().await;
         let was_shut = latch.is_shut();
         // Before the record: the other way round, a crash between them would stop everything again.
-        stops::take_back(&self.core().home)?;
+        stops::take_back(&self.core().jails.home)?;
         let by = by.clone();
         let lifted = self.core().record.state.write(move |tx| Ok::<_, Error>(stops::end(tx, &by, was_shut)?)).await;
         if lifted.is_err() && was_shut {
@@ -159,7 +159,7 @@ impl Pipeline {
 
     /// At a start: takes up the stop that lasts or that was asked for. True when there is one.
     pub(super) async fn start_stopped(&self) -> Result<bool, Error> {
-        let asked = stops::file(&self.core().home).symlink_metadata().is_ok();
+        let asked = stops::file(&self.core().jails.home).symlink_metadata().is_ok();
         let stopped = self.core().record.state.write(move |tx| Ok::<_, Error>(stops::at_start(tx, asked)?)).await?;
         self.core().latch.set(stopped);
         if asked {
@@ -186,7 +186,7 @@ impl Pipeline {
     }
 
     async fn ask_for_a_stop(&self) {
-        let home = self.core().home.clone();
+        let home = self.core().jails.home.clone();
         let asked = tokio::task::spawn_blocking(move || stops::ask(&home)).await;
         if !matches!(asked, Ok(Ok(()))) {
             tracing::error!("the panic file could not be written; the record has to do");
@@ -194,7 +194,7 @@ impl Pipeline {
     }
 
     fn forget_the_file(&self) {
-        if let Err(error) = stops::take_back(&self.core().home) {
+        if let Err(error) = stops::take_back(&self.core().jails.home) {
             tracing::error!(%error, "the panic file remains: the next start will be stopped");
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Judges no row. Next: `pipeline::accept`.
 
-use super::accept::{self, Accepted};
+use super::accept::{self, Acceptance, Accepted};
 use super::actor::{Actor, Slept};
 use super::command::Phase;
 use super::launch::{self, Awake};
@@ -67,7 +67,10 @@ impl Actor {
         taken.more = found.more || found.rows.len() > ROWS_AT_ONCE_MAX;
         for row in found.rows.into_iter().take(ROWS_AT_ONCE_MAX) {
             let (core, session, key) = (Arc::clone(&self.core), Arc::clone(&awake.session), Arc::clone(&awake.key));
-            let accept = self.core.record.state.write(move |tx| accept::accept(tx, &core, &session, &key, row));
+            let accept = self.core.record.state.write(move |tx| {
+                let (proposals, limits) = (&*core.changes.proposals, &core.turns.config);
+                Acceptance { proposals, limits, session: &session, key: &key }.accept(tx, row)
+            });
             let (accepted, cursor) = accept.await?;
             awake.cursor = cursor;
             failpoint::reach("accept");
@@ -75,7 +78,7 @@ impl Actor {
             match accepted {
                 Accepted::Closed(delivery) => {
                     failpoint::reach("intent");
-                    self.core.drafts.end(self.id);
+                    self.core.turns.drafts.end(self.id);
                     awake.unreceipted.add(&delivery);
                     self.deliver_one(delivery).await?;
                     taken.closed = true;
@@ -110,7 +113,7 @@ impl Actor {
         }
         awake.reader_died = true;
         let Some(session) = self.session().await? else { return Err(Slept::Ended(None)) };
-        match launch::start_reader(&self.core, &session, &awake.queue).await {
+        match launch::start_reader(&self.core.jails, &session, &awake.queue).await {
             Ok((process, reader)) => {
                 self.show(Phase::Awake, Some(awake.sandbox.process()), Some(process.process()));
                 awake.reader_process = process;

@@ -2,9 +2,9 @@
 //!
 //! What a stranger said is never repeated in the host's voice: the notice and the ledger have the host's own words. Next: `session::store`.
 
+use super::Error;
 use super::accept;
 use super::actor::Actor;
-use super::{Error, launch};
 use crate::delivery;
 use crate::gateway::store as changes;
 use crate::memories;
@@ -45,7 +45,7 @@ impl Actor {
             // standing is still written, and says why.
             match (session.content_key(&core.record.wrapping), turn::open_of(tx, id)?) {
                 (Ok(key), Some(open)) => {
-                    accept::close_with_notice(tx, &core, &session, &key, &open, &text, "halted").map(drop)
+                    accept::close_with_notice(tx, &core.record, &session, &key, &open, &text, "halted").map(drop)
                 }
                 (Ok(key), None) => {
                     Ok(delivery::notify(tx, &session, None, &text, &key, &core.record.sealer).map(drop)?)
@@ -65,7 +65,7 @@ impl Actor {
                 return Err(format!("{} is neither parked nor quarantined", session.id));
             }
             Standing::Quarantined => {
-                let out = self.core.home.session(session.id).outbound();
+                let out = self.core.jails.home.session(session.id).outbound();
                 let aside = (0..u32::MAX).map(|n| out.with_file_name(format!("out.quarantined-{n}")));
                 let aside = aside.into_iter().find(|path| path.symlink_metadata().is_err());
                 if let Some(aside) = aside.filter(|_| out.symlink_metadata().is_ok()) {
@@ -96,8 +96,8 @@ impl Actor {
         failpoint::reach("erase");
         self.core.record.state.checkpoint().await.map_err(|error| error.to_string())?;
         self.core.record.forget_snapshots().await.map_err(|error| error.to_string())?;
-        let place = self.core.home.session(session.id).path().to_owned();
-        let run = launch::run_directory(&self.core, session);
+        let place = self.core.jails.home.session(session.id).path().to_owned();
+        let run = self.core.jails.run_directory(session);
         let shown = place.display().to_string();
         let gone = tokio::task::spawn_blocking(move || remove_tree(&run).and_then(|()| remove_tree(&place))).await;
         match gone {

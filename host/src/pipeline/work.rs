@@ -8,7 +8,6 @@ use super::actor::{Actor, DRAIN_TIME_MAX, EXIT_TIME_MAX, Slept};
 use super::command::Command;
 use super::launch::Awake;
 use super::places::Place;
-use super::prove;
 use super::workspace::Looking;
 use crate::channel::loopback;
 use crate::delivery::{self, Delivery, Ender};
@@ -122,7 +121,7 @@ impl Actor {
     async fn work_on(&mut self, awake: &mut Awake, place: &mut Place) -> Result<Infallible, Slept> {
         self.first_drain(awake).await?;
         let mut work = Work::new(Duration::from_secs(self.core.config.session.idle_seconds));
-        let mut looking = Looking::begin(&self.core, self.id);
+        let mut looking = Looking::begin(&self.core.workspaces, self.id);
         loop {
             looking.turn(work.open.is_some());
             if work.open.is_none() {
@@ -206,7 +205,7 @@ impl Actor {
             Command::Shutdown(done) => work.stopping = Some((done, Instant::now() + DRAIN_TIME_MAX)),
             Command::Prove(by, done) => {
                 let proof = match self.session().await? {
-                    Some(session) => prove::prove(&self.core, &session, by).await,
+                    Some(session) => self.prove(&session, by).await,
                     None => Err("the session is gone".to_owned()),
                 };
                 // Whoever asked may have given up waiting.
@@ -271,12 +270,13 @@ impl Actor {
                 return Ok(turn::forgive(tx, &messages)?);
             }
             let attempts = turn::attempts(tx, open.id)?;
-            let ender = if core.cut_turns.contains(&open.id) { Ender::Host } else { Ender::Sandbox };
+            let ender = if core.turns.cut.contains(&open.id) { Ender::Host } else { Ender::Sandbox };
             match store::find(tx, id)? {
                 Some(session) if attempts >= turn::MESSAGE_ATTEMPTS_MAX => {
                     let message = turn::newest_message(tx, open.id)?;
                     let text = delivery::notice_of_given_up(ender, attempts, message);
-                    accept::close_with_notice(tx, &core, &session, &key, &open, &text, ender.given_up()).map(drop)
+                    accept::close_with_notice(tx, &core.record, &session, &key, &open, &text, ender.given_up())
+                        .map(drop)
                 }
                 _ => Ok(turn::close(tx, &open, Close::Requeued, ender.requeued()).map(drop)?),
             }
@@ -297,7 +297,7 @@ impl Actor {
             .record
             .state
             .write(move |tx| {
-                let Some(opened) = turn::open_next(tx, session.id, &core.config.turn)? else {
+                let Some(opened) = turn::open_next(tx, session.id, &core.turns.config)? else {
                     return Ok::<_, Error>(None);
                 };
                 let (context, own) = (&opened.context, &opened.messages);
@@ -310,9 +310,9 @@ impl Actor {
             .await?;
         let Some((opened, rows, routing, receipts)) = opened else { return Ok(None) };
         failpoint::reach("turn_open");
-        let until = Instant::now() + Duration::from_secs(u64::from(self.core.config.turn.seconds_max));
+        let until = Instant::now() + Duration::from_secs(u64::from(self.core.turns.config.seconds_max));
         // Before the sandbox hears of the turn.
-        self.core.deadlines.begin(self.id, opened.id, until);
+        self.core.turns.deadlines.begin(self.id, opened.id, until);
         let turn = row_of(&opened);
         awake.unreceipted.forget(&receipts);
         let open = move |inbound: &mut Inbound| inbound.open_turn(&turn, &rows, &routing, &receipts);
@@ -406,15 +406,15 @@ impl Actor {
     /// of the sandbox.
     async fn miss_deadline(&mut self, key: Arc<ContentKey>, turn: TurnId) -> Result<Slept, Error> {
         let (core, id) = (Arc::clone(&self.core), self.id);
-        let is_asking = core.drafts.is_asking(id, turn);
+        let is_asking = core.turns.drafts.is_asking(id, turn);
         let close = self.core.record.state.write(move |tx| {
             let open = turn::find(tx, turn)?.filter(|turn| turn.open);
             let (Some(open), Some(session)) = (open, store::find(tx, id)?) else { return Ok::<_, Error>(false) };
             let why = if is_asking { Some(LATE_MODEL.to_owned()) } else { turn::failure(tx, turn)? };
             let message = turn::newest_message(tx, turn)?;
-            let general = || delivery::notice_for(EndReason::Time, &core.config.turn, message);
+            let general = || delivery::notice_for(EndReason::Time, &core.turns.config, message);
             let text = why.as_deref().map_or_else(general, |why| delivery::notice_of_model(why, message));
-            accept::close_with_notice(tx, &core, &session, &key, &open, &text, "deadline")?;
+            accept::close_with_notice(tx, &core.record, &session, &key, &open, &text, "deadline")?;
             Ok(why.is_some())
         });
         let is_models = close.await?;

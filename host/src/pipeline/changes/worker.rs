@@ -10,7 +10,7 @@ use crate::packages;
 use crate::pipeline::actors::Unsent;
 use crate::pipeline::at_once::after_erasing;
 use crate::pipeline::command::Command;
-use crate::pipeline::launch::{self, LAUNCHER_END_TIME};
+use crate::pipeline::launch::LAUNCHER_END_TIME;
 use crate::pipeline::{Changes, Error, Pipeline};
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
@@ -158,7 +158,7 @@ impl ChangeWorker {
                 Err(Denied::Failed(error)) => return Err(error),
                 Err(Denied::Refused(refusal)) => {
                     // A client whose launcher died looks like one that failed; the host ends, and the next one begins anew.
-                    if tokio::time::timeout(LAUNCHER_END_TIME, self.pipeline.core.launcher.died()).await.is_ok() {
+                    if tokio::time::timeout(LAUNCHER_END_TIME, self.pipeline.core.jails.launcher.died()).await.is_ok() {
                         std::future::pending::<()>().await;
                     }
                     return self.fail(&row, &refusal).await;
@@ -233,10 +233,10 @@ impl ChangeWorker {
         }
         let core = &self.pipeline.core;
         let means = packages::Means {
-            launcher: core.launcher.clone(),
-            home: core.home.clone(),
+            launcher: core.jails.launcher.clone(),
+            home: core.jails.home.clone(),
             config: self.changes.proposals.grounds.packages.clone(),
-            identity: launch::fetcher(core),
+            identity: core.jails.fetcher(),
         };
         tracing::info!(change = %row.id, "software is fetched");
         let made = packages::make(&means, agent, row.id, wanted).await;
