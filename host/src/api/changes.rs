@@ -78,7 +78,7 @@ pub async fn list(
     let limit = which.limit.clamp(1, CHANGES_AT_ONCE);
     // Of what waits, what somebody else decides is left out first; each agent has few that wait.
     let looked_at = if waits { EVERY_WAITING } else { limit + 1 };
-    let changes = Arc::clone(api.changes());
+    let changes = Arc::clone(&api.changes);
     let found = api.state().read(move |tx| {
         let filter = Filter { statuses, agent, principal: None, limit: looked_at };
         let mut rows = match person.role.covers(Role::Admin) {
@@ -112,7 +112,7 @@ pub async fn submit(
     Body(new): Body<NewChange>,
 ) -> Reply<SubmittedChange> {
     let NewChange { kind, agent, payload, reason } = new;
-    let submitted = api.changes().submit(&person, kind, agent, payload, reason).await?;
+    let submitted = api.changes.submit(&person, kind, agent, payload, reason).await?;
     let status = Status::Pending.name().to_owned();
     Ok(Json(SubmittedChange { id: submitted.id, status, again: submitted.again }))
 }
@@ -168,7 +168,7 @@ pub async fn approve(
     Body(decision): Body<Decision>,
 ) -> Reply<Change> {
     let change = known(&named)?;
-    api.changes().approve(&person, token.to_string(), change, decision.shown).await?;
+    api.changes.approve(&person, token.to_string(), change, decision.shown).await?;
     Ok(Json(whole(&api, &person, change).await?))
 }
 
@@ -180,7 +180,7 @@ pub async fn reject(
     Body(rejection): Body<Rejection>,
 ) -> Reply<Change> {
     let change = known(&named)?;
-    api.changes().reject(&person, change, rejection.reason).await?;
+    api.changes.reject(&person, change, rejection.reason).await?;
     Ok(Json(whole(&api, &person, change).await?))
 }
 
@@ -217,8 +217,8 @@ fn of_member(tx: &Tx<'_>, person: &Person, filter: &Filter) -> Result<Vec<Row>, 
 
 /// A change with what a person is shown.
 async fn whole(api: &Api, person: &Person, change: ChangeId) -> Result<Change, Answer> {
-    let shown = api.changes().show(person, change).await?;
-    let needed = api.changes().approvals_needed(&shown.row);
+    let shown = api.changes.show(person, change).await?;
+    let needed = api.changes.approvals_needed(&shown.row);
     Ok(api.state().read(move |tx| view(tx, shown, needed)).await?)
 }
 

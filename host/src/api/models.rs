@@ -27,6 +27,7 @@ use ironclaw_model::scripted;
 use ironclaw_state::Tx;
 use ironclaw_state::keys::SecretText;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 /// Characters of what an endpoint said to its test.
 const SAID_CHARACTERS_MAX: usize = 200;
@@ -82,9 +83,9 @@ pub async fn add(
     let wish = Wish { spec, key, value, replace, default };
     // Nothing of this is kept yet; what would be refused then is refused before a request is made.
     let (named, brings_value) = (wish.key.clone(), wish.value.is_some());
-    let (pipeline, asks, spec) = (api.pipeline.clone(), by.clone(), wish.spec.clone());
+    let (changes, asks, spec) = (Arc::clone(&api.changes), by.clone(), wish.spec.clone());
     let checked = api.state().read(move |tx| {
-        left_to(tx, pipeline.core().changes.policy(), &asks, &spec.name, replace, default)?;
+        left_to(tx, changes.policy(), &asks, &spec.name, replace, default)?;
         check(tx, &spec, replace, named.as_ref(), brings_value)
     });
     match checked.await {
@@ -93,12 +94,11 @@ pub async fn add(
         Err(Denied::Failed(error)) => return Err(error.into()),
     }
     let tested = if test { Some(test_first(&api, &by, &wish).await?) } else { None };
-    let pipeline = api.pipeline.clone();
+    let (record, changes) = (Arc::clone(&api.record), Arc::clone(&api.changes));
     let giver = Giver { person: by.id, token: Some(current) };
     let kept = change(&api, move |tx| {
         // A refusal rolls back, too: the key that came with an endpoint is not kept without it.
-        let moved =
-            keep(tx, &pipeline.core().record, &pipeline.core().changes, &giver, &wish).map_err(Denied::Failed)?;
+        let moved = keep(tx, &record, &changes, &giver, &wish).map_err(Denied::Failed)?;
         Ok(KeptModel { model: one(tx, &wish.spec.name)?, tested, moved })
     });
     Ok(Json(kept.await?))
@@ -121,7 +121,7 @@ async fn test_first(api: &Api, by: &Person, wish: &Wish) -> Result<TestedModel, 
         Some(value) => Some(SecretText::new(value.expose().to_owned())),
         None => stored_key(api, wish.key.clone()).await?,
     };
-    match api.pipeline.core().models.models.try_out(wish.spec.clone(), sent).await {
+    match api.models.try_out(wish.spec.clone(), sent).await {
         Ok(probe) => Ok(view_of_test(&wish.spec.name, &probe)),
         Err(error) => Err(noted(api, by, failed(&error, &wish.spec, false)).await),
     }
@@ -175,12 +175,12 @@ pub async fn set_default(
     Extension(Current(current)): Extension<Current>,
     Path(model): Path<String>,
 ) -> Reply<KeptModel> {
-    let (pipeline, giver) = (api.pipeline.clone(), Giver { person: by.id, token: Some(current) });
+    let (changes, giver) = (Arc::clone(&api.changes), Giver { person: by.id, token: Some(current) });
     // Not `decide`: a refusal is rolled back.
     let set = api.state().write(move |tx| {
         let moved = followers_elsewhere(tx, &model)?;
         let wanted = Settings { default_model: Some(model.clone()), ..Settings::default() };
-        pipeline.core().changes.settle(tx, &giver, None, wanted)?;
+        changes.settle(tx, &giver, None, wanted)?;
         Ok::<_, Denied<pipeline::Error>>(KeptModel { model: one(tx, &model)?, tested: None, moved })
     });
     match set.await {
@@ -222,7 +222,7 @@ pub async fn test(State(api): State<Api>, Path(model): Path<String>) -> Reply<Te
     };
     let key = spec.key.as_deref().map(str::parse::<SecretName>).transpose()?;
     let key = stored_key(&api, key).await?;
-    match api.pipeline.core().models.models.try_out(spec.clone(), key).await {
+    match api.models.try_out(spec.clone(), key).await {
         Ok(probe) => Ok(Json(view_of_test(&spec.name, &probe))),
         Err(error) => Err(failed(&error, &spec, true).into()),
     }
@@ -254,18 +254,18 @@ async fn change<T: Send + 'static>(
 ) -> Result<T, Answer> {
     let api = api.clone();
     let changing = tokio::spawn(async move {
-        let _alone = api.models.lock().await;
-        let pipeline = api.pipeline.clone();
+        let _alone = api.models.changing.lock().await;
+        let models = Arc::clone(&api.models);
         let changed = api.state().decide(move |tx| {
             let made = make(tx)?;
-            let opened = pipeline.core().models.models.open_anew(tx).map_err(|error| match error {
+            let opened = models.open_anew(tx).map_err(|error| match error {
                 pipeline::Error::Model(error) => Refusal::new(DenialCode::ModelUnusable, error.sentence()).into(),
                 error => Undone::from(error),
             });
             Ok::<_, Denied<Undone>>((made, opened.map_err(Denied::Failed)?))
         });
         let (made, opened) = changed.await?;
-        api.pipeline.core().models.models.put(opened);
+        api.models.put(opened);
         Ok(made)
     });
     match changing.await {
@@ -313,9 +313,9 @@ async fn noted(api: &Api, by: &Person, refusal: Refusal) -> Answer {
 
 async fn stored_key(api: &Api, key: Option<SecretName>) -> Result<Option<SecretText>, Answer> {
     let Some(name) = key else { return Ok(None) };
-    let pipeline = api.pipeline.clone();
+    let record = Arc::clone(&api.record);
     let wanted = name.clone();
-    let found = api.state().read(move |tx| secrets::get(tx, &pipeline.core().record.wrapping, &wanted)).await?;
+    let found = api.state().read(move |tx| secrets::get(tx, &record.wrapping, &wanted)).await?;
     Ok(Some(found.ok_or_else(|| secrets::unknown(&name))?))
 }
 
@@ -406,7 +406,7 @@ fn builtin() -> Spec {
 
 /// Says of those that cannot be asked why not.
 fn say_broken(api: &Api, models: &mut [Model]) {
-    let endpoints = api.pipeline.core().models.models.now();
+    let endpoints = api.models.now();
     for model in models {
         model.broken = endpoints.broken().find(|(name, _)| *name == model.name).map(|(_, why)| why.to_owned());
     }
@@ -414,7 +414,7 @@ fn say_broken(api: &Api, models: &mut [Model]) {
 
 /// A sentence for each endpoint that cannot be asked, for `status`.
 pub fn broken(api: &Api) -> Vec<String> {
-    let endpoints = api.pipeline.core().models.models.now();
+    let endpoints = api.models.now();
     let broken = endpoints.broken();
     broken.map(|(name, why)| format!("model endpoint {name} cannot be asked: {why} (`ironctl model list`)")).collect()
 }

@@ -9,8 +9,8 @@ use crate::config::{self, Config};
 use crate::gateway::policy;
 use crate::maintenance::Keeper;
 use crate::pipeline::{
-    self, Changes, Core, Dispatch, JailConfig, Jails, Latch, Limits, ModelServers, Models, Places, Proposals, Turns,
-    Workspaces,
+    self, Changes, Dispatch, EmergencyStop, Inbound, JailConfig, Jails, Latch, Limits, ModelServers, Models, Places,
+    Proposals, Runtime, Sessions, Turns, Workspaces,
 };
 use crate::record::Record;
 use crate::{observe, packages, registry, rotation};
@@ -57,8 +57,20 @@ pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
     Ok(Opened { state, master, config, home, _lock: lock })
 }
 
-/// Collects what the stages share. No sandbox runs yet.
-pub(super) async fn core(opened: &Opened, boot: BootId, paths: &Paths, launcher: Handle) -> Result<Core, Error> {
+/// The parts of a host that are shared.
+pub(super) struct Parts {
+    pub record: Arc<Record>,
+    pub changes: Arc<Changes>,
+    pub jails: Arc<Jails>,
+    pub models: Arc<Models>,
+    pub dispatch: Arc<Dispatch>,
+    pub sessions: Sessions,
+    pub inbound: Inbound,
+    pub stops: EmergencyStop,
+}
+
+/// Makes the parts. No sandbox runs yet.
+pub(super) async fn parts(opened: &Opened, boot: BootId, paths: &Paths, launcher: Handle) -> Result<Parts, Error> {
     let Opened { home, config, master, state, .. } = opened;
     let record = Arc::new(Record {
         state: state.clone(),
@@ -83,29 +95,37 @@ pub(super) async fn core(opened: &Opened, boot: BootId, paths: &Paths, launcher:
     let latch = Arc::<Latch>::default();
     let turns = Arc::new(Turns::start(Arc::clone(&record), config.turn.clone()).await?);
     let specs = state.read(|tx| registry::models::specs(tx)).await?;
-    let models = Arc::new(ModelServers {
+    let models = Arc::new(Models::open(config.model.clone(), specs)?);
+    let servers = ModelServers {
         turns: Arc::clone(&turns),
-        models: Arc::new(Models::open(config.model.clone(), specs)?),
+        models: Arc::clone(&models),
         latch: Arc::clone(&latch),
         budget: config.budget.clone(),
-    });
-    Ok(Core {
-        config: pipeline::Config {
-            session: config.session.clone(),
-            webhook: config.webhook.clone(),
-            quota: config.quota.clone(),
-        },
-        dispatch: Arc::new(Dispatch::new(Arc::clone(&record), jails.config.sessions_max())),
-        workspaces: Arc::new(Workspaces::new(home.clone(), config.quota.clone())),
-        places: Places::new(Limits::of(&config.session)),
-        changes: Arc::new(Changes::new(proposals, master.approval_root())),
-        actors: Arc::default(),
-        record,
-        jails,
+    };
+    let sessions_max = jails.config.sessions_max();
+    let dispatch = Arc::new(Dispatch::new(Arc::clone(&record), sessions_max));
+    let sessions = Sessions::new(Runtime {
+        config: config.session.clone(),
         turns,
-        models,
+        proposals: Arc::clone(&proposals),
+        jails: Arc::clone(&jails),
+        workspaces: Arc::new(Workspaces::new(home.clone(), config.quota.clone())),
+        models: Arc::new(servers),
+        places: Places::new(Limits::of(&config.session)),
+        latch: Arc::clone(&latch),
+        dispatch: Arc::clone(&dispatch),
+    });
+    let changes = Arc::new(Changes::new(proposals, master.approval_root()));
+    let stops = EmergencyStop {
+        record: Arc::clone(&record),
+        jails: Arc::clone(&jails),
         latch,
-    })
+        changes: Arc::clone(&changes),
+        sessions: sessions.clone(),
+    };
+    let (quota, senders) = (config.quota.clone(), sessions.clone());
+    let inbound = Inbound { record: Arc::clone(&record), quota, sessions_max, sessions: senders };
+    Ok(Parts { record, changes, jails, models, dispatch, sessions, inbound, stops })
 }
 
 /// Starts to keep the ledger. Returns also which other history the heads and archives know.

@@ -4,8 +4,7 @@
 //! Never another way to set anything. Next: `pipeline::changes`.
 
 use super::changes::submit::tell;
-use super::command::Command;
-use super::{Changes, Error, Pipeline};
+use super::{Changes, Error};
 use crate::apply::{self, Applied, Prepared};
 use crate::gateway::decide::{self, Said};
 use crate::gateway::policy::Rule;
@@ -14,9 +13,8 @@ use crate::gateway::{Proposed, Requester, checks, settings};
 use crate::refusal::Refusal;
 use crate::refusal::{Decide, Denied};
 use crate::registry::{self, Agent, Giver, Role};
-use crate::session::store as sessions;
 use ironclaw_contract::canonical;
-use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Settings};
 use ironclaw_state::Tx;
@@ -117,24 +115,6 @@ impl Changes {
         let (changes, of) = (Arc::clone(self), row.clone());
         let still = self.record().state.decide(move |tx| decide::still_approved(tx, &changes.bench(), &of));
         still.await.map(drop).map_err(Denied::widen)
-    }
-}
-
-impl Pipeline {
-    /// Erases the conversations of an agent that is about to be removed.
-    ///
-    /// # Errors
-    /// Refuses where a conversation could not be removed.
-    pub(crate) async fn remove_sessions(&self, agent: AgentId, by: PersonId) -> Result<(), Denied<Error>> {
-        let found = self.core.record.state.read(move |tx| sessions::of_agent(tx, agent)).await?;
-        for session in found {
-            if let Err(message) = self.ask(session.id, |done| Command::Remove(by, done)).await? {
-                return Err(Refusal::new(DenialCode::SessionNotRemoved, message).into());
-            }
-        }
-        // Before its notes and itself are erased: a crash in between leaves nothing that was erased in a snapshot.
-        self.core.record.forget_snapshots().await?;
-        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 //! Never holds up a session, never sends what is not taken up, and polls nothing: it is woken by whoever intends a delivery, by the end
 //! of a send, and when the next attempt is due. Next: `delivery::journal`, `channel::webhook::outgoing`.
 
-use super::{Actors, Error, Latch};
+use super::{Error, Latch, Sessions};
 use crate::channel::webhook::outgoing::{Body, Outcome, Sender};
 use crate::channel::webhook::signature::Secret;
 use crate::channel::webhook::{self, check_url};
@@ -129,7 +129,7 @@ pub struct Dispatcher {
     /// Keeps it from sending.
     pub latch: Arc<Latch>,
     /// Hear of receipts.
-    pub actors: Arc<Actors>,
+    pub sessions: Sessions,
     /// `[webhook]`
     pub config: webhook::Config,
 }
@@ -243,7 +243,7 @@ impl Dispatcher {
             let (dispatch, delivery, note) = (Arc::clone(&self.dispatch), noted.clone(), ended.clone());
             match self.dispatch.record.state.write(move |tx| dispatch.settle(tx, &delivery, &note)).await {
                 Ok(()) => {
-                    self.actors.nudge(noted.session);
+                    self.sessions.nudge(noted.session);
                     break;
                 }
                 // The next start finds it as one whose outcome is unknown.

@@ -11,12 +11,15 @@ use ironclaw_model::endpoint::{self, Candidate, Endpoint, Endpoints, Probe, Spec
 use ironclaw_state::Tx;
 use ironclaw_state::keys::{SecretText, WrappingKey};
 use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::Mutex;
 
 /// The model endpoints of this host.
 pub struct Models {
     config: ironclaw_model::Config,
     /// By name; replaced as a whole when an operator changes one.
     open: RwLock<Arc<Endpoints>>,
+    /// Held while endpoints change, so that those that are open are those that were recorded last.
+    pub changing: Mutex<()>,
 }
 
 impl Models {
@@ -29,7 +32,7 @@ impl Models {
         specs: Vec<(Spec, Option<String>)>,
     ) -> Result<Self, ironclaw_model::Error> {
         let opened = endpoint::open_stored(&config, specs)?;
-        Ok(Self { config, open: RwLock::new(Arc::new(opened)) })
+        Ok(Self { config, open: RwLock::new(Arc::new(opened)), changing: Mutex::default() })
     }
 
     /// Returns the endpoints as they are now.

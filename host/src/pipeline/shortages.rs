@@ -59,7 +59,7 @@ impl Actor {
         reported: Option<Shortage>,
         why: &Why,
     ) -> Result<Option<Command>, Error> {
-        match behind(&self.core.jails.home, reported) {
+        match behind(&self.runtime.jails.home, reported) {
             Some(shortage) => self.wait_out(shortage).await,
             None => self.note_failure(why).await,
         }
@@ -74,7 +74,7 @@ impl Actor {
         tracing::warn!(session = %self.id, shortage = %shortage.code(), "the session waits: {}", shortage.words());
         self.forgives = true;
         self.shortages = self.shortages.saturating_add(1);
-        self.core.actors.note_shortage(&self.shown, Some(shortage));
+        self.actors.note_shortage(&self.shown, Some(shortage));
         self.back_off(self.shortages).await
     }
 }

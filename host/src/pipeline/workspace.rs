@@ -121,19 +121,17 @@ async fn look_while_busy(
 impl Actor {
     /// Answers the open turn, or else the one that would be next, with why there is no work on it. Sends nothing yet.
     pub(super) async fn end_over_bound(&self, over: Over) -> Result<(), Error> {
-        let (core, id) = (Arc::clone(&self.core), self.id);
-        self.core
-            .record
-            .state
+        let (turns, workspaces, id) = (Arc::clone(&self.runtime.turns), Arc::clone(&self.runtime.workspaces), self.id);
+        self.state()
             .write(move |tx| {
                 let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(()) };
                 if turn::open_of(tx, id)?.is_none() {
-                    turn::open_next(tx, id, &core.turns.config)?;
+                    turn::open_next(tx, id, &turns.config)?;
                 }
                 let Some(open) = turn::open_of(tx, id)? else { return Ok(()) };
-                let key = session.content_key(&core.record.wrapping).map_err(BodyError::from)?;
-                let text = over.notice(&core.workspaces.quota, id);
-                accept::close_as(tx, &core.record, &session, &key, &open, &text, Close::Cancelled, over.code())?;
+                let key = session.content_key(&turns.record.wrapping).map_err(BodyError::from)?;
+                let text = over.notice(&workspaces.quota, id);
+                accept::close_as(tx, &turns.record, &session, &key, &open, &text, Close::Cancelled, over.code())?;
                 Entry::new(LedgerEvent::WorkspaceOver)
                     .session(id)
                     .turn(open.id)

@@ -7,14 +7,11 @@ use crate::apply::{self, Applied, Prepared};
 use crate::gateway::decide;
 use crate::gateway::store::{self, Row, Status};
 use crate::packages;
-use crate::pipeline::actors::Unsent;
 use crate::pipeline::at_once::after_erasing;
-use crate::pipeline::command::Command;
 use crate::pipeline::launch::LAUNCHER_END_TIME;
-use crate::pipeline::{Changes, Error, Pipeline};
+use crate::pipeline::{Changes, Error, Jails, Latch, Sessions};
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
-use crate::session::store as sessions;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::{Change, ChangeKind};
 use ironclaw_state::failpoint;
@@ -34,8 +31,10 @@ const RETRY_AFTER: Duration = Duration::from_secs(30);
 
 /// The worker that applies what is approved.
 pub struct ChangeWorker {
-    pipeline: Pipeline,
     changes: Arc<Changes>,
+    sessions: Sessions,
+    jails: Arc<Jails>,
+    latch: Arc<Latch>,
     /// What is being applied now. One change of packages of an agent at a time, because two would make its layer at once, and one of all
     /// other kinds, which never waits for a fetch.
     busy: Mutex<HashSet<Place>>,
@@ -72,9 +71,8 @@ impl Drop for Busy<'_> {
 
 impl ChangeWorker {
     /// A worker that has applied nothing.
-    pub fn new(pipeline: Pipeline) -> Self {
-        let changes = Arc::clone(&pipeline.core.changes);
-        Self { pipeline, changes, busy: Mutex::default() }
+    pub fn new(changes: Arc<Changes>, sessions: Sessions, jails: Arc<Jails>, latch: Arc<Latch>) -> Self {
+        Self { changes, sessions, jails, latch, busy: Mutex::default() }
     }
 
     /// Applies what is approved and ends what is overdue, until the daemon ends.
@@ -117,7 +115,7 @@ impl ChangeWorker {
             });
             end.await?;
         }
-        if !self.pipeline.core.latch.is_shut() {
+        if !self.latch.is_shut() {
             for row in approved {
                 if self.take(Place::of(&row)) {
                     let worker = Arc::clone(self);
@@ -152,20 +150,20 @@ impl ChangeWorker {
         let prepared = tokio::select! {
             biased;
             // What was approved stays approved, and begins anew once everything goes on. A client is ended with its future.
-            () = self.pipeline.core.latch.shut() => return Ok(()),
+            () = self.latch.shut() => return Ok(()),
             prepared = self.prepare(&row) => match prepared {
                 Ok(prepared) => prepared,
                 Err(Denied::Failed(error)) => return Err(error),
                 Err(Denied::Refused(refusal)) => {
                     // A client whose launcher died looks like one that failed; the host ends, and the next one begins anew.
-                    if tokio::time::timeout(LAUNCHER_END_TIME, self.pipeline.core.jails.launcher.died()).await.is_ok() {
+                    if tokio::time::timeout(LAUNCHER_END_TIME, self.jails.launcher.died()).await.is_ok() {
                         std::future::pending::<()>().await;
                     }
                     return self.fail(&row, &refusal).await;
                 }
             },
         };
-        if self.pipeline.core.latch.is_shut() {
+        if self.latch.is_shut() {
             return Ok(());
         }
         failpoint::reach("change_prepared");
@@ -179,7 +177,7 @@ impl ChangeWorker {
         // They see what was set only when they begin anew; settings are looked up at each request.
         if row.kind != ChangeKind::Settings
             && let Some(agent) = row.concerned()
-            && let Err(error) = self.pipeline.respawn(agent).await
+            && let Err(error) = self.sessions.respawn(agent).await
         {
             tracing::error!(%agent, %error, "applied, and its sessions did not begin anew; `ironctl session stop` ends them");
         }
@@ -222,7 +220,7 @@ impl ChangeWorker {
             && wanted.remove
         {
             self.changes.still_approved(row).await?;
-            self.pipeline.remove_sessions(agent, row.decided_by.unwrap_or_else(|| row.principal())).await?;
+            self.sessions.remove_of(agent, row.decided_by.unwrap_or_else(|| row.principal())).await?;
             return Ok(Prepared::ConversationsErased);
         }
         let (Change::Packages(wanted), Some(agent)) = (&row.change, row.agent) else {
@@ -231,12 +229,11 @@ impl ChangeWorker {
         if wanted.apt.is_empty() && wanted.npm.is_empty() {
             return Ok(Prepared::Nothing);
         }
-        let core = &self.pipeline.core;
         let means = packages::Means {
-            launcher: core.jails.launcher.clone(),
-            home: core.jails.home.clone(),
+            launcher: self.jails.launcher.clone(),
+            home: self.jails.home.clone(),
             config: self.changes.proposals.grounds.packages.clone(),
-            identity: core.jails.fetcher(),
+            identity: self.jails.fetcher(),
         };
         tracing::info!(change = %row.id, "software is fetched");
         let made = packages::make(&means, agent, row.id, wanted).await;
@@ -264,22 +261,5 @@ impl ChangeWorker {
 
     fn state(&self) -> &State {
         &self.changes.record().state
-    }
-}
-
-impl Pipeline {
-    /// Has the awake sessions of an agent begin anew, each once its open turn is over: only then do they see what they have.
-    pub async fn respawn(&self, agent: AgentId) -> Result<(), Error> {
-        for session in self.core.record.state.read(move |tx| sessions::of_agent(tx, agent)).await? {
-            let session = session.id;
-            while self.core.actors.shown(session).is_some() {
-                match self.send(session, Command::Respawn) {
-                    Ok(()) | Err(Unsent::Stopping) => break,
-                    // Only waits for room, as whoever asks an actor for anything.
-                    Err(Unsent::Full(_, commands)) => drop(commands.reserve().await),
-                }
-            }
-        }
-        Ok(())
     }
 }
