@@ -31,18 +31,21 @@ mod transcript;
 mod usage;
 mod watching;
 
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Changes, Dispatch, EmergencyStop, Inbound, Models, Sessions};
+use crate::record::Record;
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::Role::{Admin, Member, Owner};
+pub use auth::Callers;
 use axum::Router;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use body::{Body, Large, MESSAGE_BYTES_MAX};
+use body::{Body, MESSAGE_BYTES_MAX};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::Failure;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_state::State;
+use ironclaw_state::home::Home;
 use port::{Port, Socket};
 use routes::{Route, delete, get, open_to_all, post};
 use serde::Deserialize;
@@ -50,7 +53,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 /// What `Retry-After` says: places and limits become free within seconds, and nothing tells the exact moment.
 const RETRY_AFTER_SECONDS: u32 = 5;
@@ -65,27 +68,35 @@ pub struct Config {
     pub listen: String,
 }
 
-/// What every handler works with.
+/// What the handlers work with.
 #[derive(Clone)]
 pub struct Api {
-    pipeline: Pipeline,
-    about: Arc<About>,
-    stop: watch::Sender<bool>,
-    tokens: auth::Tokens,
-    failures: Arc<auth::Failures>,
-    refusals: refusals::Refusals,
-    expiry: Arc<Notify>,
-    probed: Arc<watching::Probed>,
-    /// Who may read a large body now.
-    large: Arc<Large>,
-    /// Held while a token is replaced: the file has room for one that is to come.
-    rotating: Arc<tokio::sync::Mutex<()>>,
-    /// Held while model endpoints change, so that what is open is what was recorded last.
-    models: Arc<tokio::sync::Mutex<()>>,
+    /// The record.
+    pub record: Arc<Record>,
+    /// Takes messages.
+    pub inbound: Inbound,
+    /// Sessions, asked and watched.
+    pub sessions: Sessions,
+    /// Changes, asked for and decided.
+    pub changes: Arc<Changes>,
+    /// The model endpoints.
+    pub models: Arc<Models>,
+    /// Deliveries that go out by a network.
+    pub dispatch: Arc<Dispatch>,
+    /// Stops everything.
+    pub stops: EmergencyStop,
+    /// Knows the callers.
+    pub callers: Arc<Callers>,
+    /// The daemon itself.
+    pub about: Arc<About>,
 }
 
 /// What the daemon knows of itself.
 pub struct About {
+    /// The home.
+    pub home: Home,
+    /// The process that starts jails.
+    pub launcher_pid: u32,
     /// When it started, milliseconds since the epoch.
     pub started_at: i64,
     /// Where webhooks come in, if they do.
@@ -96,6 +107,8 @@ pub struct About {
     pub warnings: Vec<String>,
     /// Set when an operator asks the daemon to stop; requests are still answered then.
     pub stopping: Arc<AtomicBool>,
+    /// Stops the daemon once an operator asks for it.
+    pub stop: watch::Sender<bool>,
 }
 
 /// Every path of the API, the least role that may use it, and what it is for. There is no other list: a path that is not here
@@ -211,25 +224,15 @@ fn routes_of_people_and_models() -> Vec<Route> {
 }
 
 impl Api {
-    /// An API over a pipeline; `stop` is set when somebody asks the daemon to stop, and `large` is
-    /// shared with the port for webhooks.
-    pub fn new(pipeline: Pipeline, about: About, stop: watch::Sender<bool>, large: Arc<Large>) -> Self {
-        let refusals = refusals::Refusals::new(pipeline.core().state.clone(), LedgerEvent::ApiRefused);
-        let (tokens, failures, expiry) = (auth::Tokens::default(), Arc::default(), Arc::default());
-        let (rotating, probed, models) = (Arc::default(), Arc::default(), Arc::default());
-        let about = Arc::new(about);
-        Self { pipeline, about, stop, tokens, failures, refusals, expiry, probed, large, rotating, models }
-    }
-
-    /// The record.
+    /// The state in the record.
     fn state(&self) -> &State {
-        &self.pipeline.core().state
+        &self.record.state
     }
 
     /// To be called once a change of people or tokens is committed: the next request is judged by it.
     fn people_changed(&self) {
-        self.tokens.forget();
-        self.expiry.notify_one();
+        self.callers.tokens.forget();
+        self.callers.expiry.notify_one();
     }
 
     /// Serves the unix socket, and the port if there is one, until `stopped` says so; open requests are answered first.
@@ -242,7 +245,7 @@ impl Api {
         port: Option<Port>,
         stopped: watch::Receiver<bool>,
     ) -> std::io::Result<()> {
-        let refusals = self.refusals.clone();
+        let refusals = self.callers.refusals.clone();
         let expiring = tokio::spawn(tokens::expire_in_time(self.clone()));
         let places: Vec<_> = port.iter().map(Port::places).chain([listener.places()]).collect();
         let withdrawing = tokio::spawn(tokens::withdraw_in_time(self.clone(), places));

@@ -18,7 +18,7 @@ pub use grounds::{Exposed, refuse_key_file};
 pub use offline::{Made, init, rotate};
 
 use crate::maintenance::Keeper;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{self, Sessions};
 use ironclaw_contract::ids::BootId;
 use ironclaw_jail::launcher::Handle;
 use sockets::{Paths, Sockets};
@@ -41,47 +41,49 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     let Opened { home, config, state, .. } = opened;
     let boot = BootId::new();
     let paths = Paths::choose(home, config)?;
-    let core = startup::core(opened, boot, &paths, launcher).await?;
+    let parts = startup::parts(opened, boot, &paths, launcher).await?;
     let sockets = Sockets::open(config, &paths).await?;
 
     // From here on it runs: what fails before leaves no mark in the ledger.
-    let mut warnings = run_record::begin(state, home, boot, &core.policy).await?;
+    let mut warnings = run_record::begin(state, home, boot, parts.changes.policy()).await?;
     let (keeper, other_history) = startup::keeper(opened).await?;
     warnings.extend(history::begin_another(state, other_history).await?);
-    let pipeline = Pipeline::new(core);
     startup::sweep_packages(state, home).await?;
-    pipeline.resume().await?;
+    pipeline::recover(&parts.record, home).await?;
+    if !parts.stops.start_stopped().await? {
+        parts.sessions.wake_all().await?;
+    }
 
     let listens = sockets.listens();
-    let mut workers = Workers::start(&pipeline, sockets, &keeper, warnings);
+    let mut workers = Workers::start(&parts, config, sockets, &keeper, warnings);
     sockets::announce(home, &paths, listens)?;
-    pipeline.heed_the_file().await?;
-    tokio::spawn(pipeline.clone().watch_for_the_file());
+    parts.stops.heed_the_file().await?;
+    tokio::spawn(parts.stops.clone().watch_for_the_file());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), %boot, home = %home.path().display(), "listening");
 
-    let reason = supervise::wait(&mut workers, &pipeline.core().launcher).await?;
+    let reason = supervise::wait(&mut workers, &parts.jails.launcher).await?;
     workers.stopping.store(true, Ordering::SeqCst);
     // New clients are not accepted; open requests end; then the record is closed.
     let _ = std::fs::remove_file(home.run_file());
     tracing::info!("stopping");
     if reason == Reason::LauncherDied {
-        let launcher = pipeline.core().launcher.pid();
+        let launcher = parts.jails.launcher.pid();
         tracing::error!(launcher, "the launcher died: every jail is gone with it");
         return Err(Error::LauncherDied(launcher));
     }
-    stop(opened, boot, &pipeline, workers, &paths, keeper).await
+    stop(opened, boot, &parts.sessions, workers, &paths, keeper).await
 }
 
 /// Ends the sessions, then the workers, then the record.
 async fn stop(
     opened: &Opened,
     boot: BootId,
-    pipeline: &Pipeline,
+    sessions: &Sessions,
     workers: Workers,
     paths: &Paths,
     keeper: Keeper,
 ) -> Result<(), Error> {
-    pipeline.stop().await;
+    sessions.stop().await;
     workers.end().await;
     paths.remove();
     run_record::end(&opened.state, boot).await?;

@@ -27,6 +27,7 @@ pub mod packages;
 pub mod pipeline;
 pub mod preflight;
 pub mod quota;
+pub mod record;
 pub mod refusal;
 pub mod registry;
 pub mod rotation;

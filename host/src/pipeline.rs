@@ -5,14 +5,14 @@
 mod accept;
 mod actor;
 mod actors;
-pub mod at_once;
+pub(crate) mod at_once;
 mod cancel;
 pub mod changes;
 mod command;
 mod deadlines;
 mod dispatch;
 mod drafts;
-pub mod endpoints;
+mod endpoints;
 mod launch;
 mod model_budget;
 mod model_requests;
@@ -21,155 +21,50 @@ mod panic;
 mod places;
 mod prove;
 mod receipts;
+mod recovery;
 mod reports;
 mod retain;
 mod retry;
 mod rows;
+mod runtime;
+mod sessions;
 mod shortages;
 mod standing;
 mod stops;
+mod turns;
 mod work;
 mod workspace;
 
-pub use actors::Actors;
-pub use changes::Changes;
+pub use changes::{ChangeWorker, Changes, Proposals};
 pub use command::{Cancelled, Command, Phase, Shown};
 pub use deadlines::Deadlines;
-pub use dispatch::{Dispatch, give_up};
+pub use dispatch::{Dispatch, Dispatcher};
 pub use drafts::Drafts;
+pub use endpoints::Models;
+pub use launch::{Config as JailConfig, Jails};
+pub use model_socket::ModelServers;
+pub use panic::{EmergencyStop, Panicked};
 pub use places::{Limits, Places, Room};
-pub use shortages::{ROOM_BYTES_MIN, ROOM_INODES_MIN};
+pub use recovery::recover;
+pub use retain::Retention;
+pub use runtime::Runtime;
+pub use sessions::Sessions;
+pub use shortages::{ROOM_BYTES_MIN, ROOM_INODES_MIN, no_room};
 pub use stops::{Latch, Stopped, find as stopped, keep_reserve};
-pub use workspace::LOOKS_MAX;
+pub use turns::Turns;
+pub use workspace::Workspaces;
 
-use crate::channel::{Received, webhook};
-use crate::gateway::Grounds;
+use crate::channel::Received;
 use crate::gateway::decide;
-use crate::gateway::policy::Policy;
 use crate::inbox::{self, Recorded, events};
 use crate::quota;
+use crate::record::Record;
 use crate::refusal::{Decide, Denied};
-use crate::{budget, identity, items, memories, routing, session, turn};
-use actors::Unsent;
-use ironclaw_contract::ids::{SessionId, TurnId};
-use ironclaw_contract::operator::LedgerEvent;
-use ironclaw_jail::launcher::Launcher;
-use ironclaw_ledger::Entry;
-use ironclaw_model::endpoint::Endpoints;
-use ironclaw_state::State;
-use ironclaw_state::home::Home;
-use ironclaw_state::keys::{ApprovalRoot, WrappingKey};
-use ironclaw_state::seal::Sealer;
-use std::collections::HashSet;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use tokio::sync::oneshot;
+use crate::{identity, routing};
+use std::sync::Arc;
 
 /// Launches at once, for all sessions: more would only wait for each other.
 pub const LAUNCHES_MAX: usize = 8;
-
-/// What an awake session needs of the world, chosen at start.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// `[session]`
-    pub session: session::Config,
-    /// `[turn]`
-    pub turn: turn::Config,
-    /// `[items]`
-    pub items: items::Config,
-    /// `[budget]`
-    pub budget: budget::Config,
-    /// `[model]`
-    pub model: ironclaw_model::Config,
-    /// Started as root: the first uid of the range and its length.
-    pub uids: Option<(u32, u32)>,
-    /// `[webhook]`
-    pub webhook: webhook::Config,
-    /// `[quota]`
-    pub quota: quota::Config,
-    /// The sandbox's program.
-    pub sandbox: PathBuf,
-    /// Where sockets live; short.
-    pub runtime: PathBuf,
-}
-
-/// Everything that the stages share.
-pub struct Core {
-    /// The record.
-    pub state: State,
-    /// The home.
-    pub home: Home,
-    /// Settings.
-    pub config: Config,
-    /// Seals of this start.
-    pub sealer: Sealer,
-    /// Turns that were open at this start: the host ended while they ran.
-    pub cut_turns: HashSet<TurnId>,
-    /// Opens the keys of sessions.
-    pub wrapping: WrappingKey,
-    /// Model endpoints by name; replaced as a whole when an operator changes one.
-    pub endpoints: RwLock<Arc<Endpoints>>,
-    /// Makes jails.
-    pub launcher: Launcher,
-    /// So many launches at once, for all sessions.
-    pub launches: tokio::sync::Semaphore,
-    /// So many looks at workspaces at once, for all sessions.
-    pub looks: tokio::sync::Semaphore,
-    /// So many sessions awake at once.
-    pub places: Arc<Places>,
-    /// Whether everything is stopped.
-    pub latch: Latch,
-    /// The actors that exist.
-    pub actors: Actors,
-    /// Until when each open turn may go on.
-    pub deadlines: Deadlines,
-    /// Words of outputs that are being made.
-    pub drafts: Drafts,
-    /// Sends what goes out by a network.
-    pub dispatch: Dispatch,
-    /// Who may decide what.
-    pub policy: Policy,
-    /// What changes are looked at beside.
-    pub grounds: Grounds,
-    /// Where the keys of approvals come from.
-    pub approvals: ApprovalRoot,
-    /// Applies what is approved.
-    pub changes: Changes,
-    /// Directories of the layers of software that were looked through since the host started.
-    pub layers: Mutex<HashSet<PathBuf>>,
-}
-
-impl Core {
-    /// Sessions that can have a uid of their own; the last of the range belongs to the clients that fetch software.
-    pub fn numbers(&self) -> u32 {
-        self.config.uids.map_or(u32::MAX, |(_, count)| count - 1)
-    }
-
-    /// With something that is erased: it would still stand in what was kept from before a change of the schema.
-    pub async fn forget_snapshots(&self) -> Result<(), Error> {
-        let removed = self.state.forget_snapshots().await?;
-        if removed > 0 {
-            tracing::info!(
-                removed,
-                "snapshots from before an upgrade are gone: something is erased that stood in them"
-            );
-            let entry = Entry::new(LedgerEvent::StateSnapshotsRemoved).with("snapshots", removed);
-            self.state.write(move |tx| entry.append(tx)).await?;
-        }
-        Ok(())
-    }
-
-    /// The model endpoints as they are now.
-    pub fn endpoints(&self) -> Arc<Endpoints> {
-        Arc::clone(&self.endpoints.read().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// Drives every session.
-#[derive(Clone)]
-pub struct Pipeline {
-    core: Arc<Core>,
-}
 
 /// Why the pipeline could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -224,58 +119,28 @@ impl From<Denied<decide::Error>> for Denied<Error> {
     }
 }
 
-impl Pipeline {
-    /// A pipeline over these collaborators; nothing runs yet.
-    pub fn new(core: Core) -> Self {
-        Self { core: Arc::new(core) }
-    }
+/// The way in: from a channel to the session that a message is for.
+#[derive(Clone)]
+pub struct Inbound {
+    /// The record that messages are written to.
+    pub record: Arc<Record>,
+    /// What one person and one channel may have.
+    pub quota: quota::Config,
+    /// Sessions that there can be.
+    pub sessions_max: u32,
+    /// Sessions that messages wake.
+    pub sessions: Sessions,
+}
 
-    /// What the stages share.
-    pub fn core(&self) -> &Core {
-        &self.core
-    }
-
-    /// Finishes the removals that a crash cut short, and wakes every session that has work from before, unless everything is
-    /// stopped. What sleeps is not even looked at.
-    pub async fn resume(&self) -> Result<(), Error> {
-        self.finish_removals().await?;
-        // After a change of the schema that made the index anew.
-        while self.core.state.write(memories::index_some).await? {}
-        if self.start_stopped().await? {
-            return Ok(());
-        }
-        self.wake_all().await
-    }
-
-    /// A removal is a row first: what the row has lost may still lie in the log, and its files in their directory.
-    async fn finish_removals(&self) -> Result<(), Error> {
-        self.core.state.checkpoint().await?;
-        for id in self.core.state.read(|tx| session::store::removed(tx)).await? {
-            let place = self.core.home.session(id).path().to_owned();
-            let is_gone = place.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
-            if !is_gone {
-                self.core.forget_snapshots().await?;
-                match ironclaw_state::home::remove_tree(&place) {
-                    Ok(()) => tracing::warn!(session = %id, "its removal was cut short and is finished now"),
-                    Err(error) => {
-                        tracing::error!(session = %id, %error, "it is erased, but its directory remains");
-                        continue;
-                    }
-                }
-            }
-            self.core.state.write(move |tx| session::store::give_number_back(tx, id)).await?;
-        }
-        Ok(())
-    }
-
+impl Inbound {
     /// Takes one message through identity, routing and recording, and wakes its session.
     ///
     /// # Errors
     /// Refuses it at each stage. The caller records the refusal in the ledger, at a bounded rate: a sender can ask for it at will.
     pub async fn receive(&self, received: Received) -> Result<Recorded, Denied<Error>> {
-        let core = Arc::clone(&self.core);
+        let (record, quota, sessions_max) = (Arc::clone(&self.record), self.quota.clone(), self.sessions_max);
         let recorded = self
-            .core
+            .record
             .state
             .decide(move |tx| {
                 inbox::check(&received)?;
@@ -286,14 +151,13 @@ impl Pipeline {
                     return Ok(seen);
                 }
                 let authenticated = identity::authenticate(tx, received)?;
-                let quota = &core.config.quota;
                 // Before a conversation is made for it.
                 if !inbox::is_known(tx, authenticated.received())? {
                     let (person, received) = (authenticated.person().id, authenticated.received());
                     quota.admit_message(tx, person, &received.channel, inbox::bytes(received) as u64)?;
                 }
-                let routed = routing::route(tx, authenticated, (quota, core.numbers()), &core.wrapping)?;
-                let recorded = inbox::record(tx, &routed, &core.wrapping, &core.sealer)?;
+                let routed = routing::route(tx, authenticated, (&quota, sessions_max), &record.wrapping)?;
+                let recorded = inbox::record(tx, &routed, &record.wrapping, &record.sealer)?;
                 if let Some(event) = event {
                     event.note(tx, &recorded)?;
                 }
@@ -301,65 +165,7 @@ impl Pipeline {
             })
             .await?;
         ironclaw_state::failpoint::reach("record");
-        self.wake(recorded.session);
+        self.sessions.wake(recorded.session);
         Ok(recorded)
-    }
-
-    /// Lets a session look at its work, unless everything is stopped: then its work is found when that ends.
-    pub fn wake(&self, session: SessionId) {
-        if self.core.latch.is_shut() {
-            return;
-        }
-        // A full mailbox has a wake in it already; after the daemon's stop, the next start finds the work.
-        let _ = self.send(session, Command::Wake);
-    }
-
-    /// Asks a session's actor and waits for its answer.
-    pub async fn ask<T>(
-        &self,
-        session: SessionId,
-        command: impl FnOnce(oneshot::Sender<T>) -> Command,
-    ) -> Result<T, Error> {
-        let (reply, answer) = oneshot::channel();
-        let mut command = command(reply);
-        loop {
-            command = match self.send(session, command) {
-                Ok(()) => break,
-                Err(Unsent::Stopping) => return Err(Error::Stopping),
-                Err(Unsent::Full(command, commands)) => {
-                    // Only waits for room. Put in under the lock of the register, or it might come after its actor went.
-                    drop(commands.reserve().await);
-                    command
-                }
-            };
-        }
-        answer.await.map_err(|_| Error::Stopping)
-    }
-
-    fn send(&self, session: SessionId, command: Command) -> Result<(), Unsent> {
-        let core = &self.core;
-        core.actors.send(session, command, |start| drop(tokio::spawn(actor::run(Arc::clone(core), session, start))))
-    }
-
-    /// What is shown of a session that has an actor.
-    pub fn shown(&self, session: SessionId) -> Option<Shown> {
-        self.core.actors.shown(session)
-    }
-
-    /// Puts every session to sleep: open turns get a moment to end, then each last row is taken.
-    pub async fn stop(&self) {
-        let mut stopped = Vec::new();
-        for commands in self.core.actors.stop() {
-            let (reply, answer) = oneshot::channel();
-            if commands.send(Command::Shutdown(reply)).await.is_ok() {
-                stopped.push(answer);
-            }
-        }
-        for answer in stopped {
-            // Each actor is bounded; one that is not must not hold up the others or the end.
-            if tokio::time::timeout(actor::SHUTDOWN_TIME_MAX, answer).await.is_err() {
-                tracing::error!("a session did not come to its end in time");
-            }
-        }
     }
 }

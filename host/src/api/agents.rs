@@ -6,7 +6,7 @@ use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
 use crate::gateway::checks;
 use crate::pipeline::at_once::after_erasing;
-use crate::pipeline::{Core, Error};
+use crate::pipeline::{Changes, Error};
 use crate::refusal::Refusal;
 use crate::refusal::{Decide, Denied};
 use crate::registry::channels::{self, Channel};
@@ -36,7 +36,7 @@ pub async fn list(State(api): State<Api>, Extension(person): Extension<Person>) 
         }
         Ok::<_, Error>(shown)
     };
-    Ok(Json(api.pipeline.core().state.read(list).await?))
+    Ok(Json(api.record.state.read(list).await?))
 }
 
 /// `GET /v1/agents/{agent}`
@@ -51,7 +51,7 @@ pub async fn show(
         // As whoever writes to it is told: that there is one of this name is not hidden there either.
         false => Err(routing::not_yours(&found).into()),
     };
-    Ok(Json(api.pipeline.core().state.read(show).await?))
+    Ok(Json(api.record.state.read(show).await?))
 }
 
 /// `POST /v1/agents`
@@ -60,8 +60,7 @@ pub async fn create(
     Extension(person): Extension<Person>,
     Body(new): Body<NewAgent>,
 ) -> Reply<Agent> {
-    let core = api.pipeline.core();
-    direct(core, ChangeKind::CreateAgent, &person)?;
+    direct(&api.changes, ChangeKind::CreateAgent, &person)?;
     let draft = AgentDraft {
         name: new.name,
         model: new.model,
@@ -69,7 +68,8 @@ pub async fn create(
         enabled_tools: new.enabled_tools.unwrap_or_else(|| tools::usual().map(str::to_owned).collect()),
         access: Access::Everyone,
     };
-    let made = core
+    let made = api
+        .record
         .state
         .decide(move |tx| {
             let agent = registry::create_agent(tx, draft, person.id)?;
@@ -88,12 +88,12 @@ pub async fn remove(
 ) -> Reply<Agent> {
     let found = find(&api, agent).await?;
     let wanted = Settings { remove: true, ..Settings::default() };
-    api.pipeline.may_at_once(person.id, found.clone(), wanted.clone()).await?;
+    api.changes.may_at_once(person.id, found.clone(), wanted.clone()).await?;
     let (shown, by) = (found.clone(), person.clone());
     let view = api.state().read(move |tx| view(tx, &shown, &by)).await?;
-    api.pipeline.remove_sessions(found.id, person.id).await?;
+    api.sessions.remove_of(found.id, person.id).await?;
     let giver = Giver { person: person.id, token: Some(current) };
-    api.pipeline.set_at_once(giver, found, wanted).await.map_err(|denied| match denied {
+    api.changes.set_at_once(giver, found, wanted).await.map_err(|denied| match denied {
         Denied::Refused(refusal) => Denied::Refused(after_erasing(refusal)),
         failed @ Denied::Failed(_) => failed,
     })?;
@@ -141,7 +141,7 @@ pub async fn set(
     Change::parse(ChangeKind::Settings, &payload)
         .map_err(|error| Refusal::new(DenialCode::PayloadMalformed, error.to_string()))?;
     let giver = Giver { person: person.id, token: Some(current) };
-    api.pipeline.set_at_once(giver, found, wanted).await?;
+    api.changes.set_at_once(giver, found, wanted).await?;
     Ok(api.state().read(move |tx| registry::known_agent(tx, id)).await?)
 }
 
@@ -151,8 +151,8 @@ pub async fn find(api: &Api, agent: String) -> Result<registry::Agent, Answer> {
 }
 
 /// Whether the policy lets this person do by a command what a change of this kind does.
-pub fn direct(core: &Core, kind: ChangeKind, person: &Person) -> Result<(), Refusal> {
-    checks::direct(core.policy.rule(kind), kind, person.role)
+pub fn direct(changes: &Changes, kind: ChangeKind, person: &Person) -> Result<(), Refusal> {
+    checks::direct(changes.policy().rule(kind), kind, person.role)
 }
 
 /// What this person is shown of an agent: how its jail is made and who else has to do with it is for whoever decides about it.

@@ -9,8 +9,11 @@ pub mod peer;
 pub use failures::Failures;
 pub use peer::Peer;
 
+use super::body::Large;
 use super::door::Answering;
+use super::refusals::Refusals;
 use super::routes::OPEN_TO_ALL;
+use super::watching::Probed;
 use super::{Answer, Api};
 use crate::refusal::Refusal;
 use crate::registry::tokens::{self, PREFIX, TEXT_CHARACTERS};
@@ -21,16 +24,50 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 /// What was read of the tokens is used so long: what another process changes (`ironclaw-host init` makes a new owner's token
 /// beside a running host) is seen after it. What this process changes is seen at once.
 const REMEMBERED_FOR: Duration = Duration::from_secs(1);
+
+/// What the API knows of its callers.
+pub struct Callers {
+    /// Tokens that were looked up.
+    pub(super) tokens: Tokens,
+    /// Bounds requests whose token is none.
+    pub(super) failures: Failures,
+    /// Refusals for the ledger, at a bounded rate.
+    pub(super) refusals: Refusals,
+    /// Told when a token's end may have moved.
+    pub(super) expiry: Notify,
+    /// When it was last tried whether the record can be written.
+    pub(super) probed: Probed,
+    /// Who may read a large body now.
+    pub(super) large: Arc<Large>,
+    /// Held while a token is replaced: the file has room for one that is to come.
+    pub(super) rotating: tokio::sync::Mutex<()>,
+}
+
+impl Callers {
+    /// Callers of an API that has answered no request; `large` is shared with the port for webhooks.
+    pub fn new(state: &ironclaw_state::State, large: Arc<Large>) -> Self {
+        Self {
+            tokens: Tokens::default(),
+            failures: Failures::default(),
+            refusals: Refusals::new(state.clone(), LedgerEvent::ApiRefused),
+            expiry: Notify::new(),
+            probed: Probed::default(),
+            large,
+            rotating: tokio::sync::Mutex::default(),
+        }
+    }
+}
 
 /// The token that a request came with.
 #[derive(Debug, Clone)]
@@ -62,14 +99,14 @@ async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Respo
         Ok(()) => match authenticate(&api, &peer, request.headers()).await {
             Ok(token) => {
                 if let Err(refusal) = peer.admit(&token) {
-                    api.refusals.note((refusal.code, via)).await;
+                    api.callers.refusals.note((refusal.code, via)).await;
                     return Answer::from(refusal).into_response();
                 }
                 request.extensions_mut().insert(token.person.clone());
                 request.extensions_mut().insert(Current(token.id));
                 let mut response = next.run(request).await;
                 if let Some(Noted(code)) = response.extensions_mut().remove() {
-                    api.refusals.note((code, via)).await;
+                    api.callers.refusals.note((code, via)).await;
                 }
                 return response;
             }
@@ -79,10 +116,10 @@ async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Respo
     };
     peer.withdraw();
     if denied.refusal.code != DenialCode::PeerGone {
-        api.refusals.note((denied.refusal.code, via)).await;
+        api.callers.refusals.note((denied.refusal.code, via)).await;
     }
     // One that ended is told so however much others fail: its holder is a person with a mistake, not a stranger who tries.
-    let limited = peer.is_open_to_others() && !api.failures.allow(denied.token.as_ref(), Instant::now());
+    let limited = peer.is_open_to_others() && !api.callers.failures.allow(denied.token.as_ref(), Instant::now());
     if limited {
         let refusal =
             Refusal::new(DenialCode::TooManyFailures, "too many requests without a valid token came to this port");
@@ -128,10 +165,10 @@ const WHERE_ONE_IS: &str =
 async fn authenticate(api: &Api, peer: &Peer, headers: &HeaderMap) -> Result<Token, Stop> {
     let given = bearer(headers)?;
     let digest = Digest::of(given);
-    let mut found = api.tokens.find(api, &digest, Fresh::Enough).await?;
+    let mut found = api.callers.tokens.find(api, &digest, Fresh::Enough).await?;
     if found.is_none() && !peer.is_open_to_others() {
         // It may have been made a moment ago by another process. Strangers do not get to cost a look into the record.
-        found = api.tokens.find(api, &digest, Fresh::Now).await?;
+        found = api.callers.tokens.find(api, &digest, Fresh::Now).await?;
     }
     let Some(token) = found else {
         return deny(DenialCode::TokenInvalid, "the token is none of this host's", WHERE_ONE_IS);
@@ -140,7 +177,7 @@ async fn authenticate(api: &Api, peer: &Peer, headers: &HeaderMap) -> Result<Tok
     if token.state == TokenState::Live {
         // Nobody wrote it down yet; from now on it stays so, whatever the clock says later.
         api.state().write(tokens::expire).await?;
-        api.tokens.forget();
+        api.callers.tokens.forget();
     }
     Err(Stop::Denied(Denied { refusal, token: Some(token.id) }))
 }

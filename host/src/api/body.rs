@@ -97,7 +97,7 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Api> for Body<T> {
         let whose =
             request.extensions().get::<Person>().map(|person| format!("person:{}", person.id)).unwrap_or_default();
         let says = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let _permit = api.large.permit(&whose, says).await;
+        let _permit = api.callers.large.permit(&whose, says).await;
         let malformed = |what: String| Answer::from(Refusal::new(DenialCode::RequestMalformed, what));
         let read_body = timeout(BODY_TIME_MAX, Bytes::from_request(request, api)).await;
         let late = |_| malformed(format!("the body did not come within {} seconds", BODY_TIME_MAX.as_secs()));

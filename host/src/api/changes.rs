@@ -20,6 +20,7 @@ use ironclaw_contract::operator::{
 };
 use ironclaw_state::Tx;
 use serde::Deserialize;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
@@ -77,7 +78,7 @@ pub async fn list(
     let limit = which.limit.clamp(1, CHANGES_AT_ONCE);
     // Of what waits, what somebody else decides is left out first; each agent has few that wait.
     let looked_at = if waits { EVERY_WAITING } else { limit + 1 };
-    let pipeline = api.pipeline.clone();
+    let changes = Arc::clone(&api.changes);
     let found = api.state().read(move |tx| {
         let filter = Filter { statuses, agent, principal: None, limit: looked_at };
         let mut rows = match person.role.covers(Role::Admin) {
@@ -85,7 +86,7 @@ pub async fn list(
             false => of_member(tx, &person, &filter)?,
         };
         if waits {
-            let policy = &pipeline.core().policy;
+            let policy = changes.policy();
             let mut theirs = Vec::with_capacity(rows.len());
             for row in rows {
                 if decide::may_decide(tx, policy, &person, &row)? {
@@ -98,8 +99,8 @@ pub async fn list(
         }
         let more = rows.len() > limit;
         rows.truncate(limit);
-        let changes = rows.iter().map(|row| summary(tx, row, pipeline.approvals_needed(row)));
-        Ok::<_, ironclaw_state::Error>(Changes { changes: changes.collect::<Result<_, _>>()?, more })
+        let shown = rows.iter().map(|row| summary(tx, row, changes.approvals_needed(row)));
+        Ok::<_, ironclaw_state::Error>(Changes { changes: shown.collect::<Result<_, _>>()?, more })
     });
     Ok(Json(found.await?))
 }
@@ -111,7 +112,7 @@ pub async fn submit(
     Body(new): Body<NewChange>,
 ) -> Reply<SubmittedChange> {
     let NewChange { kind, agent, payload, reason } = new;
-    let submitted = api.pipeline.submit(&person, kind, agent, payload, reason).await?;
+    let submitted = api.changes.submit(&person, kind, agent, payload, reason).await?;
     let status = Status::Pending.name().to_owned();
     Ok(Json(SubmittedChange { id: submitted.id, status, again: submitted.again }))
 }
@@ -167,7 +168,7 @@ pub async fn approve(
     Body(decision): Body<Decision>,
 ) -> Reply<Change> {
     let change = known(&named)?;
-    api.pipeline.approve(&person, token.to_string(), change, decision.shown).await?;
+    api.changes.approve(&person, token.to_string(), change, decision.shown).await?;
     Ok(Json(whole(&api, &person, change).await?))
 }
 
@@ -179,7 +180,7 @@ pub async fn reject(
     Body(rejection): Body<Rejection>,
 ) -> Reply<Change> {
     let change = known(&named)?;
-    api.pipeline.reject(&person, change, rejection.reason).await?;
+    api.changes.reject(&person, change, rejection.reason).await?;
     Ok(Json(whole(&api, &person, change).await?))
 }
 
@@ -216,8 +217,8 @@ fn of_member(tx: &Tx<'_>, person: &Person, filter: &Filter) -> Result<Vec<Row>, 
 
 /// A change with what a person is shown.
 async fn whole(api: &Api, person: &Person, change: ChangeId) -> Result<Change, Answer> {
-    let shown = api.pipeline.show(person, change).await?;
-    let needed = api.pipeline.approvals_needed(&shown.row);
+    let shown = api.changes.show(person, change).await?;
+    let needed = api.changes.approvals_needed(&shown.row);
     Ok(api.state().read(move |tx| view(tx, shown, needed)).await?)
 }
 

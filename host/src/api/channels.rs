@@ -6,7 +6,7 @@ use super::{Answer, Api, Body, Reply, agents};
 use crate::channel::webhook::check_url;
 use crate::channel::webhook::outgoing::Outcome;
 use crate::channel::webhook::signature::Secret;
-use crate::pipeline::{self, give_up};
+use crate::pipeline;
 use crate::refusal::Refusal;
 use crate::refusal::{Decide, Denied};
 use crate::registry::channels::{self, Channel, Draft, Error, WEBHOOK};
@@ -18,6 +18,7 @@ use ironclaw_contract::operator::{self, ChannelTest, NewChannel, NewChannelMade,
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_state::Tx;
 use ironclaw_state::keys::SecretText;
+use std::sync::Arc;
 
 /// `GET /v1/channels`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<operator::Channel>> {
@@ -34,7 +35,7 @@ pub async fn add(
 ) -> Reply<NewChannelMade> {
     // A channel that no agent hears opens no turn; who hears it is a change of its own.
     if new.agent.is_some() {
-        agents::direct(api.pipeline.core(), ChangeKind::Wiring, &person)
+        agents::direct(&api.changes, ChangeKind::Wiring, &person)
             .map_err(|refusal| unheard_first(refusal, &new.name))?;
     }
     if new.kind != WEBHOOK {
@@ -62,11 +63,12 @@ pub async fn add(
     };
     Secret::read(&secret).map_err(|why| Refusal::new(DenialCode::ChannelSecret, why))?;
     let draft = Draft { name: new.name, url: url.into(), idempotent: new.idempotent, secret };
-    let (core, pipeline, hooks) = (api.pipeline.core(), api.pipeline.clone(), api.about.hooks);
-    let made = core
+    let (record, hooks) = (Arc::clone(&api.record), api.about.hooks);
+    let made = api
+        .record
         .state
         .decide(move |tx| {
-            let made = channels::add(tx, &draft, &pipeline.core().wrapping, &person)?;
+            let made = channels::add(tx, &draft, &record.wrapping, &person)?;
             let Some(agent) = agent else { return Ok(view(tx, &made, hooks)?) };
             channels::connect(tx, &made.name, agent, person.id)?;
             let made = made.heard_by(Some(agent));
@@ -83,34 +85,33 @@ pub async fn remove(
     Path(channel): Path<String>,
 ) -> Reply<operator::Channel> {
     let hooks = api.about.hooks;
-    let core = api.pipeline.clone();
+    let (changes, dispatch) = (Arc::clone(&api.changes), Arc::clone(&api.dispatch));
     let removed = api.state().decide(move |tx| {
         let found = channels::known(tx, &channel)?;
         if found.agent.is_some() {
-            agents::direct(core.core(), ChangeKind::Wiring, &person)?;
+            agents::direct(&changes, ChangeKind::Wiring, &person)?;
         }
         let view = view(tx, &found, hooks)?;
         channels::remove(tx, &found.name, person.id)?;
-        give_up(tx, core.core(), &found.name)?;
+        dispatch.give_up(tx, &found.name)?;
         Ok::<_, Denied<pipeline::Error>>(view)
     });
     let removed = removed.await?;
-    api.pipeline.core().dispatch.wake();
+    api.dispatch.wake();
     Ok(Json(removed))
 }
 
 /// `POST /v1/channels/{channel}/test`
 pub async fn test(State(api): State<Api>, Path(channel): Path<String>) -> Reply<ChannelTest> {
-    let core = api.pipeline.core();
-    let found = core.state.read(move |tx| channels::known(tx, &channel)).await?;
-    let secret =
-        Secret::read(&found.secret(&core.wrapping)?).map_err(|why| Refusal::new(DenialCode::ChannelSecret, why))?;
+    let found = api.record.state.read(move |tx| channels::known(tx, &channel)).await?;
+    let secret = Secret::read(&found.secret(&api.record.wrapping)?)
+        .map_err(|why| Refusal::new(DenialCode::ChannelSecret, why))?;
     let url = check_url(&found.url).map_err(|why| Refusal::new(DenialCode::ChannelUrl, why))?;
-    if core.latch.is_shut() {
+    if api.stops.is_on() {
         let refusal = Refusal::new(DenialCode::Stopped, "everything is stopped, and nothing is sent");
         return Err(refusal.hint("`ironctl resume` lets everything go on").into());
     }
-    let outcome = core.dispatch.test(&url, &secret, ironclaw_state::wall_clock()).await;
+    let outcome = api.dispatch.test(&url, &secret, ironclaw_state::wall_clock()).await;
     let (received, words) = match outcome {
         Outcome::Received => (true, "it took it".to_owned()),
         Outcome::Later(words, _) | Outcome::Unknown(words) | Outcome::Refused(words) => (false, words),
@@ -125,7 +126,7 @@ pub async fn connect(
     Path(channel): Path<String>,
     Body(new): Body<NewWiring>,
 ) -> Reply<operator::Channel> {
-    agents::direct(api.pipeline.core(), ChangeKind::Wiring, &person)?;
+    agents::direct(&api.changes, ChangeKind::Wiring, &person)?;
     let (agent, hooks) = (agents::find(&api, new.agent).await?, api.about.hooks);
     let connected = api.state().decide(move |tx| {
         let found = channels::known(tx, &channel)?;
@@ -143,7 +144,7 @@ pub async fn disconnect(
     Extension(person): Extension<Person>,
     Path((channel, agent)): Path<(String, String)>,
 ) -> Reply<operator::Channel> {
-    agents::direct(api.pipeline.core(), ChangeKind::Wiring, &person)?;
+    agents::direct(&api.changes, ChangeKind::Wiring, &person)?;
     let (agent, hooks) = (agents::find(&api, agent).await?, api.about.hooks);
     let disconnected = api.state().decide(move |tx| {
         let found = channels::known(tx, &channel)?;

@@ -13,7 +13,7 @@ use super::draft::Following;
 use super::{Answer, Api, Body, Reply, id};
 use crate::channel::{Received, loopback};
 use crate::inbox::{self, Message};
-use crate::pipeline::{self, Core, Error};
+use crate::pipeline::{self, Error, no_room};
 use crate::refusal::Refusal;
 use crate::registry::{self, Identity, Person, Role, tokens};
 use crate::session::store::{self, Standing};
@@ -26,9 +26,11 @@ use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{Draft, LedgerEvent, MessageView, NewMessage, Recorded, Stage};
 use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::{Committed, Tx};
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -69,7 +71,7 @@ pub async fn send(
         text: new.text,
         files: new.files.into_iter().map(|file| (file.name, file.text)).collect(),
     };
-    let recorded = api.pipeline.receive(received).await.map_err(Answer::denied)?;
+    let recorded = api.inbound.receive(received).await.map_err(Answer::denied)?;
     let view = Recorded { message_id: recorded.message, session_id: recorded.session };
     Ok((StatusCode::ACCEPTED, Json(view)))
 }
@@ -129,7 +131,7 @@ pub async fn message(
 ///
 /// The token is looked at together with it: nobody is shown what came after the end of theirs.
 async fn wait_for(api: &Api, current: &Current, message: &Message, wait: Wait) -> Result<MessageView, Answer> {
-    let mut events = api.pipeline.core().state.events_of(message.session);
+    let mut events = api.record.state.events_of(message.session);
     let until = tokio::time::Instant::now() + Duration::from_millis(wait.wait_ms.min(WAIT_MS_MAX));
     loop {
         let view = look_as(api, message.id, current).await?;
@@ -152,15 +154,14 @@ async fn wait_for(api: &Api, current: &Current, message: &Message, wait: Wait) -
 /// once it is known that the message is not settled: one that has a reason of its own is.
 fn with_what_it_waits_for(api: &Api, mut view: MessageView) -> MessageView {
     if view.reason.is_none() && matches!(view.status.as_str(), "queued" | "processing") {
-        let core = api.pipeline.core();
-        let shown = api.pipeline.shown(view.session_id);
-        view.reason = match shown.and_then(|shown| shown.shortage).or_else(|| core.no_room()) {
+        let shown = api.sessions.shown(view.session_id);
+        view.reason = match shown.and_then(|shown| shown.shortage).or_else(|| no_room(&api.about.home)) {
             Some(shortage) => Some(format!(
                 "it is kept, and answered once there is room again; {}: {}",
                 shortage.words(),
                 shortage.remedy()
             )),
-            None if core.state.metrics().failing_commits() > 0 => {
+            None if api.record.state.metrics().failing_commits() > 0 => {
                 Some(format!("the record cannot be written: {}", Error::UNWRITTEN_REMEDY))
             }
             None => None,
@@ -211,8 +212,8 @@ pub async fn events(
 type Listener = tokio::sync::mpsc::Sender<Result<Event, Infallible>>;
 
 async fn follow(api: &Api, id: MessageId, current: &Current, to: &Listener) -> Result<(), Answer> {
-    let mut events = api.pipeline.core().state.events();
-    let mut shortages = api.pipeline.core().actors.shortages();
+    let mut events = api.record.state.events();
+    let mut shortages = api.sessions.shortages();
     let (mut last, mut said) = (None, None);
     let mut words: Option<Following> = None;
     loop {
@@ -256,7 +257,7 @@ fn concerns(event: &Committed, view: &MessageView) -> bool {
 fn look_for_words(api: &Api, view: &MessageView, words: &mut Option<Following>) {
     let Some(turn) = view.turn_id.filter(|_| view.status == "processing") else { return };
     if words.as_ref().is_none_or(|words| words.turn != turn) {
-        let watched = api.pipeline.core().drafts.watch(view.session_id, turn);
+        let watched = api.sessions.words(view.session_id, turn);
         *words = watched.map(|watched| Following::new(turn, watched));
     }
 }
@@ -278,8 +279,8 @@ async fn say(api: &Api, current: &Current, to: &Listener, name: &str, what: impl
 }
 
 async fn stages(api: &Api, id: MessageId, after: Option<u64>) -> Result<Vec<Stage>, Answer> {
-    let home = api.pipeline.core().home.clone();
-    Ok(api.pipeline.core().state.read(move |tx| ironclaw_ledger::stages(tx, &home, id, after)).await?)
+    let home = api.about.home.clone();
+    Ok(api.record.state.read(move |tx| ironclaw_ledger::stages(tx, &home, id, after)).await?)
 }
 
 /// `POST /v1/messages/{id}/retry`; a member only their own.
@@ -292,7 +293,7 @@ pub async fn retry(
         Role::Owner | Role::Admin if message != "last" => id(&message, DenialCode::MessageUnknown, "message")?,
         Role::Owner | Role::Admin | Role::Member => own(&api, &person, &message).await?,
     };
-    let queued = api.pipeline.retry(id, person).await?;
+    let queued = api.inbound.retry(id, person).await?;
     let view = Recorded { message_id: queued.message, session_id: queued.session };
     Ok((StatusCode::ACCEPTED, Json(view)))
 }
@@ -305,10 +306,10 @@ async fn own(api: &Api, person: &Person, message: &str) -> Result<MessageId, Ans
 async fn own_message(api: &Api, person: &Person, message: &str) -> Result<Message, Answer> {
     let by = person.id;
     let found: Option<Message> = if message == "last" {
-        api.pipeline.core().state.read(move |tx| inbox::newest_of(tx, loopback::NAME, by)).await?
+        api.record.state.read(move |tx| inbox::newest_of(tx, loopback::NAME, by)).await?
     } else {
         let id: MessageId = id(message, DenialCode::MessageUnknown, "message")?;
-        api.pipeline.core().state.read(move |tx| inbox::find(tx, id)).await?.filter(|found| found.is_of(by))
+        api.record.state.read(move |tx| inbox::find(tx, id)).await?.filter(|found| found.is_of(by))
     };
     found.ok_or_else(|| {
         let shown: String = message.chars().take(64).collect();
@@ -318,10 +319,10 @@ async fn own_message(api: &Api, person: &Person, message: &str) -> Result<Messag
 
 /// As [`look`], and as [`still_stands`] at the same moment.
 async fn look_as(api: &Api, id: MessageId, current: &Current) -> Result<MessageView, Answer> {
-    let (pipeline, token) = (api.pipeline.clone(), current.clone());
-    let look = api.pipeline.core().state.read(move |tx| {
+    let (record, token) = (Arc::clone(&api.record), current.clone());
+    let look = api.record.state.read(move |tx| {
         let token = tokens::find_token(tx, &token.0)?;
-        Ok::<_, Error>((token, view(tx, pipeline.core(), id)?))
+        Ok::<_, Error>((token, view(tx, &record.wrapping, id)?))
     });
     let (token, view) = look.await?;
     current.stands(token)?;
@@ -329,12 +330,12 @@ async fn look_as(api: &Api, id: MessageId, current: &Current) -> Result<MessageV
 }
 
 async fn look(api: &Api, id: MessageId) -> Result<MessageView, Answer> {
-    let pipeline = api.pipeline.clone();
-    let view = api.pipeline.core().state.read(move |tx| view(tx, pipeline.core(), id)).await?;
+    let record = Arc::clone(&api.record);
+    let view = api.record.state.read(move |tx| view(tx, &record.wrapping, id)).await?;
     view.ok_or_else(|| Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}")).into())
 }
 
-fn view(tx: &Tx<'_>, core: &Core, id: MessageId) -> Result<Option<MessageView>, Error> {
+fn view(tx: &Tx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option<MessageView>, Error> {
     let Some(message) = inbox::find(tx, id)? else { return Ok(None) };
     let Some(session) = store::find(tx, message.session)? else { return Ok(None) };
     let delivery = message.turn.map(|turn| delivery::of_turn(tx, turn)).transpose()?.flatten();
@@ -344,7 +345,7 @@ fn view(tx: &Tx<'_>, core: &Core, id: MessageId) -> Result<Option<MessageView>, 
         && delivery.state == "received"
         && let Some(item) = items::find(tx, delivery.item)?
     {
-        let key = session.keys(&core.wrapping).map_err(items::BodyError::from)?.content;
+        let key = session.keys(wrapping).map_err(items::BodyError::from)?.content;
         notice = item.tuple.kind == ItemKind::Notice;
         reply = Some(delivery::text_of(tx, &item, &key)?);
     }

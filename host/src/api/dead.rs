@@ -28,7 +28,7 @@ pub async fn retry(
     Path(named): Path<String>,
 ) -> Reply<DeadLetterDone> {
     let done = act(&api, person, named, "pending", journal::again).await?;
-    api.pipeline.core().dispatch.wake();
+    api.dispatch.wake();
     Ok(Json(done))
 }
 

@@ -22,7 +22,7 @@ pub async fn why(api: &Api, person: &Person, message: &str) -> Result<Option<Why
         Some(found) => Some(found),
         None => {
             let _one = SEARCH.acquire().await.expect("never closed");
-            let home = api.pipeline.core().home.clone();
+            let home = api.about.home.clone();
             tokio::task::spawn_blocking(move || forgotten::find_archived(&home, id, now)).await.expect("no panic")
         }
     };

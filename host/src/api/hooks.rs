@@ -12,7 +12,8 @@ use crate::channel::webhook::incoming::{self, REQUEST_BYTES_MAX};
 use crate::channel::webhook::signature::{self, Claimed, Secret};
 use crate::channel::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
 use crate::inbox::events::Event;
-use crate::pipeline::{Error, Pipeline};
+use crate::pipeline::{Error, Inbound};
+use crate::record::Record;
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::channels::{self, Channel};
@@ -41,7 +42,8 @@ const VIA: &str = "webhook";
 /// What every request works with.
 #[derive(Clone)]
 pub struct Hooks {
-    pipeline: Pipeline,
+    record: Arc<Record>,
+    inbound: Inbound,
     refusals: Refusals,
     failures: Arc<DefaultDirectRateLimiter>,
     signed: Arc<DefaultKeyedRateLimiter<String>>,
@@ -50,16 +52,17 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// Over a pipeline; `large` is the API's, as one bound holds for both.
-    pub fn new(pipeline: Pipeline, large: Arc<Large>) -> Self {
-        let per_minute = NonZeroU32::new(pipeline.core().config.webhook.requests_per_minute);
+    /// The way in of webhooks, with so many signed requests in a minute; `large` is the API's, as one bound holds for both.
+    pub fn new(record: Arc<Record>, inbound: Inbound, per_minute: u32, large: Arc<Large>) -> Self {
+        let per_minute = NonZeroU32::new(per_minute);
         Self {
-            refusals: Refusals::new(pipeline.core().state.clone(), LedgerEvent::WebhookRefused),
+            refusals: Refusals::new(record.state.clone(), LedgerEvent::WebhookRefused),
             failures: Arc::new(RateLimiter::direct(Quota::per_second(FAILURES_A_SECOND).allow_burst(FAILURES_AT_ONCE))),
             // The settings were refused if it is none.
             signed: Arc::new(RateLimiter::keyed(Quota::per_minute(per_minute.unwrap_or(NonZeroU32::MIN)))),
             large,
-            pipeline,
+            record,
+            inbound,
         }
     }
 
@@ -147,9 +150,9 @@ async fn take(
     is_signed: impl FnOnce(),
 ) -> Result<Taken, Denied<Error>> {
     let body = body?;
-    let (core, asked) = (hooks.pipeline.core(), name.to_owned());
-    let channel = core.state.read(move |tx| Ok::<_, Error>(channels::find(tx, &asked)?)).await?;
-    let secret = channel.as_ref().map(|channel| channel.secret(&core.wrapping)).transpose();
+    let (record, asked) = (&hooks.record, name.to_owned());
+    let channel = record.state.read(move |tx| Ok::<_, Error>(channels::find(tx, &asked)?)).await?;
+    let secret = channel.as_ref().map(|channel| channel.secret(&record.wrapping)).transpose();
     let secret = secret.map_err(|error| Error::Record(error.into()))?.and_then(|text| Secret::read(&text).ok());
     let claimed = claimed(headers);
     // Before any limit: nobody's noise stands in the way of whoever has the secret.
@@ -167,7 +170,7 @@ async fn take(
     signature::check_time(&claimed, ironclaw_state::wall_clock())?;
     // Before the limit and before anybody has to hear it: whoever overheard it uses up nothing, and what is kept is said to be.
     let event = Event::new(channel.name.clone(), claimed.id.to_owned(), Digest::of(&body));
-    if let Some(seen) = core.state.read(move |tx| event.seen(tx)).await? {
+    if let Some(seen) = record.state.read(move |tx| event.seen(tx)).await? {
         return Ok(Taken { message_id: seen.message });
     }
     if hooks.signed.check_key(&channel.name).is_err() {
@@ -182,7 +185,7 @@ async fn take(
     let event_id = claimed.id.to_owned();
     let reading = tokio::task::spawn_blocking(move || incoming::read(&name, agent.to_string(), &event_id, &body));
     let received = reading.await.map_err(|_| Error::Stopping)??;
-    let recorded = hooks.pipeline.receive(received).await?;
+    let recorded = hooks.inbound.receive(received).await?;
     Ok(Taken { message_id: recorded.message })
 }
 

@@ -30,7 +30,7 @@ pub struct Look {
 pub async fn list(State(api): State<Api>, Path(agent): Path<String>, Query(look): Query<Look>) -> Reply<Notes> {
     let agent = agents::find(&api, agent).await?.id;
     // One more than is shown says whether there are more.
-    let notes = api.pipeline.core().state.search(memories::SEARCH_TIME_MAX, move |tx| match &look.query {
+    let notes = api.record.state.search(memories::SEARCH_TIME_MAX, move |tx| match &look.query {
         Some(query) => {
             let found = memories::search(tx, agent, query, NOTES_AT_ONCE + 1)?;
             memories::notes(tx, agent, &found)
@@ -58,7 +58,7 @@ pub async fn add(
         labels: vec![Label::UserSurfaceInput],
         text: new.text,
     };
-    let kept = api.pipeline.core().state.decide(move |tx| {
+    let kept = api.record.state.decide(move |tx| {
         let (Kept::New(kept) | Kept::Known(kept)) = memories::keep(tx, agent, draft)?;
         Ok::<_, Denied>(memories::find(tx, agent, kept)?)
     });
@@ -74,12 +74,11 @@ pub async fn forget(
 ) -> Reply<Note> {
     let agent = agents::find(&api, agent).await?.id;
     let id: MemoryId = id(&note, DenialCode::NoteUnknown, "note")?;
-    let core = api.pipeline.core();
-    if core.state.read(move |tx| memories::find(tx, agent, id)).await?.is_some() {
+    if api.record.state.read(move |tx| memories::find(tx, agent, id)).await?.is_some() {
         // Before it is erased: a crash in between leaves nothing that was erased in a snapshot.
-        core.forget_snapshots().await?;
+        api.record.forget_snapshots().await?;
     }
-    let forgotten = core.state.decide(move |tx| {
+    let forgotten = api.record.state.decide(move |tx| {
         let before = memories::find(tx, agent, id)?;
         memories::forget(tx, agent, id, person.id)?;
         Ok::<_, Denied>(before)

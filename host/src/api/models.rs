@@ -6,8 +6,9 @@
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
 use crate::gateway::checks;
-use crate::pipeline::at_once::settle;
-use crate::pipeline::{self, Core, endpoints};
+use crate::gateway::policy::Policy;
+use crate::pipeline::{self, Changes};
+use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::refusal::{Decide, Denied};
 use crate::registry::models::{self, Stored, Wanted, kind_name};
@@ -26,6 +27,7 @@ use ironclaw_model::scripted;
 use ironclaw_state::Tx;
 use ironclaw_state::keys::SecretText;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 /// Characters of what an endpoint said to its test.
 const SAID_CHARACTERS_MAX: usize = 200;
@@ -81,9 +83,9 @@ pub async fn add(
     let wish = Wish { spec, key, value, replace, default };
     // Nothing of this is kept yet; what would be refused then is refused before a request is made.
     let (named, brings_value) = (wish.key.clone(), wish.value.is_some());
-    let (pipeline, asks, spec) = (api.pipeline.clone(), by.clone(), wish.spec.clone());
+    let (changes, asks, spec) = (Arc::clone(&api.changes), by.clone(), wish.spec.clone());
     let checked = api.state().read(move |tx| {
-        left_to(tx, pipeline.core(), &asks, &spec.name, replace, default)?;
+        left_to(tx, changes.policy(), &asks, &spec.name, replace, default)?;
         check(tx, &spec, replace, named.as_ref(), brings_value)
     });
     match checked.await {
@@ -92,11 +94,11 @@ pub async fn add(
         Err(Denied::Failed(error)) => return Err(error.into()),
     }
     let tested = if test { Some(test_first(&api, &by, &wish).await?) } else { None };
-    let pipeline = api.pipeline.clone();
+    let (record, changes) = (Arc::clone(&api.record), Arc::clone(&api.changes));
     let giver = Giver { person: by.id, token: Some(current) };
     let kept = change(&api, move |tx| {
         // A refusal rolls back, too: the key that came with an endpoint is not kept without it.
-        let moved = keep(tx, pipeline.core(), &giver, &wish).map_err(Denied::Failed)?;
+        let moved = keep(tx, &record, &changes, &giver, &wish).map_err(Denied::Failed)?;
         Ok(KeptModel { model: one(tx, &wish.spec.name)?, tested, moved })
     });
     Ok(Json(kept.await?))
@@ -119,7 +121,7 @@ async fn test_first(api: &Api, by: &Person, wish: &Wish) -> Result<TestedModel, 
         Some(value) => Some(SecretText::new(value.expose().to_owned())),
         None => stored_key(api, wish.key.clone()).await?,
     };
-    match endpoints::try_out(api.pipeline.core(), wish.spec.clone(), sent).await {
+    match api.models.try_out(wish.spec.clone(), sent).await {
         Ok(probe) => Ok(view_of_test(&wish.spec.name, &probe)),
         Err(error) => Err(noted(api, by, failed(&error, &wish.spec, false)).await),
     }
@@ -129,16 +131,16 @@ async fn test_first(api: &Api, by: &Person, wish: &Wish) -> Result<TestedModel, 
 ///
 /// # Errors
 /// [`Undone`] if one part is refused or fails.
-fn keep(tx: &mut Tx<'_>, core: &Core, by: &Giver, wish: &Wish) -> Result<Vec<String>, Undone> {
+fn keep(tx: &mut Tx<'_>, record: &Record, changes: &Changes, by: &Giver, wish: &Wish) -> Result<Vec<String>, Undone> {
     let Wish { spec, key, value, replace, default } = wish;
     // Other people may have decided something while the test ran: an agent may use the endpoint by now.
     let Some(person) = registry::person_by_id(tx, by.person)? else {
         let words = "the person who asks is not known here any more";
         return Err(Refusal::new(DenialCode::PersonUnknown, words).into());
     };
-    left_to(tx, core, &person, &spec.name, *replace, *default)?;
+    left_to(tx, changes.policy(), &person, &spec.name, *replace, *default)?;
     if let (Some(value), Some(key)) = (value, key) {
-        secrets::set(tx, &core.wrapping, key, value, by.person)?;
+        secrets::set(tx, &record.wrapping, key, value, by.person)?;
     }
     models::keep(tx, spec, *replace, by.person)?;
     if !default {
@@ -146,7 +148,7 @@ fn keep(tx: &mut Tx<'_>, core: &Core, by: &Giver, wish: &Wish) -> Result<Vec<Str
     }
     let moved = followers_elsewhere(tx, &spec.name)?;
     let wanted = Settings { default_model: Some(spec.name.clone()), ..Settings::default() };
-    settle(tx, core, by, None, wanted)?;
+    changes.settle(tx, by, None, wanted)?;
     Ok(moved)
 }
 
@@ -173,12 +175,12 @@ pub async fn set_default(
     Extension(Current(current)): Extension<Current>,
     Path(model): Path<String>,
 ) -> Reply<KeptModel> {
-    let (pipeline, giver) = (api.pipeline.clone(), Giver { person: by.id, token: Some(current) });
+    let (changes, giver) = (Arc::clone(&api.changes), Giver { person: by.id, token: Some(current) });
     // Not `decide`: a refusal is rolled back.
     let set = api.state().write(move |tx| {
         let moved = followers_elsewhere(tx, &model)?;
         let wanted = Settings { default_model: Some(model.clone()), ..Settings::default() };
-        settle(tx, pipeline.core(), &giver, None, wanted)?;
+        changes.settle(tx, &giver, None, wanted)?;
         Ok::<_, Denied<pipeline::Error>>(KeptModel { model: one(tx, &model)?, tested: None, moved })
     });
     match set.await {
@@ -196,9 +198,9 @@ fn followers_elsewhere(tx: &Tx<'_>, name: &str) -> Result<Vec<String>, ironclaw_
 
 /// Refuses a person to whom the policy does not leave alone what adding an endpoint does to agents: another default, or another
 /// endpoint in the place of one that they use.
-fn left_to(tx: &Tx<'_>, core: &Core, by: &Person, name: &str, replace: bool, default: bool) -> Result<(), Denied> {
+fn left_to(tx: &Tx<'_>, policy: &Policy, by: &Person, name: &str, replace: bool, default: bool) -> Result<(), Denied> {
     let kind = ChangeKind::Settings;
-    let direct = checks::direct(core.policy.rule(kind), kind, by.role);
+    let direct = checks::direct(policy.rule(kind), kind, by.role);
     let is_replaced = replace && models::find(tx, name)?.is_some() && models::is_in_use(tx, name)?;
     let hint = match (is_replaced, default) {
         (true, _) => "add it under another name, and propose it to each agent: `ironctl agent set AGENT --model NAME`",
@@ -220,7 +222,7 @@ pub async fn test(State(api): State<Api>, Path(model): Path<String>) -> Reply<Te
     };
     let key = spec.key.as_deref().map(str::parse::<SecretName>).transpose()?;
     let key = stored_key(&api, key).await?;
-    match endpoints::try_out(api.pipeline.core(), spec.clone(), key).await {
+    match api.models.try_out(spec.clone(), key).await {
         Ok(probe) => Ok(Json(view_of_test(&spec.name, &probe))),
         Err(error) => Err(failed(&error, &spec, true).into()),
     }
@@ -252,18 +254,18 @@ async fn change<T: Send + 'static>(
 ) -> Result<T, Answer> {
     let api = api.clone();
     let changing = tokio::spawn(async move {
-        let _alone = api.models.lock().await;
-        let pipeline = api.pipeline.clone();
+        let _alone = api.models.changing.lock().await;
+        let models = Arc::clone(&api.models);
         let changed = api.state().decide(move |tx| {
             let made = make(tx)?;
-            let opened = pipeline.core().open_endpoints(tx).map_err(|error| match error {
+            let opened = models.open_anew(tx).map_err(|error| match error {
                 pipeline::Error::Model(error) => Refusal::new(DenialCode::ModelUnusable, error.sentence()).into(),
                 error => Undone::from(error),
             });
             Ok::<_, Denied<Undone>>((made, opened.map_err(Denied::Failed)?))
         });
         let (made, opened) = changed.await?;
-        api.pipeline.core().put_endpoints(opened);
+        api.models.put(opened);
         Ok(made)
     });
     match changing.await {
@@ -311,9 +313,9 @@ async fn noted(api: &Api, by: &Person, refusal: Refusal) -> Answer {
 
 async fn stored_key(api: &Api, key: Option<SecretName>) -> Result<Option<SecretText>, Answer> {
     let Some(name) = key else { return Ok(None) };
-    let pipeline = api.pipeline.clone();
+    let record = Arc::clone(&api.record);
     let wanted = name.clone();
-    let found = api.state().read(move |tx| secrets::get(tx, &pipeline.core().wrapping, &wanted)).await?;
+    let found = api.state().read(move |tx| secrets::get(tx, &record.wrapping, &wanted)).await?;
     Ok(Some(found.ok_or_else(|| secrets::unknown(&name))?))
 }
 
@@ -404,7 +406,7 @@ fn builtin() -> Spec {
 
 /// Says of those that cannot be asked why not.
 fn say_broken(api: &Api, models: &mut [Model]) {
-    let endpoints = api.pipeline.core().endpoints();
+    let endpoints = api.models.now();
     for model in models {
         model.broken = endpoints.broken().find(|(name, _)| *name == model.name).map(|(_, why)| why.to_owned());
     }
@@ -412,7 +414,7 @@ fn say_broken(api: &Api, models: &mut [Model]) {
 
 /// A sentence for each endpoint that cannot be asked, for `status`.
 pub fn broken(api: &Api) -> Vec<String> {
-    let endpoints = api.pipeline.core().endpoints();
+    let endpoints = api.models.now();
     let broken = endpoints.broken();
     broken.map(|(name, why)| format!("model endpoint {name} cannot be asked: {why} (`ironctl model list`)")).collect()
 }

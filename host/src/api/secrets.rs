@@ -14,6 +14,7 @@ use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{LedgerEvent, NewSecret, NewSecretValue, Secret};
 use ironclaw_ledger::Entry;
 use ironclaw_state::Tx;
+use std::sync::Arc;
 
 /// `GET /v1/secrets`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<Secret>> {
@@ -32,9 +33,9 @@ pub async fn set(
 ) -> Reply<Secret> {
     let name: SecretName = new.name.parse()?;
     let value = secrets::value(new.value.take())?;
-    let pipeline = api.pipeline.clone();
+    let record = Arc::clone(&api.record);
     let set = api.state().decide(move |tx| -> Result<_, Denied<secrets::Error>> {
-        let set = secrets::set(tx, &pipeline.core().wrapping, &name, &value, by.id);
+        let set = secrets::set(tx, &record.wrapping, &name, &value, by.id);
         set.map_err(|denied| denied.noted(|refusal| Ok(note(tx, by.id, refusal)?)))?;
         Ok(shown(tx, &name)?)
     });
@@ -50,9 +51,9 @@ pub async fn rotate(
 ) -> Reply<Secret> {
     let name: SecretName = secret.parse()?;
     let value = secrets::value(new.value.take())?;
-    let pipeline = api.pipeline.clone();
+    let record = Arc::clone(&api.record);
     let rotate = api.state().decide(move |tx| -> Result<_, Denied<secrets::Error>> {
-        let rotated = secrets::rotate(tx, &pipeline.core().wrapping, &name, &value, by.id);
+        let rotated = secrets::rotate(tx, &record.wrapping, &name, &value, by.id);
         rotated.map_err(|denied| denied.noted(|refusal| Ok(note(tx, by.id, refusal)?)))?;
         Ok(shown(tx, &name)?)
     });
@@ -82,7 +83,7 @@ pub async fn remove(
 /// What an old value was stored as goes from the log of the database, too, and from what was kept before a change of the schema.
 async fn forget(api: &Api) -> Result<(), Error> {
     api.state().checkpoint().await?;
-    api.pipeline.core().forget_snapshots().await
+    Ok(api.record.forget_snapshots().await?)
 }
 
 /// Records the refusal of a change.

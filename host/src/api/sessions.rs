@@ -31,7 +31,7 @@ pub async fn stop(
     Path(session): Path<String>,
 ) -> Reply<Session> {
     let id = known(&api, &session).await?;
-    api.pipeline.ask(id, |done| Command::Stop(person.id, done)).await?;
+    api.sessions.ask(id, |done| Command::Stop(person.id, done)).await?;
     view(&api, id).await
 }
 
@@ -42,7 +42,7 @@ pub async fn release(
     Path(session): Path<String>,
 ) -> Reply<Session> {
     let id = known(&api, &session).await?;
-    let released = api.pipeline.ask(id, |done| Command::Release(person.id, done)).await?;
+    let released = api.sessions.ask(id, |done| Command::Release(person.id, done)).await?;
     released.map_err(|message| Answer::from(Refusal::new(DenialCode::SessionNotReleased, message)))?;
     view(&api, id).await
 }
@@ -55,7 +55,7 @@ pub async fn remove(
 ) -> Reply<Session> {
     let id = known(&api, &session).await?;
     let before = view(&api, id).await?;
-    let removed = api.pipeline.ask(id, |done| Command::Remove(person.id, done)).await?;
+    let removed = api.sessions.ask(id, |done| Command::Remove(person.id, done)).await?;
     removed.map_err(|message| Answer::from(Refusal::new(DenialCode::SessionNotRemoved, message)))?;
     Ok(before)
 }
@@ -67,14 +67,14 @@ pub async fn prove(
     Path(session): Path<String>,
 ) -> Reply<Proof> {
     let id = known(&api, &session).await?;
-    let proof = api.pipeline.ask(id, |done| Command::Prove(person.id, done)).await?;
+    let proof = api.sessions.ask(id, |done| Command::Prove(person.id, done)).await?;
     proof.map(Json).map_err(|message| Answer::from(Refusal::new(DenialCode::ProveFailed, message)))
 }
 
 /// The session of this id, or that there is none.
 pub(super) async fn known(api: &Api, session: &str) -> Result<SessionId, Answer> {
     let id: SessionId = id(session, DenialCode::SessionUnknown, "session")?;
-    let found = api.pipeline.core().state.read(move |tx| store::find(tx, id)).await?;
+    let found = api.record.state.read(move |tx| store::find(tx, id)).await?;
     match found {
         Some(_) => Ok(id),
         None => Err(Refusal::new(DenialCode::SessionUnknown, format!("there is no session {id}")).into()),
@@ -82,12 +82,8 @@ pub(super) async fn known(api: &Api, session: &str) -> Result<SessionId, Answer>
 }
 
 async fn view(api: &Api, id: SessionId) -> Reply<Session> {
-    let row = api
-        .pipeline
-        .core()
-        .state
-        .read(move |tx| store::find(tx, id)?.map(|row| status::described(tx, row)).transpose())
-        .await?;
+    let row =
+        api.record.state.read(move |tx| store::find(tx, id)?.map(|row| status::described(tx, row)).transpose()).await?;
     match row {
         Some(row) => Ok(Json(status::with_kernel(api, row))),
         None => Err(Refusal::new(DenialCode::SessionUnknown, format!("there is no session {id}")).into()),

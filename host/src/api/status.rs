@@ -26,9 +26,9 @@ const AHEAD_MS_MAX: i64 = 60_000;
 
 /// `GET /v1/status`
 pub async fn status(State(api): State<Api>) -> Reply<Status> {
-    let core = api.pipeline.core();
     let sessions = sessions(&api).await?;
-    let entries: u64 = core
+    let entries: u64 = api
+        .record
         .state
         .read(|tx| {
             let count =
@@ -49,22 +49,22 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
     warnings.extend(usage::unpriced(&api).await?);
     warnings.extend(models::broken(&api));
     warnings.dedup();
-    match core.state.read(|tx| journal::lost_count(tx)).await? {
+    match api.record.state.read(|tx| journal::lost_count(tx)).await? {
         0 => {}
         1 => warnings.push("1 answer did not arrive, or may not have: `ironctl message dead list`".to_owned()),
         lost => warnings.push(format!("{lost} answers did not arrive, or may not have: `ironctl message dead list`")),
     }
-    let changes_waiting = core.state.read(|tx| store_of_changes::waiting(tx)).await?;
+    let changes_waiting = api.record.state.read(|tx| store_of_changes::waiting(tx)).await?;
     let stopped = stops::stopped(&api).await?;
-    let room = core.places.room();
+    let room = api.sessions.room();
     Ok(Json(Status {
         host: HostStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
-            home: core.home.path().display().to_string(),
+            home: api.about.home.path().display().to_string(),
             started_at: ironclaw_ledger::rfc3339(api.about.started_at),
             fingerprint: ironclaw_contract::seam::fingerprint(),
-            launcher_pid: core.launcher.pid(),
+            launcher_pid: api.about.launcher_pid,
             ledger_entries: entries,
             warnings,
         },
@@ -77,12 +77,11 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
 
 /// A sentence for what the host is short of, and for a record that cannot be written.
 fn lacking(api: &Api) -> Vec<String> {
-    let core = api.pipeline.core();
     let mut said = Vec::new();
-    if core.state.metrics().failing_commits() > 0 {
+    if api.record.state.metrics().failing_commits() > 0 {
         said.push(format!("the record cannot be written: {}", Error::UNWRITTEN_REMEDY));
     }
-    let ahead_ms = core.state.ahead_ms();
+    let ahead_ms = api.record.state.ahead_ms();
     if ahead_ms > AHEAD_MS_MAX {
         said.push(format!(
             "this machine's clock was ahead once, or is behind now: the times of the ledger are {} s ahead of it until it has caught up; \
@@ -90,7 +89,7 @@ fn lacking(api: &Api) -> Vec<String> {
             ahead_ms / 1000
         ));
     }
-    if let Some(shortage) = core.shortage() {
+    if let Some(shortage) = api.sessions.shortage() {
         said.push(format!("work waits, and goes on by itself once there is room; {}", lack(shortage)));
     }
     said
@@ -98,15 +97,14 @@ fn lacking(api: &Api) -> Vec<String> {
 
 /// `POST /v1/stop`
 pub async fn stop(State(api): State<Api>) -> Reply<Stopping> {
-    api.stop.send_replace(true);
+    api.about.stop.send_replace(true);
     Ok(Json(Stopping { stopping: true }))
 }
 
 /// Every session, with what the kernel reports of the awake ones.
 pub async fn sessions(api: &Api) -> Result<Vec<Session>, Error> {
     let rows = api
-        .pipeline
-        .core()
+        .record
         .state
         .read(|tx| store::all(tx)?.into_iter().map(|row| described(tx, row)).collect::<Result<Vec<_>, Error>>())
         .await?;
@@ -151,7 +149,7 @@ fn origin(origin: &Origin) -> String {
 
 /// Adds what the kernel reports, asked now.
 pub fn with_kernel(api: &Api, mut session: Session) -> Session {
-    let Some(shown) = api.pipeline.shown(session.status.id) else { return session };
+    let Some(shown) = api.sessions.shown(session.status.id) else { return session };
     let Shown { phase, sandbox, reader, progress: _, shortage } = shown;
     let state = match phase {
         Phase::Asleep => match shortage {
@@ -185,8 +183,7 @@ fn lack(shortage: Shortage) -> String {
 
 /// Where a session stands that waits for a place among the awake ones, in words: `for a place (3rd; 50 of 50 are taken)`.
 pub fn in_line(api: &Api, session: SessionId) -> Option<String> {
-    let places = &api.pipeline.core().places;
-    let (place, room) = (places.line(session)?, places.room());
+    let (place, room) = (api.sessions.line(session)?, api.sessions.room());
     let ending = match (place % 10, place % 100) {
         (_, 11..=13) => "th",
         (1, _) => "st",

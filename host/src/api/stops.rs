@@ -16,7 +16,7 @@ pub async fn cancel(
     Path(session): Path<String>,
 ) -> Reply<Cancelled> {
     let id = sessions::known(&api, &session).await?;
-    let cancelled = api.pipeline.ask(id, |done| Command::Cancel(person, done)).await??;
+    let cancelled = api.sessions.ask(id, |done| Command::Cancel(person, done)).await??;
     Ok(Json(Cancelled {
         session_id: id,
         turn_id: cancelled.turn,
@@ -27,7 +27,7 @@ pub async fn cancel(
 
 /// `POST /v1/panic`: ends every agent's processes, and lets nothing begin until [`resume`].
 pub async fn panic(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Panicked> {
-    let panicked = api.pipeline.panic(&person).await?;
+    let panicked = api.stops.panic(&person).await?;
     Ok(Json(Panicked {
         stopped: Stopped { since: ironclaw_ledger::rfc3339(panicked.stopped.at), by: panicked.stopped.by },
         sessions: panicked.sessions as u64,
@@ -37,12 +37,12 @@ pub async fn panic(State(api): State<Api>, Extension(person): Extension<Person>)
 
 /// `POST /v1/resume`
 pub async fn resume(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Resumed> {
-    let resumed = api.pipeline.lift(&person).await?;
+    let resumed = api.stops.lift(&person).await?;
     Ok(Json(Resumed { resumed }))
 }
 
 /// The stop that lasts, if one does.
 pub async fn stopped(api: &Api) -> Result<Option<Stopped>, Answer> {
-    let stopped = api.pipeline.stopped().await?;
+    let stopped = api.stops.stopped().await?;
     Ok(stopped.map(|stopped| Stopped { since: ironclaw_ledger::rfc3339(stopped.at), by: stopped.by }))
 }

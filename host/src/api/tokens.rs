@@ -91,13 +91,13 @@ pub async fn rotate(
     Path(id): Path<String>,
 ) -> Reply<IssuedToken> {
     // Two at once would both write the file's next token, and one of them would put the other's in place.
-    let _alone = api.rotating.lock().await;
+    let _alone = api.callers.rotating.lock().await;
     let fresh = Fresh::new()?;
     let text = fresh.text().to_owned();
     let (wanted, asking) = (id.clone(), current.clone());
     let person = by.clone();
     let old = api.state().read(move |tx| managed(tx, &wanted, &asking, &person)).await.map_err(Answer::denied)?;
-    let home = &api.pipeline.core().home;
+    let home = &api.about.home;
     let in_file = holds(home, &old.digest);
     if in_file {
         home::write_private(&home.owner_token_next(), text.as_bytes())?;
@@ -188,7 +188,7 @@ pub async fn expire_in_time(api: Api) {
             Ok(wait) => {
                 tokio::select! {
                     () = tokio::time::sleep(wait) => {}
-                    () = api.expiry.notified() => {}
+                    () = api.callers.expiry.notified() => {}
                 }
             }
             Err(error) => {
@@ -235,7 +235,7 @@ async fn next_end(api: &Api) -> Result<Duration, ironclaw_state::Error> {
         return Ok(Duration::from_millis(left.unsigned_abs()).min(EXPIRY_WAIT_MAX));
     }
     api.state().write(tokens::expire).await?;
-    api.tokens.forget();
+    api.callers.tokens.forget();
     Ok(Duration::ZERO)
 }
 

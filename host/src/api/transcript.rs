@@ -23,6 +23,7 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::Tx;
 use ironclaw_state::keys::ContentKey;
 use serde::Deserialize;
+use std::sync::Arc;
 
 /// Items in one answer.
 const ITEMS_AT_ONCE: usize = 200;
@@ -48,7 +49,7 @@ pub async fn show(
     Query(page): Query<Page>,
 ) -> Reply<Transcript> {
     let id = sessions::known(&api, &session).await?;
-    let pipeline = api.pipeline.clone();
+    let record = Arc::clone(&api.record);
     let by = person.id;
     let read = move |tx: &mut Tx<'_>| {
         let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(None) };
@@ -57,14 +58,14 @@ pub async fn show(
         if !own && !person.role.covers(Role::Admin) {
             return Ok(None);
         }
-        let key = session.content_key(&pipeline.core().wrapping).map_err(BodyError::from)?;
+        let key = session.content_key(&record.wrapping).map_err(BodyError::from)?;
         Ok(Some((transcript(tx, &session, &key, &page)?, !own)))
     };
     let unknown = || Answer::from(Refusal::new(DenialCode::SessionUnknown, format!("you have no session {id}")));
-    let (transcript, others) = api.pipeline.core().state.read(read).await?.ok_or_else(unknown)?;
+    let (transcript, others) = api.record.state.read(read).await?.ok_or_else(unknown)?;
     if others {
         let note = move |tx: &mut Tx<'_>| Entry::new(LedgerEvent::TranscriptRead).session(id).with("by", by).append(tx);
-        api.pipeline.core().state.write(note).await?;
+        api.record.state.write(note).await?;
     }
     Ok(Json(transcript))
 }

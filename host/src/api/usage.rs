@@ -5,7 +5,7 @@
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply, agents, id};
 use crate::budget::{self, Ceiling, Limit, Own, book};
-use crate::pipeline::{Core, Error};
+use crate::pipeline::Error;
 use crate::refusal::Refusal;
 use crate::registry::{self, Person};
 use crate::session::store;
@@ -19,6 +19,7 @@ use ironclaw_ledger::rfc3339;
 use ironclaw_model::endpoint::{Endpoints, Kind};
 use ironclaw_state::Tx;
 use serde::Deserialize;
+use std::sync::Arc;
 
 /// A ceiling of which only this part is left is nearly reached: a tenth.
 const NEAR_SHARE: u64 = 10;
@@ -54,12 +55,12 @@ pub async fn show(State(api): State<Api>, Query(which): Query<Which>) -> Reply<U
     };
     let session: Option<SessionId> =
         which.session.map(|session| id(&session, DenialCode::SessionUnknown, "session")).transpose()?;
-    let pipeline = api.pipeline.clone();
+    let (changes, models) = (Arc::clone(&api.changes), Arc::clone(&api.models));
     let usage = api.state().read(move |tx| {
-        let endpoints = pipeline.core().endpoints();
+        let endpoints = models.now();
         let rows = book::rows(tx, which.days, agent, session)?;
         let rows = rows.into_iter().map(|found| row(found, &endpoints)).collect();
-        let ceilings = ceilings(tx, pipeline.core(), agent, session)?;
+        let ceilings = ceilings(tx, &changes.proposals.grounds.budget, agent, session)?;
         Ok::<_, Error>(Usage { rows, ceilings })
     });
     Ok(Json(usage.await?))
@@ -85,11 +86,10 @@ fn row(row: book::Row, endpoints: &Endpoints) -> UsageRow {
 /// Every ceiling that is set: the host's, those of each agent, and of each session that is there; or of the named ones only.
 fn ceilings(
     tx: &Tx<'_>,
-    core: &Core,
+    config: &budget::Config,
     agent: Option<AgentId>,
     session: Option<SessionId>,
 ) -> Result<Vec<operator::Ceiling>, Error> {
-    let config = &core.config.budget;
     let today = budget::day_of(tx.wall());
     let until = rfc3339(budget::day_end(today));
     let shown = |Limit { ceiling, limit }: Limit, of: Option<String>, used: u64| operator::Ceiling {
@@ -129,8 +129,8 @@ fn ceilings(
 
 /// A sentence for each ceiling that is reached or nearly so, for `status`.
 pub async fn reached(api: &Api) -> Result<Vec<String>, Error> {
-    let pipeline = api.pipeline.clone();
-    let ceilings = api.state().read(move |tx| ceilings(tx, pipeline.core(), None, None)).await?;
+    let changes = Arc::clone(&api.changes);
+    let ceilings = api.state().read(move |tx| ceilings(tx, &changes.proposals.grounds.budget, None, None)).await?;
     let said = |ceiling: operator::Ceiling| {
         let state = state_of(&ceiling)?;
         let of = ceiling.of.map(|of| format!(" of {of}")).unwrap_or_default();
@@ -158,12 +158,11 @@ fn state_of(ceiling: &operator::Ceiling) -> Option<&'static str> {
 
 /// A sentence for each agent whose ceiling of cost counts nothing, because an endpoint that it may use has no prices.
 pub async fn unpriced(api: &Api) -> Result<Vec<String>, Error> {
-    let pipeline = api.pipeline.clone();
+    let (changes, models) = (Arc::clone(&api.changes), Arc::clone(&api.models));
     let unpriced = api.state().read(move |tx| {
-        let (core, mut said) = (pipeline.core(), Vec::new());
-        let endpoints = core.endpoints();
+        let (mut said, endpoints) = (Vec::new(), models.now());
         for agent in registry::agents(tx)? {
-            let limits = budget::limits(&core.config.budget, book::own(tx, agent.id)?);
+            let limits = budget::limits(&changes.proposals.grounds.budget, book::own(tx, agent.id)?);
             if !limits.iter().any(|limit| limit.ceiling.is_cost()) {
                 continue;
             }

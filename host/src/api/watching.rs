@@ -55,10 +55,10 @@ pub async fn readyz(api: State<Api>) -> Reply<Readiness> {
 
 /// Why it is not ready, in a word and a sentence that hold nothing of anybody's.
 async fn unready(api: &Api) -> Option<(DenialCode, &'static str)> {
-    if api.about.stopping.load(Ordering::SeqCst) || *api.stop.borrow() {
+    if api.about.stopping.load(Ordering::SeqCst) || *api.about.stop.borrow() {
         return Some((DenialCode::Stopping, "the host is stopping"));
     }
-    if api.pipeline.core().latch.is_shut() {
+    if api.stops.is_on() {
         return Some((DenialCode::Panicked, "everything is stopped: `ironctl resume` lets it go on"));
     }
     let state = api.state();
@@ -67,7 +67,7 @@ async fn unready(api: &Api) -> Option<(DenialCode, &'static str)> {
     if is_hung(state.metrics()) {
         return unwritable;
     }
-    if state.metrics().failing_commits() > 0 && api.probed.is_due(Instant::now()) {
+    if state.metrics().failing_commits() > 0 && api.callers.probed.is_due(Instant::now()) {
         // Only a commit that changes something sets the count back.
         let probe = state.write(|tx: &mut Tx<'_>| {
             let sql = "INSERT INTO meta (key, value) VALUES ('probed', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1";
@@ -82,7 +82,7 @@ async fn unready(api: &Api) -> Option<(DenialCode, &'static str)> {
     if state.metrics().failing_commits() > 0 {
         return unwritable;
     }
-    api.pipeline.core().shortage().map(|shortage| (shortage.code(), shortage.words()))
+    api.sessions.shortage().map(|shortage| (shortage.code(), shortage.words()))
 }
 
 /// Whether a group of changes neither ends nor fails.
@@ -101,19 +101,18 @@ impl IntoResponse for Exposition {
 
 /// `GET /metrics`
 pub async fn metrics(State(api): State<Api>) -> Result<Exposition, Answer> {
-    let core = api.pipeline.core();
     let state = api.state();
     let mut now = state.read(|tx| recorded(tx)).await?;
-    let room = core.places.room();
+    let room = api.sessions.room();
     now.fingerprint = ironclaw_contract::seam::fingerprint();
     now.started_at = api.about.started_at / 1000;
     (now.awake, now.awake_max, now.waiting) = (room.awake, room.awake_max, room.waiting);
     now.head_age_seconds = api.about.keeper.head_age_seconds();
-    now.panicked = core.latch.is_shut();
+    now.panicked = api.stops.is_on();
     now.ready = unready(&api).await.is_none();
     now.write_queue = state.write_queue();
     now.state_bytes = state.bytes();
-    now.home_free_bytes = core.home.room().map(|room| room.free_bytes);
+    now.home_free_bytes = api.about.home.room().map(|room| room.free_bytes);
     Ok(Exposition(state.metrics().text(&now)))
 }
 

@@ -8,8 +8,12 @@ use super::{grounds, runtime};
 use crate::config::{self, Config};
 use crate::gateway::policy;
 use crate::maintenance::Keeper;
-use crate::pipeline::{self, Core, Limits, Places};
-use crate::{observe, packages, registry, rotation, turn};
+use crate::pipeline::{
+    self, Changes, Dispatch, EmergencyStop, Inbound, JailConfig, Jails, Latch, Limits, ModelServers, Models, Places,
+    Proposals, Runtime, Sessions, Turns, Workspaces,
+};
+use crate::record::Record;
+use crate::{observe, packages, registry, rotation};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::seam::crypt::SessionKey;
@@ -20,7 +24,8 @@ use ironclaw_state::home::{self, Held, Home};
 use ironclaw_state::keys::{MasterKey, Source};
 use ironclaw_state::seal::Sealer;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
+use tokio::sync::Semaphore;
 
 /// A home that this process holds, with its settings, its master key and its record.
 pub(super) struct Opened {
@@ -52,35 +57,75 @@ pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
     Ok(Opened { state, master, config, home, _lock: lock })
 }
 
-/// Collects what the stages share. No sandbox runs yet.
-pub(super) async fn core(opened: &Opened, boot: BootId, paths: &Paths, launcher: Handle) -> Result<Core, Error> {
+/// The parts of a host that are shared.
+pub(super) struct Parts {
+    pub record: Arc<Record>,
+    pub changes: Arc<Changes>,
+    pub jails: Arc<Jails>,
+    pub models: Arc<Models>,
+    pub dispatch: Arc<Dispatch>,
+    pub sessions: Sessions,
+    pub inbound: Inbound,
+    pub stops: EmergencyStop,
+}
+
+/// Makes the parts. No sandbox runs yet.
+pub(super) async fn parts(opened: &Opened, boot: BootId, paths: &Paths, launcher: Handle) -> Result<Parts, Error> {
     let Opened { home, config, master, state, .. } = opened;
-    Ok(Core {
+    let record = Arc::new(Record {
         state: state.clone(),
-        config: pipeline_config(config, paths.runtime.clone())?,
         sealer: Sealer::new(boot)?,
-        cut_turns: state.read(|tx| turn::every_open(tx)).await?.iter().map(|turn| turn.id).collect(),
         wrapping: master.wrapping_key(),
-        endpoints: RwLock::new(Arc::new(ironclaw_model::endpoint::open_stored(
-            &config.model,
-            state.read(|tx| registry::models::specs(tx)).await?,
-        )?)),
-        launcher: Launcher::start(launcher).map_err(io("connect the launcher"))?,
-        launches: tokio::sync::Semaphore::new(pipeline::LAUNCHES_MAX),
-        looks: tokio::sync::Semaphore::new(pipeline::LOOKS_MAX),
-        places: Places::new(Limits::of(&config.session)),
-        latch: pipeline::Latch::default(),
-        actors: pipeline::Actors::default(),
-        deadlines: pipeline::Deadlines::default(),
-        drafts: pipeline::Drafts::default(),
-        dispatch: pipeline::Dispatch::default(),
+        retention: config.items.clone(),
+    });
+    let proposals = Arc::new(Proposals {
+        record: Arc::clone(&record),
         policy: policy::load(&home.policy())?,
-        grounds: grounds::look(config, home, &paths.runtime, &paths.socket)?,
-        approvals: master.approval_root(),
-        changes: pipeline::Changes::default(),
-        layers: Mutex::default(),
+        grounds: Arc::new(grounds::look(config, home, &paths.runtime, &paths.socket)?),
+    });
+    let jails = Arc::new(Jails {
+        record: Arc::clone(&record),
         home: home.clone(),
-    })
+        launcher: Launcher::start(launcher).map_err(io("connect the launcher"))?,
+        grounds: Arc::clone(&proposals.grounds),
+        config: jail_config(config, paths.runtime.clone())?,
+        at_once: Semaphore::new(pipeline::LAUNCHES_MAX),
+        verified_layers: Mutex::default(),
+    });
+    let latch = Arc::<Latch>::default();
+    let turns = Arc::new(Turns::start(Arc::clone(&record), config.turn.clone()).await?);
+    let specs = state.read(|tx| registry::models::specs(tx)).await?;
+    let models = Arc::new(Models::open(config.model.clone(), specs)?);
+    let servers = ModelServers {
+        turns: Arc::clone(&turns),
+        models: Arc::clone(&models),
+        latch: Arc::clone(&latch),
+        budget: config.budget.clone(),
+    };
+    let sessions_max = jails.config.sessions_max();
+    let dispatch = Arc::new(Dispatch::new(Arc::clone(&record), sessions_max));
+    let sessions = Sessions::new(Runtime {
+        config: config.session.clone(),
+        turns,
+        proposals: Arc::clone(&proposals),
+        jails: Arc::clone(&jails),
+        workspaces: Arc::new(Workspaces::new(home.clone(), config.quota.clone())),
+        models: Arc::new(servers),
+        places: Places::new(Limits::of(&config.session)),
+        latch: Arc::clone(&latch),
+        dispatch: Arc::clone(&dispatch),
+    });
+    let changes = Arc::new(Changes::new(proposals, master.approval_root()));
+    let stops = EmergencyStop {
+        record: Arc::clone(&record),
+        jails: Arc::clone(&jails),
+        latch,
+        changes: Arc::clone(&changes),
+        sessions: sessions.clone(),
+    };
+    let (quota, senders) = (config.quota.clone(), sessions.clone());
+    let inbound = Inbound { record: Arc::clone(&record), quota, sessions_max, sessions: senders };
+    Ok(Parts { record, changes, jails, models, dispatch, sessions, inbound, stops })
 }
 
 /// Starts to keep the ledger. Returns also which other history the heads and archives know.
@@ -113,25 +158,14 @@ pub(super) fn open_state(
     open(&home.state_db(), &master.state_key()).map_err(|error| rotation::explain(home, &source, master, error).into())
 }
 
-fn pipeline_config(config: &Config, runtime: PathBuf) -> Result<pipeline::Config, Error> {
+fn jail_config(config: &Config, runtime: PathBuf) -> Result<JailConfig, Error> {
     let me = std::env::current_exe().map_err(io("find this program"))?;
     let sandbox = me.with_file_name("ironclaw-sandbox");
     if !sandbox.is_file() {
         return Err(Error::NoSandbox(me));
     }
     let root = nix::unistd::geteuid().is_root();
-    Ok(pipeline::Config {
-        session: config.session.clone(),
-        turn: config.turn.clone(),
-        items: config.items.clone(),
-        budget: config.budget.clone(),
-        model: config.model.clone(),
-        webhook: config.webhook.clone(),
-        quota: config.quota.clone(),
-        uids: root.then_some((config.jail.uid_base, config.jail.uid_count)),
-        sandbox,
-        runtime,
-    })
+    Ok(JailConfig { uids: root.then_some((config.jail.uid_base, config.jail.uid_count)), sandbox, runtime })
 }
 
 /// Settles a token of the owner that was about to take its file when the host died: it does, if the record has it.

@@ -1,11 +1,13 @@
 //! Starts the tasks of a host that runs, and ends those that have something to finish.
 
 use super::sockets::Sockets;
+use super::startup::Parts;
 use crate::api::hooks::Hooks;
 use crate::api::port::Port;
-use crate::api::{self, Api};
+use crate::api::{About, Api, Callers};
+use crate::config::Config;
 use crate::maintenance::Keeper;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{ChangeWorker, Dispatcher, Retention};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -30,26 +32,49 @@ pub(super) struct Workers {
 
 impl Workers {
     /// Starts to apply changes, to remove what is old, to send, and to answer on the sockets.
-    pub fn start(pipeline: &Pipeline, sockets: Sockets, keeper: &Keeper, warnings: Vec<String>) -> Self {
-        tokio::spawn(pipeline.clone().apply_changes());
-        tokio::spawn(pipeline.clone().retain());
+    pub fn start(parts: &Parts, config: &Config, sockets: Sockets, keeper: &Keeper, warnings: Vec<String>) -> Self {
+        let Parts { record, changes, jails, models, dispatch, sessions, inbound, stops } = parts;
+        let latch = &stops.latch;
+        let worker = ChangeWorker::new(Arc::clone(changes), sessions.clone(), Arc::clone(jails), Arc::clone(latch));
+        tokio::spawn(Arc::new(worker).run());
+        tokio::spawn(Retention { record: Arc::clone(record) }.run());
         let (stop, stopped) = watch::channel(false);
-        let sending = tokio::spawn(pipeline.clone().dispatch(stop.subscribe()));
+        let dispatcher = Dispatcher {
+            dispatch: Arc::clone(dispatch),
+            latch: Arc::clone(latch),
+            sessions: sessions.clone(),
+            config: config.webhook.clone(),
+        };
+        let sending = tokio::spawn(Arc::new(dispatcher).run(stop.subscribe()));
         let stopping = Arc::new(AtomicBool::new(false));
         let Sockets { listener, port, hooks } = sockets;
-        let about = api::About {
+        let about = About {
+            home: jails.home.clone(),
+            launcher_pid: jails.launcher.pid(),
             hooks: hooks.as_ref().and_then(Port::address),
             keeper: keeper.clone(),
             started_at: ironclaw_state::wall_clock(),
             warnings,
             stopping: Arc::clone(&stopping),
+            stop: stop.clone(),
         };
         let large = Arc::default();
-        let api = Api::new(pipeline.clone(), about, stop.clone(), Arc::clone(&large));
         let hooking = hooks.map(|port| {
-            let hooks = Hooks::new(pipeline.clone(), large);
+            let per_minute = config.webhook.requests_per_minute;
+            let hooks = Hooks::new(Arc::clone(record), inbound.clone(), per_minute, Arc::clone(&large));
             tokio::spawn(hooks.serve(port, stop.subscribe()))
         });
+        let api = Api {
+            record: Arc::clone(record),
+            inbound: inbound.clone(),
+            sessions: sessions.clone(),
+            changes: Arc::clone(changes),
+            models: Arc::clone(models),
+            dispatch: Arc::clone(dispatch),
+            stops: stops.clone(),
+            callers: Arc::new(Callers::new(&record.state, large)),
+            about: Arc::new(about),
+        };
         let serving = tokio::spawn(api.serve(listener, port, stop.subscribe()));
         Self { stopping, stop, stopped, sending, serving, hooking }
     }

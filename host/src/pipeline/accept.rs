@@ -2,8 +2,7 @@
 //!
 //! A row asserts; the record decides. What is refused is told to the session and kept in the ledger. Next: `delivery`, `calls`.
 
-use super::Core;
-use super::changes::submit::submit;
+use super::Proposals;
 use crate::calls::{self, CallState, Place, ResultBody};
 use crate::context::OutputBody;
 use crate::delivery::{self, Delivery};
@@ -11,6 +10,7 @@ use crate::gateway::store::Submitted;
 use crate::gateway::{Origin, Proposed, Requester};
 use crate::inbox;
 use crate::items;
+use crate::record::Record;
 use crate::refusal::Denied;
 use crate::session::store::{self, Session};
 use crate::tools::Runs;
@@ -91,70 +91,216 @@ fn parse(row: RawRow) -> Result<Outbound, &'static str> {
     Ok(Outbound { id, seq: row.seq, digest, turn: row.turn.parse().ok(), in_reply_to, address, says })
 }
 
-/// Takes one row above the cursor: copies its digest, moves the cursor, and does what it may. Gives the new cursor too.
-pub fn accept(
-    tx: &mut Tx<'_>,
-    core: &Core,
-    session: &Session,
-    key: &ContentKey,
-    row: Untrusted<RawRow>,
-) -> Result<(Accepted, u64), super::Error> {
-    match row.check(parse) {
-        Ok(row) => {
-            let cursor = row.seq;
-            Ok((judge(tx, core, session, key, row)?, cursor))
-        }
-        // A violation ends the session's launch; where its cursor stands is read anew by the next.
-        Err(what) => Ok((Accepted::Violation(what), 0)),
-    }
+/// Judges the rows of one session.
+pub struct Acceptance<'a> {
+    /// Takes what is asked for, and has the record.
+    pub proposals: &'a Proposals,
+    /// The limits of a turn.
+    pub limits: &'a turn::Config,
+    /// The session.
+    pub session: &'a Session,
+    /// Opens and seals its items.
+    pub key: &'a ContentKey,
 }
 
-fn judge(
-    tx: &mut Tx<'_>,
-    core: &Core,
-    session: &Session,
-    key: &ContentKey,
-    row: Outbound,
-) -> Result<Accepted, super::Error> {
-    let cursor: i64 = tx
-        .db()
-        .prepare_cached("SELECT cursor FROM sessions WHERE id = ?1")?
-        .query_row([session.id], |found| found.get(0))?;
-    let numbers = cursor as u64 + 1..=cursor as u64 + SEQ_STEP_MAX;
-    if !numbers.contains(&row.seq) || row.seq.is_multiple_of(2) {
-        return Ok(Accepted::Violation("a row has a number that its queue could not have given it"));
+impl Acceptance<'_> {
+    fn record(&self) -> &Record {
+        &self.proposals.record
     }
-    let now = tx.wall();
-    let db = tx.db();
-    db.prepare_cached("INSERT INTO outbound_rows (session_id, seq, digest, at) VALUES (?1,?2,?3,?4)")?
-        .execute(params![session.id, row.seq as i64, row.digest, now])?;
-    db.prepare_cached("UPDATE sessions SET cursor = ?2, last_active_at = ?3 WHERE id = ?1")?.execute(params![
-        session.id,
-        row.seq as i64,
-        now
-    ])?;
-    db.prepare_cached("DELETE FROM outbound_rows WHERE session_id = ?1 AND seq < ?2")?
-        .execute(params![session.id, row.seq as i64 - ROWS_KEPT])?;
-    let open = turn::open_of(tx, session.id)?;
-    let Some(open) = open.filter(|open| Some(open.id) == row.turn) else {
-        return refuse(tx, core, session, &row, None, "it belongs to no open turn");
-    };
-    if let Some(why) = misaddressed(tx, session, &open, &row)? {
-        return refuse(tx, core, session, &row, Some(&open), why);
-    }
-    match &row.says {
-        Says::Reply(item) => reply(tx, core, session, key, &open, &row, *item),
-        Says::End(reason) => {
-            // A sandbox says that its model failed; why, the record knows.
-            let why = if *reason == EndReason::Model { turn::failure(tx, open.id)? } else { None };
-            let message = turn::newest_message(tx, open.id)?;
-            let general = || delivery::notice_for(*reason, &core.config.turn, message);
-            let text = why.map_or_else(general, |why| delivery::notice_of_model(&why, message));
-            Ok(Accepted::Closed(close_with_notice(tx, core, session, key, &open, &text, "ended")?))
+
+    /// Takes one row above the cursor: copies its digest, moves the cursor, and does what it may. Gives the new cursor too.
+    pub fn accept(&self, tx: &mut Tx<'_>, row: Untrusted<RawRow>) -> Result<(Accepted, u64), super::Error> {
+        match row.check(parse) {
+            Ok(row) => {
+                let cursor = row.seq;
+                Ok((self.judge(tx, row)?, cursor))
+            }
+            // A violation ends the session's launch; where its cursor stands is read anew by the next.
+            Err(what) => Ok((Accepted::Violation(what), 0)),
         }
-        Says::Action { call, action } => called(tx, core, session, key, &open, &row, call.as_deref(), Some(action)),
-        Says::Send { call } => called(tx, core, session, key, &open, &row, call.as_deref(), None),
-        Says::Nothing(why) => refuse(tx, core, session, &row, Some(&open), why),
+    }
+
+    fn judge(&self, tx: &mut Tx<'_>, row: Outbound) -> Result<Accepted, super::Error> {
+        let Self { session, key, .. } = *self;
+        let cursor: i64 = tx
+            .db()
+            .prepare_cached("SELECT cursor FROM sessions WHERE id = ?1")?
+            .query_row([session.id], |found| found.get(0))?;
+        let numbers = cursor as u64 + 1..=cursor as u64 + SEQ_STEP_MAX;
+        if !numbers.contains(&row.seq) || row.seq.is_multiple_of(2) {
+            return Ok(Accepted::Violation("a row has a number that its queue could not have given it"));
+        }
+        let now = tx.wall();
+        let db = tx.db();
+        db.prepare_cached("INSERT INTO outbound_rows (session_id, seq, digest, at) VALUES (?1,?2,?3,?4)")?
+            .execute(params![session.id, row.seq as i64, row.digest, now])?;
+        db.prepare_cached("UPDATE sessions SET cursor = ?2, last_active_at = ?3 WHERE id = ?1")?.execute(params![
+            session.id,
+            row.seq as i64,
+            now
+        ])?;
+        db.prepare_cached("DELETE FROM outbound_rows WHERE session_id = ?1 AND seq < ?2")?
+            .execute(params![session.id, row.seq as i64 - ROWS_KEPT])?;
+        let open = turn::open_of(tx, session.id)?;
+        let Some(open) = open.filter(|open| Some(open.id) == row.turn) else {
+            return self.refuse(tx, &row, None, "it belongs to no open turn");
+        };
+        if let Some(why) = misaddressed(tx, session, &open, &row)? {
+            return self.refuse(tx, &row, Some(&open), why);
+        }
+        match &row.says {
+            Says::Reply(item) => self.reply(tx, &open, &row, *item),
+            Says::End(reason) => {
+                // A sandbox says that its model failed; why, the record knows.
+                let why = if *reason == EndReason::Model { turn::failure(tx, open.id)? } else { None };
+                let message = turn::newest_message(tx, open.id)?;
+                let general = || delivery::notice_for(*reason, &self.limits, message);
+                let text = why.map_or_else(general, |why| delivery::notice_of_model(&why, message));
+                Ok(Accepted::Closed(close_with_notice(tx, self.record(), session, key, &open, &text, "ended")?))
+            }
+            Says::Action { call, action } => self.called(tx, &open, &row, call.as_deref(), Some(action)),
+            Says::Send { call } => self.called(tx, &open, &row, call.as_deref(), None),
+            Says::Nothing(why) => self.refuse(tx, &row, Some(&open), why),
+        }
+    }
+
+    fn reply(&self, tx: &mut Tx<'_>, open: &Turn, row: &Outbound, item: ItemId) -> Result<Accepted, super::Error> {
+        let Self { session, key, .. } = *self;
+        let why = match items::find(tx, item)? {
+            None => Some("it names an output that does not stand in the record"),
+            Some(found) if found.tuple.session != session.id || found.tuple.turn != Some(open.id) => {
+                Some("it names an item of another turn")
+            }
+            Some(found) if found.tuple.kind != ItemKind::Output => Some("it names an item that is no output"),
+            Some(found) => {
+                let output: OutputBody = serde_json::from_str(&items::body(tx, &found, key)?)
+                    .map_err(|_| ironclaw_state::Error::Stored(format!("{item} is no output")))?;
+                match (output.calls.is_empty(), output.text.is_empty()) {
+                    (false, _) => Some("it names an output that has calls"),
+                    (true, true) => Some("it names an empty output"),
+                    (true, false) => None,
+                }
+            }
+        };
+        if let Some(why) = why {
+            return self.refuse(tx, row, Some(open), why);
+        }
+        let delivery = delivery::intend(tx, session, Some(open.id), item, Some(row.id))?;
+        turn::close(tx, open, Close::Answered, "replied")?;
+        items::keep_within(tx, session.id, &self.record().retention)?;
+        store::note_failure(tx, session.id, false)?;
+        Ok(Accepted::Closed(delivery))
+    }
+
+    fn called(
+        &self,
+        tx: &mut Tx<'_>,
+        open: &Turn,
+        row: &Outbound,
+        call: Option<&str>,
+        action: Option<&Action>,
+    ) -> Result<Accepted, super::Error> {
+        let Self { session, key, .. } = *self;
+        let recorded = match call.and_then(|call| call.parse::<CallId>().ok()) {
+            Some(call) => calls::find(tx, call)?,
+            None => None,
+        };
+        let Some(recorded) = recorded.filter(|call| call.session == session.id && call.turn == open.id) else {
+            return self.refuse(tx, row, Some(open), "it names no recorded call of the open turn");
+        };
+        if recorded.state != CallState::Permitted || recorded.runs != Some(Runs::Row) || recorded.result.is_some() {
+            return self.refuse(tx, row, Some(open), "its call is used, refused, or not one that goes out as a row");
+        }
+        let Some(output) = items::find(tx, recorded.output)? else {
+            return self.refuse(tx, row, Some(open), "the output of its call does not stand in the record");
+        };
+        let body: OutputBody = serde_json::from_str(&items::body(tx, &output, key)?)
+            .map_err(|_| ironclaw_state::Error::Stored("an output's body has another shape".to_owned()))?;
+        let wanted = body.calls.iter().find(|wanted| wanted.call_id == recorded.id);
+        let same = wanted.is_some_and(|wanted| {
+            calls::digest(&wanted.tool, &wanted.arguments) == recorded.digest
+                && calls::action_of(wanted).ok().as_ref() == action
+        });
+        if !same {
+            return self.refuse(tx, row, Some(open), "it asks for something else than its recorded call");
+        }
+        let place = Place { session: session.id, turn: open.id, key, sealer: &self.record().sealer };
+        let (result, refused) = self.result_of(tx, open, &recorded, &output, action)?;
+        let item = calls::record_result(tx, &place, recorded.id, &recorded.tool, Author::Host, &result)?;
+        calls::settle(tx, recorded.id, item.tuple.item)?;
+        if let Some(why) = refused {
+            Entry::new(LedgerEvent::ActionRefused)
+                .session(session.id)
+                .turn(open.id)
+                .with("call", recorded.id)
+                .with("tool", recorded.tool)
+                .reason(why)
+                .append(tx)?;
+        }
+        Ok(Accepted::Called)
+    }
+
+    /// Carries out the action of a call. Returns its result, and why it was refused.
+    fn result_of(
+        &self,
+        tx: &mut Tx<'_>,
+        open: &Turn,
+        call: &calls::CallRow,
+        output: &items::Recorded,
+        action: Option<&Action>,
+    ) -> Result<(ResultBody, Option<&'static str>), super::Error> {
+        let Self { session, .. } = *self;
+        Ok(match action {
+            Some(Action::Change { change, reason }) => {
+                let principal = open
+                    .principal
+                    .parse()
+                    .map_err(|_| ironclaw_state::Error::Stored(format!("{}: its person", open.id)))?;
+                let message = turn::messages_of(tx, open.id)?.first().copied();
+                let origin = Origin { session: session.id, turn: open.id, message, call: call.id };
+                let proposed = Proposed {
+                    change: change.clone(),
+                    agent: Some(session.agent),
+                    requester: Requester::Agent { principal, origin },
+                    reason: reason.clone(),
+                    labels: output.tuple.labels.clone(),
+                };
+                // What is refused stands in the ledger by then.
+                (asked(self.proposals.submit(tx, proposed))?, None)
+            }
+            Some(Action::SkillInstall { .. }) => refused("no skills are configured on this host"),
+            Some(Action::ScheduleTask(_) | Action::AskUserQuestion(_)) | None => {
+                refused("it is not available on this host yet")
+            }
+        })
+    }
+
+    fn refuse(
+        &self,
+        tx: &mut Tx<'_>,
+        row: &Outbound,
+        open: Option<&Turn>,
+        why: &'static str,
+    ) -> Result<Accepted, super::Error> {
+        let Self { session, .. } = *self;
+        let entry = Entry::new(LedgerEvent::RowRefused)
+            .session(session.id)
+            .fault(Fault::Sandbox)
+            .with("row", row.seq)
+            .with("row_digest", row.digest)
+            .reason(why);
+        match open {
+            Some(open) => entry.turn(open.id).append(tx)?,
+            None => entry.append(tx)?,
+        };
+        inbox::tell(
+            tx,
+            session,
+            &format!("The host refused outbound row {}: {why}.", row.seq),
+            &self.record().wrapping,
+            &self.record().sealer,
+        )?;
+        Ok(Accepted::Refused)
     }
 }
 
@@ -203,59 +349,24 @@ pub fn check_taken(
     Ok(None)
 }
 
-fn reply(
-    tx: &mut Tx<'_>,
-    core: &Core,
-    session: &Session,
-    key: &ContentKey,
-    open: &Turn,
-    row: &Outbound,
-    item: ItemId,
-) -> Result<Accepted, super::Error> {
-    let why = match items::find(tx, item)? {
-        None => Some("it names an output that does not stand in the record"),
-        Some(found) if found.tuple.session != session.id || found.tuple.turn != Some(open.id) => {
-            Some("it names an item of another turn")
-        }
-        Some(found) if found.tuple.kind != ItemKind::Output => Some("it names an item that is no output"),
-        Some(found) => {
-            let output: OutputBody = serde_json::from_str(&items::body(tx, &found, key)?)
-                .map_err(|_| ironclaw_state::Error::Stored(format!("{item} is no output")))?;
-            match (output.calls.is_empty(), output.text.is_empty()) {
-                (false, _) => Some("it names an output that has calls"),
-                (true, true) => Some("it names an empty output"),
-                (true, false) => None,
-            }
-        }
-    };
-    if let Some(why) = why {
-        return refuse(tx, core, session, row, Some(open), why);
-    }
-    let delivery = delivery::intend(tx, session, Some(open.id), item, Some(row.id))?;
-    turn::close(tx, open, Close::Answered, "replied")?;
-    items::keep_within(tx, session.id, &core.config.items)?;
-    store::note_failure(tx, session.id, false)?;
-    Ok(Accepted::Closed(delivery))
-}
-
 /// Ends a turn with words of the host.
 pub fn close_with_notice(
     tx: &mut Tx<'_>,
-    core: &Core,
+    record: &Record,
     session: &Session,
     key: &ContentKey,
     open: &Turn,
     text: &str,
     outcome: &'static str,
 ) -> Result<Delivery, super::Error> {
-    close_as(tx, core, session, key, open, text, Close::Answered, outcome)
+    close_as(tx, record, session, key, open, text, Close::Answered, outcome)
 }
 
 /// The same, with what becomes of its calls.
 #[allow(clippy::too_many_arguments)]
 pub fn close_as(
     tx: &mut Tx<'_>,
-    core: &Core,
+    record: &Record,
     session: &Session,
     key: &ContentKey,
     open: &Turn,
@@ -263,102 +374,10 @@ pub fn close_as(
     how: Close,
     outcome: &'static str,
 ) -> Result<Delivery, super::Error> {
-    let delivery = delivery::notify(tx, session, Some(open.id), text, key, &core.sealer)?;
+    let delivery = delivery::notify(tx, session, Some(open.id), text, key, &record.sealer)?;
     turn::close(tx, open, how, outcome)?;
-    items::keep_within(tx, session.id, &core.config.items)?;
+    items::keep_within(tx, session.id, &record.retention)?;
     Ok(delivery)
-}
-
-#[allow(clippy::too_many_arguments)]
-fn called(
-    tx: &mut Tx<'_>,
-    core: &Core,
-    session: &Session,
-    key: &ContentKey,
-    open: &Turn,
-    row: &Outbound,
-    call: Option<&str>,
-    action: Option<&Action>,
-) -> Result<Accepted, super::Error> {
-    let recorded = match call.and_then(|call| call.parse::<CallId>().ok()) {
-        Some(call) => calls::find(tx, call)?,
-        None => None,
-    };
-    let Some(recorded) = recorded.filter(|call| call.session == session.id && call.turn == open.id) else {
-        return refuse(tx, core, session, row, Some(open), "it names no recorded call of the open turn");
-    };
-    if recorded.state != CallState::Permitted || recorded.runs != Some(Runs::Row) || recorded.result.is_some() {
-        return refuse(
-            tx,
-            core,
-            session,
-            row,
-            Some(open),
-            "its call is used, refused, or not one that goes out as a row",
-        );
-    }
-    let Some(output) = items::find(tx, recorded.output)? else {
-        return refuse(tx, core, session, row, Some(open), "the output of its call does not stand in the record");
-    };
-    let body: OutputBody = serde_json::from_str(&items::body(tx, &output, key)?)
-        .map_err(|_| ironclaw_state::Error::Stored("an output's body has another shape".to_owned()))?;
-    let wanted = body.calls.iter().find(|wanted| wanted.call_id == recorded.id);
-    let same = wanted.is_some_and(|wanted| {
-        calls::digest(&wanted.tool, &wanted.arguments) == recorded.digest
-            && calls::action_of(wanted).ok().as_ref() == action
-    });
-    if !same {
-        return refuse(tx, core, session, row, Some(open), "it asks for something else than its recorded call");
-    }
-    let place = Place { session: session.id, turn: open.id, key, sealer: &core.sealer };
-    let (result, refused) = result_of(tx, core, session, open, &recorded, &output, action)?;
-    let item = calls::record_result(tx, &place, recorded.id, &recorded.tool, Author::Host, &result)?;
-    calls::settle(tx, recorded.id, item.tuple.item)?;
-    if let Some(why) = refused {
-        Entry::new(LedgerEvent::ActionRefused)
-            .session(session.id)
-            .turn(open.id)
-            .with("call", recorded.id)
-            .with("tool", recorded.tool)
-            .reason(why)
-            .append(tx)?;
-    }
-    Ok(Accepted::Called)
-}
-
-/// Carries out the action of a call. Returns its result, and why it was refused.
-fn result_of(
-    tx: &mut Tx<'_>,
-    core: &Core,
-    session: &Session,
-    open: &Turn,
-    call: &calls::CallRow,
-    output: &items::Recorded,
-    action: Option<&Action>,
-) -> Result<(ResultBody, Option<&'static str>), super::Error> {
-    Ok(match action {
-        Some(Action::Change { change, reason }) => {
-            let principal = open
-                .principal
-                .parse()
-                .map_err(|_| ironclaw_state::Error::Stored(format!("{}: its person", open.id)))?;
-            let message = turn::messages_of(tx, open.id)?.first().copied();
-            let origin = Origin { session: session.id, turn: open.id, message, call: call.id };
-            let proposed = Proposed {
-                change: change.clone(),
-                agent: Some(session.agent),
-                requester: Requester::Agent { principal, origin },
-                reason: reason.clone(),
-                labels: output.tuple.labels.clone(),
-            };
-            // What is refused stands in the ledger by then.
-            (asked(submit(tx, core, proposed))?, None)
-        }
-        Some(Action::SkillInstall { .. }) => refused("no skills are configured on this host"),
-        Some(Action::ScheduleTask(_) | Action::AskUserQuestion(_)) | None => {
-            refused("it is not available on this host yet")
-        }
-    })
 }
 
 /// What a model is told of its request for a change.
@@ -385,32 +404,4 @@ fn asked(submitted: Result<Submitted, Denied<super::Error>>) -> Result<ResultBod
 
 fn refused(why: &'static str) -> (ResultBody, Option<&'static str>) {
     (ResultBody { ok: false, text: format!("refused: {why}") }, Some(why))
-}
-
-fn refuse(
-    tx: &mut Tx<'_>,
-    core: &Core,
-    session: &Session,
-    row: &Outbound,
-    open: Option<&Turn>,
-    why: &'static str,
-) -> Result<Accepted, super::Error> {
-    let entry = Entry::new(LedgerEvent::RowRefused)
-        .session(session.id)
-        .fault(Fault::Sandbox)
-        .with("row", row.seq)
-        .with("row_digest", row.digest)
-        .reason(why);
-    match open {
-        Some(open) => entry.turn(open.id).append(tx)?,
-        None => entry.append(tx)?,
-    };
-    inbox::tell(
-        tx,
-        session,
-        &format!("The host refused outbound row {}: {why}.", row.seq),
-        &core.wrapping,
-        &core.sealer,
-    )?;
-    Ok(Accepted::Refused)
 }

@@ -3,20 +3,21 @@
 //!
 //! Nothing waits in its memory: a restart reads everything from the record. Next: `pipeline::work` for what it does awake.
 
-use super::actors::Start;
+use super::actors::{Actors, Start};
 use super::command::{Command, Phase, Shown};
 use super::launch::{self, Awake};
 use super::places::Place;
 use super::prove;
-use super::workspace;
-use super::{Core, Error};
+use super::shortages;
+use super::{Error, Runtime};
 use crate::session::store::{self, Session, Standing, Why};
 use crate::turn::{self, Close};
 use ironclaw_contract::ids::{PersonId, SessionId};
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::operator::{LedgerEvent, Proof};
 use ironclaw_jail::launcher::Process;
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_ledger::Entry;
+use ironclaw_state::State;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -39,7 +40,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// One session's actor.
 pub(super) struct Actor {
-    pub(super) core: Arc<Core>,
+    pub(super) runtime: Arc<Runtime>,
+    pub(super) actors: Arc<Actors>,
     pub(super) id: SessionId,
     pub(super) mailbox: mpsc::Receiver<Command>,
     pub(super) shown: Arc<Mutex<Shown>>,
@@ -90,13 +92,14 @@ impl Slept {
 }
 
 /// The whole life of an actor. An error of the host, such as a full disk, is not the end of it.
-pub(super) async fn run(core: Arc<Core>, id: SessionId, start: Start) {
-    let mut actor = Actor { core, id, mailbox: start.mailbox, shown: start.shown, shortages: 0, forgives: false };
+pub(super) async fn run(runtime: Arc<Runtime>, actors: Arc<Actors>, id: SessionId, start: Start) {
+    let Start { mailbox, shown } = start;
+    let mut actor = Actor { runtime, actors, id, mailbox, shown, shortages: 0, forgives: false };
     while let Err(error) = actor.life().await {
         tracing::error!(session = %id, %error, "the session waits a moment after an error of the host");
         actor.show(Phase::Asleep, None, None);
         actor.forgives = true;
-        actor.core.actors.note_shortage(&actor.shown, actor.core.behind(Shortage::of(&error)));
+        actor.actors.note_shortage(&actor.shown, shortages::behind(&actor.runtime.jails.home, Shortage::of(&error)));
         tokio::time::sleep(RETRY_AFTER).await;
     }
 }
@@ -143,7 +146,7 @@ impl Actor {
                 self.leave_removed().await;
                 return Ok(());
             };
-            let may_wake = !life.held && session.standing == Standing::Live && !self.core.latch.is_shut();
+            let may_wake = !life.held && session.standing == Standing::Live && !self.runtime.latch.is_shut();
             let step = match life.pending.take() {
                 Some(command) => Step::Obey(command),
                 None if may_wake && let Some(person) = self.person_waiting().await? => {
@@ -167,14 +170,14 @@ impl Actor {
     /// Waits until nothing is in the mailbox of a session that is gone.
     async fn leave_removed(&mut self) {
         // Whoever asks for something that is gone hears of it by not being answered.
-        while !self.core.actors.leave(self.id, &self.mailbox) {
+        while !self.actors.leave(self.id, &self.mailbox) {
             drop(self.mailbox.recv().await);
         }
     }
 
     /// Goes if the mailbox is empty, or else takes a command.
     async fn leave_or_wait(&mut self) -> Step {
-        if self.core.actors.leave(self.id, &self.mailbox) {
+        if self.actors.leave(self.id, &self.mailbox) {
             return Step::End;
         }
         self.mailbox.recv().await.map_or(Step::End, Step::Obey)
@@ -184,13 +187,13 @@ impl Actor {
     async fn try_to_wake(&mut self, session: &Session, person: &str, life: &mut Life) -> Result<Step, Error> {
         // Also after a turn that went over it: nothing is launched into a workspace that has no room.
         if life.place.is_none()
-            && let Some(over) = workspace::look(&self.core, self.id).await
+            && let Some(over) = self.runtime.workspaces.look(self.id).await
         {
             self.end_over_bound(over).await?;
             self.deliver().await?;
             return Ok(Step::Again);
         }
-        let join = || self.core.places.join(session.agent, person, self.id);
+        let join = || self.runtime.places.join(session.agent, person, self.id);
         let mut wish = life.place.take().unwrap_or_else(join);
         match self.wait_for_place(&mut wish).await? {
             Waited::Held => {}
@@ -267,10 +270,10 @@ impl Actor {
                 let removed = self.remove(session, by).await;
                 tell_result(done, removed);
             }
-            Command::Prove(_, done) if self.core.latch.is_shut() => {
+            Command::Prove(_, done) if self.runtime.latch.is_shut() => {
                 tell_result(done, Err("everything is stopped: nothing is launched, not even a probe".to_owned()));
             }
-            Command::Prove(by, done) => tell_result(done, prove::prove(&self.core, session, by).await),
+            Command::Prove(by, done) => tell_result(done, self.prove(session, by).await),
         }
         Ok(Step::Again)
     }
@@ -288,7 +291,7 @@ impl Actor {
                     Some(command) => return Ok(Waited::Asked(command)),
                     None => return Ok(Waited::Gone),
                 },
-                () = self.core.latch.shut() => return Ok(Waited::Halted),
+                () = self.runtime.latch.shut() => return Ok(Waited::Halted),
                 () = place.held() => return Ok(Waited::Held),
             }
         }
@@ -296,23 +299,23 @@ impl Actor {
 
     /// Launches, works until there is a reason to sleep, and ends the processes. The place is given back after that.
     async fn wake(&mut self, session: &Session, mut place: Place) -> Result<Slept, Error> {
-        if let Some(shortage) = self.core.no_room() {
+        if let Some(shortage) = shortages::no_room(&self.runtime.jails.home) {
             return Ok(Slept::Short(shortage));
         }
         self.show(Phase::Starting, None, None);
         let launched = tokio::select! {
             biased;
             // What is being launched is ended with the future that waits for it.
-            () = self.core.latch.shut() => return Ok(Slept::Halted),
-            launched = launch::launch(&self.core, session) => launched,
+            () = self.runtime.latch.shut() => return Ok(Slept::Halted),
+            launched = launch::launch(&self.runtime.jails, &self.runtime.models, session) => launched,
         };
         let mut awake = match launched {
             Ok(awake) => awake,
-            Err(_) if self.core.latch.is_shut() => return Ok(Slept::Halted),
+            Err(_) if self.runtime.latch.is_shut() => return Ok(Slept::Halted),
             Err(error) => {
                 let why = error.why();
                 if !error.is_violation()
-                    && let Some(shortage) = self.core.behind(error.shortage())
+                    && let Some(shortage) = shortages::behind(&self.runtime.jails.home, error.shortage())
                 {
                     tracing::warn!(session = %self.id, why = why.words, "a launch failed for want of something");
                     return Ok(Slept::Short(shortage));
@@ -326,17 +329,17 @@ impl Actor {
         let (sandbox, reader) = (awake.sandbox.process(), awake.reader_process.process());
         tracing::info!(session = %self.id, sandbox = sandbox.pid, reader = reader.pid, "awake");
         self.show(Phase::Awake, Some(sandbox), Some(reader));
-        self.core.actors.note_shortage(&self.shown, None);
+        self.actors.note_shortage(&self.shown, None);
         let mut slept = self.work(&mut awake, &mut place).await;
-        if self.core.latch.is_shut() && !matches!(slept, Slept::Asked(_) | Slept::Ended(_)) {
+        if self.runtime.latch.is_shut() && !matches!(slept, Slept::Asked(_) | Slept::Ended(_)) {
             // Whatever a killed process looks like: it is nobody's failure.
             slept = Slept::Halted;
         }
-        self.core.drafts.end(self.id);
+        self.runtime.turns.drafts.end(self.id);
         self.show(Phase::Stopping, Some(sandbox), Some(reader));
         let settled = self.settle(awake, slept).await;
         // Not before: a request of a sandbox that is being stopped would be refused as late, and the turn would end as failed.
-        self.core.deadlines.end(self.id);
+        self.runtime.turns.deadlines.end(self.id);
         let slept = settled?;
         tracing::info!(session = %self.id, "asleep");
         Ok(slept)
@@ -390,8 +393,7 @@ impl Actor {
     /// An orderly end in the middle of a turn is nobody's failure: its messages wait, with no attempt used.
     async fn requeue_open_turn(&mut self, why: &'static str) -> Result<(), Error> {
         let id = self.id;
-        self.core
-            .state
+        self.state()
             .write(move |tx| {
                 let Some(open) = turn::open_of(tx, id)? else { return Ok::<_, Error>(()) };
                 let messages = turn::close(tx, &open, Close::Requeued, why)?;
@@ -402,7 +404,7 @@ impl Actor {
 
     /// Whether what a jail did is only the end of the launcher, which ends every jail.
     pub(super) async fn launcher_died(&self) -> bool {
-        tokio::time::timeout(launch::LAUNCHER_END_TIME, self.core.launcher.died()).await.is_ok()
+        tokio::time::timeout(launch::LAUNCHER_END_TIME, self.runtime.jails.launcher.died()).await.is_ok()
     }
 
     /// Counts a failure; waits before the next try, or parks the session.
@@ -414,8 +416,8 @@ impl Actor {
             return Ok(None);
         }
         let id = self.id;
-        let failures = self.core.state.write(move |tx| Ok::<_, Error>(store::note_failure(tx, id, true)?)).await?;
-        if failures >= self.core.config.session.launch_attempts_max {
+        let failures = self.state().write(move |tx| Ok::<_, Error>(store::note_failure(tx, id, true)?)).await?;
+        if failures >= self.runtime.config.launch_attempts_max {
             self.park(failures, why).await?;
             return Ok(None);
         }
@@ -425,7 +427,7 @@ impl Actor {
     /// Waits before the next try; the wait doubles with each one before it. Commands other than a wake interrupt it.
     pub(super) async fn back_off(&mut self, tries: u32) -> Result<Option<Command>, Error> {
         let doubled = 2u32.saturating_pow(tries.saturating_sub(1));
-        let wait = Duration::from_millis(self.core.config.session.backoff_ms).saturating_mul(doubled).min(BACKOFF_MAX);
+        let wait = Duration::from_millis(self.runtime.config.backoff_ms).saturating_mul(doubled).min(BACKOFF_MAX);
         let until = Instant::now() + wait;
         loop {
             match tokio::time::timeout_at(until, self.mailbox.recv()).await {
@@ -437,9 +439,15 @@ impl Actor {
         }
     }
 
+    /// Proves the walls of the session.
+    pub(super) async fn prove(&self, session: &Session, by: PersonId) -> Result<Proof, String> {
+        let Runtime { jails, latch, turns, .. } = &*self.runtime;
+        prove::prove(jails, (latch, turns.config.limits()), session, by).await
+    }
+
     async fn note_refused_launch(&self, why: &Why) -> Result<(), Error> {
         let (id, words) = (self.id, why.words.clone());
-        let note = self.core.state.write(move |tx| {
+        let note = self.state().write(move |tx| {
             Entry::new(LedgerEvent::LaunchRefused).session(id).reason(&words).append(tx)?;
             Ok(())
         });
@@ -448,24 +456,27 @@ impl Actor {
 
     async fn note_stop(&self, by: PersonId) -> Result<(), Error> {
         let id = self.id;
-        let note = self.core.state.write(move |tx| {
+        let note = self.state().write(move |tx| {
             Entry::new(LedgerEvent::SessionStopped).session(id).with("by", by).append(tx)?;
             Ok(())
         });
         note.await
     }
 
+    pub(super) fn state(&self) -> &State {
+        &self.runtime.turns.record.state
+    }
+
     /// The session's row, as it is now.
     pub(super) async fn session(&self) -> Result<Option<Session>, Error> {
         let id = self.id;
-        self.core.state.read(move |tx| Ok(store::find(tx, id)?)).await
+        self.state().read(move |tx| Ok(store::find(tx, id)?)).await
     }
 
     /// On whose behalf the turn is that is open, or else the one that is next; `None` without work.
     async fn person_waiting(&self) -> Result<Option<String>, Error> {
         let id = self.id;
-        self.core
-            .state
+        self.state()
             .read(move |tx| {
                 if let Some(open) = turn::open_of(tx, id)? {
                     return Ok(Some(open.principal));

@@ -42,9 +42,8 @@ impl Actor {
     /// # Errors
     /// Refuses a person who is neither the one of the turn nor an operator, and a session with nothing to cancel.
     async fn close_cancelled(&self, by: Person) -> Result<Cancelled, Denied<Error>> {
-        let (core, id) = (Arc::clone(&self.core), self.id);
-        self.core
-            .state
+        let (turns, id) = (Arc::clone(&self.runtime.turns), self.id);
+        self.state()
             .decide(move |tx| {
                 let session = store::find(tx, id)?.ok_or_else(|| nothing(id))?;
                 let open = turn::open_of(tx, id)?;
@@ -61,15 +60,15 @@ impl Actor {
                 let open = match open {
                     Some(open) => open,
                     None => {
-                        turn::open_next(tx, id, &core.config.turn)?;
+                        turn::open_next(tx, id, &turns.config)?;
                         let opened = turn::open_of(tx, id)?;
                         opened
                             .ok_or_else(|| ironclaw_state::Error::Stored(format!("{id}: its next turn did not open")))?
                     }
                 };
                 let messages = turn::messages_of(tx, open.id)?;
-                let key = session.content_key(&core.wrapping).map_err(|error| Error::Body(error.into()))?;
-                accept::close_as(tx, &core, &session, &key, &open, NOTICE, Close::Cancelled, "cancelled")?;
+                let key = session.content_key(&turns.record.wrapping).map_err(|error| Error::Body(error.into()))?;
+                accept::close_as(tx, &turns.record, &session, &key, &open, NOTICE, Close::Cancelled, "cancelled")?;
                 let entry = Entry::new(LedgerEvent::TurnCancelled).session(id).turn(open.id);
                 entry.with("by", by.id).append(tx)?;
                 Ok(Cancelled { turn: open.id, messages, running })

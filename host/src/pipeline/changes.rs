@@ -6,13 +6,16 @@
 pub(super) mod submit;
 mod worker;
 
-pub use worker::Changes;
+pub use submit::Proposals;
+pub use worker::ChangeWorker;
 
-use super::{Error, Pipeline};
-use crate::gateway::decide::{self, Said};
+use super::Error;
+use crate::gateway::decide::{self, Bench, Said};
+use crate::gateway::policy::Policy;
 use crate::gateway::store::{self, Row, Submitted};
 use crate::gateway::{Proposed, Requester, settings};
 use crate::inbox;
+use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::refusal::{Decide, Denied};
 use crate::registry::{self, Person};
@@ -21,9 +24,11 @@ use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use ironclaw_state::failpoint;
+use ironclaw_state::keys::ApprovalRoot;
 use serde_json::Value;
 use std::sync::Arc;
-use submit::{submit, tell};
+use submit::tell;
+use tokio::sync::Notify;
 
 /// A change as a person is shown it.
 #[derive(Debug, Clone)]
@@ -36,10 +41,44 @@ pub struct Shown {
     pub digest: Digest,
 }
 
-impl Pipeline {
-    /// So many people have to say yes to this change.
+/// The changes of this host: asked for, shown, decided.
+pub struct Changes {
+    /// Checks what is asked for.
+    pub proposals: Arc<Proposals>,
+    /// Source of the keys of approvals.
+    root: ApprovalRoot,
+    /// Wakes the worker.
+    bell: Notify,
+}
+
+impl Changes {
+    /// The changes of a host with these rules.
+    pub fn new(proposals: Arc<Proposals>, root: ApprovalRoot) -> Self {
+        Self { proposals, root, bell: Notify::new() }
+    }
+
+    /// Returns who may decide about what.
+    pub fn policy(&self) -> &Policy {
+        &self.proposals.policy
+    }
+
+    /// Has the worker look at the record.
+    pub fn ring(&self) {
+        self.bell.notify_one();
+    }
+
+    pub(super) fn record(&self) -> &Arc<Record> {
+        &self.proposals.record
+    }
+
+    pub(super) fn bench(&self) -> Bench<'_> {
+        let Proposals { policy, grounds, .. } = &*self.proposals;
+        Bench { policy, grounds, root: &self.root }
+    }
+
+    /// Returns how many people have to say yes to this change.
     pub fn approvals_needed(&self, row: &Row) -> u32 {
-        settings::rule_of(&self.core.policy, row).approvals
+        settings::rule_of(self.policy(), row).approvals
     }
 
     /// A person asks for a change.
@@ -47,7 +86,7 @@ impl Pipeline {
     /// # Errors
     /// Refuses a person who has no role for it, a payload that is not of its kind, and what does not pass a check.
     pub async fn submit(
-        &self,
+        self: &Arc<Self>,
         by: &Person,
         kind: ChangeKind,
         agent: Option<String>,
@@ -61,8 +100,8 @@ impl Pipeline {
         }
         let change = Change::parse(kind, &payload)
             .map_err(|error| Refusal::new(DenialCode::PayloadMalformed, error.to_string()))?;
-        let (core, by) = (Arc::clone(&self.core), by.clone());
-        self.core
+        let (changes, by) = (Arc::clone(self), by.clone());
+        self.record()
             .state
             .decide(move |tx| {
                 let agent = agent.map(|name| registry::named_agent(tx, &name)).transpose()?;
@@ -78,7 +117,7 @@ impl Pipeline {
                     return Err(refusal.hint("ask the agent for it, or an admin").into());
                 }
                 let requester = Requester::Person(by.id);
-                submit(tx, &core, Proposed { change, agent, requester, reason, labels: Vec::new() })
+                changes.proposals.submit(tx, Proposed { change, agent, requester, reason, labels: Vec::new() })
             })
             .await
     }
@@ -87,19 +126,20 @@ impl Pipeline {
     ///
     /// # Errors
     /// Refuses an id that no change has, and a change that is not theirs to see.
-    pub async fn show(&self, by: &Person, id: ChangeId) -> Result<Shown, Denied<Error>> {
-        let (core, by) = (Arc::clone(&self.core), by.clone());
-        self.core
+    pub async fn show(self: &Arc<Self>, by: &Person, id: ChangeId) -> Result<Shown, Denied<Error>> {
+        let (changes, by) = (Arc::clone(self), by.clone());
+        self.record()
             .state
             .read(move |tx| {
                 let row = store::known(tx, id)?;
-                let whole = by.role.covers(registry::Role::Admin) || decide::may_decide(tx, &core.policy, &by, &row)?;
+                let whole =
+                    by.role.covers(registry::Role::Admin) || decide::may_decide(tx, changes.policy(), &by, &row)?;
                 if !whole && row.principal() != by.id {
                     let message = format!("{id} is not {}'s to see", by.name);
                     return Err(Refusal::new(DenialCode::NotYoursToDecide, message).into());
                 }
                 if whole {
-                    let (text, digest) = decide::show(tx, &core.policy, &row)?;
+                    let (text, digest) = decide::show(tx, changes.policy(), &row)?;
                     return Ok(Shown { row, text, digest });
                 }
                 // On whose behalf it was asked for hears how it stands; what its names mean is for whoever decides.
@@ -119,15 +159,21 @@ impl Pipeline {
     ///
     /// # Errors
     /// Refuses as [`decide::approve`] does.
-    pub async fn approve(&self, by: &Person, proof: String, id: ChangeId, shown: Digest) -> Result<(), Denied<Error>> {
-        let (core, by) = (Arc::clone(&self.core), by.clone());
-        let approve = self.core.state.decide(move |tx| {
-            let said = decide::approve(tx, &core.bench(), &by, &proof, id, &shown);
-            said.map_err(|undecided| undecided.told(|row| tell(tx, &core, row)))
+    pub async fn approve(
+        self: &Arc<Self>,
+        by: &Person,
+        proof: String,
+        id: ChangeId,
+        shown: Digest,
+    ) -> Result<(), Denied<Error>> {
+        let (changes, by) = (Arc::clone(self), by.clone());
+        let approve = self.record().state.decide(move |tx| {
+            let said = decide::approve(tx, &changes.bench(), &by, &proof, id, &shown);
+            said.map_err(|undecided| undecided.told(|row| tell(tx, changes.record(), row)))
         });
         if approve.await? == Said::Approved {
             failpoint::reach("change_approved");
-            self.core.changes.ring();
+            self.ring();
         }
         Ok(())
     }
@@ -136,12 +182,13 @@ impl Pipeline {
     ///
     /// # Errors
     /// Refuses as [`decide::reject`] does.
-    pub async fn reject(&self, by: &Person, id: ChangeId, reason: String) -> Result<(), Denied<Error>> {
-        let (core, by) = (Arc::clone(&self.core), by.clone());
-        let reject = self.core.state.decide(move |tx| match decide::reject(tx, &core.bench(), &by, id, &reason) {
-            Ok(row) => Ok(tell(tx, &core, &row)?),
-            Err(undecided) => Err(undecided.told(|row| tell(tx, &core, row))),
-        });
+    pub async fn reject(self: &Arc<Self>, by: &Person, id: ChangeId, reason: String) -> Result<(), Denied<Error>> {
+        let (changes, by) = (Arc::clone(self), by.clone());
+        let reject =
+            self.record().state.decide(move |tx| match decide::reject(tx, &changes.bench(), &by, id, &reason) {
+                Ok(row) => Ok(tell(tx, changes.record(), &row)?),
+                Err(undecided) => Err(undecided.told(|row| tell(tx, changes.record(), row))),
+            });
         reject.await?;
         failpoint::reach("change_rejected");
         Ok(())

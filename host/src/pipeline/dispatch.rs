@@ -3,13 +3,14 @@
 //! Never holds up a session, never sends what is not taken up, and polls nothing: it is woken by whoever intends a delivery, by the end
 //! of a send, and when the next attempt is due. Next: `delivery::journal`, `channel::webhook::outgoing`.
 
-use super::{Core, Error, Pipeline};
+use super::{Error, Latch, Sessions};
 use crate::channel::webhook::outgoing::{Body, Outcome, Sender};
 use crate::channel::webhook::signature::Secret;
 use crate::channel::webhook::{self, check_url};
 use crate::delivery::journal::{self, Ended};
 use crate::delivery::{self, Delivery};
 use crate::items;
+use crate::record::Record;
 use crate::registry::channels::{self, Channel};
 use crate::registry::{self, Identity};
 use crate::session::store::{self, Origin};
@@ -40,14 +41,21 @@ const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 /// A machine that slept does not count its sleep; so what is due is looked at this often, while something is to come.
 const SLEEP_MAX: Duration = Duration::from_secs(300);
 
-/// The way out, and the bell of whoever sends.
-#[derive(Default)]
+/// What is to be sent by a network, in the record, and the way out.
 pub struct Dispatch {
+    record: Arc<Record>,
+    /// Sessions that there can be: one more may be made to say that something did not arrive.
+    sessions_max: u32,
     sender: Sender,
     bell: Notify,
 }
 
 impl Dispatch {
+    /// The way out of this record.
+    pub fn new(record: Arc<Record>, sessions_max: u32) -> Self {
+        Self { record, sessions_max, sender: Sender::default(), bell: Notify::new() }
+    }
+
     /// Lets it look for what is to be sent.
     pub fn wake(&self) {
         self.bell.notify_one();
@@ -70,14 +78,14 @@ struct Flights {
 }
 
 impl Flights {
-    fn start(&mut self, core: Arc<Core>, parcel: Parcel) {
+    fn start(&mut self, dispatcher: &Arc<Dispatcher>, parcel: Parcel) {
         let about = (parcel.delivery.clone(), parcel.idempotent);
-        let id = self.tasks.spawn(fly(core, parcel)).id();
+        let id = self.tasks.spawn(Arc::clone(dispatcher).fly(parcel)).id();
         self.of.insert(id, about);
     }
 
     /// Waits for the end of one; `None` when none is under way. One that broke off may have left: that is noted in its place.
-    async fn land(&mut self, core: &Arc<Core>) -> Option<()> {
+    async fn land(&mut self, dispatcher: &Arc<Dispatcher>) -> Option<()> {
         match self.tasks.join_next_with_id().await? {
             Ok((id, ())) => {
                 self.of.remove(&id);
@@ -86,7 +94,8 @@ impl Flights {
                 if let Some((delivery, idempotent)) = self.of.remove(&error.id()) {
                     tracing::error!(delivery = %delivery.id, "the sending of a delivery broke off");
                     let words = "the host failed while it was being sent".to_owned();
-                    self.tasks.spawn(note(Arc::clone(core), delivery, cut(words, idempotent, BROKEN_WAIT)));
+                    let ended = cut(words, idempotent, BROKEN_WAIT);
+                    self.tasks.spawn(Arc::clone(dispatcher).note(delivery, ended));
                 }
             }
         }
@@ -113,9 +122,21 @@ struct Parcel {
     text: String,
 }
 
-impl Pipeline {
+/// The worker that sends.
+pub struct Dispatcher {
+    /// What it sends.
+    pub dispatch: Arc<Dispatch>,
+    /// Keeps it from sending.
+    pub latch: Arc<Latch>,
+    /// Hear of receipts.
+    pub sessions: Sessions,
+    /// `[webhook]`
+    pub config: webhook::Config,
+}
+
+impl Dispatcher {
     /// Sends what is due until `stop` says so; then waits a moment for what has left.
-    pub async fn dispatch(self, mut stop: watch::Receiver<bool>) {
+    pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut flights = Flights::default();
         let mut swept = false;
         loop {
@@ -136,12 +157,12 @@ impl Pipeline {
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
-                () = self.core.dispatch.bell.notified() => {}
-                Some(()) = flights.land(&self.core) => {}
+                () = self.dispatch.bell.notified() => {}
+                Some(()) = flights.land(&self) => {}
                 () = due => {}
             }
         }
-        let landed = async { while flights.land(&self.core).await.is_some() {} };
+        let landed = async { while flights.land(&self).await.is_some() {} };
         if tokio::time::timeout(STOP_TIME_MAX, landed).await.is_err() {
             tracing::warn!(
                 "the host stops while deliveries are being sent; the next start says that their outcome is unknown"
@@ -150,18 +171,18 @@ impl Pipeline {
     }
 
     /// Takes up what is due; gives the wait until more is.
-    async fn send_due(&self, flights: &mut Flights, swept: &mut bool) -> Result<Option<Duration>, Error> {
+    async fn send_due(self: &Arc<Self>, flights: &mut Flights, swept: &mut bool) -> Result<Option<Duration>, Error> {
         if !*swept {
-            let core = Arc::clone(&self.core);
-            self.core.state.write(move |tx| sweep(tx, &core)).await?;
+            let dispatch = Arc::clone(&self.dispatch);
+            self.dispatch.record.state.write(move |tx| dispatch.sweep(tx)).await?;
             *swept = true;
         }
         loop {
-            if self.core.latch.is_shut() {
+            if self.latch.is_shut() {
                 // What waits stands in the record, and is found there when everything goes on.
                 return Ok(None);
             }
-            let due = self.core.state.read(|tx| Ok::<_, Error>(journal::due(tx)?)).await?;
+            let due = self.dispatch.record.state.read(|tx| Ok::<_, Error>(journal::due(tx)?)).await?;
             if due.now.is_empty() {
                 let now = ironclaw_state::wall_clock();
                 return Ok(due.next_at.map(|at| Duration::from_millis(u64::try_from(at - now).unwrap_or(0))));
@@ -169,10 +190,10 @@ impl Pipeline {
             let mut failed = false;
             // Each by itself: what is wrong with one holds up no other.
             for id in due.now {
-                let core = Arc::clone(&self.core);
-                match self.core.state.write(move |tx| take_up(tx, &core, id)).await {
+                let dispatch = Arc::clone(&self.dispatch);
+                match self.dispatch.record.state.write(move |tx| dispatch.take_up(tx, id)).await {
                     Ok(Some(parcel)) => {
-                        flights.start(Arc::clone(&self.core), parcel);
+                        flights.start(self, parcel);
                     }
                     Ok(None) => {}
                     Err(Error::State(ironclaw_state::Error::Closed)) => {
@@ -189,77 +210,167 @@ impl Pipeline {
             }
         }
     }
-}
 
-/// What may have been sent before is sent again only where that shows once: what was being sent when the host last ended, and what was
-/// open in a record that was put back.
-fn sweep(tx: &mut Tx<'_>, core: &Core) -> Result<(), Error> {
-    for delivery in journal::doubtful(tx)? {
-        if !channel_of(tx, &delivery)?.is_some_and(|channel| channel.idempotent) {
-            let words = "the record was put back to an earlier state, and it may have been sent since".to_owned();
-            settle(tx, core, &delivery, &Ended::Unknown(words))?;
+    /// Sends one, and notes how that ended, however long the record cannot take it.
+    async fn fly(self: Arc<Self>, parcel: Parcel) {
+        failpoint::reach("parcel_taken");
+        let id = parcel.delivery.id.to_string();
+        let body = Body {
+            kind: parcel.kind,
+            delivery: &id,
+            sender: &parcel.recipient,
+            thread: &parcel.thread,
+            message_ids: &parcel.message_ids,
+            text: &parcel.text,
+        };
+        let ended = if self.latch.is_shut() {
+            Ended::Later("everything was stopped before it was sent".to_owned(), Duration::ZERO)
+        } else {
+            let now = ironclaw_state::wall_clock();
+            let outcome = self.dispatch.sender.send(&parcel.url, &parcel.secret, &id, now, &body).await;
+            failpoint::reach("parcel_sent");
+            // Without random bytes all come back at once, which is no reason to lose one.
+            let chance = keys::random().map_or(0, u32::from_le_bytes);
+            judge(outcome, parcel.attempt, parcel.idempotent, &self.config, chance)
+        };
+        self.note(parcel.delivery, ended).await;
+    }
+
+    /// Notes how one ended, however long the record cannot take it.
+    async fn note(self: Arc<Self>, noted: Delivery, ended: Ended) {
+        let id = noted.id;
+        loop {
+            let (dispatch, delivery, note) = (Arc::clone(&self.dispatch), noted.clone(), ended.clone());
+            match self.dispatch.record.state.write(move |tx| dispatch.settle(tx, &delivery, &note)).await {
+                Ok(()) => {
+                    self.sessions.nudge(noted.session);
+                    break;
+                }
+                // The next start finds it as one whose outcome is unknown.
+                Err(Error::State(ironclaw_state::Error::Closed)) => break,
+                Err(error) => {
+                    tracing::error!(delivery = %id, %error, "how a delivery ended is not noted yet");
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+            }
         }
     }
-    for delivery in journal::cut_short(tx)? {
-        let words = "the host ended while it was being sent".to_owned();
-        let idempotent = channel_of(tx, &delivery)?.is_some_and(|channel| channel.idempotent);
-        settle(tx, core, &delivery, &cut(words, idempotent, Duration::ZERO))?;
+}
+
+impl Dispatch {
+    /// Gives up what is still to be sent on a channel that is being removed.
+    pub fn give_up(&self, tx: &mut Tx<'_>, channel: &str) -> Result<(), Error> {
+        for delivery in journal::intended_on(tx, channel)? {
+            self.settle(tx, &delivery, &Ended::Dead(GONE.to_owned()))?;
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// What may have been sent before is sent again only where that shows once: what was being sent when the host last ended, and what was
+    /// open in a record that was put back.
+    fn sweep(&self, tx: &mut Tx<'_>) -> Result<(), Error> {
+        for delivery in journal::doubtful(tx)? {
+            if !channel_of(tx, &delivery)?.is_some_and(|channel| channel.idempotent) {
+                let words = "the record was put back to an earlier state, and it may have been sent since".to_owned();
+                self.settle(tx, &delivery, &Ended::Unknown(words))?;
+            }
+        }
+        for delivery in journal::cut_short(tx)? {
+            let words = "the host ended while it was being sent".to_owned();
+            let idempotent = channel_of(tx, &delivery)?.is_some_and(|channel| channel.idempotent);
+            self.settle(tx, &delivery, &cut(words, idempotent, Duration::ZERO))?;
+        }
+        Ok(())
+    }
+
+    /// Takes a delivery up, with all that its send needs; one that cannot be sent at all is dead.
+    fn take_up(&self, tx: &mut Tx<'_>, id: DeliveryId) -> Result<Option<Parcel>, Error> {
+        let Some(delivery) = journal::find(tx, id)? else { return Ok(None) };
+        let dead =
+            |tx: &mut Tx<'_>, words: &str| self.settle(tx, &delivery, &Ended::Dead(words.to_owned())).map(|()| None);
+        let Some(session) = store::find(tx, delivery.session)? else {
+            return dead(tx, "its session is no longer there");
+        };
+        let Some(channel) = channel_of(tx, &delivery)? else {
+            return dead(tx, GONE);
+        };
+        let secret = channel.secret(&self.record.wrapping).ok().and_then(|secret| Secret::read(&secret).ok());
+        let (Some(secret), Ok(url)) = (secret, check_url(&channel.url)) else {
+            return dead(tx, "the channel's secret does not open, or its address is none");
+        };
+        let Some(item) = items::find(tx, delivery.item)? else {
+            return dead(tx, "what was to be said is no longer kept");
+        };
+        let Ok(key) = session.content_key(&self.record.wrapping) else {
+            return dead(tx, "the session's key does not open");
+        };
+        let text = match delivery::text_of(tx, &item, &key) {
+            Ok(text) => text,
+            // No later attempt reads it better.
+            Err(items::BodyError::Key(_) | items::BodyError::State(ironclaw_state::Error::Stored(_))) => {
+                return dead(tx, "what was to be said cannot be read");
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let message_ids = delivery.turn.map(|turn| answered(tx, turn)).transpose()?.unwrap_or_default();
+        let Some((delivery, attempt)) = journal::take_up(tx, id)? else { return Ok(None) };
+        Ok(Some(Parcel {
+            delivery,
+            attempt,
+            url,
+            secret,
+            idempotent: channel.idempotent,
+            kind: if item.tuple.kind == ItemKind::Notice { "notice" } else { "reply" },
+            recipient: session.origin.platform_id,
+            thread: session.origin.thread_id,
+            message_ids,
+            text,
+        }))
+    }
+
+    /// Notes how a delivery ended, and tells the person another way if it did not arrive.
+    fn settle(&self, tx: &mut Tx<'_>, delivery: &Delivery, ended: &Ended) -> Result<(), Error> {
+        if !journal::settle(tx, delivery, ended)? {
+            return Ok(());
+        }
+        let words = match ended {
+            Ended::Received | Ended::Later(..) => return Ok(()),
+            Ended::Unknown(why) => format!("may not have arrived there ({why}), and I do not send it twice by myself"),
+            Ended::Dead(why) => format!("did not arrive there ({why})"),
+        };
+        let text = format!(
+            "What I had to say on {} {words}. `ironctl message dead list` shows it as {}, and with it what is lost soon after; from there it can be sent again or dropped.",
+            delivery.channel, delivery.id
+        );
+        if let Err(error) = self.tell(tx, delivery, &text) {
+            // The journal and `status` have it all the same.
+            tracing::error!(delivery = %delivery.id, %error, "nobody could be told that it did not arrive");
+        }
+        Ok(())
+    }
+
+    /// Puts a notice into the person's own conversation with the agent on this host, which needs no network.
+    fn tell(&self, tx: &mut Tx<'_>, delivery: &Delivery, text: &str) -> Result<(), Error> {
+        let Some(session) = store::find(tx, delivery.session)? else { return Ok(()) };
+        let Some(person) = journal::person_of(tx, delivery.id)? else { return Ok(()) };
+        if journal::was_told(tx, delivery, person)? {
+            return Ok(());
+        }
+        let Some(agent) = registry::agent_by_id(tx, session.agent)? else { return Ok(()) };
+        let own = Identity::own(person);
+        let origin = Origin { channel: own.channel, platform_id: own.sender, thread_id: String::new() };
+        let session = store::of_origin_or_new(tx, &agent, &origin, (person, self.sessions_max), &self.record.wrapping)?;
+        let key = session.content_key(&self.record.wrapping).map_err(items::BodyError::from)?;
+        let notice = delivery::notify(tx, &session, None, text, &key, &self.record.sealer)?;
+        delivery::receive(tx, &notice)?;
+        items::keep_within(tx, session.id, &self.record.retention)?;
+        Ok(())
+    }
 }
 
 /// The channel that a delivery is for; one that was made later under the same name is another.
 fn channel_of(tx: &Tx<'_>, delivery: &Delivery) -> Result<Option<Channel>, ironclaw_state::Error> {
     Ok(channels::find(tx, &delivery.channel)?.filter(|channel| delivery.generation == Some(channel.generation)))
-}
-
-/// Gives up what is still to be sent on a channel that is being removed.
-pub fn give_up(tx: &mut Tx<'_>, core: &Core, channel: &str) -> Result<(), Error> {
-    for delivery in journal::intended_on(tx, channel)? {
-        settle(tx, core, &delivery, &Ended::Dead(GONE.to_owned()))?;
-    }
-    Ok(())
-}
-
-/// Takes a delivery up, with all that its send needs; one that cannot be sent at all is dead.
-fn take_up(tx: &mut Tx<'_>, core: &Core, id: DeliveryId) -> Result<Option<Parcel>, Error> {
-    let Some(delivery) = journal::find(tx, id)? else { return Ok(None) };
-    let dead =
-        |tx: &mut Tx<'_>, words: &str| settle(tx, core, &delivery, &Ended::Dead(words.to_owned())).map(|()| None);
-    let Some(session) = store::find(tx, delivery.session)? else {
-        return dead(tx, "its session is no longer there");
-    };
-    let Some(channel) = channel_of(tx, &delivery)? else {
-        return dead(tx, GONE);
-    };
-    let secret = channel.secret(&core.wrapping).ok().and_then(|secret| Secret::read(&secret).ok());
-    let (Some(secret), Ok(url)) = (secret, check_url(&channel.url)) else {
-        return dead(tx, "the channel's secret does not open, or its address is none");
-    };
-    let Some(item) = items::find(tx, delivery.item)? else { return dead(tx, "what was to be said is no longer kept") };
-    let Ok(key) = session.content_key(&core.wrapping) else { return dead(tx, "the session's key does not open") };
-    let text = match delivery::text_of(tx, &item, &key) {
-        Ok(text) => text,
-        // No later attempt reads it better.
-        Err(items::BodyError::Key(_) | items::BodyError::State(ironclaw_state::Error::Stored(_))) => {
-            return dead(tx, "what was to be said cannot be read");
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let message_ids = delivery.turn.map(|turn| answered(tx, turn)).transpose()?.unwrap_or_default();
-    let Some((delivery, attempt)) = journal::take_up(tx, id)? else { return Ok(None) };
-    Ok(Some(Parcel {
-        delivery,
-        attempt,
-        url,
-        secret,
-        idempotent: channel.idempotent,
-        kind: if item.tuple.kind == ItemKind::Notice { "notice" } else { "reply" },
-        recipient: session.origin.platform_id,
-        thread: session.origin.thread_id,
-        message_ids,
-        text,
-    }))
 }
 
 /// The messages that a turn answers.
@@ -268,51 +379,6 @@ fn answered(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<String>, ironclaw_state::Er
         tx.db().prepare_cached("SELECT id FROM messages WHERE turn_id = ?1 AND trigger = 1 ORDER BY seq")?;
     let ids = statement.query_map([turn], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     Ok(ids)
-}
-
-/// Sends one, and notes how that ended, however long the record cannot take it.
-async fn fly(core: Arc<Core>, parcel: Parcel) {
-    failpoint::reach("parcel_taken");
-    let id = parcel.delivery.id.to_string();
-    let body = Body {
-        kind: parcel.kind,
-        delivery: &id,
-        sender: &parcel.recipient,
-        thread: &parcel.thread,
-        message_ids: &parcel.message_ids,
-        text: &parcel.text,
-    };
-    let ended = if core.latch.is_shut() {
-        Ended::Later("everything was stopped before it was sent".to_owned(), Duration::ZERO)
-    } else {
-        let now = ironclaw_state::wall_clock();
-        let outcome = core.dispatch.sender.send(&parcel.url, &parcel.secret, &id, now, &body).await;
-        failpoint::reach("parcel_sent");
-        // Without random bytes all come back at once, which is no reason to lose one.
-        let chance = keys::random().map_or(0, u32::from_le_bytes);
-        judge(outcome, parcel.attempt, parcel.idempotent, &core.config.webhook, chance)
-    };
-    note(core, parcel.delivery, ended).await;
-}
-
-/// Notes how one ended, however long the record cannot take it.
-async fn note(core: Arc<Core>, noted: Delivery, ended: Ended) {
-    let id = noted.id;
-    loop {
-        let (own, delivery, note) = (Arc::clone(&core), noted.clone(), ended.clone());
-        match core.state.write(move |tx| settle(tx, &own, &delivery, &note)).await {
-            Ok(()) => {
-                core.actors.nudge(noted.session);
-                break;
-            }
-            // The next start finds it as one whose outcome is unknown.
-            Err(Error::State(ironclaw_state::Error::Closed)) => break,
-            Err(error) => {
-                tracing::error!(delivery = %id, %error, "how a delivery ended is not noted yet");
-                tokio::time::sleep(RETRY_AFTER).await;
-            }
-        }
-    }
 }
 
 /// What an outcome means for the journal. What may have arrived is sent again only where that shows once.
@@ -327,45 +393,6 @@ fn judge(outcome: Outcome, attempt: u32, idempotent: bool, config: &webhook::Con
         Outcome::Unknown(words) => Ended::Unknown(words),
         Outcome::Refused(words) => Ended::Dead(words),
     }
-}
-
-/// Notes how a delivery ended, and tells the person another way if it did not arrive.
-fn settle(tx: &mut Tx<'_>, core: &Core, delivery: &Delivery, ended: &Ended) -> Result<(), Error> {
-    if !journal::settle(tx, delivery, ended)? {
-        return Ok(());
-    }
-    let words = match ended {
-        Ended::Received | Ended::Later(..) => return Ok(()),
-        Ended::Unknown(why) => format!("may not have arrived there ({why}), and I do not send it twice by myself"),
-        Ended::Dead(why) => format!("did not arrive there ({why})"),
-    };
-    let text = format!(
-        "What I had to say on {} {words}. `ironctl message dead list` shows it as {}, and with it what is lost soon after; from there it can be sent again or dropped.",
-        delivery.channel, delivery.id
-    );
-    if let Err(error) = tell(tx, core, delivery, &text) {
-        // The journal and `status` have it all the same.
-        tracing::error!(delivery = %delivery.id, %error, "nobody could be told that it did not arrive");
-    }
-    Ok(())
-}
-
-/// Puts a notice into the person's own conversation with the agent on this host, which needs no network.
-fn tell(tx: &mut Tx<'_>, core: &Core, delivery: &Delivery, text: &str) -> Result<(), Error> {
-    let Some(session) = store::find(tx, delivery.session)? else { return Ok(()) };
-    let Some(person) = journal::person_of(tx, delivery.id)? else { return Ok(()) };
-    if journal::was_told(tx, delivery, person)? {
-        return Ok(());
-    }
-    let Some(agent) = registry::agent_by_id(tx, session.agent)? else { return Ok(()) };
-    let own = Identity::own(person);
-    let origin = Origin { channel: own.channel, platform_id: own.sender, thread_id: String::new() };
-    let session = store::of_origin_or_new(tx, &agent, &origin, (person, core.numbers()), &core.wrapping)?;
-    let key = session.content_key(&core.wrapping).map_err(items::BodyError::from)?;
-    let notice = delivery::notify(tx, &session, None, text, &key, &core.sealer)?;
-    delivery::receive(tx, &notice)?;
-    items::keep_within(tx, session.id, &core.config.items)?;
-    Ok(())
 }
 
 #[cfg(test)]

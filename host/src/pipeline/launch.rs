@@ -4,14 +4,14 @@
 
 mod spec;
 
-pub(super) use spec::{fetcher, reader_spec, run_directory};
-pub use spec::{sandbox_spec, uid_of};
+pub use spec::{Config, Jails};
 
-use super::model_socket::Server;
+use super::Error as PipelineError;
+use super::model_socket::{ModelServers, Server};
 use super::receipts::Unreceipted;
-use super::{Core, Error as PipelineError};
 use crate::items;
 use crate::packages;
+use crate::record::Record;
 use crate::session::link::{self, Link};
 use crate::session::projection::Inbound;
 use crate::session::store::{Session, Why};
@@ -224,21 +224,21 @@ impl Error {
 }
 
 /// Starts a reader in its jail and hands it the key.
-pub async fn start_reader(core: &Core, session: &Session, queue: &SessionKey) -> Result<(Jailed, Reader), Error> {
+pub async fn start_reader(jails: &Jails, session: &Session, queue: &SessionKey) -> Result<(Jailed, Reader), Error> {
     let (ours, theirs) = pair(session)?;
-    let spec = reader_spec(core, session)?;
-    let process = core.launcher.launch(spec.clone(), theirs).await?;
+    let spec = jails.reader_spec(session)?;
+    let process = jails.launcher.launch(spec.clone(), theirs).await?;
     check_walls(session, &process, &spec)?;
     let reader = Reader::start(ours, queue).await?;
     Ok((process, reader))
 }
 
 /// Says so where a workspace that a session worked in is gone: its agent finds an empty one.
-async fn note_lost_workspace(core: &Core, session: &Session) -> Result<(), Error> {
+async fn note_lost_workspace(record: &Record, session: &Session) -> Result<(), Error> {
     let id = session.id;
     // Old turns and items are forgotten, and the number of rows that were taken is not. Without a row, a turn may have had an output.
     let has_worked = session.cursor > 0
-        || core.state.read(move |tx| Ok::<_, PipelineError>(items::has_turn(tx, id)?)).await.map_err(Box::new)?;
+        || record.state.read(move |tx| Ok::<_, PipelineError>(items::has_turn(tx, id)?)).await.map_err(Box::new)?;
     if !has_worked {
         return Ok(());
     }
@@ -246,35 +246,36 @@ async fn note_lost_workspace(core: &Core, session: &Session) -> Result<(), Error
         Entry::new(LedgerEvent::SessionWorkspaceLost).session(id).append(tx)?;
         Ok::<_, PipelineError>(())
     };
-    core.state.write(note).await.map_err(Box::new)?;
+    record.state.write(note).await.map_err(Box::new)?;
     tracing::error!(session = %id, "the workspace of this session is gone; an empty one was made: put back its backup");
     Ok(())
 }
 
 /// Wakes a session.
-pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error> {
+pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session) -> Result<Awake, Error> {
+    let record = &*jails.record;
     // Room first: at a start of the daemon, every session with work wants to wake at once.
-    let _room = core.launches.acquire().await;
-    let (since, unreceipted) = intend(core, session).await?;
-    let keys = session.keys(&core.wrapping).map_err(|error| Error::Keys(session.id, error))?;
-    let uid = uid_of(core, session)?;
-    let place = core.home.session(session.id);
+    let _room = jails.at_once.acquire().await;
+    let (since, unreceipted) = intend(record, session).await?;
+    let keys = session.keys(&record.wrapping).map_err(|error| Error::Keys(session.id, error))?;
+    let uid = jails.uid_of(session)?;
+    let place = jails.home.session(session.id);
     if place.prepare(uid)? {
-        note_lost_workspace(core, session).await?;
+        note_lost_workspace(record, session).await?;
     }
-    let inbound = open_inbound(core, session, &keys.queue, uid).await?;
+    let inbound = open_inbound(jails, session, &keys.queue, uid).await?;
     let SessionKeys { queue, content } = keys;
     let key = Arc::new(content);
     let (results, changed) = watch::channel(0);
     let (complain, trouble) = mpsc::channel(1);
     let (sandbox_pid, known) = watch::channel(None);
-    let (listener, socket) = listen(core, session, uid)?;
-    let server = Arc::new(Server::new(Arc::clone(core), session.id, Arc::clone(&key), changed, complain));
+    let (listener, socket) = listen(jails, session, uid)?;
+    let server = Arc::new(Server::new(Arc::clone(models), session.id, Arc::clone(&key), changed, complain));
     let server = Serving(tokio::spawn(server.run(listener, known)));
-    let spec = sandbox_spec(core, session).await?;
+    let spec = jails.sandbox_spec(session).await?;
     let started = async {
         let (ours, theirs) = pair(session)?;
-        let sandbox = core.launcher.launch(spec.clone(), theirs).await?;
+        let sandbox = jails.launcher.launch(spec.clone(), theirs).await?;
         sandbox_pid.send_replace(Some(sandbox.pid));
         #[cfg(feature = "relay")]
         let ours =
@@ -282,8 +283,8 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
         let mut link = Link::new(session.id, ours);
         link.hello().await?;
         check_walls(session, &sandbox, &spec)?;
-        link.welcome(&queue, core.config.turn.limits()).await?;
-        let (ready, reader) = tokio::join!(link.ready(), start_reader(core, session, &queue));
+        link.welcome(&queue, models.turns.config.limits()).await?;
+        let (ready, reader) = tokio::join!(link.ready(), start_reader(jails, session, &queue));
         ready?;
         let (reader_process, reader) = reader?;
         Ok((sandbox, link, reader_process, reader))
@@ -315,24 +316,29 @@ pub async fn launch(core: &Arc<Core>, session: &Session) -> Result<Awake, Error>
 
 /// A launch is a row first: what follows hands out a key.
 /// Notes the launch; gives its time, and the answers that an earlier launch left without a receipt.
-async fn intend(core: &Core, session: &Session) -> Result<(i64, Unreceipted), Error> {
+async fn intend(record: &Record, session: &Session) -> Result<(i64, Unreceipted), Error> {
     let id = session.id;
-    let intend = core.state.write(move |tx| {
+    let intend = record.state.write(move |tx| {
         Entry::new(LedgerEvent::SessionLaunching).session(id).append(tx)?;
         Ok::<_, PipelineError>((tx.now(), Unreceipted::of(tx, id)?))
     });
     Ok(intend.await.map_err(Box::new)?)
 }
 
-async fn open_inbound(core: &Core, session: &Session, queue: &SessionKey, uid: Option<u32>) -> Result<Inbound, Error> {
-    let path = core.home.session(session.id).inbound_db();
+async fn open_inbound(
+    jails: &Jails,
+    session: &Session,
+    queue: &SessionKey,
+    uid: Option<u32>,
+) -> Result<Inbound, Error> {
+    let path = jails.home.session(session.id).inbound_db();
     let key = SessionKey::new(*queue.as_bytes());
     let opened = tokio::task::spawn_blocking(move || Inbound::open(&path, &key, uid)).await;
     let (inbound, damage) = opened.expect("opening a queue does not panic").map_err(Error::Inbound)?;
     if let Some(damage) = damage {
         tracing::warn!(session = %session.id, %damage, "the inbound queue was rebuilt");
         let id = session.id;
-        let note = core.state.write(move |tx| {
+        let note = jails.record.state.write(move |tx| {
             Entry::new(LedgerEvent::InboundRebuilt)
                 .session(id)
                 .reason(&format!("cannot open inbound queue of {id}: wrong key or damaged file"))
@@ -345,9 +351,9 @@ async fn open_inbound(core: &Core, session: &Session, queue: &SessionKey, uid: O
 }
 
 /// Makes the directory of a session's sockets, for the session's uid to look into.
-pub(super) fn make_run_directory(core: &Core, session: &Session, uid: Option<u32>) -> Result<PathBuf, Error> {
+pub(super) fn make_run_directory(jails: &Jails, session: &Session, uid: Option<u32>) -> Result<PathBuf, Error> {
     use std::os::unix::fs::{PermissionsExt, lchown};
-    let directory = run_directory(core, session);
+    let directory = jails.run_directory(session);
     home::make_private(&directory)?;
     if let Some(uid) = uid {
         lchown(&directory, None, Some(uid))
@@ -357,9 +363,9 @@ pub(super) fn make_run_directory(core: &Core, session: &Session, uid: Option<u32
     Ok(directory)
 }
 
-fn listen(core: &Core, session: &Session, uid: Option<u32>) -> Result<(UnixListener, PathBuf), Error> {
+fn listen(jails: &Jails, session: &Session, uid: Option<u32>) -> Result<(UnixListener, PathBuf), Error> {
     use std::os::unix::fs::{PermissionsExt, lchown};
-    let directory = make_run_directory(core, session, uid)?;
+    let directory = make_run_directory(jails, session, uid)?;
     let socket = directory.join(path::MODEL_SOCK);
     let listen = || -> std::io::Result<UnixListener> {
         match std::fs::remove_file(&socket) {

@@ -2,9 +2,9 @@
 //!
 //! Never asks a model. What a provider says goes into no sentence of the host. Next: `budget`, `pipeline::model_requests`.
 
+use super::Error;
 use super::model_requests::{Answer, refuse};
 use super::model_socket::Server;
-use super::{Core, Error};
 use crate::budget::{self, book};
 use crate::context::Unanswered;
 use crate::registry::Agent;
@@ -52,14 +52,14 @@ impl Failed {
 /// Gives what all its tries together may take, too.
 pub(super) fn book(
     tx: &mut Tx<'_>,
-    core: &Core,
+    config: &budget::Config,
     (session, turn): (SessionId, TurnId),
     agent: &Agent,
     prompt: &Prompt,
     chain: &[Arc<Endpoint>],
 ) -> Result<(book::Booked, Allowance), Unanswered<Error>> {
     let estimate = budget::estimate(prompt, chain.iter().map(|endpoint| endpoint.spec.prices));
-    let used = book::used(tx, &core.config.budget, agent.id, session)?;
+    let used = book::used(tx, config, agent.id, session)?;
     if let Err(exceeded) = budget::judge(&used, estimate.into()) {
         let words = exceeded.sentence(&agent.name, tx.wall());
         Entry::new(LedgerEvent::BudgetRefused)
@@ -94,10 +94,10 @@ impl Server {
     ) -> Answer {
         // The cause may quote what was sent: it stands in no log and no ledger.
         tracing::warn!(session = %self.session, model = agent.model, why = failed.words, "a model gave no output");
-        let (core, session, model) = (Arc::clone(&self.core), self.session, agent.model.clone());
+        let (session, model) = (self.session, agent.model.clone());
         let Failed { code, words, model: asked, took } = failed;
         let message = words.clone();
-        let note = core.state.write(move |tx| {
+        let note = self.state().write(move |tx| {
             book::settle(tx, &booked, &asked, took)?;
             turn::note_failure(tx, turn, code, &words)?;
             let entry = Entry::new(LedgerEvent::ModelFailed).session(session).turn(turn).with("model", model);

@@ -6,7 +6,7 @@ mod generate;
 
 use super::model_socket::Server;
 use super::reports::{NO_ROW, note_unsealed, quote, reportable};
-use super::{Core, Error};
+use super::{Deadlines, Error};
 use crate::calls::{self, Place, ResultBody};
 use crate::context::{Refused, Unanswered};
 use crate::items::{self, Recorded};
@@ -22,6 +22,7 @@ use ironclaw_contract::seam::socket::{Item, RefusalCode, Response};
 use ironclaw_ledger::Entry;
 use ironclaw_state::Tx;
 use ironclaw_state::failpoint;
+use ironclaw_state::seal::Sealer;
 use ironclaw_text::lookalike;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -56,7 +57,7 @@ impl Server {
         T: Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, Unanswered<Error>> + Send + 'static,
     {
-        let decided = self.core.state.write(move |tx| match decide(tx) {
+        let decided = self.state().write(move |tx| match decide(tx) {
             Ok(value) => Ok(Ok(value)),
             Err(Unanswered::Refused(refused)) => Ok(Err(refused)),
             Err(Unanswered::Failed(error)) => Err(error),
@@ -71,11 +72,11 @@ impl Server {
             return refuse(RefusalCode::Frame, message);
         }
         let text = lookalike::neutralise(&text).into_owned();
-        let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
+        let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
         let answer = self
             .decide(move |tx| {
-                let open = open_turn(tx, &core, session, turn)?;
-                if open.result_bytes.saturating_add(text.len() as u64) > core.config.turn.result_bytes_max {
+                let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
+                if open.result_bytes.saturating_add(text.len() as u64) > shared.turns.config.result_bytes_max {
                     return refuse(RefusalCode::Budget, "the turn has used its bytes of results".to_owned());
                 }
                 let found = calls::find(tx, call_id)?.filter(|call| call.session == session && call.turn == turn);
@@ -87,10 +88,13 @@ impl Server {
                             Mode::DangerousWarn => note_unsealed(tx, session, Mode::DangerousWarn, &message)?,
                             Mode::DangerousOff => {}
                         }
-                        return Ok(sealed(&quote(tx, &core, (session, turn), &key, &text)?, &core));
+                        return Ok(sealed(
+                            &quote(tx, &shared.record().sealer, (session, turn), &key, &text)?,
+                            &shared.record().sealer,
+                        ));
                     }
                 };
-                let place = Place { session, turn, key: &key, sealer: &core.sealer };
+                let place = Place { session, turn, key: &key, sealer: &shared.record().sealer };
                 let (author, text) = match call.runs {
                     // The host alone says what came of an action: a sandbox can only say that there is no row.
                     Some(Runs::Row) => (Author::Host, NO_ROW.to_owned()),
@@ -106,7 +110,7 @@ impl Server {
                     .with("ok", ok)
                     .with("digest", item.tuple.digest)
                     .append(tx)?;
-                Ok(sealed(&item, &core))
+                Ok(sealed(&item, &shared.record().sealer))
             })
             .await;
         failpoint::reach("call_reported");
@@ -118,12 +122,11 @@ impl Server {
         let mut results = self.results.clone();
         loop {
             results.mark_unchanged();
-            let (core, session) = (Arc::clone(&self.core), self.session);
+            let (shared, session) = (Arc::clone(&self.shared), self.session);
             let looked = self
-                .core
-                .state
+                .state()
                 .read(move |tx| {
-                    open_turn(tx, &core, session, turn)?;
+                    open_turn(tx, &shared.turns.deadlines, session, turn)?;
                     let found = calls::find(tx, call_id)?
                         .filter(|call| call.session == session && call.turn == turn && call.runs == Some(Runs::Row));
                     let Some(call) = found else {
@@ -132,8 +135,8 @@ impl Server {
                     };
                     let result = call.result.map(|item| items::find(tx, item)).transpose()?.flatten();
                     Ok::<_, Unanswered<Error>>(match result {
-                        Some(result) => ControlFlow::Break(sealed(&result, &core)),
-                        None => ControlFlow::Continue(core.deadlines.of(session, turn)),
+                        Some(result) => ControlFlow::Break(sealed(&result, &shared.record().sealer)),
+                        None => ControlFlow::Continue(shared.turns.deadlines.of(session, turn)),
                     })
                 })
                 .await?;
@@ -152,15 +155,14 @@ impl Server {
 
     /// The session's own items, with fresh seals; those that a summary stands in for are not named.
     pub(super) async fn items_after(&self, after_seq: u64) -> Answer {
-        let (core, session) = (Arc::clone(&self.core), self.session);
-        self.core
-            .state
+        let (shared, session) = (Arc::clone(&self.shared), self.session);
+        self.state()
             .read(move |tx| {
                 let mut found = items::live_after(tx, session, after_seq, ITEMS_MAX + 1)?;
                 let more = found.len() > ITEMS_MAX;
                 found.truncate(ITEMS_MAX);
                 let item = |item: &Recorded| {
-                    let reference = item.seal(&core.sealer);
+                    let reference = item.seal(&shared.record().sealer);
                     Item { reference, bytes: item.bytes, turn: item.tuple.turn }
                 };
                 Ok(Response::Items { items: found.iter().map(item).collect(), more })
@@ -169,8 +171,8 @@ impl Server {
     }
 }
 
-fn sealed(item: &Recorded, core: &Core) -> Response {
-    Response::Sealed { item: item.seal(&core.sealer), bytes: item.bytes }
+fn sealed(item: &Recorded, sealer: &Sealer) -> Response {
+    Response::Sealed { item: item.seal(sealer), bytes: item.bytes }
 }
 
 fn agent_of(tx: &Tx<'_>, session: SessionId) -> Result<Agent, Error> {
@@ -179,14 +181,14 @@ fn agent_of(tx: &Tx<'_>, session: SessionId) -> Result<Agent, Error> {
     Ok(registry::agent_by_id(tx, session.agent)?.ok_or_else(gone)?)
 }
 
-fn open_turn(tx: &Tx<'_>, core: &Core, session: SessionId, turn: TurnId) -> Result<Turn, Unanswered<Error>> {
+fn open_turn(tx: &Tx<'_>, deadlines: &Deadlines, session: SessionId, turn: TurnId) -> Result<Turn, Unanswered<Error>> {
     match turn::find(tx, turn)? {
         None => refuse(RefusalCode::Turn, format!("{turn} does not stand in the record")),
         Some(found) if found.session != session => {
             refuse(RefusalCode::Turn, format!("{turn} belongs to another session"))
         }
         Some(found) if !found.open => refuse(RefusalCode::Turn, format!("{turn} is closed")),
-        Some(_) if core.deadlines.left(session, turn).is_zero() => {
+        Some(_) if deadlines.left(session, turn).is_zero() => {
             refuse(RefusalCode::Turn, format!("{turn} is past its deadline"))
         }
         Some(found) => Ok(found),

@@ -2,16 +2,19 @@
 //!
 //! Judges no request; a sandbox that floods it is stopped, and nothing of it outlives the session. Next: `pipeline::model_requests`.
 
-use super::Core;
 use super::model_requests::{Answer, refuse};
+use super::{Latch, Models, Turns};
+use crate::budget;
 use crate::context::{self, Refused, Unanswered};
 use crate::items;
+use crate::record::Record;
 use crate::turn;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use ironclaw_contract::ids::{SessionId, TurnId};
 use ironclaw_contract::operator::{Fault, LedgerEvent};
 use ironclaw_contract::seam::socket::{RefusalCode, Request, Response, frame, frame_length};
 use ironclaw_ledger::Entry;
+use ironclaw_state::State;
 use ironclaw_state::keys::ContentKey;
 use std::io;
 use std::num::NonZeroU32;
@@ -63,9 +66,27 @@ impl Earned {
     }
 }
 
-/// What the server of one awake session works with.
+/// What the servers of all awake sessions share.
+pub struct ModelServers {
+    /// The turns that ask.
+    pub turns: Arc<Turns>,
+    /// The models that are asked.
+    pub models: Arc<Models>,
+    /// Keeps models from being asked.
+    pub latch: Arc<Latch>,
+    /// `[budget]`
+    pub budget: budget::Config,
+}
+
+impl ModelServers {
+    pub(super) fn record(&self) -> &Arc<Record> {
+        &self.turns.record
+    }
+}
+
+/// The server of the model socket of one awake session.
 pub struct Server {
-    pub(super) core: Arc<Core>,
+    pub(super) shared: Arc<ModelServers>,
     pub(super) session: SessionId,
     pub(super) key: Arc<ContentKey>,
     /// Changes whenever a call got its result.
@@ -87,14 +108,14 @@ pub struct Server {
 impl Server {
     /// A server for one awake session; `trouble` hears when the sandbox is out of order.
     pub fn new(
-        core: Arc<Core>,
+        shared: Arc<ModelServers>,
         session: SessionId,
         key: Arc<ContentKey>,
         results: watch::Receiver<u64>,
         trouble: mpsc::Sender<&'static str>,
     ) -> Self {
         Self {
-            core,
+            shared,
             session,
             key,
             results,
@@ -230,7 +251,7 @@ impl Server {
             return false;
         }
         let session = self.session;
-        let dropped = self.core.state.read(move |tx| items::dropped_upto(tx, session)).await;
+        let dropped = self.state().read(move |tx| items::dropped_upto(tx, session)).await;
         dropped.is_ok_and(|dropped: u64| self.excused_upto.fetch_max(dropped, Ordering::Relaxed) < dropped)
     }
 
@@ -238,7 +259,7 @@ impl Server {
     async fn refusal(&self, refused: Refused, turn: Option<TurnId>) -> Response {
         self.count_refusal("it was refused too often on its model socket");
         let (session, code, message) = (self.session, refused.code.name(), refused.message.clone());
-        let note = self.core.state.write(move |tx| {
+        let note = self.state().write(move |tx| {
             let entry = Entry::new(LedgerEvent::ModelRefused).session(session).fault(Fault::Sandbox);
             let entry = entry.with("code", code).reason(&message);
             // A turn that is not this session's own is the sandbox's word and no place to file it under.
@@ -252,6 +273,10 @@ impl Server {
             tracing::error!(session = %self.session, %error, "a refusal was not noted");
         }
         Response::Refused { code: refused.code, message: refused.message }
+    }
+
+    pub(super) fn state(&self) -> &State {
+        &self.shared.turns.record.state
     }
 
     fn count_refusal(&self, what: &'static str) {

@@ -4,8 +4,8 @@
 //! waits again, with no attempt used. Next: `pipeline::stops` for what lasts, `pipeline::actor` for who hears of it.
 
 use super::stops::{self, Stopped};
-use super::{Error, Pipeline};
-use crate::delivery;
+use super::{Changes, Error, Jails, Latch, Sessions};
+use crate::record::Record;
 use crate::registry::Person;
 use crate::turn::{self, Close};
 use ironclaw_contract::operator::PANIC_FILE;
@@ -13,7 +13,7 @@ use ironclaw_jail::sys;
 use ironclaw_state::failpoint;
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent};
-use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The processes of all sessions are gone within this time; they are killed, so it is the kernel that takes it.
@@ -30,9 +30,29 @@ pub struct Panicked {
     pub gone: bool,
 }
 
-impl Pipeline {
+/// Stops everything, and lets it go on.
+#[derive(Clone)]
+pub struct EmergencyStop {
+    /// The record, which keeps the stop over a restart.
+    pub record: Arc<Record>,
+    /// Has the home with the panic file, and the launcher that kills every jail.
+    pub jails: Arc<Jails>,
+    /// Keeps everything from beginning.
+    pub latch: Arc<Latch>,
+    /// Changes that wait while everything is stopped.
+    pub changes: Arc<Changes>,
+    /// Sessions that wait while everything is stopped.
+    pub sessions: Sessions,
+}
+
+impl EmergencyStop {
+    /// Returns whether everything is stopped.
+    pub fn is_on(&self) -> bool {
+        self.latch.is_shut()
+    }
+
     /// Ends every agent's processes, closes every open turn so that its messages wait, and lets nothing begin until
-    /// [`Pipeline::lift`]: no launch, no request to a model, no delivery.
+    /// [`Self::lift`]: no launch, no request to a model, no delivery.
     pub async fn panic(&self, by: &Person) -> Result<Panicked, Error> {
         self.stop_everything(Some(by.clone())).await
     }
@@ -40,7 +60,7 @@ impl Pipeline {
     /// Heeds the file in the home that asks for a stop. For a host that has just said where it can be reached: whoever did not
     /// find it before has left the file.
     pub async fn heed_the_file(&self) -> Result<(), Error> {
-        if stops::file(&self.core().home).symlink_metadata().is_ok() {
+        if stops::file(&self.jails.home).symlink_metadata().is_ok() {
             self.stop_everything(None).await?;
         }
         Ok(())
@@ -58,7 +78,7 @@ impl Pipeline {
 
     async fn watch(&self) -> std::io::Result<()> {
         let watch = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
-        watch.add_watch(self.core().home.path(), AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO)?;
+        watch.add_watch(self.jails.home.path(), AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO)?;
         let readable = sys::watched(sys::duplicate(&watch)?)?;
         // It may have come since the host looked.
         self.heed_quietly().await;
@@ -74,7 +94,7 @@ impl Pipeline {
             // An event without a name: some were lost.
             let may_be_ours = |event: &InotifyEvent| event.name.as_ref().is_none_or(|name| name == PANIC_FILE);
             // While everything is stopped it is this host that makes and removes the file; `lift` looks once more.
-            if events.iter().any(may_be_ours) && !self.core().latch.is_shut() {
+            if events.iter().any(may_be_ours) && !self.latch.is_shut() {
                 self.heed_quietly().await;
             }
         }
@@ -87,19 +107,18 @@ impl Pipeline {
     }
 
     async fn stop_everything(&self, by: Option<Person>) -> Result<Panicked, Error> {
-        let core = self.core();
         // In memory first: it takes no disk and no lock that an agent could hold.
-        let stopped = Stopped::new(core.state.now(), by.as_ref());
+        let stopped = Stopped::new(self.record.state.now(), by.as_ref());
         let name = stopped.by.clone();
-        core.latch.shut_for(stopped.clone());
-        let sessions = core.places.room().awake;
-        core.launcher.kill_all();
+        self.latch.shut_for(stopped.clone());
+        let sessions = self.sessions.room().awake;
+        self.jails.launcher.kill_all();
         tracing::error!(by = name, sessions, "panic: everything is stopped");
         // A host that dies before the record has it finds the file at its next start.
         self.ask_for_a_stop().await;
         failpoint::reach("panic");
-        let _writing = core.latch.writing.lock().await;
-        let recorded = core.state.write(move |tx| {
+        let _writing = self.latch.writing.lock().await;
+        let recorded = self.record.state.write(move |tx| {
             let stopped = stops::begin(tx, by.as_ref())?;
             for open in turn::every_open(tx)? {
                 let messages = turn::close(tx, &open, Close::Requeued, "everything was stopped")?;
@@ -110,28 +129,28 @@ impl Pipeline {
         let recorded = recorded.await;
         // Somebody may have let everything go on in between.
         match &recorded {
-            Ok(_) => core.latch.set(true),
+            Ok(_) => self.latch.set(true),
             // It lasts in memory, and the file makes it last over a restart.
-            Err(_) => core.latch.shut_for(stopped),
+            Err(_) => self.latch.shut_for(stopped),
         }
-        core.launcher.kill_all();
+        self.jails.launcher.kill_all();
         if recorded.is_ok() {
             self.forget_the_file();
         }
-        let gone = tokio::time::timeout(GONE_TIME_MAX, core.places.empty()).await.is_ok();
+        let gone = tokio::time::timeout(GONE_TIME_MAX, self.sessions.asleep()).await.is_ok();
         Ok(Panicked { stopped: recorded?, sessions, gone })
     }
 
     /// Lets everything go on: what waits is worked on, what is intended is delivered. False when nothing was stopped, neither in
     /// the record nor, after a panic that could not be recorded, in memory alone.
     pub async fn lift(&self, by: &Person) -> Result<bool, Error> {
-        let latch = &self.core().latch;
+        let latch = &self.latch;
         let writing = latch.writing.lock().await;
         let was_shut = latch.is_shut();
         // Before the record: the other way round, a crash between them would stop everything again.
-        stops::take_back(&self.core().home)?;
+        stops::take_back(&self.jails.home)?;
         let by = by.clone();
-        let lifted = self.core().state.write(move |tx| Ok::<_, Error>(stops::end(tx, &by, was_shut)?)).await;
+        let lifted = self.record.state.write(move |tx| Ok::<_, Error>(stops::end(tx, &by, was_shut)?)).await;
         if lifted.is_err() && was_shut {
             // What could not be lifted stays stopped, over a restart too.
             self.ask_for_a_stop().await;
@@ -141,8 +160,8 @@ impl Pipeline {
         if lifted {
             tracing::warn!("resumed");
             // Whoever saw the latch shut left its work in the record, where this finds it.
-            self.core.changes.ring();
-            self.wake_all().await?;
+            self.changes.ring();
+            self.sessions.wake_all().await?;
         }
         // The stop that the file may ask for locks it as well.
         drop(writing);
@@ -153,15 +172,15 @@ impl Pipeline {
 
     /// The stop that lasts, if one does: that of the record, or one that it could not take.
     pub async fn stopped(&self) -> Result<Option<Stopped>, Error> {
-        let recorded: Option<Stopped> = self.core().state.read(|tx| Ok::<_, Error>(stops::find(tx)?)).await?;
-        Ok(recorded.or_else(|| self.core().latch.unrecorded()))
+        let recorded: Option<Stopped> = self.record.state.read(|tx| Ok::<_, Error>(stops::find(tx)?)).await?;
+        Ok(recorded.or_else(|| self.latch.unrecorded()))
     }
 
-    /// At a start: takes up the stop that lasts or that was asked for. True when there is one.
-    pub(super) async fn start_stopped(&self) -> Result<bool, Error> {
-        let asked = stops::file(&self.core().home).symlink_metadata().is_ok();
-        let stopped = self.core().state.write(move |tx| Ok::<_, Error>(stops::at_start(tx, asked)?)).await?;
-        self.core().latch.set(stopped);
+    /// Takes up at a start the stop that lasts or that was asked for. Returns whether there is one.
+    pub async fn start_stopped(&self) -> Result<bool, Error> {
+        let asked = stops::file(&self.jails.home).symlink_metadata().is_ok();
+        let stopped = self.record.state.write(move |tx| Ok::<_, Error>(stops::at_start(tx, asked)?)).await?;
+        self.latch.set(stopped);
         if asked {
             self.forget_the_file();
         }
@@ -171,22 +190,8 @@ impl Pipeline {
         Ok(stopped)
     }
 
-    /// Wakes every session that has work: an open turn, a waiting message, a delivery without a receipt.
-    pub(super) async fn wake_all(&self) -> Result<(), Error> {
-        let sessions = self.core().state.read(|tx| {
-            let mut sessions: BTreeSet<_> = turn::sessions_with_work(tx)?.into_iter().collect();
-            sessions.extend(delivery::sessions_with_open(tx)?);
-            Ok::<_, Error>(sessions)
-        });
-        for session in sessions.await? {
-            self.wake(session);
-        }
-        self.core().dispatch.wake();
-        Ok(())
-    }
-
     async fn ask_for_a_stop(&self) {
-        let home = self.core().home.clone();
+        let home = self.jails.home.clone();
         let asked = tokio::task::spawn_blocking(move || stops::ask(&home)).await;
         if !matches!(asked, Ok(Ok(()))) {
             tracing::error!("the panic file could not be written; the record has to do");
@@ -194,7 +199,7 @@ impl Pipeline {
     }
 
     fn forget_the_file(&self) {
-        if let Err(error) = stops::take_back(&self.core().home) {
+        if let Err(error) = stops::take_back(&self.jails.home) {
             tracing::error!(%error, "the panic file remains: the next start will be stopped");
         }
     }

@@ -3,13 +3,14 @@
 //! Gives the probe no key that opens anything, and touches neither the session's queues nor its turns; what came of it is in the
 //! ledger. Next: `ironclaw_jail::self_test`.
 
-use super::launch::{self, make_run_directory, pair, reader_spec, sandbox_spec, uid_of};
-use super::{Core, Error};
+use super::launch::{self, Jails, make_run_directory, pair};
+use super::{Error, Latch};
 use crate::session::link::{self, Link, Rung};
 use crate::session::store::Session;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{Attempt, LedgerEvent, Proof, Run};
 use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_contract::seam::link::TurnLimits;
 use ironclaw_jail::launcher::Exit;
 use ironclaw_jail::self_test::{self, Surroundings};
 use ironclaw_jail::{Probe, Role, Spec};
@@ -27,12 +28,17 @@ const PROTOCOL: &str = "link protocol";
 
 /// Makes the proof of this session's walls and records what came of it; an error says why there is none. A stop of everything ends
 /// it at once: whoever waits for it here hears of nothing else meanwhile.
-pub(super) async fn prove(core: &Core, session: &Session, by: PersonId) -> Result<Proof, String> {
+pub(super) async fn prove(
+    jails: &Jails,
+    (latch, limits): (&Latch, TurnLimits),
+    session: &Session,
+    by: PersonId,
+) -> Result<Proof, String> {
     let made = tokio::select! {
         biased;
         // What it has launched ends with it, and what it was about to launch is not.
-        () = core.latch.shut() => Err("everything was stopped before the proof was made".to_owned()),
-        made = make(core, session) => made,
+        () = latch.shut() => Err("everything was stopped before the proof was made".to_owned()),
+        made = make(jails, limits, session) => made,
     };
     let entry = match &made {
         Ok(proof) if proof.breaches().next().is_none() && proof.is_controlled() => Entry::new(LedgerEvent::JailProved),
@@ -41,7 +47,7 @@ pub(super) async fn prove(core: &Core, session: &Session, by: PersonId) -> Resul
     };
     let attempts = made.as_ref().map_or(0, |proof| proof.attempts.len() + proof.reader.len());
     let entry = entry.session(session.id).with("by", by).with("attempts", attempts);
-    let recorded = core.state.write(move |tx| entry.append(tx).map(drop).map_err(Error::from)).await;
+    let recorded = jails.record.state.write(move |tx| entry.append(tx).map(drop).map_err(Error::from)).await;
     recorded.map_err(|error| error.to_string())?;
     made
 }
@@ -58,59 +64,67 @@ fn fault(proof: &Proof) -> String {
     }
 }
 
-async fn make(core: &Core, session: &Session) -> Result<Proof, String> {
-    let (spec, reader) = prepared(core, session).await.map_err(|error| error.to_string())?;
-    let surroundings = Surroundings { host_socket: api_socket(core), host_files: host_files(core, session) };
-    let mut proof = self_test::prove(&core.launcher, &spec, &reader, surroundings).await.map_err(|e| e.to_string())?;
+async fn make(jails: &Jails, limits: TurnLimits, session: &Session) -> Result<Proof, String> {
+    let (spec, reader) = prepared(jails, session).await.map_err(|error| error.to_string())?;
+    let surroundings = Surroundings { host_socket: api_socket(jails), host_files: host_files(jails, session) };
+    let mut proof = self_test::prove(&jails.launcher, &spec, &reader, surroundings).await.map_err(|e| e.to_string())?;
     for after_bell in [false, true] {
-        proof.attempts.push(key_again(core, session, &spec, after_bell).await.map_err(|error| error.to_string())?);
+        proof
+            .attempts
+            .push(key_again(jails, limits, session, &spec, after_bell).await.map_err(|error| error.to_string())?);
     }
     Ok(proof)
 }
 
 /// What of the host's own is worth reading, as far as it is there: nobody is kept from what does not exist.
-fn host_files(core: &Core, session: &Session) -> Vec<(String, PathBuf)> {
-    let sessions = core.home.path().join("sessions");
-    let own = core.home.session(session.id);
+fn host_files(jails: &Jails, session: &Session) -> Vec<(String, PathBuf)> {
+    let sessions = jails.home.path().join("sessions");
+    let own = jails.home.session(session.id);
     let found = std::fs::read_dir(&sessions).into_iter().flatten().flatten().map(|entry| entry.path());
     let another = found.into_iter().find(|place| place != own.path());
     let all = [
-        ("the host's home", Some(core.home.path().to_owned())),
-        ("the host's state", Some(core.home.state_db())),
-        ("the master key", Some(core.home.master_key())),
-        ("the owner's token", Some(core.home.owner_token())),
-        ("the file that says where the host listens", Some(core.home.run_file())),
-        ("the host's log", Some(core.home.log())),
+        ("the host's home", Some(jails.home.path().to_owned())),
+        ("the host's state", Some(jails.home.state_db())),
+        ("the master key", Some(jails.home.master_key())),
+        ("the owner's token", Some(jails.home.owner_token())),
+        ("the file that says where the host listens", Some(jails.home.run_file())),
+        ("the host's log", Some(jails.home.log())),
         ("the directories of every session", Some(sessions.clone())),
         ("the directory of another session", another),
-        ("the sockets of every session", Some(core.config.runtime.clone())),
+        ("the sockets of every session", Some(jails.config.runtime.clone())),
     ];
     let there = |(what, path): (&str, Option<PathBuf>)| Some((what.to_owned(), path.filter(|path| path.exists())?));
     all.into_iter().filter_map(there).collect()
 }
 
 /// Where the API listens, as whoever wants to ask it finds out.
-fn api_socket(core: &Core) -> PathBuf {
-    let run = home::read_small(&core.home.run_file()).ok();
+fn api_socket(jails: &Jails) -> PathBuf {
+    let run = home::read_small(&jails.home.run_file()).ok();
     let run = run.and_then(|run| serde_json::from_str::<Run>(&run).ok());
-    run.map_or_else(|| core.config.runtime.join("api.sock"), |run| run.socket.into())
+    run.map_or_else(|| jails.config.runtime.join("api.sock"), |run| run.socket.into())
 }
 
-async fn prepared(core: &Core, session: &Session) -> Result<(Spec, Spec), launch::Error> {
-    let uid = uid_of(core, session)?;
-    core.home.session(session.id).prepare(uid)?;
-    make_run_directory(core, session, uid)?;
-    Ok((sandbox_spec(core, session).await?, reader_spec(core, session)?))
+async fn prepared(jails: &Jails, session: &Session) -> Result<(Spec, Spec), launch::Error> {
+    let uid = jails.uid_of(session)?;
+    jails.home.session(session.id).prepare(uid)?;
+    make_run_directory(jails, session, uid)?;
+    Ok((jails.sandbox_spec(session).await?, jails.reader_spec(session)?))
 }
 
 /// A real handshake with a key that opens nothing, by a probe that asks for it again.
-async fn key_again(core: &Core, session: &Session, spec: &Spec, after_bell: bool) -> Result<Attempt, launch::Error> {
+async fn key_again(
+    jails: &Jails,
+    limits: TurnLimits,
+    session: &Session,
+    spec: &Spec,
+    after_bell: bool,
+) -> Result<Attempt, launch::Error> {
     let (ours, theirs) = pair(session)?;
     let spec = Spec { role: Role::Probe(Probe::KeyAgain { after_bell }), ..spec.clone() };
-    let probe = core.launcher.launch(spec, theirs).await?;
+    let probe = jails.launcher.launch(spec, theirs).await?;
     let mut link = Link::new(session.id, ours);
     link.hello().await?;
-    link.welcome(&SessionKey::new([0; 32]), core.config.turn.limits()).await?;
+    link.welcome(&SessionKey::new([0; 32]), limits).await?;
     let refused = match (link.ready().await, after_bell) {
         (Err(link::Error::Violation { what, .. }), false) => Ok(what),
         (Ok(()), true) => match link.rung().await {

@@ -2,7 +2,7 @@
 //!
 //! Never takes a sandbox's word for what came of an action. Next: `pipeline::model_requests`.
 
-use super::{Core, Error};
+use super::Error;
 use crate::calls::{self, CallState};
 use crate::items::{BodyError, Draft, Recorded};
 use crate::registry::Mode;
@@ -14,6 +14,7 @@ use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_ledger::Entry;
 use ironclaw_state::Tx;
 use ironclaw_state::keys::ContentKey;
+use ironclaw_state::seal::Sealer;
 
 /// What a model is told of a call for which its sandbox wrote no row.
 pub(super) const NO_ROW: &str = "refused: the call made no row, so nothing was asked of the host";
@@ -42,7 +43,7 @@ pub(super) fn note_unsealed(tx: &mut Tx<'_>, session: SessionId, mode: Mode, why
 /// In a dangerous mode: a result that nobody asked for stands as a quote, never as a result.
 pub(super) fn quote(
     tx: &mut Tx<'_>,
-    core: &Core,
+    sealer: &Sealer,
     (session, turn): (SessionId, TurnId),
     key: &ContentKey,
     text: &str,
@@ -50,5 +51,5 @@ pub(super) fn quote(
     let spans = vec![Span { author: Author::Quoted, bytes: text.len() }];
     let labels = vec![Label::External];
     let draft = Draft::new(ItemId::new(), ItemKind::Message, text, spans, labels, key).map_err(BodyError::from)?;
-    Ok(draft.turn(turn).record(tx, session, &core.sealer)?)
+    Ok(draft.turn(turn).record(tx, session, sealer)?)
 }

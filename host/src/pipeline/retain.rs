@@ -2,34 +2,42 @@
 //!
 //! Never holds up a message: each transaction drops a bounded number. Next: `items::keep_within`.
 
-use super::{Error, Pipeline};
+use super::Error;
 use crate::items;
+use crate::record::Record;
 use crate::session::store;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a jump of the clock held back is old an hour later.
 const EVERY: Duration = Duration::from_secs(3600);
 
-impl Pipeline {
+/// The worker that drops what is over its bounds.
+pub struct Retention {
+    /// The record that it drops from.
+    pub record: Arc<Record>,
+}
+
+impl Retention {
     /// Runs until the daemon ends.
-    pub async fn retain(self) {
+    pub async fn run(self) {
         loop {
-            if let Err(error) = self.retain_once().await {
+            if let Err(error) = self.drop_once().await {
                 tracing::error!(%error, "old items were not dropped");
             }
             tokio::time::sleep(EVERY).await;
         }
     }
 
-    async fn retain_once(&self) -> Result<(), Error> {
-        let core = self.core();
-        let config = core.config.items.clone();
-        let over = core.state.read(move |tx| items::sessions_over(tx, &config)).await?;
+    async fn drop_once(&self) -> Result<(), Error> {
+        let record = &self.record;
+        let config = record.retention.clone();
+        let over = record.state.read(move |tx| items::sessions_over(tx, &config)).await?;
         for id in over {
             loop {
-                let config = core.config.items.clone();
+                let config = record.retention.clone();
                 // A session that was removed meanwhile has nothing left to drop.
-                let drop = core.state.write(move |tx| match store::find(tx, id)? {
+                let drop = record.state.write(move |tx| match store::find(tx, id)? {
                     Some(_) => items::keep_within(tx, id, &config),
                     None => Ok(0),
                 });
@@ -39,8 +47,8 @@ impl Pipeline {
             }
         }
         for rows in items::FORGETTABLE {
-            while let Some(keys) = core.state.read(move |tx| rows.find(tx)).await? {
-                if core.state.write(move |tx| rows.forget(tx, &keys)).await? == 0 {
+            while let Some(keys) = record.state.read(move |tx| rows.find(tx)).await? {
+                if record.state.write(move |tx| rows.forget(tx, &keys)).await? == 0 {
                     break;
                 }
             }

@@ -3,7 +3,7 @@
 //! Never touches one that has an answer or is on its way to one, so however often it is asked for, there is one answer.
 //! Next: `turn::open_next`.
 
-use super::{Error, Pipeline};
+use super::{Error, Inbound};
 use crate::inbox::{self, Message, Recorded};
 use crate::refusal::Refusal;
 use crate::refusal::{Decide, Denied};
@@ -15,14 +15,14 @@ use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_ledger::Entry;
 use ironclaw_state::Tx;
 
-impl Pipeline {
+impl Inbound {
     /// Puts a message back among those that wait, and wakes its session.
     ///
     /// # Errors
     /// Refuses one that waits, that has an answer, or whose text is no longer kept.
     pub async fn retry(&self, id: MessageId, by: Person) -> Result<Recorded, Denied<Error>> {
-        let queued = self.core.state.decide(move |tx| queue_again(tx, id, &by)).await?;
-        self.wake(queued.session);
+        let queued = self.record.state.decide(move |tx| queue_again(tx, id, &by)).await?;
+        self.sessions.wake(queued.session);
         Ok(queued)
     }
 }

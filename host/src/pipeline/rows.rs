@@ -2,7 +2,7 @@
 //!
 //! Judges no row. Next: `pipeline::accept`.
 
-use super::accept::{self, Accepted};
+use super::accept::{self, Acceptance, Accepted};
 use super::actor::{Actor, Slept};
 use super::command::Phase;
 use super::launch::{self, Awake};
@@ -59,15 +59,19 @@ impl Actor {
         self.shown.lock().expect("no holder panics").progress = found.progress;
         if !found.taken.is_empty() {
             let (session, seen) = (Arc::clone(&awake.session), found.taken);
-            let check = self.core.state.read(move |tx| accept::check_taken(tx, &session, &seen));
+            let check = self.state().read(move |tx| accept::check_taken(tx, &session, &seen));
             if let Some(what) = check.await? {
                 return Err(Slept::violated(what));
             }
         }
         taken.more = found.more || found.rows.len() > ROWS_AT_ONCE_MAX;
         for row in found.rows.into_iter().take(ROWS_AT_ONCE_MAX) {
-            let (core, session, key) = (Arc::clone(&self.core), Arc::clone(&awake.session), Arc::clone(&awake.key));
-            let accept = self.core.state.write(move |tx| accept::accept(tx, &core, &session, &key, row));
+            let (runtime, session, key) =
+                (Arc::clone(&self.runtime), Arc::clone(&awake.session), Arc::clone(&awake.key));
+            let accept = self.state().write(move |tx| {
+                let (proposals, limits) = (&*runtime.proposals, &runtime.turns.config);
+                Acceptance { proposals, limits, session: &session, key: &key }.accept(tx, row)
+            });
             let (accepted, cursor) = accept.await?;
             awake.cursor = cursor;
             failpoint::reach("accept");
@@ -75,7 +79,7 @@ impl Actor {
             match accepted {
                 Accepted::Closed(delivery) => {
                     failpoint::reach("intent");
-                    self.core.drafts.end(self.id);
+                    self.runtime.turns.drafts.end(self.id);
                     awake.unreceipted.add(&delivery);
                     self.deliver_one(delivery).await?;
                     taken.closed = true;
@@ -98,7 +102,7 @@ impl Actor {
     /// # Errors
     /// A reason to sleep.
     pub(super) async fn second_reader(&mut self, awake: &mut Awake) -> Result<(), Slept> {
-        if self.core.latch.is_shut() {
+        if self.runtime.latch.is_shut() {
             return Err(Slept::Halted);
         }
         if self.launcher_died().await {
@@ -110,7 +114,7 @@ impl Actor {
         }
         awake.reader_died = true;
         let Some(session) = self.session().await? else { return Err(Slept::Ended(None)) };
-        match launch::start_reader(&self.core, &session, &awake.queue).await {
+        match launch::start_reader(&self.runtime.jails, &session, &awake.queue).await {
             Ok((process, reader)) => {
                 self.show(Phase::Awake, Some(awake.sandbox.process()), Some(process.process()));
                 awake.reader_process = process;

@@ -2,11 +2,12 @@
 //!
 //! Counts no failure and parks no session; `pipeline::actor` waits. Next: `shortage`.
 
+use super::Error;
 use super::actor::Actor;
 use super::command::{Command, Phase};
-use super::{Core, Error};
 use crate::session::store::Why;
 use ironclaw_jail::shortage::Shortage;
+use ironclaw_state::home::Home;
 use std::thread;
 
 /// With fewer free bytes where the home lies, nothing is launched: queues and workspaces need some.
@@ -15,46 +16,39 @@ pub const ROOM_BYTES_MIN: u64 = 256 * 1024;
 /// With fewer free inodes where the home lies, nothing is launched: a session's directories, queues and journals need some.
 pub const ROOM_INODES_MIN: u64 = 32;
 
-impl Core {
-    /// What a launch would lack where the home lies, as the file system reports it.
-    pub fn no_room(&self) -> Option<Shortage> {
-        let room = self.home.room()?;
-        if room.is_read_only {
-            return Some(Shortage::ReadOnly);
-        }
-        if room.free_bytes < ROOM_BYTES_MIN {
-            return Some(Shortage::Disk);
-        }
-        room.free_inodes.is_some_and(|free| free < ROOM_INODES_MIN).then_some(Shortage::Inodes)
+/// Returns what a launch would lack in this home, as the file system reports it.
+pub fn no_room(home: &Home) -> Option<Shortage> {
+    let room = home.room()?;
+    if room.is_read_only {
+        return Some(Shortage::ReadOnly);
     }
-
-    /// What the host is short of now: room where the home lies, or what a session waits for.
-    pub fn shortage(&self) -> Option<Shortage> {
-        self.no_room().or_else(|| self.actors.shortage())
+    if room.free_bytes < ROOM_BYTES_MIN {
+        return Some(Shortage::Disk);
     }
+    room.free_inodes.is_some_and(|free| free < ROOM_INODES_MIN).then_some(Shortage::Inodes)
+}
 
-    /// The shortage behind a failure. `reported` is what the failure itself says. A failure that says nothing (a process that
-    /// ended, a file that SQLite could not open) is one of the machine if the machine is short of something at this moment.
-    pub(super) fn behind(&self, reported: Option<Shortage>) -> Option<Shortage> {
-        match reported.or_else(|| self.probe()) {
-            // The kernel says the same of bytes and of inodes.
-            Some(Shortage::Disk) => Some(self.no_room().unwrap_or(Shortage::Disk)),
-            found => found,
-        }
+/// Returns the shortage behind a failure. `reported` is what the failure itself says. A failure that says nothing (a process that
+/// ended, a file that SQLite could not open) is one of the machine if the machine is short of something at this moment.
+pub(super) fn behind(home: &Home, reported: Option<Shortage>) -> Option<Shortage> {
+    match reported.or_else(|| probe(home)) {
+        // The kernel says the same of bytes and of inodes.
+        Some(Shortage::Disk) => Some(no_room(home).unwrap_or(Shortage::Disk)),
+        found => found,
     }
+}
 
-    /// Does what a launch needs of the machine: makes a small file in the home, and a thread.
-    fn probe(&self) -> Option<Shortage> {
-        if let Some(shortage) = self.no_room() {
-            return Some(shortage);
-        }
-        if let Err(error) = self.home.try_to_write() {
-            return Shortage::of(&error);
-        }
-        match thread::Builder::new().spawn(|| ()) {
-            Ok(_) => None,
-            Err(error) => Shortage::of(&error),
-        }
+/// Does what a launch needs of the machine: makes a small file in the home, and a thread.
+fn probe(home: &Home) -> Option<Shortage> {
+    if let Some(shortage) = no_room(home) {
+        return Some(shortage);
+    }
+    if let Err(error) = home.try_to_write() {
+        return Shortage::of(&error);
+    }
+    match thread::Builder::new().spawn(|| ()) {
+        Ok(_) => None,
+        Err(error) => Shortage::of(&error),
     }
 }
 
@@ -65,7 +59,7 @@ impl Actor {
         reported: Option<Shortage>,
         why: &Why,
     ) -> Result<Option<Command>, Error> {
-        match self.core.behind(reported) {
+        match behind(&self.runtime.jails.home, reported) {
             Some(shortage) => self.wait_out(shortage).await,
             None => self.note_failure(why).await,
         }
@@ -80,7 +74,7 @@ impl Actor {
         tracing::warn!(session = %self.id, shortage = %shortage.code(), "the session waits: {}", shortage.words());
         self.forgives = true;
         self.shortages = self.shortages.saturating_add(1);
-        self.core.actors.note_shortage(&self.shown, Some(shortage));
+        self.actors.note_shortage(&self.shown, Some(shortage));
         self.back_off(self.shortages).await
     }
 }

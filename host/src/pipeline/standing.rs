@@ -2,9 +2,9 @@
 //!
 //! What a stranger said is never repeated in the host's voice: the notice and the ledger have the host's own words. Next: `session::store`.
 
+use super::Error;
 use super::accept;
 use super::actor::Actor;
-use super::{Error, launch};
 use crate::delivery;
 use crate::gateway::store as changes;
 use crate::memories;
@@ -37,17 +37,19 @@ impl Actor {
     }
 
     async fn halt(&mut self, standing: Standing, why: &Why, text: String) -> Result<(), Error> {
-        let (core, id, why) = (Arc::clone(&self.core), self.id, why.clone());
-        let halt = self.core.state.write(move |tx| {
+        let (turns, id, why) = (Arc::clone(&self.runtime.turns), self.id, why.clone());
+        let halt = self.state().write(move |tx| {
             store::set_standing(tx, id, standing, Some(&why), None)?;
             let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(()) };
             // The queues' key may be the very thing that is damaged. Without the other one there is no notice either, but the
             // standing is still written, and says why.
-            match (session.content_key(&core.wrapping), turn::open_of(tx, id)?) {
+            match (session.content_key(&turns.record.wrapping), turn::open_of(tx, id)?) {
                 (Ok(key), Some(open)) => {
-                    accept::close_with_notice(tx, &core, &session, &key, &open, &text, "halted").map(drop)
+                    accept::close_with_notice(tx, &turns.record, &session, &key, &open, &text, "halted").map(drop)
                 }
-                (Ok(key), None) => Ok(delivery::notify(tx, &session, None, &text, &key, &core.sealer).map(drop)?),
+                (Ok(key), None) => {
+                    Ok(delivery::notify(tx, &session, None, &text, &key, &turns.record.sealer).map(drop)?)
+                }
                 (Err(_), Some(open)) => Ok(turn::close(tx, &open, turn::Close::Requeued, "halted").map(drop)?),
                 (Err(_), None) => Ok(()),
             }
@@ -63,7 +65,7 @@ impl Actor {
                 return Err(format!("{} is neither parked nor quarantined", session.id));
             }
             Standing::Quarantined => {
-                let out = self.core.home.session(session.id).outbound();
+                let out = self.runtime.jails.home.session(session.id).outbound();
                 let aside = (0..u32::MAX).map(|n| out.with_file_name(format!("out.quarantined-{n}")));
                 let aside = aside.into_iter().find(|path| path.symlink_metadata().is_err());
                 if let Some(aside) = aside.filter(|_| out.symlink_metadata().is_ok()) {
@@ -74,32 +76,30 @@ impl Actor {
             Standing::Parked => {}
         }
         let id = self.id;
-        let release = self
-            .core
-            .state
-            .write(move |tx| Ok::<_, Error>(store::set_standing(tx, id, Standing::Live, None, Some(by))?));
+        let release =
+            self.state().write(move |tx| Ok::<_, Error>(store::set_standing(tx, id, Standing::Live, None, Some(by))?));
         release.await.map_err(|error| error.to_string())
     }
 
     /// Erases a session: first its keys and rows, then the log that held them, then its files.
     pub(super) async fn remove(&mut self, session: &Session, by: PersonId) -> Result<(), String> {
         let id = self.id;
-        let erase = self.core.state.write(move |tx| {
+        let erase = self.state().write(move |tx| {
             memories::erase_of_session(tx, id)?;
             changes::erase_of_session(tx, id)?;
             Ok::<_, Error>(store::erase(tx, id, by)?)
         });
         erase.await.map_err(|error| error.to_string())?;
         failpoint::reach("erase");
-        self.core.state.checkpoint().await.map_err(|error| error.to_string())?;
-        self.core.forget_snapshots().await.map_err(|error| error.to_string())?;
-        let place = self.core.home.session(session.id).path().to_owned();
-        let run = launch::run_directory(&self.core, session);
+        self.state().checkpoint().await.map_err(|error| error.to_string())?;
+        self.runtime.turns.record.forget_snapshots().await.map_err(|error| error.to_string())?;
+        let place = self.runtime.jails.home.session(session.id).path().to_owned();
+        let run = self.runtime.jails.run_directory(session);
         let shown = place.display().to_string();
         let gone = tokio::task::spawn_blocking(move || remove_tree(&run).and_then(|()| remove_tree(&place))).await;
         match gone {
             Ok(Ok(())) => {
-                let give = self.core.state.write(move |tx| store::give_number_back(tx, id));
+                let give = self.state().write(move |tx| store::give_number_back(tx, id));
                 give.await.map_err(|error| error.to_string())
             }
             Ok(Err(error)) => Err(format!("{id} is erased, but {shown} remains: {error}")),

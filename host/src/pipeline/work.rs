@@ -8,7 +8,6 @@ use super::actor::{Actor, DRAIN_TIME_MAX, EXIT_TIME_MAX, Slept};
 use super::command::Command;
 use super::launch::Awake;
 use super::places::Place;
-use super::prove;
 use super::workspace::Looking;
 use crate::channel::loopback;
 use crate::delivery::{self, Delivery, Ender};
@@ -121,8 +120,8 @@ impl Actor {
 
     async fn work_on(&mut self, awake: &mut Awake, place: &mut Place) -> Result<Infallible, Slept> {
         self.first_drain(awake).await?;
-        let mut work = Work::new(Duration::from_secs(self.core.config.session.idle_seconds));
-        let mut looking = Looking::begin(&self.core, self.id);
+        let mut work = Work::new(Duration::from_secs(self.runtime.config.idle_seconds));
+        let mut looking = Looking::begin(&self.runtime.workspaces, self.id);
         loop {
             looking.turn(work.open.is_some());
             if work.open.is_none() {
@@ -206,7 +205,7 @@ impl Actor {
             Command::Shutdown(done) => work.stopping = Some((done, Instant::now() + DRAIN_TIME_MAX)),
             Command::Prove(by, done) => {
                 let proof = match self.session().await? {
-                    Some(session) => prove::prove(&self.core, &session, by).await,
+                    Some(session) => self.prove(&session, by).await,
                     None => Err("the session is gone".to_owned()),
                 };
                 // Whoever asked may have given up waiting.
@@ -247,7 +246,7 @@ impl Actor {
     ) -> Next {
         tokio::select! {
             biased;
-            () = self.core.latch.shut() => Next::Halted,
+            () = self.runtime.latch.shut() => Next::Halted,
             command = self.mailbox.recv() => Next::Asked(command),
             () = place.asked_back(), if is_free => Next::AskedBack,
             () = tokio::time::sleep_until(limit) => Next::Over,
@@ -263,20 +262,22 @@ impl Actor {
     /// Takes what an earlier launch left, under the turn that was open; then closes that turn.
     async fn first_drain(&mut self, awake: &mut Awake) -> Result<(), Slept> {
         self.drain(awake).await?;
-        let (core, id, key, forgives) = (Arc::clone(&self.core), self.id, Arc::clone(&awake.key), self.forgives);
-        let open_turn = self.core.state.write(move |tx| {
+        let (turns, id, key, forgives) =
+            (Arc::clone(&self.runtime.turns), self.id, Arc::clone(&awake.key), self.forgives);
+        let open_turn = self.state().write(move |tx| {
             let Some(open) = turn::open_of(tx, id)? else { return Ok::<_, Error>(()) };
             if forgives {
                 let messages = turn::close(tx, &open, Close::Requeued, "the machine was short of something")?;
                 return Ok(turn::forgive(tx, &messages)?);
             }
             let attempts = turn::attempts(tx, open.id)?;
-            let ender = if core.cut_turns.contains(&open.id) { Ender::Host } else { Ender::Sandbox };
+            let ender = if turns.cut.contains(&open.id) { Ender::Host } else { Ender::Sandbox };
             match store::find(tx, id)? {
                 Some(session) if attempts >= turn::MESSAGE_ATTEMPTS_MAX => {
                     let message = turn::newest_message(tx, open.id)?;
                     let text = delivery::notice_of_given_up(ender, attempts, message);
-                    accept::close_with_notice(tx, &core, &session, &key, &open, &text, ender.given_up()).map(drop)
+                    accept::close_with_notice(tx, &turns.record, &session, &key, &open, &text, ender.given_up())
+                        .map(drop)
                 }
                 _ => Ok(turn::close(tx, &open, Close::Requeued, ender.requeued()).map(drop)?),
             }
@@ -289,19 +290,18 @@ impl Actor {
 
     /// Opens the next turn, projects it and rings.
     async fn open_turn(&mut self, awake: &mut Awake) -> Result<Option<Open>, Slept> {
-        let (core, session, key, since) =
-            (Arc::clone(&self.core), Arc::clone(&awake.session), Arc::clone(&awake.key), awake.since);
+        let (turns, session, key, since) =
+            (Arc::clone(&self.runtime.turns), Arc::clone(&awake.session), Arc::clone(&awake.key), awake.since);
         let (cursor, unreceipted) = (awake.cursor, awake.unreceipted.clone());
         let opened = self
-            .core
-            .state
+            .state()
             .write(move |tx| {
-                let Some(opened) = turn::open_next(tx, session.id, &core.config.turn)? else {
+                let Some(opened) = turn::open_next(tx, session.id, &turns.config)? else {
                     return Ok::<_, Error>(None);
                 };
                 let (context, own) = (&opened.context, &opened.messages);
-                let mut rows = projection::rows(tx, &session, context, None, since, &key, &core.sealer)?;
-                rows.extend(projection::rows(tx, &session, own, Some(opened.id), since, &key, &core.sealer)?);
+                let mut rows = projection::rows(tx, &session, context, None, since, &key, &turns.record.sealer)?;
+                rows.extend(projection::rows(tx, &session, own, Some(opened.id), since, &key, &turns.record.sealer)?);
                 let routing = projection::routing(&session.origin, cursor);
                 turn::informed(tx, &opened.context)?;
                 Ok(Some((opened, rows, routing, unreceipted.receipts(tx)?)))
@@ -309,9 +309,9 @@ impl Actor {
             .await?;
         let Some((opened, rows, routing, receipts)) = opened else { return Ok(None) };
         failpoint::reach("turn_open");
-        let until = Instant::now() + Duration::from_secs(u64::from(self.core.config.turn.seconds_max));
+        let until = Instant::now() + Duration::from_secs(u64::from(self.runtime.turns.config.seconds_max));
         // Before the sandbox hears of the turn.
-        self.core.deadlines.begin(self.id, opened.id, until);
+        self.runtime.turns.deadlines.begin(self.id, opened.id, until);
         let turn = row_of(&opened);
         awake.unreceipted.forget(&receipts);
         let open = move |inbound: &mut Inbound| inbound.open_turn(&turn, &rows, &routing, &receipts);
@@ -347,7 +347,7 @@ impl Actor {
             return Ok(Vec::new());
         }
         let unreceipted = awake.unreceipted.clone();
-        let receipts = self.core.state.read(move |tx| Ok::<_, Error>(unreceipted.receipts(tx)?)).await?;
+        let receipts = self.state().read(move |tx| Ok::<_, Error>(unreceipted.receipts(tx)?)).await?;
         awake.unreceipted.forget(&receipts);
         Ok(receipts)
     }
@@ -377,7 +377,7 @@ impl Actor {
     /// Delivers what has no receipt on the loopback, and notes the receipt; what goes out by a network is left to whoever sends it.
     pub(super) async fn deliver(&mut self) -> Result<(), Error> {
         let id = self.id;
-        let open = self.core.state.read(move |tx| Ok::<_, Error>(delivery::open_of(tx, id)?)).await?;
+        let open = self.state().read(move |tx| Ok::<_, Error>(delivery::open_of(tx, id)?)).await?;
         for delivery in open {
             self.deliver_one(delivery).await?;
         }
@@ -385,18 +385,18 @@ impl Actor {
     }
 
     pub(super) async fn deliver_one(&mut self, delivery: Delivery) -> Result<(), Error> {
-        if self.core.latch.is_shut() {
+        if self.runtime.latch.is_shut() {
             // The intent stands in the record, and is found there when everything goes on.
             return Ok(());
         }
         if delivery.channel != loopback::NAME {
             // Nobody's session waits for a network.
-            self.core.dispatch.wake();
+            self.runtime.dispatch.wake();
             return Ok(());
         }
         // Whoever waits for it is woken by the receipt's own ledger entry.
         failpoint::reach("send");
-        self.core.state.write(move |tx| Ok::<_, Error>(delivery::receive(tx, &delivery)?)).await?;
+        self.state().write(move |tx| Ok::<_, Error>(delivery::receive(tx, &delivery)?)).await?;
         failpoint::reach("receipt");
         Ok(())
     }
@@ -404,16 +404,16 @@ impl Actor {
     /// Ends a turn that is over and has no answer. Where a model was being asked or had failed, that is why, and it is no failure
     /// of the sandbox.
     async fn miss_deadline(&mut self, key: Arc<ContentKey>, turn: TurnId) -> Result<Slept, Error> {
-        let (core, id) = (Arc::clone(&self.core), self.id);
-        let is_asking = core.drafts.is_asking(id, turn);
-        let close = self.core.state.write(move |tx| {
+        let (turns, id) = (Arc::clone(&self.runtime.turns), self.id);
+        let is_asking = turns.drafts.is_asking(id, turn);
+        let close = self.state().write(move |tx| {
             let open = turn::find(tx, turn)?.filter(|turn| turn.open);
             let (Some(open), Some(session)) = (open, store::find(tx, id)?) else { return Ok::<_, Error>(false) };
             let why = if is_asking { Some(LATE_MODEL.to_owned()) } else { turn::failure(tx, turn)? };
             let message = turn::newest_message(tx, turn)?;
-            let general = || delivery::notice_for(EndReason::Time, &core.config.turn, message);
+            let general = || delivery::notice_for(EndReason::Time, &turns.config, message);
             let text = why.as_deref().map_or_else(general, |why| delivery::notice_of_model(why, message));
-            accept::close_with_notice(tx, &core, &session, &key, &open, &text, "deadline")?;
+            accept::close_with_notice(tx, &turns.record, &session, &key, &open, &text, "deadline")?;
             Ok(why.is_some())
         });
         let is_models = close.await?;

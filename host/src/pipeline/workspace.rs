@@ -3,17 +3,19 @@
 //! Touches no other session: a walk is bounded, and few of them run at once. Next: `quota::workspace`.
 
 use super::actor::Actor;
-use super::{Core, Error, accept};
+use super::{Error, accept};
 use crate::items::BodyError;
+use crate::quota;
 use crate::quota::workspace::{self, Over};
 use crate::session::store;
 use crate::turn::{self, Close};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
+use ironclaw_state::home::Home;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
 
 /// A workspace is looked at so often while a turn is open, and once more at the end of the turn.
@@ -23,7 +25,37 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 const REST: u32 = 20;
 
 /// Walks at once, for all sessions.
-pub const LOOKS_MAX: usize = 2;
+const LOOKS_MAX: usize = 2;
+
+/// Measures the workspaces of sessions.
+pub struct Workspaces {
+    home: Home,
+    /// `[quota]`
+    quota: quota::Config,
+    at_once: Semaphore,
+}
+
+impl Workspaces {
+    /// The workspaces below a home.
+    pub fn new(home: Home, quota: quota::Config) -> Self {
+        Self { home, quota, at_once: Semaphore::new(LOOKS_MAX) }
+    }
+
+    /// Returns how the directories of a session are over the bounds, if they are.
+    pub async fn look(&self, session: SessionId) -> Option<Over> {
+        let _permit = self.at_once.acquire().await.ok()?;
+        let (path, quota) = (self.home.session(session).path().to_owned(), self.quota.clone());
+        let looked = tokio::task::spawn_blocking(move || workspace::look(&path, &quota)).await;
+        match looked {
+            Ok(Ok(over)) => over,
+            Ok(Err(error)) => {
+                tracing::warn!(%session, %error, "its workspace could not be measured");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+}
 
 /// Looks at a workspace beside the work of its session, and ends with whoever holds this.
 pub struct Looking {
@@ -36,10 +68,10 @@ pub struct Looking {
 
 impl Looking {
     /// Begins to look at the workspace of a session.
-    pub fn begin(core: &Arc<Core>, session: SessionId) -> Self {
+    pub fn begin(workspaces: &Arc<Workspaces>, session: SessionId) -> Self {
         let (is_busy, busy) = watch::channel(false);
         let (tell, over) = mpsc::channel(1);
-        let task = tokio::spawn(look_while_busy(Arc::clone(core), session, busy, tell));
+        let task = tokio::spawn(look_while_busy(Arc::clone(workspaces), session, busy, tell));
         Self { is_busy, over, task }
     }
 
@@ -56,7 +88,7 @@ impl Drop for Looking {
 }
 
 async fn look_while_busy(
-    core: Arc<Core>,
+    workspaces: Arc<Workspaces>,
     session: SessionId,
     mut busy: watch::Receiver<bool>,
     tell: mpsc::Sender<Over>,
@@ -77,7 +109,7 @@ async fn look_while_busy(
             continue;
         }
         let began = Instant::now();
-        if let Some(over) = look(&core, session).await {
+        if let Some(over) = workspaces.look(session).await {
             // Its receiver is gone only when the session sleeps.
             let _ = tell.send(over).await;
             return;
@@ -86,36 +118,20 @@ async fn look_while_busy(
     }
 }
 
-/// Whether the directories of a session are over the bounds.
-pub async fn look(core: &Arc<Core>, session: SessionId) -> Option<Over> {
-    let _place = core.looks.acquire().await.ok()?;
-    let (path, config) = (core.home.session(session).path().to_owned(), core.config.quota.clone());
-    let looked = tokio::task::spawn_blocking(move || workspace::look(&path, &config)).await;
-    match looked {
-        Ok(Ok(over)) => over,
-        Ok(Err(error)) => {
-            tracing::warn!(%session, %error, "its workspace could not be measured");
-            None
-        }
-        Err(_) => None,
-    }
-}
-
 impl Actor {
     /// Answers the open turn, or else the one that would be next, with why there is no work on it. Sends nothing yet.
     pub(super) async fn end_over_bound(&self, over: Over) -> Result<(), Error> {
-        let (core, id) = (Arc::clone(&self.core), self.id);
-        self.core
-            .state
+        let (turns, workspaces, id) = (Arc::clone(&self.runtime.turns), Arc::clone(&self.runtime.workspaces), self.id);
+        self.state()
             .write(move |tx| {
                 let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(()) };
                 if turn::open_of(tx, id)?.is_none() {
-                    turn::open_next(tx, id, &core.config.turn)?;
+                    turn::open_next(tx, id, &turns.config)?;
                 }
                 let Some(open) = turn::open_of(tx, id)? else { return Ok(()) };
-                let key = session.content_key(&core.wrapping).map_err(BodyError::from)?;
-                let text = over.notice(&core.config.quota, id);
-                accept::close_as(tx, &core, &session, &key, &open, &text, Close::Cancelled, over.code())?;
+                let key = session.content_key(&turns.record.wrapping).map_err(BodyError::from)?;
+                let text = over.notice(&workspaces.quota, id);
+                accept::close_as(tx, &turns.record, &session, &key, &open, &text, Close::Cancelled, over.code())?;
                 Entry::new(LedgerEvent::WorkspaceOver)
                     .session(id)
                     .turn(open.id)

@@ -14,7 +14,10 @@ const LAYERS: &[&[&str]] = &[
     &["tools", "approval", "maintenance"],
     &["secrets", "registry"],
     &["items", "memories", "session", "turn", "preflight", "packages", "quota"],
-    &["channel", "identity", "routing", "inbox", "context", "calls", "delivery", "budget", "gateway", "apply"],
+    &[
+        "channel", "identity", "routing", "inbox", "context", "calls", "delivery", "budget", "gateway", "apply",
+        "record",
+    ],
     &["pipeline"],
     &["api", "rotation"],
     &["config", "audit", "daemon", "command", "main", "lib"],

@@ -15,6 +15,7 @@ use ironclaw_contract::operator::HistoryLine;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
 use serde::Deserialize;
+use std::sync::Arc;
 
 /// Lines of history in one answer.
 const HISTORY_MAX: usize = 500;
@@ -48,14 +49,13 @@ pub async fn history(
     let agent = agents::find(&api, agent).await?;
     let (platform_id, thread_id) = (speaker(&api, &person, limit.speak_as).await?, thread(limit.thread)?);
     let origin = Origin { channel: loopback::NAME.to_owned(), platform_id, thread_id };
-    let pipeline = api.pipeline.clone();
+    let record = Arc::clone(&api.record);
     let lines = api
-        .pipeline
-        .core()
+        .record
         .state
         .read(move |tx| {
             let Some(session) = store::of_origin(tx, agent.id, &origin)? else { return Ok(Vec::new()) };
-            let key = session.keys(&pipeline.core().wrapping).map_err(items::BodyError::from)?.content;
+            let key = session.keys(&record.wrapping).map_err(items::BodyError::from)?.content;
             let received = delivery::received_of(tx, session.id)?;
             let mut lines = Vec::new();
             for item in items::last(tx, session.id, limit.limit.min(HISTORY_MAX) * 4)? {

@@ -43,7 +43,7 @@ async fn failure(api: &Api, view: &MessageView) -> Result<Option<ModelFailure>, 
 
 /// What the sandbox says of this message and its turn, as it says it.
 fn progress(api: &Api, view: &MessageView) -> Vec<String> {
-    let shown = api.pipeline.shown(view.session_id);
+    let shown = api.sessions.shown(view.session_id);
     let says = |note: &Progress| {
         // It completed its turn without an answer, and would seem to say otherwise.
         if view.notice {

@@ -2,11 +2,12 @@
 //!
 //! Decides about no change. Next: `gateway::store`.
 
-use crate::gateway::decide::Bench;
+use crate::gateway::policy::Policy;
 use crate::gateway::store::{self, Row, Status, Submitted};
-use crate::gateway::{Proposed, Requester, checks};
+use crate::gateway::{Grounds, Proposed, Requester, checks};
 use crate::inbox;
-use crate::pipeline::{Core, Error};
+use crate::pipeline::Error;
+use crate::record::Record;
 use crate::refusal::Denied;
 use crate::registry;
 use crate::session::store as sessions;
@@ -14,43 +15,46 @@ use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::Tx;
 use ironclaw_text::lookalike;
+use std::sync::Arc;
 
-impl Core {
-    pub(in crate::pipeline) fn bench(&self) -> Bench<'_> {
-        Bench { policy: &self.policy, grounds: &self.grounds, root: &self.approvals }
-    }
+/// What proposals are checked by, and the record that they are written to.
+pub struct Proposals {
+    /// Is told to the conversations that asked.
+    pub record: Arc<Record>,
+    /// Who may decide about what.
+    pub policy: Policy,
+    /// What the operator set.
+    pub grounds: Arc<Grounds>,
 }
 
-/// Checks a proposal and writes it down.
-///
-/// # Errors
-/// Refuses what does not pass; the ledger has the refusal.
-pub(in crate::pipeline) fn submit(
-    tx: &mut Tx<'_>,
-    core: &Core,
-    proposed: Proposed,
-) -> Result<Submitted, Denied<Error>> {
-    let (kind, requester) = (proposed.change.kind(), proposed.requester.clone());
-    let proposed =
-        checks::check(tx, &core.grounds, proposed).and_then(|checked| store::propose(tx, &core.policy, checked));
-    let submitted = proposed.map_err(|denied| {
-        denied.noted(|refusal| {
-            let entry = Entry::new(LedgerEvent::ChangeRefused).with("kind", kind.name()).with("code", refusal.code);
-            match requester {
-                Requester::Agent { origin, .. } => entry.session(origin.session).turn(origin.turn).append(tx)?,
-                Requester::Person(person) => entry.with("by", person).append(tx)?,
-            };
-            Ok(())
-        })
-    })?;
-    if let Some(row) = &submitted.superseded {
-        tell(tx, core, row)?;
+impl Proposals {
+    /// Checks a proposal and writes it down.
+    ///
+    /// # Errors
+    /// Refuses what does not pass; the ledger has the refusal.
+    pub(in crate::pipeline) fn submit(&self, tx: &mut Tx<'_>, proposed: Proposed) -> Result<Submitted, Denied<Error>> {
+        let (kind, requester) = (proposed.change.kind(), proposed.requester.clone());
+        let proposed =
+            checks::check(tx, &self.grounds, proposed).and_then(|checked| store::propose(tx, &self.policy, checked));
+        let submitted = proposed.map_err(|denied| {
+            denied.noted(|refusal| {
+                let entry = Entry::new(LedgerEvent::ChangeRefused).with("kind", kind.name()).with("code", refusal.code);
+                match requester {
+                    Requester::Agent { origin, .. } => entry.session(origin.session).turn(origin.turn).append(tx)?,
+                    Requester::Person(person) => entry.with("by", person).append(tx)?,
+                };
+                Ok(())
+            })
+        })?;
+        if let Some(row) = &submitted.superseded {
+            tell(tx, &self.record, row)?;
+        }
+        Ok(submitted)
     }
-    Ok(submitted)
 }
 
 /// Tells the conversation that asked what came of it: as the host's word, which opens no turn.
-pub(in crate::pipeline) fn tell(tx: &mut Tx<'_>, core: &Core, row: &Row) -> Result<(), Error> {
+pub(in crate::pipeline) fn tell(tx: &mut Tx<'_>, record: &Record, row: &Row) -> Result<(), Error> {
     let Some(session) = row.session() else { return Ok(()) };
     let Some(session) = sessions::find(tx, session)?.filter(|session| session.wrapped.is_some()) else { return Ok(()) };
     let by = match row.decided_by {
@@ -76,7 +80,7 @@ pub(in crate::pipeline) fn tell(tx: &mut Tx<'_>, core: &Core, row: &Row) -> Resu
     };
     let text = format!("The change {} ({}) that you asked for {what}.", row.id, row.kind);
     let text = lookalike::neutralise(&text);
-    match inbox::tell(tx, &session, &text, &core.wrapping, &core.sealer) {
+    match inbox::tell(tx, &session, &text, &record.wrapping, &record.sealer) {
         Ok(_) => Ok(()),
         Err(inbox::Error::State(error)) => Err(error.into()),
         // A conversation whose key does not open hears nothing, and holds up nobody else's change.

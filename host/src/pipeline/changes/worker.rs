@@ -7,22 +7,18 @@ use crate::apply::{self, Applied, Prepared};
 use crate::gateway::decide;
 use crate::gateway::store::{self, Row, Status};
 use crate::packages;
-use crate::pipeline::actors::Unsent;
 use crate::pipeline::at_once::after_erasing;
-use crate::pipeline::command::Command;
-use crate::pipeline::launch::{self, LAUNCHER_END_TIME};
-use crate::pipeline::{Core, Error, Pipeline};
+use crate::pipeline::launch::LAUNCHER_END_TIME;
+use crate::pipeline::{Changes, Error, Jails, Latch, Sessions};
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
-use crate::session::store as sessions;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::{Change, ChangeKind};
-use ironclaw_state::Tx;
 use ironclaw_state::failpoint;
+use ironclaw_state::{State, Tx};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::Notify;
 
 /// Whoever waits for the next end of a change looks again after this long at the latest.
 const LOOK_AGAIN: Duration = Duration::from_secs(3600);
@@ -33,24 +29,15 @@ const SOON: Duration = Duration::from_millis(50);
 /// After an error of the host itself, what is approved is tried again after this long.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
 
-/// Applies what is approved.
-#[derive(Default)]
-pub struct Changes {
-    bell: Notify,
+/// The worker that applies what is approved.
+pub struct ChangeWorker {
+    changes: Arc<Changes>,
+    sessions: Sessions,
+    jails: Arc<Jails>,
+    latch: Arc<Latch>,
     /// What is being applied now. One change of packages of an agent at a time, because two would make its layer at once, and one of all
     /// other kinds, which never waits for a fetch.
     busy: Mutex<HashSet<Place>>,
-}
-
-impl Changes {
-    /// Has the record looked at.
-    pub fn ring(&self) {
-        self.bell.notify_one();
-    }
-
-    fn take(&self, place: Place) -> bool {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(place)
-    }
 }
 
 /// Where a change waits for those before it: its agent, and whether it fetches.
@@ -68,26 +55,31 @@ impl Place {
 
 /// That a change of somebody is being applied. Whatever ends that, the next look finds the one behind it.
 struct Busy<'a> {
-    core: &'a Core,
+    worker: &'a ChangeWorker,
     place: Place,
 }
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        self.core.changes.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.place);
+        self.worker.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.place);
         // What panicked would do so again at once; it is looked at with the next that rings.
         if !std::thread::panicking() {
-            self.core.changes.ring();
+            self.worker.changes.ring();
         }
     }
 }
 
-impl Pipeline {
+impl ChangeWorker {
+    /// A worker that has applied nothing.
+    pub fn new(changes: Arc<Changes>, sessions: Sessions, jails: Arc<Jails>, latch: Arc<Latch>) -> Self {
+        Self { changes, sessions, jails, latch, busy: Mutex::default() }
+    }
+
     /// Applies what is approved and ends what is overdue, until the daemon ends.
-    pub async fn apply_changes(self) {
+    pub async fn run(self: Arc<Self>) {
         // The policy may be another one since, and is none while the host runs.
-        let core = Arc::clone(&self.core);
-        let recount = self.core.state.write(move |tx| Ok::<_, Error>(decide::recount(tx, &core.bench())?));
+        let changes = Arc::clone(&self.changes);
+        let recount = self.state().write(move |tx| Ok::<_, Error>(decide::recount(tx, &changes.bench())?));
         if let Err(error) = recount.await {
             tracing::error!(%error, "approvals from before the start were not looked at; they are when they are used");
         }
@@ -101,33 +93,33 @@ impl Pipeline {
                 }
             };
             // A bell that rang meanwhile is heard at once.
-            let _ = tokio::time::timeout(wait, self.core.changes.bell.notified()).await;
+            let _ = tokio::time::timeout(wait, self.changes.bell.notified()).await;
         }
     }
 
-    async fn look_at_changes(&self) -> Result<Duration, Error> {
+    async fn look_at_changes(self: &Arc<Self>) -> Result<Duration, Error> {
         let look = |tx: &mut Tx<'_>| {
             let next = store::next_end(tx)?.map(|at| at - tx.wall());
             Ok::<_, Error>((store::overdue(tx)?, store::approved(tx)?, next))
         };
-        let (overdue, approved, next) = self.core.state.read(look).await?;
+        let (overdue, approved, next) = self.state().read(look).await?;
         let ended = overdue.len();
         for row in overdue {
-            let core = Arc::clone(&self.core);
-            let end = self.core.state.write(move |tx| {
+            let changes = Arc::clone(&self.changes);
+            let end = self.state().write(move |tx| {
                 if let Some(row) = store::unended(tx, row.id)? {
                     let row = store::end(tx, &row, Status::Expired, None, decide::OVERDUE)?;
-                    tell(tx, &core, &row)?;
+                    tell(tx, changes.record(), &row)?;
                 }
                 Ok::<_, Error>(())
             });
             end.await?;
         }
-        if !self.core.latch.is_shut() {
+        if !self.latch.is_shut() {
             for row in approved {
-                if self.core.changes.take(Place::of(&row)) {
-                    let pipeline = self.clone();
-                    tokio::spawn(async move { pipeline.carry_out(row).await });
+                if self.take(Place::of(&row)) {
+                    let worker = Arc::clone(self);
+                    tokio::spawn(async move { worker.carry_out(row).await });
                 }
             }
         }
@@ -144,7 +136,7 @@ impl Pipeline {
     /// Applies one approved change; what fails on our side is tried again later.
     async fn carry_out(&self, row: Row) {
         let id = row.id;
-        let busy = Busy { core: &self.core, place: Place::of(&row) };
+        let busy = Busy { worker: self, place: Place::of(&row) };
         if let Err(error) = self.apply_change(row).await
             && !matches!(error, Error::State(ironclaw_state::Error::Closed))
         {
@@ -158,20 +150,20 @@ impl Pipeline {
         let prepared = tokio::select! {
             biased;
             // What was approved stays approved, and begins anew once everything goes on. A client is ended with its future.
-            () = self.core.latch.shut() => return Ok(()),
+            () = self.latch.shut() => return Ok(()),
             prepared = self.prepare(&row) => match prepared {
                 Ok(prepared) => prepared,
                 Err(Denied::Failed(error)) => return Err(error),
                 Err(Denied::Refused(refusal)) => {
                     // A client whose launcher died looks like one that failed; the host ends, and the next one begins anew.
-                    if tokio::time::timeout(LAUNCHER_END_TIME, self.core.launcher.died()).await.is_ok() {
+                    if tokio::time::timeout(LAUNCHER_END_TIME, self.jails.launcher.died()).await.is_ok() {
                         std::future::pending::<()>().await;
                     }
                     return self.fail(&row, &refusal).await;
                 }
             },
         };
-        if self.core.latch.is_shut() {
+        if self.latch.is_shut() {
             return Ok(());
         }
         failpoint::reach("change_prepared");
@@ -185,7 +177,7 @@ impl Pipeline {
         // They see what was set only when they begin anew; settings are looked up at each request.
         if row.kind != ChangeKind::Settings
             && let Some(agent) = row.concerned()
-            && let Err(error) = self.respawn(agent).await
+            && let Err(error) = self.sessions.respawn(agent).await
         {
             tracing::error!(%agent, %error, "applied, and its sessions did not begin anew; `ironctl session stop` ends them");
         }
@@ -194,13 +186,12 @@ impl Pipeline {
 
     /// Applies a change in one transaction. Returns why it could not be done.
     async fn commit(&self, row: &Row, prepared: Prepared) -> Result<Option<Refusal>, Error> {
-        let (core, of) = (Arc::clone(&self.core), row.clone());
+        let (changes, of) = (Arc::clone(&self.changes), row.clone());
         // A refusal to apply is rolled back, because a part may be written: nothing of it stays, and its approvals are not used.
         let applied = self
-            .core
-            .state
+            .state()
             .write(move |tx| {
-                let approved = match decide::approved(tx, &core.bench(), &of) {
+                let approved = match decide::approved(tx, &changes.bench(), &of) {
                     Ok(approved) => approved,
                     // This refusal commits: the ledger keeps what was found out about its approvals.
                     Err(Denied::Refused(refusal)) => return Ok(Some(refusal)),
@@ -208,9 +199,9 @@ impl Pipeline {
                 };
                 let Applied { outcome } = apply::apply(tx, &approved, &prepared)?;
                 let row = store::end(tx, &of, Status::Applied, None, &outcome)?;
-                tell(tx, &core, &row)?;
-                for overtaken in decide::overtaken(tx, &core.bench(), &row).map_err(Error::from)? {
-                    tell(tx, &core, &overtaken)?;
+                tell(tx, changes.record(), &row)?;
+                for overtaken in decide::overtaken(tx, &changes.bench(), &row).map_err(Error::from)? {
+                    tell(tx, changes.record(), &overtaken)?;
                 }
                 Ok::<_, Denied<Error>>(None)
             })
@@ -228,7 +219,8 @@ impl Pipeline {
         if let (Change::Settings(wanted), Some(agent)) = (&row.change, row.agent)
             && wanted.remove
         {
-            self.remove_sessions_approved(row, agent).await?;
+            self.changes.still_approved(row).await?;
+            self.sessions.remove_of(agent, row.decided_by.unwrap_or_else(|| row.principal())).await?;
             return Ok(Prepared::ConversationsErased);
         }
         let (Change::Packages(wanted), Some(agent)) = (&row.change, row.agent) else {
@@ -237,12 +229,11 @@ impl Pipeline {
         if wanted.apt.is_empty() && wanted.npm.is_empty() {
             return Ok(Prepared::Nothing);
         }
-        let core = &self.core;
         let means = packages::FetchContext {
-            launcher: core.launcher.clone(),
-            home: core.home.clone(),
-            config: core.grounds.packages.clone(),
-            identity: launch::fetcher(core),
+            launcher: self.jails.launcher.clone(),
+            home: self.jails.home.clone(),
+            config: self.changes.proposals.grounds.packages.clone(),
+            identity: self.jails.fetcher(),
         };
         tracing::info!(change = %row.id, "software is fetched");
         let made = packages::make(&means, agent, row.id, wanted).await;
@@ -251,11 +242,11 @@ impl Pipeline {
 
     async fn fail(&self, row: &Row, refusal: &Refusal) -> Result<(), Error> {
         tracing::warn!(change = %row.id, code = %refusal.code, "an approved change was not applied");
-        let (core, id, outcome) = (Arc::clone(&self.core), row.id, refusal.message.clone());
-        let fail = self.core.state.write(move |tx| {
+        let (changes, id, outcome) = (Arc::clone(&self.changes), row.id, refusal.message.clone());
+        let fail = self.state().write(move |tx| {
             if let Some(row) = store::unended(tx, id)? {
                 let row = store::end(tx, &row, Status::Failed, None, &outcome)?;
-                tell(tx, &core, &row)?;
+                tell(tx, changes.record(), &row)?;
             }
             Ok::<_, Error>(())
         });
@@ -264,18 +255,11 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Has the awake sessions of an agent begin anew, each once its open turn is over: only then do they see what they have.
-    pub async fn respawn(&self, agent: AgentId) -> Result<(), Error> {
-        for session in self.core.state.read(move |tx| sessions::of_agent(tx, agent)).await? {
-            let session = session.id;
-            while self.core.actors.shown(session).is_some() {
-                match self.send(session, Command::Respawn) {
-                    Ok(()) | Err(Unsent::Stopping) => break,
-                    // Only waits for room, as whoever asks an actor for anything.
-                    Err(Unsent::Full(_, commands)) => drop(commands.reserve().await),
-                }
-            }
-        }
-        Ok(())
+    fn take(&self, place: Place) -> bool {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(place)
+    }
+
+    fn state(&self) -> &State {
+        &self.changes.record().state
     }
 }

@@ -12,7 +12,7 @@ use crate::pipeline::drafts::Working;
 use crate::pipeline::model_budget::{self, Failed};
 use crate::pipeline::model_socket::Server;
 use crate::pipeline::reports::note_unsealed;
-use crate::pipeline::{Core, Error, endpoints};
+use crate::pipeline::{Error, Turns, endpoints};
 use crate::registry::Agent;
 use crate::tools::Runs;
 use crate::turn::{self, Turn};
@@ -49,7 +49,7 @@ impl Server {
         if purpose == Purpose::Plan {
             return refuse(RefusalCode::Unavailable, format!("purpose {purpose} is not offered yet"));
         }
-        if self.core.latch.is_shut() {
+        if self.shared.latch.is_shut() {
             return refuse(RefusalCode::Unavailable, "everything is stopped".to_owned());
         }
         let (mut prepared, working) = self.prepare(turn, purpose, refs).await?;
@@ -69,11 +69,11 @@ impl Server {
         purpose: Purpose,
         refs: Vec<Context>,
     ) -> Result<(Prepared, Working), Unanswered<Error>> {
-        let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
+        let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
         let memory = Arc::clone(&self.memory);
         self.decide(move |tx| {
-            let open = open_turn(tx, &core, session, turn)?;
-            let limits = &core.config.turn;
+            let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
+            let limits = &shared.turns.config;
             requests_left(&open, limits)?;
             let agent = agent_of(tx, session)?;
             let own: Vec<ItemId> = turn::messages_of(tx, turn)?.into_iter().map(|message| message.item()).collect();
@@ -84,7 +84,7 @@ impl Server {
             }
             let required: &[ItemId] = if purpose == Purpose::Compact { &[] } else { &own };
             let (checked, warnings) =
-                context::check(tx, session, required, &refs, agent.mode, bytes_max, &core.sealer, memory)?;
+                context::check(tx, session, required, &refs, agent.mode, bytes_max, &shared.record().sealer, memory)?;
             if purpose == Purpose::Compact {
                 context::summary::check(tx, &open, &own, &checked)?;
             }
@@ -92,16 +92,16 @@ impl Server {
                 note_unsealed(tx, session, agent.mode, &warning)?;
             }
             let (count, labels) = (checked.len(), context::joined_labels(&checked, &open.principal));
-            let chain = core.endpoints().chain(&agent.model);
+            let chain = shared.models.now().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
             let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system() };
             let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, memory)?;
             turn::count_model_call(tx, turn)?;
-            let (booked, allowance) = model_budget::book(tx, &core, (session, turn), &agent, &prompt, &chain)?;
+            let (booked, allowance) = model_budget::book(tx, &shared.budget, (session, turn), &agent, &prompt, &chain)?;
             note_asked(tx, (session, turn), &agent, purpose, count)?;
-            let bounds = Bounds { until: time_of_model(&core, session, turn), allowance };
+            let bounds = Bounds { until: time_of_model(&shared.turns, session, turn), allowance };
             // Before the entry is told: whoever follows the message looks for its words then.
-            let working = core.drafts.begin(session, turn);
+            let working = shared.turns.drafts.begin(session, turn);
             Ok((Prepared { agent, prompt, chain, labels, covers, booked, bounds }, working))
         })
         .await
@@ -116,10 +116,10 @@ impl Server {
             return Err(Failed::unasked(format!("there is no model endpoint `{}`", agent.model), &agent.model));
         }
         let unasked = |words| Failed::unasked(words, &agent.model);
-        let candidates = endpoints::with_keys(&self.core, chain).await.map_err(unasked)?;
+        let candidates = endpoints::with_keys(self.shared.record(), chain).await.map_err(unasked)?;
         // The words of a summary are said to nobody.
         let draft = if prepared.covers.is_some() { draft::Draft::default() } else { working.draft.clone() };
-        let measured = self.core.state.metrics().ask(&agent.model);
+        let measured = self.state().metrics().ask(&agent.model);
         let asked = tokio::select! {
             biased;
             asked = endpoint::generate(&candidates, prompt, *bounds, &draft) => asked,
@@ -148,16 +148,16 @@ impl Server {
         let text = lookalike::neutralise(&answered.output.text).into_owned();
         let bytes = text.len() as u64;
         let called = !answered.output.calls.is_empty();
-        let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
+        let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
         let response = self
             .decide(move |tx| {
                 model_budget::settle(tx, &prepared.booked, &answered)?;
-                let open = open_turn(tx, &core, session, turn)?;
+                let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
                 turn::clear_failure(tx, turn)?;
                 let Prepared { agent, labels, .. } = prepared;
                 let Answered { output, endpoint, usage } = answered;
                 let of_output = labels.clone();
-                let room = core.config.turn.tool_calls_max.saturating_sub(open.tool_calls) as usize;
+                let room = shared.turns.config.tool_calls_max.saturating_sub(open.tool_calls) as usize;
                 let judged: Vec<calls::Judged> =
                     output.calls.iter().enumerate().map(|(n, wanted)| calls::judge(&agent, wanted, n < room)).collect();
                 let body = OutputBody { text, calls: judged.iter().map(|judged| judged.call.clone()).collect() };
@@ -165,9 +165,9 @@ impl Server {
                 let spans = vec![Span { author: Author::Model, bytes: json.len() }];
                 let draft =
                     Draft::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key).map_err(BodyError::from)?;
-                let by = core.endpoints().get(&endpoint).map(|endpoint| endpoint.spec.kind);
+                let by = shared.models.now().get(&endpoint).map(|endpoint| endpoint.spec.kind);
                 let scripted = by == Some(endpoint::Kind::Scripted);
-                let item = draft.turn(turn).scripted(scripted).record(tx, session, &core.sealer)?;
+                let item = draft.turn(turn).scripted(scripted).record(tx, session, &shared.record().sealer)?;
                 turn::count_tool_calls(tx, turn, judged.len())?;
                 Entry::new(LedgerEvent::OutputSealed)
                     .session(session)
@@ -178,17 +178,17 @@ impl Server {
                     .with("input_tokens", usage.input_tokens)
                     .with("output_tokens", usage.output_tokens)
                     .append(tx)?;
-                let place = Place { session, turn, key: &key, sealer: &core.sealer };
+                let place = Place { session, turn, key: &key, sealer: &shared.record().sealer };
                 let mut answered = Vec::with_capacity(judged.len());
                 for (position, judged) in judged.iter().enumerate() {
                     calls::record(tx, session, turn, item.tuple.item, position, judged)?;
                     let found = found.get(&position);
-                    let verdict = verdict(tx, &core, &place, (&agent, &open, &of_output), judged, found)?;
+                    let verdict = verdict(tx, &place, (&agent, &open, &of_output), judged, found)?;
                     let call = &judged.call;
                     let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
                     answered.push(Call { call_id: call.call_id, tool, arguments, verdict });
                 }
-                Ok(Response::Output { item: item.seal(&core.sealer), bytes, calls: answered })
+                Ok(Response::Output { item: item.seal(&shared.record().sealer), bytes, calls: answered })
             })
             .await;
         failpoint::reach(if called { "call_recorded" } else { "output_sealed" });
@@ -199,10 +199,10 @@ impl Server {
     async fn search_notes(&self, agent: &Agent, calls: &[WantedCall]) -> Result<HashMap<usize, Found>, Error> {
         let until = Instant::now() + memories::SEARCH_TIME_MAX;
         let mut all = HashMap::new();
-        for (position, call) in calls.iter().take(self.core.config.turn.tool_calls_max as usize).enumerate() {
+        for (position, call) in calls.iter().take(self.shared.turns.config.tool_calls_max as usize).enumerate() {
             let Some((query, limit)) = calls::wanted(agent, call) else { continue };
             let (agent, left) = (agent.id, until.saturating_duration_since(Instant::now()));
-            let search = self.core.state.search(left, move |tx| memories::search(tx, agent, &query, limit));
+            let search = self.state().search(left, move |tx| memories::search(tx, agent, &query, limit));
             all.insert(position, search.await?);
         }
         Ok(all)
@@ -210,23 +210,23 @@ impl Server {
 
     /// Seals a summary and puts it in the place of what it was made of.
     async fn record_summary(&self, turn: TurnId, prepared: Prepared, covers: Covers, answered: Answered) -> Answer {
-        let bytes_max = context::summary::bytes_max(self.core.config.turn.context_bytes_max);
+        let bytes_max = context::summary::bytes_max(self.shared.turns.config.context_bytes_max);
         let Some(text) = context::summary::text(&answered.output.text, bytes_max) else {
             let words = format!("the model endpoint `{}` gave no summary", answered.endpoint);
             let failed = Failed { code: "empty", words, model: answered.endpoint, took: answered.usage };
             return self.record_failure(turn, &prepared.agent, prepared.booked, failed).await;
         };
-        let (core, session, key) = (Arc::clone(&self.core), self.session, Arc::clone(&self.key));
+        let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
         self.decide(move |tx| {
             model_budget::settle(tx, &prepared.booked, &answered)?;
-            open_turn(tx, &core, session, turn)?;
+            open_turn(tx, &shared.turns.deadlines, session, turn)?;
             // Another request may have summarised them while the model was asked.
             context::summary::check_uncovered(tx, session, &covers.items)?;
             let Prepared { labels, .. } = prepared;
             let spans = vec![Span { author: Author::Model, bytes: text.len() }];
             let draft =
                 Draft::new(ItemId::new(), ItemKind::Summary, &text, spans, labels, &key).map_err(BodyError::from)?;
-            let item = draft.turn(turn).record(tx, session, &core.sealer)?;
+            let item = draft.turn(turn).record(tx, session, &shared.record().sealer)?;
             items::summary::cover(tx, session, item.tuple.item, &covers.items, covers.ordinal)?;
             Entry::new(LedgerEvent::SummarySealed)
                 .session(session)
@@ -236,7 +236,7 @@ impl Server {
                 .with("items", covers.items.len())
                 .with("model", answered.endpoint)
                 .append(tx)?;
-            let (item, bytes) = (item.seal(&core.sealer), item.bytes);
+            let (item, bytes) = (item.seal(&shared.record().sealer), item.bytes);
             Ok(Response::Output { item, bytes, calls: Vec::new() })
         })
         .await
@@ -259,9 +259,9 @@ struct Prepared {
 }
 
 /// When the time of a turn's model is over.
-fn time_of_model(core: &Core, session: SessionId, turn: TurnId) -> Instant {
-    let kept = after_model(core.config.turn.seconds_max);
-    Instant::now() + core.deadlines.left(session, turn).saturating_sub(kept)
+fn time_of_model(turns: &Turns, session: SessionId, turn: TurnId) -> Instant {
+    let kept = after_model(turns.config.seconds_max);
+    Instant::now() + turns.deadlines.left(session, turn).saturating_sub(kept)
 }
 
 /// How long before the end of a turn of so many seconds its model's time is over.
@@ -326,7 +326,6 @@ fn compose(
 /// with the labels of its output.
 fn verdict(
     tx: &mut Tx<'_>,
-    core: &Core,
     place: &Place<'_>,
     (agent, turn, labels): (&Agent, &Turn, &[Label]),
     judged: &calls::Judged,
@@ -349,7 +348,7 @@ fn verdict(
                 .with("ok", body.ok)
                 .with("digest", item.tuple.digest)
                 .append(tx)?;
-            return Ok(Verdict::Done { item: item.seal(&core.sealer), bytes: item.bytes });
+            return Ok(Verdict::Done { item: item.seal(place.sealer), bytes: item.bytes });
         }
         Judgement::Refused { reason, detail } => (reason, detail),
     };
@@ -359,5 +358,5 @@ fn verdict(
     let call = &judged.call;
     let item = calls::record_result(tx, place, call.call_id, &call.tool, Author::Host, &result)?;
     calls::set_refusal(tx, call.call_id, item.tuple.item)?;
-    Ok(Verdict::Refused { item: item.seal(&core.sealer), bytes: item.bytes })
+    Ok(Verdict::Refused { item: item.seal(place.sealer), bytes: item.bytes })
 }

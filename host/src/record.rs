@@ -1,0 +1,41 @@
+//! The record with the keys that seal and open what is in it, and the bounds of what it keeps.
+//!
+//! Decides nothing: each transaction belongs to the module that makes it. See [`crate::pipeline`].
+
+use crate::items;
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_ledger::Entry;
+use ironclaw_state::State;
+use ironclaw_state::keys::WrappingKey;
+use ironclaw_state::seal::Sealer;
+
+/// The record of one host.
+pub struct Record {
+    /// The state, and the ledger in it.
+    pub state: State,
+    /// Seals of this start.
+    pub sealer: Sealer,
+    /// Opens the keys of sessions, secrets and channels.
+    pub wrapping: WrappingKey,
+    /// `[items]`
+    pub retention: items::Config,
+}
+
+impl Record {
+    /// Removes the snapshots from before a change of the schema, because something was erased that is still in them.
+    ///
+    /// # Errors
+    /// A snapshot that remains, and those of the state.
+    pub async fn forget_snapshots(&self) -> Result<(), ironclaw_state::Error> {
+        let removed = self.state.forget_snapshots().await?;
+        if removed > 0 {
+            tracing::info!(
+                removed,
+                "snapshots from before an upgrade are gone: something is erased that stood in them"
+            );
+            let entry = Entry::new(LedgerEvent::StateSnapshotsRemoved).with("snapshots", removed);
+            self.state.write(move |tx| entry.append(tx).map(drop)).await?;
+        }
+        Ok(())
+    }
+}
