@@ -3,11 +3,12 @@
 //! Never looks up a secret: the caller brings the key of each candidate. See [`crate::remote`] and
 //! [`crate::scripted`].
 
+use super::attempt::{AttemptBudget, AttemptLimits};
 use super::breaker::Standing;
 use super::draft::Draft;
 use super::fault::{Detail, Failed, Failure, Fault};
 use super::http::Connections;
-use super::remote::{AttemptBudget, AttemptLimits, Remote, failure, usage};
+use super::remote::{Remote, failure, usage};
 use super::scripted::{self, Scripted};
 use super::{
     Allowance, Answered, Config, Error, Output, Part, Prompt, TRIES_MAX, ToolSchema, Usage, check_url, read_script,
@@ -290,15 +291,15 @@ impl Endpoint {
         let (begun, draft) = (Instant::now(), Draft::default());
         let until = begun + Duration::from_secs(PROBE_SECONDS_MAX);
         let allowance = Allowance::NONE;
-        let mut course = AttemptBudget { until, tries_left: 1, allowance, draft: &draft, usage: Usage::default() };
-        let patience = AttemptLimits { tries: 1, has_others: false, output_tokens_max: PROBE_TOKENS_MAX };
-        match candidate.ask(&prompt, &mut course, patience).await {
-            Ok(output) => Ok(Probe { output, usage: course.usage, took: begun.elapsed() }),
+        let mut budget = AttemptBudget { until, tries_left: 1, allowance, draft: &draft, usage: Usage::default() };
+        let limits = AttemptLimits { tries: 1, has_others: false, output_tokens_max: PROBE_TOKENS_MAX };
+        match candidate.ask(&prompt, &mut budget, limits).await {
+            Ok(output) => Ok(Probe { output, usage: budget.usage, took: begun.elapsed() }),
             // It was told to be short.
             Err(failure) if failure.fault == Fault::Truncated => {
-                Ok(Probe { output: Output::default(), usage: course.usage, took: begun.elapsed() })
+                Ok(Probe { output: Output::default(), usage: budget.usage, took: begun.elapsed() })
             }
-            Err(failure) => Err(Error::Failed(Failed { failures: vec![failure], usage: course.usage })),
+            Err(failure) => Err(Error::Failed(Failed { failures: vec![failure], usage: budget.usage })),
         }
     }
 
@@ -326,28 +327,28 @@ impl Candidate {
     async fn ask(
         &self,
         prompt: &Prompt,
-        course: &mut AttemptBudget<'_>,
-        patience: AttemptLimits,
+        budget: &mut AttemptBudget<'_>,
+        limits: AttemptLimits,
     ) -> Result<Output, Failure> {
         let Endpoint { spec, speaks, .. } = &*self.endpoint;
         let script = match speaks {
-            Speaks::Remote(remote) => return remote.ask(spec, self.key.as_ref(), prompt, course, patience).await,
+            Speaks::Remote(remote) => return remote.ask(spec, self.key.as_ref(), prompt, budget, limits).await,
             Speaks::Broken(why) => return Err(failure(spec, Fault::Broken, 0, Detail::new(why, None))),
             Speaks::Locked => return Err(failure(spec, Fault::KeyUnreadable, 0, Detail::default())),
             Speaks::Scripted(script) => script,
         };
-        course.draft.begin();
+        budget.draft.begin();
         let done = Instant::now() + script.wait(prompt);
-        sleep_until(done.min(course.until)).await;
-        if done > course.until {
-            course.usage = course.usage.plus(prompt.estimate(spec.prices));
+        sleep_until(done.min(budget.until)).await;
+        if done > budget.until {
+            budget.usage = budget.usage.plus(prompt.estimate(spec.prices));
             return Err(failure(spec, Fault::Late, 1, Detail::default()));
         }
         let output =
             script.generate(prompt).map_err(|why| failure(spec, Fault::Script, 1, Detail::new(&why.0, None)))?;
-        course.draft.push(&output.text);
+        budget.draft.push(&output.text);
         let received = output.text.len() + output.calls.iter().map(|call| call.arguments.len()).sum::<usize>();
-        course.usage = course.usage.plus(usage(spec.prices, Default::default(), prompt.bytes(), received));
+        budget.usage = budget.usage.plus(usage(spec.prices, Default::default(), prompt.bytes(), received));
         Ok(output)
     }
 }
@@ -375,7 +376,7 @@ pub async fn generate(
     draft: &Draft,
 ) -> Result<Answered, Error> {
     let Bounds { until, allowance } = bounds;
-    let mut course = AttemptBudget { until, tries_left: TRIES_MAX, allowance, draft, usage: Usage::default() };
+    let mut budget = AttemptBudget { until, tries_left: TRIES_MAX, allowance, draft, usage: Usage::default() };
     let mut failures: Vec<Failure> = Vec::new();
     let mut resting: Vec<&Candidate> = Vec::new();
     let mut waiting = candidates.iter();
@@ -399,26 +400,26 @@ pub async fn generate(
             Standing::Well | Standing::Trial => tries_max,
         };
         let spec = &candidate.endpoint.spec;
-        if course.usage != Usage::default() && !course.has_room(prompt, spec.prices) {
+        if budget.usage != Usage::default() && !budget.has_room(prompt, spec.prices) {
             failures.push(failure(spec, Fault::OverCeiling, 0, Detail::default()));
             continue;
         }
         // However long the chain is, one try remains for each that comes after.
-        let left = u32::try_from(others).map_or(0, |others| course.tries_left.saturating_sub(others));
+        let left = u32::try_from(others).map_or(0, |others| budget.tries_left.saturating_sub(others));
         let tries = tries.min(left.max(1));
-        let patience = AttemptLimits { tries, has_others, output_tokens_max: candidate.endpoint.output_tokens_max };
-        match candidate.ask(prompt, &mut course, patience).await {
+        let limits = AttemptLimits { tries, has_others, output_tokens_max: candidate.endpoint.output_tokens_max };
+        match candidate.ask(prompt, &mut budget, limits).await {
             Ok(output) => {
                 let endpoint = candidate.endpoint.spec.name.clone();
-                return Ok(Answered { output, endpoint, usage: course.usage });
+                return Ok(Answered { output, endpoint, usage: budget.usage });
             }
             Err(failure) => failures.push(failure),
         }
-        if course.tries_left == 0 || Instant::now() >= until {
+        if budget.tries_left == 0 || Instant::now() >= until {
             break;
         }
     }
-    Err(Error::Failed(Failed { failures, usage: course.usage }))
+    Err(Error::Failed(Failed { failures, usage: budget.usage }))
 }
 
 #[cfg(test)]

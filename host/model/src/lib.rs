@@ -7,6 +7,7 @@
 mod address;
 mod anthropic;
 mod assembly;
+mod attempt;
 mod breaker;
 pub mod draft;
 pub mod endpoint;

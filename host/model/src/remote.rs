@@ -4,8 +4,8 @@
 //! connections, [`crate::openai`] and [`crate::anthropic`] for what is said over them.
 
 use super::assembly::{Assembly, Counted};
+use super::attempt::{AttemptBudget, AttemptLimits};
 use super::breaker::Breaker;
-use super::draft::Draft;
 use super::endpoint::{Kind, Prices, Spec};
 use super::events::Events;
 use super::fault::{Detail, Failure, Fault};
@@ -13,7 +13,7 @@ use super::http::{Answer, Ask, Connections, STREAM_BYTES_MAX, Waits};
 use super::manners::Manners;
 use super::openai::{self, Habits, Step};
 use super::refused::{About, Said, retry_after};
-use super::{Allowance, Config, Output, Prompt, Usage, anthropic, json, tokens_estimated};
+use super::{Config, Output, Prompt, Usage, anthropic, json, tokens_estimated};
 use backon::{BackoffBuilder, ExponentialBuilder};
 use ironclaw_contract::seam::socket::Purpose;
 use ironclaw_text::secret::SecretText;
@@ -59,39 +59,6 @@ enum Speaks {
     Messages,
 }
 
-/// Remaining bounds of one output.
-#[derive(Debug)]
-pub struct AttemptBudget<'a> {
-    /// The deadline.
-    pub until: Instant,
-    /// Attempts.
-    pub tries_left: u32,
-    /// Usage that all attempts together may have.
-    pub allowance: Allowance,
-    /// Sink of the words.
-    pub draft: &'a Draft,
-    /// Usage of the attempts so far.
-    pub usage: Usage,
-}
-
-impl AttemptBudget<'_> {
-    /// Returns whether one more try at these prices may be made.
-    pub fn has_room(&self, prompt: &Prompt, prices: Prices) -> bool {
-        self.allowance.has_room(self.usage, prompt.estimate(prices))
-    }
-}
-
-/// Part of the bounds that one endpoint may use.
-#[derive(Debug, Clone, Copy)]
-pub struct AttemptLimits {
-    /// Tries.
-    pub tries: u32,
-    /// Whether another endpoint can be asked after it.
-    pub has_others: bool,
-    /// Tokens of the output.
-    pub output_tokens_max: u32,
-}
-
 /// An output that one try made.
 struct Made {
     output: Output,
@@ -135,14 +102,14 @@ impl Remote {
         })
     }
 
-    /// Asks for one output, as often as patience and course allow.
+    /// Asks for one output, as often as limits and budget allow.
     pub async fn ask(
         &self,
         spec: &Spec,
         key: Option<&SecretText>,
         prompt: &Prompt,
-        course: &mut AttemptBudget<'_>,
-        patience: AttemptLimits,
+        budget: &mut AttemptBudget<'_>,
+        limits: AttemptLimits,
     ) -> Result<Output, Failure> {
         let backoff = ExponentialBuilder::new()
             .with_min_delay(Duration::from_millis(u64::from(self.config.backoff_ms)))
@@ -150,29 +117,29 @@ impl Remote {
             .without_max_times()
             .with_jitter();
         let mut pauses = backoff.build();
-        let (mut tries, mut output_tokens_max) = (0, patience.output_tokens_max);
+        let (mut tries, mut output_tokens_max) = (0, limits.output_tokens_max);
         loop {
             tries += 1;
-            course.tries_left = course.tries_left.saturating_sub(1);
-            course.draft.begin();
+            budget.tries_left = budget.tries_left.saturating_sub(1);
+            budget.draft.begin();
             let habits = |bound| self.manners.habits(spec.streams, self.short_ids, bound);
             let asked = habits(output_tokens_max);
-            let broken = match self.attempt(spec, key, prompt, course, patience, asked).await {
+            let broken = match self.attempt(spec, key, prompt, budget, limits, asked).await {
                 Ok(Made { output, took, is_whole }) => {
                     // One that ran out of time does not say that the endpoint is well.
                     if is_whole {
                         self.breaker.well();
                     }
-                    course.usage = course.usage.plus(took);
+                    budget.usage = budget.usage.plus(took);
                     return Ok(output);
                 }
                 Err(broken) => broken,
             };
-            course.usage = course.usage.plus(broken.took);
+            budget.usage = budget.usage.plus(broken.took);
             self.manners.learn(broken.about, &mut output_tokens_max);
             if broken.about.is_some() && habits(output_tokens_max) != asked {
                 // A refusal of this kind does not count as an attempt: it says how to ask.
-                (tries, course.tries_left) = (tries - 1, course.tries_left + 1);
+                (tries, budget.tries_left) = (tries - 1, budget.tries_left + 1);
                 continue;
             }
             let fault = broken.fault;
@@ -180,9 +147,9 @@ impl Remote {
                 self.breaker.failed(Instant::now());
             }
             let pause = pauses.next().unwrap_or(BACKOFF_MAX);
-            let wait = self.wait(fault, pause, course, patience).filter(|_| tries < patience.tries);
+            let wait = self.wait(fault, pause, budget, limits).filter(|_| tries < limits.tries);
             // Each try is a request that may have its price.
-            let wait = wait.filter(|_| course.has_room(prompt, spec.prices));
+            let wait = wait.filter(|_| budget.has_room(prompt, spec.prices));
             let Some(wait) = wait else {
                 let detail = Detail::new(&broken.words, key.map(SecretText::expose));
                 return Err(failure(spec, fault, tries, detail));
@@ -219,15 +186,15 @@ impl Remote {
         &self,
         fault: Fault,
         pause: Duration,
-        course: &AttemptBudget<'_>,
-        patience: AttemptLimits,
+        budget: &AttemptBudget<'_>,
+        limits: AttemptLimits,
     ) -> Option<Duration> {
         let asked = fault.retry_after().unwrap_or_default();
         let is_too_long = asked > Duration::from_millis(u64::from(self.config.retry_after_ms_max))
-            || (patience.has_others && asked > WAIT_BESIDE_OTHERS);
+            || (limits.has_others && asked > WAIT_BESIDE_OTHERS);
         let wait = asked.max(pause);
-        let is_in_time = Instant::now() + wait < course.until;
-        (fault.may_pass() && course.tries_left > 0 && !is_too_long && is_in_time).then_some(wait)
+        let is_in_time = Instant::now() + wait < budget.until;
+        (fault.may_pass() && budget.tries_left > 0 && !is_too_long && is_in_time).then_some(wait)
     }
 
     async fn attempt(
@@ -235,12 +202,12 @@ impl Remote {
         spec: &Spec,
         key: Option<&SecretText>,
         prompt: &Prompt,
-        course: &AttemptBudget<'_>,
-        patience: AttemptLimits,
+        budget: &AttemptBudget<'_>,
+        limits: AttemptLimits,
         habits: Habits,
     ) -> Result<Made, Broken> {
-        let (answer, sent) = self.request(spec, key, prompt, course, patience, habits).await?;
-        let mut assembly = Assembly::new(course.draft);
+        let (answer, sent) = self.request(spec, key, prompt, budget, limits, habits).await?;
+        let mut assembly = Assembly::new(budget.draft);
         let read = if answer.is_stream() {
             self.read_stream(answer, &mut assembly, key.is_some()).await
         } else {
@@ -259,7 +226,7 @@ impl Remote {
             Broken { took, ..Broken::from((fault, words)) }
         };
         if let Err((Fault::Late, _)) = read
-            && !patience.has_others
+            && !limits.has_others
             && prompt.purpose == Purpose::Reply
         {
             let took = usage(spec.prices, counted.at_least(sent, received), sent, received);
@@ -279,20 +246,20 @@ impl Remote {
         spec: &Spec,
         key: Option<&SecretText>,
         prompt: &Prompt,
-        course: &AttemptBudget<'_>,
-        patience: AttemptLimits,
+        budget: &AttemptBudget<'_>,
+        limits: AttemptLimits,
         habits: Habits,
     ) -> Result<(Answer, usize), Broken> {
         let headers = self.headers(spec, key)?;
         let body = match self.speaks {
             Speaks::Chat => openai::request(prompt, &spec.model, habits),
-            Speaks::Messages => anthropic::request(prompt, &spec.model, spec.streams, patience.output_tokens_max),
+            Speaks::Messages => anthropic::request(prompt, &spec.model, spec.streams, limits.output_tokens_max),
         };
         let body = body.to_string().into_bytes();
         let sent = body.len();
-        let waits = self.waits(spec, course, patience);
+        let waits = self.waits(spec, budget, limits);
         let ask = Ask { method: Method::POST, url: &self.url, headers, body, waits };
-        if Instant::now() >= course.until {
+        if Instant::now() >= budget.until {
             return Err(nothing_said(Fault::Silent));
         }
         let answer = self.connections.send(ask).await.map_err(|(fault, words)| {
@@ -386,15 +353,15 @@ impl Remote {
         Duration::from_millis(u64::from(self.config.idle_ms))
     }
 
-    fn waits(&self, spec: &Spec, course: &AttemptBudget<'_>, patience: AttemptLimits) -> Waits {
+    fn waits(&self, spec: &Spec, budget: &AttemptBudget<'_>, limits: AttemptLimits) -> Waits {
         let now = Instant::now();
         let begin_ms = if spec.streams { self.config.first_byte_ms } else { self.config.whole_ms };
         let begin = now + Duration::from_millis(u64::from(begin_ms));
         // The next endpoint needs time as well.
-        let half = now + course.until.saturating_duration_since(now) / 2;
+        let half = now + budget.until.saturating_duration_since(now) / 2;
         let all_ms = if spec.streams { self.config.stream_ms } else { self.config.whole_ms };
-        let until = course.until.min(now + Duration::from_millis(u64::from(all_ms)));
-        let until = if patience.has_others { until.min(half) } else { until };
+        let until = budget.until.min(now + Duration::from_millis(u64::from(all_ms)));
+        let until = if limits.has_others { until.min(half) } else { until };
         Waits { begin: begin.min(until), idle: self.idle(), until }
     }
 
