@@ -10,8 +10,7 @@ use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::channels::Channel;
 use crate::registry::mounts::{self, Mount};
-use crate::registry::{self, Agent, AgentDraft, Giver, Person, Warrant, channels, mcp, roles, software};
-use ironclaw_contract::ids::{ChangeId, PersonId};
+use crate::registry::{self, Agent, AgentDraft, Person, channels, mcp, roles, software};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{
     Access, AgentRole, Change, CreateAgent, EnabledTools, Engage, Grant, McpAccess, Packages, Permissions, Wiring,
@@ -38,20 +37,6 @@ pub enum Prepared {
     Layer(Layer),
     /// The conversations of the agent that the change removes are erased, for good.
     ConversationsErased,
-}
-
-impl Warrant for Approved {
-    fn change_id(&self) -> ChangeId {
-        self.id()
-    }
-
-    fn approvers(&self) -> &[PersonId] {
-        self.by()
-    }
-
-    fn givers(&self) -> Vec<Giver> {
-        self.givers().to_vec()
-    }
 }
 
 /// Applies an approved change.
@@ -208,7 +193,7 @@ fn create(tx: &mut Tx<'_>, approved: &Approved, wanted: &CreateAgent) -> Result<
         enabled_tools: enabled_tools.clone(),
         access: Access::Members,
     };
-    let agent = registry::create_agent_as_approved(tx, approved, draft)?;
+    let agent = registry::create_agent(tx, approved, draft)?;
     for identity in members {
         let person = person(tx, identity)?;
         roles::set(tx, approved, agent.id, person.id, Some(AgentRole::Member))?;

@@ -18,8 +18,9 @@ pub mod shown;
 pub mod store;
 pub mod voices;
 
-use crate::registry::Giver;
-use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
+pub use decide::proof::{Approved, Direct};
+
+use ironclaw_contract::ids::{AgentId, CallId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::change::{Change, ChangeKind};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_jail::shown::Mounts;
@@ -139,50 +140,6 @@ impl Checked {
     /// Who has to approve it.
     pub fn rule(&self, policy: &policy::Policy) -> policy::Rule {
         settings::rule(policy, &self.proposed.change, &self.standing.before, &self.standing.facts)
-    }
-}
-
-/// A change that enough people approved and whose approvals are used up in this very transaction. Made by
-/// `gateway::decide` alone.
-#[derive(Debug)]
-pub struct Approved {
-    id: ChangeId,
-    agent: Option<AgentId>,
-    change: Change,
-    facts: Value,
-    by: Vec<PersonId>,
-    givers: Vec<Giver>,
-}
-
-impl Approved {
-    /// Its id.
-    pub const fn id(&self) -> ChangeId {
-        self.id
-    }
-
-    /// Whom it concerns.
-    pub const fn agent(&self) -> Option<AgentId> {
-        self.agent
-    }
-
-    /// What is set.
-    pub const fn change(&self) -> &Change {
-        &self.change
-    }
-
-    /// What the names in it mean.
-    pub const fn facts(&self) -> &Value {
-        &self.facts
-    }
-
-    /// Who approved it; never nobody.
-    pub fn by(&self) -> &[PersonId] {
-        &self.by
-    }
-
-    /// The same people, each with the token that they came with.
-    pub fn givers(&self) -> &[Giver] {
-        &self.givers
     }
 }
 

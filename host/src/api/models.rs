@@ -5,7 +5,7 @@
 
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
-use crate::gateway::checks;
+use crate::gateway::decide;
 use crate::pipeline::at_once::settle;
 use crate::pipeline::{self, Core, endpoints};
 use crate::refusal::Refusal;
@@ -198,7 +198,7 @@ fn followers_elsewhere(tx: &Tx<'_>, name: &str) -> Result<Vec<String>, ironclaw_
 /// endpoint in the place of one that they use.
 fn left_to(tx: &Tx<'_>, core: &Core, by: &Person, name: &str, replace: bool, default: bool) -> Result<(), Denied> {
     let kind = ChangeKind::Settings;
-    let direct = checks::direct(core.policy.rule(kind), kind, by.role);
+    let direct = decide::direct(core.policy.rule(kind), kind, by).map(drop);
     let is_replaced = replace && models::find(tx, name)?.is_some() && models::is_in_use(tx, name)?;
     let hint = match (is_replaced, default) {
         (true, _) => "add it under another name, and propose it to each agent: `ironctl agent set AGENT --model NAME`",

@@ -7,20 +7,17 @@ mod mounts;
 mod newcomers;
 mod servers;
 
-use super::policy::Rule;
 use super::{Checked, Grounds, Proposed, Requester, before, concerns_agent, settings};
 use crate::packages;
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::channels::Channel;
-use crate::registry::{self, Agent, Identity, LOOPBACK, Person, Role, channels};
+use crate::registry::{self, Agent, Identity, LOOPBACK, Person, channels};
 use crate::routing::engage;
 use crate::session::store;
 use crate::tools;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change::{
-    Change, ChangeKind, EnabledTools, Grant, Packages, Permissions, ToolDifference, Wiring,
-};
+use ironclaw_contract::seam::change::{Change, EnabledTools, Grant, Packages, Permissions, ToolDifference, Wiring};
 use ironclaw_state::Tx;
 use serde_json::Value;
 
@@ -38,20 +35,6 @@ pub fn check(tx: &Tx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Check
         return Err(refusal.into());
     }
     Ok(Checked { proposed, standing })
-}
-
-/// Whether a person may do at once, by a command of their own, what a change of this kind does: where one yes of theirs would be
-/// enough for it.
-///
-/// # Errors
-/// Refuses what takes more than that.
-pub fn direct(rule: &Rule, kind: ChangeKind, role: Role) -> Result<(), Refusal> {
-    if rule.is_one_alone() && rule.admits(role) {
-        return Ok(());
-    }
-    let message = format!("the policy of this host asks for more than a command of one {role} here");
-    let refusal = Refusal::new(DenialCode::PolicyAsksForMore, message);
-    Err(refusal.hint(format!("propose it, and let others decide: `ironctl change submit --kind {kind}`")))
 }
 
 /// What stands in the place of `before` once the change is applied, where there is something to compare.

@@ -4,6 +4,7 @@
 //! Next: `counted` for which approvals count, `approval` for what one is good for, `apply` for what it does.
 
 mod counted;
+pub mod proof;
 
 use super::checks;
 use super::policy::{Policy, Rule, is_of_agent};
@@ -11,7 +12,7 @@ use super::settings::rule_of;
 use super::shown::{self, Asker, View};
 use super::store::{self, Row, Status};
 use super::voices::{self, NOT_INDEPENDENT};
-use super::{Approved, Checked, Grounds, Requester};
+use super::{Checked, Grounds, Requester};
 use crate::approval::{self, Approver, Domain, Thing};
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
@@ -25,6 +26,7 @@ use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use ironclaw_ledger::Entry;
 use ironclaw_state::Tx;
 use ironclaw_state::keys::{self, ApprovalRoot};
+use proof::{Approved, Direct};
 use std::collections::BTreeSet;
 
 /// Why a change is over about which nobody decided.
@@ -151,6 +153,20 @@ pub fn standing(
 /// Whether this person decides about this change.
 pub fn may_decide(tx: &Tx<'_>, policy: &Policy, by: &Person, row: &Row) -> Result<bool, ironclaw_state::Error> {
     Ok(rule_of(policy, row).admits(standing(tx, by, row.kind, row.agent)?))
+}
+
+/// Checks that a person may do by a command of their own what a change of this kind does, because one yes of theirs would be enough.
+///
+/// # Errors
+/// Refuses what takes more than that.
+pub fn direct(rule: &Rule, kind: ChangeKind, person: &Person) -> Result<Direct, Refusal> {
+    let role = person.role;
+    if rule.is_one_alone() && rule.admits(role) {
+        return Ok(Direct::new(person.id));
+    }
+    let message = format!("the policy of this host asks for more than a command of one {role} here");
+    let refusal = Refusal::new(DenialCode::PolicyAsksForMore, message);
+    Err(refusal.hint(format!("propose it, and let others decide: `ironctl change submit --kind {kind}`")))
 }
 
 /// What a person is shown of a change, and its digest.
@@ -416,10 +432,9 @@ pub fn approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Approve
             return Err(Refusal::new(DenialCode::ApprovalUsed, words).into());
         }
     }
-    let by = voices.iter().map(|voice| voice.given.person).collect();
     let givers =
         voices.iter().map(|voice| Giver { person: voice.given.person, token: voice.proof.parse().ok() }).collect();
-    Ok(Approved { id: row.id, agent: row.agent, change: row.change, facts: row.facts, by, givers })
+    Ok(Approved::new(row.id, row.agent, row.change, row.facts, givers))
 }
 
 /// A change that is approved as everything stands now. Permits nothing that the transaction which applies it does not check again.

@@ -6,14 +6,14 @@ mod voices;
 
 use self::desk::{AGENT, Desk, bench, block_on, grounds, refused};
 use super::decide::{self, Said};
-use super::policy::Policy;
+use super::policy::{Policy, Rule};
 use super::store::{self, Status};
 use crate::apply::{self, Prepared};
 use crate::approval::{self, Token};
 use crate::refusal::Refusal;
-use crate::registry::{self, Role};
+use crate::registry::{self, Person, Role};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::ChangeId;
+use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_state::Tx;
@@ -439,4 +439,27 @@ fn approval_under_an_older_policy_is_void_after_a_start() {
         desk.write(move |tx| Ok(store::approvals(tx, id)?.into_iter().filter(|given| given.state == "live").count()));
     assert_eq!((live, desk.status(id)), (0, Status::Pending), "the one yes that is enough now has to be given now");
     assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
+}
+
+#[test]
+fn a_command_does_not_go_around_a_policy_that_asks_for_more() {
+    let rule = |approvals, requester_may_approve, roles: &[Role]| Rule {
+        roles: roles.to_vec(),
+        approvals,
+        requester_may_approve,
+        expires_hours: 1,
+    };
+    let both = [Role::Owner, Role::Admin];
+    let person = |role| Person { id: PersonId::new(), name: "ada".to_owned(), role, created_at: 0 };
+    let code = |rule: Rule, role| {
+        decide::direct(&rule, ChangeKind::Wiring, &person(role)).map(drop).map_err(|refusal| refusal.code)
+    };
+    assert_eq!(code(rule(2, true, &both), Role::Owner), Err(DenialCode::PolicyAsksForMore));
+    assert_eq!(code(rule(1, false, &both), Role::Owner), Err(DenialCode::PolicyAsksForMore));
+    assert_eq!(code(rule(1, true, &[Role::Owner]), Role::Admin), Err(DenialCode::PolicyAsksForMore));
+    assert_eq!(code(rule(1, true, &both), Role::Member), Err(DenialCode::PolicyAsksForMore));
+    assert_eq!(code(rule(1, true, &both), Role::Admin), Ok(()));
+    let refused =
+        decide::direct(&rule(2, true, &both), ChangeKind::Wiring, &person(Role::Owner)).expect_err("two are asked for");
+    assert!(refused.hint.contains("ironctl change submit --kind wiring"), "{}", refused.hint);
 }

@@ -13,7 +13,7 @@ use crate::gateway::store::{self, Row, Status};
 use crate::gateway::{Proposed, Requester, checks, settings};
 use crate::refusal::Refusal;
 use crate::refusal::{Decide, Denied};
-use crate::registry::{self, Agent, Giver, Role};
+use crate::registry::{self, Agent, Giver, Person};
 use crate::session::store as sessions;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{AgentId, PersonId};
@@ -54,7 +54,7 @@ pub fn settle(
         checked => checked?,
     };
     let rule = checked.rule(&core.policy);
-    alone(&rule, person.role, agent, wanted)?;
+    alone(&rule, &person, agent, wanted)?;
     let submitted = store::propose_at_once(tx, &core.policy, checked)?;
     let row = store::known(tx, submitted.id)?;
     let (_, shown) = decide::show(tx, &core.policy, &row)?;
@@ -80,8 +80,8 @@ pub fn settle(
 ///
 /// # Errors
 /// Refuses with the command that proposes them to others.
-fn alone(rule: &Rule, role: Role, agent: Option<&Agent>, wanted: Settings) -> Result<(), Refusal> {
-    checks::direct(rule, ChangeKind::Settings, role).map_err(|refusal| {
+fn alone(rule: &Rule, person: &Person, agent: Option<&Agent>, wanted: Settings) -> Result<(), Refusal> {
+    decide::direct(rule, ChangeKind::Settings, person).map(drop).map_err(|refusal| {
         let of = agent.map_or_else(String::new, |agent| format!(" --agent {}", agent.name));
         let payload = canonical::to_string(&Change::Settings(wanted).payload());
         refusal.hint(format!(
@@ -112,7 +112,7 @@ impl Pipeline {
                 return Err(Refusal::new(DenialCode::PersonUnknown, "whoever asks is not known here any more").into());
             };
             let rule = settings::rule_now(tx, &core.policy, &core.grounds, &wanted, &agent)?;
-            Ok(alone(&rule, person.role, Some(&agent), wanted)?)
+            Ok(alone(&rule, &person, Some(&agent), wanted)?)
         };
         self.core.state.read(judge).await
     }

@@ -5,7 +5,7 @@
 use super::super::decide::{self, Bench, Said, Undecided};
 use super::super::policy::{self, Policy};
 use super::super::store::{self, Status};
-use super::super::{Grounds, Proposed, Requester, checks, concerns_agent};
+use super::super::{Direct, Grounds, Proposed, Requester, checks, concerns_agent};
 use crate::apply::{self, Prepared};
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
@@ -61,7 +61,7 @@ impl Desk {
                     enabled_tools: Vec::new(),
                     access: Access::Everyone,
                 };
-                registry::create_agent(tx, draft, owner).expect("a good name");
+                registry::create_agent(tx, &Direct::by_test(owner), draft).expect("a good name");
             }
             Ok(())
         });
