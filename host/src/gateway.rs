@@ -7,14 +7,14 @@
 //! Proposed ──checks──▶ Checked ──store──▶ Pending ──people──▶ Approved ──apply──▶ Applied
 //! ```
 
-pub mod before;
 pub mod checks;
+pub mod current_settings;
 pub mod decide;
-mod places;
+mod mount_source;
 pub mod policy;
 pub mod quorum;
+pub mod review_page;
 pub mod settings;
-pub mod shown;
 pub mod store;
 pub mod voices;
 

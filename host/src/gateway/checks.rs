@@ -3,11 +3,11 @@
 //! Completes what the contract leaves open (targets of mounts, tools of a server), so that a person sees all of it; what it
 //! completed once it leaves as it is. Next: `checks::mounts`, `checks::servers`, `apply`.
 
+mod create_agent;
 mod mounts;
-mod newcomers;
 mod servers;
 
-use super::{Checked, Grounds, Proposed, Requester, before, concerns_agent, settings};
+use super::{Checked, Grounds, Proposed, Requester, concerns_agent, current_settings, settings};
 use crate::packages;
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
@@ -28,7 +28,7 @@ use serde_json::Value;
 pub fn check(tx: &Tx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Checked, Denied> {
     let agent = of_whom(tx, &proposed)?;
     let change = complete(tx, grounds, &proposed, agent.as_ref())?;
-    let standing = before::look(tx, grounds, &change, agent.as_ref())?;
+    let standing = current_settings::look(tx, grounds, &change, agent.as_ref())?;
     let proposed = Proposed { change, ..proposed };
     if after(&proposed, agent.as_ref()).is_some_and(|after| after == standing.before) {
         let refusal = Refusal::new(DenialCode::ChangeEmpty, "it is so already: this changes nothing");
@@ -44,7 +44,7 @@ fn after(proposed: &Proposed, agent: Option<&Agent>) -> Option<Value> {
         (Change::CreateAgent(_), _) => None,
         // The same names again bring what is published under them by now, or mend a layer that was damaged.
         (Change::Packages(Packages { apt, npm }), _) if !apt.is_empty() || !npm.is_empty() => None,
-        (Change::Permissions(wanted), Some(agent)) => Some(before::permissions_after(wanted, agent.access)),
+        (Change::Permissions(wanted), Some(agent)) => Some(current_settings::permissions_after(wanted, agent.access)),
         (Change::Permissions(_), None) => None,
         (
             Change::Persona(_)
@@ -126,7 +126,7 @@ fn complete(tx: &Tx<'_>, grounds: &Grounds, proposed: &Proposed, agent: Option<&
             Change::Permissions(Permissions { access, grant, revoke })
         }
         Change::Mounts(wanted) => Change::Mounts(mounts::complete(wanted, grounds)?),
-        Change::CreateAgent(wanted) => Change::CreateAgent(newcomers::complete(tx, proposed, agent, wanted)?),
+        Change::CreateAgent(wanted) => Change::CreateAgent(create_agent::complete(tx, proposed, agent, wanted)?),
         Change::McpAccess(wanted) => Change::McpAccess(servers::complete_access(tx, wanted)?),
         Change::McpRegister(wanted) => Change::McpRegister(servers::complete_server(tx, wanted)?),
         Change::Settings(wanted) => {

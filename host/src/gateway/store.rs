@@ -2,12 +2,12 @@
 //!
 //! Never decides anything and never applies anything. Next: `gateway::decide`.
 
+mod approvals;
 mod generation;
-mod given;
 mod row;
 
+pub use approvals::{Given, approvals, consume, give, rewrap, void, void_one};
 pub use generation::{begin_generation, generation};
-pub use given::{Given, approvals, consume, give, rewrap, void, void_one};
 pub use row::{Row, Status};
 
 use super::policy::Policy;

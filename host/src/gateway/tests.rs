@@ -4,7 +4,7 @@
 mod desk;
 mod voices;
 
-use self::desk::{AGENT, Desk, bench, block_on, grounds, refused};
+use self::desk::{AGENT, Desk, context, block_on, grounds, refused};
 use super::decide::{self, Said};
 use super::policy::{Policy, Rule};
 use super::store::{self, Status};
@@ -128,7 +128,7 @@ fn approval_of_other_change_key_generation_or_time_is_refused() {
         let approver = serde_json::from_value(approver).expect("an approver");
         let grounds = grounds();
         let policy = Policy::default();
-        let root = bench(&policy, 1, &grounds).root;
+        let root = context(&policy, 1, &grounds).root;
         let over: Token = approval::mint(root, thing, approver, 1, 2)?;
         tx.db().execute("UPDATE approvals SET token = ?2 WHERE id = ?1", [given.id.to_string(), over.to_json()])?;
         Ok(())
@@ -338,7 +338,7 @@ fn state_error_while_applying_leaves_the_approval_unused() {
     let policy = Arc::clone(&desk.policy);
     let failed = block_on(desk.state().write(move |tx| {
         let row = store::known(tx, id).expect("it is there");
-        let approved = decide::approved(tx, &bench(&policy, 1, &grounds()), &row).expect("approved");
+        let approved = decide::approved(tx, &context(&policy, 1, &grounds()), &row).expect("approved");
         apply::apply(tx, &approved, &Prepared::Nothing).expect("applied");
         Err::<(), _>(decide::Error::State(ironclaw_state::Error::Stored("a full disk".to_owned())))
     }));
@@ -420,7 +420,7 @@ fn overtaken_change_waits_for_no_decision() {
     let policy = Arc::clone(&desk.policy);
     let overtaken = desk.write(move |tx| {
         let applied = store::known(tx, first).expect("it is there");
-        decide::overtaken(tx, &bench(&policy, 1, &grounds()), &applied)
+        decide::supersede(tx, &context(&policy, 1, &grounds()), &applied)
     });
     assert_eq!(overtaken.iter().map(|row| row.id).collect::<Vec<_>>(), [second, third]);
     assert_eq!((desk.status(second), desk.status(third)), (Status::Withdrawn, Status::Withdrawn));
@@ -434,7 +434,7 @@ fn approval_under_an_older_policy_is_void_after_a_start() {
     assert_eq!(desk.approve("olga", id), Ok(Said::Counted(1)));
     desk.set_policy("");
     let policy = Arc::clone(&desk.policy);
-    desk.write(move |tx| decide::recount(tx, &bench(&policy, 1, &grounds())));
+    desk.write(move |tx| decide::recount(tx, &context(&policy, 1, &grounds())));
     let live =
         desk.write(move |tx| Ok(store::approvals(tx, id)?.into_iter().filter(|given| given.state == "live").count()));
     assert_eq!((live, desk.status(id)), (0, Status::Pending), "the one yes that is enough now has to be given now");

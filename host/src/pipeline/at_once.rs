@@ -70,7 +70,7 @@ pub fn settle(
     let approved = decide::approved(tx, &core.bench(), &row)?;
     let Applied { outcome } = apply::apply(tx, &approved, &Prepared::Nothing)?;
     let row = store::end(tx, &row, Status::Applied, None, &outcome)?;
-    for overtaken in decide::overtaken(tx, &core.bench(), &row).map_err(Error::from)? {
+    for overtaken in decide::supersede(tx, &core.bench(), &row).map_err(Error::from)? {
         tell(tx, core, &overtaken)?;
     }
     Ok(())

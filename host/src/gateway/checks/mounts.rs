@@ -1,10 +1,10 @@
 //! Which directories of the host no jail is given, and where in a jail none may be.
 //!
 //! Never follows a link: a path that means another one is refused, whatever that is; and never waits for another machine. Next:
-//! `gateway::places`, `registry::mounts`.
+//! `gateway::mount_source`, `registry::mounts`.
 
 use crate::gateway::Grounds;
-use crate::gateway::places::{self, Place, Unseen};
+use crate::gateway::mount_source::{self, Place, Unseen};
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Mount;
@@ -71,7 +71,7 @@ fn source(text: &str, grounds: &Grounds) -> Result<PathBuf, Refusal> {
         let refused = refuse(DenialCode::MountNotAllowed, "it is below no directory that may be mounted");
         return refused.map_err(|refusal| refusal.hint("`[mounts] allow` in config.toml names those that may be"));
     }
-    lies(text, places::look(&path))?;
+    lies(text, mount_source::look(&path))?;
     // It resolves the path, so only a path without a link on a local file system gets here.
     is_free(text, grounds, &path, Mounts::read()).map(|()| path)
 }

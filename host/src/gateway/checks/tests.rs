@@ -367,12 +367,18 @@ fn another_meaning_of_a_name_makes_another_standing() {
         let identity = "chat:mia".parse().expect("an identity");
         registry::people::unlink(tx, &mia, &identity, scene.owner).expect("hers");
         registry::people::link(tx, &olga, &identity, scene.owner).expect("free");
-        assert_ne!(before::look(tx, &scene.grounds, &proposed.change, Some(&scene.clerk)).expect("read"), first);
+        assert_ne!(
+            current_settings::look(tx, &scene.grounds, &proposed.change, Some(&scene.clerk)).expect("read"),
+            first
+        );
 
         let wiring = scene.by_owner(ChangeKind::Wiring, json!({ "channel": "desk", "engage": "all" }));
         let first = scene.looked(tx, wiring.clone()).expect("good").standing;
         connect(tx, "desk", &scene.other, scene.owner);
-        assert_ne!(before::look(tx, &scene.grounds, &wiring.change, Some(&scene.clerk)).expect("read"), first);
+        assert_ne!(
+            current_settings::look(tx, &scene.grounds, &wiring.change, Some(&scene.clerk)).expect("read"),
+            first
+        );
     });
 }
 

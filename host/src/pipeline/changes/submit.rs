@@ -2,7 +2,7 @@
 //!
 //! Decides about no change. Next: `gateway::store`.
 
-use crate::gateway::decide::Bench;
+use crate::gateway::decide::DecisionContext;
 use crate::gateway::store::{self, Row, Status, Submitted};
 use crate::gateway::{Proposed, Requester, checks};
 use crate::inbox;
@@ -16,8 +16,8 @@ use ironclaw_state::Tx;
 use ironclaw_text::lookalike;
 
 impl Core {
-    pub(in crate::pipeline) fn bench(&self) -> Bench<'_> {
-        Bench { policy: &self.policy, grounds: &self.grounds, root: &self.approvals }
+    pub(in crate::pipeline) fn bench(&self) -> DecisionContext<'_> {
+        DecisionContext { policy: &self.policy, grounds: &self.grounds, root: &self.approvals }
     }
 }
 

@@ -209,7 +209,7 @@ impl Pipeline {
                 let Applied { outcome } = apply::apply(tx, &approved, &prepared)?;
                 let row = store::end(tx, &of, Status::Applied, None, &outcome)?;
                 tell(tx, &core, &row)?;
-                for overtaken in decide::overtaken(tx, &core.bench(), &row).map_err(Error::from)? {
+                for overtaken in decide::supersede(tx, &core.bench(), &row).map_err(Error::from)? {
                     tell(tx, &core, &overtaken)?;
                 }
                 Ok::<_, Denied<Error>>(None)

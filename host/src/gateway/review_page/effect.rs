@@ -1,6 +1,6 @@
 //! What would happen, in sentences: one for each effect of each kind, and which of them can do harm.
 //!
-//! Never the whole: what exactly is set stands below it. Next: `shown`.
+//! Never the whole: what exactly is set stands below it. Next: `review_page`.
 
 mod settings;
 

@@ -2,7 +2,7 @@
 //!
 //! Only looks, and finds the same for the same state: what it finds otherwise later makes it another change. Next: `gateway::checks`.
 
-use super::places::{self, Place, Unseen};
+use super::mount_source::{self, Place, Unseen};
 use super::{Grounds, Standing, settings};
 use crate::packages;
 use crate::registry::channels::Channel;
@@ -193,7 +193,7 @@ fn of_sources(mounts: &[Mount]) -> Map<String, Value> {
         Err(Unseen::Link) => json!({ "link": true }),
         Err(Unseen::Absent | Unseen::Closed) => Value::Null,
     };
-    mounts.iter().map(|mount| (mount.source.clone(), told(places::look(Path::new(&mount.source))))).collect()
+    mounts.iter().map(|mount| (mount.source.clone(), told(mount_source::look(Path::new(&mount.source))))).collect()
 }
 
 /// Which program fetches what is asked for, and from where, as far as the settings say so.

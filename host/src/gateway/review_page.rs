@@ -1,7 +1,7 @@
 //! What a person is shown who decides: everything that would happen, each string made safe to look at, nothing left out.
 //!
 //! Injective: two changes that differ in anything are never shown alike. Next: `gateway::decide`, which binds its digest;
-//! `shown::effect` for what is said about each kind, `shown::seen` for how a stranger's string is made safe.
+//! `review_page::effect` for what is said about each kind, `ironclaw_text::visible` for how a stranger's string is made safe.
 //!
 //! ```text
 //! HEADINGS                 alone at the edge: the host's
@@ -13,10 +13,10 @@
 //! ```
 
 mod effect;
+mod json_lines;
 mod page;
 #[cfg(test)]
 mod tests;
-mod tree;
 
 pub use page::WIDTH;
 
@@ -92,7 +92,7 @@ pub fn render(view: &View<'_>) -> String {
     asker(&mut page, view, &names);
     deciders(&mut page, view);
     page.heading("WHAT THE NAMES IN IT MEAN NOW");
-    for line in tree::lines("known", view.facts, &names) {
+    for line in json_lines::lines("known", view.facts, &names) {
         page.put(&format!("  {}", line.prefix), &line.body);
     }
     settings(&mut page, view, payload.value(), &names);
@@ -140,7 +140,7 @@ fn which(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>) {
 fn settings(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>) {
     page.heading("WHAT IS SET NOW (-), WHAT WOULD BE SET (+), WHAT STAYS");
     let label = view.change.kind().name();
-    let (now, then) = (tree::lines(label, view.before, names), tree::lines(label, payload, names));
+    let (now, then) = (json_lines::lines(label, view.before, names), json_lines::lines(label, payload, names));
     for (fate, line) in diff::of(&now, &then) {
         let sign = match fate {
             Fate::Goes => '-',
@@ -176,7 +176,7 @@ fn asker(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
         page.put("  ", "(no reason is given)");
         return;
     }
-    for line in tree::text(4, view.reason) {
+    for line in json_lines::text(4, view.reason) {
         page.put(&line.prefix, &line.body);
     }
 }
