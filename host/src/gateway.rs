@@ -1,20 +1,20 @@
 //! The approval gateway: nothing of what an agent is or may do changes without a person who was shown exactly that.
 //!
 //! Checks here can only refuse; none of them ever approves, and no setting takes the person away. Next: `gateway::checks`,
-//! `gateway::policy`, `gateway::decide`, and `apply` for what an approved change does.
+//! `gateway::policy`, `gateway::decide`, and `gateway::kinds` for what each kind of change may not be and does.
 //!
 //! ```text
 //! Proposed ──checks──▶ Checked ──store──▶ Pending ──people──▶ Approved ──apply──▶ Applied
 //! ```
 
+pub mod apply;
 pub mod checks;
 pub mod current_settings;
 pub mod decide;
-mod mount_source;
+pub mod kinds;
 pub mod policy;
 pub mod quorum;
 pub mod review_page;
-pub mod settings;
 pub mod store;
 pub mod voices;
 
@@ -139,22 +139,7 @@ impl Checked {
 
     /// Who has to approve it.
     pub fn rule(&self, policy: &policy::Policy) -> policy::Rule {
-        settings::rule(policy, &self.proposed.change, &self.standing.before, &self.standing.facts)
-    }
-}
-
-/// Whether a change of this kind is of one agent; the others are of the host, and of `settings` the default model is.
-pub(crate) const fn concerns_agent(kind: ChangeKind) -> bool {
-    match kind {
-        ChangeKind::CreateAgent | ChangeKind::McpRegister => false,
-        ChangeKind::Persona
-        | ChangeKind::EnabledTools
-        | ChangeKind::Packages
-        | ChangeKind::Wiring
-        | ChangeKind::Permissions
-        | ChangeKind::Mounts
-        | ChangeKind::McpAccess
-        | ChangeKind::Settings => true,
+        kinds::rule(policy, &self.proposed.change, &self.standing.before, &self.standing.facts)
     }
 }
 

@@ -1,15 +1,15 @@
 //! People decide, and what they decided is used: once, for exactly what they were shown, while everything is as it was.
 //!
 //! Never takes a flag for an approval: what counts is found out anew from the record each time, in the transaction that acts.
-//! Next: `counted` for which approvals count, `approval` for what one is good for, `apply` for what it does.
+//! Next: `counted` for which approvals count, `approval` for what one is good for, `gateway::apply` for what it does.
 
 mod counted;
 pub mod proof;
 
 use super::checks;
-use super::policy::{Policy, Rule, is_of_agent};
+use super::kinds::is_of_agent;
+use super::policy::{Policy, Rule};
 use super::review_page::{self, Asker, View};
-use super::settings::rule_of;
 use super::store::{self, Row, Status};
 use super::voices::{self, NOT_INDEPENDENT};
 use super::{Checked, Grounds, Requester};
@@ -152,7 +152,7 @@ pub fn standing(
 
 /// Whether this person decides about this change.
 pub fn may_decide(tx: &Tx<'_>, policy: &Policy, by: &Person, row: &Row) -> Result<bool, ironclaw_state::Error> {
-    Ok(rule_of(policy, row).admits(standing(tx, by, row.kind, row.agent)?))
+    Ok(row.rule(policy).admits(standing(tx, by, row.kind, row.agent)?))
 }
 
 /// Checks that a person may do by a command of their own what a change of this kind does, because one yes of theirs would be enough.
@@ -202,7 +202,7 @@ pub fn show(tx: &Tx<'_>, policy: &Policy, row: &Row) -> Result<(String, Digest),
         reason: &row.reason,
         before: &row.before,
         facts: &row.facts,
-        rule: &rule_of(policy, row),
+        rule: &row.rule(policy),
         created_at: ironclaw_ledger::rfc3339(row.created_at),
         expires_at: ironclaw_ledger::rfc3339(row.expires_at),
         generation: row.generation,
@@ -278,7 +278,7 @@ fn open(tx: &mut Tx<'_>, context: &DecisionContext<'_>, by: &Person, id: ChangeI
             .with("by", by.id)
             .reason("whoever decided has no role that may")
             .append(tx)?;
-        let rule = rule_of(context.policy, &row);
+        let rule = row.rule(context.policy);
         let roles: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
         let message =
             format!("{id} is not {}'s to decide: a change of kind {} takes {}", by.name, row.kind, roles.join(" or "));
@@ -307,7 +307,7 @@ pub fn approve(
     shown: &Digest,
 ) -> Result<Said, Undecided> {
     let (row, by) = open(tx, context, by, id)?;
-    let rule = &rule_of(context.policy, &row);
+    let rule = &row.rule(context.policy);
     if !rule.requester_may_approve && by.id == row.principal() {
         let message = format!("{id} was asked for by {} or on their behalf: somebody else has to approve it", by.name);
         return Err(Refusal::new(DenialCode::NotYoursToDecide, message).into());
@@ -470,7 +470,7 @@ pub fn still_approved(tx: &mut Tx<'_>, context: &DecisionContext<'_>, row: &Row)
     let (_, shown) = show(tx, context.policy, &row)?;
     let before = store::approvals(tx, row.id)?.iter().filter(|given| given.state == "live").count();
     let voices = count(tx, context, &row, shown)?;
-    let needed = rule_of(context.policy, &row).approvals;
+    let needed = row.rule(context.policy).approvals;
     if voices.len() < needed as usize {
         let words = format!(
             "of {before} approvals {} are still good, and {needed} are needed: a role was lost, or the policy, the text or the time is another",

@@ -4,11 +4,12 @@
 mod desk;
 mod voices;
 
-use self::desk::{AGENT, Desk, context, block_on, grounds, refused};
+use self::desk::{AGENT, Desk, block_on, context, grounds, refused};
+use super::apply;
 use super::decide::{self, Said};
+use super::kinds::Prepared;
 use super::policy::{Policy, Rule};
 use super::store::{self, Status};
-use crate::apply::{self, Prepared};
 use crate::approval::{self, Token};
 use crate::refusal::Refusal;
 use crate::registry::{self, Person, Role};

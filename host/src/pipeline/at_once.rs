@@ -6,11 +6,12 @@
 use super::changes::submit::tell;
 use super::command::Command;
 use super::{Core, Error, Pipeline};
-use crate::apply::{self, Applied, Prepared};
+use crate::gateway::apply::{self, Applied};
 use crate::gateway::decide::{self, Said};
+use crate::gateway::kinds::Prepared;
 use crate::gateway::policy::Rule;
 use crate::gateway::store::{self, Row, Status};
-use crate::gateway::{Proposed, Requester, checks, settings};
+use crate::gateway::{Proposed, Requester, checks, current_settings};
 use crate::refusal::Refusal;
 use crate::refusal::{Decide, Denied};
 use crate::registry::{self, Agent, Giver, Person};
@@ -111,7 +112,8 @@ impl Pipeline {
             let Some(person) = registry::person_by_id(tx, by)? else {
                 return Err(Refusal::new(DenialCode::PersonUnknown, "whoever asks is not known here any more").into());
             };
-            let rule = settings::rule_now(tx, &core.policy, &core.grounds, &wanted, &agent)?;
+            let change = Change::Settings(wanted.clone());
+            let rule = current_settings::rule_now(tx, &core.policy, &core.grounds, &change, &agent)?;
             Ok(alone(&rule, &person, Some(&agent), wanted)?)
         };
         self.core.state.read(judge).await

@@ -1,7 +1,7 @@
 //! Changes from the asking to the telling: what a sandbox or a person asks for is checked and written down, people decide, what is
 //! approved is applied, the sessions that it concerns begin anew, and whoever asked hears of it.
 //!
-//! Holds no rule of its own; a restart finds everything in the record. Next: `gateway`, `apply`.
+//! Holds no rule of its own; a restart finds everything in the record. Next: `gateway`.
 
 pub(super) mod submit;
 mod worker;
@@ -11,7 +11,7 @@ pub use worker::Changes;
 use super::{Error, Pipeline};
 use crate::gateway::decide::{self, Said};
 use crate::gateway::store::{self, Row, Submitted};
-use crate::gateway::{Proposed, Requester, settings};
+use crate::gateway::{Proposed, Requester};
 use crate::inbox;
 use crate::refusal::Refusal;
 use crate::refusal::{Decide, Denied};
@@ -39,7 +39,7 @@ pub struct Shown {
 impl Pipeline {
     /// So many people have to say yes to this change.
     pub fn approvals_needed(&self, row: &Row) -> u32 {
-        settings::rule_of(&self.core.policy, row).approvals
+        row.rule(&self.core.policy).approvals
     }
 
     /// A person asks for a change.

@@ -1,18 +1,19 @@
-//! What is refused of each kind, and what a change is completed to. Next: `apply::tests`.
+//! What is refused of each kind, and what a change is completed to. Next: `gateway::apply::tests`.
 
 use super::*;
 use crate::gateway::{Approved, Direct, Origin};
-use crate::registry::channels::Draft;
-use crate::registry::{AgentDraft, Role, create_owner, software};
+use crate::packages;
+use crate::registry::channels::{self, Draft};
+use crate::registry::{AgentDraft, LOOPBACK, Role, create_owner, software};
 use crate::secrets;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, PersonId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
-use ironclaw_contract::seam::change::{Access, AgentRole, ChangeKind, Engage, Payload};
+use ironclaw_contract::seam::change::{Access, AgentRole, Change, ChangeKind, Engage, Packages, Payload, Wiring};
 use ironclaw_ledger::Entry;
 use ironclaw_state::State;
 use ironclaw_state::keys::{MasterKey, SecretText};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A record with people, agents and channels in it.
 pub(crate) struct Scene {

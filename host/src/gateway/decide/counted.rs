@@ -3,7 +3,6 @@
 //! Takes the others back, each by name. Never approves a change. Next: `approval`, `gateway::voices`.
 
 use super::super::policy::Rule;
-use super::super::settings::rule_of;
 use super::super::store::{self, Given, Row};
 use super::super::voices::{self, Behind, NOT_INDEPENDENT};
 use super::{DecisionContext, Error, may_decide, thing};
@@ -83,7 +82,7 @@ pub(super) fn count(
     row: &Row,
     shown: Digest,
 ) -> Result<Vec<Voice>, Error> {
-    let rule = &rule_of(context.policy, row);
+    let rule = &row.rule(context.policy);
     let thing = thing(row, rule, shown);
     let now = tx.wall();
     let mut good: Vec<Voice> = Vec::new();

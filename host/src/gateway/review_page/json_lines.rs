@@ -2,7 +2,7 @@
 //!
 //! Never leaves a leaf out, and never writes two values alike. Next: `ironclaw_text::diff`.
 
-use super::Names;
+use super::names::Names;
 use ironclaw_contract::canonical;
 use ironclaw_text::visible;
 use serde_json::{Map, Value};

@@ -2,11 +2,12 @@
 //!
 //! Never goes around the functions that the host itself calls, except by SQL that a test spells out. Next: `voices`.
 
+use super::super::apply;
 use super::super::decide::{self, DecisionContext, Said, Undecided};
+use super::super::kinds::{Prepared, concerns_agent};
 use super::super::policy::{self, Policy};
 use super::super::store::{self, Status};
-use super::super::{Direct, Grounds, Proposed, Requester, checks, concerns_agent};
-use crate::apply::{self, Prepared};
+use super::super::{Direct, Grounds, Proposed, Requester, checks};
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::{self, AgentDraft, Person, Role};

@@ -1,10 +1,11 @@
 //! Applies what is approved and ends what is overdue, until the daemon ends.
 //!
-//! Holds no rule of its own; a restart finds everything in the record. Next: `apply`.
+//! Holds no rule of its own; a restart finds everything in the record. Next: `gateway::apply`.
 
 use super::submit::tell;
-use crate::apply::{self, Applied, Prepared};
+use crate::gateway::apply::{self, Applied};
 use crate::gateway::decide;
+use crate::gateway::kinds::{self, FETCHING, Preparation, Prepared};
 use crate::gateway::store::{self, Row, Status};
 use crate::packages;
 use crate::pipeline::actors::Unsent;
@@ -16,7 +17,7 @@ use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::session::store as sessions;
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::seam::change::{Change, ChangeKind};
+use ironclaw_contract::seam::change::Packages;
 use ironclaw_state::Tx;
 use ironclaw_state::failpoint;
 use std::collections::HashSet;
@@ -62,7 +63,7 @@ struct Place {
 
 impl Place {
     fn of(row: &Row) -> Self {
-        Self { agent: row.agent, fetches: row.kind == ChangeKind::Packages }
+        Self { agent: row.agent, fetches: row.kind == FETCHING }
     }
 }
 
@@ -182,8 +183,8 @@ impl Pipeline {
         }
         failpoint::reach("change_applied");
         tracing::info!(change = %row.id, kind = %row.kind, "applied");
-        // They see what was set only when they begin anew; settings are looked up at each request.
-        if row.kind != ChangeKind::Settings
+        // They see what was set only when they begin anew.
+        if kinds::begins_anew(row.kind)
             && let Some(agent) = row.concerned()
             && let Err(error) = self.respawn(agent).await
         {
@@ -225,18 +226,18 @@ impl Pipeline {
     /// What has to be done before the transaction: software is fetched, which takes a network and time and changes nothing yet; the
     /// conversations of an agent that is removed are erased, if the change is still approved.
     async fn prepare(&self, row: &Row) -> Result<Prepared, Denied<Error>> {
-        if let (Change::Settings(wanted), Some(agent)) = (&row.change, row.agent)
-            && wanted.remove
-        {
-            self.remove_sessions_approved(row, agent).await?;
-            return Ok(Prepared::ConversationsErased);
+        let Some(agent) = row.agent else { return Ok(Prepared::Nothing) };
+        match kinds::preparation(&row.change) {
+            Preparation::Nothing => Ok(Prepared::Nothing),
+            Preparation::Layer(wanted) => self.fetch(row, agent, wanted).await,
+            Preparation::ConversationsErased => {
+                self.remove_sessions_approved(row, agent).await?;
+                Ok(Prepared::ConversationsErased)
+            }
         }
-        let (Change::Packages(wanted), Some(agent)) = (&row.change, row.agent) else {
-            return Ok(Prepared::Nothing);
-        };
-        if wanted.apt.is_empty() && wanted.npm.is_empty() {
-            return Ok(Prepared::Nothing);
-        }
+    }
+
+    async fn fetch(&self, row: &Row, agent: AgentId, wanted: &Packages) -> Result<Prepared, Denied<Error>> {
         let core = &self.core;
         let means = packages::Means {
             launcher: core.launcher.clone(),

@@ -1,11 +1,14 @@
-//! What each kind leaves in the record, and what is not done any more. Next: `gateway::checks`.
+//! What each kind leaves in the record, and what is not done any more. Next: `gateway::kinds`.
 
 use super::*;
 use crate::gateway::Proposed;
 use crate::gateway::checks::tests::{Scene, on_record};
+use crate::packages::Layer;
+use crate::registry::mounts::{self, Mount};
+use crate::registry::{self, Agent, channels, mcp, roles, software};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change::ChangeKind;
+use ironclaw_contract::seam::change::{Access, AgentRole, ChangeKind};
 use serde_json::{Value, json};
 
 #[track_caller]
