@@ -1,25 +1,26 @@
 //! The approval gateway: nothing of what an agent is or may do changes without a person who was shown exactly that.
 //!
 //! Checks here can only refuse; none of them ever approves, and no setting takes the person away. Next: `gateway::checks`,
-//! `gateway::policy`, `gateway::decide`, and `apply` for what an approved change does.
+//! `gateway::policy`, `gateway::decide`, and `gateway::kinds` for what each kind of change may not be and does.
 //!
 //! ```text
 //! Proposed ──checks──▶ Checked ──store──▶ Pending ──people──▶ Approved ──apply──▶ Applied
 //! ```
 
-pub mod before;
+pub mod apply;
 pub mod checks;
+pub mod current_settings;
 pub mod decide;
-mod places;
+pub mod kinds;
 pub mod policy;
 pub mod quorum;
-pub mod settings;
-pub mod shown;
+pub mod review_page;
 pub mod store;
 pub mod voices;
 
-use crate::registry::Giver;
-use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
+pub use decide::proof::{Approved, Direct};
+
+use ironclaw_contract::ids::{AgentId, CallId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::change::{Change, ChangeKind};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_jail::shown::Mounts;
@@ -138,66 +139,7 @@ impl Checked {
 
     /// Who has to approve it.
     pub fn rule(&self, policy: &policy::Policy) -> policy::Rule {
-        settings::rule(policy, &self.proposed.change, &self.standing.before, &self.standing.facts)
-    }
-}
-
-/// A change that enough people approved and whose approvals are used up in this very transaction. Made by
-/// `gateway::decide` alone.
-#[derive(Debug)]
-pub struct Approved {
-    id: ChangeId,
-    agent: Option<AgentId>,
-    change: Change,
-    facts: Value,
-    by: Vec<PersonId>,
-    givers: Vec<Giver>,
-}
-
-impl Approved {
-    /// Its id.
-    pub const fn id(&self) -> ChangeId {
-        self.id
-    }
-
-    /// Whom it concerns.
-    pub const fn agent(&self) -> Option<AgentId> {
-        self.agent
-    }
-
-    /// What is set.
-    pub const fn change(&self) -> &Change {
-        &self.change
-    }
-
-    /// What the names in it mean.
-    pub const fn facts(&self) -> &Value {
-        &self.facts
-    }
-
-    /// Who approved it; never nobody.
-    pub fn by(&self) -> &[PersonId] {
-        &self.by
-    }
-
-    /// The same people, each with the token that they came with.
-    pub fn givers(&self) -> &[Giver] {
-        &self.givers
-    }
-}
-
-/// Whether a change of this kind is of one agent; the others are of the host, and of `settings` the default model is.
-pub(crate) const fn concerns_agent(kind: ChangeKind) -> bool {
-    match kind {
-        ChangeKind::CreateAgent | ChangeKind::McpRegister => false,
-        ChangeKind::Persona
-        | ChangeKind::EnabledTools
-        | ChangeKind::Packages
-        | ChangeKind::Wiring
-        | ChangeKind::Permissions
-        | ChangeKind::Mounts
-        | ChangeKind::McpAccess
-        | ChangeKind::Settings => true,
+        kinds::rule(policy, &self.proposed.change, &self.standing.before, &self.standing.facts)
     }
 }
 

@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
-pub mod apply;
 pub mod approval;
 pub mod audit;
 pub mod budget;

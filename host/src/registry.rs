@@ -1,6 +1,7 @@
 //! Agents, people, identities and tokens, and the model endpoints of the agents: who and what there is.
 //!
-//! Never says what anybody may do with a message, and changes what an agent may do for a [`Warrant`] only. Next: `identity`, `routing`.
+//! Never says what anybody may do with a message, and changes what an agent may do for an [`Approved`] or [`Authority`] only.
+//! Next: `identity`, `routing`.
 
 pub mod channels;
 pub mod given;
@@ -19,15 +20,17 @@ pub use people::{
 };
 pub use tokens::{Fresh, Token, TokenId, TokenState, tokens};
 
+use crate::gateway::decide::proof::{Approved, Authority};
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
+use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{Access, GuardMode};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Tx, stored_json};
 use rusqlite::{OptionalExtension, Row, params};
+use serde_json::Value;
 use std::fmt;
 use std::str::FromStr;
 
@@ -207,59 +210,47 @@ pub struct AgentDraft {
     pub access: Access,
 }
 
-/// What lets somebody change what an agent is or may do: a change that people approved. `gateway::Approved` is one, and nothing
-/// else is.
-pub trait Warrant {
-    /// Which change.
-    fn change_id(&self) -> ChangeId;
-    /// Who approved it; at least one person.
-    fn approvers(&self) -> &[PersonId];
-    /// The same people, each with the token that they came with.
-    fn givers(&self) -> Vec<Giver>;
+/// Returns the entry about what an approved change did.
+pub(crate) fn approved_entry(event: LedgerEvent, approved: &Approved) -> Entry {
+    let by: Vec<Value> = approved.givers().iter().map(|giver| giver.person.into()).collect();
+    Entry::new(event).with("change", approved.id()).with("by", by)
 }
 
-/// The entry about what became of a change.
-pub(crate) fn warranted(event: LedgerEvent, warrant: &dyn Warrant) -> Entry {
-    let by: Vec<String> = warrant.approvers().iter().map(ToString::to_string).collect();
-    Entry::new(event).with("change", warrant.change_id()).with("by", by)
+/// Returns the entry about what a change or a command did.
+fn authorised_entry(event: LedgerEvent, authority: Authority<'_>) -> Entry {
+    match authority {
+        Authority::Approved(approved) => approved_entry(event, approved),
+        Authority::Direct(direct) => Entry::new(event).with("by", direct.by()),
+    }
 }
 
-/// The entry about an agent's setting that is now another; of both there are the digests alone.
-fn altered(event: LedgerEvent, warrant: &dyn Warrant, agent: AgentId, before: &[u8], after: &[u8]) -> Entry {
-    warranted(event, warrant)
+/// Returns the entry about a changed setting of an agent, with the digests of the old and the new one.
+fn changed_entry(event: LedgerEvent, approved: &Approved, agent: AgentId, before: &[u8], after: &[u8]) -> Entry {
+    approved_entry(event, approved)
         .with("agent", agent)
         .with("before", Digest::of(before).to_string())
         .with("after", Digest::of(after).to_string())
 }
 
-/// Makes an agent, as an operator asked.
+/// Creates an agent, as a command or a change says.
 ///
 /// # Errors
 /// Refuses a malformed name, one that is taken, an unknown tool or model endpoint, and a persona that is too long.
-pub fn create_agent(tx: &mut Tx<'_>, draft: AgentDraft, by: PersonId) -> Result<Agent, Denied> {
+pub fn create_agent<'a>(
+    tx: &mut Tx<'_>,
+    authority: impl Into<Authority<'a>>,
+    draft: AgentDraft,
+) -> Result<Agent, Denied> {
     let agent = insert_agent(tx, draft)?;
-    created(Entry::new(LedgerEvent::AgentCreated).with("by", by), &agent).append(tx)?;
-    Ok(agent)
-}
-
-/// Makes an agent, as a change says.
-///
-/// # Errors
-/// As [`create_agent`].
-pub fn create_agent_as_approved(tx: &mut Tx<'_>, warrant: &dyn Warrant, draft: AgentDraft) -> Result<Agent, Denied> {
-    let agent = insert_agent(tx, draft)?;
-    created(warranted(LedgerEvent::AgentCreated, warrant), &agent).append(tx)?;
-    Ok(agent)
-}
-
-fn created(entry: Entry, agent: &Agent) -> Entry {
-    entry
+    authorised_entry(LedgerEvent::AgentCreated, authority.into())
         .with("agent", agent.id)
         .with("name", agent.name.clone())
         .with("model", agent.model.clone())
         .with("access", agent.access.name())
         .with("persona_digest", Digest::of(agent.persona.as_bytes()).to_string())
         .with("enabled_tools", agent.enabled_tools.clone())
+        .append(tx)?;
+    Ok(agent)
 }
 
 fn insert_agent(tx: &mut Tx<'_>, draft: AgentDraft) -> Result<Agent, Denied> {
@@ -301,25 +292,26 @@ fn insert_agent(tx: &mut Tx<'_>, draft: AgentDraft) -> Result<Agent, Denied> {
 /// Tells an agent something else about itself.
 pub fn set_persona(
     tx: &mut Tx<'_>,
-    warrant: &dyn Warrant,
+    approved: &Approved,
     agent: &Agent,
     persona: &str,
 ) -> Result<(), ironclaw_state::Error> {
     tx.db().execute("UPDATE agents SET persona = ?2 WHERE id = ?1", params![agent.id, persona])?;
-    altered(LedgerEvent::AgentPersona, warrant, agent.id, agent.persona.as_bytes(), persona.as_bytes()).append(tx)?;
+    changed_entry(LedgerEvent::AgentPersona, approved, agent.id, agent.persona.as_bytes(), persona.as_bytes())
+        .append(tx)?;
     Ok(())
 }
 
 /// Says which tools an agent may call from now on.
 pub fn set_tools(
     tx: &mut Tx<'_>,
-    warrant: &dyn Warrant,
+    approved: &Approved,
     agent: &Agent,
     tools: &[String],
 ) -> Result<(), ironclaw_state::Error> {
     let (before, after) = (canonical::to_string(&agent.enabled_tools), canonical::to_string(&tools));
     tx.db().execute("UPDATE agents SET enabled_tools = ?2 WHERE id = ?1", params![agent.id, after])?;
-    altered(LedgerEvent::AgentTools, warrant, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
+    changed_entry(LedgerEvent::AgentTools, approved, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
     Ok(())
 }
 
@@ -348,14 +340,9 @@ fn check_draft(draft: &AgentDraft) -> Result<(), Refusal> {
 }
 
 /// Sets how strictly an agent is judged.
-pub fn set_mode(
-    tx: &mut Tx<'_>,
-    warrant: &dyn Warrant,
-    agent: &Agent,
-    mode: Mode,
-) -> Result<(), ironclaw_state::Error> {
+pub fn set_mode(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent, mode: Mode) -> Result<(), ironclaw_state::Error> {
     tx.db().execute("UPDATE agents SET mode = ?2 WHERE id = ?1", params![agent.id, mode.name()])?;
-    warranted(LedgerEvent::AgentMode, warrant)
+    approved_entry(LedgerEvent::AgentMode, approved)
         .with("agent", agent.id)
         .with("mode", mode.name())
         .with("was", agent.mode.name())
@@ -364,10 +351,10 @@ pub fn set_mode(
 }
 
 /// Removes an agent whose sessions are gone.
-pub fn remove_agent(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: &Agent) -> Result<(), ironclaw_state::Error> {
+pub fn remove_agent(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent) -> Result<(), ironclaw_state::Error> {
     mounts::note_shared_uids(tx, agent.id)?;
     tx.db().execute("DELETE FROM agents WHERE id = ?1", [agent.id])?;
-    warranted(LedgerEvent::AgentRemoved, warrant)
+    approved_entry(LedgerEvent::AgentRemoved, approved)
         .with("agent", agent.id)
         .with("name", agent.name.clone())
         .append(tx)?;

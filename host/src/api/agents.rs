@@ -4,7 +4,7 @@
 
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
-use crate::gateway::checks;
+use crate::gateway::{Direct, decide};
 use crate::pipeline::at_once::after_erasing;
 use crate::pipeline::{Changes, Error};
 use crate::refusal::Refusal;
@@ -60,7 +60,7 @@ pub async fn create(
     Extension(person): Extension<Person>,
     Body(new): Body<NewAgent>,
 ) -> Reply<Agent> {
-    direct(&api.changes, ChangeKind::CreateAgent, &person)?;
+    let direct = direct(&api.changes, ChangeKind::CreateAgent, &person)?;
     let draft = AgentDraft {
         name: new.name,
         model: new.model,
@@ -72,7 +72,7 @@ pub async fn create(
         .record
         .state
         .decide(move |tx| {
-            let agent = registry::create_agent(tx, draft, person.id)?;
+            let agent = registry::create_agent(tx, &direct, draft)?;
             Ok::<_, Denied<Error>>(view(tx, &agent, &person)?)
         })
         .await?;
@@ -150,9 +150,9 @@ pub async fn find(api: &Api, agent: String) -> Result<registry::Agent, Answer> {
     Ok(api.state().read(move |tx| registry::named_agent(tx, &agent)).await?)
 }
 
-/// Whether the policy lets this person do by a command what a change of this kind does.
-pub fn direct(changes: &Changes, kind: ChangeKind, person: &Person) -> Result<(), Refusal> {
-    checks::direct(changes.policy().rule(kind), kind, person.role)
+/// Checks that the policy lets this person do by a command what a change of this kind does.
+pub fn direct(changes: &Changes, kind: ChangeKind, person: &Person) -> Result<Direct, Refusal> {
+    decide::direct(changes.policy().rule(kind), kind, person)
 }
 
 /// What this person is shown of an agent: how its jail is made and who else has to do with it is for whoever decides about it.

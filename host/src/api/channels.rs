@@ -15,7 +15,7 @@ use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, ChannelTest, NewChannel, NewChannelMade, NewWiring};
-use ironclaw_contract::seam::change::ChangeKind;
+use ironclaw_contract::seam::change::{ChangeKind, Engage, Wiring};
 use ironclaw_state::Tx;
 use ironclaw_state::keys::SecretText;
 use std::sync::Arc;
@@ -34,10 +34,13 @@ pub async fn add(
     Body(new): Body<NewChannel>,
 ) -> Reply<NewChannelMade> {
     // A channel that no agent hears opens no turn; who hears it is a change of its own.
-    if new.agent.is_some() {
-        agents::direct(&api.changes, ChangeKind::Wiring, &person)
-            .map_err(|refusal| unheard_first(refusal, &new.name))?;
-    }
+    let direct = match new.agent {
+        Some(_) => {
+            let direct = agents::direct(&api.changes, ChangeKind::Wiring, &person);
+            Some(direct.map_err(|refusal| unheard_first(refusal, &new.name))?)
+        }
+        None => None,
+    };
     if new.kind != WEBHOOK {
         let refusal =
             Refusal::new(DenialCode::ChannelKind, format!("there is no kind of channel {:?}", short(&new.kind)));
@@ -69,8 +72,8 @@ pub async fn add(
         .state
         .decide(move |tx| {
             let made = channels::add(tx, &draft, &record.wrapping, &person)?;
-            let Some(agent) = agent else { return Ok(view(tx, &made, hooks)?) };
-            channels::connect(tx, &made.name, agent, person.id)?;
+            let Some((agent, direct)) = agent.zip(direct) else { return Ok(view(tx, &made, hooks)?) };
+            channels::wire(tx, &direct, &made, agent, &wiring(&made, Engage::All))?;
             let made = made.heard_by(Some(agent));
             Ok::<_, Denied<Error>>(view(tx, &made, hooks)?)
         })
@@ -126,12 +129,12 @@ pub async fn connect(
     Path(channel): Path<String>,
     Body(new): Body<NewWiring>,
 ) -> Reply<operator::Channel> {
-    agents::direct(&api.changes, ChangeKind::Wiring, &person)?;
+    let direct = agents::direct(&api.changes, ChangeKind::Wiring, &person)?;
     let (agent, hooks) = (agents::find(&api, new.agent).await?, api.about.hooks);
     let connected = api.state().decide(move |tx| {
         let found = channels::known(tx, &channel)?;
         let before = view(tx, &found, hooks)?.agent.filter(|before| *before != agent.name);
-        channels::connect(tx, &found.name, agent.id, person.id)?;
+        channels::wire(tx, &direct, &found, agent.id, &wiring(&found, Engage::All))?;
         let connected = view(tx, &found.heard_by(Some(agent.id)), hooks)?;
         Ok::<_, Denied>(operator::Channel { taken_from: before, ..connected })
     });
@@ -144,17 +147,22 @@ pub async fn disconnect(
     Extension(person): Extension<Person>,
     Path((channel, agent)): Path<(String, String)>,
 ) -> Reply<operator::Channel> {
-    agents::direct(&api.changes, ChangeKind::Wiring, &person)?;
+    let direct = agents::direct(&api.changes, ChangeKind::Wiring, &person)?;
     let (agent, hooks) = (agents::find(&api, agent).await?, api.about.hooks);
     let disconnected = api.state().decide(move |tx| {
         let found = channels::known(tx, &channel)?;
-        if !channels::disconnect(tx, &found.name, agent.id, person.id)? {
+        if found.agent != Some(agent.id) {
             let message = format!("agent {} does not hear {}", agent.name, found.name);
             return Err(Refusal::new(DenialCode::WiringUnknown, message).into());
         }
+        channels::wire(tx, &direct, &found, agent.id, &wiring(&found, Engage::None))?;
         Ok::<_, Denied>(view(tx, &found.heard_by(None), hooks)?)
     });
     Ok(Json(disconnected.await?))
+}
+
+fn wiring(channel: &Channel, engage: Engage) -> Wiring {
+    Wiring { channel: channel.name.clone(), engage, pattern: None }
 }
 
 /// Names the two commands that lead to the same where the policy asks for more than one person.

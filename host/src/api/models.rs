@@ -5,7 +5,7 @@
 
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
-use crate::gateway::checks;
+use crate::gateway::decide;
 use crate::gateway::policy::Policy;
 use crate::pipeline::{self, Changes};
 use crate::record::Record;
@@ -200,7 +200,7 @@ fn followers_elsewhere(tx: &Tx<'_>, name: &str) -> Result<Vec<String>, ironclaw_
 /// endpoint in the place of one that they use.
 fn left_to(tx: &Tx<'_>, policy: &Policy, by: &Person, name: &str, replace: bool, default: bool) -> Result<(), Denied> {
     let kind = ChangeKind::Settings;
-    let direct = checks::direct(policy.rule(kind), kind, by.role);
+    let direct = decide::direct(policy.rule(kind), kind, by).map(drop);
     let is_replaced = replace && models::find(tx, name)?.is_some() && models::is_in_use(tx, name)?;
     let hint = match (is_replaced, default) {
         (true, _) => "add it under another name, and propose it to each agent: `ironctl agent set AGENT --model NAME`",

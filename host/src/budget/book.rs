@@ -4,7 +4,8 @@
 //! judges. Next: `budget::judge`.
 
 use super::{Ceiling, Config, Limit, Own, Spent, day_of, limits};
-use crate::registry::{Warrant, warranted};
+use crate::gateway::decide::proof::Approved;
+use crate::registry::approved_entry;
 use ironclaw_contract::ids::{AgentId, SessionId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::limits::CEILING_MAX;
@@ -200,11 +201,11 @@ pub fn own(tx: &Tx<'_>, agent: AgentId) -> Result<Own, ironclaw_state::Error> {
 }
 
 /// Sets an agent's own ceilings.
-pub fn set_own(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, own: Own) -> Result<(), ironclaw_state::Error> {
+pub fn set_own(tx: &mut Tx<'_>, approved: &Approved, agent: AgentId, own: Own) -> Result<(), ironclaw_state::Error> {
     let sql = "INSERT OR REPLACE INTO agent_budgets (agent_id, tokens_per_day, cost_per_day_micros) VALUES (?1,?2,?3)";
     let [tokens, cost] = [own.tokens_per_day, own.cost_per_day_micros].map(|limit| limit.map(bounded));
     tx.db().execute(sql, params![agent, tokens, cost])?;
-    warranted(LedgerEvent::AgentBudget, warrant)
+    approved_entry(LedgerEvent::AgentBudget, approved)
         .with("agent", agent)
         .with("tokens_per_day", tokens)
         .with("cost_per_day_micros", cost)

@@ -1,17 +1,18 @@
 //! People decide, and what they decided is used: once, for exactly what they were shown, while everything is as it was.
 //!
 //! Never takes a flag for an approval: what counts is found out anew from the record each time, in the transaction that acts.
-//! Next: `counted` for which approvals count, `approval` for what one is good for, `apply` for what it does.
+//! Next: `counted` for which approvals count, `approval` for what one is good for, `gateway::apply` for what it does.
 
 mod counted;
+pub mod proof;
 
 use super::checks;
-use super::policy::{Policy, Rule, is_of_agent};
-use super::settings::rule_of;
-use super::shown::{self, Asker, View};
+use super::kinds::is_of_agent;
+use super::policy::{Policy, Rule};
+use super::review_page::{self, Asker, View};
 use super::store::{self, Row, Status};
 use super::voices::{self, NOT_INDEPENDENT};
-use super::{Approved, Checked, Grounds, Requester};
+use super::{Checked, Grounds, Requester};
 use crate::approval::{self, Approver, Domain, Thing};
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
@@ -25,13 +26,14 @@ use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use ironclaw_ledger::Entry;
 use ironclaw_state::Tx;
 use ironclaw_state::keys::{self, ApprovalRoot};
+use proof::{Approved, Direct};
 use std::collections::BTreeSet;
 
 /// Why a change is over about which nobody decided.
 pub const OVERDUE: &str = "nobody decided in time";
 
 /// What is decided beside.
-pub struct Bench<'a> {
+pub struct DecisionContext<'a> {
     /// Who may decide.
     pub policy: &'a Policy,
     /// What the operator set.
@@ -150,7 +152,21 @@ pub fn standing(
 
 /// Whether this person decides about this change.
 pub fn may_decide(tx: &Tx<'_>, policy: &Policy, by: &Person, row: &Row) -> Result<bool, ironclaw_state::Error> {
-    Ok(rule_of(policy, row).admits(standing(tx, by, row.kind, row.agent)?))
+    Ok(row.rule(policy).admits(standing(tx, by, row.kind, row.agent)?))
+}
+
+/// Checks that a person may do by a command of their own what a change of this kind does, because one yes of theirs would be enough.
+///
+/// # Errors
+/// Refuses what takes more than that.
+pub fn direct(rule: &Rule, kind: ChangeKind, person: &Person) -> Result<Direct, Refusal> {
+    let role = person.role;
+    if rule.is_one_alone() && rule.admits(role) {
+        return Ok(Direct::new(person.id));
+    }
+    let message = format!("the policy of this host asks for more than a command of one {role} here");
+    let refusal = Refusal::new(DenialCode::PolicyAsksForMore, message);
+    Err(refusal.hint(format!("propose it, and let others decide: `ironctl change submit --kind {kind}`")))
 }
 
 /// What a person is shown of a change, and its digest.
@@ -186,12 +202,12 @@ pub fn show(tx: &Tx<'_>, policy: &Policy, row: &Row) -> Result<(String, Digest),
         reason: &row.reason,
         before: &row.before,
         facts: &row.facts,
-        rule: &rule_of(policy, row),
+        rule: &row.rule(policy),
         created_at: ironclaw_ledger::rfc3339(row.created_at),
         expires_at: ironclaw_ledger::rfc3339(row.expires_at),
         generation: row.generation,
     };
-    let text = shown::render(&view);
+    let text = review_page::render(&view);
     let digest = Digest::of(text.as_bytes());
     Ok((text, digest))
 }
@@ -250,19 +266,19 @@ fn decided(row: &Row) -> Refusal {
 }
 
 /// Returns the row that this person may decide about, and the person as they are now.
-fn open(tx: &mut Tx<'_>, bench: &Bench<'_>, by: &Person, id: ChangeId) -> Result<(Row, Person), Undecided> {
+fn open(tx: &mut Tx<'_>, context: &DecisionContext<'_>, by: &Person, id: ChangeId) -> Result<(Row, Person), Undecided> {
     let row = store::known(tx, id)?;
     // As they stand now: a role may have been taken while the request was on its way.
     let Some(by) = registry::person_by_id(tx, by.id)? else {
         return Err(Refusal::new(DenialCode::PersonUnknown, "whoever decides is nobody here any more").into());
     };
-    if !may_decide(tx, bench.policy, &by, &row)? {
+    if !may_decide(tx, context.policy, &by, &row)? {
         Entry::new(LedgerEvent::ChangeDecisionRefused)
             .with("change", id)
             .with("by", by.id)
             .reason("whoever decided has no role that may")
             .append(tx)?;
-        let rule = rule_of(bench.policy, &row);
+        let rule = row.rule(context.policy);
         let roles: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
         let message =
             format!("{id} is not {}'s to decide: a change of kind {} takes {}", by.name, row.kind, roles.join(" or "));
@@ -284,29 +300,29 @@ fn open(tx: &mut Tx<'_>, bench: &Bench<'_>, by: &Person, id: ChangeId) -> Result
 /// Refuses a person who may not decide, a change that is decided, over or not as it was, and another text than the present one.
 pub fn approve(
     tx: &mut Tx<'_>,
-    bench: &Bench<'_>,
+    context: &DecisionContext<'_>,
     by: &Person,
     proof: &str,
     id: ChangeId,
     shown: &Digest,
 ) -> Result<Said, Undecided> {
-    let (row, by) = open(tx, bench, by, id)?;
-    let rule = &rule_of(bench.policy, &row);
+    let (row, by) = open(tx, context, by, id)?;
+    let rule = &row.rule(context.policy);
     if !rule.requester_may_approve && by.id == row.principal() {
         let message = format!("{id} was asked for by {} or on their behalf: somebody else has to approve it", by.name);
         return Err(Refusal::new(DenialCode::NotYoursToDecide, message).into());
     }
-    if let Some(outcome) = why_stale(tx, bench.grounds, &row)? {
+    if let Some(outcome) = why_stale(tx, context.grounds, &row)? {
         let row = store::end(tx, &row, Status::Withdrawn, None, &outcome)?;
         return Err(Undecided::Ended(decided(&row), Box::new(row)));
     }
-    let (_, digest) = show(tx, bench.policy, &row)?;
+    let (_, digest) = show(tx, context.policy, &row)?;
     if digest != *shown {
         let refusal = Refusal::new(DenialCode::ShownDiffers, format!("{id} is not what was shown any more"));
         return Err(refusal.hint(format!("look at it again: `ironctl change show {id}`")).into());
     }
     // One that is not good any more is no yes: whoever gave it may give another.
-    let counted = count(tx, bench, &row, digest)?;
+    let counted = count(tx, context, &row, digest)?;
     if counted.iter().any(|voice| voice.given.person == by.id) {
         let message = format!("{} approved {id} already: {} different people have to", by.name, rule.approvals);
         return Err(Refusal::new(DenialCode::ChangeDecided, message).into());
@@ -317,7 +333,7 @@ pub fn approve(
     let now = tx.wall();
     let expires = now + i64::from(rule.expires_hours) * 3_600_000;
     let approver = Approver { person: by.id.to_string(), proof: proof.to_owned() };
-    let token = approval::mint(bench.root, thing(&row, rule, digest), approver, now, expires)?;
+    let token = approval::mint(context.root, thing(&row, rule, digest), approver, now, expires)?;
     let given = store::give(tx, id, by.id, &token)?;
     Entry::new(LedgerEvent::ChangeApprovedBy)
         .with("change", id)
@@ -325,7 +341,7 @@ pub fn approve(
         .with("by", by.id)
         .with("shown", digest)
         .append(tx)?;
-    let good = count(tx, bench, &row, digest)?;
+    let good = count(tx, context, &row, digest)?;
     let so_far = u32::try_from(good.len()).unwrap_or(u32::MAX);
     if so_far < rule.approvals {
         return Ok(Said::Counted(so_far));
@@ -367,16 +383,22 @@ fn not_independent(
 ///
 /// # Errors
 /// Refuses a person who may not decide, unless it is their own request, and a change that is decided or over.
-pub fn reject(tx: &mut Tx<'_>, bench: &Bench<'_>, by: &Person, id: ChangeId, reason: &str) -> Result<Row, Undecided> {
+pub fn reject(
+    tx: &mut Tx<'_>,
+    context: &DecisionContext<'_>,
+    by: &Person,
+    id: ChangeId,
+    reason: &str,
+) -> Result<Row, Undecided> {
     if reason.len() > REASON_BYTES_MAX {
         let message = format!("a reason has at most {REASON_BYTES_MAX} bytes");
         return Err(Refusal::new(DenialCode::ReasonTooLong, message).into());
     }
     let own = store::find(tx, id)?.filter(|row| row.requester == Requester::Person(by.id) && row.status.is_open());
     let (row, by, status) = match own {
-        Some(row) if !may_decide(tx, bench.policy, by, &row)? => (row, by.clone(), Status::Withdrawn),
+        Some(row) if !may_decide(tx, context.policy, by, &row)? => (row, by.clone(), Status::Withdrawn),
         _ => {
-            let (row, by) = open(tx, bench, by, id)?;
+            let (row, by) = open(tx, context, by, id)?;
             (row, by, Status::Rejected)
         }
     };
@@ -385,10 +407,10 @@ pub fn reject(tx: &mut Tx<'_>, bench: &Bench<'_>, by: &Person, id: ChangeId, rea
 
 /// Withdraws what cannot be decided any more once a change of an agent was applied: the other open changes of its kind, as far as what
 /// they would alter is not as it was. Whoever asked is told by the caller.
-pub fn overtaken(tx: &mut Tx<'_>, bench: &Bench<'_>, applied: &Row) -> Result<Vec<Row>, Error> {
+pub fn supersede(tx: &mut Tx<'_>, context: &DecisionContext<'_>, applied: &Row) -> Result<Vec<Row>, Error> {
     let mut ended = Vec::new();
     for row in store::open_like(tx, applied)? {
-        if let Some(outcome) = why_stale(tx, bench.grounds, &row)? {
+        if let Some(outcome) = why_stale(tx, context.grounds, &row)? {
             ended.push(store::end(tx, &row, Status::Withdrawn, None, &outcome)?);
         }
     }
@@ -396,10 +418,10 @@ pub fn overtaken(tx: &mut Tx<'_>, bench: &Bench<'_>, applied: &Row) -> Result<Ve
 }
 
 /// Takes back the approvals of changes that wait which are not good any more, as where the policy is another one now.
-pub fn recount(tx: &mut Tx<'_>, bench: &Bench<'_>) -> Result<(), Error> {
+pub fn recount(tx: &mut Tx<'_>, context: &DecisionContext<'_>) -> Result<(), Error> {
     for row in store::half_approved(tx)? {
-        let (_, shown) = show(tx, bench.policy, &row)?;
-        count(tx, bench, &row, shown)?;
+        let (_, shown) = show(tx, context.policy, &row)?;
+        count(tx, context, &row, shown)?;
     }
     Ok(())
 }
@@ -408,18 +430,17 @@ pub fn recount(tx: &mut Tx<'_>, bench: &Bench<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// Refuses as [`still_approved`] does, and where an approval was used already; nothing is applied then.
-pub fn approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Approved, Denied<Error>> {
-    let Still { row, voices } = still_approved(tx, bench, row)?;
+pub fn approved(tx: &mut Tx<'_>, context: &DecisionContext<'_>, row: &Row) -> Result<Approved, Denied<Error>> {
+    let Still { row, voices } = still_approved(tx, context, row)?;
     for voice in &voices {
         if !store::consume(tx, voice.given.id)? {
             let words = format!("an approval of {} was used already", row.id);
             return Err(Refusal::new(DenialCode::ApprovalUsed, words).into());
         }
     }
-    let by = voices.iter().map(|voice| voice.given.person).collect();
     let givers =
         voices.iter().map(|voice| Giver { person: voice.given.person, token: voice.proof.parse().ok() }).collect();
-    Ok(Approved { id: row.id, agent: row.agent, change: row.change, facts: row.facts, by, givers })
+    Ok(Approved::new(row.id, row.agent, row.change, row.facts, givers))
 }
 
 /// A change that is approved as everything stands now. Permits nothing that the transaction which applies it does not check again.
@@ -432,7 +453,7 @@ pub struct Still {
 ///
 /// # Errors
 /// Refuses what is not as it was when people approved, by name.
-pub fn still_approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<Still, Denied<Error>> {
+pub fn still_approved(tx: &mut Tx<'_>, context: &DecisionContext<'_>, row: &Row) -> Result<Still, Denied<Error>> {
     let refuse = |code, words: String| Err(Refusal::new(code, words).into());
     let Some(row) = store::find(tx, row.id)?.filter(|row| row.status == Status::Approved) else {
         return refuse(DenialCode::ChangeDecided, format!("{} is not approved, or applied already", row.id));
@@ -443,13 +464,13 @@ pub fn still_approved(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row) -> Result<S
             format!("{} was approved in another generation of the record", row.id),
         );
     }
-    if let Some(why) = why_stale(tx, bench.grounds, &row)? {
+    if let Some(why) = why_stale(tx, context.grounds, &row)? {
         return refuse(DenialCode::ChangeStale, why);
     }
-    let (_, shown) = show(tx, bench.policy, &row)?;
+    let (_, shown) = show(tx, context.policy, &row)?;
     let before = store::approvals(tx, row.id)?.iter().filter(|given| given.state == "live").count();
-    let voices = count(tx, bench, &row, shown)?;
-    let needed = rule_of(bench.policy, &row).approvals;
+    let voices = count(tx, context, &row, shown)?;
+    let needed = row.rule(context.policy).approvals;
     if voices.len() < needed as usize {
         let words = format!(
             "of {before} approvals {} are still good, and {needed} are needed: a role was lost, or the policy, the text or the time is another",

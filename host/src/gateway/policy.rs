@@ -69,23 +69,6 @@ impl Rule {
     }
 }
 
-/// Whether a role of one agent is enough for a change of this kind, or it takes one of the whole host.
-///
-/// What concerns the agent alone is its admins' to decide; what concerns the machine, other agents, or the secrets of whoever runs
-/// the host, which MCP servers are sent, is not.
-pub const fn is_of_agent(kind: ChangeKind) -> bool {
-    match kind {
-        ChangeKind::Persona | ChangeKind::EnabledTools | ChangeKind::Permissions => true,
-        ChangeKind::Wiring
-        | ChangeKind::Packages
-        | ChangeKind::Mounts
-        | ChangeKind::CreateAgent
-        | ChangeKind::McpAccess
-        | ChangeKind::McpRegister
-        | ChangeKind::Settings => false,
-    }
-}
-
 /// A rule for each kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
@@ -237,12 +220,6 @@ mod tests {
         let of = |policy: &Policy, kind| policy.rule(kind).digest(kind);
         assert_ne!(of(&policy, ChangeKind::Persona), of(&usual, ChangeKind::Persona));
         assert_ne!(of(&usual, ChangeKind::Persona), of(&usual, ChangeKind::Mounts));
-    }
-
-    #[test]
-    fn an_admin_of_an_agent_decides_nothing_that_reaches_beyond_it() {
-        let of_agent: Vec<ChangeKind> = ChangeKind::ALL.iter().copied().filter(|kind| is_of_agent(*kind)).collect();
-        assert_eq!(of_agent, [ChangeKind::Persona, ChangeKind::EnabledTools, ChangeKind::Permissions]);
     }
 
     #[test]

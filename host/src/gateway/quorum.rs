@@ -2,8 +2,8 @@
 //!
 //! Only counts; refuses nothing. Next: `gateway::policy`, `gateway::decide` for who counts in the end.
 
-use super::policy::{Policy, Rule, is_of_agent};
-use super::settings;
+use super::kinds::{self, is_of_agent};
+use super::policy::{Policy, Rule};
 use crate::registry::{self, Role, roles};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::change::ChangeKind;
@@ -99,7 +99,7 @@ pub fn unmet(found: &People, policy: &Policy) -> Vec<Unmet> {
 /// The narrower rule for the default model, if no change of it can ever be approved and other settings can be. It takes more owners,
 /// and everything else works without them.
 fn default_model(found: &People, of_settings: &Rule) -> Option<Unmet> {
-    let rule = settings::for_default_model(of_settings.clone());
+    let rule = kinds::for_default_model(of_settings.clone());
     match (too_few(found, ChangeKind::Settings, of_settings), too_few(found, ChangeKind::Settings, &rule)) {
         (None, Some((there, true))) => {
             Some(Unmet { kinds: vec![DEFAULT_MODEL], rule, there, is_never: true, is_refused: false })

@@ -2,14 +2,15 @@
 //!
 //! Never decides anything and never applies anything. Next: `gateway::decide`.
 
+mod approvals;
 mod generation;
-mod given;
 mod row;
 
+pub use approvals::{Given, approvals, consume, give, rewrap, void, void_one};
 pub use generation::{begin_generation, generation};
-pub use given::{Given, approvals, consume, give, rewrap, void, void_one};
 pub use row::{Row, Status};
 
+use super::kinds::FETCHING;
 use super::policy::Policy;
 use super::{Checked, Origin, Proposed, Requester};
 use crate::refusal::Denied;
@@ -18,7 +19,7 @@ use crate::registry::{self, Agent};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
-use ironclaw_contract::seam::change::{Change, ChangeKind};
+use ironclaw_contract::seam::change::Change;
 use ironclaw_ledger::Entry;
 use ironclaw_state::Tx;
 use row::row;
@@ -127,7 +128,7 @@ pub fn approved(tx: &Tx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
                (SELECT min(ordinal) FROM changes WHERE status = 'approved' GROUP BY agent_id, kind = ?2) \
                ORDER BY kind = ?2, ordinal LIMIT ?1";
     let mut statement = tx.db().prepare_cached(sql)?;
-    let given = params![AT_ONCE_MAX as i64, ChangeKind::Packages.name()];
+    let given = params![AT_ONCE_MAX as i64, FETCHING.name()];
     Ok(readable(statement.query_map(given, row)?)?)
 }
 

@@ -4,16 +4,17 @@
 mod desk;
 mod voices;
 
-use self::desk::{AGENT, Desk, bench, block_on, grounds, refused};
+use self::desk::{AGENT, Desk, block_on, context, grounds, refused};
+use super::apply;
 use super::decide::{self, Said};
-use super::policy::Policy;
+use super::kinds::Prepared;
+use super::policy::{Policy, Rule};
 use super::store::{self, Status};
-use crate::apply::{self, Prepared};
 use crate::approval::{self, Token};
 use crate::refusal::Refusal;
-use crate::registry::{self, Role};
+use crate::registry::{self, Person, Role};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::ChangeId;
+use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_state::Tx;
@@ -128,7 +129,7 @@ fn approval_of_other_change_key_generation_or_time_is_refused() {
         let approver = serde_json::from_value(approver).expect("an approver");
         let grounds = grounds();
         let policy = Policy::default();
-        let root = bench(&policy, 1, &grounds).root;
+        let root = context(&policy, 1, &grounds).root;
         let over: Token = approval::mint(root, thing, approver, 1, 2)?;
         tx.db().execute("UPDATE approvals SET token = ?2 WHERE id = ?1", [given.id.to_string(), over.to_json()])?;
         Ok(())
@@ -338,7 +339,7 @@ fn state_error_while_applying_leaves_the_approval_unused() {
     let policy = Arc::clone(&desk.policy);
     let failed = block_on(desk.state().write(move |tx| {
         let row = store::known(tx, id).expect("it is there");
-        let approved = decide::approved(tx, &bench(&policy, 1, &grounds()), &row).expect("approved");
+        let approved = decide::approved(tx, &context(&policy, 1, &grounds()), &row).expect("approved");
         apply::apply(tx, &approved, &Prepared::Nothing).expect("applied");
         Err::<(), _>(decide::Error::State(ironclaw_state::Error::Stored("a full disk".to_owned())))
     }));
@@ -420,7 +421,7 @@ fn overtaken_change_waits_for_no_decision() {
     let policy = Arc::clone(&desk.policy);
     let overtaken = desk.write(move |tx| {
         let applied = store::known(tx, first).expect("it is there");
-        decide::overtaken(tx, &bench(&policy, 1, &grounds()), &applied)
+        decide::supersede(tx, &context(&policy, 1, &grounds()), &applied)
     });
     assert_eq!(overtaken.iter().map(|row| row.id).collect::<Vec<_>>(), [second, third]);
     assert_eq!((desk.status(second), desk.status(third)), (Status::Withdrawn, Status::Withdrawn));
@@ -434,9 +435,32 @@ fn approval_under_an_older_policy_is_void_after_a_start() {
     assert_eq!(desk.approve("olga", id), Ok(Said::Counted(1)));
     desk.set_policy("");
     let policy = Arc::clone(&desk.policy);
-    desk.write(move |tx| decide::recount(tx, &bench(&policy, 1, &grounds())));
+    desk.write(move |tx| decide::recount(tx, &context(&policy, 1, &grounds())));
     let live =
         desk.write(move |tx| Ok(store::approvals(tx, id)?.into_iter().filter(|given| given.state == "live").count()));
     assert_eq!((live, desk.status(id)), (0, Status::Pending), "the one yes that is enough now has to be given now");
     assert_eq!(desk.approve("olga", id), Ok(Said::Approved));
+}
+
+#[test]
+fn a_command_does_not_go_around_a_policy_that_asks_for_more() {
+    let rule = |approvals, requester_may_approve, roles: &[Role]| Rule {
+        roles: roles.to_vec(),
+        approvals,
+        requester_may_approve,
+        expires_hours: 1,
+    };
+    let both = [Role::Owner, Role::Admin];
+    let person = |role| Person { id: PersonId::new(), name: "ada".to_owned(), role, created_at: 0 };
+    let code = |rule: Rule, role| {
+        decide::direct(&rule, ChangeKind::Wiring, &person(role)).map(drop).map_err(|refusal| refusal.code)
+    };
+    assert_eq!(code(rule(2, true, &both), Role::Owner), Err(DenialCode::PolicyAsksForMore));
+    assert_eq!(code(rule(1, false, &both), Role::Owner), Err(DenialCode::PolicyAsksForMore));
+    assert_eq!(code(rule(1, true, &[Role::Owner]), Role::Admin), Err(DenialCode::PolicyAsksForMore));
+    assert_eq!(code(rule(1, true, &both), Role::Member), Err(DenialCode::PolicyAsksForMore));
+    assert_eq!(code(rule(1, true, &both), Role::Admin), Ok(()));
+    let refused =
+        decide::direct(&rule(2, true, &both), ChangeKind::Wiring, &person(Role::Owner)).expect_err("two are asked for");
+    assert!(refused.hint.contains("ironctl change submit --kind wiring"), "{}", refused.hint);
 }

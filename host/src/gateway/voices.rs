@@ -3,7 +3,8 @@
 //! Without it one owner is any number of people: they make a person, or a token for a person, and answer again. Next:
 //! `gateway::decide`.
 
-use super::policy::{Rule, is_of_agent};
+use super::kinds::is_of_agent;
+use super::policy::Rule;
 use super::store::Row;
 use crate::registry::given::{self, Given};
 use crate::registry::{self, Giver, Person, TokenId};

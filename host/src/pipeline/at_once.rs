@@ -5,14 +5,15 @@
 
 use super::changes::submit::tell;
 use super::{Changes, Error};
-use crate::apply::{self, Applied, Prepared};
+use crate::gateway::apply::{self, Applied};
 use crate::gateway::decide::{self, Said};
+use crate::gateway::kinds::Prepared;
 use crate::gateway::policy::Rule;
 use crate::gateway::store::{self, Row, Status};
-use crate::gateway::{Proposed, Requester, checks, settings};
+use crate::gateway::{Proposed, Requester, checks, current_settings};
 use crate::refusal::Refusal;
 use crate::refusal::{Decide, Denied};
-use crate::registry::{self, Agent, Giver, Role};
+use crate::registry::{self, Agent, Giver, Person};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
@@ -54,7 +55,7 @@ impl Changes {
             checked => checked?,
         };
         let rule = checked.rule(self.policy());
-        alone(&rule, person.role, agent, wanted)?;
+        alone(&rule, &person, agent, wanted)?;
         let submitted = store::propose_at_once(tx, self.policy(), checked)?;
         let row = store::known(tx, submitted.id)?;
         let (_, shown) = decide::show(tx, self.policy(), &row)?;
@@ -70,7 +71,7 @@ impl Changes {
         let approved = decide::approved(tx, &self.bench(), &row)?;
         let Applied { outcome } = apply::apply(tx, &approved, &Prepared::Nothing)?;
         let row = store::end(tx, &row, Status::Applied, None, &outcome)?;
-        for overtaken in decide::overtaken(tx, &self.bench(), &row).map_err(Error::from)? {
+        for overtaken in decide::supersede(tx, &self.bench(), &row).map_err(Error::from)? {
             tell(tx, self.record(), &overtaken)?;
         }
         Ok(())
@@ -101,8 +102,9 @@ impl Changes {
             let Some(person) = registry::person_by_id(tx, by)? else {
                 return Err(Refusal::new(DenialCode::PersonUnknown, "whoever asks is not known here any more").into());
             };
-            let rule = settings::rule_now(tx, changes.policy(), &changes.proposals.grounds, &wanted, &agent)?;
-            Ok(alone(&rule, person.role, Some(&agent), wanted)?)
+            let change = Change::Settings(wanted.clone());
+            let rule = current_settings::rule_now(tx, changes.policy(), &changes.proposals.grounds, &change, &agent)?;
+            Ok(alone(&rule, &person, Some(&agent), wanted)?)
         };
         self.record().state.read(judge).await
     }
@@ -122,8 +124,8 @@ impl Changes {
 ///
 /// # Errors
 /// Refuses with the command that proposes them to others.
-fn alone(rule: &Rule, role: Role, agent: Option<&Agent>, wanted: Settings) -> Result<(), Refusal> {
-    checks::direct(rule, ChangeKind::Settings, role).map_err(|refusal| {
+fn alone(rule: &Rule, person: &Person, agent: Option<&Agent>, wanted: Settings) -> Result<(), Refusal> {
+    decide::direct(rule, ChangeKind::Settings, person).map(drop).map_err(|refusal| {
         let of = agent.map_or_else(String::new, |agent| format!(" --agent {}", agent.name));
         let payload = canonical::to_string(&Change::Settings(wanted).payload());
         refusal.hint(format!(

@@ -1,7 +1,7 @@
 //! Changes from the asking to the telling: what a sandbox or a person asks for is checked and written down, people decide, what is
 //! approved is applied, the sessions that it concerns begin anew, and whoever asked hears of it.
 //!
-//! Holds no rule of its own; a restart finds everything in the record. Next: `gateway`, `apply`.
+//! Holds no rule of its own; a restart finds everything in the record. Next: `gateway`.
 
 pub(super) mod submit;
 mod worker;
@@ -10,10 +10,10 @@ pub use submit::Proposals;
 pub use worker::ChangeWorker;
 
 use super::Error;
-use crate::gateway::decide::{self, Bench, Said};
+use crate::gateway::decide::{self, DecisionContext, Said};
 use crate::gateway::policy::Policy;
 use crate::gateway::store::{self, Row, Submitted};
-use crate::gateway::{Proposed, Requester, settings};
+use crate::gateway::{Proposed, Requester};
 use crate::inbox;
 use crate::record::Record;
 use crate::refusal::Refusal;
@@ -71,14 +71,14 @@ impl Changes {
         &self.proposals.record
     }
 
-    pub(super) fn bench(&self) -> Bench<'_> {
+    pub(super) fn bench(&self) -> DecisionContext<'_> {
         let Proposals { policy, grounds, .. } = &*self.proposals;
-        Bench { policy, grounds, root: &self.root }
+        DecisionContext { policy, grounds, root: &self.root }
     }
 
     /// Returns how many people have to say yes to this change.
     pub fn approvals_needed(&self, row: &Row) -> u32 {
-        settings::rule_of(self.policy(), row).approvals
+        row.rule(self.policy()).approvals
     }
 
     /// A person asks for a change.

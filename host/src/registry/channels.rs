@@ -2,7 +2,8 @@
 //!
 //! Never gives a channel a name that is the host's own, and never stores a secret but under the master key. Next: `channel::webhook`.
 
-use super::{LOOPBACK, Person, Role, Warrant, identities, warranted};
+use super::{LOOPBACK, Person, Role, authorised_entry, identities};
+use crate::gateway::decide::proof::Authority;
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use ironclaw_contract::canonical::{self, Digest};
@@ -256,26 +257,13 @@ pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<(), ironclaw_
     Ok(())
 }
 
-/// Lets an agent hear a channel, and answer each of its messages; only one agent does.
-pub fn connect(tx: &mut Tx<'_>, name: &str, agent: AgentId, by: PersonId) -> Result<(), ironclaw_state::Error> {
-    put(tx, name, agent, &Hears::All)?;
-    wired(Entry::new(LedgerEvent::ChannelConnected).with("by", by), name, agent).append(tx)?;
-    Ok(())
-}
-
-/// Lets an agent hear a channel no more. False when it did not.
-pub fn disconnect(tx: &mut Tx<'_>, name: &str, agent: AgentId, by: PersonId) -> Result<bool, ironclaw_state::Error> {
-    let gone = take(tx, name, agent)?;
-    if gone {
-        wired(Entry::new(LedgerEvent::ChannelDisconnected).with("by", by), name, agent).append(tx)?;
-    }
-    Ok(gone)
-}
-
-/// Says whether and when an agent hears a channel, as a change says.
-pub fn wire(
+/// Connects an agent to a channel or disconnects it, as a command or a change says. Only one agent hears a channel.
+///
+/// # Errors
+/// Those of the record, and a wiring that the contract does not let through.
+pub fn wire<'a>(
     tx: &mut Tx<'_>,
-    warrant: &dyn Warrant,
+    authority: impl Into<Authority<'a>>,
     channel: &Channel,
     agent: AgentId,
     wiring: &Wiring,
@@ -301,12 +289,17 @@ pub fn wire(
             LedgerEvent::ChannelDisconnected
         }
     };
+    let authority = authority.into();
+    let entry = authorised_entry(event, authority).with("channel", channel.name.clone()).with("agent", agent);
     let digest = |wiring: &Wiring| Digest::of(&canonical::to_vec(wiring)).to_string();
-    wired(warranted(event, warrant), &channel.name, agent)
-        .with("generation", channel.generation)
-        .with("before", digest(&channel.wiring(agent)))
-        .with("after", digest(wiring))
-        .append(tx)?;
+    let entry = match authority {
+        Authority::Approved(_) => entry
+            .with("generation", channel.generation)
+            .with("before", digest(&channel.wiring(agent)))
+            .with("after", digest(wiring)),
+        Authority::Direct(_) => entry,
+    };
+    entry.append(tx)?;
     Ok(())
 }
 
@@ -319,13 +312,10 @@ fn put(tx: &Tx<'_>, name: &str, agent: AgentId, hears: &Hears) -> Result<(), iro
     Ok(())
 }
 
-fn take(tx: &Tx<'_>, name: &str, agent: AgentId) -> Result<bool, ironclaw_state::Error> {
+fn take(tx: &Tx<'_>, name: &str, agent: AgentId) -> Result<(), ironclaw_state::Error> {
     let sql = "DELETE FROM wirings WHERE channel = ?1 AND agent_id = ?2";
-    Ok(tx.db().execute(sql, params![name, agent])? > 0)
-}
-
-fn wired(entry: Entry, name: &str, agent: AgentId) -> Entry {
-    entry.with("channel", name.to_owned()).with("agent", agent)
+    tx.db().execute(sql, params![name, agent])?;
+    Ok(())
 }
 
 /// Wraps every secret under another key instead; returns how many there are.

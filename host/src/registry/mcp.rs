@@ -2,7 +2,8 @@
 //!
 //! Never talks to one and never holds a value of a secret: a header names the secret. Next: `gateway::checks`.
 
-use super::{Warrant, altered, warranted};
+use super::{approved_entry, changed_entry};
+use crate::gateway::decide::proof::Approved;
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::secrets::SecretName;
@@ -122,7 +123,7 @@ pub fn holders(tx: &Tx<'_>, server: &str) -> Result<Vec<Grant>, ironclaw_state::
 ///
 /// # Errors
 /// Refuses one server too many.
-pub fn register(tx: &mut Tx<'_>, warrant: &dyn Warrant, wanted: &McpRegister) -> Result<usize, Denied> {
+pub fn register(tx: &mut Tx<'_>, approved: &Approved, wanted: &McpRegister) -> Result<usize, Denied> {
     let was = find(tx, &wanted.name)?;
     let count: i64 = tx.db().query_row("SELECT count(*) FROM mcp_servers", [], |row| row.get(0))?;
     if was.is_none() && count >= SERVERS_MAX {
@@ -135,7 +136,7 @@ pub fn register(tx: &mut Tx<'_>, warrant: &dyn Warrant, wanted: &McpRegister) ->
         for held in holders(tx, &wanted.name)? {
             let left = left_of(&held, was, wanted);
             if left != held.tools {
-                grant(tx, warrant, held.agent, &wanted.name, &left)?;
+                grant(tx, approved, held.agent, &wanted.name, &left)?;
                 losing += 1;
             }
         }
@@ -153,7 +154,7 @@ pub fn register(tx: &mut Tx<'_>, warrant: &dyn Warrant, wanted: &McpRegister) ->
         ],
     )?;
     let before = was.map(|was| canonical::to_string(&was.described())).unwrap_or_default();
-    warranted(LedgerEvent::McpRegistered, warrant)
+    approved_entry(LedgerEvent::McpRegistered, approved)
         .with("server", wanted.name.clone())
         .with("before", Digest::of(before.as_bytes()).to_string())
         .with("after", Digest::of(&canonical::to_vec(wanted)).to_string())
@@ -164,7 +165,7 @@ pub fn register(tx: &mut Tx<'_>, warrant: &dyn Warrant, wanted: &McpRegister) ->
 /// Says which tools of a server an agent has from now on; none takes its access away.
 pub fn grant(
     tx: &mut Tx<'_>,
-    warrant: &dyn Warrant,
+    approved: &Approved,
     agent: AgentId,
     server: &str,
     tools: &[String],
@@ -182,7 +183,7 @@ pub fn grant(
             params![agent, server, after],
         )?;
     }
-    altered(LedgerEvent::McpGranted, warrant, agent, before.as_bytes(), after.as_bytes())
+    changed_entry(LedgerEvent::McpGranted, approved, agent, before.as_bytes(), after.as_bytes())
         .with("server", server.to_owned())
         .append(tx)?;
     Ok(())

@@ -2,7 +2,8 @@
 //!
 //! Never opens one and never holds a key: an endpoint names the secret that does. Next: `model::endpoint`, `pipeline::endpoints`.
 
-use super::{Agent, Warrant, agents, warranted};
+use super::{Agent, agents, approved_entry};
+use crate::gateway::decide::proof::Approved;
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::secrets::{self, SecretName};
@@ -305,14 +306,14 @@ pub fn keep(tx: &mut Tx<'_>, spec: &Spec, replace: bool, by: PersonId) -> Result
 ///
 /// # Errors
 /// Refuses an endpoint that does not exist.
-pub fn set_default(tx: &mut Tx<'_>, warrant: &dyn Warrant, name: &str) -> Result<Vec<String>, Denied> {
+pub fn set_default(tx: &mut Tx<'_>, approved: &Approved, name: &str) -> Result<Vec<String>, Denied> {
     known(tx, name)?;
     tx.db().execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [DEFAULT_KEY, name])?;
-    warranted(LedgerEvent::ModelDefaultSet, warrant).with("name", name).append(tx)?;
+    approved_entry(LedgerEvent::ModelDefaultSet, approved).with("name", name).append(tx)?;
     let moving: Vec<Agent> =
         agents(tx)?.into_iter().filter(|agent| agent.follows_default && agent.model != name).collect();
     for agent in &moving {
-        give(tx, warrant, agent.id, name, true)?;
+        give(tx, approved, agent.id, name, true)?;
     }
     Ok(moving.into_iter().map(|agent| agent.name).collect())
 }
@@ -321,9 +322,9 @@ pub fn set_default(tx: &mut Tx<'_>, warrant: &dyn Warrant, name: &str) -> Result
 ///
 /// # Errors
 /// Refuses an endpoint that does not exist.
-pub fn set_model(tx: &mut Tx<'_>, warrant: &dyn Warrant, agent: AgentId, wanted: &str) -> Result<String, Denied> {
+pub fn set_model(tx: &mut Tx<'_>, approved: &Approved, agent: AgentId, wanted: &str) -> Result<String, Denied> {
     let (model, follows) = choose(tx, Some(wanted))?;
-    give(tx, warrant, agent, &model, follows)?;
+    give(tx, approved, agent, &model, follows)?;
     Ok(model)
 }
 
@@ -340,14 +341,14 @@ pub fn choose(tx: &Tx<'_>, wanted: Option<&str>) -> Result<(String, bool), Denie
 
 fn give(
     tx: &mut Tx<'_>,
-    warrant: &dyn Warrant,
+    approved: &Approved,
     agent: AgentId,
     model: &str,
     follows: bool,
 ) -> Result<(), ironclaw_state::Error> {
     tx.db()
         .execute("UPDATE agents SET model = ?2, follows_default = ?3 WHERE id = ?1", params![agent, model, follows])?;
-    warranted(LedgerEvent::AgentModelSet, warrant)
+    approved_entry(LedgerEvent::AgentModelSet, approved)
         .with("agent", agent)
         .with("model", model)
         .with("follows_default", follows)

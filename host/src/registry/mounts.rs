@@ -2,7 +2,8 @@
 //!
 //! Never says whether one may be granted, and never looks at a disk. Next: `pipeline::launch`, which mounts them.
 
-use super::{Warrant, altered};
+use super::changed_entry;
+use crate::gateway::decide::proof::Approved;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
@@ -38,7 +39,7 @@ pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Mount>, ironclaw_state::Err
 /// Also for a source that is not UTF-8, because the record would show another one.
 pub fn set(
     tx: &mut Tx<'_>,
-    warrant: &dyn Warrant,
+    approved: &Approved,
     agent: AgentId,
     mounts: &[Mount],
 ) -> Result<(), ironclaw_state::Error> {
@@ -52,7 +53,8 @@ pub fn set(
         let mut insert = tx.db().prepare_cached(sql)?;
         insert.execute(params![agent, mount.target, source, mount.read_only])?;
     }
-    altered(LedgerEvent::AgentMounts, warrant, agent, before.as_bytes(), as_text(mounts).as_bytes()).append(tx)?;
+    changed_entry(LedgerEvent::AgentMounts, approved, agent, before.as_bytes(), as_text(mounts).as_bytes())
+        .append(tx)?;
     Ok(())
 }
 
@@ -68,4 +70,45 @@ pub(super) fn note_shared_uids(tx: &Tx<'_>, agent: AgentId) -> Result<(), ironcl
 fn as_text(mounts: &[Mount]) -> String {
     let text = |mount: &Mount| [mount.source.display().to_string(), mount.target.clone(), mount.read_only.to_string()];
     canonical::to_string(&mounts.iter().map(text).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironclaw_contract::ids::PersonId;
+    use ironclaw_contract::seam::crypt::SessionKey;
+    use ironclaw_ledger::Entry;
+    use ironclaw_state::State;
+
+    #[test]
+    fn mounts_of_an_agent_are_replaced_as_a_whole_and_private() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let mount = |target: &str, read_only| Mount { source: "/srv/x".into(), target: target.to_owned(), read_only };
+        let (two, one) = ([mount("/a", true), mount("/b", false)], [mount("/c", true)]);
+        let (first, other) = (AgentId::new(), AgentId::new());
+        let found = runtime.block_on(async {
+            let path = directory.path().join("state.db");
+            State::create(&path).expect("made");
+            let state = State::open(&path, &SessionKey::new([7; 32])).expect("it opens");
+            let work = move |tx: &mut Tx<'_>| {
+                Entry::new(LedgerEvent::LedgerOpened).append(tx)?;
+                for agent in [first, other] {
+                    let sql = "INSERT INTO agents (id, name, model, persona, enabled_tools, mode, created_at) \
+                               VALUES (?1, ?1, 'scripted', '', '[]', 'enforce', 0)";
+                    tx.db().execute(sql, [agent.to_string()])?;
+                }
+                set(tx, &Approved::by_test(PersonId::new()), first, &two)?;
+                let both = of(tx, first)?;
+                set(tx, &Approved::by_test(PersonId::new()), first, &one)?;
+                let sql = "SELECT count(*) FROM ledger WHERE data LIKE '%\"agent.mounts\"%'";
+                assert_eq!(tx.db().query_row(sql, [], |row| row.get::<_, i64>(0))?, 2, "each change of them is noted");
+                Ok::<_, ironclaw_state::Error>((both, of(tx, first)?, of(tx, other)?))
+            };
+            let found = state.write(work).await.expect("written");
+            state.close().await;
+            found
+        });
+        assert_eq!(found, (vec![mount("/a", true), mount("/b", false)], vec![mount("/c", true)], Vec::new()));
+    }
 }

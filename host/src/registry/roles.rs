@@ -3,7 +3,8 @@
 //! Never takes anything from whoever runs the host: owners and admins of the host may talk to every agent. Next: `routing`, `gateway`.
 
 use super::people::{Person, Role, person};
-use super::{Agent, Warrant, altered, given, warranted};
+use super::{Agent, approved_entry, changed_entry, given};
+use crate::gateway::decide::proof::Approved;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole};
@@ -80,7 +81,7 @@ pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<(Person, AgentRole)>, ironc
 /// Gives a person a role of an agent, or takes theirs away.
 pub fn set(
     tx: &mut Tx<'_>,
-    warrant: &dyn Warrant,
+    approved: &Approved,
     agent: AgentId,
     person: PersonId,
     role: Option<AgentRole>,
@@ -97,14 +98,14 @@ pub fn set(
             tx.db().execute(sql, params![agent, person])?
         }
     };
-    let seq = warranted(LedgerEvent::AgentRoles, warrant)
+    let seq = approved_entry(LedgerEvent::AgentRoles, approved)
         .with("agent", agent)
         .with("person", person)
         .with("before", before.map(AgentRole::name))
         .with("after", role.map(AgentRole::name))
         .append(tx)?;
     if before != role {
-        given::note_agent_role(tx, agent, person, seq, &warrant.givers())?;
+        given::note_agent_role(tx, agent, person, seq, approved.givers())?;
     }
     Ok(())
 }
@@ -112,13 +113,13 @@ pub fn set(
 /// Says who may talk to an agent.
 pub fn set_access(
     tx: &mut Tx<'_>,
-    warrant: &dyn Warrant,
+    approved: &Approved,
     agent: &Agent,
     access: Access,
 ) -> Result<(), ironclaw_state::Error> {
     tx.db().execute("UPDATE agents SET access = ?2 WHERE id = ?1", params![agent.id, access.name()])?;
     let (before, after) = (agent.access.name(), access.name());
-    altered(LedgerEvent::AgentAccess, warrant, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
+    changed_entry(LedgerEvent::AgentAccess, approved, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
     Ok(())
 }
 

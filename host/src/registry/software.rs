@@ -2,7 +2,8 @@
 //!
 //! Never makes a layer. Next: `packages`.
 
-use super::{Warrant, altered};
+use super::changed_entry;
+use crate::gateway::decide::proof::Approved;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
@@ -45,7 +46,7 @@ pub fn layers(tx: &Tx<'_>) -> Result<Vec<(AgentId, Digest)>, ironclaw_state::Err
 /// Says what an agent has from now on: these packages, which are in this layer; `None` takes all away.
 pub fn set(
     tx: &mut Tx<'_>,
-    warrant: &dyn Warrant,
+    approved: &Approved,
     agent: AgentId,
     software: Option<(&Packages, &Digest)>,
 ) -> Result<(), ironclaw_state::Error> {
@@ -61,7 +62,7 @@ pub fn set(
         )?,
         None => tx.db().execute("DELETE FROM agent_packages WHERE agent_id = ?1", [agent])?,
     };
-    altered(LedgerEvent::AgentPackages, warrant, agent, before.as_bytes(), after.as_bytes())
+    changed_entry(LedgerEvent::AgentPackages, approved, agent, before.as_bytes(), after.as_bytes())
         .with("layer", software.map(|(_, layer)| *layer))
         .append(tx)?;
     Ok(())

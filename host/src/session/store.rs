@@ -259,11 +259,11 @@ pub fn erase(tx: &mut Tx<'_>, id: SessionId, by: PersonId) -> Result<(), ironcla
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateway::{Approved, Direct};
     use crate::quota;
     use crate::registry::mounts::{self, Mount};
     use crate::registry::people::create_owner;
-    use crate::registry::{self, AgentDraft, Warrant, create_agent};
-    use ironclaw_contract::ids::ChangeId;
+    use crate::registry::{self, AgentDraft, create_agent};
     use ironclaw_contract::seam::change::Access;
     use ironclaw_state::State;
     use ironclaw_state::keys::MasterKey;
@@ -290,7 +290,7 @@ mod tests {
                 let owner = create_owner(tx, "Olga")?;
                 let (name, persona, access) = ("a".to_owned(), String::new(), Access::Everyone);
                 let draft = AgentDraft { name, model: None, persona, enabled_tools: Vec::new(), access };
-                let agent = create_agent(tx, draft, owner).expect("a name");
+                let agent = create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
                 test(tx, owner, &agent, &key.wrapping_key());
                 Ok::<_, ironclaw_state::Error>(())
             };
@@ -318,26 +318,9 @@ mod tests {
         });
     }
 
-    #[derive(Debug)]
-    struct Yes(ChangeId, Vec<PersonId>);
-
-    impl Warrant for Yes {
-        fn change_id(&self) -> ChangeId {
-            self.0
-        }
-
-        fn approvers(&self) -> &[PersonId] {
-            &self.1
-        }
-
-        fn givers(&self) -> Vec<registry::Giver> {
-            self.1.iter().copied().map(registry::Giver::from).collect()
-        }
-    }
-
     #[test]
     fn uid_that_may_own_granted_files_is_not_reused() {
-        type End = fn(&mut Tx<'_>, &Yes, &Agent);
+        type End = fn(&mut Tx<'_>, &Approved, &Agent);
         let ends: [End; 4] = [
             // The grant is still there.
             |_, _, _| {},
@@ -347,7 +330,7 @@ mod tests {
         ];
         for end in ends {
             on_record(move |tx, owner, agent, wrapping| {
-                let yes = Yes(ChangeId::new(), vec![owner]);
+                let yes = Approved::by_test(owner);
                 let other = AgentDraft {
                     name: "b".to_owned(),
                     model: None,
@@ -355,7 +338,7 @@ mod tests {
                     enabled_tools: Vec::new(),
                     access: Access::Everyone,
                 };
-                let other = create_agent(tx, other, owner).expect("a name");
+                let other = create_agent(tx, &Direct::by_test(owner), other).expect("a name");
                 mounts::set(tx, &yes, agent.id, &[granted(false)]).expect("granted");
                 let made = of_origin_or_new(tx, agent, &origin(0), (owner, 1), wrapping).expect("there is a uid");
                 erase(tx, made.id, owner).expect("erased");
@@ -370,7 +353,7 @@ mod tests {
     #[test]
     fn uid_of_a_session_made_after_a_grant_is_used_again() {
         on_record(|tx, owner, agent, wrapping| {
-            let yes = Yes(ChangeId::new(), vec![owner]);
+            let yes = Approved::by_test(owner);
             mounts::set(tx, &yes, agent.id, &[granted(false)]).expect("granted");
             mounts::set(tx, &yes, agent.id, &[]).expect("revoked");
             let made = of_origin_or_new(tx, agent, &origin(0), (owner, 1), wrapping).expect("there is a uid");

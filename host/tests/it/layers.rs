@@ -3,6 +3,7 @@
 //! Reads the sources as text and compiles none of them; tests may reach wherever they like. The tables come first:
 //! a new import that they do not allow is either a mistake or a line here with its reason. Next: `docs/architecture.md`.
 
+mod map;
 pub(crate) mod source;
 
 use source::{Source, read, sources, workspace};
@@ -14,10 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["tools", "approval", "maintenance"],
     &["secrets", "registry"],
     &["items", "memories", "session", "turn", "preflight", "packages", "quota"],
-    &[
-        "channel", "identity", "routing", "inbox", "context", "calls", "delivery", "budget", "gateway", "apply",
-        "record",
-    ],
+    &["channel", "identity", "routing", "inbox", "context", "calls", "delivery", "budget", "gateway", "record"],
     &["pipeline"],
     &["api", "rotation"],
     &["config", "audit", "daemon", "command", "main", "lib"],
@@ -25,8 +23,6 @@ const LAYERS: &[&[&str]] = &[
 
 /// Imports within a layer, each with its reason. One that nobody needs any more fails too.
 const BESIDE: &[(&str, &str, &str)] = &[
-    ("apply", "gateway", "only what was approved is applied"),
-    ("apply", "budget", "an agent's ceilings are settings that are approved"),
     ("gateway", "budget", "who decides is shown an agent's ceilings beside those of the settings"),
     ("gateway", "routing", "a pattern is refused that routing could not compile"),
     ("registry", "secrets", "a model endpoint names the secret that holds its key"),
@@ -44,6 +40,14 @@ const BESIDE: &[(&str, &str, &str)] = &[
     ("command", "config", "the command line picks what runs"),
     ("command", "daemon", "the command line picks what runs"),
     ("main", "command", "a program is its command line"),
+];
+
+/// Proofs that a module asks for and that only the layers above it or beside it can make: module, path, reason. The module may name
+/// this path alone, and one that no module needs fails too.
+const PROOFS: &[(&str, &[&str], &str)] = &[
+    ("registry", &["gateway", "decide", "proof", "Approved"], "a capability changes only as people approved"),
+    ("registry", &["gateway", "decide", "proof", "Authority"], "or by a command that the policy leaves to one person"),
+    ("budget", &["gateway", "decide", "proof", "Approved"], "the ceilings of an agent change only as people approved"),
 ];
 
 /// One crate, and what it may know of the others.
@@ -191,6 +195,11 @@ fn every_import_is_allowed() {
             complaints.push(format!("BESIDE allows {from} → {to} ({reason}), and nobody needs it: delete the line"));
         }
     }
+    for (module, proof, reason) in PROOFS {
+        if !used.contains(&(*module, proof[proof.len() - 1])) {
+            complaints.push(format!("PROOFS allows {module} → {} ({reason}), and nothing needs it", proof.join("::")));
+        }
+    }
     assert!(complaints.is_empty(), "\n  {}\n", complaints.join("\n  "));
 }
 
@@ -211,14 +220,6 @@ fn every_module_of_the_host_has_one_layer() {
     );
 }
 
-#[test]
-fn the_map_of_the_code_names_only_files_that_exist() {
-    let document = read(&workspace().join("docs/architecture.md"));
-    let files = files_of_the_map(&document).expect("docs/architecture.md");
-    let missing: Vec<_> = files.into_iter().filter(|file| !workspace().join(file).exists()).collect();
-    assert!(missing.is_empty(), "docs/architecture.md, \"{MAP}\", names what does not exist: {missing:?}");
-}
-
 fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&module))
 }
@@ -228,13 +229,18 @@ fn check_layers(source: &Source, used: &mut BTreeSet<(&'static str, &'static str
     let from = source.module.first().map_or("lib", String::as_str);
     let Some(own) = layer(from) else { return vec![format!("{}: {from} has no layer", source.file)] };
     let mut complaints = BTreeSet::new();
-    for to in source.crate_imports() {
+    for path in source.crate_imports() {
+        let to = path[0].as_str();
         // A name that the crate's root itself defines: there is none beside the modules.
-        let Some(other) = layer(&to) else {
+        let Some(other) = layer(to) else {
             complaints.insert(format!("{}: imports crate::{to}, which is no module with a layer", source.file));
             continue;
         };
         if to == from || other < own {
+            continue;
+        }
+        if let Some((module, proof, _)) = PROOFS.iter().find(|(module, proof, _)| *module == from && path == *proof) {
+            used.insert((module, proof[proof.len() - 1]));
             continue;
         }
         match BESIDE.iter().find(|(a, b, _)| *a == from && *b == to) {
@@ -321,28 +327,6 @@ fn check_manifest(owner: &Crate, manifest: &str) -> Vec<String> {
     complaints
 }
 
-/// Heading of the section in `docs/architecture.md`.
-const MAP: &str = "Where a change goes";
-
-/// The file paths in the last column of the table in that section.
-fn files_of_the_map(document: &str) -> Result<Vec<String>, String> {
-    let is_heading = |line: &&str| line.starts_with('#');
-    let mut lines = document.lines().skip_while(|line| !(is_heading(line) && line.contains(MAP)));
-    lines.next().ok_or_else(|| format!("there is no section \"{MAP}\""))?;
-    let rows: Vec<&str> =
-        lines.take_while(|line| !is_heading(line)).filter(|line| line.trim_start().starts_with('|')).skip(2).collect();
-    let mut files = Vec::new();
-    for row in rows {
-        let last = row.trim().trim_matches('|').rsplit('|').next().expect("split gives at least one part");
-        let named: Vec<&str> = last.split('`').skip(1).step_by(2).collect();
-        if named.is_empty() {
-            return Err(format!("a row of \"{MAP}\" names no file: {row}"));
-        }
-        files.extend(named.into_iter().map(str::to_owned));
-    }
-    if files.is_empty() { Err(format!("the section \"{MAP}\" has no table")) } else { Ok(files) }
-}
-
 /// What the rules for the host say about one small file.
 fn host(file: &str, text: &str) -> String {
     let source = Source::of(file, text);
@@ -398,6 +382,18 @@ fn an_import_beside_is_refused_unless_it_is_listed() {
     assert!(host("host/src/turn.rs", "use crate::quota::X;").contains("turn imports quota beside it"));
     assert!(host("host/src/calls.rs", "use crate::context::X;").contains("beside it"), "listed the other way round");
     assert!(host("host/src/context.rs", "use crate::calls::X;").is_empty());
+}
+
+#[test]
+fn a_proof_from_above_is_allowed_by_its_whole_path_alone() {
+    let proof = "use crate::gateway::decide::proof::Approved;";
+    assert_eq!(host("host/src/registry/mounts.rs", proof), "");
+    assert_eq!(host("host/src/registry.rs", "use crate::gateway::decide::proof::{Approved, Authority};"), "");
+    assert!(host("host/src/session.rs", proof).contains("imports gateway"), "another module asks for it");
+    for other in ["use crate::gateway;", "use crate::gateway::decide::proof;", "use crate::gateway::decide::proof::*;"]
+    {
+        assert!(host("host/src/registry.rs", other).contains("imports gateway"), "{other}");
+    }
 }
 
 #[test]
@@ -483,13 +479,4 @@ fn nothing_depends_on_host_or_sandbox() {
     }
     let own = "[package]\nname = \"ironclaw-host\"\n[dependencies]\nironclaw-contract = { workspace = true }\n# ironclaw-sandbox";
     assert!(check_manifest(host, own).is_empty());
-}
-
-#[test]
-fn a_map_without_files_is_refused() {
-    let document = "# A\n## Where a change goes\n\n| to | do | look |\n|--|--|--|\n| a | b | `x/y.rs`, `z.md` |\n## B\n| c | d | e |";
-    assert_eq!(files_of_the_map(document), Ok(vec!["x/y.rs".to_owned(), "z.md".to_owned()]));
-    assert!(files_of_the_map("# A").is_err());
-    assert!(files_of_the_map("## Where a change goes\ntext\n## B\n| a | `b` |").is_err());
-    assert!(files_of_the_map("## Where a change goes\n| a | b |\n|--|--|\n| a | b |").is_err());
 }

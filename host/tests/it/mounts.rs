@@ -7,13 +7,6 @@ use crate::record;
 use crate::stage::{Who, everybody};
 use crate::world::{Build, World};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
-use ironclaw_contract::operator::LedgerEvent;
-use ironclaw_contract::seam::crypt::SessionKey;
-use ironclaw_host::registry::mounts::{self, Mount};
-use ironclaw_host::registry::{Giver, Warrant};
-use ironclaw_ledger::Entry;
-use ironclaw_state::{State, Tx};
 use rusqlite::params;
 use serde_json::json;
 use std::fs;
@@ -132,53 +125,4 @@ fn mount_no_longer_allowed_is_not_mounted_and_says_why() {
     world.up();
     let answer = world.ctl(&["--json", "chat", "a", "read /data/one"]);
     assert!(answer.stderr.contains("may not be mounted at /data any more"), "{}", answer.stderr);
-}
-
-/// Somebody's yes.
-struct Yes(ChangeId, [PersonId; 1]);
-
-impl Warrant for Yes {
-    fn change_id(&self) -> ChangeId {
-        self.0
-    }
-
-    fn approvers(&self) -> &[PersonId] {
-        &self.1
-    }
-
-    fn givers(&self) -> Vec<Giver> {
-        self.1.iter().copied().map(Giver::from).collect()
-    }
-}
-
-#[test]
-fn mounts_of_an_agent_are_replaced_as_a_whole_and_private() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let mount = |target: &str, read_only| Mount { source: "/srv/x".into(), target: target.to_owned(), read_only };
-    let (two, one) = ([mount("/a", true), mount("/b", false)], [mount("/c", true)]);
-    let (first, other) = (AgentId::new(), AgentId::new());
-    let found = runtime.block_on(async {
-        let path = directory.path().join("state.db");
-        State::create(&path).expect("made");
-        let state = State::open(&path, &SessionKey::new([7; 32])).expect("it opens");
-        let work = move |tx: &mut Tx<'_>| {
-            Entry::new(LedgerEvent::LedgerOpened).append(tx)?;
-            for agent in [first, other] {
-                let sql = "INSERT INTO agents (id, name, model, persona, enabled_tools, mode, created_at) \
-                           VALUES (?1, ?1, 'scripted', '', '[]', 'enforce', 0)";
-                tx.db().execute(sql, [agent.to_string()])?;
-            }
-            mounts::set(tx, &Yes(ChangeId::new(), [PersonId::new()]), first, &two)?;
-            let both = mounts::of(tx, first)?;
-            mounts::set(tx, &Yes(ChangeId::new(), [PersonId::new()]), first, &one)?;
-            let sql = "SELECT count(*) FROM ledger WHERE data LIKE '%\"agent.mounts\"%'";
-            assert_eq!(tx.db().query_row(sql, [], |row| row.get::<_, i64>(0))?, 2, "each change of them is noted");
-            Ok::<_, ironclaw_state::Error>((both, mounts::of(tx, first)?, mounts::of(tx, other)?))
-        };
-        let found = state.write(work).await.expect("written");
-        state.close().await;
-        found
-    });
-    assert_eq!(found, (vec![mount("/a", true), mount("/b", false)], vec![mount("/c", true)], Vec::new()));
 }

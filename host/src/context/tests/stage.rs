@@ -4,7 +4,7 @@ use super::super::{Checked, Memory, OutputBody, Reader, check, compose};
 use crate::calls::{self, Call, Judged, Judgement, Place, ResultBody};
 use crate::channel::Received;
 use crate::delivery;
-use crate::gateway::checks::tests::Yes;
+use crate::gateway::{Approved, Direct};
 use crate::identity;
 use crate::inbox;
 use crate::items::{self, Draft};
@@ -92,14 +92,14 @@ fn set<'a, 'tx>(tx: &'a mut Tx<'tx>, wrapping: WrappingKey) -> Stage<'a, 'tx> {
         enabled_tools: crate::tools::usual().map(str::to_owned).collect(),
         access: Access::Everyone,
     };
-    let agent = registry::create_agent(tx, draft, owner).expect("a name");
+    let agent = registry::create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
     let secret = SecretText::new("secret".to_owned());
     let url = "https://example.org/".to_owned();
     let draft = channels::Draft { name: "desk".to_owned(), url, idempotent: false, secret };
     channels::add(tx, &draft, &wrapping, &by).expect("a name");
     let channel = channels::find(tx, "desk").expect("read").expect("there");
     let wiring = Wiring { channel: "desk".to_owned(), engage: Engage::Pattern, pattern: Some("^!".to_owned()) };
-    channels::wire(tx, &Yes::of(owner), &channel, agent.id, &wiring).expect("wired");
+    channels::wire(tx, &Approved::by_test(owner), &channel, agent.id, &wiring).expect("wired");
     let sealer = Sealer::new(BootId::new()).expect("a sealer");
     Stage { tx, is_script: false, thread: String::new(), sealer, wrapping, owner, agent: agent.name }
 }
@@ -288,19 +288,19 @@ impl Stage<'_, '_> {
         let agent = self.agent().id;
         let mut all = mounts::of(self.tx, agent).expect("read");
         all.push(Mount { source: format!("/srv{target}").into(), target: target.to_owned(), read_only });
-        mounts::set(self.tx, &Yes::of(self.owner), agent, &all).expect("set");
+        mounts::set(self.tx, &Approved::by_test(self.owner), agent, &all).expect("set");
     }
 
     pub(super) fn install(&mut self, apt: &[&str]) {
         let agent = self.agent().id;
         let packages = Packages { apt: apt.iter().map(|&name| name.to_owned()).collect(), npm: Vec::new() };
         let layer = Digest::of(b"layer");
-        software::set(self.tx, &Yes::of(self.owner), agent, Some((&packages, &layer))).expect("set");
+        software::set(self.tx, &Approved::by_test(self.owner), agent, Some((&packages, &layer))).expect("set");
     }
 
     pub(super) fn enable(&mut self, tools: &[&str]) {
         let agent = self.agent();
         let tools: Vec<String> = tools.iter().map(|&tool| tool.to_owned()).collect();
-        registry::set_tools(self.tx, &Yes::of(self.owner), &agent, &tools).expect("set");
+        registry::set_tools(self.tx, &Approved::by_test(self.owner), &agent, &tools).expect("set");
     }
 }

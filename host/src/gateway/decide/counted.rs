@@ -3,10 +3,9 @@
 //! Takes the others back, each by name. Never approves a change. Next: `approval`, `gateway::voices`.
 
 use super::super::policy::Rule;
-use super::super::settings::rule_of;
 use super::super::store::{self, Given, Row};
 use super::super::voices::{self, Behind, NOT_INDEPENDENT};
-use super::{Bench, Error, may_decide, thing};
+use super::{DecisionContext, Error, may_decide, thing};
 use crate::approval::{self, Token};
 use crate::registry::{self, TokenId, TokenState, tokens};
 use ironclaw_contract::canonical::Digest;
@@ -77,8 +76,13 @@ fn take_back(
 }
 
 /// The approvals that are good for this change now, by different and independent people; the others are taken back, each by name.
-pub(super) fn count(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row, shown: Digest) -> Result<Vec<Voice>, Error> {
-    let rule = &rule_of(bench.policy, row);
+pub(super) fn count(
+    tx: &mut Tx<'_>,
+    context: &DecisionContext<'_>,
+    row: &Row,
+    shown: Digest,
+) -> Result<Vec<Voice>, Error> {
+    let rule = &row.rule(context.policy);
     let thing = thing(row, rule, shown);
     let now = tx.wall();
     let mut good: Vec<Voice> = Vec::new();
@@ -88,7 +92,7 @@ pub(super) fn count(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row, shown: Digest
         }
         let found = Token::from_json(&given.token).and_then(|token| {
             // A clock that was set back makes nothing that stands in the record one of the future.
-            approval::verify(bench.root, &token, &thing, now.max(token.issued()))
+            approval::verify(context.root, &token, &thing, now.max(token.issued()))
         });
         let proof = found.as_ref().map_or_else(|_| String::new(), |verified| verified.approver().proof.clone());
         let why = match found {
@@ -100,7 +104,7 @@ pub(super) fn count(tx: &mut Tx<'_>, bench: &Bench<'_>, row: &Row, shown: Digest
                 Some((DenialCode::ApproverProofLost, "the token that it came with was revoked".to_owned()))
             }
             Ok(_) => match registry::person_by_id(tx, given.person)? {
-                Some(person) if may_decide(tx, bench.policy, &person, row)? => {
+                Some(person) if may_decide(tx, context.policy, &person, row)? => {
                     let again = good.iter().any(|other| other.given.person == given.person);
                     let own = !rule.requester_may_approve && given.person == row.principal();
                     match (again, own) {

@@ -2,7 +2,9 @@
 //!
 //! Never writes one. Next: `gateway::store`.
 
-use super::super::{Origin, Proposed, Requester, concerns_agent};
+use super::super::kinds::{self, concerns_agent};
+use super::super::policy::{Policy, Rule};
+use super::super::{Origin, Proposed, Requester};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
@@ -136,6 +138,11 @@ impl Row {
     /// Whom it concerns, if it is an agent.
     pub fn concerned(&self) -> Option<AgentId> {
         self.agent.filter(|_| concerns_agent(self.kind))
+    }
+
+    /// Returns who has to approve it.
+    pub fn rule(&self, policy: &Policy) -> Rule {
+        kinds::rule(policy, &self.change, &self.before, &self.facts)
     }
 
     /// The conversation in which it was asked for.

@@ -2,11 +2,12 @@
 //!
 //! Never goes around the functions that the host itself calls, except by SQL that a test spells out. Next: `voices`.
 
-use super::super::decide::{self, Bench, Said, Undecided};
+use super::super::apply;
+use super::super::decide::{self, DecisionContext, Said, Undecided};
+use super::super::kinds::{Prepared, concerns_agent};
 use super::super::policy::{self, Policy};
 use super::super::store::{self, Status};
-use super::super::{Grounds, Proposed, Requester, checks, concerns_agent};
-use crate::apply::{self, Prepared};
+use super::super::{Direct, Grounds, Proposed, Requester, checks};
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::{self, AgentDraft, Person, Role};
@@ -61,7 +62,7 @@ impl Desk {
                     enabled_tools: Vec::new(),
                     access: Access::Everyone,
                 };
-                registry::create_agent(tx, draft, owner).expect("a good name");
+                registry::create_agent(tx, &Direct::by_test(owner), draft).expect("a good name");
             }
             Ok(())
         });
@@ -142,8 +143,8 @@ impl Desk {
         let (policy, root) = (Arc::clone(&self.policy), self.root);
         self.write(move |tx| {
             let (grounds, proof) = (grounds(), token.id.to_string());
-            let bench = bench(&policy, root, &grounds);
-            Ok(decide::approve(tx, &bench, &token.person, &proof, id, &shown).map_err(refusal))
+            let context = context(&policy, root, &grounds);
+            Ok(decide::approve(tx, &context, &token.person, &proof, id, &shown).map_err(refusal))
         })
     }
 
@@ -155,7 +156,7 @@ impl Desk {
         let (policy, root) = (Arc::clone(&self.policy), self.root);
         self.write(move |tx| {
             let by = registry::find_person(tx, by)?.expect("somebody");
-            Ok(decide::reject(tx, &bench(&policy, root, &grounds()), &by, id, "no").map(drop).map_err(refusal))
+            Ok(decide::reject(tx, &context(&policy, root, &grounds()), &by, id, "no").map(drop).map_err(refusal))
         })
     }
 
@@ -170,7 +171,7 @@ impl Desk {
                 }
                 Ok(Err(refusal))
             };
-            match decide::approved(tx, &bench(&policy, root, &grounds()), &row).map_err(Denied::refusal) {
+            match decide::approved(tx, &context(&policy, root, &grounds()), &row).map_err(Denied::refusal) {
                 Ok(approved) => match apply::apply(tx, &approved, &Prepared::Nothing).map_err(Denied::refusal) {
                     Ok(applied) => {
                         store::end(tx, &row, Status::Applied, None, &applied.outcome)?;
@@ -222,14 +223,14 @@ pub(super) fn grounds() -> Grounds {
     }
 }
 
-pub(super) fn bench<'a>(policy: &'a Policy, root: u8, grounds: &'a Grounds) -> Bench<'a> {
+pub(super) fn context<'a>(policy: &'a Policy, root: u8, grounds: &'a Grounds) -> DecisionContext<'a> {
     static ROOTS: Mutex<Vec<&'static ApprovalRoot>> = Mutex::new(Vec::new());
     let mut roots = ROOTS.lock().unwrap_or_else(PoisonError::into_inner);
     while roots.len() <= usize::from(root) {
         let next = u8::try_from(roots.len()).expect("a few");
         roots.push(Box::leak(Box::new(crate::approval::tests::root(next))));
     }
-    Bench { policy, grounds, root: roots[usize::from(root)] }
+    DecisionContext { policy, grounds, root: roots[usize::from(root)] }
 }
 
 pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {

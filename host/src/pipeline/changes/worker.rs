@@ -1,10 +1,11 @@
 //! Applies what is approved and ends what is overdue, until the daemon ends.
 //!
-//! Holds no rule of its own; a restart finds everything in the record. Next: `apply`.
+//! Holds no rule of its own; a restart finds everything in the record. Next: `gateway::apply`.
 
 use super::submit::tell;
-use crate::apply::{self, Applied, Prepared};
+use crate::gateway::apply::{self, Applied};
 use crate::gateway::decide;
+use crate::gateway::kinds::{self, FETCHING, Preparation, Prepared};
 use crate::gateway::store::{self, Row, Status};
 use crate::packages;
 use crate::pipeline::at_once::after_erasing;
@@ -13,7 +14,7 @@ use crate::pipeline::{Changes, Error, Jails, Latch, Sessions};
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::seam::change::{Change, ChangeKind};
+use ironclaw_contract::seam::change::Packages;
 use ironclaw_state::failpoint;
 use ironclaw_state::{State, Tx};
 use std::collections::HashSet;
@@ -49,7 +50,7 @@ struct Place {
 
 impl Place {
     fn of(row: &Row) -> Self {
-        Self { agent: row.agent, fetches: row.kind == ChangeKind::Packages }
+        Self { agent: row.agent, fetches: row.kind == FETCHING }
     }
 }
 
@@ -174,8 +175,8 @@ impl ChangeWorker {
         }
         failpoint::reach("change_applied");
         tracing::info!(change = %row.id, kind = %row.kind, "applied");
-        // They see what was set only when they begin anew; settings are looked up at each request.
-        if row.kind != ChangeKind::Settings
+        // They see what was set only when they begin anew.
+        if kinds::begins_anew(row.kind)
             && let Some(agent) = row.concerned()
             && let Err(error) = self.sessions.respawn(agent).await
         {
@@ -200,7 +201,7 @@ impl ChangeWorker {
                 let Applied { outcome } = apply::apply(tx, &approved, &prepared)?;
                 let row = store::end(tx, &of, Status::Applied, None, &outcome)?;
                 tell(tx, changes.record(), &row)?;
-                for overtaken in decide::overtaken(tx, &changes.bench(), &row).map_err(Error::from)? {
+                for overtaken in decide::supersede(tx, &changes.bench(), &row).map_err(Error::from)? {
                     tell(tx, changes.record(), &overtaken)?;
                 }
                 Ok::<_, Denied<Error>>(None)
@@ -216,19 +217,19 @@ impl ChangeWorker {
     /// What has to be done before the transaction: software is fetched, which takes a network and time and changes nothing yet; the
     /// conversations of an agent that is removed are erased, if the change is still approved.
     async fn prepare(&self, row: &Row) -> Result<Prepared, Denied<Error>> {
-        if let (Change::Settings(wanted), Some(agent)) = (&row.change, row.agent)
-            && wanted.remove
-        {
-            self.changes.still_approved(row).await?;
-            self.sessions.remove_of(agent, row.decided_by.unwrap_or_else(|| row.principal())).await?;
-            return Ok(Prepared::ConversationsErased);
+        let Some(agent) = row.agent else { return Ok(Prepared::Nothing) };
+        match kinds::preparation(&row.change) {
+            Preparation::Nothing => Ok(Prepared::Nothing),
+            Preparation::Layer(wanted) => self.fetch(row, agent, wanted).await,
+            Preparation::ConversationsErased => {
+                self.changes.still_approved(row).await?;
+                self.sessions.remove_of(agent, row.decided_by.unwrap_or_else(|| row.principal())).await?;
+                Ok(Prepared::ConversationsErased)
+            }
         }
-        let (Change::Packages(wanted), Some(agent)) = (&row.change, row.agent) else {
-            return Ok(Prepared::Nothing);
-        };
-        if wanted.apt.is_empty() && wanted.npm.is_empty() {
-            return Ok(Prepared::Nothing);
-        }
+    }
+
+    async fn fetch(&self, row: &Row, agent: AgentId, wanted: &Packages) -> Result<Prepared, Denied<Error>> {
         let means = packages::FetchContext {
             launcher: self.jails.launcher.clone(),
             home: self.jails.home.clone(),

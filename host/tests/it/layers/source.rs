@@ -35,8 +35,8 @@ impl Source {
         Self { file: file.to_owned(), module, paths, depths, words, tokens }
     }
 
-    /// The modules of the crate's root that are named, whichever way round.
-    pub(crate) fn crate_imports(&self) -> BTreeSet<String> {
+    /// The paths from the crate's root that are named, each with its module first, whichever way round.
+    pub(crate) fn crate_imports(&self) -> BTreeSet<Vec<String>> {
         let depth_of_file = if self.module == ["main"] { 0 } else { self.module.len() };
         let mut found = BTreeSet::new();
         for (path, inline) in self.paths.iter().zip(&self.depths) {
@@ -49,7 +49,7 @@ impl Source {
                 _ => continue,
             };
             // `use crate as x` and `use super::*` at the root hide what is meant.
-            found.insert(path.get(at).cloned().unwrap_or_else(|| "*".to_owned()));
+            found.insert(if at < path.len() { path[at..].to_vec() } else { vec!["*".to_owned()] });
         }
         found
     }

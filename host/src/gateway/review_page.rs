@@ -1,7 +1,7 @@
 //! What a person is shown who decides: everything that would happen, each string made safe to look at, nothing left out.
 //!
 //! Injective: two changes that differ in anything are never shown alike. Next: `gateway::decide`, which binds its digest;
-//! `shown::effect` for what is said about each kind, `shown::seen` for how a stranger's string is made safe.
+//! `gateway::kinds` for what is said about each kind, `ironclaw_text::visible` for how a stranger's string is made safe.
 //!
 //! ```text
 //! HEADINGS                 alone at the edge: the host's
@@ -12,25 +12,28 @@
 //! ⟦…⟧                      the host's marks; nobody else can write one
 //! ```
 
-mod effect;
+pub(in crate::gateway) mod effects;
+mod json_lines;
+mod names;
 mod page;
 #[cfg(test)]
 mod tests;
-mod tree;
 
 pub use page::WIDTH;
 
-use super::policy::{self, Rule};
+use super::kinds;
+use super::policy::Rule;
 use crate::registry::Role;
+use effects::Effects;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::change::Change;
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_text::diff::{self, Fate};
 use ironclaw_text::visible;
+use names::Names;
 use page::Page;
 use serde_json::Value;
-use std::fmt::Display;
 
 /// Everything that is shown.
 #[derive(Debug, Clone)]
@@ -86,24 +89,42 @@ pub enum Asker<'a> {
 /// The exact text that a person is shown: lines of printable characters, at most [`WIDTH`] columns each, each ended by a line feed.
 pub fn render(view: &View<'_>) -> String {
     let payload = view.change.payload();
-    let names = Names::of(view, payload.value());
+    let names = names_of(view, payload.value());
     let mut page = Page::default();
     which(&mut page, view, payload.value(), &names);
     asker(&mut page, view, &names);
     deciders(&mut page, view);
     page.heading("WHAT THE NAMES IN IT MEAN NOW");
-    for line in tree::lines("known", view.facts, &names) {
+    for line in json_lines::lines("known", view.facts, &names) {
         page.put(&format!("  {}", line.prefix), &line.body);
     }
     settings(&mut page, view, payload.value(), &names);
     // Last, so that it stands directly above the question; and of it last what can do harm.
     page.heading("WHAT WOULD HAPPEN");
-    let mut sentences = effect::sentences(view, &names);
-    sentences.sort_by_key(|sentence| sentence.can_harm);
-    for sentence in sentences {
+    let agent = match view.agent {
+        Some((id, name)) => format!("Agent {}", names.named(id, name)),
+        None => "No agent".to_owned(),
+    };
+    let mut effects = Effects::new(view.before, view.facts, &names);
+    kinds::effects(view.change, &agent, &mut effects);
+    for sentence in effects.finish() {
         page.put(if sentence.can_harm { "  !! " } else { "  " }, &sentence.words);
     }
     page.finish()
+}
+
+/// Returns every name that is shown.
+fn names_of<'a>(view: &View<'a>, payload: &'a Value) -> Names<'a> {
+    let agent = view.agent.map(|(id, name)| (name, format!("{id}")));
+    let mut named: Vec<(&str, String)> = agent.into_iter().collect();
+    match view.requester {
+        Asker::Person(id, name) => named.push((name, format!("{id}"))),
+        Asker::Agent { agent, principal, .. } => {
+            named.push((agent.1, format!("{}", agent.0)));
+            named.push((principal.1, format!("{}", principal.0)));
+        }
+    }
+    Names::of(named, [view.facts, view.before, payload])
 }
 
 /// Ids and digests, by which it is told from any other change; a terminal shows them when it is asked to.
@@ -112,7 +133,7 @@ fn which(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>) {
     let mut fields = vec![
         ("id", format!("{}", view.id)),
         ("kind", view.change.kind().name().to_owned()),
-        ("agent", view.agent.map_or_else(|| "none".to_owned(), |(id, name)| named(id, name, names))),
+        ("agent", view.agent.map_or_else(|| "none".to_owned(), |(id, name)| names.named(id, name))),
         ("asked at", plain(&view.created_at)),
         ("generation of the record", view.generation.to_string()),
     ];
@@ -140,7 +161,7 @@ fn which(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>) {
 fn settings(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>) {
     page.heading("WHAT IS SET NOW (-), WHAT WOULD BE SET (+), WHAT STAYS");
     let label = view.change.kind().name();
-    let (now, then) = (tree::lines(label, view.before, names), tree::lines(label, payload, names));
+    let (now, then) = (json_lines::lines(label, view.before, names), json_lines::lines(label, payload, names));
     for (fate, line) in diff::of(&now, &then) {
         let sign = match fate {
             Fate::Goes => '-',
@@ -155,10 +176,10 @@ fn settings(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>
 fn asker(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
     page.heading("WHO ASKS");
     match &view.requester {
-        Asker::Person(id, name) => page.put("  ", &format!("person {}", named(id, name, names))),
+        Asker::Person(id, name) => page.put("  ", &format!("person {}", names.named(id, name))),
         Asker::Agent { agent, principal, .. } => {
-            page.put("  ", &format!("agent {}", named(agent.0, agent.1, names)));
-            page.put("  ", &format!("on behalf of person {}", named(principal.0, principal.1, names)));
+            page.put("  ", &format!("agent {}", names.named(agent.0, agent.1)));
+            page.put("  ", &format!("on behalf of person {}", names.named(principal.0, principal.1)));
             let before = match (view.labels.contains(&Label::External), view.labels.is_empty()) {
                 (true, _) => "what its model had before it when it asked held words of strangers, or may have",
                 (false, false) => "what its model had before it when it asked held no words of strangers",
@@ -176,7 +197,7 @@ fn asker(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
         page.put("  ", "(no reason is given)");
         return;
     }
-    for line in tree::text(4, view.reason) {
+    for line in json_lines::text(4, view.reason) {
         page.put(&line.prefix, &line.body);
     }
 }
@@ -187,7 +208,7 @@ fn deciders(page: &mut Page, view: &View<'_>) {
     page.heading("WHO DECIDES");
     let roles: Vec<&str> = roles.iter().map(|role| role.name()).collect();
     // An admin of the agent decides as an admin of the host does, and so only where that one may.
-    let of_agent = match policy::is_of_agent(view.change.kind()) && view.rule.admits(Role::Admin) {
+    let of_agent = match kinds::is_of_agent(view.change.kind()) && view.rule.admits(Role::Admin) {
         true => ", or admin of this agent",
         false => "",
     };
@@ -217,88 +238,9 @@ fn deciders(page: &mut Page, view: &View<'_>) {
     );
 }
 
-/// A name and the id behind it.
-fn named(id: impl Display, name: &str, names: &Names<'_>) -> String {
-    format!("{} ({id})", names.show(name))
-}
-
 /// A time of the host's: as it is; should it be anything else, in quotes.
 fn plain(text: &str) -> String {
     let is_plain = !text.is_empty()
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b':' | b'.'));
     if is_plain { text.to_owned() } else { visible::name(text) }
-}
-
-/// Names that are compared with each other; more would be none that a person can compare either.
-const NAMES_MAX: usize = 1024;
-
-/// Characters of a name; what is longer is a text.
-const NAME_CHARACTERS_MAX: usize = 64;
-
-/// Every name that is shown, so that one that looks like another says so.
-struct Names<'a> {
-    known: Vec<Known<'a>>,
-}
-
-struct Known<'a> {
-    text: &'a str,
-    looks: [String; 2],
-    /// Whose it is: an id of the host's, if it is one's.
-    of: Option<String>,
-}
-
-impl<'a> Names<'a> {
-    fn of(view: &View<'a>, payload: &'a Value) -> Self {
-        let mut names = Self { known: Vec::new() };
-        if let Some((id, name)) = view.agent {
-            names.add(name, Some(format!("{id}")));
-        }
-        match view.requester {
-            Asker::Person(id, name) => names.add(name, Some(format!("{id}"))),
-            Asker::Agent { agent, principal, .. } => {
-                names.add(agent.1, Some(format!("{}", agent.0)));
-                names.add(principal.1, Some(format!("{}", principal.0)));
-            }
-        }
-        names.add_leaves(view.facts);
-        names.add_leaves(view.before);
-        names.add_leaves(payload);
-        names
-    }
-
-    fn add(&mut self, text: &'a str, of: Option<String>) {
-        let is_known = self.known.iter().any(|known| known.text == text);
-        if !is_known && self.known.len() < NAMES_MAX && text.chars().count() <= NAME_CHARACTERS_MAX {
-            self.known.push(Known { text, looks: visible::looks(text), of });
-        }
-    }
-
-    fn add_leaves(&mut self, value: &'a Value) {
-        match value {
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-            Value::String(text) => self.add(text, None),
-            Value::Array(entries) => entries.iter().for_each(|entry| self.add_leaves(entry)),
-            Value::Object(fields) => {
-                for (key, value) in fields {
-                    self.add(key, None);
-                    self.add_leaves(value);
-                }
-            }
-        }
-    }
-
-    /// A name as it is shown: safe, in quotes, and with a mark if it looks like another one.
-    fn show(&self, text: &str) -> String {
-        let mut shown = visible::name(text);
-        let looks = visible::looks(text);
-        let alike = |known: &&Known<'_>| known.text != text && (0..2).any(|at| known.looks[at] == looks[at]);
-        if let Some(known) = self.known.iter().find(alike) {
-            let other = known
-                .of
-                .as_deref()
-                .map_or("another one that is shown here".to_owned(), |of| format!("the name of {of}"));
-            shown.push_str(&format!(" {}looks like {other}{}", visible::OPEN, visible::CLOSE));
-        }
-        shown
-    }
 }

@@ -1,8 +1,8 @@
 //! A JSON value as lines: a field a line, an entry of a list a line, a text line by line behind a bar.
 //!
-//! Never leaves a leaf out, and never writes two values alike. Next: `shown::difference`.
+//! Never leaves a leaf out, and never writes two values alike. Next: `ironclaw_text::diff`.
 
-use super::Names;
+use super::names::Names;
 use ironclaw_contract::canonical;
 use ironclaw_text::visible;
 use serde_json::{Map, Value};

@@ -1,16 +1,18 @@
-//! Which MCP servers there may be in the catalogue, and what an agent may have of them.
+//! Which MCP servers there may be in the catalogue.
 //!
 //! Never talks to a server, and never looks at a secret beyond whether it is there. Next: `registry::mcp`.
 
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
-use crate::registry::mcp;
+use super::super::{Check, CheckContext};
+use crate::gateway::Grounds;
+use crate::refusal::{Denied, Refusal};
+use crate::registry::{Agent, mcp};
 use crate::secrets::{self, SecretName};
 use axum::http::HeaderName;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change::{McpAccess, McpHeader, McpRegister};
+use ironclaw_contract::seam::change::{Change, McpHeader, McpRegister};
 use ironclaw_model::reach;
 use ironclaw_state::Tx;
+use serde_json::{Map, Value, json};
 use url::{Host, Url};
 
 /// Characters of the name of a tool.
@@ -20,30 +22,26 @@ const TOOL_CHARACTERS_MAX: usize = 64;
 const OF_THE_CARRIER: [&str; 9] =
     ["connection", "content-length", "content-type", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"];
 
-/// Access with its tools spelt out: those that the server declares now, where none are named. An empty list takes it away.
-pub(super) fn complete_access(tx: &Tx<'_>, wanted: McpAccess) -> Result<McpAccess, Denied> {
-    let McpAccess { server, tools } = wanted;
-    let Some(found) = mcp::find(tx, &server)? else {
-        let shown: String = server.chars().take(64).collect();
-        let refusal = Refusal::new(DenialCode::McpServerUnknown, format!("there is no MCP server {shown:?}"));
-        return Err(refusal
-            .hint("`ironctl mcp list` shows which there are; a change of kind mcp_register adds one")
-            .into());
-    };
-    let declared: Vec<String> = found.tools.into_iter().map(|tool| tool.name).collect();
-    let mut tools = tools.unwrap_or_else(|| declared.clone());
-    if let Some(unknown) = tools.iter().find(|tool| !declared.contains(tool)) {
-        let shown: String = unknown.chars().take(64).collect();
-        let refusal =
-            Refusal::new(DenialCode::McpToolUnknown, format!("MCP server {server} declares no tool {shown:?}"));
-        return Err(refusal.hint(format!("it declares {}", declared.join(", "))).into());
+impl Check for McpRegister {
+    fn complete(&self, tx: &Tx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
+        complete(tx, self.clone()).map(Change::McpRegister)
     }
-    tools.sort();
-    Ok(McpAccess { server, tools: Some(tools) })
+
+    fn current(&self, tx: &Tx<'_>, _agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+        Ok(mcp::find(tx, &self.name)?.map_or(Value::Null, |server| json!(server.described())))
+    }
+
+    fn facts(&self, tx: &Tx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+        Ok(json!({ "secrets": of_secrets(tx, self)?, "grants": of_grants(tx, self)? }))
+    }
+
+    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
+        Some(json!(self))
+    }
 }
 
 /// A server for the catalogue: its address as a program reads it, its lists in one order.
-pub(super) fn complete_server(tx: &Tx<'_>, wanted: McpRegister) -> Result<McpRegister, Denied> {
+fn complete(tx: &Tx<'_>, wanted: McpRegister) -> Result<McpRegister, Denied> {
     let McpRegister { name, url, mut tools, headers } = wanted;
     if !secrets::is_name(&name) {
         let shown: String = name.chars().take(64).collect();
@@ -121,4 +119,28 @@ fn complete_header(tx: &Tx<'_>, header: McpHeader) -> Result<McpHeader, Denied> 
         return Err(refusal.hint(format!("an owner stores it first: `ironctl secret set {}`", secret.as_str())).into());
     }
     Ok(McpHeader { name: parsed.as_str().to_owned(), secret: secret.as_str().to_owned(), scheme })
+}
+
+/// Which of the secrets that are named there are.
+fn of_secrets(tx: &Tx<'_>, server: &McpRegister) -> Result<Map<String, Value>, ironclaw_state::Error> {
+    let mut found = Map::new();
+    for header in &server.headers {
+        let there = match header.secret.parse::<SecretName>() {
+            Ok(name) => secrets::find(tx, &name)?.is_some(),
+            Err(_) => false,
+        };
+        found.insert(header.secret.clone(), there.into());
+    }
+    Ok(found)
+}
+
+/// Which agents have tools of the server of this name, and what each keeps of them.
+fn of_grants(tx: &Tx<'_>, server: &McpRegister) -> Result<Map<String, Value>, ironclaw_state::Error> {
+    let Some(was) = mcp::find(tx, &server.name)? else { return Ok(Map::new()) };
+    let holders = mcp::holders(tx, &server.name)?.into_iter();
+    let told = holders.map(|grant| {
+        let left = mcp::left_of(&grant, &was, server);
+        (grant.agent_name, json!({ "agent": grant.agent, "has": grant.tools, "keeps": left }))
+    });
+    Ok(told.collect())
 }

@@ -1,35 +1,52 @@
 //! What a new agent may be: nothing that whoever wants it could not do themselves.
 //!
-//! Never gives it anything that is not named. Next: `apply`.
+//! Never gives it anything that is not named.
 
-use super::{each_once, enabled, known};
-use crate::gateway::{Proposed, Requester};
+use super::super::{Check, CheckContext, enabled_tools, identities, wiring};
+use crate::gateway::{Grounds, Requester};
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::{self, Agent, Person, Role, channels, roles};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change::{CreateAgent, Engage};
+use ironclaw_contract::seam::change::{Change, CreateAgent, Engage};
 use ironclaw_state::Tx;
+use serde_json::{Value, json};
 
-/// Looks at a new agent; its lists have one order.
-pub(super) fn complete(
-    tx: &Tx<'_>,
-    proposed: &Proposed,
-    creator: Option<&Agent>,
-    wanted: CreateAgent,
-) -> Result<CreateAgent, Denied> {
+impl Check for CreateAgent {
+    fn complete(&self, tx: &Tx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
+        complete(tx, context, self.clone()).map(Change::CreateAgent)
+    }
+
+    fn current(&self, _tx: &Tx<'_>, _agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+        Ok(Value::Null)
+    }
+
+    fn facts(&self, tx: &Tx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+        Ok(json!({
+            "identities": identities::facts(tx, self.members.iter().map(String::as_str))?,
+            "channels": wiring::facts(tx, &self.wirings)?,
+        }))
+    }
+
+    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
+        None
+    }
+}
+
+/// Checks a new agent and puts its lists in one order.
+fn complete(tx: &Tx<'_>, context: &CheckContext<'_>, wanted: CreateAgent) -> Result<CreateAgent, Denied> {
     let CreateAgent { name, persona, enabled_tools, mut members, mut wirings } = wanted;
     registry::check_agent_name(&name)?;
     if registry::find_agent(tx, &name)?.is_some() {
         let refusal = Refusal::new(DenialCode::AgentExists, format!("there is an agent `{name}` already"));
         return Err(refusal.hint("choose another name").into());
     }
-    let enabled_tools = enabled(enabled_tools)?;
+    let enabled_tools = enabled_tools::complete(enabled_tools)?;
     members.sort();
-    let people = each_once(tx, members.iter())?;
+    let people = identities::each_once(tx, members.iter())?;
     wirings.sort_by(|one, other| one.channel.cmp(&other.channel));
     for (at, wiring) in wirings.iter().enumerate() {
-        known(tx, wiring)?;
+        wiring::known(tx, wiring)?;
         if wiring.engage == Engage::None {
             let message = format!("a new agent does not hear {} anyway", wiring.channel);
             return Err(Refusal::new(DenialCode::WiringNone, message).hint("leave it out").into());
@@ -39,8 +56,8 @@ pub(super) fn complete(
         }
     }
     let wanted = CreateAgent { name, persona, enabled_tools, members, wirings };
-    match &proposed.requester {
-        Requester::Agent { .. } => no_more_than(tx, creator, &wanted, &people)?,
+    match context.requester {
+        Requester::Agent { .. } => no_more_than(tx, context.agent, &wanted, &people)?,
         Requester::Person(person) => {
             let role = registry::person_by_id(tx, *person)?.map(|person| person.role);
             match role {

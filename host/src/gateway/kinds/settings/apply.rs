@@ -1,10 +1,11 @@
 //! Applies settings: those of one agent, its removal, or the default model of the host.
 //!
-//! Checks whatever it could refuse before it writes. Next: `gateway::settings`.
+//! Checks whatever it could refuse before it writes.
 
-use super::concerned;
+use super::super::{Apply, Preparation, Prepared, concerned};
 use crate::budget::{Own, book};
-use crate::gateway::{Approved, store as changes};
+use crate::gateway::decide::proof::Approved;
+use crate::gateway::store as changes;
 use crate::memories;
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
@@ -14,8 +15,17 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Settings;
 use ironclaw_state::Tx;
 
-/// Sets what they say.
-pub(super) fn set(tx: &mut Tx<'_>, approved: &Approved, settings: &Settings) -> Result<String, Denied> {
+impl Apply for Settings {
+    fn preparation(&self) -> Preparation<'_> {
+        if self.remove { Preparation::ConversationsErased } else { Preparation::Nothing }
+    }
+
+    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
+        set(tx, approved, self)
+    }
+}
+
+fn set(tx: &mut Tx<'_>, approved: &Approved, settings: &Settings) -> Result<String, Denied> {
     let Settings { mode, model, tokens_per_day, cost_per_day_micros, remove, default_model } = settings;
     if let Some(name) = default_model {
         let moved = models::set_default(tx, approved, name)?;

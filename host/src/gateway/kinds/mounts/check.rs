@@ -1,25 +1,67 @@
 //! Which directories of the host no jail is given, and where in a jail none may be.
 //!
 //! Never follows a link: a path that means another one is refused, whatever that is; and never waits for another machine. Next:
-//! `gateway::places`, `registry::mounts`.
+//! `mount_source`, `registry::mounts`.
 
+use super::super::{Check, CheckContext};
+use super::mount_source::{self, Place, Unseen};
 use crate::gateway::Grounds;
-use crate::gateway::places::{self, Place, Unseen};
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
+use crate::registry::{Agent, mounts};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change::Mount;
+use ironclaw_contract::seam::change::{Change, Mount};
 use ironclaw_jail::shown::Mounts;
+use ironclaw_state::Tx;
+use serde_json::{Map, Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// What the system makes of itself, and where other services are reached: nothing at or below one of these.
 const OF_THE_SYSTEM: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/etc"];
 
+impl Check for Vec<Mount> {
+    fn complete(&self, _tx: &Tx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
+        Ok(Change::Mounts(complete(self.clone(), context.grounds)?))
+    }
+
+    fn current(&self, tx: &Tx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+        let Some(agent) = agent else { return Ok(Value::Null) };
+        let mounts = mounts::of(tx, agent.id)?.into_iter();
+        let shown = mounts.map(|mount| Mount {
+            source: mount.source.display().to_string(),
+            target: Some(mount.target),
+            read_only: Some(mount.read_only),
+        });
+        Ok(json!(shown.collect::<Vec<_>>()))
+    }
+
+    fn facts(&self, _tx: &Tx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+        Ok(json!({ "sources": of_sources(self) }))
+    }
+
+    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
+        Some(json!(self))
+    }
+}
+
+/// What lies at each source; of one that is not this machine's own only of what kind that is.
+fn of_sources(mounts: &[Mount]) -> Map<String, Value> {
+    let told = |seen| match seen {
+        Ok(Place { filesystem, directory, owner }) => {
+            json!({ "filesystem": filesystem, "directory": directory, "owner": owner })
+        }
+        Err(Unseen::Elsewhere(filesystem)) => json!({ "filesystem": filesystem, "elsewhere": true }),
+        Err(Unseen::Link) => json!({ "link": true }),
+        Err(Unseen::Absent | Unseen::Closed) => Value::Null,
+    };
+    mounts.iter().map(|mount| (mount.source.clone(), told(mount_source::look(Path::new(&mount.source))))).collect()
+}
+
 /// Fills in targets and who may write, and puts the mounts in the order of their targets.
 ///
 /// # Errors
 /// The first that may not be.
-pub(super) fn complete(mounts: Vec<Mount>, grounds: &Grounds) -> Result<Vec<Mount>, Refusal> {
+fn complete(mounts: Vec<Mount>, grounds: &Grounds) -> Result<Vec<Mount>, Refusal> {
     if !mounts.is_empty() && grounds.mounts.is_empty() {
         let refusal = Refusal::new(DenialCode::MountsOff, "no directory of this host may be mounted");
         return Err(refusal.hint("`[mounts] allow` in config.toml names the directories below which one may be"));
@@ -71,7 +113,7 @@ fn source(text: &str, grounds: &Grounds) -> Result<PathBuf, Refusal> {
         let refused = refuse(DenialCode::MountNotAllowed, "it is below no directory that may be mounted");
         return refused.map_err(|refusal| refusal.hint("`[mounts] allow` in config.toml names those that may be"));
     }
-    lies(text, places::look(&path))?;
+    lies(text, mount_source::look(&path))?;
     // It resolves the path, so only a path without a link on a local file system gets here.
     is_free(text, grounds, &path, Mounts::read()).map(|()| path)
 }

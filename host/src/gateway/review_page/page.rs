@@ -1,6 +1,6 @@
 //! Lines of one width: what is longer is broken here, with a mark, so that no terminal has to break it.
 //!
-//! Never cuts anything off, and never breaks a mark. Next: `shown::seen`, which makes what stands in the lines.
+//! Never cuts anything off, and never breaks a mark. Next: `ironclaw_text::visible`, which makes what stands in the lines.
 
 use ironclaw_text::visible::{CLOSE, OPEN, columns, is_combining};
 

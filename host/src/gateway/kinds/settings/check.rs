@@ -1,65 +1,62 @@
-//! The kind `settings`: guard mode, model endpoint, ceilings and removal of an agent, and the default model of the host.
-//!
-//! Only people ask for it. What only tightens takes one person, whatever the policy says; what loosens goes by the policy.
-//! Next: `gateway::checks`, `apply::settings`.
+//! Which settings there may be, which are set now, and which only tighten.
 
-use super::Grounds;
-use super::policy::{Policy, Rule};
-use super::store::Row;
+use super::super::{Check, CheckContext};
 use crate::budget::{self, book};
+use crate::gateway::Grounds;
+use crate::gateway::policy::Rule;
 use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use crate::registry::models::{self, kind_name};
 use crate::registry::{self, Agent, Mode, Role};
 use ironclaw_contract::operator::DEFAULT_MODEL;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change::{Change, Settings};
+use ironclaw_contract::seam::change::{Change, ChangeKind, Settings};
 use ironclaw_contract::seam::limits::CEILING_MAX;
 use ironclaw_model::scripted;
 use ironclaw_state::Tx;
 use serde_json::{Map, Value, json};
 
-/// The rule for a change: that of its kind, but for settings.
-pub fn rule_of(policy: &Policy, row: &Row) -> Rule {
-    rule(policy, &row.change, &row.before, &row.facts)
-}
+impl Check for Settings {
+    fn complete(&self, tx: &Tx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
+        check(tx, self)?;
+        Ok(Change::Settings(self.clone()))
+    }
 
-/// The rule for a change, with how it stands and what its names mean.
-pub(super) fn rule(policy: &Policy, change: &Change, before: &Value, facts: &Value) -> Rule {
-    let rule = policy.rule(change.kind()).clone();
-    let Change::Settings(wanted) = change else { return rule };
-    if !wanted.concerns_agent() {
-        for_default_model(rule)
-    } else if only_tightens(wanted, before, facts) {
-        Rule { approvals: 1, requester_may_approve: true, ..rule }
-    } else {
-        rule
+    fn current(&self, tx: &Tx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+        current(tx, self, agent)
+    }
+
+    fn facts(&self, tx: &Tx<'_>, grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+        facts(tx, grounds, self)
+    }
+
+    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
+        Some(json!(self))
+    }
+
+    fn check_agent(&self, _kind: ChangeKind, agent: Option<&Agent>) -> Result<(), Refusal> {
+        check_agent(self, agent)
+    }
+
+    fn rule(&self, of_kind: Rule, before: &Value, facts: &Value) -> Rule {
+        if !self.concerns_agent() {
+            for_default_model(of_kind)
+        } else if only_tightens(self, before, facts) {
+            Rule { approvals: 1, requester_may_approve: true, ..of_kind }
+        } else {
+            of_kind
+        }
     }
 }
 
 /// The rule for the default model, made of that for settings. Which endpoint every new agent uses is an owner's to say, as which
 /// endpoints there are is.
-pub(super) fn for_default_model(rule: Rule) -> Rule {
+pub(in crate::gateway) fn for_default_model(rule: Rule) -> Rule {
     if rule.admits(Role::Owner) { Rule { roles: vec![Role::Owner], ..rule } } else { rule }
 }
 
-/// The rule for settings of an agent as everything stands now.
-///
-/// # Errors
-/// Those of the record.
-pub fn rule_now(
-    tx: &Tx<'_>,
-    policy: &Policy,
-    grounds: &Grounds,
-    wanted: &Settings,
-    agent: &Agent,
-) -> Result<Rule, ironclaw_state::Error> {
-    let (before, facts) = (before(tx, wanted, Some(agent))?, facts(tx, grounds, wanted)?);
-    Ok(rule(policy, &Change::Settings(wanted.clone()), &before, &facts))
-}
-
 /// Whether settings raise the guard or lower a ceiling, and do nothing else.
-pub fn only_tightens(wanted: &Settings, before: &Value, facts: &Value) -> bool {
+fn only_tightens(wanted: &Settings, before: &Value, facts: &Value) -> bool {
     let Settings { mode, model, tokens_per_day, cost_per_day_micros, remove, default_model } = wanted;
     if *remove || default_model.is_some() {
         return false;
@@ -88,7 +85,7 @@ fn number(value: &Value) -> u64 {
 }
 
 /// Refuses an endpoint that is not there.
-pub(super) fn check(tx: &Tx<'_>, wanted: &Settings) -> Result<(), Denied> {
+fn check(tx: &Tx<'_>, wanted: &Settings) -> Result<(), Denied> {
     if let Some(model) = wanted.model.as_deref().filter(|model| *model != DEFAULT_MODEL) {
         models::known(tx, model)?;
     }
@@ -99,7 +96,7 @@ pub(super) fn check(tx: &Tx<'_>, wanted: &Settings) -> Result<(), Denied> {
 }
 
 /// Refuses settings for whoever they do not concern.
-pub(super) fn check_agent(wanted: &Settings, agent: Option<&Agent>) -> Result<(), Refusal> {
+fn check_agent(wanted: &Settings, agent: Option<&Agent>) -> Result<(), Refusal> {
     match (wanted.concerns_agent(), agent) {
         (false, Some(_)) => {
             let refusal =
@@ -115,7 +112,7 @@ pub(super) fn check_agent(wanted: &Settings, agent: Option<&Agent>) -> Result<()
 }
 
 /// The present settings, of the fields that the wish names.
-pub(super) fn before(tx: &Tx<'_>, wanted: &Settings, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+fn current(tx: &Tx<'_>, wanted: &Settings, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
     let mut now = Map::new();
     let mut set = |field: &str, value: Value| now.insert(field.to_owned(), value);
     if wanted.default_model.is_some() {
@@ -139,7 +136,7 @@ pub(super) fn before(tx: &Tx<'_>, wanted: &Settings, agent: Option<&Agent>) -> R
 }
 
 /// What the names mean now: the endpoint behind a name, the ceilings of the settings, the agents that follow the default.
-pub(super) fn facts(tx: &Tx<'_>, grounds: &Grounds, wanted: &Settings) -> Result<Value, ironclaw_state::Error> {
+fn facts(tx: &Tx<'_>, grounds: &Grounds, wanted: &Settings) -> Result<Value, ironclaw_state::Error> {
     let mut facts = Map::new();
     for named in [&wanted.model, &wanted.default_model].into_iter().flatten() {
         let name = if named == DEFAULT_MODEL { models::default(tx)? } else { named.clone() };

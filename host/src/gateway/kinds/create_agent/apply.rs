@@ -1,0 +1,34 @@
+//! Creates an agent with what the change names.
+
+use super::super::{Apply, Preparation, Prepared, identities, wiring};
+use crate::gateway::decide::proof::Approved;
+use crate::refusal::Denied;
+use crate::registry::{self, AgentDraft, roles};
+use ironclaw_contract::seam::change::{Access, AgentRole, CreateAgent};
+use ironclaw_state::Tx;
+
+impl Apply for CreateAgent {
+    fn preparation(&self) -> Preparation<'_> {
+        Preparation::Nothing
+    }
+
+    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
+        let Self { name, persona, enabled_tools, members, wirings } = self;
+        let draft = AgentDraft {
+            name: name.clone(),
+            model: None,
+            persona: persona.as_ref().map(|persona| persona.instructions.clone()).unwrap_or_default(),
+            enabled_tools: enabled_tools.clone(),
+            access: Access::Members,
+        };
+        let agent = registry::create_agent(tx, approved, draft)?;
+        for identity in members {
+            let person = identities::person(tx, identity)?;
+            roles::set(tx, approved, agent.id, person.id, Some(AgentRole::Member))?;
+        }
+        for wanted in wirings {
+            wiring::wire(tx, approved, &agent, wanted)?;
+        }
+        Ok(format!("there is an agent {} ({}) now", agent.name, agent.id))
+    }
+}

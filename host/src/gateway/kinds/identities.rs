@@ -1,0 +1,72 @@
+//! Identities that a change names, and the people behind them: for every kind that names some.
+
+use super::gone;
+use crate::refusal::{Denied, Refusal};
+use crate::registry::{self, Identity, Person};
+use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_state::Tx;
+use ironclaw_text::confusable;
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+
+/// Returns the person who is linked to each of these; two names of one person would say two things about them.
+pub(super) fn each_once<'a>(tx: &Tx<'_>, identities: impl Iterator<Item = &'a String>) -> Result<Vec<Person>, Denied> {
+    let mut people: Vec<Person> = Vec::new();
+    for identity in identities {
+        let parsed: Identity = identity.parse()?;
+        let Some(person) = registry::person_behind(tx, &parsed)? else {
+            let refusal = Refusal::new(DenialCode::IdentityUnlinked, format!("{parsed} is linked to no person"));
+            return Err(refusal.hint("an owner links it first: `ironctl person link`").into());
+        };
+        if people.iter().any(|other| other.id == person.id) {
+            // Not who: an agent that asks need not know.
+            let message = format!("{parsed} is somebody whom it names already");
+            return Err(Refusal::new(DenialCode::PersonTwice, message).hint("name each person once").into());
+        }
+        people.push(person);
+    }
+    Ok(people)
+}
+
+/// Returns the person who is linked to an identity, if one is; none to what is no identity.
+pub(super) fn find(tx: &Tx<'_>, identity: &str) -> Result<Option<Person>, ironclaw_state::Error> {
+    match identity.parse::<Identity>() {
+        Ok(identity) => registry::person_behind(tx, &identity),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Returns the person who is linked to an identity that was checked.
+///
+/// # Errors
+/// Refuses one to which none is linked any more.
+pub(super) fn person(tx: &Tx<'_>, identity: &str) -> Result<Person, Denied> {
+    let found = registry::person_behind(tx, &identity.parse()?)?;
+    found.ok_or_else(|| gone("a person that it names".to_owned()).into())
+}
+
+/// Returns who each identity is now.
+pub(super) fn facts<'a>(
+    tx: &Tx<'_>,
+    identities: impl Iterator<Item = &'a str>,
+) -> Result<Map<String, Value>, ironclaw_state::Error> {
+    let names: HashMap<PersonId, String> =
+        registry::people(tx)?.into_iter().map(|person| (person.id, person.name)).collect();
+    let known: Vec<(String, &str)> = registry::identities(tx)?
+        .into_iter()
+        .map(|(identity, person)| (identity.to_string(), names.get(&person).map_or("", String::as_str)))
+        .collect();
+    let mut found = Map::new();
+    for identity in identities {
+        let others = known.iter().map(|(other, whose)| (other.as_str(), *whose));
+        let marks = confusable::of(identity, others);
+        let person = find(tx, identity)?;
+        let person = person.map(|person| match marks.is_empty() {
+            true => json!({ "person": person.id, "name": person.name }),
+            false => json!({ "person": person.id, "name": person.name, "look twice": marks }),
+        });
+        found.insert(identity.to_owned(), person.unwrap_or(Value::Null));
+    }
+    Ok(found)
+}

@@ -1,0 +1,96 @@
+//! The kind `mcp_access`: the tools of an MCP server that an agent has.
+
+use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope};
+use super::{concerned, gone, incomplete, listed};
+use crate::gateway::Grounds;
+use crate::gateway::decide::proof::Approved;
+use crate::gateway::review_page::effects::Effects;
+use crate::refusal::{Denied, Refusal};
+use crate::registry::{Agent, mcp};
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::seam::change::{Change, McpAccess};
+use ironclaw_state::Tx;
+use serde_json::{Value, json};
+
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, begins_anew: true };
+
+impl Check for McpAccess {
+    /// Spells the tools out: those that the server declares now, where none are named. An empty list takes the access away.
+    fn complete(&self, tx: &Tx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
+        let Self { server, tools } = self.clone();
+        let Some(found) = mcp::find(tx, &server)? else {
+            let shown: String = server.chars().take(64).collect();
+            let refusal = Refusal::new(DenialCode::McpServerUnknown, format!("there is no MCP server {shown:?}"));
+            return Err(refusal
+                .hint("`ironctl mcp list` shows which there are; a change of kind mcp_register adds one")
+                .into());
+        };
+        let declared: Vec<String> = found.tools.into_iter().map(|tool| tool.name).collect();
+        let mut tools = tools.unwrap_or_else(|| declared.clone());
+        if let Some(unknown) = tools.iter().find(|tool| !declared.contains(tool)) {
+            let shown: String = unknown.chars().take(64).collect();
+            let refusal =
+                Refusal::new(DenialCode::McpToolUnknown, format!("MCP server {server} declares no tool {shown:?}"));
+            return Err(refusal.hint(format!("it declares {}", declared.join(", "))).into());
+        }
+        tools.sort();
+        Ok(Change::McpAccess(Self { server, tools: Some(tools) }))
+    }
+
+    fn current(&self, tx: &Tx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+        let Some(agent) = agent else { return Ok(Value::Null) };
+        let had = mcp::grants_of(tx, agent.id)?.into_iter().find(|grant| grant.server == self.server);
+        let tools = had.map(|grant| grant.tools).unwrap_or_default();
+        Ok(json!(Self { server: self.server.clone(), tools: Some(tools) }))
+    }
+
+    /// Returns where the server answers, what it declares, and which secrets it is sent.
+    fn facts(&self, tx: &Tx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+        let server = mcp::find(tx, &self.server)?.map_or(Value::Null, |server| {
+            let tools: Vec<&str> = server.tools.iter().map(|tool| tool.name.as_str()).collect();
+            json!({ "url": server.url, "tools": tools, "headers": server.headers })
+        });
+        Ok(json!({ "servers": { self.server.as_str(): server } }))
+    }
+
+    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
+        Some(json!(self))
+    }
+}
+
+impl Page for McpAccess {
+    fn effects(&self, agent: &str, page: &mut Effects<'_>) {
+        let server = page.show(&self.server);
+        match &self.tools {
+            Some(tools) if tools.is_empty() => {
+                return page
+                    .say(format!("{agent} would not be allowed to call any tool of MCP server {server} any more."));
+            }
+            Some(tools) => page.say(format!(
+                "{agent} would be allowed to call exactly these tools of MCP server {server}: {}.",
+                page.list(tools.iter().map(String::as_str))
+            )),
+            None => {
+                page.say(format!("{agent} would be allowed to call every tool that MCP server {server} declares now."));
+            }
+        }
+        page.warn(format!("What it says in these calls would leave this machine and go to the operator of {server}."));
+    }
+}
+
+impl Apply for McpAccess {
+    fn preparation(&self) -> Preparation<'_> {
+        Preparation::Nothing
+    }
+
+    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
+        let Self { server, tools } = self;
+        let agent = concerned(tx, approved)?;
+        let tools = tools.as_ref().ok_or_else(incomplete)?;
+        if mcp::find(tx, server)?.is_none() {
+            return Err(gone(format!("MCP server {server}")).into());
+        }
+        mcp::grant(tx, approved, agent.id, server, tools)?;
+        Ok(format!("agent {} has {} of MCP server {server}", agent.name, listed(tools, "no tool")))
+    }
+}

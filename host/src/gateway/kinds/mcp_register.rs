@@ -1,0 +1,9 @@
+//! The kind `mcp_register`: an MCP server for the catalogue.
+
+mod apply;
+mod check;
+mod page;
+
+use super::{Properties, Scope};
+
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Host, begins_anew: true };

@@ -1,0 +1,24 @@
+//! Puts a server into the catalogue.
+
+use super::super::{Apply, Preparation, Prepared};
+use crate::gateway::decide::proof::Approved;
+use crate::refusal::Denied;
+use crate::registry::mcp;
+use ironclaw_contract::seam::change::McpRegister;
+use ironclaw_state::Tx;
+
+impl Apply for McpRegister {
+    fn preparation(&self) -> Preparation<'_> {
+        Preparation::Nothing
+    }
+
+    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
+        let losing = mcp::register(tx, approved, self)?;
+        let lost = match losing {
+            0 => String::new(),
+            1 => "; one agent lost tools of it".to_owned(),
+            count => format!("; {count} agents lost tools of it"),
+        };
+        Ok(format!("MCP server {} is in the catalogue{lost}", self.name))
+    }
+}

@@ -1,0 +1,10 @@
+//! The kind `mounts`: directories of the host in the jail of an agent.
+
+mod apply;
+mod check;
+mod mount_source;
+mod page;
+
+use super::{Properties, Scope};
+
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, begins_anew: true };

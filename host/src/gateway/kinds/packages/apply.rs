@@ -1,0 +1,58 @@
+//! Gives an agent the layer that was made with its software.
+
+use super::super::{Apply, Preparation, Prepared, concerned, listed};
+use crate::gateway::decide::proof::Approved;
+use crate::packages::Layer;
+use crate::refusal::{Denied, Refusal};
+use crate::registry::software;
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::seam::change::Packages;
+use ironclaw_state::Tx;
+
+/// Fetched packages that are told by name; the digest of the layer holds for the others too.
+const FETCHED_SHOWN_MAX: usize = 20;
+
+impl Apply for Packages {
+    fn preparation(&self) -> Preparation<'_> {
+        if self.apt.is_empty() && self.npm.is_empty() { Preparation::Nothing } else { Preparation::Layer(self) }
+    }
+
+    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<String, Denied> {
+        let agent = concerned(tx, approved)?;
+        let names: Vec<String> = self.apt.iter().chain(&self.npm).cloned().collect();
+        match (names.is_empty(), prepared) {
+            (true, _) => {
+                software::set(tx, approved, agent.id, None)?;
+                Ok(format!("agent {} has no software of its own in its jail", agent.name))
+            }
+            (false, Prepared::Layer(layer)) => {
+                software::set(tx, approved, agent.id, Some((self, &layer.digest)))?;
+                let fetched = fetched(layer, &names);
+                Ok(format!("agent {} has {} in its jail{fetched}", agent.name, listed(&names, "")))
+            }
+            (false, Prepared::Nothing | Prepared::ConversationsErased) => {
+                let message = format!("the software of agent {} was not fetched", agent.name);
+                Err(Refusal::new(DenialCode::PackagesNotFetched, message).into())
+            }
+        }
+    }
+}
+
+/// What came of the fetching: versions, those of what was asked for first, and what a layer does not take.
+fn fetched(layer: &Layer, asked: &[String]) -> String {
+    let is_asked = |installed: &&String| {
+        installed.rsplit_once('=').is_some_and(|(name, _)| asked.iter().any(|asked| asked.as_str() == name))
+    };
+    let (first, rest): (Vec<&String>, Vec<&String>) = layer.installed.iter().partition(is_asked);
+    let mut shown: Vec<String> = first.into_iter().chain(rest).take(FETCHED_SHOWN_MAX).cloned().collect();
+    if layer.installed.len() > shown.len() {
+        shown.push(format!("and {} more", layer.installed.len() - shown.len()));
+    }
+    // There are as many places as the host has names for.
+    let left_out: Vec<String> = layer.left_out.iter().map(|(place, count)| format!("{count} of {place}")).collect();
+    let left_out = match left_out.is_empty() {
+        true => String::new(),
+        false => format!("; files left out, because they are not below /usr: {}", left_out.join(", ")),
+    };
+    format!(" (fetched: {}{left_out})", shown.join(", "))
+}

@@ -1,0 +1,46 @@
+//! Which software an agent may have, and from where it would be fetched.
+
+use super::super::{Check, CheckContext};
+use crate::gateway::Grounds;
+use crate::packages;
+use crate::refusal::Denied;
+use crate::registry::{Agent, software};
+use ironclaw_contract::seam::change::{Change, Packages};
+use ironclaw_state::Tx;
+use serde_json::{Map, Value, json};
+
+impl Check for Packages {
+    fn complete(&self, _tx: &Tx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
+        let mut wanted = self.clone();
+        wanted.apt.sort();
+        wanted.npm.sort();
+        match packages::refused(&context.grounds.packages, &wanted) {
+            Some(refusal) => Err(refusal.into()),
+            None => Ok(Change::Packages(wanted)),
+        }
+    }
+
+    fn current(&self, tx: &Tx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+        let Some(agent) = agent else { return Ok(Value::Null) };
+        Ok(json!(software::of(tx, agent.id)?.map(|software| software.packages).unwrap_or_default()))
+    }
+
+    fn facts(&self, _tx: &Tx<'_>, grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+        Ok(json!({ "clients": clients(&grounds.packages, self) }))
+    }
+
+    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
+        // The same names again bring what is published under them by now, or mend a layer that was damaged.
+        (self.apt.is_empty() && self.npm.is_empty()).then(|| json!(self))
+    }
+}
+
+/// Which program fetches what is asked for, and from where, as far as the settings say so.
+fn clients(config: &packages::Config, wanted: &Packages) -> Map<String, Value> {
+    let Packages { apt, npm } = wanted;
+    let sources = config.apt_sources.as_ref().map(|path| path.display().to_string());
+    let of_apt = json!({ "client": config.apt().display().to_string(), "sources": sources });
+    let of_npm = json!({ "client": config.npm().display().to_string(), "registry": config.npm_registry });
+    let asked = [("apt", of_apt, !apt.is_empty()), ("npm", of_npm, !npm.is_empty())];
+    asked.into_iter().filter(|(_, _, asked)| *asked).map(|(of, client, _)| (of.to_owned(), client)).collect()
+}

@@ -1,0 +1,114 @@
+//! The kind `permissions`: who may talk to an agent, and who has a role of it.
+
+use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, identities};
+use crate::gateway::Grounds;
+use crate::gateway::decide::proof::Approved;
+use crate::gateway::review_page::effects::Effects;
+use crate::refusal::Denied;
+use crate::registry::{Agent, roles};
+use ironclaw_contract::seam::change::{Access, AgentRole, Change, Grant, Permissions};
+use ironclaw_state::Tx;
+use serde_json::{Value, json};
+
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, begins_anew: true };
+
+impl Check for Permissions {
+    fn complete(&self, tx: &Tx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
+        let Self { access, mut grant, mut revoke } = self.clone();
+        grant.sort_by(|one, other| one.identity.cmp(&other.identity));
+        revoke.sort();
+        let named = grant.iter().map(|Grant { identity, .. }| identity);
+        identities::each_once(tx, named.chain(&revoke))?;
+        Ok(Change::Permissions(Self { access, grant, revoke }))
+    }
+
+    /// Returns who may talk to the agent, and the role of each person whom the change names.
+    fn current(&self, tx: &Tx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+        let Some(agent) = agent else { return Ok(Value::Null) };
+        let mut named: Vec<&String> = self.grant.iter().map(|grant| &grant.identity).collect();
+        named.extend(&self.revoke);
+        named.sort();
+        let mut current = Self { access: Some(agent.access), grant: Vec::new(), revoke: Vec::new() };
+        for identity in named {
+            let role = match identities::find(tx, identity)? {
+                Some(person) => roles::role_of(tx, agent.id, person.id)?,
+                None => None,
+            };
+            match role {
+                Some(role) => current.grant.push(Grant { identity: identity.clone(), role }),
+                None => current.revoke.push(identity.clone()),
+            }
+        }
+        Ok(json!(current))
+    }
+
+    fn facts(&self, tx: &Tx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+        let granted = self.grant.iter().map(|grant| grant.identity.as_str());
+        Ok(json!({ "identities": identities::facts(tx, granted.chain(self.revoke.iter().map(String::as_str)))? }))
+    }
+
+    fn after(&self, agent: Option<&Agent>) -> Option<Value> {
+        let access = self.access.or(agent.map(|agent| agent.access));
+        agent.map(|_| json!(Self { access, ..self.clone() }))
+    }
+}
+
+impl Page for Permissions {
+    fn effects(&self, agent: &str, page: &mut Effects<'_>) {
+        let Self { access, grant, revoke } = self;
+        match access {
+            Some(Access::Everyone) => {
+                page.warn(format!("{agent} could be talked to by EVERYBODY whom this host knows."));
+            }
+            Some(Access::Members) => {
+                page.say(format!(
+                    "{agent} could be talked to only by owners and admins of this host and by those with a role of this agent."
+                ));
+            }
+            None => page.say(format!("{agent} could be talked to by the same as now, but for these:")),
+        }
+        for grant in grant {
+            let identity = page.show(&grant.identity);
+            match grant.role {
+                AgentRole::Admin => page.warn(format!(
+                    "The person linked to {identity} would be an ADMIN of this agent. They could talk to it, and APPROVE its persona, its \
+                     tools (run_command, which runs programs on this machine, among them) and who may talk to it."
+                )),
+                AgentRole::Member => page.say(format!(
+                    "The person linked to {identity} would be a member of this agent. They could talk to it."
+                )),
+            }
+        }
+        for identity in revoke {
+            let identity = page.show(identity);
+            page.say(format!("The person linked to {identity} would have no role of this agent any more."));
+        }
+    }
+}
+
+impl Apply for Permissions {
+    fn preparation(&self) -> Preparation<'_> {
+        Preparation::Nothing
+    }
+
+    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
+        let agent = concerned(tx, approved)?;
+        let Self { access, grant, revoke } = self;
+        if let Some(access) = access.filter(|access| *access != agent.access) {
+            roles::set_access(tx, approved, &agent, access)?;
+        }
+        let given = grant.iter().map(|Grant { identity, role }| (identity, Some(*role)));
+        for (identity, role) in given.chain(revoke.iter().map(|identity| (identity, None))) {
+            let person = identities::person(tx, identity)?;
+            if roles::role_of(tx, agent.id, person.id)? != role {
+                roles::set(tx, approved, agent.id, person.id, role)?;
+            }
+        }
+        let access = match access.unwrap_or(agent.access) {
+            Access::Everyone => "everybody whom the host knows",
+            Access::Members => "its members",
+        };
+        let (given, taken) = (grant.len(), revoke.len());
+        Ok(format!("agent {} is for {access}; roles given: {given}, taken: {taken}", agent.name))
+    }
+}

@@ -1,0 +1,67 @@
+//! The kind `persona`: what an agent is told about itself.
+
+use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned};
+use crate::gateway::Grounds;
+use crate::gateway::decide::proof::Approved;
+use crate::gateway::review_page::effects::Effects;
+use crate::refusal::Denied;
+use crate::registry::{self, Agent};
+use ironclaw_contract::seam::change::{Change, Persona};
+use ironclaw_state::Tx;
+use serde_json::{Value, json};
+
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, begins_anew: true };
+
+impl Check for Persona {
+    fn complete(&self, _tx: &Tx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
+        Ok(Change::Persona(self.clone()))
+    }
+
+    fn current(&self, _tx: &Tx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+        Ok(agent.map_or(Value::Null, |agent| json!(Self { instructions: agent.persona.clone() })))
+    }
+
+    fn facts(&self, _tx: &Tx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+        Ok(json!({}))
+    }
+
+    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
+        Some(json!(self))
+    }
+}
+
+impl Page for Persona {
+    fn effects(&self, agent: &str, page: &mut Effects<'_>) {
+        let text = &self.instructions;
+        let now = page.before.get("instructions").and_then(Value::as_str).map_or(0, str::len);
+        if text.is_empty() {
+            return page.say(format!("{agent} would be told nothing about itself any more (now: {now} bytes)."));
+        }
+        let lines = lines_of(text);
+        page.say(format!(
+            "{agent} would be told another text about itself, of {lines} and {} bytes (now: {now} bytes). It would act by it in \
+             every conversation.",
+            text.len()
+        ));
+    }
+}
+
+impl Apply for Persona {
+    fn preparation(&self) -> Preparation<'_> {
+        Preparation::Nothing
+    }
+
+    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
+        let agent = concerned(tx, approved)?;
+        registry::set_persona(tx, approved, &agent, &self.instructions)?;
+        Ok(format!("agent {} is told something else about itself", agent.name))
+    }
+}
+
+/// `1 line`, `2 lines`.
+pub(super) fn lines_of(text: &str) -> String {
+    match text.split('\n').count() {
+        1 => "1 line".to_owned(),
+        many => format!("{many} lines"),
+    }
+}

@@ -1,0 +1,78 @@
+//! Every name on a page, so that one that looks like another says so.
+
+use ironclaw_text::visible;
+use serde_json::Value;
+use std::fmt::Display;
+
+/// Names that are compared with each other; more would be none that a person can compare either.
+const NAMES_MAX: usize = 1024;
+
+/// Characters of a name; what is longer is a text.
+const NAME_CHARACTERS_MAX: usize = 64;
+
+/// Every name that is shown, so that one that looks like another says so.
+pub(super) struct Names<'a> {
+    known: Vec<Known<'a>>,
+}
+
+struct Known<'a> {
+    text: &'a str,
+    looks: [String; 2],
+    /// Whose it is: an id of the host's, if it is one's.
+    of: Option<String>,
+}
+
+impl<'a> Names<'a> {
+    /// Returns these names, each with its id, and those in the values.
+    pub(super) fn of(named: Vec<(&'a str, String)>, values: [&'a Value; 3]) -> Self {
+        let mut names = Self { known: Vec::new() };
+        for (name, id) in named {
+            names.add(name, Some(id));
+        }
+        for value in values {
+            names.add_leaves(value);
+        }
+        names
+    }
+
+    fn add(&mut self, text: &'a str, of: Option<String>) {
+        let is_known = self.known.iter().any(|known| known.text == text);
+        if !is_known && self.known.len() < NAMES_MAX && text.chars().count() <= NAME_CHARACTERS_MAX {
+            self.known.push(Known { text, looks: visible::looks(text), of });
+        }
+    }
+
+    fn add_leaves(&mut self, value: &'a Value) {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::String(text) => self.add(text, None),
+            Value::Array(entries) => entries.iter().for_each(|entry| self.add_leaves(entry)),
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    self.add(key, None);
+                    self.add_leaves(value);
+                }
+            }
+        }
+    }
+
+    /// A name as it is shown: safe, in quotes, and with a mark if it looks like another one.
+    pub(super) fn show(&self, text: &str) -> String {
+        let mut shown = visible::name(text);
+        let looks = visible::looks(text);
+        let alike = |known: &&Known<'_>| known.text != text && (0..2).any(|at| known.looks[at] == looks[at]);
+        if let Some(known) = self.known.iter().find(alike) {
+            let other = known
+                .of
+                .as_deref()
+                .map_or("another one that is shown here".to_owned(), |of| format!("the name of {of}"));
+            shown.push_str(&format!(" {}looks like {other}{}", visible::OPEN, visible::CLOSE));
+        }
+        shown
+    }
+
+    /// Returns a name and the id behind it.
+    pub(super) fn named(&self, id: impl Display, name: &str) -> String {
+        format!("{} ({id})", self.show(name))
+    }
+}
