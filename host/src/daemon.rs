@@ -18,11 +18,11 @@ pub use grounds::{Exposed, refuse_key_file};
 pub use offline::{Made, init, rotate};
 
 use crate::maintenance::Keeper;
-use crate::pipeline::{self, Sessions};
+use crate::pipeline::Sessions;
 use ironclaw_contract::ids::BootId;
 use ironclaw_jail::launcher::Handle;
 use sockets::{Paths, Sockets};
-use startup::Opened;
+use startup::{Opened, Parts};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use supervise::Reason;
@@ -41,7 +41,7 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     let Opened { home, config, state, .. } = opened;
     let boot = BootId::new();
     let paths = Paths::choose(home, config)?;
-    let parts = startup::parts(opened, boot, &paths, launcher).await?;
+    let parts = Parts::make(opened, boot, &paths, launcher).await?;
     let sockets = Sockets::open(config, &paths).await?;
 
     // From here on it runs: what fails before leaves no mark in the ledger.
@@ -49,10 +49,7 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     let (keeper, other_history) = startup::keeper(opened).await?;
     warnings.extend(history::begin_another(state, other_history).await?);
     startup::sweep_packages(state, home).await?;
-    pipeline::recover(&parts.record, home).await?;
-    if !parts.stops.start_stopped().await? {
-        parts.sessions.wake_all().await?;
-    }
+    parts.resume().await?;
 
     let listens = sockets.listens();
     let mut workers = Workers::start(&parts, config, sockets, &keeper, warnings);

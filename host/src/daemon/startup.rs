@@ -23,7 +23,7 @@ use ironclaw_state::State;
 use ironclaw_state::home::{self, Held, Home};
 use ironclaw_state::keys::{MasterKey, Source};
 use ironclaw_state::seal::Sealer;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
@@ -69,63 +69,92 @@ pub(super) struct Parts {
     pub stops: EmergencyStop,
 }
 
-/// Makes the parts. No sandbox runs yet.
-pub(super) async fn parts(opened: &Opened, boot: BootId, paths: &Paths, launcher: Handle) -> Result<Parts, Error> {
-    let Opened { home, config, master, state, .. } = opened;
-    let record = Arc::new(Record {
-        state: state.clone(),
-        sealer: Sealer::new(boot)?,
-        wrapping: master.wrapping_key(),
-        retention: config.items.clone(),
-    });
-    let proposals = Arc::new(Proposals {
-        record: Arc::clone(&record),
-        policy: policy::load(&home.policy())?,
-        grounds: Arc::new(grounds::look(config, home, &paths.runtime, &paths.socket)?),
-    });
-    let jails = Arc::new(Jails {
-        record: Arc::clone(&record),
-        home: home.clone(),
-        launcher: Launcher::start(launcher).map_err(io("connect the launcher"))?,
-        grounds: Arc::clone(&proposals.grounds),
-        config: jail_config(config, paths.runtime.clone())?,
-        at_once: Semaphore::new(pipeline::LAUNCHES_MAX),
-        verified_layers: Mutex::default(),
-    });
+impl Parts {
+    /// Makes the parts. No sandbox runs yet.
+    pub async fn make(opened: &Opened, boot: BootId, paths: &Paths, launcher: Handle) -> Result<Self, Error> {
+        let Opened { home, config, master, state, .. } = opened;
+        let record = Arc::new(Record {
+            state: state.clone(),
+            sealer: Sealer::new(boot)?,
+            wrapping: master.wrapping_key(),
+            retention: config.items.clone(),
+        });
+        let proposals = Arc::new(Proposals {
+            record: Arc::clone(&record),
+            policy: policy::load(&home.policy())?,
+            grounds: Arc::new(grounds::look(config, home, &paths.runtime, &paths.socket)?),
+        });
+        let changes = Arc::new(Changes::new(Arc::clone(&proposals), master.approval_root()));
+        let specs = state.read(|tx| registry::models::specs(tx)).await?;
+        let models = Arc::new(Models::open(config.model.clone(), specs)?);
+        let runtime = runtime(opened, proposals, &models, jails_of(opened, paths, launcher)?).await?;
+        let (jails, dispatch) = (Arc::clone(&runtime.jails), Arc::clone(&runtime.dispatch));
+        let latch = Arc::clone(&runtime.latch);
+        let sessions = Sessions::new(runtime);
+        let stops = EmergencyStop {
+            record: Arc::clone(&record),
+            jails: Arc::clone(&jails),
+            latch,
+            changes: Arc::clone(&changes),
+            sessions: sessions.clone(),
+        };
+        let inbound = Inbound {
+            record: Arc::clone(&record),
+            quota: config.quota.clone(),
+            sessions_max: jails.config.sessions_max(),
+            sessions: sessions.clone(),
+        };
+        Ok(Self { record, changes, jails, models, dispatch, sessions, inbound, stops })
+    }
+
+    /// Finishes what a crash cut short, and wakes every session that has work, unless everything is stopped.
+    pub async fn resume(&self) -> Result<(), Error> {
+        pipeline::recover(&self.record, &self.jails.home).await?;
+        if !self.stops.start_stopped().await? {
+            self.sessions.wake_all().await?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes what the actors of sessions work with.
+async fn runtime(
+    opened: &Opened,
+    proposals: Arc<Proposals>,
+    models: &Arc<Models>,
+    (jails, launcher): (JailConfig, Launcher),
+) -> Result<Runtime, Error> {
+    let Opened { home, config, .. } = opened;
+    let record = &proposals.record;
     let latch = Arc::<Latch>::default();
-    let turns = Arc::new(Turns::start(Arc::clone(&record), config.turn.clone()).await?);
-    let specs = state.read(|tx| registry::models::specs(tx)).await?;
-    let models = Arc::new(Models::open(config.model.clone(), specs)?);
+    let turns = Arc::new(Turns::start(Arc::clone(record), config.turn.clone()).await?);
     let servers = ModelServers {
         turns: Arc::clone(&turns),
-        models: Arc::clone(&models),
+        models: Arc::clone(models),
         latch: Arc::clone(&latch),
         budget: config.budget.clone(),
     };
-    let sessions_max = jails.config.sessions_max();
-    let dispatch = Arc::new(Dispatch::new(Arc::clone(&record), sessions_max));
-    let sessions = Sessions::new(Runtime {
+    let dispatch = Dispatch::new(Arc::clone(record), jails.sessions_max());
+    let jails = Jails {
+        record: Arc::clone(record),
+        home: home.clone(),
+        launcher,
+        grounds: Arc::clone(&proposals.grounds),
+        config: jails,
+        at_once: Semaphore::new(pipeline::LAUNCHES_MAX),
+        verified_layers: Mutex::default(),
+    };
+    Ok(Runtime {
         config: config.session.clone(),
         turns,
-        proposals: Arc::clone(&proposals),
-        jails: Arc::clone(&jails),
+        jails: Arc::new(jails),
         workspaces: Arc::new(Workspaces::new(home.clone(), config.quota.clone())),
         models: Arc::new(servers),
         places: Places::new(Limits::of(&config.session)),
-        latch: Arc::clone(&latch),
-        dispatch: Arc::clone(&dispatch),
-    });
-    let changes = Arc::new(Changes::new(proposals, master.approval_root()));
-    let stops = EmergencyStop {
-        record: Arc::clone(&record),
-        jails: Arc::clone(&jails),
         latch,
-        changes: Arc::clone(&changes),
-        sessions: sessions.clone(),
-    };
-    let (quota, senders) = (config.quota.clone(), sessions.clone());
-    let inbound = Inbound { record: Arc::clone(&record), quota, sessions_max, sessions: senders };
-    Ok(Parts { record, changes, jails, models, dispatch, sessions, inbound, stops })
+        dispatch: Arc::new(dispatch),
+        proposals,
+    })
 }
 
 /// Starts to keep the ledger. Returns also which other history the heads and archives know.
@@ -158,14 +187,17 @@ pub(super) fn open_state(
     open(&home.state_db(), &master.state_key()).map_err(|error| rotation::explain(home, &source, master, error).into())
 }
 
-fn jail_config(config: &Config, runtime: PathBuf) -> Result<JailConfig, Error> {
+/// Finds how jails are made, and connects the launcher that makes them.
+fn jails_of(opened: &Opened, paths: &Paths, launcher: Handle) -> Result<(JailConfig, Launcher), Error> {
     let me = std::env::current_exe().map_err(io("find this program"))?;
     let sandbox = me.with_file_name("ironclaw-sandbox");
     if !sandbox.is_file() {
         return Err(Error::NoSandbox(me));
     }
-    let root = nix::unistd::geteuid().is_root();
-    Ok(JailConfig { uids: root.then_some((config.jail.uid_base, config.jail.uid_count)), sandbox, runtime })
+    let jail = &opened.config.jail;
+    let uids = nix::unistd::geteuid().is_root().then_some((jail.uid_base, jail.uid_count));
+    let launcher = Launcher::start(launcher).map_err(io("connect the launcher"))?;
+    Ok((JailConfig { uids, sandbox, runtime: paths.runtime.clone() }, launcher))
 }
 
 /// Settles a token of the owner that was about to take its file when the host died: it does, if the record has it.

@@ -7,13 +7,12 @@ use super::actors::{Actors, Start};
 use super::command::{Command, Phase, Shown};
 use super::launch::{self, Awake};
 use super::places::Place;
-use super::prove;
 use super::shortages;
 use super::{Error, Runtime};
 use crate::session::store::{self, Session, Standing, Why};
 use crate::turn::{self, Close};
 use ironclaw_contract::ids::{PersonId, SessionId};
-use ironclaw_contract::operator::{LedgerEvent, Proof};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_jail::launcher::Process;
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_ledger::Entry;
@@ -437,12 +436,6 @@ impl Actor {
                 Err(_) => return Ok(None),
             }
         }
-    }
-
-    /// Proves the walls of the session.
-    pub(super) async fn prove(&self, session: &Session, by: PersonId) -> Result<Proof, String> {
-        let Runtime { jails, latch, turns, .. } = &*self.runtime;
-        prove::prove(jails, (latch, turns.config.limits()), session, by).await
     }
 
     async fn note_refused_launch(&self, why: &Why) -> Result<(), Error> {

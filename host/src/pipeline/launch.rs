@@ -287,35 +287,32 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
         let (ready, reader) = tokio::join!(link.ready(), start_reader(jails, session, &queue));
         ready?;
         let (reader_process, reader) = reader?;
-        Ok((sandbox, link, reader_process, reader))
+        Ok::<_, Error>((sandbox, link, reader_process, reader))
     };
-    match started.await {
-        Ok((sandbox, link, reader_process, reader)) => Ok(Awake {
-            sandbox,
-            reader_process,
-            reader,
-            reader_died: false,
-            unreceipted,
-            reader_gone: false,
-            link,
-            inbound: Some(inbound),
-            key,
-            queue,
-            results,
-            trouble,
-            session: Arc::new(session.clone()),
-            cursor: session.cursor,
-            refused_rows: 0,
-            since,
-            _server: server,
-            socket,
-        }),
-        Err(error) => Err(error),
-    }
+    let (sandbox, link, reader_process, reader) = started.await?;
+    Ok(Awake {
+        sandbox,
+        reader_process,
+        reader,
+        reader_died: false,
+        unreceipted,
+        reader_gone: false,
+        link,
+        inbound: Some(inbound),
+        key,
+        queue,
+        results,
+        trouble,
+        session: Arc::new(session.clone()),
+        cursor: session.cursor,
+        refused_rows: 0,
+        since,
+        _server: server,
+        socket,
+    })
 }
 
-/// A launch is a row first: what follows hands out a key.
-/// Notes the launch; gives its time, and the answers that an earlier launch left without a receipt.
+/// Records the launch before anything of it happens. Returns its time, and the answers that an earlier launch left without a receipt.
 async fn intend(record: &Record, session: &Session) -> Result<(i64, Unreceipted), Error> {
     let id = session.id;
     let intend = record.state.write(move |tx| {

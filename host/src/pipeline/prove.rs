@@ -3,8 +3,9 @@
 //! Gives the probe no key that opens anything, and touches neither the session's queues nor its turns; what came of it is in the
 //! ledger. Next: `ironclaw_jail::self_test`.
 
+use super::actor::Actor;
 use super::launch::{self, Jails, make_run_directory, pair};
-use super::{Error, Latch};
+use super::{Error, Runtime};
 use crate::session::link::{self, Link, Rung};
 use crate::session::store::Session;
 use ironclaw_contract::ids::PersonId;
@@ -26,30 +27,30 @@ const NAMES_MAX: usize = 8;
 /// What stops a second request for the key.
 const PROTOCOL: &str = "link protocol";
 
-/// Makes the proof of this session's walls and records what came of it; an error says why there is none. A stop of everything ends
-/// it at once: whoever waits for it here hears of nothing else meanwhile.
-pub(super) async fn prove(
-    jails: &Jails,
-    (latch, limits): (&Latch, TurnLimits),
-    session: &Session,
-    by: PersonId,
-) -> Result<Proof, String> {
-    let made = tokio::select! {
-        biased;
-        // What it has launched ends with it, and what it was about to launch is not.
-        () = latch.shut() => Err("everything was stopped before the proof was made".to_owned()),
-        made = make(jails, limits, session) => made,
-    };
-    let entry = match &made {
-        Ok(proof) if proof.breaches().next().is_none() && proof.is_controlled() => Entry::new(LedgerEvent::JailProved),
-        Ok(proof) => Entry::new(LedgerEvent::JailNotProved).reason(&fault(proof)),
-        Err(why) => Entry::new(LedgerEvent::JailNotProved).reason(why),
-    };
-    let attempts = made.as_ref().map_or(0, |proof| proof.attempts.len() + proof.reader.len());
-    let entry = entry.session(session.id).with("by", by).with("attempts", attempts);
-    let recorded = jails.record.state.write(move |tx| entry.append(tx).map(drop).map_err(Error::from)).await;
-    recorded.map_err(|error| error.to_string())?;
-    made
+impl Actor {
+    /// Makes the proof of this session's walls and records what came of it; an error says why there is none. A stop of everything
+    /// ends it at once: the person who waits for it here hears of nothing else meanwhile.
+    pub(super) async fn prove(&self, session: &Session, by: PersonId) -> Result<Proof, String> {
+        let Runtime { jails, latch, turns, .. } = &*self.runtime;
+        let made = tokio::select! {
+            biased;
+            // What it has launched ends with it, and what it was about to launch is not.
+            () = latch.shut() => Err("everything was stopped before the proof was made".to_owned()),
+            made = make(jails, turns.config.limits(), session) => made,
+        };
+        let entry = match &made {
+            Ok(proof) if proof.breaches().next().is_none() && proof.is_controlled() => {
+                Entry::new(LedgerEvent::JailProved)
+            }
+            Ok(proof) => Entry::new(LedgerEvent::JailNotProved).reason(&fault(proof)),
+            Err(why) => Entry::new(LedgerEvent::JailNotProved).reason(why),
+        };
+        let attempts = made.as_ref().map_or(0, |proof| proof.attempts.len() + proof.reader.len());
+        let entry = entry.session(session.id).with("by", by).with("attempts", attempts);
+        let recorded = self.state().write(move |tx| entry.append(tx).map(drop).map_err(Error::from)).await;
+        recorded.map_err(|error| error.to_string())?;
+        made
+    }
 }
 
 /// Why a proof does not hold, in the host's own words.
