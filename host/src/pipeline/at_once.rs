@@ -3,7 +3,7 @@
 //!
 //! Never another way to set anything. Next: `pipeline::changes`.
 
-use super::changes::submit::tell;
+use super::changes::submit::notify;
 use super::command::Command;
 use super::{Core, Error, Pipeline};
 use crate::gateway::apply::{self, Applied};
@@ -71,8 +71,8 @@ pub fn settle(
     let approved = decide::approved(tx, &core.bench(), &row)?;
     let Applied { outcome } = apply::apply(tx, &approved, &Prepared::Nothing)?;
     let row = store::end(tx, &row, Status::Applied, None, &outcome)?;
-    for overtaken in decide::supersede(tx, &core.bench(), &row).map_err(Error::from)? {
-        tell(tx, core, &overtaken)?;
+    for superseded in decide::supersede(tx, &core.bench(), &row).map_err(Error::from)? {
+        notify(tx, core, &superseded)?;
     }
     Ok(())
 }

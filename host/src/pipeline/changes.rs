@@ -23,7 +23,7 @@ use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use ironclaw_state::failpoint;
 use serde_json::Value;
 use std::sync::Arc;
-use submit::{submit, tell};
+use submit::{notify, submit};
 
 /// A change as a person is shown it.
 #[derive(Debug, Clone)]
@@ -123,7 +123,7 @@ impl Pipeline {
         let (core, by) = (Arc::clone(&self.core), by.clone());
         let approve = self.core.state.decide(move |tx| {
             let said = decide::approve(tx, &core.bench(), &by, &proof, id, &shown);
-            said.map_err(|undecided| undecided.told(|row| tell(tx, &core, row)))
+            said.map_err(|undecided| undecided.told(|row| notify(tx, &core, row)))
         });
         if approve.await? == Said::Approved {
             failpoint::reach("change_approved");
@@ -139,8 +139,8 @@ impl Pipeline {
     pub async fn reject(&self, by: &Person, id: ChangeId, reason: String) -> Result<(), Denied<Error>> {
         let (core, by) = (Arc::clone(&self.core), by.clone());
         let reject = self.core.state.decide(move |tx| match decide::reject(tx, &core.bench(), &by, id, &reason) {
-            Ok(row) => Ok(tell(tx, &core, &row)?),
-            Err(undecided) => Err(undecided.told(|row| tell(tx, &core, row))),
+            Ok(row) => Ok(notify(tx, &core, &row)?),
+            Err(undecided) => Err(undecided.told(|row| notify(tx, &core, row))),
         });
         reject.await?;
         failpoint::reach("change_rejected");

@@ -44,13 +44,13 @@ pub(in crate::pipeline) fn submit(
         })
     })?;
     if let Some(row) = &submitted.superseded {
-        tell(tx, core, row)?;
+        notify(tx, core, row)?;
     }
     Ok(submitted)
 }
 
 /// Tells the conversation that asked what came of it: as the host's word, which opens no turn.
-pub(in crate::pipeline) fn tell(tx: &mut Tx<'_>, core: &Core, row: &Row) -> Result<(), Error> {
+pub(in crate::pipeline) fn notify(tx: &mut Tx<'_>, core: &Core, row: &Row) -> Result<(), Error> {
     let Some(session) = row.session() else { return Ok(()) };
     let Some(session) = sessions::find(tx, session)?.filter(|session| session.wrapped.is_some()) else { return Ok(()) };
     let by = match row.decided_by {

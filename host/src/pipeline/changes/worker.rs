@@ -2,7 +2,7 @@
 //!
 //! Holds no rule of its own; a restart finds everything in the record. Next: `gateway::apply`.
 
-use super::submit::tell;
+use super::submit::notify;
 use crate::gateway::apply::{self, Applied};
 use crate::gateway::decide;
 use crate::gateway::kinds::{self, FETCHING, Preparation, Prepared};
@@ -93,7 +93,7 @@ impl Pipeline {
             tracing::error!(%error, "approvals from before the start were not looked at; they are when they are used");
         }
         loop {
-            let wait = match self.look_at_changes().await {
+            let wait = match self.process_due().await {
                 Ok(wait) => wait,
                 Err(Error::State(ironclaw_state::Error::Closed)) => return,
                 Err(error) => {
@@ -106,19 +106,19 @@ impl Pipeline {
         }
     }
 
-    async fn look_at_changes(&self) -> Result<Duration, Error> {
+    async fn process_due(&self) -> Result<Duration, Error> {
         let look = |tx: &mut Tx<'_>| {
             let next = store::next_end(tx)?.map(|at| at - tx.wall());
-            Ok::<_, Error>((store::overdue(tx)?, store::approved(tx)?, next))
+            Ok::<_, Error>((store::expired(tx)?, store::approved(tx)?, next))
         };
-        let (overdue, approved, next) = self.core.state.read(look).await?;
-        let ended = overdue.len();
-        for row in overdue {
+        let (expired, approved, next) = self.core.state.read(look).await?;
+        let ended = expired.len();
+        for row in expired {
             let core = Arc::clone(&self.core);
             let end = self.core.state.write(move |tx| {
-                if let Some(row) = store::unended(tx, row.id)? {
+                if let Some(row) = store::active(tx, row.id)? {
                     let row = store::end(tx, &row, Status::Expired, None, decide::OVERDUE)?;
-                    tell(tx, &core, &row)?;
+                    notify(tx, &core, &row)?;
                 }
                 Ok::<_, Error>(())
             });
@@ -128,7 +128,7 @@ impl Pipeline {
             for row in approved {
                 if self.core.changes.take(Place::of(&row)) {
                     let pipeline = self.clone();
-                    tokio::spawn(async move { pipeline.carry_out(row).await });
+                    tokio::spawn(async move { pipeline.run_approved(row).await });
                 }
             }
         }
@@ -143,7 +143,7 @@ impl Pipeline {
     }
 
     /// Applies one approved change; what fails on our side is tried again later.
-    async fn carry_out(&self, row: Row) {
+    async fn run_approved(&self, row: Row) {
         let id = row.id;
         let busy = Busy { core: &self.core, place: Place::of(&row) };
         if let Err(error) = self.apply_change(row).await
@@ -209,9 +209,9 @@ impl Pipeline {
                 };
                 let Applied { outcome } = apply::apply(tx, &approved, &prepared)?;
                 let row = store::end(tx, &of, Status::Applied, None, &outcome)?;
-                tell(tx, &core, &row)?;
-                for overtaken in decide::supersede(tx, &core.bench(), &row).map_err(Error::from)? {
-                    tell(tx, &core, &overtaken)?;
+                notify(tx, &core, &row)?;
+                for superseded in decide::supersede(tx, &core.bench(), &row).map_err(Error::from)? {
+                    notify(tx, &core, &superseded)?;
                 }
                 Ok::<_, Denied<Error>>(None)
             })
@@ -254,9 +254,9 @@ impl Pipeline {
         tracing::warn!(change = %row.id, code = %refusal.code, "an approved change was not applied");
         let (core, id, outcome) = (Arc::clone(&self.core), row.id, refusal.message.clone());
         let fail = self.core.state.write(move |tx| {
-            if let Some(row) = store::unended(tx, id)? {
+            if let Some(row) = store::active(tx, id)? {
                 let row = store::end(tx, &row, Status::Failed, None, &outcome)?;
-                tell(tx, &core, &row)?;
+                notify(tx, &core, &row)?;
             }
             Ok::<_, Error>(())
         });
