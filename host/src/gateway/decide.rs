@@ -409,7 +409,7 @@ pub fn reject(
 /// they would alter is not as it was. Whoever asked is told by the caller.
 pub fn supersede(tx: &mut Tx<'_>, context: &DecisionContext<'_>, applied: &Row) -> Result<Vec<Row>, Error> {
     let mut ended = Vec::new();
-    for row in store::open_like(tx, applied)? {
+    for row in store::find_similar(tx, applied)? {
         if let Some(outcome) = why_stale(tx, context.grounds, &row)? {
             ended.push(store::end(tx, &row, Status::Withdrawn, None, &outcome)?);
         }
@@ -419,7 +419,7 @@ pub fn supersede(tx: &mut Tx<'_>, context: &DecisionContext<'_>, applied: &Row) 
 
 /// Takes back the approvals of changes that wait which are not good any more, as where the policy is another one now.
 pub fn recount(tx: &mut Tx<'_>, context: &DecisionContext<'_>) -> Result<(), Error> {
-    for row in store::half_approved(tx)? {
+    for row in store::partially_approved(tx)? {
         let (_, shown) = show(tx, context.policy, &row)?;
         count(tx, context, &row, shown)?;
     }

@@ -45,7 +45,7 @@ pub fn find(tx: &Tx<'_>, id: ChangeId) -> Result<Option<Row>, ironclaw_state::Er
 }
 
 /// The change of this id, unless it is at an end.
-pub fn unended(tx: &Tx<'_>, id: ChangeId) -> Result<Option<Row>, ironclaw_state::Error> {
+pub fn active(tx: &Tx<'_>, id: ChangeId) -> Result<Option<Row>, ironclaw_state::Error> {
     Ok(find(tx, id)?.filter(|row| row.status.is_open() || row.status == Status::Approved))
 }
 
@@ -375,14 +375,14 @@ pub fn set_approved(tx: &mut Tx<'_>, row: &Row, by: PersonId, shown: &Digest) ->
 }
 
 /// Undecided changes whose time is over.
-pub fn overdue(tx: &Tx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
+pub fn expired(tx: &Tx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
     let sql = "SELECT * FROM changes WHERE status = 'pending' AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2";
     let mut statement = tx.db().prepare_cached(sql)?;
     Ok(readable(statement.query_map([tx.wall(), AT_ONCE_MAX as i64], row)?)?)
 }
 
 /// Undecided changes of the same kind that concern the same agent.
-pub fn open_like(tx: &Tx<'_>, other: &Row) -> Result<Vec<Row>, ironclaw_state::Error> {
+pub fn find_similar(tx: &Tx<'_>, other: &Row) -> Result<Vec<Row>, ironclaw_state::Error> {
     let sql = "SELECT * FROM changes WHERE agent_id IS ?1 AND status = ?2 AND kind = ?3 AND id <> ?4 ORDER BY ordinal";
     let mut statement = tx.db().prepare_cached(sql)?;
     let mut found = Vec::new();
@@ -394,7 +394,7 @@ pub fn open_like(tx: &Tx<'_>, other: &Row) -> Result<Vec<Row>, ironclaw_state::E
 }
 
 /// Undecided changes that somebody approved.
-pub fn half_approved(tx: &Tx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
+pub fn partially_approved(tx: &Tx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
     let sql = "SELECT * FROM changes WHERE status = 'pending' AND id IN (SELECT change_id FROM approvals WHERE state = 'live')";
     let mut statement = tx.db().prepare_cached(sql)?;
     Ok(readable(statement.query_map([], row)?)?)

@@ -412,18 +412,18 @@ fn row_of_another_version_is_left_out_of_the_list() {
 }
 
 #[test]
-fn overtaken_change_waits_for_no_decision() {
+fn superseded_change_waits_for_no_decision() {
     let desk = Desk::new();
     let (first, second, third) = (desk.persona("first"), desk.persona("second"), desk.persona("third"));
     let tools = desk.submit("olga", ChangeKind::EnabledTools, json!(["read_file"])).expect("held");
     assert_eq!(desk.approve("olga", first), Ok(Said::Approved));
     desk.apply(first).expect("applied");
     let policy = Arc::clone(&desk.policy);
-    let overtaken = desk.write(move |tx| {
+    let superseded = desk.write(move |tx| {
         let applied = store::known(tx, first).expect("it is there");
         decide::supersede(tx, &context(&policy, 1, &grounds()), &applied)
     });
-    assert_eq!(overtaken.iter().map(|row| row.id).collect::<Vec<_>>(), [second, third]);
+    assert_eq!(superseded.iter().map(|row| row.id).collect::<Vec<_>>(), [second, third]);
     assert_eq!((desk.status(second), desk.status(third)), (Status::Withdrawn, Status::Withdrawn));
     assert_eq!(desk.status(tools), Status::Pending, "that one is as it was");
 }

@@ -3,7 +3,7 @@
 //!
 //! Never another way to set anything. Next: `pipeline::changes`.
 
-use super::changes::submit::tell;
+use super::changes::submit::notify;
 use super::{Changes, Error};
 use crate::gateway::apply::{self, Applied};
 use crate::gateway::decide::{self, Said};
@@ -71,8 +71,8 @@ impl Changes {
         let approved = decide::approved(tx, &self.bench(), &row)?;
         let Applied { outcome } = apply::apply(tx, &approved, &Prepared::Nothing)?;
         let row = store::end(tx, &row, Status::Applied, None, &outcome)?;
-        for overtaken in decide::supersede(tx, &self.bench(), &row).map_err(Error::from)? {
-            tell(tx, self.record(), &overtaken)?;
+        for superseded in decide::supersede(tx, &self.bench(), &row).map_err(Error::from)? {
+            notify(tx, self.record(), &superseded)?;
         }
         Ok(())
     }

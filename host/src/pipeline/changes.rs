@@ -27,7 +27,7 @@ use ironclaw_state::failpoint;
 use ironclaw_state::keys::ApprovalRoot;
 use serde_json::Value;
 use std::sync::Arc;
-use submit::tell;
+use submit::notify;
 use tokio::sync::Notify;
 
 /// A change as a person is shown it.
@@ -169,7 +169,7 @@ impl Changes {
         let (changes, by) = (Arc::clone(self), by.clone());
         let approve = self.record().state.decide(move |tx| {
             let said = decide::approve(tx, &changes.bench(), &by, &proof, id, &shown);
-            said.map_err(|undecided| undecided.told(|row| tell(tx, changes.record(), row)))
+            said.map_err(|undecided| undecided.told(|row| notify(tx, changes.record(), row)))
         });
         if approve.await? == Said::Approved {
             failpoint::reach("change_approved");
@@ -186,8 +186,8 @@ impl Changes {
         let (changes, by) = (Arc::clone(self), by.clone());
         let reject =
             self.record().state.decide(move |tx| match decide::reject(tx, &changes.bench(), &by, id, &reason) {
-                Ok(row) => Ok(tell(tx, changes.record(), &row)?),
-                Err(undecided) => Err(undecided.told(|row| tell(tx, changes.record(), row))),
+                Ok(row) => Ok(notify(tx, changes.record(), &row)?),
+                Err(undecided) => Err(undecided.told(|row| notify(tx, changes.record(), row))),
             });
         reject.await?;
         failpoint::reach("change_rejected");

@@ -166,7 +166,7 @@ impl Desk {
         self.write(move |tx| {
             let row = store::known(tx, id).expect("it is there");
             let refuse = |tx: &mut Tx<'_>, refusal: Refusal| {
-                if let Some(row) = store::unended(tx, id)? {
+                if let Some(row) = store::active(tx, id)? {
                     store::end(tx, &row, Status::Failed, None, &refusal.message)?;
                 }
                 Ok(Err(refusal))

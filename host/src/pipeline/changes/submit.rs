@@ -47,14 +47,14 @@ impl Proposals {
             })
         })?;
         if let Some(row) = &submitted.superseded {
-            tell(tx, &self.record, row)?;
+            notify(tx, &self.record, row)?;
         }
         Ok(submitted)
     }
 }
 
 /// Tells the conversation that asked what came of it: as the host's word, which opens no turn.
-pub(in crate::pipeline) fn tell(tx: &mut Tx<'_>, record: &Record, row: &Row) -> Result<(), Error> {
+pub(in crate::pipeline) fn notify(tx: &mut Tx<'_>, record: &Record, row: &Row) -> Result<(), Error> {
     let Some(session) = row.session() else { return Ok(()) };
     let Some(session) = sessions::find(tx, session)?.filter(|session| session.wrapped.is_some()) else { return Ok(()) };
     let by = match row.decided_by {

@@ -2,7 +2,7 @@
 //!
 //! Holds no rule of its own; a restart finds everything in the record. Next: `gateway::apply`.
 
-use super::submit::tell;
+use super::submit::notify;
 use crate::gateway::apply::{self, Applied};
 use crate::gateway::decide;
 use crate::gateway::kinds::{self, FETCHING, Preparation, Prepared};
@@ -85,7 +85,7 @@ impl ChangeWorker {
             tracing::error!(%error, "approvals from before the start were not looked at; they are when they are used");
         }
         loop {
-            let wait = match self.look_at_changes().await {
+            let wait = match self.process_due().await {
                 Ok(wait) => wait,
                 Err(Error::State(ironclaw_state::Error::Closed)) => return,
                 Err(error) => {
@@ -98,19 +98,19 @@ impl ChangeWorker {
         }
     }
 
-    async fn look_at_changes(self: &Arc<Self>) -> Result<Duration, Error> {
+    async fn process_due(self: &Arc<Self>) -> Result<Duration, Error> {
         let look = |tx: &mut Tx<'_>| {
             let next = store::next_end(tx)?.map(|at| at - tx.wall());
-            Ok::<_, Error>((store::overdue(tx)?, store::approved(tx)?, next))
+            Ok::<_, Error>((store::expired(tx)?, store::approved(tx)?, next))
         };
-        let (overdue, approved, next) = self.state().read(look).await?;
-        let ended = overdue.len();
-        for row in overdue {
+        let (expired, approved, next) = self.state().read(look).await?;
+        let ended = expired.len();
+        for row in expired {
             let changes = Arc::clone(&self.changes);
             let end = self.state().write(move |tx| {
-                if let Some(row) = store::unended(tx, row.id)? {
+                if let Some(row) = store::active(tx, row.id)? {
                     let row = store::end(tx, &row, Status::Expired, None, decide::OVERDUE)?;
-                    tell(tx, changes.record(), &row)?;
+                    notify(tx, changes.record(), &row)?;
                 }
                 Ok::<_, Error>(())
             });
@@ -120,7 +120,7 @@ impl ChangeWorker {
             for row in approved {
                 if self.take(Place::of(&row)) {
                     let worker = Arc::clone(self);
-                    tokio::spawn(async move { worker.carry_out(row).await });
+                    tokio::spawn(async move { worker.run_approved(row).await });
                 }
             }
         }
@@ -135,7 +135,7 @@ impl ChangeWorker {
     }
 
     /// Applies one approved change; what fails on our side is tried again later.
-    async fn carry_out(&self, row: Row) {
+    async fn run_approved(&self, row: Row) {
         let id = row.id;
         let busy = Busy { worker: self, place: Place::of(&row) };
         if let Err(error) = self.apply_change(row).await
@@ -200,9 +200,9 @@ impl ChangeWorker {
                 };
                 let Applied { outcome } = apply::apply(tx, &approved, &prepared)?;
                 let row = store::end(tx, &of, Status::Applied, None, &outcome)?;
-                tell(tx, changes.record(), &row)?;
-                for overtaken in decide::supersede(tx, &changes.bench(), &row).map_err(Error::from)? {
-                    tell(tx, changes.record(), &overtaken)?;
+                notify(tx, changes.record(), &row)?;
+                for superseded in decide::supersede(tx, &changes.bench(), &row).map_err(Error::from)? {
+                    notify(tx, changes.record(), &superseded)?;
                 }
                 Ok::<_, Denied<Error>>(None)
             })
@@ -245,9 +245,9 @@ impl ChangeWorker {
         tracing::warn!(change = %row.id, code = %refusal.code, "an approved change was not applied");
         let (changes, id, outcome) = (Arc::clone(&self.changes), row.id, refusal.message.clone());
         let fail = self.state().write(move |tx| {
-            if let Some(row) = store::unended(tx, id)? {
+            if let Some(row) = store::active(tx, id)? {
                 let row = store::end(tx, &row, Status::Failed, None, &outcome)?;
-                tell(tx, changes.record(), &row)?;
+                notify(tx, changes.record(), &row)?;
             }
             Ok::<_, Error>(())
         });
