@@ -154,7 +154,7 @@ impl Acceptance<'_> {
                 // A sandbox says that its model failed; why, the record knows.
                 let why = if *reason == EndReason::Model { turn::failure(tx, open.id)? } else { None };
                 let message = turn::newest_message(tx, open.id)?;
-                let general = || delivery::notice_for(*reason, &self.limits, message);
+                let general = || delivery::notice_for(*reason, self.limits, message);
                 let text = why.map_or_else(general, |why| delivery::notice_of_model(&why, message));
                 Ok(Accepted::Closed(close_with_notice(tx, self.record(), session, key, &open, &text, "ended")?))
             }
