@@ -7,7 +7,7 @@ use crate::ids::{
     AgentId, ApprovalId, BootId, CallId, ChangeId, DeliveryId, ItemId, MemoryId, MessageId, PersonId, SessionId, TurnId,
 };
 use crate::ledger_entry;
-use crate::operator::{DenialCode, LedgerEvent};
+use crate::operator::{DenialCode, LedgerEvent, TokenId};
 use crate::seam::change::{Access, AgentRole, ChangeKind, Engage};
 use crate::seam::message;
 use crate::seam::seal::ItemKind;
@@ -63,6 +63,7 @@ values!(
     MessageId,
     PersonId,
     SessionId,
+    TokenId,
     TurnId,
     Digest,
     DenialCode,
@@ -106,6 +107,14 @@ mod schemas {
         AgentId, ApprovalId, BootId, CallId, ChangeId, DeliveryId, ItemId, MemoryId, MessageId, PersonId, SessionId,
         TurnId,
     );
+
+    impl PartialSchema for TokenId {
+        fn schema() -> RefOr<Schema> {
+            text("^tok_[0-9a-f]{16}$".to_owned())
+        }
+    }
+
+    impl ToSchema for TokenId {}
 
     impl PartialSchema for Digest {
         fn schema() -> RefOr<Schema> {

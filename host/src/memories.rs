@@ -38,8 +38,8 @@ const INDEXED_AT_ONCE_MAX: usize = 64;
 pub struct Draft {
     /// Who wrote it.
     pub author: Author,
-    /// On whose behalf: a person's id.
-    pub principal: String,
+    /// On whose behalf.
+    pub principal: PersonId,
     /// The conversation in which it was kept, if it was in one.
     pub source: Option<(SessionId, TurnId)>,
     /// The labels of what it was made of.
@@ -58,7 +58,7 @@ pub struct Note {
     /// Who wrote it.
     pub author: Author,
     /// On whose behalf.
-    pub principal: String,
+    pub principal: PersonId,
     /// The labels of what it was made of.
     pub labels: Vec<Label>,
     /// Its words.
@@ -343,13 +343,7 @@ mod tests {
 
     fn draft(text: String) -> Draft {
         let person = PersonId::new();
-        Draft {
-            author: Author::Person { person },
-            principal: person.to_string(),
-            source: None,
-            labels: Vec::new(),
-            text,
-        }
+        Draft { author: Author::Person { person }, principal: person, source: None, labels: Vec::new(), text }
     }
 
     async fn opened(directory: &tempfile::TempDir) -> State {

@@ -14,11 +14,12 @@ pub mod software;
 pub mod tokens;
 
 pub use given::Giver;
+pub use ironclaw_contract::operator::TokenId;
 pub use people::{
     Identity, Person, Role, add_person, create_owner, find_person, identities, known_person, owner, people,
-    person_behind, person_by_id, person_of,
+    person_behind, person_by_id, person_name, person_of,
 };
-pub use tokens::{Fresh, Token, TokenId, TokenState, tokens};
+pub use tokens::{Fresh, Token, TokenState, tokens};
 
 use crate::gateway::decide::proof::{Approved, Authority};
 use crate::refusal::Denied;
@@ -193,6 +194,11 @@ fn unknown_agent(name_or_id: &str) -> Refusal {
     // Names no other agent: the person may not know of it. `ironctl` suggests one from the list that the person sees.
     let hint = "`ironctl agent list` shows who there is; `ironctl agent create NAME` makes one";
     Refusal::new(DenialCode::AgentUnknown, format!("there is no agent {shown:?}")).hint(hint)
+}
+
+/// Returns the name, or the id of what was removed.
+pub fn name_or_id(name: Option<String>, id: impl fmt::Display) -> String {
+    name.unwrap_or_else(|| id.to_string())
 }
 
 /// What a new agent is to be.

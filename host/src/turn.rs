@@ -2,7 +2,7 @@
 //!
 //! Exactly one principal a turn; nothing is inherited by the next. Never talks to a sandbox. Next: `context`, `session::actor`.
 
-use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
+use ironclaw_contract::ids::{MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::link::TurnLimits;
@@ -94,6 +94,17 @@ pub struct Turn {
     pub tool_calls: u32,
     /// Bytes of results so far.
     pub result_bytes: u64,
+}
+
+impl Turn {
+    /// Returns the person on whose behalf it is.
+    ///
+    /// # Errors
+    /// When its row names no person.
+    pub fn person(&self) -> Result<PersonId, ironclaw_state::Error> {
+        let error = |_| ironclaw_state::Error::Stored(format!("{}: its person", self.id));
+        self.principal.parse().map_err(error)
+    }
 }
 
 fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {

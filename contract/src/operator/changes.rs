@@ -78,12 +78,23 @@ pub struct Requester {
     /// `agent person`.
     pub kind: String,
     /// `agt_…` or `per_…`.
-    pub id: String,
+    pub id: RequesterId,
     /// Its name, or theirs.
     pub name: String,
     /// `per_…`: on whose behalf an agent asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on_behalf_of: Option<String>,
+    pub on_behalf_of: Option<PersonId>,
+}
+
+/// The id of who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(untagged)]
+pub enum RequesterId {
+    /// An agent asks.
+    Agent(AgentId),
+    /// A person asks.
+    Person(PersonId),
 }
 
 /// Where an agent asked.

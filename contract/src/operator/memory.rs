@@ -2,7 +2,7 @@
 //!
 //! A note keeps its author and its labels wherever it is shown.
 
-use crate::ids::{MemoryId, SessionId};
+use crate::ids::{MemoryId, PersonId, SessionId};
 use serde::{Deserialize, Serialize};
 
 /// A note that an agent keeps.
@@ -16,7 +16,7 @@ pub struct Note {
     /// `model`, or `person per_…`.
     pub author: String,
     /// The person on whose behalf it was kept, `per_…`.
-    pub principal: String,
+    pub principal: PersonId,
     /// The conversation in which it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,

@@ -2,7 +2,7 @@
 //!
 //! Plain data.
 
-use crate::ids::{SessionId, TurnId};
+use crate::ids::{MessageId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
 /// File in the home that asks the next start of a host to start stopped: the way of `ironctl panic` where no host answers.
@@ -20,7 +20,7 @@ pub struct Cancelled {
     /// `trn_…`.
     pub turn_id: TurnId,
     /// The messages that it was to answer, `msg_…`.
-    pub messages: Vec<String>,
+    pub messages: Vec<MessageId>,
     /// Whether it was being worked on, and not still to begin.
     pub running: bool,
 }

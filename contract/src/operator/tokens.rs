@@ -3,7 +3,49 @@
 //! Never the digest of a token, and its text only in the answer that made it. See [`crate::operator::people`].
 
 use crate::ids::PersonId;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+/// The name of a token: `tok_` and 16 characters of hex. It opens nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TokenId(String);
+
+impl TokenId {
+    /// Returns the id of these random bytes.
+    pub fn of(random: [u8; 8]) -> Self {
+        Self(format!("tok_{:016x}", u64::from_be_bytes(random)))
+    }
+}
+
+impl fmt::Display for TokenId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for TokenId {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let hex = |rest: &str| rest.len() == 16 && rest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        match text.strip_prefix("tok_") {
+            Some(rest) if hex(rest) => Ok(Self(text.to_owned())),
+            _ => Err("not a token's id: expected `tok_` and 16 characters of 0-9 a-f".to_owned()),
+        }
+    }
+}
+
+impl Serialize for TokenId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for TokenId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
 
 /// `POST /v1/tokens`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +67,7 @@ pub struct NewToken {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Token {
     /// `tok_…`, which names a token and is none.
-    pub id: String,
+    pub id: TokenId,
     /// Whose it is, `per_…`.
     pub person: PersonId,
     /// That person's name.

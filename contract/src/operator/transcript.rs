@@ -2,7 +2,7 @@
 //!
 //! Authors, labels and outcomes here are the host's word.
 
-use crate::ids::{ItemId, SessionId, TurnId};
+use crate::ids::{CallId, ItemId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
 /// A page of a conversation.
@@ -47,7 +47,7 @@ pub struct TranscriptItem {
     pub calls: Vec<TranscriptCall>,
     /// For a result: of which call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call_id: Option<String>,
+    pub call_id: Option<CallId>,
     /// For a result: of which tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -77,7 +77,7 @@ pub struct TranscriptSpan {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TranscriptCall {
     /// `call_…`.
-    pub call_id: String,
+    pub call_id: CallId,
     /// The tool, as the model named it.
     pub tool: String,
     /// Canonical JSON.

@@ -2,6 +2,7 @@
 //!
 //! Counts and ids, never words.
 
+use crate::ids::{AgentId, SessionId};
 use serde::{Deserialize, Serialize};
 
 /// `GET /v1/usage?days=N&agent=A&session=S`.
@@ -21,11 +22,11 @@ pub struct UsageRow {
     /// The day in UTC, e.g. `2026-11-22`.
     pub day: String,
     /// `agt_…`.
-    pub agent_id: String,
+    pub agent_id: AgentId,
     /// Its name, or its id once it is removed.
     pub agent: String,
     /// `ses_…`; it may be removed.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// Name of the model endpoint.
     pub model: String,
     /// Whether that is a script and no model: its tokens are an estimate and cost nothing.

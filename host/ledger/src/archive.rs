@@ -8,6 +8,7 @@ use super::head::{Position, Signer};
 use super::line::{self, Parts};
 use super::{Entry, chain};
 use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::ledger_entry::{Broken, Verifier};
 use ironclaw_contract::operator::{LedgerEvent, Rotated, SignedHead};
 use ironclaw_state::Tx;
@@ -56,7 +57,7 @@ pub enum Why {
     /// It is as old as it may get.
     Days,
     /// A person asked, by id; `None` when it was done beside a stopped host.
-    Asked(Option<String>),
+    Asked(Option<PersonId>),
 }
 
 /// Returns the file of the chain that begins at `first`.
@@ -151,7 +152,7 @@ pub fn rotate(tx: &mut Tx<'_>, home: &Home, signer: &Signer, why: &Why) -> Resul
     let entry = match why {
         Why::Entries => entry.with("why", "entries"),
         Why::Days => entry.with("why", "days"),
-        Why::Asked(Some(person)) => entry.with("why", "asked").with("by", person.as_str()),
+        Why::Asked(Some(person)) => entry.with("why", "asked").with("by", *person),
         Why::Asked(None) => entry.with("why", "asked"),
     };
     entry.append_at(tx, seq + 1)?;

@@ -16,7 +16,7 @@ use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{
     Approvals, Change, ChangeOrigin, ChangeSummary, ChangedAgent, Changes, Decision, NewChange, Rejection,
-    Requester as Asker, SubmittedChange,
+    Requester as Asker, RequesterId, SubmittedChange,
 };
 use ironclaw_state::Tx;
 use serde::Deserialize;
@@ -284,16 +284,16 @@ fn summary(tx: &Tx<'_>, row: &Row, needed: u32) -> Result<ChangeSummary, ironcla
 }
 
 fn changed_agent(tx: &Tx<'_>, id: AgentId) -> Result<ChangedAgent, ironclaw_state::Error> {
-    let name = registry::agent_by_id(tx, id)?.map_or_else(|| id.to_string(), |agent| agent.name);
+    let name = registry::name_or_id(registry::agent_by_id(tx, id)?.map(|agent| agent.name), id);
     Ok(ChangedAgent { id, name })
 }
 
 fn asker(tx: &Tx<'_>, row: &Row) -> Result<Asker, ironclaw_state::Error> {
     let by_person = |id: PersonId| {
-        let name = registry::person_by_id(tx, id)?.map_or_else(|| id.to_string(), |person| person.name);
+        let name = registry::person_name(tx, id)?;
         Ok::<_, ironclaw_state::Error>(Asker {
             kind: "person".to_owned(),
-            id: id.to_string(),
+            id: RequesterId::Person(id),
             name,
             on_behalf_of: None,
         })
@@ -302,8 +302,8 @@ fn asker(tx: &Tx<'_>, row: &Row) -> Result<Asker, ironclaw_state::Error> {
         (Requester::Person(person), _) => by_person(*person),
         (Requester::Agent { principal, origin: _ }, Some(agent)) => {
             let ChangedAgent { id, name } = changed_agent(tx, agent)?;
-            let on_behalf_of = Some(principal.to_string());
-            Ok(Asker { kind: "agent".to_owned(), id: id.to_string(), name, on_behalf_of })
+            let on_behalf_of = Some(*principal);
+            Ok(Asker { kind: "agent".to_owned(), id: RequesterId::Agent(id), name, on_behalf_of })
         }
         // Who asked is gone with its agent; on whose behalf, is known.
         (Requester::Agent { principal, origin: _ }, None) => by_person(*principal),

@@ -53,7 +53,7 @@ pub async fn add(
     let agent = agents::find(&api, agent).await?.id;
     let draft = Draft {
         author: Author::Person { person: person.id },
-        principal: person.id.to_string(),
+        principal: person.id,
         source: None,
         labels: vec![Label::UserSurfaceInput],
         text: new.text,

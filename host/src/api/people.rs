@@ -167,14 +167,9 @@ impl Around {
     fn view(&self, person: &Person, current: &TokenId) -> operator::Person {
         let whose = |id: PersonId| {
             let holder = self.people.iter().find(|person| person.id == id);
-            holder.map_or_else(|| id.to_string(), |holder| format!("{} ({id})", holder.name))
+            registry::name_or_id(holder.map(|holder| format!("{} ({id})", holder.name)), id)
         };
-        let names: Vec<(&str, String)> = self
-            .people
-            .iter()
-            .filter(|other| other.id != person.id)
-            .map(|other| (other.name.as_str(), other.id.to_string()))
-            .collect();
+        let names = self.people.iter().filter(|other| other.id != person.id);
         let others: Vec<(String, String)> =
             self.identities.iter().map(|(identity, holder)| (identity.to_string(), whose(*holder))).collect();
         let identity = |identity: &Identity| {
@@ -185,7 +180,7 @@ impl Around {
         operator::Person {
             id: person.id,
             name: person.name.clone(),
-            marks: confusable::of(&person.name, names.iter().map(|(name, id)| (*name, id.as_str()))),
+            marks: confusable::of(&person.name, names.map(|other| (other.name.as_str(), other.id))),
             role: person.role.name().to_owned(),
             created_at: ironclaw_ledger::rfc3339(person.created_at),
             identities: self

@@ -124,7 +124,7 @@ pub fn described(tx: &Tx<'_>, row: store::Session) -> Result<Session, Error> {
     Ok(Session {
         status: SessionStatus {
             id: row.id,
-            agent: agent.as_ref().map_or_else(|| row.agent.to_string(), |agent| agent.name.clone()),
+            agent: registry::name_or_id(agent.as_ref().map(|agent| agent.name.clone()), row.agent),
             state: state.to_owned(),
             reason: row.reason,
             mode: agent.map_or("enforce", |agent| agent.mode.name()).to_owned(),

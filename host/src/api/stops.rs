@@ -20,7 +20,7 @@ pub async fn cancel(
     Ok(Json(Cancelled {
         session_id: id,
         turn_id: cancelled.turn,
-        messages: cancelled.messages.iter().map(ToString::to_string).collect(),
+        messages: cancelled.messages,
         running: cancelled.running,
     }))
 }

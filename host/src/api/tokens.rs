@@ -169,7 +169,7 @@ fn end_of(text: &str, now: i64) -> Result<i64, Answer> {
 /// A token as it is listed.
 pub fn view(token: &Token, current: &TokenId) -> operator::Token {
     operator::Token {
-        id: token.id.to_string(),
+        id: token.id.clone(),
         person: token.person.id,
         person_name: token.person.name.clone(),
         name: token.name.clone(),

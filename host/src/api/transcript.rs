@@ -88,7 +88,7 @@ fn transcript(tx: &Tx<'_>, session: &Session, key: &ContentKey, page: &Page) -> 
         shown.push(described(tx, item, key)?);
     }
     let agent = registry::agent_by_id(tx, session.agent)?;
-    let agent = agent.map_or_else(|| session.agent.to_string(), |agent| agent.name);
+    let agent = registry::name_or_id(agent.map(|agent| agent.name), session.agent);
     Ok(Transcript { session_id: session.id, agent, items: shown, more })
 }
 
@@ -106,7 +106,7 @@ fn described(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<Transcrip
         text: String::new(),
         digest: tuple.digest.to_string(),
         calls: Vec::new(),
-        call_id: tuple.call.map(|call| call.to_string()),
+        call_id: tuple.call,
         tool: tuple.tool.clone(),
         ok: None,
         receipt: None,
@@ -151,7 +151,7 @@ fn fill(tx: &Tx<'_>, item: &Recorded, body: String, shown: &mut TranscriptItem) 
             for call in output.calls {
                 let row = calls::find(tx, call.call_id)?;
                 shown.calls.push(TranscriptCall {
-                    call_id: call.call_id.to_string(),
+                    call_id: call.call_id,
                     tool: call.tool,
                     arguments: call.arguments,
                     state: row.map_or("unknown", |row| row.state.name()).to_owned(),

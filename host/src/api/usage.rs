@@ -67,13 +67,12 @@ pub async fn show(State(api): State<Api>, Query(which): Query<Which>) -> Reply<U
 }
 
 fn row(row: book::Row, endpoints: &Endpoints) -> UsageRow {
-    let agent_id = row.agent.to_string();
     let scripted = endpoints.get(&row.model).is_some_and(|endpoint| endpoint.spec.kind == Kind::Scripted);
     UsageRow {
         day: rfc3339(budget::day_end(row.day - 1)).chars().take_while(|c| *c != 'T').collect(),
-        agent: row.agent_name.unwrap_or_else(|| agent_id.clone()),
-        agent_id,
-        session_id: row.session.to_string(),
+        agent: registry::name_or_id(row.agent_name, row.agent),
+        agent_id: row.agent,
+        session_id: row.session,
         model: row.model,
         scripted,
         requests: row.requests,

@@ -106,7 +106,7 @@ fn remember(
 ) -> Result<Ran, ironclaw_state::Error> {
     let draft = Draft {
         author: Author::Model,
-        principal: turn.principal.clone(),
+        principal: turn.person()?,
         source: Some((turn.session, turn.id)),
         labels: labels.to_vec(),
         text: wanted.text,

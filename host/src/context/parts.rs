@@ -147,7 +147,7 @@ impl Composer<'_, '_> {
             if !self.answered.contains(&call.call_id) {
                 // A model must never guess what became of its call.
                 let text = "the outcome of this call is unknown; it is not run again".to_owned();
-                self.parts.push(Part::Result { call_id: call.call_id.to_string(), tool: call.tool, ok: false, text });
+                self.parts.push(result_of(call.call_id, call.tool, false, text));
             }
         }
         Ok(())
@@ -159,11 +159,16 @@ impl Composer<'_, '_> {
         }
         let tool = item.tuple.tool.clone().unwrap_or_default();
         self.parts.push(match item.tuple.call.filter(|call| self.offered.contains(call)) {
-            Some(call) => Part::Result { call_id: call.to_string(), tool, ok: result.ok, text: result.text },
+            Some(call) => result_of(call, tool, result.ok, result.text),
             // Its call was left out of the context, so it can stand there only as somebody's words.
             None => Part::Context { author: format!("an earlier result of {tool}"), text: result.text },
         });
     }
+}
+
+/// Returns the result of a call, as a model gets it.
+fn result_of(call: CallId, tool: String, ok: bool, text: String) -> Part {
+    Part::Result { call_id: call.to_string(), tool, ok, text }
 }
 
 /// That the script answered, without its words: a model would imitate them.

@@ -62,10 +62,7 @@ pub enum Dependence {
 impl Dependence {
     /// What is wrong with the yes, to be read behind the name of whoever said it.
     pub fn words(self, tx: &Tx<'_>) -> Result<String, ironclaw_state::Error> {
-        let name = |person: PersonId| -> Result<String, ironclaw_state::Error> {
-            let found = registry::person_by_id(tx, person)?;
-            Ok(found.map_or_else(|| person.to_string(), |person| person.name))
-        };
+        let name = |person: PersonId| registry::person_name(tx, person);
         Ok(match self {
             Self::OfRequester(person) => format!(
                 "the role or the token came from {}, who asked and does not count, after it was asked for",

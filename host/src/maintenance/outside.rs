@@ -6,6 +6,7 @@
 
 use super::{Keeper, Shared};
 use ironclaw_contract::canonical;
+use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{BreakAccepted, LedgerEvent};
 use ironclaw_ledger::archive::Aside;
 use ironclaw_ledger::foreign::{self, Foreign, Live};
@@ -68,7 +69,7 @@ impl Keeper {
     ///
     /// # Errors
     /// [`AcceptError::Nothing`] when all of them agree with the ledger.
-    pub async fn accept(&self, by: String, reason: String) -> Result<BreakAccepted, AcceptError> {
+    pub async fn accept(&self, by: PersonId, reason: String) -> Result<BreakAccepted, AcceptError> {
         let shared = &self.shared;
         let _one = shared.rotating.lock().await;
         let found = shared.other_history(true).await?;
@@ -86,7 +87,7 @@ impl Keeper {
                 for (number, some) in chunks(&heads).into_iter().enumerate() {
                     let names: Vec<String> = some.iter().map(Signed::to_string).collect();
                     let entry = Entry::new(LedgerEvent::LedgerBreakAccepted)
-                        .with("by", by.clone())
+                        .with("by", by)
                         .with("from", from)
                         .with("heads", names);
                     let entry = if number == 0 { entry.with("archives", archives.clone()) } else { entry };

@@ -252,10 +252,7 @@ impl Acceptance<'_> {
         let Self { session, .. } = *self;
         Ok(match action {
             Some(Action::Change { change, reason }) => {
-                let principal = open
-                    .principal
-                    .parse()
-                    .map_err(|_| ironclaw_state::Error::Stored(format!("{}: its person", open.id)))?;
+                let principal = open.person()?;
                 let message = turn::messages_of(tx, open.id)?.first().copied();
                 let origin = Origin { session: session.id, turn: open.id, message, call: call.id };
                 let proposed = Proposed {

@@ -175,6 +175,14 @@ pub fn person_by_id(tx: &Tx<'_>, id: PersonId) -> Result<Option<Person>, ironcla
     Ok(tx.db().prepare_cached("SELECT * FROM people WHERE id = ?1")?.query_row([id], person).optional()?)
 }
 
+/// Returns the name of a person, or the id of one who was removed.
+///
+/// # Errors
+/// Those of the database.
+pub fn person_name(tx: &Tx<'_>, id: PersonId) -> Result<String, ironclaw_state::Error> {
+    Ok(super::name_or_id(person_by_id(tx, id)?.map(|person| person.name), id))
+}
+
 /// Returns the person of this name or id.
 ///
 /// # Errors

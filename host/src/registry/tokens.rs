@@ -9,12 +9,11 @@ use crate::refusal::Denied;
 use crate::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{DenialCode, LedgerEvent, TokenId};
 use ironclaw_ledger::Entry;
 use ironclaw_state::Tx;
 use ironclaw_state::keys;
 use rusqlite::{OptionalExtension, Row, params};
-use std::fmt;
 use std::str::FromStr;
 use zeroize::Zeroizing;
 
@@ -35,29 +34,6 @@ const ENDED_KEPT_MAX: i64 = 1024;
 
 /// Characters of a token's name.
 const NAME_CHARACTERS_MAX: usize = 64;
-
-/// Names a token, and is none.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct TokenId(String);
-
-impl fmt::Display for TokenId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl FromStr for TokenId {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let hex = |rest: &str| rest.len() == 16 && rest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        match text.strip_prefix("tok_") {
-            Some(rest) if hex(rest) => Ok(Self(text.to_owned())),
-            _ => Err("not a token's id: expected `tok_` and 16 characters of 0-9 a-f".to_owned()),
-        }
-    }
-}
-
-ironclaw_contract::stored_as_text!(TokenId);
 
 /// Where a token stands. There is no way back to `Live`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,9 +100,7 @@ impl Fresh {
     /// When the system gives no random bytes.
     pub fn new() -> Result<Self, keys::Error> {
         let secret = Digest::from_bytes(keys::random()?);
-        let name: [u8; 8] = keys::random()?;
-        let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { id: TokenId(format!("tok_{name}")), text: Zeroizing::new(format!("{PREFIX}{secret}")) })
+        Ok(Self { id: TokenId::of(keys::random()?), text: Zeroizing::new(format!("{PREFIX}{secret}")) })
     }
 
     /// Its text, to be told once.
@@ -167,7 +141,7 @@ pub fn tokens(tx: &Tx<'_>) -> Result<Vec<Token>, ironclaw_state::Error> {
 /// The token of this id.
 pub fn find_token(tx: &Tx<'_>, id: &TokenId) -> Result<Option<Token>, ironclaw_state::Error> {
     let sql = format!("{SELECT} WHERE tokens.id = ?1");
-    Ok(tx.db().prepare_cached(&sql)?.query_row([&id.0], token).optional()?)
+    Ok(tx.db().prepare_cached(&sql)?.query_row([id], token).optional()?)
 }
 
 /// Whether the token of this digest is live.
@@ -254,7 +228,7 @@ fn insert(
     )?;
     db.execute(
         "INSERT INTO tokens (id, digest, person_id, name, state, created_at, expires_at) VALUES (?1,?2,?3,?4,'live',?5,?6)",
-        params![fresh.id.0, fresh.digest(), person, name, now, expires_at],
+        params![fresh.id, fresh.digest(), person, name, now, expires_at],
     )?;
     Ok(())
 }
@@ -264,14 +238,14 @@ fn made(tx: &Tx<'_>, id: &TokenId) -> Result<Token, ironclaw_state::Error> {
 }
 
 fn about(entry: Entry, id: &TokenId, person: PersonId) -> Entry {
-    entry.with("token", id.0.clone()).with("person", person)
+    entry.with("token", id.clone()).with("person", person)
 }
 
 fn end(tx: &mut Tx<'_>, token: &Token, state: TokenState) -> Result<(), ironclaw_state::Error> {
     let now = tx.now();
     tx.db().execute(
         "UPDATE tokens SET state = ?2, ended_at = ?3 WHERE id = ?1 AND state = 'live'",
-        params![token.id.0, state.name(), now],
+        params![token.id, state.name(), now],
     )?;
     Ok(())
 }
@@ -306,7 +280,7 @@ pub fn rotate(tx: &mut Tx<'_>, token: &Token, fresh: &Fresh, by: impl Into<Giver
     end(tx, token, TokenState::Revoked)?;
     insert(tx, token.person.id, &token.name, token.expires_at, fresh)?;
     let seq = about(Entry::new(LedgerEvent::TokenRotated), &fresh.id, token.person.id)
-        .with("replaces", token.id.0.clone())
+        .with("replaces", token.id.clone())
         .with("by", giver.person)
         .append(tx)?;
     given::note_token(tx, &fresh.id, seq, Some(&giver))?;

@@ -2,6 +2,7 @@
 //!
 //! Only says so: an identity is compared byte for byte everywhere, and no mark ever makes two of them one. Next: `registry::people`.
 
+use std::fmt;
 use unicode_security::skeleton;
 
 /// Marks shown of one text; more would hide the text.
@@ -26,7 +27,7 @@ pub fn is_unseen(character: char) -> bool {
 }
 
 /// What is odd about this text, beside those of others with whose they are.
-pub fn of<'a>(text: &str, others: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+pub fn of<'a>(text: &str, others: impl IntoIterator<Item = (&'a str, impl fmt::Display)>) -> Vec<String> {
     let mut marks = Vec::new();
     for character in text.chars().filter(|character| !character.is_ascii()) {
         let code = u32::from(character);

@@ -142,7 +142,7 @@ pub fn table(out: Output, tokens: Vec<Token>) -> Result<(), Error> {
     let rows = tokens.into_iter().map(|token| {
         let time = |at: Option<String>| at.as_deref().map(clock::date_and_time).unwrap_or_default();
         [
-            if token.current { format!("{} (in use)", token.id) } else { token.id },
+            if token.current { format!("{} (in use)", token.id) } else { token.id.to_string() },
             token.person_name,
             token.name,
             token.state,

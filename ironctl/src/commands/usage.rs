@@ -56,7 +56,7 @@ fn print(out: Output, usage: Usage) -> Result<(), Error> {
             [
                 row.day.clone(),
                 row.agent.clone(),
-                row.session_id.clone(),
+                row.session_id.to_string(),
                 if row.scripted { format!("{} (no model)", row.model) } else { row.model.clone() },
                 row.requests.to_string(),
                 row.input_tokens.to_string(),

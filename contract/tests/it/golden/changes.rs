@@ -6,7 +6,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::operator::{
     Approvals, Change, ChangeOrigin, ChangeSummary, ChangedAgent, Changes, Decision, NewChange, Rejection, Requester,
-    SubmittedChange,
+    RequesterId, SubmittedChange,
 };
 use ironclaw_contract::seam::change::{ChangeKind, Payload};
 use serde_json::{Value, json};
@@ -16,12 +16,16 @@ pub(super) fn shapes() -> Vec<Shape> {
     let agent = ChangedAgent { id: id::<AgentId>("agt", 1), name: "clerk".to_owned() };
     let by_agent = Requester {
         kind: "agent".to_owned(),
-        id: agent.id.to_string(),
+        id: RequesterId::Agent(agent.id),
         name: agent.name.clone(),
-        on_behalf_of: Some(person.to_string()),
+        on_behalf_of: Some(person),
     };
-    let by_person =
-        Requester { kind: "person".to_owned(), id: person.to_string(), name: "Olga".to_owned(), on_behalf_of: None };
+    let by_person = Requester {
+        kind: "person".to_owned(),
+        id: RequesterId::Person(person),
+        name: "Olga".to_owned(),
+        on_behalf_of: None,
+    };
     let origin = ChangeOrigin {
         session: id::<SessionId>("ses", 1),
         turn: id::<TurnId>("trn", 1),

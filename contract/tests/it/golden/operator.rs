@@ -100,7 +100,7 @@ fn stops() -> Vec<Shape> {
     let cancelled = Cancelled {
         session_id: session_id(),
         turn_id: id::<TurnId>("trn", 1),
-        messages: vec![message_id().to_string()],
+        messages: vec![message_id()],
         running: true,
     };
     vec![
@@ -291,7 +291,7 @@ fn messages() -> Vec<Shape> {
 
 fn transcript() -> Vec<Shape> {
     let call = TranscriptCall {
-        call_id: id::<CallId>("call", 1).to_string(),
+        call_id: id::<CallId>("call", 1),
         tool: "read_file".to_owned(),
         arguments: r#"{"path":"notes.md"}"#.to_owned(),
         state: "done".to_owned(),
@@ -340,7 +340,7 @@ fn memory() -> Vec<Shape> {
         id: id::<MemoryId>("mem", 1),
         at: AT.to_owned(),
         author: "model".to_owned(),
-        principal: id::<PersonId>("per", 1).to_string(),
+        principal: id::<PersonId>("per", 1),
         session_id: Some(session_id()),
         labels: vec!["LlmDerived".to_owned()],
         text: "The office closes at six.".to_owned(),

@@ -15,7 +15,7 @@ fn person_id() -> PersonId {
 
 fn token() -> Token {
     Token {
-        id: "tok_0123456789abcdef".to_owned(),
+        id: "tok_0123456789abcdef".parse().expect("an id"),
         person: person_id(),
         person_name: "Alice".to_owned(),
         name: "laptop".to_owned(),

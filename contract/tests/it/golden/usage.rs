@@ -8,9 +8,9 @@ use ironclaw_contract::operator::{AgentBudget, Ceiling, Draft, Usage, UsageRow};
 pub(super) fn shapes() -> Vec<Shape> {
     let row = UsageRow {
         day: "2026-11-18".to_owned(),
-        agent_id: id::<AgentId>("agt", 1).to_string(),
+        agent_id: id::<AgentId>("agt", 1),
         agent: "clerk".to_owned(),
-        session_id: id::<SessionId>("ses", 1).to_string(),
+        session_id: id::<SessionId>("ses", 1),
         model: "local".to_owned(),
         scripted: false,
         requests: 3,
@@ -28,7 +28,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     };
     let session = Ceiling {
         name: "tokens_per_session".to_owned(),
-        of: Some(row.session_id.clone()),
+        of: Some(row.session_id.to_string()),
         limit: 5_000,
         used: 5_526,
         left: 0,
