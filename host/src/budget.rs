@@ -1,7 +1,7 @@
 //! How much of its models a host, an agent and a session may use, and whether a request still fits.
 //!
 //! Decides before a request is made and takes nothing back afterwards: what was used is used. Next: `budget::book` for where it
-//! is written down, `pipeline::model_requests` for who asks.
+//! is written down, `pipeline::model_socket::requests` for who asks.
 //!
 //! A request is let through when what is used and what it is thought to take stay within every ceiling. What it really takes is
 //! known when it is over: one request can pass a ceiling by what its prompt was thought too small and by its output beyond

@@ -1,66 +1,49 @@
 //! What happens to a message on its way: this module drives the stages that the modules below decide.
 //!
-//! Holds no rule of its own: each stage's type admits only what the stage before made. Next: `pipeline::actor`.
+//! [`Inbound::inbound`] and `outbound` are the two pages to read first. Holds no rule of its own: each stage's type admits only what
+//! the stage before made. Next: `pipeline::runtime::actor`.
 
-mod accept;
-mod actor;
-mod actors;
-pub(crate) mod at_once;
-mod cancel;
 pub mod changes;
-mod command;
-mod deadlines;
-mod dispatch;
-mod drafts;
-mod endpoints;
-mod launch;
-mod model_budget;
-mod model_requests;
+mod emergency_stop;
 mod model_socket;
-mod panic;
-mod places;
-mod prove;
-mod receipts;
-mod recovery;
-mod reports;
-mod retain;
+mod outbound;
+mod retention_worker;
 mod retry;
-mod rows;
 mod runtime;
-mod sessions;
-mod shortages;
-mod standing;
-mod stops;
 mod turns;
-mod work;
-mod workspace;
 
 pub use changes::{ChangeWorker, Changes, Proposals};
-pub use command::{Cancelled, Command, Phase, Shown};
-pub use deadlines::Deadlines;
-pub use dispatch::{Dispatch, Dispatcher};
-pub use drafts::Drafts;
-pub use endpoints::Models;
-pub use launch::{Config as JailConfig, Jails};
+pub use emergency_stop::latch::{Latch, Stopped, find as stopped, keep_reserve};
+pub use emergency_stop::{EmergencyStop, Panicked};
 pub use model_socket::ModelServers;
-pub use panic::{EmergencyStop, Panicked};
-pub use places::{Limits, Places, Room};
-pub use recovery::recover;
-pub use retain::Retention;
+pub use model_socket::endpoints::Models;
+pub use outbound::dispatch::{Dispatch, Dispatcher};
+pub use retention_worker::Retention;
 pub use runtime::Runtime;
-pub use sessions::Sessions;
-pub use shortages::{ROOM_BYTES_MIN, ROOM_INODES_MIN, no_room};
-pub use stops::{Latch, Stopped, find as stopped, keep_reserve};
+pub use runtime::admission::{Limits, Places, Room};
+pub use runtime::command::{Cancelled, Command, Phase, Shown};
+pub use runtime::launch::{Config as JailConfig, Jails};
+pub use runtime::recovery::recover;
+pub use runtime::sessions::Sessions;
+pub use runtime::shortages::{ROOM_BYTES_MIN, ROOM_INODES_MIN, no_room};
+pub use runtime::workspace::Workspaces;
 pub use turns::Turns;
-pub use workspace::Workspaces;
+pub use turns::deadlines::Deadlines;
+pub use turns::streaming::Drafts;
 
-use crate::channel::Received;
+use crate::channel::{Received, loopback};
+use crate::delivery::{self, Delivery};
 use crate::gateway::decide;
 use crate::inbox::{self, Recorded, events};
 use crate::quota;
 use crate::record::Record;
 use crate::refusal::{Decide, Denied};
 use crate::{identity, routing};
+use ironclaw_contract::seam::outbound::RawRow;
+use ironclaw_contract::seam::untrusted::Untrusted;
+use ironclaw_state::failpoint;
+use outbound::accept::{Acceptance, Accepted};
+use runtime::launch::Awake;
 use std::sync::Arc;
 
 /// Launches at once, for all sessions: more would only wait for each other.
@@ -137,7 +120,7 @@ impl Inbound {
     ///
     /// # Errors
     /// Refuses it at each stage. The caller records the refusal in the ledger, at a bounded rate: a sender can ask for it at will.
-    pub async fn receive(&self, received: Received) -> Result<Recorded, Denied<Error>> {
+    pub async fn inbound(&self, received: Received) -> Result<Recorded, Denied<Error>> {
         let (record, quota, sessions_max) = (Arc::clone(&self.record), self.quota.clone(), self.sessions_max);
         let recorded = self
             .record
@@ -164,8 +147,51 @@ impl Inbound {
                 Ok::<_, Denied<Error>>(recorded)
             })
             .await?;
-        ironclaw_state::failpoint::reach("record");
+        failpoint::reach("record");
         self.sessions.wake(recorded.session);
         Ok(recorded)
     }
+}
+
+/// Takes one row of a sandbox from its queue to the receipt of what it said: judged and recorded with all its effects in one
+/// transaction, then delivered if it closed the turn.
+///
+/// # Errors
+/// Those of the host; a refusal of the row is recorded, and is no error.
+async fn outbound(runtime: &Arc<Runtime>, awake: &mut Awake, row: Untrusted<RawRow>) -> Result<Accepted, Error> {
+    let (own, session, key) = (Arc::clone(runtime), Arc::clone(&awake.session), Arc::clone(&awake.key));
+    let accept = runtime.turns.record.state.write(move |tx| {
+        let (proposals, limits) = (&*own.proposals, &own.turns.config);
+        Acceptance { proposals, limits, session: &session, key: &key }.accept(tx, row)
+    });
+    let (accepted, cursor) = accept.await?;
+    awake.cursor = cursor;
+    failpoint::reach("accept");
+    awake.reader_died = false;
+    if let Accepted::Closed(delivery) = &accepted {
+        // The intent is recorded: what a crash leaves undelivered is found there.
+        failpoint::reach("intent");
+        runtime.turns.drafts.end(awake.session.id);
+        awake.unreceipted.add(delivery);
+        deliver(runtime, delivery.clone()).await?;
+    }
+    Ok(accepted)
+}
+
+/// Delivers an answer on the loopback and records its receipt. One that goes out by a network is left to the [`Dispatcher`]: no
+/// session waits for a network.
+async fn deliver(runtime: &Runtime, delivery: Delivery) -> Result<(), Error> {
+    if runtime.latch.is_shut() {
+        // The intent stands in the record, and is found there when everything goes on.
+        return Ok(());
+    }
+    if delivery.channel != loopback::NAME {
+        runtime.dispatch.wake();
+        return Ok(());
+    }
+    failpoint::reach("send");
+    // The ledger entry of the receipt wakes the API's clients that wait for it.
+    runtime.turns.record.state.write(move |tx| Ok::<_, Error>(delivery::receive(tx, &delivery)?)).await?;
+    failpoint::reach("receipt");
+    Ok(())
 }

@@ -226,7 +226,7 @@ pub fn open_next(
     let chosen = choose(&waiting);
     let Some(first) = chosen.first() else { return Ok(None) };
     let id = TurnId::new();
-    // For the sandbox, and for people who look at the record; the host itself ends a turn by `pipeline::deadlines`.
+    // For the sandbox, and for people who look at the record; the host itself ends a turn by `pipeline::turns::deadlines`.
     let deadline = tx.now() + i64::from(config.seconds_max) * 1000;
     let db = tx.db();
     db.prepare_cached(

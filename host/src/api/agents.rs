@@ -5,7 +5,7 @@
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
 use crate::gateway::{Direct, decide};
-use crate::pipeline::at_once::after_erasing;
+use crate::pipeline::changes::at_once::after_erasing;
 use crate::pipeline::{Changes, Error};
 use crate::refusal::Refusal;
 use crate::refusal::{Decide, Denied};

@@ -71,7 +71,7 @@ pub async fn send(
         text: new.text,
         files: new.files.into_iter().map(|file| (file.name, file.text)).collect(),
     };
-    let recorded = api.inbound.receive(received).await.map_err(Answer::denied)?;
+    let recorded = api.inbound.inbound(received).await.map_err(Answer::denied)?;
     let view = Recorded { message_id: recorded.message, session_id: recorded.session };
     Ok((StatusCode::ACCEPTED, Json(view)))
 }

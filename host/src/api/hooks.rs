@@ -185,7 +185,7 @@ async fn take(
     let event_id = claimed.id.to_owned();
     let reading = tokio::task::spawn_blocking(move || incoming::read(&name, agent.to_string(), &event_id, &body));
     let received = reading.await.map_err(|_| Error::Stopping)??;
-    let recorded = hooks.inbound.receive(received).await?;
+    let recorded = hooks.inbound.inbound(received).await?;
     Ok(Taken { message_id: recorded.message })
 }
 

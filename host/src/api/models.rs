@@ -1,7 +1,7 @@
 //! Model endpoints over the API: added after a test, listed, tried out, made the default, removed.
 //!
 //! Only an owner says where a secret is sent. An endpoint whose test fails leaves nothing behind, not even the key that came
-//! with it. Next: `registry::models`, `pipeline::endpoints`.
+//! with it. Next: `registry::models`, `pipeline::model_socket::endpoints`.
 
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply};

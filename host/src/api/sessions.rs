@@ -1,6 +1,6 @@
 //! Sessions over the API: look, put to sleep, release, erase, prove.
 //!
-//! Next: `pipeline::actor`.
+//! Next: `pipeline::runtime::actor`.
 
 use super::{Answer, Api, Reply, id, status};
 use crate::pipeline::Command;

@@ -1,6 +1,6 @@
 //! What stops a turn or everything, over the API.
 //!
-//! Next: `pipeline::panic`, `pipeline::cancel`.
+//! Next: `pipeline::emergency_stop`, `pipeline::runtime::cancel`.
 
 use super::{Answer, Api, Reply, sessions};
 use crate::pipeline::Command;

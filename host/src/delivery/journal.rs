@@ -1,7 +1,7 @@
 //! The journal of what goes out by a network: taken up, sent, received; or later again, or dead, or nobody knows.
 //!
 //! Never sends and never forgets: each step is a row before it is made. What may have arrived is sent again only if its channel shows
-//! it once, or if a person says so. Next: `pipeline::dispatch`.
+//! it once, or if a person says so. Next: `pipeline::outbound::dispatch`.
 
 use super::{Delivery, delivery};
 use crate::registry::channels;

@@ -1,6 +1,6 @@
 //! How much of a conversation is kept: a bound on its items and their bytes, and an age, if the operator sets one.
 //!
-//! Never drops what an open turn, a waiting message or an open delivery needs. See `crate::pipeline::retain`.
+//! Never drops what an open turn, a waiting message or an open delivery needs. See `crate::pipeline::retention_worker`.
 
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;

@@ -1,7 +1,7 @@
 //! Forgets rows of messages, turns and deliveries whose items were dropped.
 //!
 //! Keeps open work, lost deliveries, and messages with an event id for 30 days. The ledger keeps what became of a message. See
-//! `crate::pipeline::retain` and [`ironclaw_ledger::forgotten`].
+//! `crate::pipeline::retention_worker` and [`ironclaw_ledger::forgotten`].
 
 use ironclaw_state::Tx;
 use rusqlite::named_params;

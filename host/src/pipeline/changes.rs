@@ -3,18 +3,19 @@
 //!
 //! Holds no rule of its own; a restart finds everything in the record. Next: `gateway`.
 
+pub(crate) mod at_once;
 pub(super) mod submit;
 mod worker;
 
 pub use submit::Proposals;
 pub use worker::ChangeWorker;
 
-use super::Error;
 use crate::gateway::decide::{self, DecisionContext, Said};
 use crate::gateway::policy::Policy;
 use crate::gateway::store::{self, Row, Submitted};
 use crate::gateway::{Proposed, Requester};
 use crate::inbox;
+use crate::pipeline::Error;
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::refusal::{Decide, Denied};

@@ -1,12 +1,17 @@
 //! The wire of `model.sock`: who may connect, how many at once, how frames lie, and how often one may be refused.
 //!
-//! Judges no request; a sandbox that floods it is stopped, and nothing of it outlives the session. Next: `pipeline::model_requests`.
+//! Judges no request; a sandbox that floods it is stopped, and nothing of it outlives the session. Next: `pipeline::model_socket::requests`.
 
-use super::model_requests::{Answer, refuse};
-use super::{Latch, Models, Turns};
+pub(in crate::pipeline) mod endpoints;
+pub(in crate::pipeline) mod report;
+pub(in crate::pipeline) mod request_budget;
+pub(in crate::pipeline) mod requests;
+
 use crate::budget;
 use crate::context::{self, Refused, Unanswered};
 use crate::items;
+use crate::pipeline::model_socket::requests::{Answer, refuse};
+use crate::pipeline::{Latch, Models, Turns};
 use crate::record::Record;
 use crate::turn;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};

@@ -3,8 +3,8 @@
 //! Never touches one that has an answer or is on its way to one, so however often it is asked for, there is one answer.
 //! Next: `turn::open_next`.
 
-use super::{Error, Inbound};
 use crate::inbox::{self, Message, Recorded};
+use crate::pipeline::{Error, Inbound};
 use crate::refusal::Refusal;
 use crate::refusal::{Decide, Denied};
 use crate::registry::{self, Person};

@@ -1,8 +1,22 @@
 //! What the actors of sessions work with, made once at the start.
 //!
-//! Decides nothing. See `pipeline::actor`.
+//! Decides nothing. See `pipeline::runtime::actor`.
 
-use super::{Dispatch, Jails, Latch, ModelServers, Places, Proposals, Turns, Workspaces};
+pub(in crate::pipeline) mod actor;
+pub(in crate::pipeline) mod actors;
+pub(in crate::pipeline) mod admission;
+pub(in crate::pipeline) mod cancel;
+pub(in crate::pipeline) mod command;
+pub(in crate::pipeline) mod containment_check;
+pub(in crate::pipeline) mod launch;
+pub(in crate::pipeline) mod recovery;
+pub(in crate::pipeline) mod session_state;
+pub(in crate::pipeline) mod sessions;
+pub(in crate::pipeline) mod shortages;
+pub(in crate::pipeline) mod turn_loop;
+pub(in crate::pipeline) mod workspace;
+
+use crate::pipeline::{Dispatch, Jails, Latch, ModelServers, Places, Proposals, Turns, Workspaces};
 use crate::session;
 use std::sync::Arc;
 

@@ -2,7 +2,10 @@
 //!
 //! Opens and closes no turn. See [`crate::turn`].
 
-use super::{Deadlines, Drafts};
+pub(in crate::pipeline) mod deadlines;
+pub(in crate::pipeline) mod streaming;
+
+use crate::pipeline::{Deadlines, Drafts};
 use crate::record::Record;
 use crate::turn;
 use ironclaw_contract::ids::TurnId;

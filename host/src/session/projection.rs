@@ -1,7 +1,7 @@
 //! Projects what is recorded into a session's inbound queue.
 //!
 //! The queue can be rebuilt from the record at any time, so a damaged one is set aside and never trusted. See
-//! `crate::pipeline::actor`.
+//! `crate::pipeline::runtime::actor`.
 
 use super::store::{Origin, Session};
 use crate::items::{self, BodyError};

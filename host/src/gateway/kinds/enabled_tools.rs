@@ -18,10 +18,10 @@ pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, begi
 impl Check for EnabledTools {
     fn complete(&self, _tx: &Tx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
         let tools = match self {
-            Self::All(tools) => complete(tools.clone())?,
-            Self::Difference(difference) => with(difference.clone(), context.agent)?,
+            EnabledTools::All(tools) => complete(tools.clone())?,
+            EnabledTools::Difference(difference) => with(difference.clone(), context.agent)?,
         };
-        Ok(Change::EnabledTools(Self::All(tools)))
+        Ok(Change::EnabledTools(EnabledTools::All(tools)))
     }
 
     fn current(&self, _tx: &Tx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
@@ -64,8 +64,8 @@ fn with(difference: ToolDifference, agent: Option<&Agent>) -> Result<Vec<String>
 impl Page for EnabledTools {
     fn effects(&self, agent: &str, page: &mut Effects<'_>) {
         match self {
-            Self::All(tools) => all(page, agent, tools),
-            Self::Difference(wanted) => difference(page, agent, wanted),
+            EnabledTools::All(tools) => all(page, agent, tools),
+            EnabledTools::Difference(wanted) => difference(page, agent, wanted),
         }
     }
 }
@@ -112,7 +112,7 @@ impl Apply for EnabledTools {
     }
 
     fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
-        let Self::All(tools) = self else { return Err(incomplete().into()) };
+        let EnabledTools::All(tools) = self else { return Err(incomplete().into()) };
         let agent = concerned(tx, approved)?;
         registry::set_tools(tx, approved, &agent, tools)?;
         Ok(format!("agent {} may call {}", agent.name, listed(tools, "no tool")))
