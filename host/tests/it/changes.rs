@@ -7,8 +7,9 @@
 mod deciders;
 
 use crate::client::{self, Raw};
-use crate::moments::{Chance, run_of, slice};
+use crate::moments::{run_of, slice};
 use crate::world::{Answer, Build, World, alive, wait_for};
+use fastrand::Rng;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -265,7 +266,7 @@ fn host_killed_between_any_two_steps_applies_a_change_once() {
     let points = ["change_approved", "change_prepared", "change_applied"];
     let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
     let (seed, count) = run_of("IRONCLAW_POINTS", if is_long { points.len() as u64 } else { 1 });
-    for point in slice(&points, count, &mut Chance(seed)) {
+    for point in slice(&points, count, &mut Rng::with_seed(seed)) {
         let mut desk = Desk::new(Build::Failpoints);
         let id = desk.want("persona");
         // Asked for: a kill leaves it waiting.

@@ -5,8 +5,9 @@
 #![allow(clippy::print_stdout)] // the seed of a run that failed is what repeats it
 
 use crate::client;
-use crate::moments::{Chance, run_of};
+use crate::moments::run_of;
 use crate::world::{Build, World, alive, copy_as_is, wait_for};
+use fastrand::Rng;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
@@ -76,9 +77,9 @@ impl Random {
     }
 
     /// Somebody asks for a change; the host may die over it.
-    fn submit(&mut self, chance: &mut Chance, may_die: bool) {
+    fn submit(&mut self, chance: &mut Rng, may_die: bool) {
         self.asked += 1;
-        let agent = if chance.below(2) == 0 { "a" } else { "b" };
+        let agent = if chance.u64(..2) == 0 { "a" } else { "b" };
         let payload = json!({ "instructions": format!("text {}", self.asked) });
         let body = json!({ "kind": "persona", "agent": agent, "payload": payload, "reason": "chance" });
         match self.ask("POST", "/v1/changes", &body) {
@@ -90,13 +91,13 @@ impl Random {
         }
     }
 
-    fn any(&self, chance: &mut Chance) -> Option<String> {
-        let at = chance.below(self.known.len().max(1) as u64) as usize;
+    fn any(&self, chance: &mut Rng) -> Option<String> {
+        let at = chance.usize(..self.known.len().max(1));
         self.known.keys().nth(at).cloned()
     }
 
     /// Somebody decides about any change, also one that is decided; the host may die over it.
-    fn decide(&mut self, chance: &mut Chance, may_die: bool) {
+    fn decide(&mut self, chance: &mut Rng, may_die: bool) {
         let Some(id) = self.any(chance) else { return };
         let change = match self.ask("GET", &format!("/v1/changes/{id}"), &Value::Null) {
             Some((status, change)) => {
@@ -106,7 +107,7 @@ impl Random {
             None => return assert!(may_die, "nobody answered"),
         };
         let open = ["pending", "unknown"].contains(&change["status"].as_str().expect("a status"));
-        let yes = chance.below(3) > 0;
+        let yes = chance.u64(..3) > 0;
         let said = match yes {
             true => self.ask("POST", &format!("/v1/changes/{id}/approve"), &json!({ "shown": change["shown_digest"] })),
             false => self.ask("POST", &format!("/v1/changes/{id}/reject"), &json!({ "reason": "chance" })),
@@ -126,8 +127,8 @@ impl Random {
     }
 
     /// The host dies at a moment of a decision, whoever makes it.
-    fn die_deciding(&mut self, chance: &mut Chance) {
-        let point = POINTS[chance.below(POINTS.len() as u64) as usize];
+    fn die_deciding(&mut self, chance: &mut Rng) {
+        let point = POINTS[chance.usize(..POINTS.len())];
         self.world.down();
         self.world.set_env("IRONCLAW_FAILPOINT", Some(point));
         self.world.up();
@@ -277,9 +278,9 @@ impl Random {
 #[test]
 fn random_changes_are_applied_once_and_only_when_approved() {
     let (seed, steps) = run_of("IRONCLAW_CHANGES", STEPS);
-    let (mut random, mut chance) = (Random::begin(), Chance(seed));
+    let (mut random, mut chance) = (Random::begin(), Rng::with_seed(seed));
     for step in 0..steps {
-        let what = chance.below(20);
+        let what = chance.u64(..20);
         println!("step {step}: {what}");
         match what {
             0..=6 => random.submit(&mut chance, false),

@@ -3,9 +3,10 @@
 //! `IRONCLAW_SEED` repeats a run with the seed that it prints, and `IRONCLAW_GROWTH` makes it longer. Next: `weeks`.
 
 use crate::client::{self, Client, Raw};
-use crate::moments::{Chance, answered, insist, run_of};
+use crate::moments::{answered, insist, run_of};
 use crate::record;
 use crate::world::{Build, World};
+use fastrand::Rng;
 
 /// Messages of one round, unless `IRONCLAW_GROWTH` says otherwise.
 const MESSAGES: u64 = 12;
@@ -17,11 +18,11 @@ const ITEMS_MAX: i64 = 8;
 const ROWS_MAX: i64 = 2 * ITEMS_MAX + 2;
 
 /// Sends messages, each after the answer to the one before, and gives their ids.
-fn talk(world: &World, chance: &mut Chance, messages: u64) -> Vec<String> {
+fn talk(world: &World, chance: &mut Rng, messages: u64) -> Vec<String> {
     let (client, raw) = (Client::of(world), Raw::of(world));
-    let say = |number: u64, chance: &mut Chance| {
-        let text = match chance.below(3) {
-            0 => format!("write file-{}.txt: content", chance.below(4)),
+    let say = |number: u64, chance: &mut Rng| {
+        let text = match chance.u64(..3) {
+            0 => format!("write file-{}.txt: content", chance.u64(..4)),
             1 => "hello".to_owned(),
             _ => format!("echo word-{number}"),
         };
@@ -44,7 +45,7 @@ fn rows(world: &World) -> [i64; 4] {
 #[test]
 fn the_record_does_not_grow_with_old_messages() {
     let (seed, messages) = run_of("IRONCLAW_GROWTH", MESSAGES);
-    let mut chance = Chance(seed);
+    let mut chance = Rng::with_seed(seed);
     let world = World::with(client::own(), Build::Plain, None);
     world.configure(&format!("[items]\nsession_items_max = {ITEMS_MAX}\n"));
     world.up();

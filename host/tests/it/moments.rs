@@ -7,6 +7,7 @@ use crate::client::{self, Client};
 use crate::processes::{Process, Watch, below, nobody_looks_into};
 use crate::record;
 use crate::world::{Build, PATIENCE, World, alive, kill, wait_for};
+use fastrand::Rng;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,18 +23,6 @@ const KILLS_MAX: u64 = 4;
 /// The longest that everything is left alone; a warm round takes a few milliseconds, a start some hundred.
 const PAUSE_MS_MAX: u64 = 220;
 
-/// Marsaglia's xorshift64: enough chance for a test, and the same everywhere.
-pub(crate) struct Chance(pub(crate) u64);
-
-impl Chance {
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
-
 pub(crate) fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text}")))
 }
@@ -41,17 +30,17 @@ pub(crate) fn setting(name: &str) -> Option<u64> {
 /// The seed of a run and how long it is, by these variables or else of chance and so long; both are printed.
 pub(crate) fn run_of(length: &str, default: u64) -> (u64, u64) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
-    let seed = setting("IRONCLAW_SEED").unwrap_or(now) | 1;
+    let seed = setting("IRONCLAW_SEED").unwrap_or(now);
     let steps = setting(length).unwrap_or(default);
     println!("IRONCLAW_SEED={seed} {length}={steps}");
     (seed, steps)
 }
 
 /// So many of the cases, in their order, chosen by chance.
-pub(crate) fn slice<T: Clone>(cases: &[T], count: u64, chance: &mut Chance) -> Vec<T> {
+pub(crate) fn slice<T: Clone>(cases: &[T], count: u64, chance: &mut Rng) -> Vec<T> {
     let mut chosen = cases.to_vec();
     while chosen.len() as u64 > count {
-        chosen.remove(chance.below(chosen.len() as u64) as usize);
+        chosen.remove(chance.usize(..chosen.len()));
     }
     chosen
 }
@@ -85,7 +74,7 @@ fn random_kills_leave_every_message_answered_exactly_once() {
         let one = scope.spawn(|| talk(&Client::of(&world), "one", 1, &over, &answers[0]));
         let two = scope.spawn(|| talk(&Client::of(&world), "two", 3, &over, &answers[1]));
         let until = Until(&over);
-        let starts = starts + kill_in_turn(&world, &mut Chance(seed), moments, &answers);
+        let starts = starts + kill_in_turn(&world, &mut Rng::with_seed(seed), moments, &answers);
         drop(until);
         let mut sent = one.join().expect("its sender was served");
         sent.extend(two.join().expect("its sender was served"));
@@ -153,7 +142,7 @@ pub(crate) fn insist<T>(what: &str, mut ask: impl FnMut() -> std::io::Result<T>)
 /// Kills one process after the other at random moments, and starts the host where it is gone. Returns the number of starts.
 ///
 /// Waits for an answer to each sender after every [`KILLS_MAX`] kills.
-fn kill_in_turn(world: &World, chance: &mut Chance, moments: u64, answers: &[AtomicUsize]) -> usize {
+fn kill_in_turn(world: &World, chance: &mut Rng, moments: u64, answers: &[AtomicUsize]) -> usize {
     let mut starts = 0;
     for moment in 0..moments {
         if moment % KILLS_MAX == 0 {
@@ -162,7 +151,7 @@ fn kill_in_turn(world: &World, chance: &mut Chance, moments: u64, answers: &[Ato
                 || answers.iter().zip(&before).all(|(count, before)| count.load(Ordering::SeqCst) > *before);
             wait_for("an answer to each sender", is_answered);
         }
-        std::thread::sleep(Duration::from_millis(chance.below(PAUSE_MS_MAX)));
+        std::thread::sleep(Duration::from_millis(chance.u64(..PAUSE_MS_MAX)));
         let host = Process::of(world.pid().expect("it runs")).expect("it runs");
         let victim = match moment % 4 {
             0 => Some(host),
@@ -188,13 +177,13 @@ fn kill_in_turn(world: &World, chance: &mut Chance, moments: u64, answers: &[Ato
 }
 
 /// One of the awake sessions' processes.
-pub(crate) fn awake_process(status: &Value, what: &str, chance: &mut Chance) -> Option<Process> {
+pub(crate) fn awake_process(status: &Value, what: &str, chance: &mut Rng) -> Option<Process> {
     let sessions = status["sessions"].as_array().expect("a list").iter();
     let found: Vec<i64> = sessions.filter_map(|session| session.pointer(what)?.as_i64()).collect();
     if found.is_empty() {
         return None;
     }
-    Process::of(found[chance.below(found.len() as u64) as usize] as i32)
+    Process::of(found[chance.usize(..found.len())] as i32)
 }
 
 /// Each of these messages stands once in the record, in the ledger and among the deliveries, and nothing is left open.

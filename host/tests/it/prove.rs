@@ -3,9 +3,10 @@
 //! The walls are taken down by name in a test build only; the released build does not know how. A slice of them in the fast tier
 //! (`IRONCLAW_SEED` chooses another), all of them with `IRONCLAW_LONG=1`. Next: `host/jail/src/wall.rs`.
 
-use crate::moments::{Chance, run_of, slice};
+use crate::moments::{run_of, slice};
 use crate::stage::{Who, everybody};
 use crate::world::{Build, World, wait_for};
+use fastrand::Rng;
 use ironclaw_jail::{CONTROL, Wall};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -147,7 +148,7 @@ fn proof_fails_without_any_single_wall_and_names_the_attempt() {
     assert_eq!(named, all, "the threat model's table of walls");
     let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
     let (seed, count) = run_of("IRONCLAW_WALLS", if is_long { Wall::ALL.len() as u64 } else { WALLS });
-    let mut chance = Chance(seed);
+    let mut chance = Rng::with_seed(seed);
     std::thread::scope(|scope| {
         for who in everybody() {
             let walls = slice(Wall::ALL, count, &mut chance);

@@ -5,9 +5,10 @@
 
 use crate::client::Raw;
 use crate::hooks::{self, Hook, Receiver};
-use crate::moments::{Chance, run_of};
+use crate::moments::run_of;
 use crate::quota::{code, get_at, idle_connection, message};
 use crate::world::{Build, World, wait_for};
+use fastrand::Rng;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpStream;
@@ -47,8 +48,8 @@ impl Campaign<'_> {
         !self.over.load(Ordering::SeqCst)
     }
 
-    fn chance(&self, of: u64) -> Chance {
-        Chance(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(of) | 1)
+    fn chance(&self, of: u64) -> Rng {
+        Rng::with_seed(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(of))
     }
 
     fn note(&self, who: &str, answer: &(u16, Value)) {
@@ -61,8 +62,8 @@ impl Campaign<'_> {
     fn flood(&self, who: &str, raw: &Raw, agent: &str, of: u64) {
         let mut chance = self.chance(of);
         while self.goes_on() {
-            let thread = format!("t{}", chance.below(40));
-            let text = match chance.below(4) {
+            let thread = format!("t{}", chance.u64(..40));
+            let text = match chance.u64(..4) {
                 0 => format!("echo {}", "x".repeat(40_000)),
                 1 => "recall alpha beta gamma delta epsilon zeta eta theta".to_owned(),
                 _ => "hello".to_owned(),
@@ -98,7 +99,7 @@ impl Campaign<'_> {
             if !self.goes_on() {
                 return;
             }
-            let thread = format!("t{}", chance.below(40));
+            let thread = format!("t{}", chance.u64(..40));
             let files = if n % 8 == 0 { vec![json!({ "a": 0 }); 60_000] } else { Vec::new() };
             let body = json!({ "sender": "dan", "thread": thread, "text": "hello", "files": files }).to_string();
             self.note("Dan", &hook.send(&format!("e{n}"), &body));

@@ -6,9 +6,10 @@
 
 use crate::client::{self, Client, try_exchange};
 use crate::hooks::{Hook, Receiver, now};
-use crate::moments::{Chance, awake_process, each_settled_once, every_start_is_known, insist, setting};
+use crate::moments::{awake_process, each_settled_once, every_start_is_known, insist, setting};
 use crate::processes::{Process, nobody_looks_into};
 use crate::world::{Build, World, kill, wait_for};
+use fastrand::Rng;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::io;
@@ -180,7 +181,7 @@ fn storm_over_an_idempotent_webhook_answers_each_message_once() {
 
 fn storm(world: &World, channel: &dyn Channel) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
-    let seed = setting("IRONCLAW_STORM_SEED").unwrap_or(now) | 1;
+    let seed = setting("IRONCLAW_STORM_SEED").unwrap_or(now);
     let messages = setting("IRONCLAW_STORM_MESSAGES").unwrap_or(MESSAGES);
     let kills = setting("IRONCLAW_STORM_KILLS").unwrap_or(KILLS);
     println!("IRONCLAW_STORM_SEED={seed} IRONCLAW_STORM_MESSAGES={messages} IRONCLAW_STORM_KILLS={kills}");
@@ -191,7 +192,7 @@ fn storm(world: &World, channel: &dyn Channel) {
             .map(|number| (number, (number..messages).step_by(CONVERSATIONS as usize).collect::<Vec<u64>>()))
             .map(|(number, part)| scope.spawn(move || talk(channel, number, &part, taken)))
             .collect();
-        let starts = 1 + kill_all(world, channel, &mut Chance(seed), (messages, kills), taken);
+        let starts = 1 + kill_all(world, channel, &mut Rng::with_seed(seed), (messages, kills), taken);
         let all: Vec<Settled> = talks.into_iter().flat_map(|talk| talk.join().expect("it was served")).collect();
         (all, starts)
     });
@@ -276,17 +277,17 @@ fn over(view: Value) -> io::Result<Value> {
 fn kill_all(
     world: &World,
     channel: &dyn Channel,
-    chance: &mut Chance,
+    chance: &mut Rng,
     (messages, kills): (u64, u64),
     taken: &AtomicU64,
 ) -> usize {
-    let mut moments: Vec<u64> = (0..kills).map(|_| chance.below(messages)).collect();
+    let mut moments: Vec<u64> = (0..kills).map(|_| chance.u64(..messages)).collect();
     moments.sort_unstable();
     let mut starts = 0;
     for moment in moments {
         wait_for("the stream to go on", || taken.load(Ordering::SeqCst) >= moment);
-        std::thread::sleep(Duration::from_millis(chance.below(PAUSE_MS_MAX)));
-        let sandbox = if chance.below(2) == 0 { awake_process(&world.status(), "/pid", chance) } else { None };
+        std::thread::sleep(Duration::from_millis(chance.u64(..PAUSE_MS_MAX)));
+        let sandbox = if chance.u64(..2) == 0 { awake_process(&world.status(), "/pid", chance) } else { None };
         match sandbox {
             Some(sandbox) => {
                 kill(sandbox.pid);

@@ -5,8 +5,9 @@
 #![allow(clippy::print_stdout)] // the seed of a run that failed is what repeats it
 
 use crate::client::{self, Client};
-use crate::moments::{Chance, Sent, all_answered_once, answered, insist, run_of};
+use crate::moments::{Sent, all_answered_once, answered, insist, run_of};
 use crate::world::{Build, World, copy_as_is, kill, wait_for};
+use fastrand::Rng;
 
 /// Steps of one run, unless `IRONCLAW_WEEKS` says otherwise.
 const STEPS: u64 = 100;
@@ -49,10 +50,10 @@ impl Weeks {
     }
 
     /// One message; whether its answer is waited for is chance too.
-    fn talk(&mut self, chance: &mut Chance) {
-        let agent = if chance.below(2) == 0 { "a" } else { "b" };
+    fn talk(&mut self, chance: &mut Rng) {
+        let agent = if chance.u64(..2) == 0 { "a" } else { "b" };
         self.events += 1;
-        let text = match chance.below(3) {
+        let text = match chance.u64(..3) {
             0 => format!("write file-{}.txt: content", self.events),
             1 => format!("append log-{}.txt: content", self.events),
             _ => format!("echo word-{}", self.events),
@@ -60,7 +61,7 @@ impl Weeks {
         let event = format!("event-{}", self.events);
         let taken = insist("take a message", || self.client.send(agent, &text, &event));
         let id = taken["message_id"].as_str().expect("an id").to_owned();
-        if chance.below(2) == 0 {
+        if chance.u64(..2) == 0 {
             insist("answer a message", || answered(&self.client, &id));
         }
         self.sent.push(Sent { text, id });
@@ -181,9 +182,9 @@ impl Weeks {
 #[test]
 fn random_weeks_lose_no_message_and_keep_the_ledger_whole() {
     let (seed, steps) = run_of("IRONCLAW_WEEKS", STEPS);
-    let (mut weeks, mut chance) = (Weeks::begin(), Chance(seed));
+    let (mut weeks, mut chance) = (Weeks::begin(), Rng::with_seed(seed));
     for step in 0..steps {
-        let what = chance.below(16);
+        let what = chance.u64(..16);
         println!("step {step}: {what}");
         match what {
             0..=7 => weeks.talk(&mut chance),

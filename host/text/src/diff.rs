@@ -2,6 +2,9 @@
 //!
 //! Never leaves a line out: without the marks it is one list, and the other. Next: `shown::tree`, which makes the lines.
 
+use similar::{Algorithm, ChangeTag, DiffOp};
+use std::hash::Hash;
+
 /// What becomes of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
@@ -13,56 +16,21 @@ pub enum Fate {
     Stays,
 }
 
-/// Pairs of lines that are compared; beyond it, what differs is shown as a whole.
-const PAIRS_MAX: usize = 4_000_000;
-
-/// Every line of both with its fate.
-pub fn of<'a, T: PartialEq>(old: &'a [T], new: &'a [T]) -> Vec<(Fate, &'a T)> {
-    let head = old.iter().zip(new).take_while(|(old, new)| old == new).count();
-    let (old_rest, new_rest) = (&old[head..], &new[head..]);
-    let tail = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(old, new)| old == new).count();
-    let (old_middle, new_middle) = (&old_rest[..old_rest.len() - tail], &new_rest[..new_rest.len() - tail]);
-
-    let mut all: Vec<(Fate, &T)> = old[..head].iter().map(|line| (Fate::Stays, line)).collect();
-    if old_middle.len().saturating_mul(new_middle.len()) <= PAIRS_MAX {
-        aligned(old_middle, new_middle, &mut all);
-    } else {
-        all.extend(old_middle.iter().map(|line| (Fate::Goes, line)));
-        all.extend(new_middle.iter().map(|line| (Fate::Comes, line)));
-    }
-    all.extend(old_rest[old_rest.len() - tail..].iter().map(|line| (Fate::Stays, line)));
-    all
+/// Returns every line of both with its fate. Where lines are replaced, those that go are before those that come.
+pub fn of<'a, T: Eq + Hash>(old: &'a [T], new: &'a [T]) -> Vec<(Fate, &'a T)> {
+    // It bounds its work where the two have little in common, by the input alone and never by a clock: two that are shown the
+    // same two lists see the same lines.
+    let parts = similar::capture_diff_slices(Algorithm::Myers, old, new);
+    let lines = |part: &DiffOp| part.iter_slices(old, new).map(|(tag, lines)| (fate(tag), lines)).collect::<Vec<_>>();
+    parts.iter().flat_map(lines).flat_map(|(fate, lines)| lines.iter().map(move |line| (fate, line))).collect()
 }
 
-/// By the longest common subsequence.
-fn aligned<'a, T: PartialEq>(old: &'a [T], new: &'a [T], all: &mut Vec<(Fate, &'a T)>) {
-    let width = new.len() + 1;
-    // The length of the longest one from here on, for each pair of beginnings.
-    let mut longest = vec![0_u32; (old.len() + 1) * width];
-    for at in (0..old.len()).rev() {
-        for beside in (0..new.len()).rev() {
-            longest[at * width + beside] = if old[at] == new[beside] {
-                longest[(at + 1) * width + beside + 1] + 1
-            } else {
-                longest[(at + 1) * width + beside].max(longest[at * width + beside + 1])
-            };
-        }
+fn fate(tag: ChangeTag) -> Fate {
+    match tag {
+        ChangeTag::Delete => Fate::Goes,
+        ChangeTag::Insert => Fate::Comes,
+        ChangeTag::Equal => Fate::Stays,
     }
-    let (mut at, mut beside) = (0, 0);
-    while at < old.len() && beside < new.len() {
-        if old[at] == new[beside] {
-            all.push((Fate::Stays, &old[at]));
-            (at, beside) = (at + 1, beside + 1);
-        } else if longest[(at + 1) * width + beside] >= longest[at * width + beside + 1] {
-            all.push((Fate::Goes, &old[at]));
-            at += 1;
-        } else {
-            all.push((Fate::Comes, &new[beside]));
-            beside += 1;
-        }
-    }
-    all.extend(old[at..].iter().map(|line| (Fate::Goes, line)));
-    all.extend(new[beside..].iter().map(|line| (Fate::Comes, line)));
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use ironclaw_text::visible;
 use serde_json::{Map, Value};
 
 /// One line: where it begins, and what stands there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Line {
     /// Of the host's: spaces, and the bar before a stranger's text.
     pub prefix: String,
