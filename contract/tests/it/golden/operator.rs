@@ -317,7 +317,7 @@ fn transcript() -> Vec<Shape> {
     let full = TranscriptItem {
         turn_id: Some(id::<TurnId>("trn", 1)),
         calls: vec![call.clone()],
-        call_id: Some(call.call_id.clone()),
+        call_id: Some(call.call_id),
         tool: Some(call.tool.clone()),
         ok: Some(true),
         receipt: Some("received".to_owned()),
