@@ -33,8 +33,7 @@ mod watching;
 
 use crate::pipeline::{Changes, Dispatch, EmergencyStop, Inbound, Models, Sessions};
 use crate::record::Record;
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use crate::registry::Role::{Admin, Member, Owner};
 pub use auth::Callers;
 use axum::Router;

@@ -3,8 +3,7 @@
 //! Never by a prefix, a display name, or anything that the message says. Next: `routing`.
 
 use crate::channel::Received;
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Person};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::Tx;

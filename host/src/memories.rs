@@ -2,8 +2,7 @@
 //!
 //! Never crosses from one agent to another, and never forgets who wrote a note and what it was made of. Next: `calls::run`.
 
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use crate::tools::REMEMBERED_BYTES_MAX;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, MemoryId, PersonId, SessionId, TurnId};

@@ -5,8 +5,7 @@
 
 pub mod workspace;
 
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use crate::registry::LOOPBACK;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;

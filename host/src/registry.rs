@@ -22,8 +22,7 @@ pub use people::{
 pub use tokens::{Fresh, Token, TokenState, tokens};
 
 use crate::gateway::decide::proof::{Approved, Authority};
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};

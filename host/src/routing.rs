@@ -6,8 +6,7 @@ pub mod engage;
 
 use crate::identity::Authenticated;
 use crate::quota;
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, channels};
 use crate::session::store::{self, NewError, Origin, Session};
 use ironclaw_contract::operator::DenialCode;

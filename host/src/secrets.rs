@@ -3,8 +3,7 @@
 //! Never tells a value to anybody but the code that is about to use it, and writes neither a value nor its digest into the
 //! ledger. Next: `api::secrets`, `pipeline::model_socket::endpoints`.
 
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;

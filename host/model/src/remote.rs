@@ -1,7 +1,7 @@
 //! An endpoint behind a network: one request, its retries and their time limit.
 //!
 //! Never retries what cannot succeed, and never waits beyond the caller's deadline. See [`crate::http`] for the
-//! connections, [`crate::openai`] and [`crate::anthropic`] for what is said over them.
+//! connections, [`crate::openai`] and [`crate::anthropic`] for the two formats.
 
 use super::assembly::{Assembly, Counted};
 use super::attempt::{AttemptBudget, AttemptLimits};

@@ -9,8 +9,7 @@ use crate::gateway::decide;
 use crate::gateway::policy::Policy;
 use crate::pipeline::{self, Changes};
 use crate::record::Record;
-use crate::refusal::Refusal;
-use crate::refusal::{Decide, Denied};
+use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::models::{self, Stored, Wanted, kind_name};
 use crate::registry::people::{note_refusal, refuse};
 use crate::registry::{self, Giver, Person};
@@ -135,7 +134,7 @@ fn keep(tx: &mut Tx<'_>, record: &Record, changes: &Changes, by: &Giver, wish: &
     let Wish { spec, key, value, replace, default } = wish;
     // Other people may have decided something while the test ran: an agent may use the endpoint by now.
     let Some(person) = registry::person_by_id(tx, by.person)? else {
-        let words = "the person who asks is not known here any more";
+        let words = "the person who asks no longer exists";
         return Err(Refusal::new(DenialCode::PersonUnknown, words).into());
     };
     left_to(tx, changes.policy(), &person, &spec.name, *replace, *default)?;
@@ -196,8 +195,10 @@ fn followers_elsewhere(tx: &Tx<'_>, name: &str) -> Result<Vec<String>, ironclaw_
     Ok(registry::agents(tx)?.into_iter().filter(follows).map(|agent| agent.name).collect())
 }
 
-/// Refuses a person to whom the policy does not leave alone what adding an endpoint does to agents: another default, or another
-/// endpoint in the place of one that they use.
+/// Checks that the policy lets one person add an endpoint that gives agents another default, or replaces an endpoint that they use.
+///
+/// # Errors
+/// Refuses a person who needs other people's approval for that.
 fn left_to(tx: &Tx<'_>, policy: &Policy, by: &Person, name: &str, replace: bool, default: bool) -> Result<(), Denied> {
     let kind = ChangeKind::Settings;
     let direct = decide::direct(policy.rule(kind), kind, by).map(drop);

@@ -5,8 +5,7 @@
 use super::auth::Current;
 use super::{Api, Body, Reply, tokens};
 use crate::inbox;
-use crate::refusal::Refusal;
-use crate::refusal::{Decide, Denied};
+use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::people::{note_refusal, refuse};
 use crate::registry::{self, Giver, Identity, Person, Role, TokenId};
 use axum::extract::{Path, State};

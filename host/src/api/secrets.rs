@@ -4,8 +4,7 @@
 
 use super::{Api, Body, Reply};
 use crate::pipeline::Error;
-use crate::refusal::Refusal;
-use crate::refusal::{Decide, Denied};
+use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::{self, Person};
 use crate::secrets::{self, SecretName};
 use axum::extract::{Path, State};

@@ -5,8 +5,7 @@
 use super::auth::Current;
 use super::door::Places;
 use super::{Answer, Api, Body, Reply};
-use crate::refusal::Refusal;
-use crate::refusal::{Decide, Denied};
+use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::people::note_refusal;
 use crate::registry::tokens;
 use crate::registry::{self, Fresh, Giver, Person, Role, Token, TokenId, TokenState};

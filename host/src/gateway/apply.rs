@@ -1,6 +1,6 @@
-//! Does what an approved change says, in one transaction with the use of its approvals.
+//! Applies an approved change, in one transaction with the use of its approvals.
 //!
-//! Takes nothing but an [`Approved`], and does nothing that was not shown. Next: `gateway::decide`, `gateway::kinds`.
+//! Takes only an [`Approved`], and has no effect that was not shown. See [`crate::gateway::decide`] and [`crate::gateway::kinds`].
 
 use super::decide::proof::Approved;
 use super::kinds::{self, Prepared};

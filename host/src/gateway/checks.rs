@@ -1,12 +1,11 @@
-//! What no change may be, whoever approves it: deterministic, and able to refuse only.
+//! Refuses changes that no approval may allow; deterministic.
 //!
-//! Completes what the contract leaves open (targets of mounts, tools of a server), so that a person sees all of it; what it
-//! completed once it leaves as it is. Next: `gateway::kinds`, for what each kind may not be.
+//! Completes what the contract leaves open (targets of mounts, tools of a server), so that a person sees all of it, and
+//! completes a change once. See [`crate::gateway::kinds`] for the check of each kind.
 
 use super::kinds::{self, concerns_agent};
 use super::{Checked, Grounds, Proposed, Requester, current_settings};
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
 use crate::session::store;
 use ironclaw_contract::operator::DenialCode;

@@ -1,6 +1,7 @@
 //! The settings that a change would alter, as the person who decides sees them and as they are compared when it is applied.
 //!
-//! Only looks, and finds the same for the same state: what it finds otherwise later makes it another change. Next: `gateway::kinds`.
+//! Only reads, and gives the same result for the same state: another result later makes it another change. See
+//! [`crate::gateway::kinds`].
 
 use super::policy::{Policy, Rule};
 use super::{Grounds, Standing, kinds};

@@ -1,7 +1,7 @@
-//! People decide, and what they decided is used: once, for exactly what they were shown, while everything is as it was.
+//! Records the decisions of people, and uses an approval once, for exactly the page that was shown, while nothing has changed.
 //!
-//! Never takes a flag for an approval: what counts is found out anew from the record each time, in the transaction that acts.
-//! Next: `counted` for which approvals count, `approval` for what one is good for, `gateway::apply` for what it does.
+//! Never takes a flag for an approval: the transaction that acts counts the approvals in the record again. See `counted` for the
+//! count, [`crate::approval`] for the subject of an approval, [`crate::gateway::apply`] for its effect.
 
 mod counted;
 pub mod proof;
@@ -14,8 +14,7 @@ use super::store::{self, Row, Status};
 use super::voices::{self, NOT_INDEPENDENT};
 use super::{Checked, Grounds, Requester};
 use crate::approval::{self, Approver, Domain, Thing};
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Giver, Person, Role, roles};
 use counted::{Voice, count};
 use ironclaw_contract::canonical::{self, Digest};
@@ -270,7 +269,7 @@ fn open(tx: &mut Tx<'_>, context: &DecisionContext<'_>, by: &Person, id: ChangeI
     let row = store::known(tx, id)?;
     // As they stand now: a role may have been taken while the request was on its way.
     let Some(by) = registry::person_by_id(tx, by.id)? else {
-        return Err(Refusal::new(DenialCode::PersonUnknown, "whoever decides is nobody here any more").into());
+        return Err(Refusal::new(DenialCode::PersonUnknown, "the deciding person no longer exists").into());
     };
     if !may_decide(tx, context.policy, &by, &row)? {
         Entry::new(LedgerEvent::ChangeDecisionRefused)

@@ -1,7 +1,7 @@
-//! The kinds of change, each in a file or folder of its own: what one may not be and alters, what a person is shown of it, what it does.
+//! The kinds of change, each in a file or folder of its own: its check, its lines on the review page, and its effect.
 //!
-//! A kind implements [`Check`], [`Page`] and [`Apply`] for its payload, and is named in [`of`] and [`properties`]: what one lacks does
-//! not compile. Next: `gateway::checks`, `gateway::review_page`, `gateway::apply`.
+//! A kind implements [`Check`], [`Page`] and [`Apply`] for its payload, and is named in [`of`] and [`properties`]: a missing part
+//! does not compile. See [`crate::gateway::checks`], [`crate::gateway::review_page`] and [`crate::gateway::apply`].
 
 mod create_agent;
 mod enabled_tools;
@@ -22,8 +22,7 @@ use super::policy::{Policy, Rule};
 use super::review_page::effects::Effects;
 use super::{Grounds, Requester};
 use crate::packages::Layer;
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Packages};
@@ -72,10 +71,10 @@ struct Properties {
     begins_anew: bool,
 }
 
-/// What a kind of change reaches, and so whose role decides about it.
+/// The reach of a kind of change, which selects the roles that may decide.
 ///
-/// What concerns the agent alone is its admins' to decide; what concerns the machine, other agents, or the secrets of whoever runs
-/// the host, which MCP servers are sent, is not.
+/// Admins of an agent decide about changes of that agent alone. They do not decide about changes of the machine, of other agents, or
+/// of MCP servers, because a server receives secrets of the operator.
 enum Scope {
     /// One agent alone. A role of it is enough.
     Agent,

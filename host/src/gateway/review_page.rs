@@ -1,7 +1,7 @@
-//! What a person is shown who decides: everything that would happen, each string made safe to look at, nothing left out.
+//! The page that a person decides by: every effect of a change, with each string made safe to look at.
 //!
-//! Injective: two changes that differ in anything are never shown alike. Next: `gateway::decide`, which binds its digest;
-//! `gateway::kinds` for what is said about each kind, `ironclaw_text::visible` for how a stranger's string is made safe.
+//! Injective: two changes that differ in anything are never shown alike. See [`crate::gateway::decide`], which binds its digest;
+//! [`crate::gateway::kinds`] for the lines of each kind, [`ironclaw_text::visible`] for safe strings.
 //!
 //! ```text
 //! HEADINGS                 alone at the edge: the host's

@@ -4,8 +4,7 @@
 
 use super::Recorded;
 use crate::channel::Received;
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::Tx;

@@ -17,8 +17,7 @@ use crate::gateway::{Proposed, Requester};
 use crate::inbox;
 use crate::pipeline::Error;
 use crate::record::Record;
-use crate::refusal::Refusal;
-use crate::refusal::{Decide, Denied};
+use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::{self, Person};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ChangeId;
@@ -108,7 +107,7 @@ impl Changes {
                 let agent = agent.map(|name| registry::named_agent(tx, &name)).transpose()?;
                 // As it stands now: a role may have been taken while the request was on its way.
                 let Some(by) = registry::person_by_id(tx, by.id)? else {
-                    return Err(Refusal::new(DenialCode::PersonUnknown, "whoever asks is nobody here any more").into());
+                    return Err(Refusal::new(DenialCode::PersonUnknown, "the person who asks no longer exists").into());
                 };
                 let agent = agent.map(|agent| agent.id);
                 let role = decide::standing(tx, &by, kind, agent)?;

@@ -1,6 +1,6 @@
 //! The way out: rows that a sandbox wrote are accepted, and answers are delivered.
 //!
-//! [`super::outbound`] drives it. Never delivers what is not recorded first.
+//! [`super::outbound()`] drives it. Never delivers what is not recorded first.
 
 pub(in crate::pipeline) mod accept;
 pub(in crate::pipeline) mod dispatch;

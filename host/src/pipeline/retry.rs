@@ -5,8 +5,7 @@
 
 use crate::inbox::{self, Message, Recorded};
 use crate::pipeline::{Error, Inbound};
-use crate::refusal::Refusal;
-use crate::refusal::{Decide, Denied};
+use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::{self, Person};
 use crate::{delivery, items, routing, session, turn};
 use ironclaw_contract::ids::MessageId;

@@ -4,8 +4,7 @@
 
 use super::{LOOPBACK, Person, Role, authorised_entry, identities};
 use crate::gateway::decide::proof::Authority;
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};

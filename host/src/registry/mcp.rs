@@ -4,8 +4,7 @@
 
 use super::{approved_entry, changed_entry};
 use crate::gateway::decide::proof::Approved;
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use crate::secrets::SecretName;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;

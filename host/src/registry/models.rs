@@ -4,8 +4,7 @@
 
 use super::{Agent, agents, approved_entry};
 use crate::gateway::decide::proof::Approved;
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use crate::secrets::{self, SecretName};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::DenialCode;

@@ -6,8 +6,7 @@ mod row;
 
 pub use row::{Origin, Session, Standing};
 
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use crate::registry::Agent;
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};

@@ -74,7 +74,7 @@ fn sum_up(view: &MessageView, stages: &[Stage], failure: Option<&ModelFailure>) 
             "It is answered, but the answer could not be delivered; `ironctl message dead list` shows why.".to_owned()
         }
         ("completed", None, _) if view.receipt == "dropped" => {
-            "It is answered; the answer could not be delivered, and somebody let it go.".to_owned()
+            "The message was answered. The answer could not be delivered, and an operator dropped it.".to_owned()
         }
         ("completed", None, _) => format!("It is answered; the answer is on its way (receipt {}).", view.receipt),
         ("processing", None, _) => format!("The agent is working on it; the last stage was {last}."),

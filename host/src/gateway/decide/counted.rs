@@ -116,7 +116,7 @@ pub(super) fn count(
                 Some(_) => {
                     Some((DenialCode::ApproverRoleLost, "whoever approved has no role that may any more".to_owned()))
                 }
-                None => Some((DenialCode::ApproverRoleLost, "whoever approved is nobody here any more".to_owned())),
+                None => Some((DenialCode::ApproverRoleLost, "a person who approved no longer exists".to_owned())),
             },
         };
         match why {

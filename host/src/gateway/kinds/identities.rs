@@ -21,7 +21,7 @@ pub(super) fn each_once<'a>(tx: &Tx<'_>, identities: impl Iterator<Item = &'a St
         };
         if people.iter().any(|other| other.id == person.id) {
             // Not who: an agent that asks need not know.
-            let message = format!("{parsed} is somebody whom it names already");
+            let message = format!("{parsed} belongs to a person that the change already names");
             return Err(Refusal::new(DenialCode::PersonTwice, message).hint("name each person once").into());
         }
         people.push(person);

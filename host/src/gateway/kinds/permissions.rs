@@ -1,4 +1,4 @@
-//! The kind `permissions`: who may talk to an agent, and who has a role of it.
+//! The kind `permissions`: the people who may talk to an agent, and those with a role of it.
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, identities};
 use crate::gateway::Grounds;

@@ -1,4 +1,4 @@
-//! The kind `persona`: what an agent is told about itself.
+//! The kind `persona`: the text that an agent is told about itself.
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned};
 use crate::gateway::Grounds;

@@ -1,7 +1,7 @@
 //! The kind `settings`: guard mode, model endpoint, ceilings and removal of an agent, and the default model of the host.
 //!
-//! Only people ask for it. What only tightens takes one person, whatever the policy says; what loosens goes by the policy. No session
-//! begins anew: settings are looked up at each request.
+//! Only people ask for it. A change that only tightens takes one person, whatever the policy says; every other change follows the
+//! policy. No session begins anew: the host looks up settings at each request.
 
 mod apply;
 mod check;

@@ -11,8 +11,7 @@ use crate::gateway::store::{self, Row, Status};
 use crate::gateway::{Proposed, Requester, checks, current_settings};
 use crate::pipeline::changes::submit::notify;
 use crate::pipeline::{Changes, Error};
-use crate::refusal::Refusal;
-use crate::refusal::{Decide, Denied};
+use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::{self, Agent, Giver, Person};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::PersonId;
@@ -41,7 +40,7 @@ impl Changes {
     ) -> Result<(), Denied<Error>> {
         // As it stands now: a role may have been taken while the request was on its way.
         let Some(person) = registry::person_by_id(tx, by.person)? else {
-            return Err(Refusal::new(DenialCode::PersonUnknown, "whoever asks is not known here any more").into());
+            return Err(Refusal::new(DenialCode::PersonUnknown, "the person who asks no longer exists").into());
         };
         let proposed = Proposed {
             change: Change::Settings(wanted.clone()),
@@ -100,7 +99,7 @@ impl Changes {
         let changes = Arc::clone(self);
         let judge = move |tx: &mut Tx<'_>| {
             let Some(person) = registry::person_by_id(tx, by)? else {
-                return Err(Refusal::new(DenialCode::PersonUnknown, "whoever asks is not known here any more").into());
+                return Err(Refusal::new(DenialCode::PersonUnknown, "the person who asks no longer exists").into());
             };
             let change = Change::Settings(wanted.clone());
             let rule = current_settings::rule_now(tx, changes.policy(), &changes.proposals.grounds, &change, &agent)?;

@@ -1,4 +1,4 @@
-//! Creates an agent with what the change names.
+//! Creates an agent with the capabilities that the change names.
 
 use super::super::{Apply, Preparation, Prepared, identities, wiring};
 use crate::gateway::decide::proof::Approved;

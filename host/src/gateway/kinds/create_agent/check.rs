@@ -1,11 +1,10 @@
-//! What a new agent may be: nothing that whoever wants it could not do themselves.
+//! Checks a new agent: it gets no right that its requester does not have.
 //!
-//! Never gives it anything that is not named.
+//! Never gives it a capability that the change does not name.
 
 use super::super::{Check, CheckContext, enabled_tools, identities, wiring};
 use crate::gateway::{Grounds, Requester};
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent, Person, Role, channels, roles};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, CreateAgent, Engage};

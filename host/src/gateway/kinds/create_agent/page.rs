@@ -1,4 +1,4 @@
-//! What is said about a new agent.
+//! The lines on the review page about a new agent.
 
 use super::super::{Page, enabled_tools, persona};
 use crate::gateway::review_page::effects::Effects;

@@ -1,6 +1,6 @@
-//! Which MCP servers there may be in the catalogue.
+//! Checks an MCP server for the catalogue.
 //!
-//! Never talks to a server, and never looks at a secret beyond whether it is there. Next: `registry::mcp`.
+//! Never talks to a server, and never looks at a secret beyond whether it is there. See [`crate::registry::mcp`].
 
 use super::super::{Check, CheckContext};
 use crate::gateway::Grounds;

@@ -1,4 +1,4 @@
-//! What is said about a server for the catalogue.
+//! The lines on the review page about an MCP server for the catalogue.
 
 use super::super::Page;
 use crate::gateway::review_page::effects::Effects;

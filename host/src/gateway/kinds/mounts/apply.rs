@@ -1,4 +1,4 @@
-//! Puts directories in the place of all that an agent has.
+//! Replaces the directories of an agent.
 
 use super::super::{Apply, Preparation, Prepared, concerned, incomplete, listed};
 use crate::gateway::decide::proof::Approved;

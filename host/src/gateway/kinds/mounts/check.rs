@@ -1,7 +1,7 @@
-//! Which directories of the host no jail is given, and where in a jail none may be.
+//! Checks directories of the host and their places in a jail.
 //!
-//! Never follows a link: a path that means another one is refused, whatever that is; and never waits for another machine. Next:
-//! `mount_source`, `registry::mounts`.
+//! Never follows a link: a path that means another one is refused. Never waits for another machine. See `mount_source` and
+//! [`crate::registry::mounts`].
 
 use super::super::{Check, CheckContext};
 use super::mount_source::{self, Place, Unseen};

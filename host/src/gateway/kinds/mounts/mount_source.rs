@@ -1,7 +1,7 @@
-//! What lies at a path of this machine, found out without waiting for another machine or another program.
+//! Looks at a path of this machine without waiting for another machine or another program.
 //!
-//! Never follows a link, and touches nothing that lies on or behind a file system whose answers come from elsewhere: whoever looks
-//! holds the record, and a disk that hangs would hold it for good. Next: `check`.
+//! Never follows a link, and touches no file system that another machine or program serves: the caller holds the record, and a disk
+//! that hangs would hold it for good. See `check`.
 
 use ironclaw_jail::shown::unescaped;
 use nix::errno::Errno;

@@ -1,4 +1,4 @@
-//! What is said about directories in a jail.
+//! The lines on the review page about directories in a jail.
 
 use super::super::Page;
 use crate::gateway::review_page::effects::Effects;

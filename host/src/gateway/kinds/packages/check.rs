@@ -1,4 +1,4 @@
-//! Which software an agent may have, and from where it would be fetched.
+//! Checks the software for an agent and the sources that it would be fetched from.
 
 use super::super::{Check, CheckContext};
 use crate::gateway::Grounds;

@@ -1,4 +1,4 @@
-//! What is said about software in a jail.
+//! The lines on the review page about software in a jail.
 
 use super::super::Page;
 use crate::gateway::review_page::effects::Effects;

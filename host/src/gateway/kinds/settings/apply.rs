@@ -1,14 +1,13 @@
 //! Applies settings: those of one agent, its removal, or the default model of the host.
 //!
-//! Checks whatever it could refuse before it writes.
+//! Makes every check that can refuse before it writes.
 
 use super::super::{Apply, Preparation, Prepared, concerned};
 use crate::budget::{Own, book};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::store as changes;
 use crate::memories;
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent, Mode, models};
 use crate::session::store;
 use ironclaw_contract::operator::DenialCode;

@@ -1,11 +1,10 @@
-//! Which settings there may be, which are set now, and which only tighten.
+//! Checks settings, reads the current ones, and tells which changes only tighten.
 
 use super::super::{Check, CheckContext};
 use crate::budget::{self, book};
 use crate::gateway::Grounds;
 use crate::gateway::policy::Rule;
-use crate::refusal::Denied;
-use crate::refusal::Refusal;
+use crate::refusal::{Denied, Refusal};
 use crate::registry::models::{self, kind_name};
 use crate::registry::{self, Agent, Mode, Role};
 use ironclaw_contract::operator::DEFAULT_MODEL;

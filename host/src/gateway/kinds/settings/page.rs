@@ -1,4 +1,4 @@
-//! What is said about settings.
+//! The lines on the review page about settings.
 
 use super::super::Page;
 use crate::gateway::review_page::effects::Effects;
