@@ -18,9 +18,9 @@ use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::{OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ pub struct Call {
 
 /// Records a judged call, in its output's order.
 pub fn record(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     session: SessionId,
     turn: TurnId,
     output: ItemId,
@@ -177,20 +177,20 @@ fn call_row(row: &Row<'_>) -> rusqlite::Result<CallRow> {
 }
 
 /// The call of this id.
-pub fn find(tx: &Tx<'_>, id: CallId) -> Result<Option<CallRow>, ironclaw_state::Error> {
+pub fn find(tx: &ReadTx<'_>, id: CallId) -> Result<Option<CallRow>, ironclaw_state::Error> {
     Ok(tx.db().prepare_cached("SELECT * FROM calls WHERE id = ?1")?.query_row([id], call_row).optional()?)
 }
 
 /// Gives a permitted call its one result.
 ///
 /// Returns false when the call has one already or is no longer good for one: then nothing changed.
-pub fn settle(tx: &mut Tx<'_>, id: CallId, result: ItemId) -> Result<bool, ironclaw_state::Error> {
+pub fn settle(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Result<bool, ironclaw_state::Error> {
     let sql = "UPDATE calls SET state = 'done', result_item = ?2 WHERE id = ?1 AND state = 'permitted' AND result_item IS NULL";
     Ok(tx.db().prepare_cached(sql)?.execute(params![id, result])? == 1)
 }
 
 /// Notes the sealed refusal of a refused call.
-pub fn set_refusal(tx: &mut Tx<'_>, id: CallId, result: ItemId) -> Result<(), ironclaw_state::Error> {
+pub fn set_refusal(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Result<(), ironclaw_state::Error> {
     tx.db()
         .prepare_cached("UPDATE calls SET result_item = ?2 WHERE id = ?1 AND state = 'refused'")?
         .execute(params![id, result])?;
@@ -221,7 +221,7 @@ pub struct Place<'a> {
 
 /// Records a result of a call. Whoever says it, it is `External`: a result never carries authority by itself.
 pub fn record_result(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     place: &Place<'_>,
     call: CallId,
     tool: &str,
@@ -233,7 +233,7 @@ pub fn record_result(
 
 /// Records a result that the host made of its own record, with the labels of what it is made of.
 pub fn record_labelled_result(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     place: &Place<'_>,
     call: CallId,
     tool: &str,

@@ -21,7 +21,7 @@ use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::{ItemKind, Label, Ref};
 use ironclaw_contract::seam::socket::{Context, Purpose, RefusalCode};
 use ironclaw_model::{Prompt, ToolSchema};
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
 use jiff::tz::TimeZone;
@@ -89,7 +89,7 @@ pub enum Checked {
 /// Refuses the first part that is not so.
 #[allow(clippy::too_many_arguments)]
 pub fn check(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     session: SessionId,
     own: &[ItemId],
     refs: &[Context],
@@ -140,7 +140,7 @@ pub fn check(
 }
 
 fn check_part(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     session: SessionId,
     part: &Context,
     dropped_upto: u64,
@@ -167,7 +167,7 @@ fn quoted(part: &Context) -> String {
 }
 
 fn check_ref(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     session: SessionId,
     reference: &Ref,
     mode: Mode,
@@ -241,7 +241,7 @@ pub struct Reader<'a> {
 
 /// Composes the prompt: system text and tools from the host, then the items, the turn's own last.
 pub fn compose(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     reader: &Reader<'_>,
     checked: Vec<Checked>,
     key: &ContentKey,

@@ -14,9 +14,9 @@ use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::outbound::EndReason;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::{OptionalExtension, Row, params};
 use std::collections::HashSet;
 
@@ -59,7 +59,7 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
 
 /// Writes the intent to deliver an item to the origin of its session.
 pub fn intend(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     session: &Session,
     turn: Option<TurnId>,
     item: ItemId,
@@ -102,7 +102,7 @@ pub fn intend(
 }
 
 /// Deliveries of a session whose receipt is missing, oldest first.
-pub fn open_of(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Delivery>, ironclaw_state::Error> {
+pub fn open_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Delivery>, ironclaw_state::Error> {
     let sql = "SELECT * FROM deliveries WHERE session_id = ?1 AND state IN ('intent','sending') ORDER BY created_at, id LIMIT 64";
     let mut statement = tx.db().prepare_cached(sql)?;
     let open = statement.query_map([session], delivery)?.collect::<rusqlite::Result<_>>()?;
@@ -110,14 +110,14 @@ pub fn open_of(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Delivery>, ironcla
 }
 
 /// Where the delivery of an item stands; `None` if it was never meant for anybody.
-pub fn state_of(tx: &Tx<'_>, item: ItemId) -> Result<Option<String>, ironclaw_state::Error> {
+pub fn state_of(tx: &ReadTx<'_>, item: ItemId) -> Result<Option<String>, ironclaw_state::Error> {
     let sql = "SELECT deliveries.state FROM items JOIN deliveries ON deliveries.turn_id IS items.turn_id AND deliveries.item = items.id \
                WHERE items.id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([item], |row| row.get(0)).optional()?)
 }
 
 /// Sessions that have a delivery on the loopback without a receipt.
-pub fn sessions_with_open(tx: &Tx<'_>) -> Result<Vec<SessionId>, ironclaw_state::Error> {
+pub fn sessions_with_open(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached(
         "SELECT DISTINCT session_id FROM deliveries WHERE state IN ('intent','sending') AND channel = 'loopback'",
     )?;
@@ -138,7 +138,7 @@ pub fn shown(state: &str) -> &'static str {
 }
 
 /// Notes the receipt: the answered messages are delivered.
-pub fn receive(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), ironclaw_state::Error> {
+pub fn receive(tx: &mut WriteTx<'_>, delivery: &Delivery) -> Result<(), ironclaw_state::Error> {
     let now = tx.now();
     let settled = tx
         .db()
@@ -163,7 +163,7 @@ pub fn receive(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), ironclaw_stat
 }
 
 /// What is known of a delivery that came to an end, in the words of the contract, and since when; `None` while it is on its way.
-pub fn receipt(tx: &Tx<'_>, id: DeliveryId) -> Result<Option<(&'static str, i64)>, ironclaw_state::Error> {
+pub fn receipt(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<(&'static str, i64)>, ironclaw_state::Error> {
     let sql = "SELECT state, settled_at FROM deliveries WHERE id = ?1";
     let read = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Option<i64>>(1)?));
     let found = tx.db().prepare_cached(sql)?.query_row([id], read).optional()?;
@@ -181,13 +181,13 @@ fn ended(state: &str) -> Option<&'static str> {
 }
 
 /// The delivery that answers a turn.
-pub fn of_turn(tx: &Tx<'_>, turn: TurnId) -> Result<Option<Delivery>, ironclaw_state::Error> {
+pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<Delivery>, ironclaw_state::Error> {
     let sql = "SELECT * FROM deliveries WHERE turn_id = ?1 ORDER BY created_at DESC LIMIT 1";
     Ok(tx.db().prepare_cached(sql)?.query_row([turn], delivery).optional()?)
 }
 
 /// The items of a session that were delivered.
-pub fn received_of(tx: &Tx<'_>, session: SessionId) -> Result<HashSet<ItemId>, ironclaw_state::Error> {
+pub fn received_of(tx: &ReadTx<'_>, session: SessionId) -> Result<HashSet<ItemId>, ironclaw_state::Error> {
     let sql = "SELECT item FROM deliveries WHERE session_id = ?1 AND state = 'received'";
     let mut statement = tx.db().prepare_cached(sql)?;
     let items = statement.query_map([session], |row| row.get("item"))?.collect::<rusqlite::Result<_>>()?;
@@ -195,7 +195,7 @@ pub fn received_of(tx: &Tx<'_>, session: SessionId) -> Result<HashSet<ItemId>, i
 }
 
 /// What a person reads of an item: the text of an output, or the whole of a notice.
-pub fn text_of(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, BodyError> {
+pub fn text_of(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, BodyError> {
     let body = items::body(tx, item, key)?;
     if item.tuple.kind != ItemKind::Output {
         return Ok(body);
@@ -207,7 +207,7 @@ pub fn text_of(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<String,
 
 /// Records a notice that the host writes in place of an answer, and the intent to deliver it.
 pub fn notify(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     session: &Session,
     turn: Option<TurnId>,
     text: &str,

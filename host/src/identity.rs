@@ -6,7 +6,7 @@ use crate::channel::Received;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Person};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 
 /// A message whose sender is a known person. Made by [`authenticate`] alone.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ impl Authenticated {
 ///
 /// # Errors
 /// Refuses a sender who is linked to no person, and one who is linked to another person than the speaker.
-pub fn authenticate(tx: &Tx<'_>, received: Received) -> Result<Authenticated, Denied> {
+pub fn authenticate(tx: &ReadTx<'_>, received: Received) -> Result<Authenticated, Denied> {
     let who = || format!("{}:{}", received.channel, received.sender);
     let found = registry::person_of(tx, &received.channel, &received.sender)?;
     if received.speaker.is_some_and(|speaker| found.as_ref().is_none_or(|person| person.id != speaker)) {

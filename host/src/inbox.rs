@@ -19,9 +19,9 @@ use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
 use ironclaw_state::keys::{self, WrappingKey};
 use ironclaw_state::seal::Sealer;
+use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::lookalike;
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -67,7 +67,7 @@ fn too_long(bytes: usize) -> Refusal {
 ///
 /// # Errors
 /// What the state reports.
-pub fn is_known(tx: &Tx<'_>, received: &Received) -> Result<bool, ironclaw_state::Error> {
+pub fn is_known(tx: &ReadTx<'_>, received: &Received) -> Result<bool, ironclaw_state::Error> {
     let Some(event) = &received.event_id else { return Ok(false) };
     Ok(of_event(tx, &received.channel, &received.sender, event)?.is_some())
 }
@@ -82,7 +82,7 @@ pub fn bytes(received: &Received) -> usize {
 /// # Errors
 /// Refuses one that is too long once it is neutralised, and another text under an event id that was used.
 pub fn record(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     routed: &Routed,
     wrapping: &WrappingKey,
     sealer: &Sealer,
@@ -139,7 +139,7 @@ fn content(message: &Authenticated) -> (String, Vec<Span>) {
 ///
 /// # Errors
 /// Refuses another text under that id.
-fn recorded_before(tx: &Tx<'_>, received: &Received, body: &str) -> Result<Option<Recorded>, Denied> {
+fn recorded_before(tx: &ReadTx<'_>, received: &Received, body: &str) -> Result<Option<Recorded>, Denied> {
     let Some(event) = &received.event_id else { return Ok(None) };
     let Some((message, session)) = of_event(tx, &received.channel, &received.sender, event)? else { return Ok(None) };
     let digest = items::find(tx, message.item())?.map(|item| item.tuple.digest);
@@ -151,7 +151,13 @@ fn recorded_before(tx: &Tx<'_>, received: &Received, body: &str) -> Result<Optio
     Ok(Some(Recorded { message, session, again: true }))
 }
 
-fn insert(tx: &Tx<'_>, id: MessageId, routed: &Routed, seq: u64, bytes: usize) -> Result<(), ironclaw_state::Error> {
+fn insert(
+    tx: &ReadTx<'_>,
+    id: MessageId,
+    routed: &Routed,
+    seq: u64,
+    bytes: usize,
+) -> Result<(), ironclaw_state::Error> {
     let received = routed.message().received();
     let now = tx.now();
     tx.db()
@@ -182,7 +188,7 @@ fn kind_on(channel: &str) -> Kind {
 
 /// No turn is handed more context than its bound; what is older waits for none, and must not keep its item from being dropped. It
 /// stands in the conversation all the same.
-fn bound_context(tx: &Tx<'_>, session: SessionId) -> Result<(), ironclaw_state::Error> {
+fn bound_context(tx: &ReadTx<'_>, session: SessionId) -> Result<(), ironclaw_state::Error> {
     // `status IN …` says nothing new: it is the condition of the index, without which all messages would be read.
     let waiting = "session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 0";
     let sql = format!(
@@ -201,7 +207,7 @@ fn file_name(name: &str) -> String {
 
 /// Records what the host has to tell a session outside a turn; it informs and opens no turn.
 pub fn tell(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     session: &Session,
     text: &str,
     wrapping: &WrappingKey,
@@ -227,7 +233,7 @@ fn content_key(session: &Session, wrapping: &WrappingKey) -> Result<keys::Conten
 }
 
 fn of_event(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     channel: &str,
     sender: &str,
     event: &str,
@@ -288,12 +294,16 @@ fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
 }
 
 /// The message of this id.
-pub fn find(tx: &Tx<'_>, id: MessageId) -> Result<Option<Message>, ironclaw_state::Error> {
+pub fn find(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Message>, ironclaw_state::Error> {
     Ok(tx.db().prepare_cached("SELECT * FROM messages WHERE id = ?1")?.query_row([id], message).optional()?)
 }
 
 /// The newest message on this channel that is on this person's behalf.
-pub fn newest_of(tx: &Tx<'_>, channel: &str, principal: PersonId) -> Result<Option<Message>, ironclaw_state::Error> {
+pub fn newest_of(
+    tx: &ReadTx<'_>,
+    channel: &str,
+    principal: PersonId,
+) -> Result<Option<Message>, ironclaw_state::Error> {
     let sql =
         "SELECT * FROM messages WHERE channel = ?1 AND principal = ?2 ORDER BY received_at DESC, seq DESC LIMIT 1";
     Ok(tx.db().prepare_cached(sql)?.query_row(params![channel, principal], message).optional()?)
@@ -301,7 +311,7 @@ pub fn newest_of(tx: &Tx<'_>, channel: &str, principal: PersonId) -> Result<Opti
 
 /// The session in which this sender spoke for somebody other than `person`.
 pub fn session_of_another(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     channel: &str,
     sender: &str,
     person: PersonId,
@@ -312,7 +322,7 @@ pub fn session_of_another(
 }
 
 /// How many messages of the session wait or are being worked on.
-pub fn waiting_count(tx: &Tx<'_>, session: SessionId) -> Result<u64, ironclaw_state::Error> {
+pub fn waiting_count(tx: &ReadTx<'_>, session: SessionId) -> Result<u64, ironclaw_state::Error> {
     let sql =
         "SELECT count(*) FROM messages WHERE session_id = ?1 AND status IN ('queued','processing') AND trigger = 1";
     Ok(tx.db().prepare_cached(sql)?.query_row([session], |row| row.get::<_, i64>(0))? as u64)

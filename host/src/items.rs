@@ -16,7 +16,7 @@ use ironclaw_contract::seam::message::Span;
 use ironclaw_contract::seam::seal::{ItemKind, Label, Ref, Tuple};
 use ironclaw_state::keys::{self, ContentKey};
 use ironclaw_state::seal::Sealer;
-use ironclaw_state::{Tx, stored_json};
+use ironclaw_state::{ReadTx, WriteTx, stored_json};
 use rusqlite::{OptionalExtension, Row, params};
 
 /// A body that is about to become an item. Encrypting it is done before the transaction, numbering inside.
@@ -93,7 +93,7 @@ impl Draft {
     /// Numbers the item and records it.
     pub fn record(
         self,
-        tx: &mut Tx<'_>,
+        tx: &mut WriteTx<'_>,
         session: SessionId,
         sealer: &Sealer,
     ) -> Result<Recorded, ironclaw_state::Error> {
@@ -191,14 +191,14 @@ fn recorded(row: &Row<'_>) -> rusqlite::Result<Recorded> {
 }
 
 /// Returns the item of this id, whatever session it belongs to.
-pub fn find(tx: &Tx<'_>, item: ItemId) -> Result<Option<Recorded>, ironclaw_state::Error> {
+pub fn find(tx: &ReadTx<'_>, item: ItemId) -> Result<Option<Recorded>, ironclaw_state::Error> {
     let sql = format!("SELECT {COLUMNS} FROM items WHERE id = ?1");
     Ok(tx.db().prepare_cached(&sql)?.query_row([item], recorded).optional()?)
 }
 
 /// Returns the session's items numbered above `after_seq`, in order, at most `limit`.
 pub fn after(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     session: SessionId,
     after_seq: u64,
     limit: usize,
@@ -211,7 +211,7 @@ pub fn after(
 /// out are items that a summary replaces, messages that wait for a turn or that no turn has shown yet, and notices outside of
 /// every turn, which are for people alone.
 pub fn live_after(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     session: SessionId,
     after_seq: u64,
     limit: usize,
@@ -227,26 +227,26 @@ pub fn live_after(
 }
 
 /// Returns the number up to which the session's items were dropped.
-pub fn dropped_upto(tx: &Tx<'_>, session: SessionId) -> Result<u64, ironclaw_state::Error> {
+pub fn dropped_upto(tx: &ReadTx<'_>, session: SessionId) -> Result<u64, ironclaw_state::Error> {
     let sql = "SELECT pruned_seq FROM sessions WHERE id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([session], |row| row.get::<_, i64>(0))? as u64)
 }
 
 /// Returns whether an item of the session belongs to a turn.
-pub fn has_turn(tx: &Tx<'_>, session: SessionId) -> Result<bool, ironclaw_state::Error> {
+pub fn has_turn(tx: &ReadTx<'_>, session: SessionId) -> Result<bool, ironclaw_state::Error> {
     let sql = "SELECT EXISTS (SELECT 1 FROM items WHERE session_id = ?1 AND turn_id IS NOT NULL)";
     Ok(tx.db().prepare_cached(sql)?.query_row([session], |row| row.get(0))?)
 }
 
 /// Returns the last `limit` items of the session, in order.
-pub fn last(tx: &Tx<'_>, session: SessionId, limit: usize) -> Result<Vec<Recorded>, ironclaw_state::Error> {
+pub fn last(tx: &ReadTx<'_>, session: SessionId, limit: usize) -> Result<Vec<Recorded>, ironclaw_state::Error> {
     let sql = format!(
         "SELECT * FROM (SELECT {COLUMNS} FROM items WHERE session_id = ?1 ORDER BY seq DESC LIMIT ?2) ORDER BY seq"
     );
     several(tx, &sql, params![session, limit as i64])
 }
 
-fn several(tx: &Tx<'_>, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Recorded>, ironclaw_state::Error> {
+fn several(tx: &ReadTx<'_>, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Recorded>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached(sql)?;
     let items = statement.query_map(values, recorded)?.collect::<rusqlite::Result<_>>()?;
     Ok(items)
@@ -258,13 +258,13 @@ fn stored_seq(seq: u64) -> i64 {
 }
 
 /// Returns how many items the session has.
-pub fn count(tx: &Tx<'_>, session: SessionId) -> Result<u64, ironclaw_state::Error> {
+pub fn count(tx: &ReadTx<'_>, session: SessionId) -> Result<u64, ironclaw_state::Error> {
     let sql = "SELECT count(*) FROM items WHERE session_id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([session], |row| row.get::<_, i64>(0))? as u64)
 }
 
 /// Returns the body of an item, after its digest was compared with the recorded one.
-pub fn body(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, BodyError> {
+pub fn body(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, BodyError> {
     let id = item.tuple.item;
     let stored: Vec<u8> =
         tx.db().prepare_cached("SELECT body FROM items WHERE id = ?1")?.query_row([id], |row| row.get(0))?;

@@ -14,7 +14,7 @@ use ironclaw_ledger::{Config, Entry, Genesis};
 use ironclaw_state::failpoint;
 use ironclaw_state::home::Home;
 use ironclaw_state::keys::WrappingKey;
-use ironclaw_state::{State, Tx};
+use ironclaw_state::{ReadTx, State};
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::ControlFlow;
@@ -360,7 +360,7 @@ struct Known {
 }
 
 impl Known {
-    fn read(tx: &Tx<'_>) -> Result<Self, ironclaw_state::Error> {
+    fn read(tx: &ReadTx<'_>) -> Result<Self, ironclaw_state::Error> {
         let position = Position::read(tx.db())?;
         let sql = "SELECT data FROM ledger ORDER BY seq LIMIT 1";
         let genesis: String = tx.db().query_row(sql, [], |row| row.get(0))?;

@@ -11,7 +11,7 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_ledger::Entry;
-use ironclaw_state::{Tx, stored_json};
+use ironclaw_state::{ReadTx, WriteTx, stored_json};
 use rusqlite::{OptionalExtension, Row, params};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -91,7 +91,7 @@ pub enum Kept {
 ///
 /// # Errors
 /// Refuses an empty or too long text, and another note for a memory that is full.
-pub fn keep(tx: &mut Tx<'_>, agent: AgentId, draft: Draft) -> Result<Kept, Denied> {
+pub fn keep(tx: &mut WriteTx<'_>, agent: AgentId, draft: Draft) -> Result<Kept, Denied> {
     let refuse = |code, text: String| Err(Refusal::new(code, text).into());
     if draft.text.trim().is_empty() || draft.text.len() > REMEMBERED_BYTES_MAX {
         return refuse(DenialCode::NoteLength, format!("a note has 1 to {REMEMBERED_BYTES_MAX} bytes"));
@@ -152,7 +152,7 @@ pub fn keep(tx: &mut Tx<'_>, agent: AgentId, draft: Draft) -> Result<Kept, Denie
 }
 
 /// The same words once more: another conversation holds them too, or a person has made them their own.
-fn again(tx: &mut Tx<'_>, ordinal: i64, draft: &Draft) -> Result<(), ironclaw_state::Error> {
+fn again(tx: &mut WriteTx<'_>, ordinal: i64, draft: &Draft) -> Result<(), ironclaw_state::Error> {
     if let Some((session, _)) = draft.source {
         return add_source(tx, ordinal, session);
     }
@@ -162,14 +162,14 @@ fn again(tx: &mut Tx<'_>, ordinal: i64, draft: &Draft) -> Result<(), ironclaw_st
     Ok(())
 }
 
-fn add_source(tx: &mut Tx<'_>, ordinal: i64, session: SessionId) -> Result<(), ironclaw_state::Error> {
+fn add_source(tx: &mut WriteTx<'_>, ordinal: i64, session: SessionId) -> Result<(), ironclaw_state::Error> {
     let sql = "INSERT OR IGNORE INTO memory_sources (session_id, ordinal) VALUES (?1,?2)";
     tx.db().prepare_cached(sql)?.execute(params![session, ordinal])?;
     Ok(())
 }
 
 /// How many notes an agent has.
-pub fn count(tx: &Tx<'_>, agent: AgentId) -> Result<usize, ironclaw_state::Error> {
+pub fn count(tx: &ReadTx<'_>, agent: AgentId) -> Result<usize, ironclaw_state::Error> {
     let sql = "SELECT count(*) FROM memories WHERE agent_id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([agent], |row| row.get::<_, i64>(0))? as usize)
 }
@@ -188,7 +188,7 @@ pub struct Found {
 ///
 /// The order depends on this agent's notes alone: a rank over all of them would tell one agent of the other's words. So does the work:
 /// each word in the index begins with its agent.
-pub fn search(tx: &Tx<'_>, agent: AgentId, query: &str, limit: usize) -> Result<Found, ironclaw_state::Error> {
+pub fn search(tx: &ReadTx<'_>, agent: AgentId, query: &str, limit: usize) -> Result<Found, ironclaw_state::Error> {
     let mut found = Found { ordinals: Vec::new(), is_whole: true };
     if count(tx, agent)? == 0 {
         return Ok(found);
@@ -208,7 +208,7 @@ pub fn search(tx: &Tx<'_>, agent: AgentId, query: &str, limit: usize) -> Result<
 
 /// Counts the notes in which a word stands; whether it came to the end before the time was over.
 fn hits_of(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     agent: AgentId,
     word: &str,
     hits: &mut HashMap<i64, usize>,
@@ -230,7 +230,7 @@ fn hits_of(
 }
 
 /// The notes that a search found, without those that were forgotten since.
-pub fn notes(tx: &Tx<'_>, agent: AgentId, found: &Found) -> Result<Vec<Note>, ironclaw_state::Error> {
+pub fn notes(tx: &ReadTx<'_>, agent: AgentId, found: &Found) -> Result<Vec<Note>, ironclaw_state::Error> {
     let sql = "SELECT * FROM memories WHERE ordinal = ?1 AND agent_id = ?2";
     let mut find = tx.db().prepare_cached(sql)?;
     let notes = found.ordinals.iter().map(|ordinal| find.query_row(params![ordinal, agent], note).optional());
@@ -238,7 +238,7 @@ pub fn notes(tx: &Tx<'_>, agent: AgentId, found: &Found) -> Result<Vec<Note>, ir
 }
 
 /// Puts notes into the index that were kept before it was made; whether more are left.
-pub fn index_some(tx: &mut Tx<'_>) -> Result<bool, ironclaw_state::Error> {
+pub fn index_some(tx: &mut WriteTx<'_>) -> Result<bool, ironclaw_state::Error> {
     let db = tx.db();
     let sql = "SELECT ordinal, agent_id, text FROM memories WHERE indexed = 0 ORDER BY ordinal LIMIT ?1";
     let mut look = db.prepare_cached(sql)?;
@@ -278,13 +278,13 @@ fn words(query: &str) -> BTreeSet<String> {
 }
 
 /// The note of an agent.
-pub fn find(tx: &Tx<'_>, agent: AgentId, id: MemoryId) -> Result<Option<Note>, ironclaw_state::Error> {
+pub fn find(tx: &ReadTx<'_>, agent: AgentId, id: MemoryId) -> Result<Option<Note>, ironclaw_state::Error> {
     let sql = "SELECT * FROM memories WHERE agent_id = ?1 AND id = ?2";
     Ok(tx.db().prepare_cached(sql)?.query_row(params![agent, id], note).optional()?)
 }
 
 /// The notes of an agent, newest first, at most `limit`.
-pub fn list(tx: &Tx<'_>, agent: AgentId, limit: usize) -> Result<Vec<Note>, ironclaw_state::Error> {
+pub fn list(tx: &ReadTx<'_>, agent: AgentId, limit: usize) -> Result<Vec<Note>, ironclaw_state::Error> {
     let sql = "SELECT * FROM memories WHERE agent_id = ?1 ORDER BY ordinal DESC LIMIT ?2";
     let mut statement = tx.db().prepare_cached(sql)?;
     let notes = statement.query_map(params![agent, limit as i64], note)?.collect::<rusqlite::Result<_>>()?;
@@ -295,7 +295,7 @@ pub fn list(tx: &Tx<'_>, agent: AgentId, limit: usize) -> Result<Vec<Note>, iron
 ///
 /// # Errors
 /// Refuses if the agent has no such note.
-pub fn forget(tx: &mut Tx<'_>, agent: AgentId, id: MemoryId, by: PersonId) -> Result<(), Denied> {
+pub fn forget(tx: &mut WriteTx<'_>, agent: AgentId, id: MemoryId, by: PersonId) -> Result<(), Denied> {
     let erased = erase(tx, "id = ?1 AND agent_id = ?2", &[&id, &agent])?;
     if erased == 0 {
         return Err(Refusal::new(DenialCode::NoteUnknown, format!("the agent has no note {id}")).into());
@@ -305,7 +305,7 @@ pub fn forget(tx: &mut Tx<'_>, agent: AgentId, id: MemoryId, by: PersonId) -> Re
 }
 
 /// Erases what was kept in a conversation, and in no other, and that nobody has written down by themselves.
-pub fn erase_of_session(tx: &mut Tx<'_>, session: SessionId) -> Result<usize, ironclaw_state::Error> {
+pub fn erase_of_session(tx: &mut WriteTx<'_>, session: SessionId) -> Result<usize, ironclaw_state::Error> {
     let only = "by_person = 0 AND ordinal IN (SELECT ordinal FROM memory_sources WHERE session_id = ?1) \
                 AND NOT EXISTS (SELECT 1 FROM memory_sources WHERE ordinal = memories.ordinal AND session_id <> ?1)";
     let erased = erase(tx, only, &[&session])?;
@@ -315,11 +315,11 @@ pub fn erase_of_session(tx: &mut Tx<'_>, session: SessionId) -> Result<usize, ir
 }
 
 /// Erases the memory of an agent.
-pub fn erase_of_agent(tx: &mut Tx<'_>, agent: AgentId) -> Result<usize, ironclaw_state::Error> {
+pub fn erase_of_agent(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<usize, ironclaw_state::Error> {
     erase(tx, "agent_id = ?1", &[&agent])
 }
 
-fn erase(tx: &mut Tx<'_>, which: &str, values: &[&dyn rusqlite::ToSql]) -> Result<usize, ironclaw_state::Error> {
+fn erase(tx: &mut WriteTx<'_>, which: &str, values: &[&dyn rusqlite::ToSql]) -> Result<usize, ironclaw_state::Error> {
     let db = tx.db();
     // The index first: it is told the words that it has to drop.
     let mut look =

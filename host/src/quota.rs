@@ -9,7 +9,7 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::LOOPBACK;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use rusqlite::ToSql;
 use serde::Deserialize;
 
@@ -80,7 +80,7 @@ impl Config {
     ///
     /// # Errors
     /// Refuses it with `too_many_waiting`, `too_many_bytes_waiting` or `too_many_bytes_kept`.
-    pub fn admit_message(&self, tx: &Tx<'_>, person: PersonId, channel: &str, bytes: u64) -> Result<(), Denied> {
+    pub fn admit_message(&self, tx: &ReadTx<'_>, person: PersonId, channel: &str, bytes: u64) -> Result<(), Denied> {
         let (count, waiting) = sum(tx, WAITING_OF_PERSON, person)?;
         self.admit_waiting(count, waiting.saturating_add(bytes))?;
         if channel != LOOPBACK {
@@ -133,7 +133,7 @@ impl Config {
     ///
     /// # Errors
     /// Refuses it with `too_many_conversations`.
-    pub fn admit_conversation(&self, tx: &Tx<'_>, person: PersonId, channel: &str) -> Result<(), Denied> {
+    pub fn admit_conversation(&self, tx: &ReadTx<'_>, person: PersonId, channel: &str) -> Result<(), Denied> {
         let (count, _) = sum(tx, CONVERSATIONS_OF_PERSON, person)?;
         if count >= u64::from(self.conversations_per_person) {
             let words = format!("you have {count} conversations, and one person may have no more");
@@ -165,7 +165,7 @@ const KEPT_BY_PERSON: &str =
     "SELECT count(*), coalesce(sum(item_bytes), 0) FROM sessions WHERE person_id = ?1 AND state <> 'removed'";
 
 /// The count and the sum that a statement gives for one person or channel.
-fn sum(tx: &Tx<'_>, sql: &str, whose: impl ToSql) -> Result<(u64, u64), ironclaw_state::Error> {
+fn sum(tx: &ReadTx<'_>, sql: &str, whose: impl ToSql) -> Result<(u64, u64), ironclaw_state::Error> {
     let read =
         |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, i64>(1)?.unsigned_abs()));
     Ok(tx.db().prepare_cached(sql)?.query_row([whose], read)?)

@@ -28,7 +28,7 @@ use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{Access, GuardMode};
 use ironclaw_ledger::Entry;
-use ironclaw_state::{Tx, stored_json};
+use ironclaw_state::{ReadTx, WriteTx, stored_json};
 use rusqlite::{OptionalExtension, Row, params};
 use serde_json::Value;
 use std::fmt;
@@ -152,14 +152,14 @@ fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
 }
 
 /// Every agent, by name.
-pub fn agents(tx: &Tx<'_>) -> Result<Vec<Agent>, ironclaw_state::Error> {
+pub fn agents(tx: &ReadTx<'_>) -> Result<Vec<Agent>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT * FROM agents ORDER BY name")?;
     let agents = statement.query_map([], agent)?.collect::<rusqlite::Result<_>>()?;
     Ok(agents)
 }
 
 /// The agent of this name or id.
-pub fn find_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Agent>, ironclaw_state::Error> {
+pub fn find_agent(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Option<Agent>, ironclaw_state::Error> {
     let sql = "SELECT * FROM agents WHERE name = ?1 OR id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([name_or_id], agent).optional()?)
 }
@@ -168,7 +168,7 @@ pub fn find_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Agent>, ironcl
 ///
 /// # Errors
 /// Those of the database.
-pub fn agent_by_id(tx: &Tx<'_>, id: AgentId) -> Result<Option<Agent>, ironclaw_state::Error> {
+pub fn agent_by_id(tx: &ReadTx<'_>, id: AgentId) -> Result<Option<Agent>, ironclaw_state::Error> {
     Ok(tx.db().prepare_cached("SELECT * FROM agents WHERE id = ?1")?.query_row([id], agent).optional()?)
 }
 
@@ -176,7 +176,7 @@ pub fn agent_by_id(tx: &Tx<'_>, id: AgentId) -> Result<Option<Agent>, ironclaw_s
 ///
 /// # Errors
 /// Refuses a name or id that is no agent's.
-pub fn named_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Agent, Denied> {
+pub fn named_agent(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Agent, Denied> {
     find_agent(tx, name_or_id)?.ok_or_else(|| unknown_agent(name_or_id).into())
 }
 
@@ -184,7 +184,7 @@ pub fn named_agent(tx: &Tx<'_>, name_or_id: &str) -> Result<Agent, Denied> {
 ///
 /// # Errors
 /// Refuses an id that is no agent's.
-pub fn known_agent(tx: &Tx<'_>, id: AgentId) -> Result<Agent, Denied> {
+pub fn known_agent(tx: &ReadTx<'_>, id: AgentId) -> Result<Agent, Denied> {
     agent_by_id(tx, id)?.ok_or_else(|| unknown_agent(&format!("{id}")).into())
 }
 
@@ -242,7 +242,7 @@ fn changed_entry(event: LedgerEvent, approved: &Approved, agent: AgentId, before
 /// # Errors
 /// Refuses a malformed name, one that is taken, an unknown tool or model endpoint, and a persona that is too long.
 pub fn create_agent<'a>(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     authority: impl Into<Authority<'a>>,
     draft: AgentDraft,
 ) -> Result<Agent, Denied> {
@@ -258,7 +258,7 @@ pub fn create_agent<'a>(
     Ok(agent)
 }
 
-fn insert_agent(tx: &mut Tx<'_>, draft: AgentDraft) -> Result<Agent, Denied> {
+fn insert_agent(tx: &mut WriteTx<'_>, draft: AgentDraft) -> Result<Agent, Denied> {
     check_draft(&draft)?;
     if find_agent(tx, &draft.name)?.is_some() {
         let refusal = Refusal::new(DenialCode::AgentExists, format!("there is an agent `{}` already", draft.name));
@@ -296,7 +296,7 @@ fn insert_agent(tx: &mut Tx<'_>, draft: AgentDraft) -> Result<Agent, Denied> {
 
 /// Tells an agent something else about itself.
 pub fn set_persona(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     approved: &Approved,
     agent: &Agent,
     persona: &str,
@@ -309,7 +309,7 @@ pub fn set_persona(
 
 /// Says which tools an agent may call from now on.
 pub fn set_tools(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     approved: &Approved,
     agent: &Agent,
     tools: &[String],
@@ -345,7 +345,12 @@ fn check_draft(draft: &AgentDraft) -> Result<(), Refusal> {
 }
 
 /// Sets how strictly an agent is judged.
-pub fn set_mode(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent, mode: Mode) -> Result<(), ironclaw_state::Error> {
+pub fn set_mode(
+    tx: &mut WriteTx<'_>,
+    approved: &Approved,
+    agent: &Agent,
+    mode: Mode,
+) -> Result<(), ironclaw_state::Error> {
     tx.db().execute("UPDATE agents SET mode = ?2 WHERE id = ?1", params![agent.id, mode.name()])?;
     approved_entry(LedgerEvent::AgentMode, approved)
         .with("agent", agent.id)
@@ -356,7 +361,7 @@ pub fn set_mode(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent, mode: Mode)
 }
 
 /// Removes an agent whose sessions are gone.
-pub fn remove_agent(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent) -> Result<(), ironclaw_state::Error> {
+pub fn remove_agent(tx: &mut WriteTx<'_>, approved: &Approved, agent: &Agent) -> Result<(), ironclaw_state::Error> {
     mounts::note_shared_uids(tx, agent.id)?;
     tx.db().execute("DELETE FROM agents WHERE id = ?1", [agent.id])?;
     approved_entry(LedgerEvent::AgentRemoved, approved)

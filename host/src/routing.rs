@@ -10,7 +10,7 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, channels};
 use crate::session::store::{self, NewError, Origin, Session};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_state::Tx;
+use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
 
 /// A message with the session that it goes to. Made by [`route`] alone.
@@ -44,7 +44,7 @@ impl Routed {
 /// Refuses a message to an agent that does not exist, one of a sender who may not talk to it, one on a channel that it does not
 /// hear, and one that would begin a conversation beyond the bounds of its person, its channel or the host.
 pub fn route(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     message: Authenticated,
     (quota, numbers): (&quota::Config, u32),
     wrapping: &WrappingKey,

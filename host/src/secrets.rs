@@ -7,8 +7,8 @@ use crate::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::{OptionalExtension, params};
 use std::fmt;
 use std::fs::File;
@@ -159,7 +159,7 @@ impl From<Error> for Denied<Error> {
 }
 
 /// The value of this secret, for whoever is about to use it; `None` when there is no such secret.
-pub fn get(tx: &Tx<'_>, wrapping: &WrappingKey, name: &SecretName) -> Result<Option<SecretText>, Error> {
+pub fn get(tx: &ReadTx<'_>, wrapping: &WrappingKey, name: &SecretName) -> Result<Option<SecretText>, Error> {
     if let Some(path) = credential(name) {
         return read_credential(&path).map(Some).map_err(|why| Error::Credential { path, why });
     }
@@ -169,7 +169,7 @@ pub fn get(tx: &Tx<'_>, wrapping: &WrappingKey, name: &SecretName) -> Result<Opt
 }
 
 /// Every secret by name, without values.
-pub fn list(tx: &Tx<'_>) -> Result<Vec<Secret>, ironclaw_state::Error> {
+pub fn list(tx: &ReadTx<'_>) -> Result<Vec<Secret>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT name, created_at, changed_at FROM secrets ORDER BY name")?;
     let read = |row: &rusqlite::Row<'_>| {
         let name: SecretName = row.get("name")?;
@@ -187,7 +187,7 @@ pub fn list(tx: &Tx<'_>) -> Result<Vec<Secret>, ironclaw_state::Error> {
 }
 
 /// The secret of this name, without its value.
-pub fn find(tx: &Tx<'_>, name: &SecretName) -> Result<Option<Secret>, ironclaw_state::Error> {
+pub fn find(tx: &ReadTx<'_>, name: &SecretName) -> Result<Option<Secret>, ironclaw_state::Error> {
     Ok(list(tx)?.into_iter().find(|secret| secret.name == *name))
 }
 
@@ -196,7 +196,7 @@ pub fn find(tx: &Tx<'_>, name: &SecretName) -> Result<Option<Secret>, ironclaw_s
 /// # Errors
 /// Refuses a name that is taken, and one secret too many.
 pub fn set(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     wrapping: &WrappingKey,
     name: &SecretName,
     value: &SecretText,
@@ -226,7 +226,7 @@ pub fn set(
 /// # Errors
 /// Refuses a secret that is not there, and one whose value comes from systemd.
 pub fn rotate(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     wrapping: &WrappingKey,
     name: &SecretName,
     value: &SecretText,
@@ -250,7 +250,7 @@ pub fn rotate(
 ///
 /// # Errors
 /// Refuses one that is in use or not there, and one that only systemd can take away.
-pub fn remove(tx: &mut Tx<'_>, name: &SecretName, used_by: &[String], by: PersonId) -> Result<(), Denied> {
+pub fn remove(tx: &mut WriteTx<'_>, name: &SecretName, used_by: &[String], by: PersonId) -> Result<(), Denied> {
     let Some(found) = find(tx, name)? else { return Err(unknown(name).into()) };
     if found.stored.is_none() {
         return Err(elsewhere(name).into());
@@ -266,7 +266,7 @@ pub fn remove(tx: &mut Tx<'_>, name: &SecretName, used_by: &[String], by: Person
 }
 
 /// Brings every stored secret under another wrapping key.
-pub fn rewrap(tx: &Tx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<(), Error> {
+pub fn rewrap(tx: &ReadTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<(), Error> {
     let stored: Vec<(SecretName, Vec<u8>)> = {
         let mut statement = tx.db().prepare("SELECT name, wrapped FROM secrets")?;
         let read = |row: &rusqlite::Row<'_>| Ok((row.get("name")?, row.get("wrapped")?));
@@ -299,7 +299,7 @@ fn elsewhere(name: &SecretName) -> Refusal {
     refusal.hint("only you can change that: it stands in the unit of the host")
 }
 
-fn wrapped(tx: &Tx<'_>, name: &SecretName) -> Result<Option<Vec<u8>>, ironclaw_state::Error> {
+fn wrapped(tx: &ReadTx<'_>, name: &SecretName) -> Result<Option<Vec<u8>>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT wrapped FROM secrets WHERE name = ?1")?;
     Ok(statement.query_row([name.as_str()], |row| row.get(0)).optional()?)
 }
@@ -308,7 +308,12 @@ fn wrap(wrapping: &WrappingKey, name: &SecretName, value: &SecretText) -> Result
     wrapping.wrap_secret(name.as_str(), value).map_err(|source| Error::Key { name: name.clone(), source })
 }
 
-fn note(tx: &mut Tx<'_>, event: LedgerEvent, name: &SecretName, by: PersonId) -> Result<(), ironclaw_state::Error> {
+fn note(
+    tx: &mut WriteTx<'_>,
+    event: LedgerEvent,
+    name: &SecretName,
+    by: PersonId,
+) -> Result<(), ironclaw_state::Error> {
     Entry::new(event).with("name", name.as_str()).with("by", by).append(tx)?;
     Ok(())
 }

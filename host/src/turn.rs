@@ -7,7 +7,7 @@ use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::link::TurnLimits;
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Deserialize;
 
@@ -121,25 +121,25 @@ fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
 }
 
 /// The session's open turn.
-pub fn open_of(tx: &Tx<'_>, session: SessionId) -> Result<Option<Turn>, ironclaw_state::Error> {
+pub fn open_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<Turn>, ironclaw_state::Error> {
     let sql = "SELECT * FROM turns WHERE session_id = ?1 AND state = 'open'";
     Ok(tx.db().prepare_cached(sql)?.query_row([session], turn).optional()?)
 }
 
 /// Every turn that is open.
-pub fn every_open(tx: &Tx<'_>) -> Result<Vec<Turn>, ironclaw_state::Error> {
+pub fn every_open(tx: &ReadTx<'_>) -> Result<Vec<Turn>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT * FROM turns WHERE state = 'open'")?;
     let open = statement.query_map([], turn)?.collect::<rusqlite::Result<_>>()?;
     Ok(open)
 }
 
 /// The turn of this id.
-pub fn find(tx: &Tx<'_>, id: TurnId) -> Result<Option<Turn>, ironclaw_state::Error> {
+pub fn find(tx: &ReadTx<'_>, id: TurnId) -> Result<Option<Turn>, ironclaw_state::Error> {
     Ok(tx.db().prepare_cached("SELECT * FROM turns WHERE id = ?1")?.query_row([id], turn).optional()?)
 }
 
 /// Sessions in which a turn is open or a message waits.
-pub fn sessions_with_work(tx: &Tx<'_>) -> Result<Vec<SessionId>, ironclaw_state::Error> {
+pub fn sessions_with_work(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, ironclaw_state::Error> {
     let sql = "SELECT DISTINCT session_id FROM messages WHERE status IN ('queued','processing') AND trigger = 1 \
                UNION SELECT session_id FROM turns WHERE state = 'open'";
     let mut statement = tx.db().prepare_cached(sql)?;
@@ -164,7 +164,7 @@ pub struct Waiting {
 
 /// Messages that wait for a turn, oldest first, and the newest of those that only inform. Each has a bound of its own,
 /// so that no number of the one keeps the other from being seen.
-pub fn waiting(tx: &Tx<'_>, session: SessionId) -> Result<Vec<Waiting>, ironclaw_state::Error> {
+pub fn waiting(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Waiting>, ironclaw_state::Error> {
     // `status IN …` says nothing new: it is the condition of the index, without which all messages would be read.
     let sql = "SELECT * FROM (SELECT id, seq, principal, trigger, attempts FROM messages \
                WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 1 \
@@ -215,7 +215,7 @@ pub struct Opened {
 
 /// Opens the next turn of a session that has none, if a message asks for one.
 pub fn open_next(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     session: SessionId,
     config: &Config,
 ) -> Result<Option<Opened>, ironclaw_state::Error> {
@@ -273,7 +273,7 @@ pub enum Close {
 
 /// Closes a turn: its messages move on, its unused calls are void, those that had left become unknown.
 pub fn close(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     turn: &Turn,
     how: Close,
     outcome: &'static str,
@@ -323,7 +323,7 @@ pub fn close(
 }
 
 /// The messages that a turn answers, oldest first.
-pub fn messages_of(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<MessageId>, ironclaw_state::Error> {
+pub fn messages_of(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageId>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT id FROM messages WHERE turn_id = ?1 ORDER BY seq")?;
     let messages = statement.query_map([turn], |row| row.get("id"))?.collect::<rusqlite::Result<_>>()?;
     Ok(messages)
@@ -333,19 +333,19 @@ pub fn messages_of(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<MessageId>, ironclaw
 ///
 /// # Errors
 /// A turn without a message is none of ours.
-pub fn newest_message(tx: &Tx<'_>, turn: TurnId) -> Result<MessageId, ironclaw_state::Error> {
+pub fn newest_message(tx: &ReadTx<'_>, turn: TurnId) -> Result<MessageId, ironclaw_state::Error> {
     let newest = messages_of(tx, turn)?.pop();
     newest.ok_or_else(|| ironclaw_state::Error::Stored(format!("{turn} answers no message")))
 }
 
 /// In how many turns the messages of this one were, at most.
-pub fn attempts(tx: &Tx<'_>, turn: TurnId) -> Result<u32, ironclaw_state::Error> {
+pub fn attempts(tx: &ReadTx<'_>, turn: TurnId) -> Result<u32, ironclaw_state::Error> {
     let sql = "SELECT coalesce(max(attempts), 0) FROM messages WHERE turn_id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([turn], |row| row.get(0))?)
 }
 
 /// Notes that messages which only inform were shown to a turn.
-pub fn informed(tx: &mut Tx<'_>, messages: &[MessageId]) -> Result<(), ironclaw_state::Error> {
+pub fn informed(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<(), ironclaw_state::Error> {
     let mut note = tx.db().prepare_cached("UPDATE messages SET status = 'completed' WHERE id = ?1 AND trigger = 0")?;
     for message in messages {
         note.execute([message])?;
@@ -354,21 +354,21 @@ pub fn informed(tx: &mut Tx<'_>, messages: &[MessageId]) -> Result<(), ironclaw_
 }
 
 /// Counts a request to the model, before it is made: one that fails may have cost just as much.
-pub fn count_model_call(tx: &mut Tx<'_>, turn: TurnId) -> Result<(), ironclaw_state::Error> {
+pub fn count_model_call(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE turns SET model_calls = model_calls + 1 WHERE id = ?1";
     tx.db().prepare_cached(sql)?.execute([turn])?;
     Ok(())
 }
 
 /// Counts the calls of an output.
-pub fn count_tool_calls(tx: &mut Tx<'_>, turn: TurnId, calls: usize) -> Result<(), ironclaw_state::Error> {
+pub fn count_tool_calls(tx: &mut WriteTx<'_>, turn: TurnId, calls: usize) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE turns SET tool_calls = tool_calls + ?2 WHERE id = ?1";
     tx.db().prepare_cached(sql)?.execute(params![turn, calls as i64])?;
     Ok(())
 }
 
 /// Counts the bytes of a result.
-pub fn count_result(tx: &mut Tx<'_>, turn: TurnId, bytes: usize) -> Result<(), ironclaw_state::Error> {
+pub fn count_result(tx: &mut WriteTx<'_>, turn: TurnId, bytes: usize) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE turns SET result_bytes = result_bytes + ?2 WHERE id = ?1";
     tx.db().prepare_cached(sql)?.execute(params![turn, bytes as i64])?;
     Ok(())
@@ -376,7 +376,7 @@ pub fn count_result(tx: &mut Tx<'_>, turn: TurnId, bytes: usize) -> Result<(), i
 
 /// Notes why a turn has no output of a model: a word, and a sentence of the host for the person.
 pub fn note_failure(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     turn: TurnId,
     code: &'static str,
     words: &str,
@@ -387,20 +387,20 @@ pub fn note_failure(
 }
 
 /// Forgets that: a further request had an output.
-pub fn clear_failure(tx: &mut Tx<'_>, turn: TurnId) -> Result<(), ironclaw_state::Error> {
+pub fn clear_failure(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE turns SET failure = NULL, failure_words = NULL WHERE id = ?1 AND failure IS NOT NULL";
     tx.db().prepare_cached(sql)?.execute([turn])?;
     Ok(())
 }
 
 /// Why the last request of a turn to a model came to nothing, in the host's words; `None` where it did not.
-pub fn failure(tx: &Tx<'_>, turn: TurnId) -> Result<Option<String>, ironclaw_state::Error> {
+pub fn failure(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<String>, ironclaw_state::Error> {
     let sql = "SELECT failure_words FROM turns WHERE id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([turn], |row| row.get(0)).optional()?.flatten())
 }
 
 /// The word of that failure with its sentence.
-pub fn coded_failure(tx: &Tx<'_>, turn: TurnId) -> Result<Option<(String, String)>, ironclaw_state::Error> {
+pub fn coded_failure(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<(String, String)>, ironclaw_state::Error> {
     let sql =
         "SELECT failure, failure_words FROM turns WHERE id = ?1 AND failure IS NOT NULL AND failure_words IS NOT NULL";
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
@@ -408,7 +408,7 @@ pub fn coded_failure(tx: &Tx<'_>, turn: TurnId) -> Result<Option<(String, String
 }
 
 /// Gives back the attempt that messages of a turn used when it was ended by an operator and not by its sandbox.
-pub fn forgive(tx: &mut Tx<'_>, messages: &[MessageId]) -> Result<(), ironclaw_state::Error> {
+pub fn forgive(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<(), ironclaw_state::Error> {
     let mut give = tx.db().prepare_cached("UPDATE messages SET attempts = max(attempts - 1, 0) WHERE id = ?1")?;
     for message in messages {
         give.execute([message])?;

@@ -149,7 +149,7 @@ fn fill(runtime: &tokio::runtime::Runtime, path: &Path, rotate: u64) -> u64 {
         let (keeper, _) = Keeper::start(&state, &home, &config, sink, master.wrapping_key()).await.expect("a keeper");
         let (mut next, mut first) = (0, 0);
         while next < ENTRIES as u64 {
-            let append = |tx: &mut ironclaw_state::Tx<'_>| {
+            let append = |tx: &mut ironclaw_state::WriteTx<'_>| {
                 let mut last = 0;
                 for _ in 0..BATCH {
                     last = entry().append(tx)?;

@@ -11,9 +11,9 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::ledger_entry::{Broken, Verifier};
 use ironclaw_contract::operator::{LedgerEvent, Rotated, SignedHead};
-use ironclaw_state::Tx;
 use ironclaw_state::failpoint;
 use ironclaw_state::home::{self, Home};
+use ironclaw_state::{ReadTx, WriteTx};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -124,7 +124,7 @@ pub fn check(home: &Home, first: u64, wanted: &BTreeSet<u64>) -> Result<Chain, c
 
 /// Closes the live chain and begins the next. Must run in a transaction of its own: what is archived must be committed already,
 /// so that a crash leaves either the old chain or the new one, and the file in both cases holds nothing that was not.
-pub fn rotate(tx: &mut Tx<'_>, home: &Home, signer: &Signer, why: &Why) -> Result<(Rotated, SignedHead), Error> {
+pub fn rotate(tx: &mut WriteTx<'_>, home: &Home, signer: &Signer, why: &Why) -> Result<(Rotated, SignedHead), Error> {
     let position = Position::read(tx.db())?;
     if position.first == position.seq {
         return Err(Error::Empty(position.first));
@@ -167,7 +167,7 @@ pub fn rotate(tx: &mut Tx<'_>, home: &Home, signer: &Signer, why: &Why) -> Resul
 
 /// Moves an archive out of the way that is not the beginning of the live chain: the record is older than the archive, whose
 /// content exists nowhere else. Returns its new name.
-fn set_aside_leftover(tx: &Tx<'_>, home: &Home, position: &Position) -> Result<Option<String>, Error> {
+fn set_aside_leftover(tx: &ReadTx<'_>, home: &Home, position: &Position) -> Result<Option<String>, Error> {
     let there = path(home, position.first);
     if there.symlink_metadata().is_err() {
         return Ok(None);
@@ -235,7 +235,7 @@ impl Aside {
 }
 
 /// Writes the live chain and its closing head; returns the SHA-256 of the file, which is on disk when this returns.
-fn write(tx: &Tx<'_>, path: &Path, first: u64, head: &SignedHead) -> Result<Digest, Error> {
+fn write(tx: &ReadTx<'_>, path: &Path, first: u64, head: &SignedHead) -> Result<Digest, Error> {
     let fault = |source: io::Error| Error::Io { path: path.to_owned(), source };
     let temporary = path.with_extension("new");
     match std::fs::remove_file(&temporary) {

@@ -6,7 +6,7 @@ use super::{archive, stages};
 use ironclaw_contract::ids::{MessageId, SessionId};
 use ironclaw_contract::operator::{LedgerEvent, Stage};
 use ironclaw_state::home::Home;
-use ironclaw_state::{Tx, stored_json};
+use ironclaw_state::{ReadTx, stored_json};
 use rusqlite::OptionalExtension;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ pub struct Forgotten {
 ///
 /// # Errors
 /// Those of the database.
-pub fn find_live(tx: &Tx<'_>, message: MessageId) -> Result<Option<Forgotten>, ironclaw_state::Error> {
+pub fn find_live(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<Forgotten>, ironclaw_state::Error> {
     let sql = "SELECT data FROM ledger WHERE message_id = ?1 AND turn_id IS NULL ORDER BY seq LIMIT 1";
     let read = |row: &rusqlite::Row<'_>| stored_json::<Map<String, Value>>(row, "data");
     let data = tx.db().prepare_cached(sql)?.query_row([message], read).optional()?;
@@ -67,7 +67,7 @@ impl Forgotten {
     ///
     /// # Errors
     /// Those of the database.
-    pub fn add_live(&mut self, tx: &Tx<'_>, message: MessageId) -> Result<(), ironclaw_state::Error> {
+    pub fn add_live(&mut self, tx: &ReadTx<'_>, message: MessageId) -> Result<(), ironclaw_state::Error> {
         self.turns.extend(stages::turns_of(tx, message)?);
         stages::live(tx, message, &self.turns, &mut self.stages)
     }

@@ -7,8 +7,8 @@ use super::Entry;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use ironclaw_contract::canonical;
 use ironclaw_contract::operator::{HEAD_DOMAIN, LedgerEvent, SignedHead};
-use ironclaw_state::Tx;
 use ironclaw_state::keys::{self, WrappingKey};
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::Value;
 use std::fs::{File, OpenOptions, Permissions};
@@ -59,7 +59,7 @@ pub struct Position {
 }
 
 /// Wraps every stored signing key under another key instead.
-pub fn rewrap(tx: &Tx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<(), Error> {
+pub fn rewrap(tx: &ReadTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<(), Error> {
     let stored: Vec<(String, Vec<u8>)> = {
         let mut statement = tx.db().prepare("SELECT public, wrapped FROM ledger_keys")?;
         statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?
@@ -86,7 +86,7 @@ impl Signer {
     }
 
     /// Makes a key and stores it; the caller writes its public half into the ledger.
-    pub fn make(tx: &Tx<'_>, wrapping: &WrappingKey) -> Result<Self, Error> {
+    pub fn make(tx: &ReadTx<'_>, wrapping: &WrappingKey) -> Result<Self, Error> {
         let made = wrapping.make_ledger_key(|secret| hex(SigningKey::from_bytes(secret).verifying_key().as_bytes()))?;
         tx.db().execute(
             "INSERT INTO ledger_keys (public, wrapped, made_at) VALUES (?1, ?2, ?3)",
@@ -96,7 +96,7 @@ impl Signer {
     }
 
     /// Loads the stored key; in a home of an earlier version one is made, and named in the ledger.
-    pub fn ensure(tx: &mut Tx<'_>, wrapping: &WrappingKey) -> Result<Self, Error> {
+    pub fn ensure(tx: &mut WriteTx<'_>, wrapping: &WrappingKey) -> Result<Self, Error> {
         match Self::load(tx.db(), wrapping) {
             Err(Error::NoKey) => {
                 let made = Self::make(tx, wrapping)?;

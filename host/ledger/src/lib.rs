@@ -21,7 +21,7 @@ use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::{GENESIS_PREV, Kind, hash};
 use ironclaw_contract::operator::{Fault, LedgerEvent};
-use ironclaw_state::{Committed, Tx};
+use ironclaw_state::{Committed, WriteTx};
 use rusqlite::{OptionalExtension, params};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -162,7 +162,7 @@ impl Entry {
     }
 
     /// Appends the entry in this transaction; returns its number.
-    pub fn append(self, tx: &mut Tx<'_>) -> Result<u64, ironclaw_state::Error> {
+    pub fn append(self, tx: &mut WriteTx<'_>) -> Result<u64, ironclaw_state::Error> {
         let last: Option<(i64, String)> = tx
             .db()
             .prepare_cached("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1")?
@@ -180,11 +180,11 @@ impl Entry {
     }
 
     /// Begins a chain at `seq`, which is where the one before it ended. Only `ledger::archive` does.
-    fn append_at(self, tx: &mut Tx<'_>, seq: u64) -> Result<u64, ironclaw_state::Error> {
+    fn append_at(self, tx: &mut WriteTx<'_>, seq: u64) -> Result<u64, ironclaw_state::Error> {
         self.put(tx, seq, GENESIS_PREV)
     }
 
-    fn put(mut self, tx: &mut Tx<'_>, seq: u64, prev: &str) -> Result<u64, ironclaw_state::Error> {
+    fn put(mut self, tx: &mut WriteTx<'_>, seq: u64, prev: &str) -> Result<u64, ironclaw_state::Error> {
         let now = tx.now();
         self.data.insert("at".to_owned(), now.into());
         let canonical = canonical::to_string(&self.data);

@@ -9,7 +9,7 @@ use super::rfc3339;
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::ledger_entry::{Kind, Verifier};
 use ironclaw_contract::operator::Stage;
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use ironclaw_state::home::Home;
 use rusqlite::{ToSql, params};
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ use std::io::{self, BufRead};
 
 /// Returns every entry about a message or about a turn that it was in, after `after_seq`.
 pub fn stages(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     home: &Home,
     message: MessageId,
     after_seq: Option<u64>,
@@ -44,7 +44,7 @@ pub fn stages(
 }
 
 /// Returns the turns that the live chain names with the message.
-pub(super) fn turns_of(tx: &Tx<'_>, message: MessageId) -> Result<Vec<String>, ironclaw_state::Error> {
+pub(super) fn turns_of(tx: &ReadTx<'_>, message: MessageId) -> Result<Vec<String>, ironclaw_state::Error> {
     let sql = "SELECT DISTINCT turn_id FROM ledger WHERE message_id = ?1 AND turn_id IS NOT NULL";
     let mut statement = tx.db().prepare_cached(sql)?;
     Ok(statement.query_map([message], |row| row.get(0))?.collect::<Result<_, _>>()?)
@@ -61,14 +61,14 @@ pub(super) fn unreadable(home: &Home, first: u64, now: i64, error: &io::Error) -
     }
 }
 
-fn archives_of(tx: &Tx<'_>, subject: impl ToSql) -> Result<BTreeSet<u64>, ironclaw_state::Error> {
+fn archives_of(tx: &ReadTx<'_>, subject: impl ToSql) -> Result<BTreeSet<u64>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT first_seq FROM ledger_archived WHERE subject = ?1")?;
     let found = statement.query_map([subject], |row| row.get::<_, i64>(0))?;
     Ok(found.map(|first| first.map(|first| first as u64)).collect::<Result<_, _>>()?)
 }
 
 pub(super) fn live(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     message: MessageId,
     turns: &BTreeSet<String>,
     stages: &mut Vec<Stage>,

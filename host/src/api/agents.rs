@@ -22,11 +22,11 @@ use ironclaw_contract::operator::{
     Agent, AgentMcp, AgentMember, AgentMode, AgentModel, AgentMount, AgentPackages, AgentWiring, NewAgent,
 };
 use ironclaw_contract::seam::change::{Access, AgentRole, Change, ChangeKind, Packages, Settings};
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 
 /// `GET /v1/agents`: those that the caller may talk to.
 pub async fn list(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<Agent>> {
-    let list = move |tx: &mut Tx<'_>| {
+    let list = move |tx: &ReadTx<'_>| {
         let mut shown = Vec::new();
         for agent in registry::agents(tx)? {
             if roles::role_for(tx, &person, &agent)?.may_talk() {
@@ -45,7 +45,7 @@ pub async fn show(
     Path(agent): Path<String>,
 ) -> Reply<Agent> {
     let found = find(&api, agent).await?;
-    let show = move |tx: &mut Tx<'_>| match roles::role_for(tx, &person, &found)?.may_talk() {
+    let show = move |tx: &ReadTx<'_>| match roles::role_for(tx, &person, &found)?.may_talk() {
         true => Ok::<_, Denied<Error>>(view(tx, &found, &person)?),
         // As whoever writes to it is told: that there is one of this name is not hidden there either.
         false => Err(routing::not_yours(&found).into()),
@@ -155,7 +155,7 @@ pub fn direct(changes: &Changes, kind: ChangeKind, person: &Person) -> Result<Di
 }
 
 /// What this person is shown of an agent: how its jail is made and who else has to do with it is for whoever decides about it.
-fn view(tx: &Tx<'_>, agent: &registry::Agent, to: &Person) -> Result<Agent, Error> {
+fn view(tx: &ReadTx<'_>, agent: &registry::Agent, to: &Person) -> Result<Agent, Error> {
     let shown = plain(agent, store::of_agent(tx, agent.id)?.len() as u64);
     match roles::role_for(tx, to, agent)?.role() {
         Role::Member => Ok(shown),
@@ -163,7 +163,7 @@ fn view(tx: &Tx<'_>, agent: &registry::Agent, to: &Person) -> Result<Agent, Erro
     }
 }
 
-fn whole(tx: &Tx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent, Error> {
+fn whole(tx: &ReadTx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent, Error> {
     let member = |(person, role): (Person, AgentRole)| AgentMember {
         person: person.id,
         name: person.name,

@@ -18,7 +18,7 @@ use ironclaw_contract::operator::{
     Approvals, Change, ChangeOrigin, ChangeSummary, ChangedAgent, Changes, Decision, NewChange, Rejection,
     Requester as Asker, RequesterId, SubmittedChange,
 };
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -203,7 +203,7 @@ fn statuses(named: Option<&str>) -> Result<Vec<Status>, Answer> {
 }
 
 /// What was asked for on behalf of a member, and what concerns the agents that they are an admin of; newest first.
-fn of_member(tx: &Tx<'_>, person: &Person, filter: &Filter) -> Result<Vec<Row>, ironclaw_state::Error> {
+fn of_member(tx: &ReadTx<'_>, person: &Person, filter: &Filter) -> Result<Vec<Row>, ironclaw_state::Error> {
     let mut rows = store::list(tx, &Filter { principal: Some(person.id), ..filter.clone() })?;
     for agent in roles::administered(tx, person.id)? {
         if filter.agent.is_none_or(|wanted| wanted == agent) {
@@ -222,7 +222,7 @@ async fn whole(api: &Api, person: &Person, change: ChangeId) -> Result<Change, A
     Ok(api.state().read(move |tx| view(tx, shown, needed)).await?)
 }
 
-fn view(tx: &Tx<'_>, shown: Shown, needed: u32) -> Result<Change, Error> {
+fn view(tx: &ReadTx<'_>, shown: Shown, needed: u32) -> Result<Change, Error> {
     let Shown { row, text, digest, .. } = shown;
     let ChangeSummary { id, kind, agent, status, requested_by, created_at, expires_at, approvals } =
         summary(tx, &row, needed)?;
@@ -257,7 +257,7 @@ fn view(tx: &Tx<'_>, shown: Shown, needed: u32) -> Result<Change, Error> {
     })
 }
 
-fn summary(tx: &Tx<'_>, row: &Row, needed: u32) -> Result<ChangeSummary, ironclaw_state::Error> {
+fn summary(tx: &ReadTx<'_>, row: &Row, needed: u32) -> Result<ChangeSummary, ironclaw_state::Error> {
     let given = store::approvals(tx, row.id)?;
     // What counts: while it waits what is good, afterwards what it was decided by, whatever the policy says by now.
     let counts = |state: &str| match row.status {
@@ -283,12 +283,12 @@ fn summary(tx: &Tx<'_>, row: &Row, needed: u32) -> Result<ChangeSummary, ironcla
     })
 }
 
-fn changed_agent(tx: &Tx<'_>, id: AgentId) -> Result<ChangedAgent, ironclaw_state::Error> {
+fn changed_agent(tx: &ReadTx<'_>, id: AgentId) -> Result<ChangedAgent, ironclaw_state::Error> {
     let name = registry::name_or_id(registry::agent_by_id(tx, id)?.map(|agent| agent.name), id);
     Ok(ChangedAgent { id, name })
 }
 
-fn asker(tx: &Tx<'_>, row: &Row) -> Result<Asker, ironclaw_state::Error> {
+fn asker(tx: &ReadTx<'_>, row: &Row) -> Result<Asker, ironclaw_state::Error> {
     let by_person = |id: PersonId| {
         let name = registry::person_name(tx, id)?;
         Ok::<_, ironclaw_state::Error>(Asker {

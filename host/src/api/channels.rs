@@ -15,14 +15,14 @@ use axum::{Extension, Json};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, ChannelTest, NewChannel, NewChannelMade, NewWiring};
 use ironclaw_contract::seam::change::{ChangeKind, Engage, Wiring};
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use ironclaw_state::keys::SecretText;
 use std::sync::Arc;
 
 /// `GET /v1/channels`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<operator::Channel>> {
     let hooks = api.about.hooks;
-    let look = move |tx: &mut Tx<'_>| channels::all(tx)?.iter().map(|found| view(tx, found, hooks)).collect();
+    let look = move |tx: &ReadTx<'_>| channels::all(tx)?.iter().map(|found| view(tx, found, hooks)).collect();
     Ok(Json(api.state().read(look).await.map_err(|error: ironclaw_state::Error| Answer::from(error))?))
 }
 
@@ -175,7 +175,7 @@ fn unheard_first(refusal: Refusal, name: &str) -> Refusal {
 }
 
 fn view(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     channel: &Channel,
     hooks: Option<std::net::SocketAddr>,
 ) -> Result<operator::Channel, ironclaw_state::Error> {

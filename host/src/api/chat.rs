@@ -27,7 +27,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{Draft, LedgerEvent, MessageView, NewMessage, Recorded, Stage};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::keys::WrappingKey;
-use ironclaw_state::{Committed, Tx};
+use ironclaw_state::{Committed, ReadTx};
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -335,7 +335,7 @@ async fn look(api: &Api, id: MessageId) -> Result<MessageView, Answer> {
     view.ok_or_else(|| Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}")).into())
 }
 
-fn view(tx: &Tx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option<MessageView>, Error> {
+fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option<MessageView>, Error> {
     let Some(message) = inbox::find(tx, id)? else { return Ok(None) };
     let Some(session) = store::find(tx, message.session)? else { return Ok(None) };
     let delivery = message.turn.map(|turn| delivery::of_turn(tx, turn)).transpose()?.flatten();

@@ -12,7 +12,7 @@ use axum::{Extension, Json};
 use ironclaw_contract::ids::{DeliveryId, MessageId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{DeadLetter, DeadLetterDone};
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 
 /// `GET /v1/dead`
 pub async fn list(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<DeadLetter>> {
@@ -47,7 +47,7 @@ async fn act(
     person: Person,
     named: String,
     receipt: &str,
-    change: impl FnOnce(&mut Tx<'_>, &Delivery, PersonId) -> Result<bool, ironclaw_state::Error> + Send + 'static,
+    change: impl FnOnce(&mut WriteTx<'_>, &Delivery, PersonId) -> Result<bool, ironclaw_state::Error> + Send + 'static,
 ) -> Result<DeadLetterDone, Answer> {
     let shown: String = named.chars().take(64).collect();
     let changed = api.state().write(move |tx| {
@@ -64,7 +64,7 @@ async fn act(
     Ok(DeadLetterDone { delivery_id: id, receipt: receipt.to_owned() })
 }
 
-fn find(tx: &Tx<'_>, named: &str) -> Result<Option<Delivery>, ironclaw_state::Error> {
+fn find(tx: &ReadTx<'_>, named: &str) -> Result<Option<Delivery>, ironclaw_state::Error> {
     if let Ok(id) = named.parse::<DeliveryId>() {
         return journal::find(tx, id);
     }
@@ -73,7 +73,7 @@ fn find(tx: &Tx<'_>, named: &str) -> Result<Option<Delivery>, ironclaw_state::Er
     Ok(turn.map(|turn| delivery::of_turn(tx, turn)).transpose()?.flatten())
 }
 
-fn may(tx: &Tx<'_>, person: &Person, delivery: &Delivery) -> Result<bool, ironclaw_state::Error> {
+fn may(tx: &ReadTx<'_>, person: &Person, delivery: &Delivery) -> Result<bool, ironclaw_state::Error> {
     if person.role.covers(Role::Admin) {
         return Ok(true);
     }

@@ -8,15 +8,15 @@ use axum::Json;
 use axum::extract::State;
 use ironclaw_contract::operator::{McpHolder, McpServer, McpServerHeader, McpServerTool};
 use ironclaw_contract::seam::change::{McpHeader, McpTool};
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 
 /// `GET /v1/mcp`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<McpServer>> {
-    let look = |tx: &mut Tx<'_>| mcp::servers(tx)?.into_iter().map(|server| view(tx, server)).collect();
+    let look = |tx: &ReadTx<'_>| mcp::servers(tx)?.into_iter().map(|server| view(tx, server)).collect();
     Ok(Json(api.state().read(look).await.map_err(|error: ironclaw_state::Error| Answer::from(error))?))
 }
 
-fn view(tx: &Tx<'_>, server: Server) -> Result<McpServer, ironclaw_state::Error> {
+fn view(tx: &ReadTx<'_>, server: Server) -> Result<McpServer, ironclaw_state::Error> {
     let holders = mcp::holders(tx, &server.name)?.into_iter();
     let tool = |McpTool { name, description }| McpServerTool { name, description };
     let header = |McpHeader { name, secret, scheme }| McpServerHeader { name, secret, scheme };

@@ -23,8 +23,8 @@ use ironclaw_model::endpoint::{Prices, Probe, Spec};
 use ironclaw_model::fault::Fault;
 use ironclaw_model::preset::PRESETS;
 use ironclaw_model::scripted;
-use ironclaw_state::Tx;
 use ironclaw_state::keys::SecretText;
+use ironclaw_state::{ReadTx, WriteTx};
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub async fn list(State(api): State<Api>) -> Reply<Vec<Model>> {
 
 /// `GET /v1/models/{model}`
 pub async fn show(State(api): State<Api>, Path(model): Path<String>) -> Reply<Model> {
-    let show = move |tx: &mut Tx<'_>| {
+    let show = move |tx: &ReadTx<'_>| {
         models::known(tx, &model)?;
         Ok::<_, Denied>(one(tx, &model)?)
     };
@@ -130,7 +130,13 @@ async fn test_first(api: &Api, by: &Person, wish: &Wish) -> Result<TestedModel, 
 ///
 /// # Errors
 /// [`Undone`] if one part is refused or fails.
-fn keep(tx: &mut Tx<'_>, record: &Record, changes: &Changes, by: &Giver, wish: &Wish) -> Result<Vec<String>, Undone> {
+fn keep(
+    tx: &mut WriteTx<'_>,
+    record: &Record,
+    changes: &Changes,
+    by: &Giver,
+    wish: &Wish,
+) -> Result<Vec<String>, Undone> {
     let Wish { spec, key, value, replace, default } = wish;
     // Other people may have decided something while the test ran: an agent may use the endpoint by now.
     let Some(person) = registry::person_by_id(tx, by.person)? else {
@@ -190,7 +196,7 @@ pub async fn set_default(
 }
 
 /// The agents that go over to this endpoint once it is the default.
-fn followers_elsewhere(tx: &Tx<'_>, name: &str) -> Result<Vec<String>, ironclaw_state::Error> {
+fn followers_elsewhere(tx: &ReadTx<'_>, name: &str) -> Result<Vec<String>, ironclaw_state::Error> {
     let follows = |agent: &registry::Agent| agent.follows_default && agent.model != name;
     Ok(registry::agents(tx)?.into_iter().filter(follows).map(|agent| agent.name).collect())
 }
@@ -199,7 +205,14 @@ fn followers_elsewhere(tx: &Tx<'_>, name: &str) -> Result<Vec<String>, ironclaw_
 ///
 /// # Errors
 /// Refuses a person who needs other people's approval for that.
-fn left_to(tx: &Tx<'_>, policy: &Policy, by: &Person, name: &str, replace: bool, default: bool) -> Result<(), Denied> {
+fn left_to(
+    tx: &ReadTx<'_>,
+    policy: &Policy,
+    by: &Person,
+    name: &str,
+    replace: bool,
+    default: bool,
+) -> Result<(), Denied> {
     let kind = ChangeKind::Settings;
     let direct = decide::direct(policy.rule(kind), kind, by).map(drop);
     let is_replaced = replace && models::find(tx, name)?.is_some() && models::is_in_use(tx, name)?;
@@ -213,7 +226,7 @@ fn left_to(tx: &Tx<'_>, policy: &Policy, by: &Person, name: &str, replace: bool,
 
 /// `POST /v1/models/{model}/test`: one small request to this endpoint alone, without those behind it.
 pub async fn test(State(api): State<Api>, Path(model): Path<String>) -> Reply<TestedModel> {
-    let find = move |tx: &mut Tx<'_>| {
+    let find = move |tx: &ReadTx<'_>| {
         models::known(tx, &model)?;
         Ok::<_, Denied>(models::find(tx, &model)?)
     };
@@ -251,7 +264,7 @@ impl From<Denied> for Denied<Undone> {
 /// after it, even if the caller has gone.
 async fn change<T: Send + 'static>(
     api: &Api,
-    make: impl FnOnce(&mut Tx<'_>) -> Result<T, Denied<Undone>> + Send + 'static,
+    make: impl FnOnce(&mut WriteTx<'_>) -> Result<T, Denied<Undone>> + Send + 'static,
 ) -> Result<T, Answer> {
     let api = api.clone();
     let changing = tokio::spawn(async move {
@@ -291,7 +304,13 @@ fn wanted(new: NewModel) -> Wanted {
 }
 
 /// Refuses an endpoint that could not be kept, as far as the record knows before the test.
-fn check(tx: &Tx<'_>, spec: &Spec, replace: bool, key: Option<&SecretName>, brings_value: bool) -> Result<(), Denied> {
+fn check(
+    tx: &ReadTx<'_>,
+    spec: &Spec,
+    replace: bool,
+    key: Option<&SecretName>,
+    brings_value: bool,
+) -> Result<(), Denied> {
     if !replace && models::find(tx, &spec.name)?.is_some() {
         return Err(models::exists(&spec.name).into());
     }
@@ -420,7 +439,7 @@ pub fn broken(api: &Api) -> Vec<String> {
     broken.map(|(name, why)| format!("model endpoint {name} cannot be asked: {why} (`ironctl model list`)")).collect()
 }
 
-fn all(tx: &Tx<'_>) -> Result<Vec<Model>, ironclaw_state::Error> {
+fn all(tx: &ReadTx<'_>) -> Result<Vec<Model>, ironclaw_state::Error> {
     let (agents, default) = (registry::agents(tx)?, models::default(tx)?);
     let stored = models::models(tx)?.into_iter();
     let mut shown: Vec<Model> = stored.map(|Stored { spec, created_at, .. }| view(spec, Some(created_at))).collect();
@@ -433,7 +452,7 @@ fn all(tx: &Tx<'_>) -> Result<Vec<Model>, ironclaw_state::Error> {
     Ok(shown)
 }
 
-fn one(tx: &Tx<'_>, name: &str) -> Result<Model, ironclaw_state::Error> {
+fn one(tx: &ReadTx<'_>, name: &str) -> Result<Model, ironclaw_state::Error> {
     let found = all(tx)?.into_iter().find(|model| model.name == name);
     found.ok_or_else(|| ironclaw_state::Error::Stored(format!("model endpoint {name} vanished while it was looked at")))
 }

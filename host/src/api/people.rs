@@ -13,7 +13,7 @@ use axum::{Extension, Json};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, LedgerEvent, NewIdentity, NewPerson, NewRole};
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::confusable;
 
 /// `GET /v1/people`
@@ -118,16 +118,16 @@ pub async fn unlink(
 }
 
 /// Reads an identity, and records the refusal of a malformed one in the ledger.
-fn read_identity(tx: &mut Tx<'_>, text: &str, by: PersonId) -> Result<Identity, Denied> {
+fn read_identity(tx: &mut WriteTx<'_>, text: &str, by: PersonId) -> Result<Identity, Denied> {
     text.parse().or_else(|refusal| refuse(tx, LedgerEvent::IdentityRefused, by, refusal))
 }
 
 /// Does something to a person who must exist, and records the refusal of an unknown one in the ledger.
 fn of_known(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     person: &str,
     by: PersonId,
-    act: impl FnOnce(&mut Tx<'_>, &Person) -> Result<Person, Denied>,
+    act: impl FnOnce(&mut WriteTx<'_>, &Person) -> Result<Person, Denied>,
 ) -> Result<Person, Denied> {
     let person = registry::known_person(tx, person)
         .map_err(|denied| denied.noted(|refusal| note_refusal(tx, LedgerEvent::PersonRefused, by, refusal)))?;
@@ -138,7 +138,7 @@ fn of_known(
 async fn change(
     api: &Api,
     current: TokenId,
-    act: impl FnOnce(&mut Tx<'_>) -> Result<Person, Denied> + Send + 'static,
+    act: impl FnOnce(&mut WriteTx<'_>) -> Result<Person, Denied> + Send + 'static,
 ) -> Reply<operator::Person> {
     let changed = api
         .state()
@@ -159,7 +159,7 @@ struct Around {
 }
 
 impl Around {
-    fn look(tx: &Tx<'_>) -> Result<Self, ironclaw_state::Error> {
+    fn look(tx: &ReadTx<'_>) -> Result<Self, ironclaw_state::Error> {
         Ok(Self { people: registry::people(tx)?, identities: registry::identities(tx)?, tokens: registry::tokens(tx)? })
     }
 

@@ -12,12 +12,12 @@ use axum::{Extension, Json};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{LedgerEvent, NewSecret, NewSecretValue, Secret};
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use std::sync::Arc;
 
 /// `GET /v1/secrets`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<Secret>> {
-    let list = |tx: &mut Tx<'_>| {
+    let list = |tx: &ReadTx<'_>| {
         let found = secrets::list(tx)?;
         found.iter().map(|secret| view(tx, secret)).collect::<Result<_, ironclaw_state::Error>>()
     };
@@ -86,24 +86,24 @@ async fn forget(api: &Api) -> Result<(), Error> {
 }
 
 /// Records the refusal of a change.
-fn note(tx: &mut Tx<'_>, by: PersonId, refusal: &Refusal) -> Result<(), ironclaw_state::Error> {
+fn note(tx: &mut WriteTx<'_>, by: PersonId, refusal: &Refusal) -> Result<(), ironclaw_state::Error> {
     Entry::new(LedgerEvent::SecretRefused).with("code", refusal.code).with("by", by).append(tx)?;
     Ok(())
 }
 
 /// What refers to a secret, in words: everything that can, and nothing else, stands here.
-fn users(tx: &Tx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
+fn users(tx: &ReadTx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
     let mut users = registry::models::using_secret(tx, name)?;
     users.extend(registry::mcp::using_secret(tx, name)?);
     Ok(users)
 }
 
-fn shown(tx: &Tx<'_>, name: &SecretName) -> Result<Secret, ironclaw_state::Error> {
+fn shown(tx: &ReadTx<'_>, name: &SecretName) -> Result<Secret, ironclaw_state::Error> {
     let found = secrets::find(tx, name)?;
     view(tx, &found.ok_or_else(|| ironclaw_state::Error::Stored(format!("{name} vanished while it was looked at")))?)
 }
 
-fn view(tx: &Tx<'_>, secret: &secrets::Secret) -> Result<Secret, ironclaw_state::Error> {
+fn view(tx: &ReadTx<'_>, secret: &secrets::Secret) -> Result<Secret, ironclaw_state::Error> {
     Ok(Secret {
         name: secret.name.as_str().to_owned(),
         source: secret.source.name().to_owned(),

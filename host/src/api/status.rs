@@ -18,7 +18,7 @@ use ironclaw_contract::operator::{
 };
 use ironclaw_jail::launcher::Process;
 use ironclaw_jail::shortage::Shortage;
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use rusqlite::OptionalExtension;
 
 /// A record that is further ahead of the machine's clock is warned of.
@@ -112,7 +112,7 @@ pub async fn sessions(api: &Api) -> Result<Vec<Session>, Error> {
 }
 
 /// One session as the record has it.
-pub fn described(tx: &Tx<'_>, row: store::Session) -> Result<Session, Error> {
+pub fn described(tx: &ReadTx<'_>, row: store::Session) -> Result<Session, Error> {
     let agent = registry::agent_by_id(tx, row.agent)?;
     let sql = "SELECT id FROM turns WHERE session_id = ?1 AND state = 'open'";
     let turn_id: Option<TurnId> = tx.db().prepare_cached(sql)?.query_row([row.id], |found| found.get(0)).optional()?;

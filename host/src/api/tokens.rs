@@ -14,7 +14,7 @@ use axum::{Extension, Json};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, IssuedToken, LedgerEvent, NewToken};
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use ironclaw_state::home;
 use jiff::{Span, SpanRelativeTo, Timestamp};
 use std::time::Duration;
@@ -130,7 +130,7 @@ fn may_manage(person: &Person, token: &Token) -> bool {
 }
 
 /// Returns the token of this id (or `current`), if the person may manage it.
-fn managed(tx: &Tx<'_>, id: &str, current: &TokenId, by: &Person) -> Result<Token, Denied> {
+fn managed(tx: &ReadTx<'_>, id: &str, current: &TokenId, by: &Person) -> Result<Token, Denied> {
     let wanted = if id == "current" { Some(current.clone()) } else { id.parse().ok() };
     let found = wanted.map(|wanted| tokens::find_token(tx, &wanted)).transpose()?.flatten();
     let shown: String = id.chars().take(64).collect();

@@ -20,8 +20,8 @@ use ironclaw_contract::operator::{LedgerEvent, Transcript, TranscriptCall, Trans
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
 use ironclaw_state::keys::ContentKey;
+use ironclaw_state::{ReadTx, WriteTx};
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub async fn show(
     let id = sessions::known(&api, &session).await?;
     let record = Arc::clone(&api.record);
     let by = person.id;
-    let read = move |tx: &mut Tx<'_>| {
+    let read = move |tx: &ReadTx<'_>| {
         let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(None) };
         let holder = registry::person_of(tx, &session.origin.channel, &session.origin.platform_id)?;
         let own = holder.is_some_and(|holder| holder.id == person.id);
@@ -64,13 +64,14 @@ pub async fn show(
     let unknown = || Answer::from(Refusal::new(DenialCode::SessionUnknown, format!("you have no session {id}")));
     let (transcript, others) = api.record.state.read(read).await?.ok_or_else(unknown)?;
     if others {
-        let note = move |tx: &mut Tx<'_>| Entry::new(LedgerEvent::TranscriptRead).session(id).with("by", by).append(tx);
+        let note =
+            move |tx: &mut WriteTx<'_>| Entry::new(LedgerEvent::TranscriptRead).session(id).with("by", by).append(tx);
         api.record.state.write(note).await?;
     }
     Ok(Json(transcript))
 }
 
-fn transcript(tx: &Tx<'_>, session: &Session, key: &ContentKey, page: &Page) -> Result<Transcript, Error> {
+fn transcript(tx: &ReadTx<'_>, session: &Session, key: &ContentKey, page: &Page) -> Result<Transcript, Error> {
     let mut found = match page.last {
         Some(last) => items::last(tx, session.id, last.min(ITEMS_AT_ONCE))?,
         None => items::after(tx, session.id, page.after_seq, ITEMS_AT_ONCE + 1)?,
@@ -92,7 +93,7 @@ fn transcript(tx: &Tx<'_>, session: &Session, key: &ContentKey, page: &Page) -> 
     Ok(Transcript { session_id: session.id, agent, items: shown, more })
 }
 
-fn described(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<TranscriptItem, Error> {
+fn described(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<TranscriptItem, Error> {
     let tuple = &item.tuple;
     let body = items::body(tx, item, key)?;
     let mut shown = TranscriptItem {
@@ -124,7 +125,7 @@ fn described(tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<Transcrip
 }
 
 /// Fills in the text of an item and what else its kind has.
-fn fill(tx: &Tx<'_>, item: &Recorded, body: String, shown: &mut TranscriptItem) -> Result<(), Error> {
+fn fill(tx: &ReadTx<'_>, item: &Recorded, body: String, shown: &mut TranscriptItem) -> Result<(), Error> {
     let tuple = &item.tuple;
     let damaged =
         || ironclaw_state::Error::Stored(format!("the body of {} has another shape than its kind", tuple.item));
@@ -166,7 +167,7 @@ fn fill(tx: &Tx<'_>, item: &Recorded, body: String, shown: &mut TranscriptItem) 
     Ok(())
 }
 
-fn receipt(tx: &Tx<'_>, item: &Recorded) -> Result<String, ironclaw_state::Error> {
+fn receipt(tx: &ReadTx<'_>, item: &Recorded) -> Result<String, ironclaw_state::Error> {
     let state = delivery::state_of(tx, item.tuple.item)?;
     Ok(state.as_deref().map_or("unsaid", delivery::shown).to_owned())
 }

@@ -17,7 +17,7 @@ use ironclaw_contract::operator::{self, AgentBudget, Usage, UsageRow};
 use ironclaw_contract::seam::change::Settings;
 use ironclaw_ledger::rfc3339;
 use ironclaw_model::endpoint::{Endpoints, Kind};
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ fn row(row: book::Row, endpoints: &Endpoints) -> UsageRow {
 
 /// Every ceiling that is set: the host's, those of each agent, and of each session that is there; or of the named ones only.
 fn ceilings(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     config: &budget::Config,
     agent: Option<AgentId>,
     session: Option<SessionId>,

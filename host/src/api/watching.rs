@@ -11,8 +11,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{Health, Readiness};
-use ironclaw_state::Tx;
 use ironclaw_state::metrics::{Metrics, Now};
+use ironclaw_state::{ReadTx, WriteTx};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -69,7 +69,7 @@ async fn unready(api: &Api) -> Option<(DenialCode, &'static str)> {
     }
     if state.metrics().failing_commits() > 0 && api.callers.probed.is_due(Instant::now()) {
         // Only a commit that changes something sets the count back.
-        let probe = state.write(|tx: &mut Tx<'_>| {
+        let probe = state.write(|tx: &mut WriteTx<'_>| {
             let sql = "INSERT INTO meta (key, value) VALUES ('probed', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1";
             tx.db().execute(sql, [tx.now().to_string()])?;
             Ok::<_, ironclaw_state::Error>(())
@@ -117,7 +117,7 @@ pub async fn metrics(State(api): State<Api>) -> Result<Exposition, Answer> {
 }
 
 /// What the record itself knows. Each of these is answered from an index or from a table as short as its subject.
-fn recorded(tx: &Tx<'_>) -> Result<Now, ironclaw_state::Error> {
+fn recorded(tx: &ReadTx<'_>) -> Result<Now, ironclaw_state::Error> {
     let one = |sql: &str| -> Result<u64, ironclaw_state::Error> {
         Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))?.unsigned_abs())
     };

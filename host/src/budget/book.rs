@@ -10,7 +10,7 @@ use ironclaw_contract::ids::{AgentId, SessionId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::limits::CEILING_MAX;
 use ironclaw_model::Usage;
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::{OptionalExtension, params};
 
 /// Days that are looked back at most.
@@ -35,7 +35,7 @@ pub struct Booked {
 
 /// Books what a request is thought to take, before it is made.
 pub fn book(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     agent: AgentId,
     session: SessionId,
     model: &str,
@@ -47,7 +47,7 @@ pub fn book(
 }
 
 /// Puts what a request took in the place of what it was thought to take; `model` is the endpoint that answered.
-pub fn settle(tx: &mut Tx<'_>, booked: &Booked, model: &str, took: Usage) -> Result<(), ironclaw_state::Error> {
+pub fn settle(tx: &mut WriteTx<'_>, booked: &Booked, model: &str, took: Usage) -> Result<(), ironclaw_state::Error> {
     if model == booked.model {
         return add(tx, booked, model, 0, took, booked.estimate);
     }
@@ -56,7 +56,7 @@ pub fn settle(tx: &mut Tx<'_>, booked: &Booked, model: &str, took: Usage) -> Res
 }
 
 fn add(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     booked: &Booked,
     model: &str,
     requests: i64,
@@ -96,7 +96,7 @@ fn bounded(count: u64) -> i64 {
 
 /// The ceilings that hold for a session of an agent, each with what is used of it now.
 pub fn used(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     config: &Config,
     agent: AgentId,
     session: SessionId,
@@ -115,21 +115,21 @@ pub fn used(
 }
 
 /// What was used on a day.
-pub fn of_day(tx: &Tx<'_>, day: i64) -> Result<Spent, ironclaw_state::Error> {
+pub fn of_day(tx: &ReadTx<'_>, day: i64) -> Result<Spent, ironclaw_state::Error> {
     sum(tx, "day = ?1", params![day])
 }
 
 /// What an agent used on a day.
-pub fn of_agent_day(tx: &Tx<'_>, day: i64, agent: AgentId) -> Result<Spent, ironclaw_state::Error> {
+pub fn of_agent_day(tx: &ReadTx<'_>, day: i64, agent: AgentId) -> Result<Spent, ironclaw_state::Error> {
     sum(tx, "day = ?1 AND agent_id = ?2", params![day, agent])
 }
 
 /// What a session has used.
-pub fn of_session(tx: &Tx<'_>, session: SessionId) -> Result<Spent, ironclaw_state::Error> {
+pub fn of_session(tx: &ReadTx<'_>, session: SessionId) -> Result<Spent, ironclaw_state::Error> {
     sum(tx, "session_id = ?1", params![session])
 }
 
-fn sum(tx: &Tx<'_>, which: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Spent, ironclaw_state::Error> {
+fn sum(tx: &ReadTx<'_>, which: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Spent, ironclaw_state::Error> {
     let sql = format!(
         "SELECT coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(cost_micros), 0) FROM usage WHERE {which}"
     );
@@ -160,7 +160,7 @@ pub struct Row {
 
 /// The lines of the last days, the newest day first; of one agent or one session only, if named.
 pub fn rows(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     days: u32,
     agent: Option<AgentId>,
     session: Option<SessionId>,
@@ -191,7 +191,7 @@ pub fn rows(
 }
 
 /// An agent's own ceilings.
-pub fn own(tx: &Tx<'_>, agent: AgentId) -> Result<Own, ironclaw_state::Error> {
+pub fn own(tx: &ReadTx<'_>, agent: AgentId) -> Result<Own, ironclaw_state::Error> {
     let sql = "SELECT tokens_per_day, cost_per_day_micros FROM agent_budgets WHERE agent_id = ?1";
     let read = |row: &rusqlite::Row<'_>| {
         let limit = |at| row.get::<_, Option<i64>>(at).map(|limit| limit.map(|limit| limit as u64));
@@ -201,7 +201,12 @@ pub fn own(tx: &Tx<'_>, agent: AgentId) -> Result<Own, ironclaw_state::Error> {
 }
 
 /// Sets an agent's own ceilings.
-pub fn set_own(tx: &mut Tx<'_>, approved: &Approved, agent: AgentId, own: Own) -> Result<(), ironclaw_state::Error> {
+pub fn set_own(
+    tx: &mut WriteTx<'_>,
+    approved: &Approved,
+    agent: AgentId,
+    own: Own,
+) -> Result<(), ironclaw_state::Error> {
     let sql = "INSERT OR REPLACE INTO agent_budgets (agent_id, tokens_per_day, cost_per_day_micros) VALUES (?1,?2,?3)";
     let [tokens, cost] = [own.tokens_per_day, own.cost_per_day_micros].map(|limit| limit.map(bounded));
     tx.db().execute(sql, params![agent, tokens, cost])?;
@@ -214,7 +219,7 @@ pub fn set_own(tx: &mut Tx<'_>, approved: &Approved, agent: AgentId, own: Own) -
 }
 
 /// Forgets the ceilings of an agent that is removed; what it used stays.
-pub fn forget(tx: &mut Tx<'_>, agent: AgentId) -> Result<(), ironclaw_state::Error> {
+pub fn forget(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), ironclaw_state::Error> {
     tx.db().execute("DELETE FROM agent_budgets WHERE agent_id = ?1", [agent])?;
     Ok(())
 }

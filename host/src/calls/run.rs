@@ -13,7 +13,7 @@ use crate::turn::Turn;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_model::WantedCall;
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::lookalike;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -69,7 +69,7 @@ pub fn wanted(agent: &Agent, call: &WantedCall) -> Option<(String, usize)> {
 
 /// Runs a permitted call; `labels` are those of the output in which it stands, `found` is what was found for it.
 pub fn run(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     agent: &Agent,
     (turn, labels): (&Turn, &[Label]),
     call: &Call,
@@ -98,7 +98,7 @@ fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, Ran> {
 }
 
 fn remember(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     agent: &Agent,
     turn: &Turn,
     labels: &[Label],
@@ -119,7 +119,7 @@ fn remember(
     }
 }
 
-fn recall(tx: &Tx<'_>, agent: &Agent, found: Option<&Found>) -> Result<Ran, ironclaw_state::Error> {
+fn recall(tx: &ReadTx<'_>, agent: &Agent, found: Option<&Found>) -> Result<Ran, ironclaw_state::Error> {
     let Some(found) = found else { return Ok(Ran::new(false, "the notes could not be searched now".to_owned())) };
     let notes = memories::notes(tx, agent.id, found)?;
     if !found.is_whole {

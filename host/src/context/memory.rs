@@ -7,7 +7,7 @@ use crate::items::{self, BodyError, Recorded};
 use ironclaw_contract::ids::{ItemId, TurnId};
 use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use rusqlite::OptionalExtension;
 use std::collections::HashMap;
@@ -77,7 +77,7 @@ impl Memory {
     }
 
     /// The body of an item.
-    pub(super) fn body(&mut self, tx: &Tx<'_>, item: &Recorded, key: &ContentKey) -> Result<Arc<str>, BodyError> {
+    pub(super) fn body(&mut self, tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<Arc<str>, BodyError> {
         let known = self.items.get_mut(&item.tuple.item);
         if let Some(body) = known.as_ref().and_then(|known| known.body.as_ref()) {
             return Ok(Arc::clone(body));
@@ -93,7 +93,7 @@ impl Memory {
     }
 
     /// Whether an answer of a turn that is over was taken as that turn's answer.
-    pub(super) fn answered(&mut self, tx: &Tx<'_>, item: &Recorded) -> Result<bool, ironclaw_state::Error> {
+    pub(super) fn answered(&mut self, tx: &ReadTx<'_>, item: &Recorded) -> Result<bool, ironclaw_state::Error> {
         let (id, Some(turn)) = (item.tuple.item, item.tuple.turn) else { return Ok(false) };
         if let Some(known) = self.answers.get(&id) {
             return Ok(*known);
@@ -105,14 +105,14 @@ impl Memory {
     }
 
     /// Whether a turn that is over got no output of a model, so that its notice says why.
-    pub(super) fn failed(tx: &Tx<'_>, turn: TurnId) -> Result<bool, ironclaw_state::Error> {
+    pub(super) fn failed(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, ironclaw_state::Error> {
         let sql = "SELECT failure IS NOT NULL FROM turns WHERE id = ?1";
         let failed = tx.db().prepare_cached(sql)?.query_row([turn], |row| row.get(0)).optional()?;
         Ok(failed.unwrap_or(false))
     }
 
     /// When the turn of this ordinal was opened.
-    pub(super) fn opened_at(&mut self, tx: &Tx<'_>, ordinal: i64) -> Result<Option<i64>, ironclaw_state::Error> {
+    pub(super) fn opened_at(&mut self, tx: &ReadTx<'_>, ordinal: i64) -> Result<Option<i64>, ironclaw_state::Error> {
         if let Some(at) = self.opened.get(&ordinal) {
             return Ok(Some(*at));
         }
@@ -125,7 +125,7 @@ impl Memory {
     }
 
     /// Where an item stands; `None` for a message that no turn has shown, and for what belongs to no turn.
-    pub(super) fn place(&mut self, tx: &Tx<'_>, item: &Recorded) -> Result<Option<Place>, ironclaw_state::Error> {
+    pub(super) fn place(&mut self, tx: &ReadTx<'_>, item: &Recorded) -> Result<Option<Place>, ironclaw_state::Error> {
         let seq = item.tuple.seq;
         if let Some(turn) = item.tuple.turn
             && item.tuple.kind != ItemKind::Summary

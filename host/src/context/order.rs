@@ -7,7 +7,7 @@ use super::Checked;
 use super::memory::{Memory, Place};
 use crate::turn::Turn;
 use ironclaw_contract::seam::seal::ItemKind;
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 
 /// What stands where within one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +33,7 @@ pub(super) type Placed = (Option<i64>, Checked);
 /// come first, in the order in which they were said. So an answer never stands behind a later message, and a further attempt at a
 /// message goes on behind what the attempt before it did.
 pub(super) fn order(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     turn: &Turn,
     checked: Vec<Checked>,
     memory: &mut Memory,

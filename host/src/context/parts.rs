@@ -10,7 +10,7 @@ use ironclaw_contract::ids::{CallId, PersonId};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_model::{Part, PastCall};
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_text::lookalike;
 use std::collections::HashSet;
@@ -27,7 +27,7 @@ pub(super) enum Dates {
 ///
 /// With [`Dates::Said`] the host says the date where it is another than before.
 pub(super) fn compose(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     reader: &Reader<'_>,
     checked: Vec<Checked>,
     key: &ContentKey,
@@ -73,7 +73,7 @@ fn call_of(part: &Checked) -> Option<CallId> {
 }
 
 struct Composer<'a, 'tx> {
-    tx: &'a Tx<'tx>,
+    tx: &'a ReadTx<'tx>,
     reader: &'a Reader<'a>,
     key: &'a ContentKey,
     memory: &'a mut Memory,

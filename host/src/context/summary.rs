@@ -10,7 +10,7 @@ use ironclaw_contract::ids::{ItemId, SessionId};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::socket::{Purpose, RefusalCode};
 use ironclaw_model::{Part, Prompt};
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_text::lookalike;
 
@@ -36,7 +36,7 @@ pub fn bytes_max(context_bytes_max: u64) -> usize {
 ///
 /// # Errors
 /// Refuses the first part that may not.
-pub fn check(tx: &Tx<'_>, turn: &Turn, own: &[ItemId], checked: &[Checked]) -> Result<(), Unanswered> {
+pub fn check(tx: &ReadTx<'_>, turn: &Turn, own: &[ItemId], checked: &[Checked]) -> Result<(), Unanswered> {
     check_parts(turn, own, checked)?;
     check_uncovered(tx, turn.session, &super::item_numbers(checked))
 }
@@ -45,7 +45,7 @@ pub fn check(tx: &Tx<'_>, turn: &Turn, own: &[ItemId], checked: &[Checked]) -> R
 ///
 /// # Errors
 /// Refuses the first item that is summarised already.
-pub fn check_uncovered(tx: &Tx<'_>, session: SessionId, items: &[(ItemId, u64)]) -> Result<(), Unanswered> {
+pub fn check_uncovered(tx: &ReadTx<'_>, session: SessionId, items: &[(ItemId, u64)]) -> Result<(), Unanswered> {
     match covers::first_covered(tx, session, items.iter().map(|(item, _)| *item))? {
         None => Ok(()),
         Some(item) => {
@@ -71,7 +71,7 @@ fn check_parts(turn: &Turn, own: &[ItemId], checked: &[Checked]) -> Result<(), R
 
 /// The prompt for a summary of these items, and the place of the last of them among the turns.
 pub fn compose(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     reader: &Reader<'_>,
     checked: Vec<Checked>,
     bytes_max: usize,

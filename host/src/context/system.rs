@@ -5,7 +5,7 @@
 use super::Reader;
 use crate::registry::{self, mounts, software};
 use crate::tools;
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -22,7 +22,7 @@ const MAY_ASK: &str = "If a tool, a directory or a package is missing for what y
 request_capability_change; a person decides.";
 
 /// The system text of an agent in a turn.
-pub(super) fn text(tx: &Tx<'_>, reader: &Reader<'_>) -> Result<String, ironclaw_state::Error> {
+pub(super) fn text(tx: &ReadTx<'_>, reader: &Reader<'_>) -> Result<String, ironclaw_state::Error> {
     let agent = reader.agent;
     let has = |name: &str| tools::offered(&agent.enabled_tools).any(|tool| tool.name == name);
     let person = registry::find_person(tx, &reader.turn.principal)?;
@@ -42,7 +42,7 @@ pub(super) fn text(tx: &Tx<'_>, reader: &Reader<'_>) -> Result<String, ironclaw_
 }
 
 /// The directories of its jail, and the software that people gave it.
-fn places(tx: &Tx<'_>, reader: &Reader<'_>, runs_commands: bool) -> Result<String, ironclaw_state::Error> {
+fn places(tx: &ReadTx<'_>, reader: &Reader<'_>, runs_commands: bool) -> Result<String, ironclaw_state::Error> {
     let mut said = "Your files are in /workspace. It belongs to this conversation and is kept.".to_owned();
     let granted: Vec<String> = mounts::of(tx, reader.agent.id)?
         .into_iter()

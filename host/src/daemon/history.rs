@@ -9,10 +9,10 @@ use crate::gateway::store;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
-use ironclaw_state::{State, Tx, log};
+use ironclaw_state::{State, WriteTx, log};
 
 /// Names in the ledger what the write-ahead log lost, and treats the record as one that was put back. Returns warnings.
-pub(super) fn note_losses(tx: &mut Tx<'_>, boot: BootId) -> Result<Vec<String>, ironclaw_state::Error> {
+pub(super) fn note_losses(tx: &mut WriteTx<'_>, boot: BootId) -> Result<Vec<String>, ironclaw_state::Error> {
     let lost = log::take_lost(tx.db())?;
     let mut warnings = Vec::new();
     for one in &lost {
@@ -48,7 +48,7 @@ pub(super) async fn begin_another(
 }
 
 /// Gives how many changes wait for a person; `None` when all of this history was known before.
-fn begin_generation(tx: &mut Tx<'_>, other_history: &[String]) -> Result<Option<usize>, ironclaw_state::Error> {
+fn begin_generation(tx: &mut WriteTx<'_>, other_history: &[String]) -> Result<Option<usize>, ironclaw_state::Error> {
     let unknown = store::begin_generation(tx, other_history)?;
     if unknown.is_some() {
         journal::doubt(tx)?;

@@ -8,7 +8,7 @@ use crate::registry::channels;
 use ironclaw_contract::ids::{DeliveryId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::{OptionalExtension, params};
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ pub struct Lost {
 
 /// What is due on every channel: of each session the oldest that waits for nothing, and nothing of one that is being sent to. So
 /// answers arrive in their order, and one that waits for its next attempt holds up none behind it.
-pub fn due(tx: &Tx<'_>) -> Result<Due, ironclaw_state::Error> {
+pub fn due(tx: &ReadTx<'_>) -> Result<Due, ironclaw_state::Error> {
     // A wait is by the machine's clock: the record's stands still for as long as that one was ahead.
     let (db, now) = (tx.db(), ironclaw_state::wall_clock());
     let mut due = Due::default();
@@ -116,7 +116,7 @@ pub fn due(tx: &Tx<'_>) -> Result<Due, ironclaw_state::Error> {
 }
 
 /// Takes one up: from here on it may have left. `None` when it is no more to be sent. With it, the number of this attempt.
-pub fn take_up(tx: &mut Tx<'_>, id: DeliveryId) -> Result<Option<(Delivery, u32)>, ironclaw_state::Error> {
+pub fn take_up(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<(Delivery, u32)>, ironclaw_state::Error> {
     let sql = "UPDATE deliveries SET state = 'sending', attempts = attempts + 1 WHERE id = ?1 AND state = 'intent' RETURNING attempts";
     let attempt: Option<u32> = tx.db().prepare_cached(sql)?.query_row([id], |row| row.get(0)).optional()?;
     let (Some(attempt), Some(delivery)) = (attempt, find(tx, id)?) else { return Ok(None) };
@@ -125,7 +125,7 @@ pub fn take_up(tx: &mut Tx<'_>, id: DeliveryId) -> Result<Option<(Delivery, u32)
 }
 
 /// Notes how an attempt ended. False when it was settled meanwhile.
-pub fn settle(tx: &mut Tx<'_>, delivery: &Delivery, ended: &Ended) -> Result<bool, ironclaw_state::Error> {
+pub fn settle(tx: &mut WriteTx<'_>, delivery: &Delivery, ended: &Ended) -> Result<bool, ironclaw_state::Error> {
     if *ended == Ended::Received {
         super::receive(tx, delivery)?;
         return Ok(true);
@@ -155,21 +155,21 @@ pub fn settle(tx: &mut Tx<'_>, delivery: &Delivery, ended: &Ended) -> Result<boo
 }
 
 /// What was being sent when the host last ended: whether it arrived, nobody here knows.
-pub fn cut_short(tx: &Tx<'_>) -> Result<Vec<Delivery>, ironclaw_state::Error> {
+pub fn cut_short(tx: &ReadTx<'_>) -> Result<Vec<Delivery>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached(CUT_SHORT)?;
     let found = statement.query_map([], delivery)?.collect::<rusqlite::Result<_>>()?;
     Ok(found)
 }
 
 /// Notes that the record was put back: whatever is open now may have been sent meanwhile.
-pub fn doubt(tx: &mut Tx<'_>) -> Result<(), ironclaw_state::Error> {
+pub fn doubt(tx: &mut WriteTx<'_>) -> Result<(), ironclaw_state::Error> {
     let sql = "INSERT OR REPLACE INTO meta (key, value) SELECT ?1, coalesce(max(rowid), 0) FROM deliveries";
     tx.db().execute(sql, [DOUBTFUL])?;
     Ok(())
 }
 
 /// The open ones that may have been sent before the record was put back, once.
-pub fn doubtful(tx: &mut Tx<'_>) -> Result<Vec<Delivery>, ironclaw_state::Error> {
+pub fn doubtful(tx: &mut WriteTx<'_>) -> Result<Vec<Delivery>, ironclaw_state::Error> {
     let mut take = tx.db().prepare_cached("DELETE FROM meta WHERE key = ?1 RETURNING CAST(value AS INTEGER)")?;
     let mut rows = take.query([DOUBTFUL])?;
     let Some(last) = rows.next()?.map(|row| row.get::<_, i64>(0)).transpose()? else { return Ok(Vec::new()) };
@@ -179,7 +179,7 @@ pub fn doubtful(tx: &mut Tx<'_>) -> Result<Vec<Delivery>, ironclaw_state::Error>
 }
 
 /// What is still to be sent on a channel, and is not being sent.
-pub fn intended_on(tx: &Tx<'_>, channel: &str) -> Result<Vec<Delivery>, ironclaw_state::Error> {
+pub fn intended_on(tx: &ReadTx<'_>, channel: &str) -> Result<Vec<Delivery>, ironclaw_state::Error> {
     let sql = "SELECT * FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' AND state IN ('intent','sending') \
                AND state = 'intent' ORDER BY rowid";
     let mut statement = tx.db().prepare_cached(sql)?;
@@ -196,19 +196,19 @@ pub fn backoff(attempts: u32, base_ms: u64, chance: u32) -> Duration {
 }
 
 /// The delivery of this id.
-pub fn find(tx: &Tx<'_>, id: DeliveryId) -> Result<Option<Delivery>, ironclaw_state::Error> {
+pub fn find(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<Delivery>, ironclaw_state::Error> {
     let sql = "SELECT * FROM deliveries WHERE id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([id], delivery).optional()?)
 }
 
 /// How many are undelivered, of everybody.
-pub fn lost_count(tx: &Tx<'_>) -> Result<u64, ironclaw_state::Error> {
+pub fn lost_count(tx: &ReadTx<'_>) -> Result<u64, ironclaw_state::Error> {
     let sql = "SELECT count(*) FROM deliveries WHERE state IN ('unknown','dead')";
     Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
 }
 
 /// The newest undelivered ones, newest first: one person's, or everybody's.
-pub fn lost(tx: &Tx<'_>, of: Option<PersonId>) -> Result<Vec<Lost>, ironclaw_state::Error> {
+pub fn lost(tx: &ReadTx<'_>, of: Option<PersonId>) -> Result<Vec<Lost>, ironclaw_state::Error> {
     let sql = format!(
         "SELECT * FROM deliveries WHERE state IN ('unknown','dead') AND (?1 IS NULL OR {WHOSE} = ?1) \
          ORDER BY created_at DESC, rowid DESC LIMIT ?2"
@@ -229,7 +229,7 @@ pub fn lost(tx: &Tx<'_>, of: Option<PersonId>) -> Result<Vec<Lost>, ironclaw_sta
 }
 
 /// Whose a delivery is, by the one rule of [`WHOSE`].
-pub fn person_of(tx: &Tx<'_>, id: DeliveryId) -> Result<Option<PersonId>, ironclaw_state::Error> {
+pub fn person_of(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<PersonId>, ironclaw_state::Error> {
     let sql = format!("SELECT {WHOSE} AS person FROM deliveries WHERE id = ?1");
     let read = |row: &rusqlite::Row<'_>| row.get::<_, Option<String>>("person");
     let found = tx.db().prepare_cached(&sql)?.query_row([id], read).optional()?.flatten();
@@ -237,7 +237,7 @@ pub fn person_of(tx: &Tx<'_>, id: DeliveryId) -> Result<Option<PersonId>, ironcl
 }
 
 /// Whether another of this person's on this channel was lost a short time ago: then they were told.
-pub fn was_told(tx: &Tx<'_>, lost: &Delivery, person: PersonId) -> Result<bool, ironclaw_state::Error> {
+pub fn was_told(tx: &ReadTx<'_>, lost: &Delivery, person: PersonId) -> Result<bool, ironclaw_state::Error> {
     let sql = format!(
         "SELECT EXISTS (SELECT 1 FROM deliveries WHERE state IN ('unknown','dead') AND channel = ?1 AND id <> ?2 \
          AND settled_at > ?3 AND settled_at <= ?3 + ?5 AND {WHOSE} = ?4)"
@@ -248,7 +248,7 @@ pub fn was_told(tx: &Tx<'_>, lost: &Delivery, person: PersonId) -> Result<bool, 
 }
 
 /// Sends an undelivered one again because a person says so, with all its attempts. False when it is not undelivered.
-pub fn again(tx: &mut Tx<'_>, found: &Delivery, by: PersonId) -> Result<bool, ironclaw_state::Error> {
+pub fn again(tx: &mut WriteTx<'_>, found: &Delivery, by: PersonId) -> Result<bool, ironclaw_state::Error> {
     let sql = "UPDATE deliveries SET state = 'intent', attempts = 0, next_at = NULL, reason = NULL, settled_at = NULL \
                WHERE id = ?1 AND state IN ('unknown','dead')";
     let changed = tx.db().prepare_cached(sql)?.execute([found.id])?;
@@ -259,7 +259,7 @@ pub fn again(tx: &mut Tx<'_>, found: &Delivery, by: PersonId) -> Result<bool, ir
 }
 
 /// Lets an undelivered one rest. False when it is not undelivered.
-pub fn let_go(tx: &mut Tx<'_>, found: &Delivery, by: PersonId) -> Result<bool, ironclaw_state::Error> {
+pub fn let_go(tx: &mut WriteTx<'_>, found: &Delivery, by: PersonId) -> Result<bool, ironclaw_state::Error> {
     let sql = "UPDATE deliveries SET state = 'dropped' WHERE id = ?1 AND state IN ('unknown','dead')";
     let changed = tx.db().prepare_cached(sql)?.execute([found.id])?;
     if changed > 0 {

@@ -5,7 +5,7 @@
 use super::decide::proof::Approved;
 use super::kinds::{self, Prepared};
 use crate::refusal::Denied;
-use ironclaw_state::Tx;
+use ironclaw_state::WriteTx;
 
 /// That a change was applied.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct Applied {
 ///
 /// # Errors
 /// Refuses what cannot be done any more. The caller then rolls back, because a part may be written already.
-pub fn apply(tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<Applied, Denied> {
+pub fn apply(tx: &mut WriteTx<'_>, approved: &Approved, prepared: &Prepared) -> Result<Applied, Denied> {
     kinds::apply(tx, approved, prepared).map(|outcome| Applied { outcome })
 }
 

@@ -9,13 +9,13 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
 use crate::session::store;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 
 /// Checks a proposal and completes it.
 ///
 /// # Errors
 /// Refuses with the first check that it does not pass.
-pub fn check(tx: &Tx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Checked, Denied> {
+pub fn check(tx: &ReadTx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Checked, Denied> {
     let agent = of_whom(tx, &proposed)?;
     let change = kinds::complete(tx, grounds, &proposed.requester, &proposed.change, agent.as_ref())?;
     let standing = current_settings::look(tx, grounds, &change, agent.as_ref())?;
@@ -28,7 +28,7 @@ pub fn check(tx: &Tx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Check
 }
 
 /// The agent that it concerns, or whose wish it is, as it stands in the record now.
-fn of_whom(tx: &Tx<'_>, proposed: &Proposed) -> Result<Option<Agent>, Denied> {
+fn of_whom(tx: &ReadTx<'_>, proposed: &Proposed) -> Result<Option<Agent>, Denied> {
     let kind = proposed.change.kind();
     let agent = match &proposed.agent {
         None => None,

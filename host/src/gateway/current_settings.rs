@@ -7,7 +7,7 @@ use super::policy::{Policy, Rule};
 use super::{Grounds, Standing, kinds};
 use crate::registry::Agent;
 use ironclaw_contract::seam::change::Change;
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 
 /// Returns how things stand now; `agent` is as it stands in the record.
 ///
@@ -17,7 +17,7 @@ use ironclaw_state::Tx;
 /// # Errors
 /// Those of the record.
 pub fn look(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     grounds: &Grounds,
     change: &Change,
     agent: Option<&Agent>,
@@ -31,7 +31,7 @@ pub fn look(
 /// # Errors
 /// Those of the record.
 pub fn rule_now(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     policy: &Policy,
     grounds: &Grounds,
     change: &Change,

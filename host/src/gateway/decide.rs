@@ -23,8 +23,8 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
 use ironclaw_state::keys::{self, ApprovalRoot};
+use ironclaw_state::{ReadTx, WriteTx};
 use proof::{Approved, Direct};
 use std::collections::BTreeSet;
 
@@ -137,7 +137,7 @@ pub enum Said {
 /// What a person may have who decides about a kind of change of an agent: their role on this host, or their role of that agent
 /// where it is enough. An identity that is linked to nobody has none.
 pub fn standing(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     person: &Person,
     kind: ChangeKind,
     agent: Option<AgentId>,
@@ -150,7 +150,7 @@ pub fn standing(
 }
 
 /// Whether this person decides about this change.
-pub fn may_decide(tx: &Tx<'_>, policy: &Policy, by: &Person, row: &Row) -> Result<bool, ironclaw_state::Error> {
+pub fn may_decide(tx: &ReadTx<'_>, policy: &Policy, by: &Person, row: &Row) -> Result<bool, ironclaw_state::Error> {
     Ok(row.rule(policy).admits(standing(tx, by, row.kind, row.agent)?))
 }
 
@@ -169,7 +169,7 @@ pub fn direct(rule: &Rule, kind: ChangeKind, person: &Person) -> Result<Direct, 
 }
 
 /// What a person is shown of a change, and its digest.
-pub fn show(tx: &Tx<'_>, policy: &Policy, row: &Row) -> Result<(String, Digest), ironclaw_state::Error> {
+pub fn show(tx: &ReadTx<'_>, policy: &Policy, row: &Row) -> Result<(String, Digest), ironclaw_state::Error> {
     let name = |person: PersonId| -> Result<String, ironclaw_state::Error> {
         let found = registry::person_by_id(tx, person)?;
         Ok(found.map_or_else(|| "(removed)".to_owned(), |person| person.name))
@@ -234,7 +234,7 @@ fn thing(row: &Row, rule: &Rule, shown: Digest) -> Thing {
 
 /// Returns in the host's words why a change is not what it was when it was asked for, if so: it does not pass every check, is not
 /// completed to the same, or what it would alter or what its names mean is not as it was.
-fn why_stale(tx: &Tx<'_>, grounds: &Grounds, row: &Row) -> Result<Option<String>, ironclaw_state::Error> {
+fn why_stale(tx: &ReadTx<'_>, grounds: &Grounds, row: &Row) -> Result<Option<String>, ironclaw_state::Error> {
     const OTHERWISE: &str = "what it would alter is not as it was when this was asked for";
     Ok(match checks::check(tx, grounds, row.proposed()) {
         Ok(Checked { proposed, standing }) => {
@@ -265,7 +265,12 @@ fn decided(row: &Row) -> Refusal {
 }
 
 /// Returns the row that this person may decide about, and the person as they are now.
-fn open(tx: &mut Tx<'_>, context: &DecisionContext<'_>, by: &Person, id: ChangeId) -> Result<(Row, Person), Undecided> {
+fn open(
+    tx: &mut WriteTx<'_>,
+    context: &DecisionContext<'_>,
+    by: &Person,
+    id: ChangeId,
+) -> Result<(Row, Person), Undecided> {
     let row = store::known(tx, id)?;
     // As they stand now: a role may have been taken while the request was on its way.
     let Some(by) = registry::person_by_id(tx, by.id)? else {
@@ -298,7 +303,7 @@ fn open(tx: &mut Tx<'_>, context: &DecisionContext<'_>, by: &Person, id: ChangeI
 /// # Errors
 /// Refuses a person who may not decide, a change that is decided, over or not as it was, and another text than the present one.
 pub fn approve(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     context: &DecisionContext<'_>,
     by: &Person,
     proof: &str,
@@ -351,7 +356,7 @@ pub fn approve(
 
 /// Refuses the yes of whoever has their role or their token, since the change was asked for, from a person who approves it too.
 fn not_independent(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     row: &Row,
     rule: &Rule,
     by: &Person,
@@ -383,7 +388,7 @@ fn not_independent(
 /// # Errors
 /// Refuses a person who may not decide, unless it is their own request, and a change that is decided or over.
 pub fn reject(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     context: &DecisionContext<'_>,
     by: &Person,
     id: ChangeId,
@@ -406,7 +411,7 @@ pub fn reject(
 
 /// Withdraws what cannot be decided any more once a change of an agent was applied: the other open changes of its kind, as far as what
 /// they would alter is not as it was. Whoever asked is told by the caller.
-pub fn supersede(tx: &mut Tx<'_>, context: &DecisionContext<'_>, applied: &Row) -> Result<Vec<Row>, Error> {
+pub fn supersede(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, applied: &Row) -> Result<Vec<Row>, Error> {
     let mut ended = Vec::new();
     for row in store::find_similar(tx, applied)? {
         if let Some(outcome) = why_stale(tx, context.grounds, &row)? {
@@ -417,7 +422,7 @@ pub fn supersede(tx: &mut Tx<'_>, context: &DecisionContext<'_>, applied: &Row) 
 }
 
 /// Takes back the approvals of changes that wait which are not good any more, as where the policy is another one now.
-pub fn recount(tx: &mut Tx<'_>, context: &DecisionContext<'_>) -> Result<(), Error> {
+pub fn recount(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>) -> Result<(), Error> {
     for row in store::partially_approved(tx)? {
         let (_, shown) = show(tx, context.policy, &row)?;
         count(tx, context, &row, shown)?;
@@ -429,7 +434,7 @@ pub fn recount(tx: &mut Tx<'_>, context: &DecisionContext<'_>) -> Result<(), Err
 ///
 /// # Errors
 /// Refuses as [`still_approved`] does, and where an approval was used already; nothing is applied then.
-pub fn approved(tx: &mut Tx<'_>, context: &DecisionContext<'_>, row: &Row) -> Result<Approved, Denied<Error>> {
+pub fn approved(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, row: &Row) -> Result<Approved, Denied<Error>> {
     let Still { row, voices } = still_approved(tx, context, row)?;
     for voice in &voices {
         if !store::consume(tx, voice.given.id)? {
@@ -452,7 +457,7 @@ pub struct Still {
 ///
 /// # Errors
 /// Refuses what is not as it was when people approved, by name.
-pub fn still_approved(tx: &mut Tx<'_>, context: &DecisionContext<'_>, row: &Row) -> Result<Still, Denied<Error>> {
+pub fn still_approved(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, row: &Row) -> Result<Still, Denied<Error>> {
     let refuse = |code, words: String| Err(Refusal::new(code, words).into());
     let Some(row) = store::find(tx, row.id)?.filter(|row| row.status == Status::Approved) else {
         return refuse(DenialCode::ChangeDecided, format!("{} is not approved, or applied already", row.id));

@@ -26,7 +26,7 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Packages};
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::Value;
 
 /// The one kind that fetches software, and so is applied beside all others.
@@ -98,13 +98,13 @@ trait Check {
     ///
     /// # Errors
     /// Refuses with the first check that it does not pass.
-    fn complete(&self, tx: &Tx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied>;
+    fn complete(&self, tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied>;
 
     /// Returns the present setting in the shape of the payload; null where there is none.
-    fn current(&self, tx: &Tx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error>;
+    fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error>;
 
     /// Returns what the names in it mean now.
-    fn facts(&self, tx: &Tx<'_>, grounds: &Grounds) -> Result<Value, ironclaw_state::Error>;
+    fn facts(&self, tx: &ReadTx<'_>, grounds: &Grounds) -> Result<Value, ironclaw_state::Error>;
 
     /// Returns what [`Check::current`] is once it is applied, where there is something to compare.
     fn after(&self, agent: Option<&Agent>) -> Option<Value>;
@@ -139,7 +139,7 @@ trait Apply {
     ///
     /// # Errors
     /// Refuses what cannot be done any more. A part may be written already then.
-    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<String, Denied>;
+    fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, prepared: &Prepared) -> Result<String, Denied>;
 }
 
 trait Kind: Check + Page + Apply {}
@@ -209,7 +209,7 @@ pub(super) fn check_agent(change: &Change, agent: Option<&Agent>) -> Result<(), 
 /// # Errors
 /// Refuses with the first check that it does not pass.
 pub(super) fn complete(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     grounds: &Grounds,
     requester: &Requester,
     change: &Change,
@@ -220,7 +220,7 @@ pub(super) fn complete(
 
 /// Returns the present setting in the shape of the payload, and what the names in the change mean now.
 pub(super) fn current(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     grounds: &Grounds,
     change: &Change,
     agent: Option<&Agent>,
@@ -243,12 +243,12 @@ pub(super) fn effects(change: &Change, agent: &str, page: &mut Effects<'_>) {
 ///
 /// # Errors
 /// Refuses what cannot be done any more.
-pub(super) fn apply(tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<String, Denied> {
+pub(super) fn apply(tx: &mut WriteTx<'_>, approved: &Approved, prepared: &Prepared) -> Result<String, Denied> {
     of(approved.change()).apply(tx, approved, prepared)
 }
 
 /// Returns the agent that a change concerns, as it is now.
-fn concerned(tx: &Tx<'_>, approved: &Approved) -> Result<Agent, Denied> {
+fn concerned(tx: &ReadTx<'_>, approved: &Approved) -> Result<Agent, Denied> {
     let agent = approved.agent().ok_or_else(incomplete)?;
     registry::agent_by_id(tx, agent)?.ok_or_else(|| gone(format!("agent {agent}")).into())
 }

@@ -7,7 +7,7 @@ use super::policy::{Policy, Rule};
 use crate::registry::{self, Role, roles};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::change::ChangeKind;
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub struct People {
 ///
 /// # Errors
 /// Those of the record.
-pub fn look(tx: &Tx<'_>) -> Result<People, ironclaw_state::Error> {
+pub fn look(tx: &ReadTx<'_>) -> Result<People, ironclaw_state::Error> {
     let all = registry::people(tx)?.into_iter().map(|person| (person.id, person.role)).collect();
     let mut of_agents = Vec::new();
     for agent in registry::agents(tx)? {

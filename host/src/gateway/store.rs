@@ -20,7 +20,7 @@ use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::Change;
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use row::row;
 use rusqlite::{OptionalExtension, Row as SqlRow, ToSql, params, params_from_iter};
 use serde_json::Value;
@@ -38,13 +38,13 @@ pub const PENDING_MAX: i64 = 1024;
 pub const AT_ONCE_MAX: usize = 64;
 
 /// The change of this id.
-pub fn find(tx: &Tx<'_>, id: ChangeId) -> Result<Option<Row>, ironclaw_state::Error> {
+pub fn find(tx: &ReadTx<'_>, id: ChangeId) -> Result<Option<Row>, ironclaw_state::Error> {
     let sql = "SELECT * FROM changes WHERE id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([id], row).optional()?)
 }
 
 /// The change of this id, unless it is at an end.
-pub fn active(tx: &Tx<'_>, id: ChangeId) -> Result<Option<Row>, ironclaw_state::Error> {
+pub fn active(tx: &ReadTx<'_>, id: ChangeId) -> Result<Option<Row>, ironclaw_state::Error> {
     Ok(find(tx, id)?.filter(|row| row.status.is_open() || row.status == Status::Approved))
 }
 
@@ -52,7 +52,7 @@ pub fn active(tx: &Tx<'_>, id: ChangeId) -> Result<Option<Row>, ironclaw_state::
 ///
 /// # Errors
 /// Refuses an id that no change has.
-pub fn known(tx: &Tx<'_>, id: ChangeId) -> Result<Row, Denied> {
+pub fn known(tx: &ReadTx<'_>, id: ChangeId) -> Result<Row, Denied> {
     find(tx, id)?.ok_or_else(|| {
         let refusal = Refusal::new(DenialCode::ChangeUnknown, format!("there is no change {id}"));
         refusal.hint("`ironctl change list` shows what waits").into()
@@ -88,7 +88,7 @@ fn readable<T>(rows: impl Iterator<Item = rusqlite::Result<T>>) -> rusqlite::Res
 }
 
 /// Changes, newest first.
-pub fn list(tx: &Tx<'_>, filter: &Filter) -> Result<Vec<Row>, ironclaw_state::Error> {
+pub fn list(tx: &ReadTx<'_>, filter: &Filter) -> Result<Vec<Row>, ironclaw_state::Error> {
     let agent = filter.agent.as_ref().map(|id| ("agent_id", id as &dyn ToSql));
     let principal = filter.principal.as_ref().map(|id| ("principal", id as &dyn ToSql));
     let mut found = Vec::new();
@@ -116,13 +116,13 @@ fn numbered(found: &SqlRow<'_>) -> rusqlite::Result<(i64, Row)> {
 }
 
 /// How many changes wait for a person.
-pub fn waiting(tx: &Tx<'_>) -> Result<u64, ironclaw_state::Error> {
+pub fn waiting(tx: &ReadTx<'_>) -> Result<u64, ironclaw_state::Error> {
     let sql = "SELECT count(*) FROM changes WHERE status IN ('pending','unknown')";
     Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
 }
 
 /// The approved change of each agent that is to be applied next, and that of the host; oldest first.
-pub fn approved(tx: &Tx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
+pub fn approved(tx: &ReadTx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
     let sql = "SELECT * FROM changes WHERE ordinal IN \
                (SELECT min(ordinal) FROM changes WHERE status = 'approved' GROUP BY agent_id, kind = ?2) \
                ORDER BY kind = ?2, ordinal LIMIT ?1";
@@ -163,7 +163,7 @@ fn digest_of(
 ///
 /// # Errors
 /// Refuses one more from a requester of whom too many wait already.
-pub fn propose(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Submitted, Denied> {
+pub fn propose(tx: &mut WriteTx<'_>, policy: &Policy, checked: Checked) -> Result<Submitted, Denied> {
     write_down(tx, policy, checked, true)
 }
 
@@ -171,11 +171,11 @@ pub fn propose(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Sub
 ///
 /// # Errors
 /// As [`propose`].
-pub fn propose_at_once(tx: &mut Tx<'_>, policy: &Policy, checked: Checked) -> Result<Submitted, Denied> {
+pub fn propose_at_once(tx: &mut WriteTx<'_>, policy: &Policy, checked: Checked) -> Result<Submitted, Denied> {
     write_down(tx, policy, checked, false)
 }
 
-fn write_down(tx: &mut Tx<'_>, policy: &Policy, checked: Checked, waits: bool) -> Result<Submitted, Denied> {
+fn write_down(tx: &mut WriteTx<'_>, policy: &Policy, checked: Checked, waits: bool) -> Result<Submitted, Denied> {
     let Checked { proposed, standing } = &checked;
     let asking = Asking::of(proposed)?;
     let digest = digest_of(proposed.agent, &proposed.change, &asking.requester, asking.principal, asking.origin);
@@ -227,7 +227,7 @@ impl<'a> Asking<'a> {
 }
 
 /// Refuses one more change from a requester of whom, or on a host where, too many wait.
-fn too_many(tx: &Tx<'_>, asking: &Asking<'_>) -> Result<Option<Refusal>, ironclaw_state::Error> {
+fn too_many(tx: &ReadTx<'_>, asking: &Asking<'_>) -> Result<Option<Refusal>, ironclaw_state::Error> {
     let count = |sql: &str, by: &[&str]| -> rusqlite::Result<i64> {
         tx.db().prepare_cached(sql)?.query_row(params_from_iter(by), |row| row.get(0))
     };
@@ -243,7 +243,7 @@ fn too_many(tx: &Tx<'_>, asking: &Asking<'_>) -> Result<Option<Refusal>, ironcla
 
 /// Inserts the row of a change, without the number of its entry in the ledger.
 fn insert(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     policy: &Policy,
     Checked { proposed, standing }: &Checked,
     asking: &Asking<'_>,
@@ -283,7 +283,7 @@ fn insert(
 
 /// Appends the entry of a change that was asked for, and returns its number.
 fn append_proposed(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     id: ChangeId,
     Checked { proposed, standing }: &Checked,
     asking: Asking<'_>,
@@ -311,7 +311,7 @@ fn append_proposed(
 /// # Errors
 /// When it is at an end already: whoever ends a change has looked at it in the same transaction.
 pub fn end(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     row: &Row,
     status: Status,
     by: Option<PersonId>,
@@ -362,7 +362,12 @@ pub fn end(
 }
 
 /// Notes that enough people approved.
-pub fn set_approved(tx: &mut Tx<'_>, row: &Row, by: PersonId, shown: &Digest) -> Result<(), ironclaw_state::Error> {
+pub fn set_approved(
+    tx: &mut WriteTx<'_>,
+    row: &Row,
+    by: PersonId,
+    shown: &Digest,
+) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE changes SET status = 'approved', shown = ?2, decided_by = ?3, decided_at = ?4 WHERE id = ?1";
     tx.db().prepare_cached(sql)?.execute(params![row.id, shown, by, tx.now()])?;
     Entry::new(LedgerEvent::ChangeApproved)
@@ -374,14 +379,14 @@ pub fn set_approved(tx: &mut Tx<'_>, row: &Row, by: PersonId, shown: &Digest) ->
 }
 
 /// Undecided changes whose time is over.
-pub fn expired(tx: &Tx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
+pub fn expired(tx: &ReadTx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
     let sql = "SELECT * FROM changes WHERE status = 'pending' AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2";
     let mut statement = tx.db().prepare_cached(sql)?;
     Ok(readable(statement.query_map([tx.wall(), AT_ONCE_MAX as i64], row)?)?)
 }
 
 /// Undecided changes of the same kind that concern the same agent.
-pub fn find_similar(tx: &Tx<'_>, other: &Row) -> Result<Vec<Row>, ironclaw_state::Error> {
+pub fn find_similar(tx: &ReadTx<'_>, other: &Row) -> Result<Vec<Row>, ironclaw_state::Error> {
     let sql = "SELECT * FROM changes WHERE agent_id IS ?1 AND status = ?2 AND kind = ?3 AND id <> ?4 ORDER BY ordinal";
     let mut statement = tx.db().prepare_cached(sql)?;
     let mut found = Vec::new();
@@ -393,30 +398,30 @@ pub fn find_similar(tx: &Tx<'_>, other: &Row) -> Result<Vec<Row>, ironclaw_state
 }
 
 /// Undecided changes that somebody approved.
-pub fn partially_approved(tx: &Tx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
+pub fn partially_approved(tx: &ReadTx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
     let sql = "SELECT * FROM changes WHERE status = 'pending' AND id IN (SELECT change_id FROM approvals WHERE state = 'live')";
     let mut statement = tx.db().prepare_cached(sql)?;
     Ok(readable(statement.query_map([], row)?)?)
 }
 
 /// When the next undecided change is over, milliseconds since the epoch.
-pub fn next_end(tx: &Tx<'_>) -> Result<Option<i64>, ironclaw_state::Error> {
+pub fn next_end(tx: &ReadTx<'_>) -> Result<Option<i64>, ironclaw_state::Error> {
     let sql = "SELECT min(expires_at) FROM changes WHERE status = 'pending'";
     Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
 /// Erases what a conversation asked for, with its words: what it was and what became of it stays in the ledger, as digests.
-pub fn erase_of_session(tx: &mut Tx<'_>, session: SessionId) -> Result<(), ironclaw_state::Error> {
+pub fn erase_of_session(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), ironclaw_state::Error> {
     erase(tx, "session_id", &session, "the conversation was removed", None)
 }
 
 /// Erases what was asked for an agent, or by it, but for the change that removes it.
-pub fn erase_of_agent(tx: &mut Tx<'_>, agent: AgentId, by: ChangeId) -> Result<(), ironclaw_state::Error> {
+pub fn erase_of_agent(tx: &mut WriteTx<'_>, agent: AgentId, by: ChangeId) -> Result<(), ironclaw_state::Error> {
     erase(tx, "agent_id", &agent, "the agent was removed", Some(by))
 }
 
 fn erase(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     column: &str,
     of: &dyn ToSql,
     why: &str,
@@ -443,7 +448,7 @@ fn erase(
 }
 
 /// The agent that a change concerns, as it is now.
-pub fn agent_of(tx: &Tx<'_>, row: &Row) -> Result<Option<Agent>, ironclaw_state::Error> {
+pub fn agent_of(tx: &ReadTx<'_>, row: &Row) -> Result<Option<Agent>, ironclaw_state::Error> {
     match row.agent {
         Some(agent) => registry::agent_by_id(tx, agent),
         None => Ok(None),

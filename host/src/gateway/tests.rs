@@ -17,7 +17,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::ChangeKind;
-use ironclaw_state::Tx;
+use ironclaw_state::WriteTx;
 use rusqlite::params;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -391,7 +391,7 @@ fn approval_by_a_revoked_token_is_void_and_can_be_repeated() {
     let token = desk.token("adam");
     assert_eq!(desk.approve("adam", id), Ok(Said::Counted(1)));
     let olga = desk.person("olga");
-    let revoke = move |tx: &mut Tx<'_>| {
+    let revoke = move |tx: &mut WriteTx<'_>| {
         let current = "tok_0000000000000000".parse().expect("an id");
         Ok(registry::tokens::revoke(tx, &token, &current, olga.id).map(drop))
     };

@@ -10,7 +10,7 @@ use crate::registry::given::{self, Given};
 use crate::registry::{self, Giver, Person, TokenId};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use std::collections::BTreeSet;
 
 /// The code of a yes that is the voice of somebody who counts already, or who does not count.
@@ -61,7 +61,7 @@ pub enum Dependence {
 
 impl Dependence {
     /// What is wrong with the yes, to be read behind the name of whoever said it.
-    pub fn words(self, tx: &Tx<'_>) -> Result<String, ironclaw_state::Error> {
+    pub fn words(self, tx: &ReadTx<'_>) -> Result<String, ironclaw_state::Error> {
         let name = |person: PersonId| registry::person_name(tx, person);
         Ok(match self {
             Self::OfRequester(person) => format!(
@@ -79,7 +79,13 @@ impl Dependence {
 }
 
 /// Who is behind the yes that this person says with this token.
-pub fn behind(tx: &Tx<'_>, row: &Row, rule: &Rule, by: PersonId, proof: &str) -> Result<Behind, ironclaw_state::Error> {
+pub fn behind(
+    tx: &ReadTx<'_>,
+    row: &Row,
+    rule: &Rule,
+    by: PersonId,
+    proof: &str,
+) -> Result<Behind, ironclaw_state::Error> {
     let mut people = BTreeSet::new();
     let mut seen: Vec<Giver> = Vec::new();
     let mut next = vec![Giver { person: by, token: proof.parse::<TokenId>().ok() }];
@@ -104,7 +110,12 @@ pub fn behind(tx: &Tx<'_>, row: &Row, rule: &Rule, by: PersonId, proof: &str) ->
 }
 
 /// What a person needs to decide, each as it was given: the role and the token. None where one of them is not in the record.
-fn came_by(tx: &Tx<'_>, row: &Row, rule: &Rule, giver: &Giver) -> Result<Option<Vec<Given>>, ironclaw_state::Error> {
+fn came_by(
+    tx: &ReadTx<'_>,
+    row: &Row,
+    rule: &Rule,
+    giver: &Giver,
+) -> Result<Option<Vec<Given>>, ironclaw_state::Error> {
     let Some(token) = giver.token.as_ref().map(|token| given::token(tx, token)).transpose()?.flatten() else {
         return Ok(None);
     };

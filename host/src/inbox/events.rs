@@ -7,7 +7,7 @@ use crate::channel::Received;
 use crate::refusal::{Denied, Refusal};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use rusqlite::{OptionalExtension, Row, params};
 
 /// So long an event is remembered. A replay is refused by its age long before; this is for senders that try again for days.
@@ -37,7 +37,7 @@ impl Event {
     ///
     /// # Errors
     /// Refuses another event under this id.
-    pub fn seen(&self, tx: &Tx<'_>) -> Result<Option<Recorded>, Denied> {
+    pub fn seen(&self, tx: &ReadTx<'_>) -> Result<Option<Recorded>, Denied> {
         let sql = "SELECT digest, message_id, session_id FROM events WHERE channel = ?1 AND event_id = ?2";
         let read = |row: &Row<'_>| {
             let recorded = Recorded { message: row.get("message_id")?, session: row.get("session_id")?, again: true };
@@ -54,7 +54,7 @@ impl Event {
     }
 
     /// Notes what became of it, in the transaction that recorded the message; the oldest are forgotten.
-    pub fn note(self, tx: &Tx<'_>, recorded: &Recorded) -> Result<(), ironclaw_state::Error> {
+    pub fn note(self, tx: &ReadTx<'_>, recorded: &Recorded) -> Result<(), ironclaw_state::Error> {
         let (now, kept_from) = (tx.wall(), tx.prune_time() - KEPT_MS);
         tx.db()
             .prepare_cached(

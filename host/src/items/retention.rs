@@ -5,7 +5,7 @@
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::params;
 use serde::Deserialize;
 
@@ -33,7 +33,7 @@ impl Default for Config {
 /// Drops the oldest items of a session that are over its bounds; tells how many, at most 256.
 ///
 /// Cheap when nothing is over: one row is read.
-pub fn keep_within(tx: &mut Tx<'_>, session: SessionId, config: &Config) -> Result<usize, ironclaw_state::Error> {
+pub fn keep_within(tx: &mut WriteTx<'_>, session: SessionId, config: &Config) -> Result<usize, ironclaw_state::Error> {
     let (now, db) = (tx.wall(), tx.db());
     let bounds = Bounds::of(config, tx.prune_time());
     let (last, pruned, bytes): (i64, i64, i64) = db
@@ -103,7 +103,7 @@ impl Bounds {
 }
 
 /// Returns the sessions that are over a bound.
-pub fn sessions_over(tx: &Tx<'_>, config: &Config) -> Result<Vec<SessionId>, ironclaw_state::Error> {
+pub fn sessions_over(tx: &ReadTx<'_>, config: &Config) -> Result<Vec<SessionId>, ironclaw_state::Error> {
     let Bounds { items, bytes, oldest } = Bounds::of(config, tx.prune_time());
     let sql = "SELECT id FROM sessions WHERE state <> 'removed' AND ((last_seq - pruned_seq) / 2 > ?1 OR item_bytes > ?2 \
                OR (SELECT issued_at FROM items WHERE session_id = sessions.id AND issued_at <= ?4 ORDER BY seq LIMIT 1) < ?3)";
@@ -115,7 +115,7 @@ pub fn sessions_over(tx: &Tx<'_>, config: &Config) -> Result<Vec<SessionId>, iro
 }
 
 /// Returns the first number that something still needs: a waiting message, an open turn's, one that is being delivered.
-fn needed_from(tx: &Tx<'_>, session: SessionId) -> Result<i64, ironclaw_state::Error> {
+fn needed_from(tx: &ReadTx<'_>, session: SessionId) -> Result<i64, ironclaw_state::Error> {
     let sql = "SELECT min(coalesce((SELECT min(seq) FROM messages WHERE session_id = ?1 AND status IN ('queued','processing')), ?2), \
                coalesce((SELECT min(items.seq) FROM turns JOIN items ON items.turn_id = turns.id AND items.session_id = ?1 \
                  WHERE turns.session_id = ?1 AND turns.state = 'open'), ?2), \

@@ -3,7 +3,7 @@
 //! Keeps open work, lost deliveries, and messages with an event id for 30 days. The ledger keeps what became of a message. See
 //! `crate::pipeline::retention_worker` and [`ironclaw_ledger::forgotten`].
 
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::named_params;
 
 /// Rows that one transaction forgets.
@@ -69,7 +69,7 @@ impl Forgettable {
     ///
     /// # Errors
     /// Those of the database.
-    pub fn find(&self, tx: &Tx<'_>) -> Result<Option<String>, ironclaw_state::Error> {
+    pub fn find(&self, tx: &ReadTx<'_>) -> Result<Option<String>, ironclaw_state::Error> {
         let sql = format!(
             "WITH bounds (events_from) AS (SELECT :events_from) \
              SELECT json_group_array(key), count(*) FROM (SELECT key FROM ({}) LIMIT :most)",
@@ -89,7 +89,7 @@ impl Forgettable {
     ///
     /// # Errors
     /// Those of the database.
-    pub fn forget(&self, tx: &mut Tx<'_>, keys: &str) -> Result<usize, ironclaw_state::Error> {
+    pub fn forget(&self, tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, ironclaw_state::Error> {
         Ok(tx.db().prepare_cached(self.forget)?.execute(named_params! { ":keys": keys })?)
     }
 }

@@ -4,12 +4,12 @@
 
 use super::Recorded;
 use ironclaw_contract::ids::{ItemId, SessionId};
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::{OptionalExtension, params};
 
 /// Notes that `summary` replaces `covered`, whose last turn is `ordinal`.
 pub fn cover(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     session: SessionId,
     summary: ItemId,
     covered: &[(ItemId, u64)],
@@ -39,7 +39,7 @@ pub fn cover(
 
 /// Returns the first of these items that a summary replaces already.
 pub fn first_covered(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     session: SessionId,
     items: impl IntoIterator<Item = ItemId>,
 ) -> Result<Option<ItemId>, ironclaw_state::Error> {
@@ -54,13 +54,13 @@ pub fn first_covered(
 }
 
 /// Returns the place of a summary among the turns: behind the last item that it replaces.
-pub fn ordinal(tx: &Tx<'_>, summary: &Recorded) -> Result<Option<i64>, ironclaw_state::Error> {
+pub fn ordinal(tx: &ReadTx<'_>, summary: &Recorded) -> Result<Option<i64>, ironclaw_state::Error> {
     let sql = "SELECT ordinal FROM summaries WHERE item = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([summary.tuple.item], |row| row.get(0)).optional()?)
 }
 
 /// Returns the first and the last number of the items that a summary replaces, and how many items that are.
-pub fn covered(tx: &Tx<'_>, summary: ItemId) -> Result<Option<(u64, u64, u64)>, ironclaw_state::Error> {
+pub fn covered(tx: &ReadTx<'_>, summary: ItemId) -> Result<Option<(u64, u64, u64)>, ironclaw_state::Error> {
     let sql = "SELECT from_seq, upto_seq, items FROM summaries WHERE item = ?1";
     let read = |row: &rusqlite::Row<'_>| {
         Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64))

@@ -13,7 +13,7 @@ use ironclaw_ledger::foreign::{self, Foreign, Live};
 use ironclaw_ledger::head::{self, Contradiction, Kept, Position, Signed};
 use ironclaw_ledger::sink::Other;
 use ironclaw_ledger::{Entry, Genesis, archive, check};
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use ironclaw_state::home::Home;
 use rusqlite::OptionalExtension;
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,7 +122,7 @@ fn chunks(heads: &[Signed]) -> Vec<&[Signed]> {
     if heads.is_empty() { vec![heads] } else { heads.chunks(ACCEPTED_HEADS_MAX).collect() }
 }
 
-fn accepted(tx: &Tx<'_>) -> Result<BTreeSet<Signed>, ironclaw_state::Error> {
+fn accepted(tx: &ReadTx<'_>) -> Result<BTreeSet<Signed>, ironclaw_state::Error> {
     let sql = "SELECT value FROM meta WHERE key = ?1";
     let text: Option<String> = tx.db().query_row(sql, [ACCEPTED], |row| row.get(0)).optional()?;
     let wrong = || ironclaw_state::Error::Stored("meta: accepted_history".to_owned());
@@ -130,7 +130,7 @@ fn accepted(tx: &Tx<'_>) -> Result<BTreeSet<Signed>, ironclaw_state::Error> {
     names.iter().map(|name| name.parse().map_err(|()| wrong())).collect()
 }
 
-fn remember(tx: &Tx<'_>, heads: &[Signed]) -> Result<(), ironclaw_state::Error> {
+fn remember(tx: &ReadTx<'_>, heads: &[Signed]) -> Result<(), ironclaw_state::Error> {
     let mut all = accepted(tx)?;
     all.extend(heads.iter().cloned());
     let names: Vec<String> = all.iter().map(Signed::to_string).collect();
@@ -139,18 +139,18 @@ fn remember(tx: &Tx<'_>, heads: &[Signed]) -> Result<(), ironclaw_state::Error> 
     Ok(())
 }
 
-fn keys(tx: &Tx<'_>) -> Result<Vec<String>, ironclaw_state::Error> {
+fn keys(tx: &ReadTx<'_>) -> Result<Vec<String>, ironclaw_state::Error> {
     let mut keys = tx.db().prepare_cached("SELECT public FROM ledger_keys")?;
     let keys = keys.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     Ok(keys)
 }
 
-fn hash_at(tx: &Tx<'_>, seq: u64) -> Result<Option<String>, ironclaw_state::Error> {
+fn hash_at(tx: &ReadTx<'_>, seq: u64) -> Result<Option<String>, ironclaw_state::Error> {
     let mut find = tx.db().prepare_cached("SELECT hash FROM ledger WHERE seq = ?1")?;
     Ok(find.query_row([seq as i64], |row| row.get(0)).optional()?)
 }
 
-fn live(tx: &Tx<'_>) -> Result<Live, ironclaw_state::Error> {
+fn live(tx: &ReadTx<'_>) -> Result<Live, ironclaw_state::Error> {
     let Position { ledger, first, .. } = Position::read(tx.db())?;
     let data: String = tx.db().query_row("SELECT data FROM ledger ORDER BY seq LIMIT 1", [], |row| row.get(0))?;
     Ok(Live { ledger, first, genesis: Genesis::read(&data), keys: keys(tx)? })
@@ -265,7 +265,7 @@ impl Shared {
         self.say_when_nothing_is_known(&kept).await?;
         let old = if archived { self.hashes_in_archives(&kept, live.first).await? } else { BTreeMap::new() };
         let (ledger, lowest) = (self.ledger.clone(), if archived { 0 } else { live.first });
-        let compare = move |tx: &mut Tx<'_>| {
+        let compare = move |tx: &ReadTx<'_>| {
             let (position, accepted) = (Position::read(tx.db())?, accepted(tx)?);
             let find = |seq: u64| Ok::<_, ironclaw_state::Error>(hash_at(tx, seq)?.or_else(|| old.get(&seq).cloned()));
             let mut heads = head::contradictions(kept, &ledger, (lowest, position.seq), find)?;
@@ -275,7 +275,7 @@ impl Shared {
         let heads = self.state.read(compare).await?;
         let (home, of) = (self.home.clone(), live.clone());
         let candidates = self.aside(move || foreign::find(&home, &of, |_| false)).await?;
-        let judge = move |tx: &mut Tx<'_>| {
+        let judge = move |tx: &ReadTx<'_>| {
             let mut archives = Vec::new();
             for foreign in candidates {
                 // One of a rotation that was cut short holds the beginning of the live chain.
@@ -316,7 +316,7 @@ impl Shared {
         let Some(directory) = self.directory.as_ref().filter(|_| !any) else { return Ok(()) };
         // Heads are kept from the first start on.
         let sql = "SELECT min(seq) > 0 OR count(*) FILTER (WHERE type = 'BOOT') > 1 FROM ledger";
-        let look = move |tx: &mut Tx<'_>| {
+        let look = move |tx: &ReadTx<'_>| {
             Ok::<_, ironclaw_state::Error>(tx.db().query_row(sql, [], |row| row.get::<_, bool>(0))?)
         };
         if self.state.read(look).await? {
@@ -342,7 +342,7 @@ impl Shared {
         };
         // One that does not answer is told when the head is to be kept there.
         let Ok(names) = self.aside(read).await else { return };
-        let suspects = move |tx: &mut Tx<'_>| {
+        let suspects = move |tx: &ReadTx<'_>| {
             let first = Position::read(tx.db())?.first;
             let mut suspects = Vec::new();
             for name in names {

@@ -12,7 +12,7 @@ use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 
 impl Inbound {
     /// Puts a message back among those that wait, and wakes its session.
@@ -26,7 +26,7 @@ impl Inbound {
     }
 }
 
-fn queue_again(tx: &mut Tx<'_>, id: MessageId, by: &Person) -> Result<Recorded, Denied> {
+fn queue_again(tx: &mut WriteTx<'_>, id: MessageId, by: &Person) -> Result<Recorded, Denied> {
     let refuse = |code, words: &str| Err(Refusal::new(code, format!("{id} {words}")).into());
     let Some(message) = inbox::find(tx, id)?.filter(|message| message.trigger) else {
         return Err(Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}")).into());
@@ -50,7 +50,7 @@ fn queue_again(tx: &mut Tx<'_>, id: MessageId, by: &Person) -> Result<Recorded, 
 }
 
 /// Whoever may not talk to the agent any more has nothing answered after all, whoever asks for it.
-fn shut_out(tx: &Tx<'_>, message: &Message) -> Result<Option<Refusal>, ironclaw_state::Error> {
+fn shut_out(tx: &ReadTx<'_>, message: &Message) -> Result<Option<Refusal>, ironclaw_state::Error> {
     let session = session::store::find(tx, message.session)?;
     let agent = session.map(|session| registry::agent_by_id(tx, session.agent)).transpose()?.flatten();
     let person = registry::find_person(tx, &message.principal)?;
@@ -60,7 +60,7 @@ fn shut_out(tx: &Tx<'_>, message: &Message) -> Result<Option<Refusal>, ironclaw_
 }
 
 /// Whether what was delivered for it, or is about to be, is an agent's answer.
-fn answered(tx: &Tx<'_>, message: &Message) -> Result<bool, ironclaw_state::Error> {
+fn answered(tx: &ReadTx<'_>, message: &Message) -> Result<bool, ironclaw_state::Error> {
     let delivery = message.turn.map(|turn| delivery::of_turn(tx, turn)).transpose()?.flatten();
     let item = delivery.map(|delivery| items::find(tx, delivery.item)).transpose()?;
     // A delivery whose item is not kept any more was one of something; only a notice that stands there is none.

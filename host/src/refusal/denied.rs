@@ -3,7 +3,7 @@
 //! See [`State::write`] for changes that nothing refuses.
 
 use super::Refusal;
-use ironclaw_state::{Error, State, Tx};
+use ironclaw_state::{Error, State, WriteTx};
 
 /// The reason that a decision has no value. `?` makes one of a refusal and of an error.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ pub trait Decide {
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, Denied<E>> + Send + 'static;
+        F: FnOnce(&mut WriteTx<'_>) -> Result<T, Denied<E>> + Send + 'static;
 }
 
 impl Decide for State {
@@ -83,7 +83,7 @@ impl Decide for State {
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, Denied<E>> + Send + 'static,
+        F: FnOnce(&mut WriteTx<'_>) -> Result<T, Denied<E>> + Send + 'static,
     {
         let decided = self.write(move |tx| match decide(tx) {
             Ok(value) => Ok(Ok(value)),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     /// Writes a row that another transaction can find.
-    fn write(tx: &mut Tx<'_>) -> Result<(), Denied> {
+    fn write(tx: &mut WriteTx<'_>) -> Result<(), Denied> {
         tx.db().execute("CREATE TABLE decided (x INTEGER)", [])?;
         Ok(())
     }

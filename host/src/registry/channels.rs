@@ -10,8 +10,8 @@ use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{Engage, Wiring};
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::{OptionalExtension, Row, params};
 
 /// Channels of one host.
@@ -164,21 +164,21 @@ fn hears(row: &Row<'_>) -> rusqlite::Result<Hears> {
 }
 
 /// Every channel, by name.
-pub fn all(tx: &Tx<'_>) -> Result<Vec<Channel>, ironclaw_state::Error> {
+pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Channel>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached(&format!("{ALL} ORDER BY name"))?;
     let channels = statement.query_map([], channel)?.collect::<rusqlite::Result<_>>()?;
     Ok(channels)
 }
 
 /// The channels that an agent hears, by name.
-pub fn heard_by(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Channel>, ironclaw_state::Error> {
+pub fn heard_by(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Channel>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached(&format!("{ALL} WHERE agent_id = ?1 ORDER BY name"))?;
     let channels = statement.query_map([agent], channel)?.collect::<rusqlite::Result<_>>()?;
     Ok(channels)
 }
 
 /// The channel of exactly this name.
-pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Channel>, ironclaw_state::Error> {
+pub fn find(tx: &ReadTx<'_>, name: &str) -> Result<Option<Channel>, ironclaw_state::Error> {
     Ok(tx.db().prepare_cached(&format!("{ALL} WHERE name = ?1"))?.query_row([name], channel).optional()?)
 }
 
@@ -186,7 +186,7 @@ pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Channel>, ironclaw_state::
 ///
 /// # Errors
 /// Refuses a name that is no channel's.
-pub fn known(tx: &Tx<'_>, name: &str) -> Result<Channel, Denied> {
+pub fn known(tx: &ReadTx<'_>, name: &str) -> Result<Channel, Denied> {
     let shown: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
     find(tx, name)?.ok_or_else(|| {
         let refusal = Refusal::new(DenialCode::ChannelUnknown, format!("there is no channel {shown:?}"));
@@ -199,7 +199,7 @@ pub fn known(tx: &Tx<'_>, name: &str) -> Result<Channel, Denied> {
 /// # Errors
 /// Refuses a name that is malformed or taken, and one under which people are linked already, unless an owner makes it: the holder
 /// of the secret speaks as every person who is linked there.
-pub fn add(tx: &mut Tx<'_>, draft: &Draft, wrapping: &WrappingKey, by: &Person) -> Result<Channel, Denied<Error>> {
+pub fn add(tx: &mut WriteTx<'_>, draft: &Draft, wrapping: &WrappingKey, by: &Person) -> Result<Channel, Denied<Error>> {
     let name = &draft.name;
     check_name(name)?;
     let channels = all(tx)?;
@@ -250,7 +250,7 @@ fn check_name(name: &str) -> Result<(), Refusal> {
 }
 
 /// Removes a channel with its secret. What is still to be sent on it is for its caller to settle.
-pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<(), ironclaw_state::Error> {
+pub fn remove(tx: &mut WriteTx<'_>, name: &str, by: PersonId) -> Result<(), ironclaw_state::Error> {
     tx.db().execute("DELETE FROM channels WHERE name = ?1", [name])?;
     Entry::new(LedgerEvent::ChannelRemoved).with("channel", name.to_owned()).with("by", by).append(tx)?;
     Ok(())
@@ -261,7 +261,7 @@ pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<(), ironclaw_
 /// # Errors
 /// Those of the record, and a wiring that the contract does not let through.
 pub fn wire<'a>(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     authority: impl Into<Authority<'a>>,
     channel: &Channel,
     agent: AgentId,
@@ -302,7 +302,7 @@ pub fn wire<'a>(
     Ok(())
 }
 
-fn put(tx: &Tx<'_>, name: &str, agent: AgentId, hears: &Hears) -> Result<(), ironclaw_state::Error> {
+fn put(tx: &ReadTx<'_>, name: &str, agent: AgentId, hears: &Hears) -> Result<(), ironclaw_state::Error> {
     tx.db().execute(
         "INSERT INTO wirings (channel, agent_id, engage, pattern) VALUES (?1,?2,?3,?4) ON CONFLICT (channel) \
          DO UPDATE SET agent_id = excluded.agent_id, engage = excluded.engage, pattern = excluded.pattern",
@@ -311,14 +311,14 @@ fn put(tx: &Tx<'_>, name: &str, agent: AgentId, hears: &Hears) -> Result<(), iro
     Ok(())
 }
 
-fn take(tx: &Tx<'_>, name: &str, agent: AgentId) -> Result<(), ironclaw_state::Error> {
+fn take(tx: &ReadTx<'_>, name: &str, agent: AgentId) -> Result<(), ironclaw_state::Error> {
     let sql = "DELETE FROM wirings WHERE channel = ?1 AND agent_id = ?2";
     tx.db().execute(sql, params![name, agent])?;
     Ok(())
 }
 
 /// Wraps every secret under another key instead; returns how many there are.
-pub fn rewrap(tx: &Tx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, Error> {
+pub fn rewrap(tx: &ReadTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, Error> {
     let mut count = 0;
     for channel in all(tx)? {
         let wrapped = old.rewrap_secret(new, &secret_name(&channel.name), &channel.wrapped)?;

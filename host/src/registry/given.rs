@@ -5,7 +5,7 @@
 use super::TokenId;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use rusqlite::{OptionalExtension, Row, params};
 
 /// A person who gives something, and the token that they came with.
@@ -34,7 +34,7 @@ pub struct Given {
 
 /// Notes who set the role of a person on this host.
 pub(super) fn note_role(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     person: PersonId,
     seq: u64,
     by: Option<&Giver>,
@@ -46,7 +46,7 @@ pub(super) fn note_role(
 
 /// Notes who gave a token to its person.
 pub(super) fn note_token(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     token: &TokenId,
     seq: u64,
     by: Option<&Giver>,
@@ -58,7 +58,7 @@ pub(super) fn note_token(
 
 /// Notes who gave a person a role of an agent.
 pub(super) fn note_agent_role(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     agent: AgentId,
     person: PersonId,
     seq: u64,
@@ -70,19 +70,23 @@ pub(super) fn note_agent_role(
 }
 
 /// Who set the role of a person on this host.
-pub fn role_of_host(tx: &Tx<'_>, person: PersonId) -> Result<Option<Given>, ironclaw_state::Error> {
+pub fn role_of_host(tx: &ReadTx<'_>, person: PersonId) -> Result<Option<Given>, ironclaw_state::Error> {
     let sql = "SELECT role_seq, role_by FROM people WHERE id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([person], given).optional()?)
 }
 
 /// Who gave a token to its person; none for a token that is no longer in the record.
-pub fn token(tx: &Tx<'_>, token: &TokenId) -> Result<Option<Given>, ironclaw_state::Error> {
+pub fn token(tx: &ReadTx<'_>, token: &TokenId) -> Result<Option<Given>, ironclaw_state::Error> {
     let sql = "SELECT issued_seq, issued_by FROM tokens WHERE id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([token], given).optional()?)
 }
 
 /// Who gave a person their role of an agent, if they have one.
-pub fn role_of_agent(tx: &Tx<'_>, agent: AgentId, person: PersonId) -> Result<Option<Given>, ironclaw_state::Error> {
+pub fn role_of_agent(
+    tx: &ReadTx<'_>,
+    agent: AgentId,
+    person: PersonId,
+) -> Result<Option<Given>, ironclaw_state::Error> {
     let sql = "SELECT given_seq, given_by FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
     Ok(tx.db().prepare_cached(sql)?.query_row(params![agent, person], given).optional()?)
 }

@@ -10,7 +10,7 @@ use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{McpHeader, McpRegister, McpTool};
-use ironclaw_state::{Tx, stored_json};
+use ironclaw_state::{ReadTx, WriteTx, stored_json};
 use rusqlite::{OptionalExtension, Row, ToSql, params};
 
 /// Servers of one host.
@@ -72,19 +72,19 @@ fn server(row: &Row<'_>) -> rusqlite::Result<Server> {
 }
 
 /// Every server, by name.
-pub fn servers(tx: &Tx<'_>) -> Result<Vec<Server>, ironclaw_state::Error> {
+pub fn servers(tx: &ReadTx<'_>) -> Result<Vec<Server>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT * FROM mcp_servers ORDER BY name")?;
     let servers = statement.query_map([], server)?.collect::<rusqlite::Result<_>>()?;
     Ok(servers)
 }
 
 /// The server of exactly this name.
-pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Server>, ironclaw_state::Error> {
+pub fn find(tx: &ReadTx<'_>, name: &str) -> Result<Option<Server>, ironclaw_state::Error> {
     Ok(tx.db().prepare_cached("SELECT * FROM mcp_servers WHERE name = ?1")?.query_row([name], server).optional()?)
 }
 
 /// The servers whose headers hold a secret, in words.
-pub fn using_secret(tx: &Tx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
+pub fn using_secret(tx: &ReadTx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
     let holds = |header: &McpHeader| header.secret.parse::<SecretName>().is_ok_and(|secret| secret == *name);
     let using = servers(tx)?.into_iter().filter(|server| server.headers.iter().any(holds));
     Ok(using.map(|server| format!("MCP server {}", server.name)).collect())
@@ -93,7 +93,7 @@ pub fn using_secret(tx: &Tx<'_>, name: &SecretName) -> Result<Vec<String>, ironc
 const GRANTS: &str = "SELECT agent_id, agents.name AS agent_name, server, tools FROM mcp_grants \
                       JOIN agents ON agent_id = agents.id";
 
-fn grants(tx: &Tx<'_>, rest: &str, value: impl ToSql) -> Result<Vec<Grant>, ironclaw_state::Error> {
+fn grants(tx: &ReadTx<'_>, rest: &str, value: impl ToSql) -> Result<Vec<Grant>, ironclaw_state::Error> {
     let read = |row: &Row<'_>| {
         Ok(Grant {
             agent: row.get("agent_id")?,
@@ -108,12 +108,12 @@ fn grants(tx: &Tx<'_>, rest: &str, value: impl ToSql) -> Result<Vec<Grant>, iron
 }
 
 /// What an agent has, by server.
-pub fn grants_of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Grant>, ironclaw_state::Error> {
+pub fn grants_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Grant>, ironclaw_state::Error> {
     grants(tx, "WHERE agent_id = ?1 ORDER BY server", agent)
 }
 
 /// Who has tools of a server, by the agent's name.
-pub fn holders(tx: &Tx<'_>, server: &str) -> Result<Vec<Grant>, ironclaw_state::Error> {
+pub fn holders(tx: &ReadTx<'_>, server: &str) -> Result<Vec<Grant>, ironclaw_state::Error> {
     grants(tx, "WHERE server = ?1 ORDER BY agents.name", server)
 }
 
@@ -122,7 +122,7 @@ pub fn holders(tx: &Tx<'_>, server: &str) -> Result<Vec<Grant>, ironclaw_state::
 ///
 /// # Errors
 /// Refuses one server too many.
-pub fn register(tx: &mut Tx<'_>, approved: &Approved, wanted: &McpRegister) -> Result<usize, Denied> {
+pub fn register(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &McpRegister) -> Result<usize, Denied> {
     let was = find(tx, &wanted.name)?;
     let count: i64 = tx.db().query_row("SELECT count(*) FROM mcp_servers", [], |row| row.get(0))?;
     if was.is_none() && count >= SERVERS_MAX {
@@ -163,7 +163,7 @@ pub fn register(tx: &mut Tx<'_>, approved: &Approved, wanted: &McpRegister) -> R
 
 /// Says which tools of a server an agent has from now on; none takes its access away.
 pub fn grant(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     approved: &Approved,
     agent: AgentId,
     server: &str,

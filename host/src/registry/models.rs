@@ -12,7 +12,7 @@ use ironclaw_contract::operator::{DEFAULT_MODEL, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_model::endpoint::{Kind, Prices, Spec};
 use ironclaw_model::{check_url, scripted};
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::{OptionalExtension, Row, params};
 use url::Url;
 
@@ -160,7 +160,7 @@ fn read_url(text: &str) -> Result<Url, String> {
 }
 
 /// Every stored endpoint, by name.
-pub fn models(tx: &Tx<'_>) -> Result<Vec<Stored>, ironclaw_state::Error> {
+pub fn models(tx: &ReadTx<'_>) -> Result<Vec<Stored>, ironclaw_state::Error> {
     let mut models: Vec<Stored> = {
         let mut statement = tx.db().prepare_cached("SELECT * FROM models ORDER BY name")?;
         statement.query_map([], stored_model)?.collect::<rusqlite::Result<_>>()?
@@ -202,13 +202,13 @@ fn stored_model(row: &Row<'_>) -> rusqlite::Result<Stored> {
 }
 
 /// What every stored endpoint is made from, and why none can be made of it where that is so.
-pub fn specs(tx: &Tx<'_>) -> Result<Vec<(Spec, Option<String>)>, ironclaw_state::Error> {
+pub fn specs(tx: &ReadTx<'_>) -> Result<Vec<(Spec, Option<String>)>, ironclaw_state::Error> {
     let why = |column| format!("column {column} of the record holds what this version does not write");
     Ok(models(tx)?.into_iter().map(|model| (model.spec, model.unreadable.map(why))).collect())
 }
 
 /// The stored endpoint of this name.
-pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Stored>, ironclaw_state::Error> {
+pub fn find(tx: &ReadTx<'_>, name: &str) -> Result<Option<Stored>, ironclaw_state::Error> {
     Ok(models(tx)?.into_iter().find(|model| model.spec.name == name))
 }
 
@@ -216,7 +216,7 @@ pub fn find(tx: &Tx<'_>, name: &str) -> Result<Option<Stored>, ironclaw_state::E
 ///
 /// # Errors
 /// Refuses another name, and says which endpoints there are.
-pub fn known(tx: &Tx<'_>, name: &str) -> Result<(), Denied> {
+pub fn known(tx: &ReadTx<'_>, name: &str) -> Result<(), Denied> {
     let mut names: Vec<String> = models(tx)?.into_iter().map(|model| model.spec.name).collect();
     names.push(scripted::NAME.to_owned());
     if names.iter().any(|known| known == name) {
@@ -234,7 +234,7 @@ pub fn exists(name: &str) -> Refusal {
 }
 
 /// Name of the endpoint that is the default.
-pub fn default(tx: &Tx<'_>) -> Result<String, ironclaw_state::Error> {
+pub fn default(tx: &ReadTx<'_>) -> Result<String, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
     let found: Option<String> = statement.query_row([DEFAULT_KEY], |row| row.get(0)).optional()?;
     Ok(found.unwrap_or_else(|| scripted::NAME.to_owned()))
@@ -244,7 +244,7 @@ pub fn default(tx: &Tx<'_>) -> Result<String, ironclaw_state::Error> {
 ///
 /// # Errors
 /// Refuses a name that is taken, one endpoint too many, and a fallback or a secret that does not exist.
-pub fn keep(tx: &mut Tx<'_>, spec: &Spec, replace: bool, by: PersonId) -> Result<(), Denied> {
+pub fn keep(tx: &mut WriteTx<'_>, spec: &Spec, replace: bool, by: PersonId) -> Result<(), Denied> {
     let all = models(tx)?;
     let before = all.iter().find(|model| model.spec.name == spec.name);
     if before.is_some() && !replace {
@@ -305,7 +305,7 @@ pub fn keep(tx: &mut Tx<'_>, spec: &Spec, replace: bool, by: PersonId) -> Result
 ///
 /// # Errors
 /// Refuses an endpoint that does not exist.
-pub fn set_default(tx: &mut Tx<'_>, approved: &Approved, name: &str) -> Result<Vec<String>, Denied> {
+pub fn set_default(tx: &mut WriteTx<'_>, approved: &Approved, name: &str) -> Result<Vec<String>, Denied> {
     known(tx, name)?;
     tx.db().execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [DEFAULT_KEY, name])?;
     approved_entry(LedgerEvent::ModelDefaultSet, approved).with("name", name).append(tx)?;
@@ -321,7 +321,7 @@ pub fn set_default(tx: &mut Tx<'_>, approved: &Approved, name: &str) -> Result<V
 ///
 /// # Errors
 /// Refuses an endpoint that does not exist.
-pub fn set_model(tx: &mut Tx<'_>, approved: &Approved, agent: AgentId, wanted: &str) -> Result<String, Denied> {
+pub fn set_model(tx: &mut WriteTx<'_>, approved: &Approved, agent: AgentId, wanted: &str) -> Result<String, Denied> {
     let (model, follows) = choose(tx, Some(wanted))?;
     give(tx, approved, agent, &model, follows)?;
     Ok(model)
@@ -331,7 +331,7 @@ pub fn set_model(tx: &mut Tx<'_>, approved: &Approved, agent: AgentId, wanted: &
 ///
 /// # Errors
 /// Refuses an endpoint that does not exist.
-pub fn choose(tx: &Tx<'_>, wanted: Option<&str>) -> Result<(String, bool), Denied> {
+pub fn choose(tx: &ReadTx<'_>, wanted: Option<&str>) -> Result<(String, bool), Denied> {
     match wanted {
         None | Some(DEFAULT_MODEL) => Ok((default(tx)?, true)),
         Some(name) => known(tx, name).map(|()| (name.to_owned(), false)),
@@ -339,7 +339,7 @@ pub fn choose(tx: &Tx<'_>, wanted: Option<&str>) -> Result<(String, bool), Denie
 }
 
 fn give(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     approved: &Approved,
     agent: AgentId,
     model: &str,
@@ -356,7 +356,7 @@ fn give(
 }
 
 /// Whether an agent may be sent to this endpoint: it is one's, the default, or behind another one.
-pub fn is_in_use(tx: &Tx<'_>, name: &str) -> Result<bool, ironclaw_state::Error> {
+pub fn is_in_use(tx: &ReadTx<'_>, name: &str) -> Result<bool, ironclaw_state::Error> {
     let behind = |model: &Stored| model.spec.fallbacks.iter().any(|fallback| fallback == name);
     Ok(default(tx)? == name || agents(tx)?.iter().any(|agent| agent.model == name) || models(tx)?.iter().any(behind))
 }
@@ -365,7 +365,7 @@ pub fn is_in_use(tx: &Tx<'_>, name: &str) -> Result<bool, ironclaw_state::Error>
 ///
 /// # Errors
 /// Refuses one that does not exist, the built-in one, the default, and one that agents or other endpoints use.
-pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<(), Denied> {
+pub fn remove(tx: &mut WriteTx<'_>, name: &str, by: PersonId) -> Result<(), Denied> {
     known(tx, name)?;
     let in_use = |message: String, hint: String| Err(Refusal::new(DenialCode::ModelInUse, message).hint(hint).into());
     if name == scripted::NAME {
@@ -392,7 +392,7 @@ pub fn remove(tx: &mut Tx<'_>, name: &str, by: PersonId) -> Result<(), Denied> {
 }
 
 /// What refers to a secret, in words: `model openai`.
-pub fn using_secret(tx: &Tx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
+pub fn using_secret(tx: &ReadTx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT name FROM models WHERE secret = ?1 ORDER BY name")?;
     let found = statement.query_map([name.as_str()], |row| Ok(format!("model {}", row.get::<_, String>(0)?)))?;
     Ok(found.collect::<rusqlite::Result<_>>()?)

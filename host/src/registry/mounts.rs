@@ -7,7 +7,7 @@ use crate::gateway::decide::proof::Approved;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::params;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub struct Mount {
 }
 
 /// The mounts of an agent, by target.
-pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Mount>, ironclaw_state::Error> {
+pub fn of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Mount>, ironclaw_state::Error> {
     let sql = "SELECT source, target, read_only FROM agent_mounts WHERE agent_id = ?1 ORDER BY target";
     let mut statement = tx.db().prepare_cached(sql)?;
     let mounts = statement.query_map([agent], |row| {
@@ -38,7 +38,7 @@ pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Mount>, ironclaw_state::Err
 /// # Errors
 /// Also for a source that is not UTF-8, because the record would show another one.
 pub fn set(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     approved: &Approved,
     agent: AgentId,
     mounts: &[Mount],
@@ -60,7 +60,7 @@ pub fn set(
 
 /// Notes for the sessions of an agent that can write to a granted directory that files there may belong to their uids. Is called before
 /// the grants go.
-pub(super) fn note_shared_uids(tx: &Tx<'_>, agent: AgentId) -> Result<(), ironclaw_state::Error> {
+pub(super) fn note_shared_uids(tx: &ReadTx<'_>, agent: AgentId) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE sessions SET uid_shared = 1 WHERE agent_id = ?1 \
                AND EXISTS (SELECT 1 FROM agent_mounts WHERE agent_id = ?1 AND read_only = 0)";
     tx.db().prepare_cached(sql)?.execute([agent])?;
@@ -91,7 +91,7 @@ mod tests {
             let path = directory.path().join("state.db");
             State::create(&path).expect("made");
             let state = State::open(&path, &SessionKey::new([7; 32])).expect("it opens");
-            let work = move |tx: &mut Tx<'_>| {
+            let work = move |tx: &mut WriteTx<'_>| {
                 Entry::new(LedgerEvent::LedgerOpened).append(tx)?;
                 for agent in [first, other] {
                     let sql = "INSERT INTO agents (id, name, model, persona, enabled_tools, mode, created_at) \

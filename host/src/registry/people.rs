@@ -8,7 +8,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::{OptionalExtension, Row, params};
 use std::fmt;
 use std::str::FromStr;
@@ -154,14 +154,14 @@ pub(super) fn person(row: &Row<'_>) -> rusqlite::Result<Person> {
 }
 
 /// Every person, oldest first.
-pub fn people(tx: &Tx<'_>) -> Result<Vec<Person>, ironclaw_state::Error> {
+pub fn people(tx: &ReadTx<'_>) -> Result<Vec<Person>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT * FROM people ORDER BY created_at, id")?;
     let people = statement.query_map([], person)?.collect::<rusqlite::Result<_>>()?;
     Ok(people)
 }
 
 /// The person of this name or id.
-pub fn find_person(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Person>, ironclaw_state::Error> {
+pub fn find_person(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Option<Person>, ironclaw_state::Error> {
     let sql = "SELECT * FROM people WHERE name = ?1 OR id = ?1";
     Ok(tx.db().prepare_cached(sql)?.query_row([name_or_id], person).optional()?)
 }
@@ -170,7 +170,7 @@ pub fn find_person(tx: &Tx<'_>, name_or_id: &str) -> Result<Option<Person>, iron
 ///
 /// # Errors
 /// Those of the database.
-pub fn person_by_id(tx: &Tx<'_>, id: PersonId) -> Result<Option<Person>, ironclaw_state::Error> {
+pub fn person_by_id(tx: &ReadTx<'_>, id: PersonId) -> Result<Option<Person>, ironclaw_state::Error> {
     Ok(tx.db().prepare_cached("SELECT * FROM people WHERE id = ?1")?.query_row([id], person).optional()?)
 }
 
@@ -178,7 +178,7 @@ pub fn person_by_id(tx: &Tx<'_>, id: PersonId) -> Result<Option<Person>, ironcla
 ///
 /// # Errors
 /// Those of the database.
-pub fn person_name(tx: &Tx<'_>, id: PersonId) -> Result<String, ironclaw_state::Error> {
+pub fn person_name(tx: &ReadTx<'_>, id: PersonId) -> Result<String, ironclaw_state::Error> {
     Ok(super::name_or_id(person_by_id(tx, id)?.map(|person| person.name), id))
 }
 
@@ -186,7 +186,7 @@ pub fn person_name(tx: &Tx<'_>, id: PersonId) -> Result<String, ironclaw_state::
 ///
 /// # Errors
 /// Refuses a name or id that is no person's.
-pub fn known_person(tx: &Tx<'_>, name_or_id: &str) -> Result<Person, Denied> {
+pub fn known_person(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Person, Denied> {
     let shown: String = name_or_id.chars().take(64).collect();
     find_person(tx, name_or_id)?.ok_or_else(|| {
         let refusal = Refusal::new(DenialCode::PersonUnknown, format!("there is no person {shown:?}"));
@@ -195,24 +195,24 @@ pub fn known_person(tx: &Tx<'_>, name_or_id: &str) -> Result<Person, Denied> {
 }
 
 /// The first owner, if the home has one.
-pub fn owner(tx: &Tx<'_>) -> Result<Option<PersonId>, ironclaw_state::Error> {
+pub fn owner(tx: &ReadTx<'_>) -> Result<Option<PersonId>, ironclaw_state::Error> {
     let sql = "SELECT * FROM people WHERE role = 'owner' ORDER BY created_at LIMIT 1";
     Ok(tx.db().prepare_cached(sql)?.query_row([], person).optional()?.map(|person| person.id))
 }
 
 /// The person that this full identity is linked to.
-pub fn person_of(tx: &Tx<'_>, channel: &str, sender: &str) -> Result<Option<Person>, ironclaw_state::Error> {
+pub fn person_of(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<Option<Person>, ironclaw_state::Error> {
     let sql = "SELECT people.* FROM people JOIN identities ON person_id = id WHERE channel = ?1 AND sender = ?2";
     Ok(tx.db().prepare_cached(sql)?.query_row([channel, sender], person).optional()?)
 }
 
 /// The person that an identity is linked to.
-pub fn person_behind(tx: &Tx<'_>, identity: &Identity) -> Result<Option<Person>, ironclaw_state::Error> {
+pub fn person_behind(tx: &ReadTx<'_>, identity: &Identity) -> Result<Option<Person>, ironclaw_state::Error> {
     person_of(tx, &identity.channel, &identity.sender)
 }
 
 /// Every identity with whose it is.
-pub fn identities(tx: &Tx<'_>) -> Result<Vec<(Identity, PersonId)>, ironclaw_state::Error> {
+pub fn identities(tx: &ReadTx<'_>) -> Result<Vec<(Identity, PersonId)>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT * FROM identities ORDER BY channel, sender")?;
     let read = |row: &Row<'_>| {
         Ok((Identity { channel: row.get("channel")?, sender: row.get("sender")? }, row.get("person_id")?))
@@ -222,7 +222,7 @@ pub fn identities(tx: &Tx<'_>) -> Result<Vec<(Identity, PersonId)>, ironclaw_sta
 }
 
 /// Makes the owner of a new home.
-pub fn create_owner(tx: &mut Tx<'_>, name: &str) -> Result<PersonId, ironclaw_state::Error> {
+pub fn create_owner(tx: &mut WriteTx<'_>, name: &str) -> Result<PersonId, ironclaw_state::Error> {
     let person = insert(tx, name.to_owned(), Role::Owner)?;
     let entry = Entry::new(LedgerEvent::PersonCreated).with("person", person.id).with("role", "owner");
     let seq = entry.append(tx)?;
@@ -234,7 +234,7 @@ pub fn create_owner(tx: &mut Tx<'_>, name: &str) -> Result<PersonId, ironclaw_st
 ///
 /// # Errors
 /// Refuses a name that is malformed, is taken, or looks like a taken one, and records the refusal in the ledger.
-pub fn add_person(tx: &mut Tx<'_>, name: &str, role: Role, by: impl Into<Giver>) -> Result<Person, Denied> {
+pub fn add_person(tx: &mut WriteTx<'_>, name: &str, role: Role, by: impl Into<Giver>) -> Result<Person, Denied> {
     let giver = by.into();
     let by = giver.person;
     if let Err(refusal) = check_name(name) {
@@ -266,7 +266,7 @@ pub fn add_person(tx: &mut Tx<'_>, name: &str, role: Role, by: impl Into<Giver>)
     Ok(person)
 }
 
-fn insert(tx: &mut Tx<'_>, name: String, role: Role) -> Result<Person, ironclaw_state::Error> {
+fn insert(tx: &mut WriteTx<'_>, name: String, role: Role) -> Result<Person, ironclaw_state::Error> {
     let person = Person { id: PersonId::new(), name, role, created_at: tx.now() };
     let db = tx.db();
     db.execute(
@@ -302,7 +302,7 @@ fn check_name(name: &str) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// Refuses to take the role of the last owner, and records the refusal in the ledger.
-pub fn set_role(tx: &mut Tx<'_>, person: &Person, role: Role, by: impl Into<Giver>) -> Result<Person, Denied> {
+pub fn set_role(tx: &mut WriteTx<'_>, person: &Person, role: Role, by: impl Into<Giver>) -> Result<Person, Denied> {
     let giver = by.into();
     let by = giver.person;
     let owners: i64 = tx.db().query_row("SELECT count(*) FROM people WHERE role = 'owner'", [], |row| row.get(0))?;
@@ -329,7 +329,7 @@ pub fn set_role(tx: &mut Tx<'_>, person: &Person, role: Role, by: impl Into<Give
 ///
 /// # Errors
 /// Refuses one that is another person's, and records the refusal in the ledger.
-pub fn link(tx: &mut Tx<'_>, person: &Person, identity: &Identity, by: PersonId) -> Result<(), Denied> {
+pub fn link(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: PersonId) -> Result<(), Denied> {
     match person_behind(tx, identity)? {
         Some(holder) if holder.id == person.id => return Ok(()),
         Some(holder) => {
@@ -368,7 +368,7 @@ pub fn link(tx: &mut Tx<'_>, person: &Person, identity: &Identity, by: PersonId)
 ///
 /// # Errors
 /// Refuses one that is not theirs, and the one by which they are known here at all, and records the refusal in the ledger.
-pub fn unlink(tx: &mut Tx<'_>, person: &Person, identity: &Identity, by: PersonId) -> Result<(), Denied> {
+pub fn unlink(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: PersonId) -> Result<(), Denied> {
     let holder = person_behind(tx, identity)?;
     if holder.is_none_or(|holder| holder.id != person.id) {
         let message = format!("{identity} is not linked to {}", person.name);
@@ -405,14 +405,14 @@ fn identity_entry(event: LedgerEvent, person: &Person, identity: &Identity, by: 
 ///
 /// # Errors
 /// Always: the refusal, or the failure to record it.
-pub fn refuse<T>(tx: &mut Tx<'_>, event: LedgerEvent, by: PersonId, refusal: Refusal) -> Result<T, Denied> {
+pub fn refuse<T>(tx: &mut WriteTx<'_>, event: LedgerEvent, by: PersonId, refusal: Refusal) -> Result<T, Denied> {
     note_refusal(tx, event, by, &refusal)?;
     Err(refusal.into())
 }
 
 /// Records the refusal of what a person asked for.
 pub fn note_refusal(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     event: LedgerEvent,
     by: PersonId,
     refusal: &Refusal,

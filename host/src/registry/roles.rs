@@ -8,7 +8,7 @@ use crate::gateway::decide::proof::Approved;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole};
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::{OptionalExtension, Row, params};
 
 /// How a person stands with one agent.
@@ -50,19 +50,19 @@ pub const fn larger(host: Role, own: Option<AgentRole>) -> Role {
 }
 
 /// How a person stands with an agent.
-pub fn role_for(tx: &Tx<'_>, person: &Person, agent: &Agent) -> Result<AgentStanding, ironclaw_state::Error> {
+pub fn role_for(tx: &ReadTx<'_>, person: &Person, agent: &Agent) -> Result<AgentStanding, ironclaw_state::Error> {
     Ok(AgentStanding { host: person.role, own: role_of(tx, agent.id, person.id)?, access: agent.access })
 }
 
 /// The role of an agent that a person was given.
-pub fn role_of(tx: &Tx<'_>, agent: AgentId, person: PersonId) -> Result<Option<AgentRole>, ironclaw_state::Error> {
+pub fn role_of(tx: &ReadTx<'_>, agent: AgentId, person: PersonId) -> Result<Option<AgentRole>, ironclaw_state::Error> {
     let sql = "SELECT role FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
     let read = |row: &Row<'_>| row.get("role");
     Ok(tx.db().prepare_cached(sql)?.query_row(params![agent, person], read).optional()?)
 }
 
 /// The agents that a person is an admin of.
-pub fn administered(tx: &Tx<'_>, person: PersonId) -> Result<Vec<AgentId>, ironclaw_state::Error> {
+pub fn administered(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<AgentId>, ironclaw_state::Error> {
     let sql = "SELECT agent_id FROM agent_roles WHERE person_id = ?1 AND role = 'admin' ORDER BY agent_id";
     let mut statement = tx.db().prepare_cached(sql)?;
     let agents = statement.query_map([person], |row| row.get("agent_id"))?;
@@ -70,7 +70,7 @@ pub fn administered(tx: &Tx<'_>, person: PersonId) -> Result<Vec<AgentId>, ironc
 }
 
 /// Everybody with a role of this agent, oldest person first.
-pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<(Person, AgentRole)>, ironclaw_state::Error> {
+pub fn of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<(Person, AgentRole)>, ironclaw_state::Error> {
     let sql = "SELECT people.*, agent_roles.role AS own FROM agent_roles JOIN people ON person_id = id \
                WHERE agent_id = ?1 ORDER BY created_at, id";
     let mut statement = tx.db().prepare_cached(sql)?;
@@ -80,7 +80,7 @@ pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<(Person, AgentRole)>, ironc
 
 /// Gives a person a role of an agent, or takes theirs away.
 pub fn set(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     approved: &Approved,
     agent: AgentId,
     person: PersonId,
@@ -112,7 +112,7 @@ pub fn set(
 
 /// Says who may talk to an agent.
 pub fn set_access(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     approved: &Approved,
     agent: &Agent,
     access: Access,

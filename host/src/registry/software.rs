@@ -8,7 +8,7 @@ use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::Packages;
-use ironclaw_state::{Tx, stored_json};
+use ironclaw_state::{ReadTx, WriteTx, stored_json};
 use rusqlite::{OptionalExtension, Row, params};
 
 /// What an agent has.
@@ -23,7 +23,7 @@ pub struct Software {
 }
 
 /// What an agent has beyond what every jail has.
-pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Option<Software>, ironclaw_state::Error> {
+pub fn of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Option<Software>, ironclaw_state::Error> {
     let sql = "SELECT packages, layer, made_at FROM agent_packages WHERE agent_id = ?1";
     let read = |row: &Row<'_>| {
         Ok(Software { packages: stored_json(row, "packages")?, layer: row.get("layer")?, made_at: row.get("made_at")? })
@@ -32,12 +32,12 @@ pub fn of(tx: &Tx<'_>, agent: AgentId) -> Result<Option<Software>, ironclaw_stat
 }
 
 /// The layer of one agent, if it has one.
-pub fn layer_of(tx: &Tx<'_>, agent: AgentId) -> Result<Option<Digest>, ironclaw_state::Error> {
+pub fn layer_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Option<Digest>, ironclaw_state::Error> {
     Ok(of(tx, agent)?.map(|software| software.layer))
 }
 
 /// Every layer that an agent has.
-pub fn layers(tx: &Tx<'_>) -> Result<Vec<(AgentId, Digest)>, ironclaw_state::Error> {
+pub fn layers(tx: &ReadTx<'_>) -> Result<Vec<(AgentId, Digest)>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT agent_id, layer FROM agent_packages ORDER BY agent_id")?;
     let layers = statement.query_map([], |row| Ok((row.get("agent_id")?, row.get("layer")?)))?;
     Ok(layers.collect::<rusqlite::Result<_>>()?)
@@ -45,7 +45,7 @@ pub fn layers(tx: &Tx<'_>) -> Result<Vec<(AgentId, Digest)>, ironclaw_state::Err
 
 /// Says what an agent has from now on: these packages, which are in this layer; `None` takes all away.
 pub fn set(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     approved: &Approved,
     agent: AgentId,
     software: Option<(&Packages, &Digest)>,

@@ -10,8 +10,8 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent, TokenId};
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
 use ironclaw_state::keys;
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::{OptionalExtension, Row, params};
 use std::str::FromStr;
 use zeroize::Zeroizing;
@@ -131,20 +131,20 @@ const SELECT: &str = "SELECT people.*, tokens.id AS token_id, tokens.name AS tok
                       FROM tokens JOIN people ON tokens.person_id = people.id";
 
 /// Every token, also those that ended, oldest first.
-pub fn tokens(tx: &Tx<'_>) -> Result<Vec<Token>, ironclaw_state::Error> {
+pub fn tokens(tx: &ReadTx<'_>) -> Result<Vec<Token>, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached(&format!("{SELECT} ORDER BY tokens.created_at, tokens.id"))?;
     let tokens = statement.query_map([], token)?.collect::<rusqlite::Result<_>>()?;
     Ok(tokens)
 }
 
 /// The token of this id.
-pub fn find_token(tx: &Tx<'_>, id: &TokenId) -> Result<Option<Token>, ironclaw_state::Error> {
+pub fn find_token(tx: &ReadTx<'_>, id: &TokenId) -> Result<Option<Token>, ironclaw_state::Error> {
     let sql = format!("{SELECT} WHERE tokens.id = ?1");
     Ok(tx.db().prepare_cached(&sql)?.query_row([id], token).optional()?)
 }
 
 /// Whether the token of this digest is live.
-pub fn is_live(tx: &Tx<'_>, digest: &Digest) -> Result<bool, ironclaw_state::Error> {
+pub fn is_live(tx: &ReadTx<'_>, digest: &Digest) -> Result<bool, ironclaw_state::Error> {
     let sql = "SELECT count(*) FROM tokens WHERE digest = ?1 AND state = 'live'";
     Ok(tx.db().prepare_cached(sql)?.query_row([digest], |row| row.get::<_, i64>(0))? > 0)
 }
@@ -154,7 +154,7 @@ pub fn is_live(tx: &Tx<'_>, digest: &Digest) -> Result<bool, ironclaw_state::Err
 /// # Errors
 /// Refuses an end that has passed, a malformed name, and one token too many, and records the refusal in the ledger.
 pub fn issue(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     person: &Person,
     name: &str,
     expires_at: Option<i64>,
@@ -194,7 +194,7 @@ pub fn issue(
 }
 
 /// Gives a person the token that the home's own file holds, and ends the one that the file held before.
-pub fn issue_for_file(tx: &mut Tx<'_>, person: PersonId, fresh: &Fresh) -> Result<(), ironclaw_state::Error> {
+pub fn issue_for_file(tx: &mut WriteTx<'_>, person: PersonId, fresh: &Fresh) -> Result<(), ironclaw_state::Error> {
     let sql = format!("{SELECT} WHERE state = 'live' AND tokens.name = ?1 AND person_id = ?2");
     let lost: Vec<Token> = {
         let mut statement = tx.db().prepare_cached(&sql)?;
@@ -212,7 +212,7 @@ pub fn issue_for_file(tx: &mut Tx<'_>, person: PersonId, fresh: &Fresh) -> Resul
 }
 
 fn insert(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     person: PersonId,
     name: &str,
     expires_at: Option<i64>,
@@ -232,7 +232,7 @@ fn insert(
     Ok(())
 }
 
-fn made(tx: &Tx<'_>, id: &TokenId) -> Result<Token, ironclaw_state::Error> {
+fn made(tx: &ReadTx<'_>, id: &TokenId) -> Result<Token, ironclaw_state::Error> {
     find_token(tx, id)?.ok_or_else(|| ironclaw_state::Error::Stored(format!("{id} vanished while it was made")))
 }
 
@@ -240,7 +240,7 @@ fn about(entry: Entry, id: &TokenId, person: PersonId) -> Entry {
     entry.with("token", id.clone()).with("person", person)
 }
 
-fn end(tx: &mut Tx<'_>, token: &Token, state: TokenState) -> Result<(), ironclaw_state::Error> {
+fn end(tx: &mut WriteTx<'_>, token: &Token, state: TokenState) -> Result<(), ironclaw_state::Error> {
     let now = tx.now();
     tx.db().execute(
         "UPDATE tokens SET state = ?2, ended_at = ?3 WHERE id = ?1 AND state = 'live'",
@@ -254,7 +254,7 @@ fn end(tx: &mut Tx<'_>, token: &Token, state: TokenState) -> Result<(), ironclaw
 /// # Errors
 /// Refuses a token that ended already, and the one in use. Anyone can ask for it, so the caller records the refusal at a bounded
 /// rate.
-pub fn revoke(tx: &mut Tx<'_>, token: &Token, current: &TokenId, by: PersonId) -> Result<Token, Denied> {
+pub fn revoke(tx: &mut WriteTx<'_>, token: &Token, current: &TokenId, by: PersonId) -> Result<Token, Denied> {
     if token.state != TokenState::Live {
         return Err(ended(token).into());
     }
@@ -271,7 +271,7 @@ pub fn revoke(tx: &mut Tx<'_>, token: &Token, current: &TokenId, by: PersonId) -
 ///
 /// # Errors
 /// Refuses a token that ended already; the caller records the refusal at a bounded rate.
-pub fn rotate(tx: &mut Tx<'_>, token: &Token, fresh: &Fresh, by: impl Into<Giver>) -> Result<Token, Denied> {
+pub fn rotate(tx: &mut WriteTx<'_>, token: &Token, fresh: &Fresh, by: impl Into<Giver>) -> Result<Token, Denied> {
     let giver = by.into();
     if token.state != TokenState::Live {
         return Err(ended(token).into());
@@ -291,7 +291,7 @@ fn ended(token: &Token) -> Refusal {
 }
 
 /// Writes down which tokens' time has come; from then on they are over, whatever the clock says. Returns how many.
-pub fn expire(tx: &mut Tx<'_>) -> Result<usize, ironclaw_state::Error> {
+pub fn expire(tx: &mut WriteTx<'_>) -> Result<usize, ironclaw_state::Error> {
     let now = tx.wall();
     let due: Vec<Token> = {
         let mut statement = tx.db().prepare_cached(&format!("{SELECT} WHERE state = 'live' AND expires_at <= ?1"))?;
@@ -305,7 +305,7 @@ pub fn expire(tx: &mut Tx<'_>) -> Result<usize, ironclaw_state::Error> {
 }
 
 /// When the next live token ends by itself, milliseconds since the epoch.
-pub fn next_expiry(tx: &Tx<'_>) -> Result<Option<i64>, ironclaw_state::Error> {
+pub fn next_expiry(tx: &ReadTx<'_>) -> Result<Option<i64>, ironclaw_state::Error> {
     let sql = "SELECT min(expires_at) FROM tokens WHERE state = 'live'";
     Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }

@@ -8,7 +8,7 @@ use crate::items::{self, BodyError};
 use ironclaw_contract::ids::{MessageId, TurnId};
 use ironclaw_contract::seam::crypt::{Error, SessionKey};
 use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Projection, Routing, Turn};
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
 use rusqlite::{OptionalExtension, Row};
@@ -130,7 +130,7 @@ pub fn routing(origin: &Origin, cursor: u64) -> Routing {
 
 /// Returns the rows to project for these messages, with fresh seals; those from before `awake_since` waited for the wake.
 pub fn rows(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     session: &Session,
     messages: &[MessageId],
     turn: Option<TurnId>,

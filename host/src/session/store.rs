@@ -11,13 +11,13 @@ use crate::registry::Agent;
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
 use ironclaw_state::keys::{self, WrappingKey};
+use ironclaw_state::{ReadTx, WriteTx};
 use row::session;
 use rusqlite::{OptionalExtension, params};
 
 /// Returns every session that is not removed, oldest first.
-pub fn all(tx: &Tx<'_>) -> Result<Vec<Session>, ironclaw_state::Error> {
+pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Session>, ironclaw_state::Error> {
     let mut statement =
         tx.db().prepare_cached("SELECT * FROM sessions WHERE state <> 'removed' ORDER BY created_at, id")?;
     let sessions = statement.query_map([], session)?.collect::<rusqlite::Result<_>>()?;
@@ -25,7 +25,7 @@ pub fn all(tx: &Tx<'_>) -> Result<Vec<Session>, ironclaw_state::Error> {
 }
 
 /// Returns the sessions of an agent that are not removed, oldest first.
-pub fn of_agent(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Session>, ironclaw_state::Error> {
+pub fn of_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Session>, ironclaw_state::Error> {
     let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND state <> 'removed' ORDER BY created_at, id";
     let mut statement = tx.db().prepare_cached(sql)?;
     let sessions = statement.query_map([agent], session)?.collect::<rusqlite::Result<_>>()?;
@@ -33,7 +33,7 @@ pub fn of_agent(tx: &Tx<'_>, agent: AgentId) -> Result<Vec<Session>, ironclaw_st
 }
 
 /// Returns every session that is removed and whose files were not seen to be gone.
-pub fn removed(tx: &Tx<'_>) -> Result<Vec<SessionId>, ironclaw_state::Error> {
+pub fn removed(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, ironclaw_state::Error> {
     let sql = "SELECT id FROM sessions WHERE state = 'removed' AND uid_offset >= 0";
     let mut statement = tx.db().prepare_cached(sql)?;
     let sessions = statement.query_map([], |row| row.get("id"))?.collect::<rusqlite::Result<_>>()?;
@@ -41,13 +41,13 @@ pub fn removed(tx: &Tx<'_>) -> Result<Vec<SessionId>, ironclaw_state::Error> {
 }
 
 /// Returns the session of this id, unless it is removed.
-pub fn find(tx: &Tx<'_>, id: SessionId) -> Result<Option<Session>, ironclaw_state::Error> {
+pub fn find(tx: &ReadTx<'_>, id: SessionId) -> Result<Option<Session>, ironclaw_state::Error> {
     let sql = "SELECT * FROM sessions WHERE id = ?1 AND state <> 'removed'";
     Ok(tx.db().prepare_cached(sql)?.query_row([id], session).optional()?)
 }
 
 /// Returns the session of this agent and origin.
-pub fn of_origin(tx: &Tx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<Session>, ironclaw_state::Error> {
+pub fn of_origin(tx: &ReadTx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<Session>, ironclaw_state::Error> {
     let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND channel = ?2 AND platform_id = ?3 AND thread_id = ?4 AND state <> 'removed'";
     let found = tx
         .db()
@@ -62,7 +62,7 @@ pub fn of_origin(tx: &Tx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<
 /// # Errors
 /// [`NewError::Full`] when all these numbers are taken; the keys and the state.
 pub fn of_origin_or_new(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     agent: &Agent,
     origin: &Origin,
     (person, numbers): (PersonId, u32),
@@ -95,7 +95,7 @@ pub fn of_origin_or_new(
 
 /// Returns a number for a new session: one that none had, as long as there is one, and then one of a removed session. So a number
 /// that was given back rests for as long as it can.
-fn free_number(tx: &mut Tx<'_>, numbers: u32) -> Result<Option<u32>, ironclaw_state::Error> {
+fn free_number(tx: &mut WriteTx<'_>, numbers: u32) -> Result<Option<u32>, ironclaw_state::Error> {
     let sql = "SELECT coalesce(max(number) + 1, 0) FROM \
                (SELECT max(uid_offset) AS number FROM sessions UNION ALL SELECT max(uid_offset) FROM uids_free)";
     let next: u32 = tx.db().prepare_cached(sql)?.query_row([], |row| row.get(0))?;
@@ -109,7 +109,7 @@ fn free_number(tx: &mut Tx<'_>, numbers: u32) -> Result<Option<u32>, ironclaw_st
 
 /// Gives the number of a removed session back, whose own files are gone. A session that could ever write to a granted directory may have
 /// left files there under this number: then no other session gets it.
-pub fn give_number_back(tx: &mut Tx<'_>, id: SessionId) -> Result<(), ironclaw_state::Error> {
+pub fn give_number_back(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), ironclaw_state::Error> {
     let sql = "INSERT OR IGNORE INTO uids_free (uid_offset, usable) SELECT uid_offset, uid_shared = 0 AND NOT EXISTS \
                (SELECT 1 FROM agent_mounts WHERE agent_mounts.agent_id = sessions.agent_id AND read_only = 0) \
                FROM sessions WHERE id = ?1 AND state = 'removed' AND uid_offset >= 0";
@@ -121,7 +121,7 @@ pub fn give_number_back(tx: &mut Tx<'_>, id: SessionId) -> Result<(), ironclaw_s
 }
 
 /// Wraps the keys of every session under another key instead; returns how many sessions there are.
-pub fn rewrap(tx: &Tx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, NewError> {
+pub fn rewrap(tx: &ReadTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, NewError> {
     let mut count = 0;
     for session in all(tx)? {
         let Some(stored) = &session.wrapped else { continue };
@@ -202,7 +202,7 @@ impl Why {
 
 /// Moves a session to another standing; `by` names the operator who did.
 pub fn set_standing(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     id: SessionId,
     standing: Standing,
     why: Option<&Why>,
@@ -229,21 +229,21 @@ pub fn set_standing(
 }
 
 /// Notes that a launch failed (`true`) or that a turn ended; returns the failures in a row.
-pub fn note_failure(tx: &mut Tx<'_>, id: SessionId, failed: bool) -> Result<u32, ironclaw_state::Error> {
+pub fn note_failure(tx: &mut WriteTx<'_>, id: SessionId, failed: bool) -> Result<u32, ironclaw_state::Error> {
     let sql =
         "UPDATE sessions SET failures = CASE WHEN ?2 THEN failures + 1 ELSE 0 END WHERE id = ?1 RETURNING failures";
     Ok(tx.db().prepare_cached(sql)?.query_row(params![id, failed], |row| row.get(0))?)
 }
 
 /// Notes activity.
-pub fn touch(tx: &mut Tx<'_>, id: SessionId) -> Result<(), ironclaw_state::Error> {
+pub fn touch(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), ironclaw_state::Error> {
     let now = tx.wall();
     tx.db().prepare_cached("UPDATE sessions SET last_active_at = ?2 WHERE id = ?1")?.execute(params![id, now])?;
     Ok(())
 }
 
 /// Erases a session: its keys, and with them every body, then its rows. Its number stays taken until [`give_number_back`].
-pub fn erase(tx: &mut Tx<'_>, id: SessionId, by: PersonId) -> Result<(), ironclaw_state::Error> {
+pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<(), ironclaw_state::Error> {
     set_standing(tx, id, Standing::Removed, None, Some(by))?;
     let db = tx.db();
     db.execute("UPDATE sessions SET queue_key = NULL, content_key = NULL WHERE id = ?1", [id])?;
@@ -276,7 +276,7 @@ mod tests {
     }
 
     /// Runs a test on a record with an owner and an agent.
-    fn on_record(test: impl FnOnce(&mut Tx<'_>, PersonId, &Agent, &WrappingKey) + Send + 'static) {
+    fn on_record(test: impl FnOnce(&mut WriteTx<'_>, PersonId, &Agent, &WrappingKey) + Send + 'static) {
         let directory = tempfile::tempdir().expect("a directory");
         let key = MasterKey::fresh().expect("random bytes");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -284,7 +284,7 @@ mod tests {
             let path = directory.path().join("state.db");
             State::create(&path).expect("made");
             let state = State::open(&path, &key.state_key()).expect("it opens");
-            let run = move |tx: &mut Tx<'_>| {
+            let run = move |tx: &mut WriteTx<'_>| {
                 Entry::new(LedgerEvent::LedgerOpened).append(tx)?;
                 let owner = create_owner(tx, "Olga")?;
                 let (name, persona, access) = ("a".to_owned(), String::new(), Access::Everyone);
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn uid_of_a_removed_session_is_used_again_once_files_are_gone() {
         on_record(|tx, owner, agent, wrapping| {
-            let make = |tx: &mut Tx<'_>, n: usize| of_origin_or_new(tx, agent, &origin(n), (owner, 3), wrapping);
+            let make = |tx: &mut WriteTx<'_>, n: usize| of_origin_or_new(tx, agent, &origin(n), (owner, 3), wrapping);
             let made: Vec<Session> = (0..3).map(|n| make(tx, n).expect("there is a uid")).collect();
             assert_eq!(made.iter().map(|session| session.uid_offset).collect::<Vec<_>>(), [0, 1, 2]);
             assert!(matches!(make(tx, 3), Err(NewError::Full)), "no session gets a uid beyond the range");
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn uid_that_may_own_granted_files_is_not_reused() {
-        type End = fn(&mut Tx<'_>, &Approved, &Agent);
+        type End = fn(&mut WriteTx<'_>, &Approved, &Agent);
         let ends: [End; 4] = [
             // The grant is still there.
             |_, _, _| {},
@@ -369,7 +369,7 @@ mod tests {
             let other = PersonId::new();
             let config =
                 quota::Config { conversations_per_person: 2, conversations_per_channel: 3, ..quota::Config::default() };
-            let code = |tx: &Tx<'_>, person, channel| match config.admit_conversation(tx, person, channel) {
+            let code = |tx: &ReadTx<'_>, person, channel| match config.admit_conversation(tx, person, channel) {
                 Ok(()) => Ok(()),
                 Err(Denied::Refused(refusal)) => Err(refusal.code),
                 Err(Denied::Failed(error)) => panic!("read: {error}"),

@@ -21,17 +21,18 @@ pub mod seal;
 pub mod snapshot;
 mod stored;
 mod threads;
+mod tx;
 
 pub use clock::wall_clock;
 pub use events::EventsOf;
 pub use opening::{look, open_to_look};
 pub use stored::{bad, stored_json};
+pub use tx::{Committed, ReadTx, WriteTx};
 
 use crate::metrics::Metrics;
 use clock::Clock;
 use events::Events;
-use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::seam::crypt::SessionKey;
 use opening::{connect, connect_for_searches, connect_to_read, create, keep_log, look_through, remove_log, unlock};
 use rusqlite::Connection;
@@ -178,74 +179,6 @@ fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
 }
 
-/// One transaction on the state. Only this module makes one.
-pub struct Tx<'a> {
-    db: &'a Connection,
-    now: i64,
-    wall: i64,
-    prune: i64,
-    entries: Vec<Committed>,
-    empty_log: bool,
-}
-
-/// A ledger entry that is on disk.
-#[derive(Debug, Clone)]
-pub struct Committed {
-    /// Its number.
-    pub seq: u64,
-    /// The event that it records.
-    pub event: LedgerEvent,
-    /// The session that it is about.
-    pub session: Option<SessionId>,
-    /// The message that it is about.
-    pub message: Option<MessageId>,
-    /// The turn that it is about.
-    pub turn: Option<TurnId>,
-    /// Whether it is a refusal or withdrawal.
-    pub refuses: bool,
-}
-
-impl<'a> Tx<'a> {
-    /// Returns the database, for the SQL of the module that owns the table.
-    pub const fn db(&self) -> &'a Connection {
-        self.db
-    }
-
-    /// Returns the time as the record counts it, milliseconds since the epoch: never less than any time before, so it stays ahead
-    /// for as long as the machine's clock once was. For the times of entries and of what is compared with them, and for nothing
-    /// that ends.
-    pub const fn now(&self) -> i64 {
-        self.now
-    }
-
-    /// Returns the machine's clock as it is set now, milliseconds since the epoch: for days, ceilings, ages and expiry, and for
-    /// times that people read. It goes back when it is set back, so nothing is put in order by it.
-    pub const fn wall(&self) -> i64 {
-        self.wall
-    }
-
-    /// Returns the time by which ages are counted where something is dropped for good: the machine's clock, but not what it
-    /// jumped ahead by until it has gone steadily for `STEADY_AFTER`.
-    pub const fn prune_time(&self) -> i64 {
-        self.prune
-    }
-
-    /// Returns whether the time of this search is over; `false` in what is no search.
-    pub fn is_out_of_time(&self) -> bool {
-        SEARCH_UNTIL.get().is_some_and(|until| Instant::now() >= until)
-    }
-
-    /// Returns the work of all searches so far, in units of some steps of SQLite.
-    pub fn work(&self) -> u64 {
-        SEARCH_LOOKS.get()
-    }
-
-    /// Notes a ledger entry, to be told once it is committed.
-    pub fn entry(&mut self, entry: Committed) {
-        self.entries.push(entry);
-    }
-}
-
 /// The shared handle of the state.
 #[derive(Clone)]
 pub struct State {
@@ -348,7 +281,7 @@ impl State {
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        F: FnOnce(&mut WriteTx<'_>) -> Result<T, E> + Send + 'static,
     {
         submit(&self.writes, change, false).await
     }
@@ -358,7 +291,7 @@ impl State {
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        F: FnOnce(&mut WriteTx<'_>) -> Result<T, E> + Send + 'static,
     {
         submit(&self.writes, change, true).await
     }
@@ -368,9 +301,9 @@ impl State {
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        F: FnOnce(&ReadTx<'_>) -> Result<T, E> + Send + 'static,
     {
-        submit(&self.reads, look, false).await
+        submit(&self.reads, |tx| look(tx), false).await
     }
 
     /// Reads as [`State::read`] does, in a thread of its own, for what may take long. A statement that goes on beyond `time_max`
@@ -379,9 +312,9 @@ impl State {
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        F: FnOnce(&ReadTx<'_>) -> Result<T, E> + Send + 'static,
     {
-        let timed = move |tx: &mut Tx<'_>| {
+        let timed = move |tx: &mut WriteTx<'_>| {
             SEARCH_UNTIL.set(Some(Instant::now() + time_max));
             let found = look(tx);
             SEARCH_UNTIL.set(None);
@@ -475,7 +408,7 @@ async fn submit<T, E, F>(jobs: &mpsc::Sender<Job>, work: F, alone: bool) -> Resu
 where
     T: Send + 'static,
     E: From<Error> + Send + 'static,
-    F: FnOnce(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    F: FnOnce(&mut WriteTx<'_>) -> Result<T, E> + Send + 'static,
 {
     let (reply, answer) = oneshot::channel::<Result<T, E>>();
     let work: Work = Box::new(move |tx| {

@@ -2,7 +2,7 @@
 //!
 //! Never makes a file in passing, and never removes the log of a record that says that it is open. See [`crate::log`].
 
-use super::{Error, SEARCH_LOOKS, SEARCH_UNTIL, Tx, is_damage, log, migrations, wall_clock};
+use super::{Error, ReadTx, SEARCH_LOOKS, SEARCH_UNTIL, is_damage, log, migrations, wall_clock};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -119,11 +119,11 @@ pub fn open_to_look(path: &Path, key: &SessionKey) -> Result<Connection, Error> 
 ///
 /// # Errors
 /// As [`open_to_look`], and those of `look`.
-pub fn look<T>(path: &Path, key: &SessionKey, look: impl FnOnce(&Tx<'_>) -> Result<T, Error>) -> Result<T, Error> {
+pub fn look<T>(path: &Path, key: &SessionKey, look: impl FnOnce(&ReadTx<'_>) -> Result<T, Error>) -> Result<T, Error> {
     let db = open_to_look(path, key)?;
     db.execute_batch("BEGIN")?;
     let now = wall_clock();
-    look(&Tx { db: &db, now, wall: now, prune: now, entries: Vec::new(), empty_log: false })
+    look(&ReadTx { db: &db, now, wall: now, prune: now })
 }
 
 /// Opens a connection that cannot write.

@@ -4,7 +4,7 @@
 //! Never writes into the original but to close its log, and never leaves a file behind it that SQLite could take for the new
 //! one's. See `rotation` of the host.
 
-use super::{Error, Tx, connect, create, log, migrations, wall_clock};
+use super::{Error, ReadTx, WriteTx, connect, create, log, migrations, wall_clock};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
@@ -60,20 +60,14 @@ impl Copy {
     ///
     /// # Errors
     /// What `change` says, and then nothing is changed.
-    pub fn change<T, E: From<Error>>(&mut self, change: impl FnOnce(&mut Tx<'_>) -> Result<T, E>) -> Result<T, E> {
+    pub fn change<T, E: From<Error>>(&mut self, change: impl FnOnce(&mut WriteTx<'_>) -> Result<T, E>) -> Result<T, E> {
         let run = |sql: &str| self.copy.execute_batch(sql).map_err(Error::from);
         let last: Option<i64> =
             self.copy.query_row("SELECT max(at) FROM ledger", [], |row| row.get(0)).map_err(Error::from)?;
         let wall = wall_clock();
         run("BEGIN IMMEDIATE")?;
-        let mut tx = Tx {
-            db: &self.copy,
-            now: wall.max(last.unwrap_or(0)),
-            wall,
-            prune: wall,
-            entries: Vec::new(),
-            empty_log: false,
-        };
+        let now = wall.max(last.unwrap_or(0));
+        let mut tx = WriteTx::new(ReadTx { db: &self.copy, now, wall, prune: wall });
         let changed = change(&mut tx)?;
         run("COMMIT")?;
         Ok(changed)

@@ -5,7 +5,7 @@
 
 use super::clock::{Clock, wall_clock};
 use super::events::Events;
-use super::{Committed, DAMAGE, Tx, is_damage, keep_log, log};
+use super::{Committed, DAMAGE, ReadTx, WriteTx, is_damage, keep_log, log};
 use crate::metrics::Metrics;
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ pub(super) const GROUP_MAX: usize = 64;
 pub(super) const SEARCH_GROUP_MAX: usize = 1;
 
 pub(super) type Finish = Box<dyn FnOnce(Result<(), &rusqlite::Error>) + Send>;
-pub(super) type Work = Box<dyn FnOnce(&mut Tx<'_>) -> (bool, Finish) + Send>;
+pub(super) type Work = Box<dyn FnOnce(&mut WriteTx<'_>) -> (bool, Finish) + Send>;
 
 /// Work that waits, and whether it wants a transaction to itself.
 pub(super) struct Job {
@@ -134,7 +134,7 @@ impl Group {
         db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let mut next = Some(first);
         while let Some(job) = next.take() {
-            let mut tx = Tx { db, now, wall, prune, entries: Vec::new(), empty_log: false };
+            let mut tx = WriteTx::new(ReadTx { db, now, wall, prune });
             self.perform(job, &mut tx)?;
             if DAMAGE.get() {
                 // Nothing is built on it, and nothing that shares its commit.
@@ -154,7 +154,7 @@ impl Group {
     }
 
     /// Does one job, and takes back what it changed if it says so.
-    fn perform(&mut self, job: Job, tx: &mut Tx<'_>) -> rusqlite::Result<()> {
+    fn perform(&mut self, job: Job, tx: &mut WriteTx<'_>) -> rusqlite::Result<()> {
         let db = tx.db;
         db.prepare_cached("SAVEPOINT job")?.execute([])?;
         let before = db.total_changes();
@@ -222,14 +222,8 @@ pub(super) fn read_loop(
             std::iter::once(first).chain(std::iter::from_fn(|| jobs.try_recv().ok())).take(group_max).collect();
         let begun = db.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([]));
         for job in group {
-            let mut tx = Tx {
-                db: &db,
-                now: clock.now(),
-                wall: wall_clock(),
-                prune: clock.prune_time(),
-                entries: Vec::new(),
-                empty_log: false,
-            };
+            let now = clock.now();
+            let mut tx = WriteTx::new(ReadTx { db: &db, now, wall: wall_clock(), prune: clock.prune_time() });
             let (_, finish) = (job.work)(&mut tx);
             finish(begun.as_ref().map(|_| ()));
         }

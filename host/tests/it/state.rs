@@ -8,7 +8,7 @@ use crate::world::{Build, PATIENCE, World};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_ledger::{Entry, chain};
-use ironclaw_state::{Error, State, Tx};
+use ironclaw_state::{Error, ReadTx, State, WriteTx};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::mpsc;
@@ -31,7 +31,7 @@ fn run<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(work)
 }
 
-fn note(tx: &mut Tx<'_>, key: &str) -> Result<(), Error> {
+fn note(tx: &mut WriteTx<'_>, key: &str) -> Result<(), Error> {
     tx.db().execute("INSERT INTO meta (key, value) VALUES (?1, 'x')", [key])?;
     Entry::new(LedgerEvent::LedgerKeyMade).with("key", key).append(tx).map(drop)
 }
@@ -39,7 +39,7 @@ fn note(tx: &mut Tx<'_>, key: &str) -> Result<(), Error> {
 /// A record with its genesis.
 async fn begun(path: &Path) -> State {
     let state = open(path).expect("it opens");
-    let genesis = |tx: &mut Tx<'_>| Entry::new(LedgerEvent::LedgerOpened).append(tx).map(drop);
+    let genesis = |tx: &mut WriteTx<'_>| Entry::new(LedgerEvent::LedgerOpened).append(tx).map(drop);
     state.write(genesis).await.expect("written");
     state
 }
@@ -49,11 +49,11 @@ fn searches_that_wait_share_no_snapshot() {
     let directory = tempfile::tempdir().expect("a directory");
     run(async {
         let state = begun(&directory.path().join("state.db")).await;
-        let count = |tx: &mut Tx<'_>| Ok::<_, Error>(tx.db().query_row(NOTES, [], |row| row.get::<_, i64>(0))?);
+        let count = |tx: &ReadTx<'_>| Ok::<_, Error>(tx.db().query_row(NOTES, [], |row| row.get::<_, i64>(0))?);
         let search = |hold: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>| {
             let state = state.clone();
             tokio::spawn(async move {
-                let look = move |tx: &mut Tx<'_>| {
+                let look = move |tx: &ReadTx<'_>| {
                     let found = count(tx)?;
                     if let Some((here, go)) = hold {
                         here.send(()).map_err(|_| Error::Closed)?;
@@ -93,7 +93,7 @@ fn failed_write_is_undone_alone_within_its_group() {
         let mut group = vec![tokio::spawn({
             let state = state.clone();
             async move {
-                let held = move |tx: &mut Tx<'_>| {
+                let held = move |tx: &mut WriteTx<'_>| {
                     wait.recv().map_err(|_| Error::Closed)?;
                     note(tx, "0")
                 };
@@ -103,7 +103,7 @@ fn failed_write_is_undone_alone_within_its_group() {
         for number in 1..10 {
             let state = state.clone();
             group.push(tokio::spawn(async move {
-                let change = move |tx: &mut Tx<'_>| {
+                let change = move |tx: &mut WriteTx<'_>| {
                     note(tx, &number.to_string())?;
                     // Twice the same key breaks after rows and an entry were written.
                     if number % 3 == 0 { note(tx, "1") } else { Ok(()) }
@@ -149,7 +149,7 @@ fn exclusive_write_sees_only_committed_state_and_commits_alone() {
         let held = tokio::spawn({
             let state = state.clone();
             async move {
-                let held = move |tx: &mut Tx<'_>| {
+                let held = move |tx: &mut WriteTx<'_>| {
                     wait.recv().map_err(|_| Error::Closed)?;
                     note(tx, "first")
                 };
@@ -162,7 +162,7 @@ fn exclusive_write_sees_only_committed_state_and_commits_alone() {
         let alone = tokio::spawn({
             let state = state.clone();
             async move {
-                let alone = move |tx: &mut Tx<'_>| {
+                let alone = move |tx: &mut WriteTx<'_>| {
                     // Entries are told once they are committed.
                     let seen = std::iter::from_fn(|| told.try_recv().ok()).count();
                     note(tx, "alone")?;
@@ -279,7 +279,7 @@ fn time_never_goes_back_even_after_a_restart() {
     let ahead = now + 86_400_000;
     run(async {
         let state = begun(&path).await;
-        let set = move |tx: &mut Tx<'_>| {
+        let set = move |tx: &mut WriteTx<'_>| {
             tx.db().execute("UPDATE ledger SET at = ?1", [ahead])?;
             Ok::<_, Error>(())
         };
@@ -288,7 +288,7 @@ fn time_never_goes_back_even_after_a_restart() {
         let state = open(&path).expect("it opens");
         let read = state.read(|tx| Ok::<_, Error>(tx.now())).await.expect("read");
         assert!(read >= ahead, "who reads has the same time as who writes: {read} < {ahead}");
-        let written = |tx: &mut Tx<'_>| {
+        let written = |tx: &mut WriteTx<'_>| {
             note(tx, "later")?;
             Ok::<_, Error>(tx.now())
         };
@@ -313,7 +313,7 @@ fn a_turn_ends_after_its_seconds_though_the_clock_was_set_back() {
         run(async {
             let state = State::open(&world.home.join("state.db"), &key).expect("it opens");
             let ahead = now + 86_400_000;
-            let set = move |tx: &mut Tx<'_>| {
+            let set = move |tx: &mut WriteTx<'_>| {
                 tx.db().execute("UPDATE ledger SET at = ?1", [ahead])?;
                 Ok::<_, Error>(())
             };
@@ -342,7 +342,7 @@ fn newer_state_file_is_refused_with_a_sentence_and_unchanged() {
         let key = record::master(&world.home).state_key();
         run(async {
             let state = State::open(&path, &key).expect("it opens");
-            let newer = |tx: &mut Tx<'_>| Ok::<_, Error>(tx.db().execute_batch("PRAGMA user_version = 99")?);
+            let newer = |tx: &mut WriteTx<'_>| Ok::<_, Error>(tx.db().execute_batch("PRAGMA user_version = 99")?);
             state.write(newer).await.expect("written");
             state.close().await;
         });

@@ -25,7 +25,7 @@ use ironclaw_ledger::Entry;
 use ironclaw_model::Prompt;
 use ironclaw_state::keys::{ContentKey, MasterKey, SecretText, WrappingKey};
 use ironclaw_state::seal::Sealer;
-use ironclaw_state::{State, Tx};
+use ironclaw_state::{State, WriteTx};
 use jiff::tz::{self, TimeZone};
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ pub(super) enum Ends {
 }
 
 pub(super) struct Stage<'a, 'tx> {
-    pub(super) tx: &'a mut Tx<'tx>,
+    pub(super) tx: &'a mut WriteTx<'tx>,
     pub(super) is_script: bool,
     pub(super) thread: String,
     sealer: Sealer,
@@ -67,7 +67,7 @@ pub(super) fn on_stage(test: impl FnOnce(Stage<'_, '_>) + Send + 'static) {
         let path = directory.path().join("state.db");
         State::create(&path).expect("made");
         let state = State::open(&path, &key.state_key()).expect("it opens");
-        let run = move |tx: &mut Tx<'_>| {
+        let run = move |tx: &mut WriteTx<'_>| {
             test(set(tx, key.wrapping_key()));
             Ok::<_, ironclaw_state::Error>(())
         };
@@ -76,7 +76,7 @@ pub(super) fn on_stage(test: impl FnOnce(Stage<'_, '_>) + Send + 'static) {
     });
 }
 
-fn set<'a, 'tx>(tx: &'a mut Tx<'tx>, wrapping: WrappingKey) -> Stage<'a, 'tx> {
+fn set<'a, 'tx>(tx: &'a mut WriteTx<'tx>, wrapping: WrappingKey) -> Stage<'a, 'tx> {
     Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("appended");
     let owner = create_owner(tx, "Olga").expect("made");
     let by = registry::find_person(tx, "Olga").expect("read").expect("there");

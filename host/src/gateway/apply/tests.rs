@@ -9,16 +9,17 @@ use crate::registry::{self, Agent, channels, mcp, roles, software};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Access, AgentRole, ChangeKind};
+use ironclaw_state::ReadTx;
 use serde_json::{Value, json};
 
 #[track_caller]
-fn done(tx: &mut Tx<'_>, scene: &Scene, kind: ChangeKind, payload: Value, prepared: &Prepared) -> String {
+fn done(tx: &mut WriteTx<'_>, scene: &Scene, kind: ChangeKind, payload: Value, prepared: &Prepared) -> String {
     let proposed: Proposed = scene.by_owner(kind, payload);
     let approved = scene.approved(tx, proposed);
     apply(tx, &approved, prepared).expect("it can be done").outcome
 }
 
-fn noted(tx: &Tx<'_>, what: &str) -> Vec<Value> {
+fn noted(tx: &ReadTx<'_>, what: &str) -> Vec<Value> {
     let mut found = tx.db().prepare("SELECT data FROM ledger ORDER BY seq").expect("a statement");
     let lines = found.query_map([], |row| row.get::<_, String>(0)).expect("read");
     let lines = lines.map(|line| serde_json::from_str::<Value>(&line.expect("text")).expect("JSON"));
@@ -29,7 +30,7 @@ fn layer(digest: Digest) -> Layer {
     Layer { digest, files: 1, bytes: 1, installed: vec!["jq=1.6".to_owned()], left_out: Default::default() }
 }
 
-fn clerk(tx: &Tx<'_>) -> Agent {
+fn clerk(tx: &ReadTx<'_>) -> Agent {
     registry::find_agent(tx, "clerk").expect("read").expect("there")
 }
 
@@ -101,7 +102,7 @@ fn persona_and_tools_change_with_only_digests_in_the_ledger() {
 #[test]
 fn a_channel_is_heard_by_one_agent_and_by_its_pattern() {
     on_record(|tx, scene| {
-        let find = |tx: &Tx<'_>| channels::find(tx, "shop").expect("read").expect("there");
+        let find = |tx: &ReadTx<'_>| channels::find(tx, "shop").expect("read").expect("there");
         let pattern = json!({ "channel": "shop", "engage": "pattern", "pattern": "^!clerk" });
         done(tx, &scene, ChangeKind::Wiring, pattern, &Prepared::Nothing);
         assert_eq!((find(tx).agent, find(tx).hears.pattern()), (Some(scene.clerk.id), Some("^!clerk")));
@@ -119,7 +120,7 @@ fn access_and_roles_are_what_the_change_says() {
         let given = json!({ "access": "members", "grant": [{ "identity": "chat:mia", "role": "member" }] });
         done(tx, &scene, ChangeKind::Permissions, given, &Prepared::Nothing);
         assert_eq!(clerk(tx).access, Access::Members);
-        let role = |tx: &Tx<'_>| roles::role_of(tx, scene.clerk.id, scene.member).expect("read");
+        let role = |tx: &ReadTx<'_>| roles::role_of(tx, scene.clerk.id, scene.member).expect("read");
         assert_eq!(role(tx), Some(AgentRole::Member));
         done(tx, &scene, ChangeKind::Permissions, json!({ "revoke": ["mail:mia"] }), &Prepared::Nothing);
         assert_eq!(role(tx), None);
@@ -171,7 +172,7 @@ fn what_agents_have_of_a_server_ends_with_what_it_was_given_for() {
             let tools: Vec<_> = tools.iter().map(|name| json!({ "name": name })).collect();
             json!({ "name": "files", "url": url, "tools": tools })
         };
-        let held = |tx: &Tx<'_>| mcp::grants_of(tx, scene.clerk.id).expect("read");
+        let held = |tx: &ReadTx<'_>| mcp::grants_of(tx, scene.clerk.id).expect("read");
         let register = ChangeKind::McpRegister;
         done(tx, &scene, register, server("https://one.example/", &["read", "write"]), &Prepared::Nothing);
         done(tx, &scene, ChangeKind::McpAccess, json!({ "server": "files" }), &Prepared::Nothing);

@@ -11,8 +11,8 @@ use ironclaw_contract::ids::{CallId, PersonId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole, Change, ChangeKind, Engage, Packages, Payload, Wiring};
 use ironclaw_ledger::Entry;
-use ironclaw_state::State;
 use ironclaw_state::keys::{MasterKey, SecretText};
+use ironclaw_state::{State, WriteTx};
 use serde_json::{Value, json};
 
 /// A record with people, agents and channels in it.
@@ -36,13 +36,13 @@ fn draft(name: &str) -> AgentDraft {
 }
 
 /// Lets an agent answer each message of a channel.
-pub(crate) fn connect(tx: &mut Tx<'_>, name: &str, agent: &Agent, by: PersonId) {
+pub(crate) fn connect(tx: &mut WriteTx<'_>, name: &str, agent: &Agent, by: PersonId) {
     let channel = channels::find(tx, name).expect("read").expect("there");
     let wiring = Wiring { channel: name.to_owned(), engage: Engage::All, pattern: None };
     channels::wire(tx, &Direct::by_test(by), &channel, agent.id, &wiring).expect("connected");
 }
 
-fn set_scene(tx: &mut Tx<'_>, key: &MasterKey) -> Scene {
+fn set_scene(tx: &mut WriteTx<'_>, key: &MasterKey) -> Scene {
     Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("appended");
     let owner = create_owner(tx, "Olga").expect("made");
     let by = registry::find_person(tx, "Olga").expect("read").expect("there");
@@ -76,7 +76,7 @@ fn set_scene(tx: &mut Tx<'_>, key: &MasterKey) -> Scene {
 }
 
 /// Runs a test on a record of its own.
-pub(crate) fn on_record(test: impl FnOnce(&mut Tx<'_>, Scene) + Send + 'static) {
+pub(crate) fn on_record(test: impl FnOnce(&mut WriteTx<'_>, Scene) + Send + 'static) {
     let directory = tempfile::tempdir().expect("a directory");
     let key = MasterKey::fresh().expect("random bytes");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -84,7 +84,7 @@ pub(crate) fn on_record(test: impl FnOnce(&mut Tx<'_>, Scene) + Send + 'static) 
         let path = directory.path().join("state.db");
         State::create(&path).expect("made");
         let state = State::open(&path, &key.state_key()).expect("it opens");
-        let run = move |tx: &mut Tx<'_>| {
+        let run = move |tx: &mut WriteTx<'_>| {
             let scene = set_scene(tx, &key);
             test(tx, scene);
             Ok::<_, ironclaw_state::Error>(())
@@ -117,12 +117,12 @@ impl Scene {
         Proposed { agent: Some(self.clerk.id), requester, ..self.by_owner(kind, payload) }
     }
 
-    fn looked(&self, tx: &Tx<'_>, proposed: Proposed) -> Result<Checked, Refusal> {
+    fn looked(&self, tx: &ReadTx<'_>, proposed: Proposed) -> Result<Checked, Refusal> {
         check(tx, &self.grounds, proposed).map_err(Denied::refusal)
     }
 
     #[track_caller]
-    fn refused(&self, tx: &Tx<'_>, proposed: Proposed, code: DenialCode) {
+    fn refused(&self, tx: &ReadTx<'_>, proposed: Proposed, code: DenialCode) {
         let payload = proposed.change.payload();
         match self.looked(tx, proposed) {
             Ok(_) => panic!("{payload:?} is let through"),
@@ -132,7 +132,7 @@ impl Scene {
 
     /// What passes, as if the owner had approved it.
     #[track_caller]
-    pub(crate) fn approved(&self, tx: &Tx<'_>, proposed: Proposed) -> Approved {
+    pub(crate) fn approved(&self, tx: &ReadTx<'_>, proposed: Proposed) -> Approved {
         let Checked { proposed, standing } = self.looked(tx, proposed).expect("it passes");
         let Proposed { change, agent, .. } = proposed;
         Approved::in_test(agent, change, standing.facts, self.owner)

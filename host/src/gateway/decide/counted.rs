@@ -12,7 +12,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use std::collections::BTreeSet;
 
 /// An approval that is good, with who is behind it.
@@ -37,7 +37,7 @@ type Dependent = (Given, String);
 
 /// Of several good approvals those that are independent of each other, and why each of the others is not.
 fn independent(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     row: &Row,
     rule: &Rule,
     mut voices: Vec<Voice>,
@@ -59,7 +59,7 @@ fn independent(
 
 /// Takes back an approval that is not good, by name.
 fn take_back(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     row: &Row,
     given: &Given,
     code: DenialCode,
@@ -77,7 +77,7 @@ fn take_back(
 
 /// The approvals that are good for this change now, by different and independent people; the others are taken back, each by name.
 pub(super) fn count(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     context: &DecisionContext<'_>,
     row: &Row,
     shown: Digest,
@@ -136,7 +136,7 @@ pub(super) fn count(
 
 /// Whether an approval came with a token that was taken from its holder since: it may not have been them. One that expired was good
 /// when it was used.
-fn is_revoked(tx: &Tx<'_>, proof: &str) -> Result<bool, ironclaw_state::Error> {
+fn is_revoked(tx: &ReadTx<'_>, proof: &str) -> Result<bool, ironclaw_state::Error> {
     let Ok(token) = proof.parse::<TokenId>() else { return Ok(false) };
     Ok(tokens::find_token(tx, &token)?.is_some_and(|token| token.state == TokenState::Revoked))
 }

@@ -10,13 +10,13 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
 use crate::tools::{self, RUN_COMMAND};
 use ironclaw_contract::seam::change::{Change, EnabledTools, ToolDifference};
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Value, json};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, begins_anew: true };
 
 impl Check for EnabledTools {
-    fn complete(&self, _tx: &Tx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
+    fn complete(&self, _tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
         let tools = match self {
             EnabledTools::All(tools) => complete(tools.clone())?,
             EnabledTools::Difference(difference) => with(difference.clone(), context.agent)?,
@@ -24,14 +24,14 @@ impl Check for EnabledTools {
         Ok(Change::EnabledTools(EnabledTools::All(tools)))
     }
 
-    fn current(&self, _tx: &Tx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+    fn current(&self, _tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
         let Some(agent) = agent else { return Ok(Value::Null) };
         let mut tools = agent.enabled_tools.clone();
         tools.sort();
         Ok(json!(tools))
     }
 
-    fn facts(&self, _tx: &Tx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, _tx: &ReadTx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({}))
     }
 
@@ -111,7 +111,7 @@ impl Apply for EnabledTools {
         Preparation::Nothing
     }
 
-    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
+    fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let EnabledTools::All(tools) = self else { return Err(incomplete().into()) };
         let agent = concerned(tx, approved)?;
         registry::set_tools(tx, approved, &agent, tools)?;

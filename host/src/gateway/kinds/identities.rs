@@ -5,13 +5,16 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Identity, Person};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use ironclaw_text::confusable;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
 /// Returns the person who is linked to each of these; two names of one person would say two things about them.
-pub(super) fn each_once<'a>(tx: &Tx<'_>, identities: impl Iterator<Item = &'a String>) -> Result<Vec<Person>, Denied> {
+pub(super) fn each_once<'a>(
+    tx: &ReadTx<'_>,
+    identities: impl Iterator<Item = &'a String>,
+) -> Result<Vec<Person>, Denied> {
     let mut people: Vec<Person> = Vec::new();
     for identity in identities {
         let parsed: Identity = identity.parse()?;
@@ -30,7 +33,7 @@ pub(super) fn each_once<'a>(tx: &Tx<'_>, identities: impl Iterator<Item = &'a St
 }
 
 /// Returns the person who is linked to an identity, if one is; none to what is no identity.
-pub(super) fn find(tx: &Tx<'_>, identity: &str) -> Result<Option<Person>, ironclaw_state::Error> {
+pub(super) fn find(tx: &ReadTx<'_>, identity: &str) -> Result<Option<Person>, ironclaw_state::Error> {
     match identity.parse::<Identity>() {
         Ok(identity) => registry::person_behind(tx, &identity),
         Err(_) => Ok(None),
@@ -41,14 +44,14 @@ pub(super) fn find(tx: &Tx<'_>, identity: &str) -> Result<Option<Person>, ironcl
 ///
 /// # Errors
 /// Refuses one to which none is linked any more.
-pub(super) fn person(tx: &Tx<'_>, identity: &str) -> Result<Person, Denied> {
+pub(super) fn person(tx: &ReadTx<'_>, identity: &str) -> Result<Person, Denied> {
     let found = registry::person_behind(tx, &identity.parse()?)?;
     found.ok_or_else(|| gone("a person that it names".to_owned()).into())
 }
 
 /// Returns who each identity is now.
 pub(super) fn facts<'a>(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     identities: impl Iterator<Item = &'a str>,
 ) -> Result<Map<String, Value>, ironclaw_state::Error> {
     let names: HashMap<PersonId, String> =

@@ -9,14 +9,14 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::{Agent, mcp};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, McpAccess};
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Value, json};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, begins_anew: true };
 
 impl Check for McpAccess {
     /// Spells the tools out: those that the server declares now, where none are named. An empty list takes the access away.
-    fn complete(&self, tx: &Tx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
+    fn complete(&self, tx: &ReadTx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
         let Self { server, tools } = self.clone();
         let Some(found) = mcp::find(tx, &server)? else {
             let shown: String = server.chars().take(64).collect();
@@ -37,7 +37,7 @@ impl Check for McpAccess {
         Ok(Change::McpAccess(Self { server, tools: Some(tools) }))
     }
 
-    fn current(&self, tx: &Tx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+    fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
         let Some(agent) = agent else { return Ok(Value::Null) };
         let had = mcp::grants_of(tx, agent.id)?.into_iter().find(|grant| grant.server == self.server);
         let tools = had.map(|grant| grant.tools).unwrap_or_default();
@@ -45,7 +45,7 @@ impl Check for McpAccess {
     }
 
     /// Returns where the server answers, what it declares, and which secrets it is sent.
-    fn facts(&self, tx: &Tx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, tx: &ReadTx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
         let server = mcp::find(tx, &self.server)?.map_or(Value::Null, |server| {
             let tools: Vec<&str> = server.tools.iter().map(|tool| tool.name.as_str()).collect();
             json!({ "url": server.url, "tools": tools, "headers": server.headers })
@@ -83,7 +83,7 @@ impl Apply for McpAccess {
         Preparation::Nothing
     }
 
-    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
+    fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let Self { server, tools } = self;
         let agent = concerned(tx, approved)?;
         let tools = tools.as_ref().ok_or_else(incomplete)?;

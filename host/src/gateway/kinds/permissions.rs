@@ -7,13 +7,13 @@ use crate::gateway::review_page::effects::Effects;
 use crate::refusal::Denied;
 use crate::registry::{Agent, roles};
 use ironclaw_contract::seam::change::{Access, AgentRole, Change, Grant, Permissions};
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Value, json};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, begins_anew: true };
 
 impl Check for Permissions {
-    fn complete(&self, tx: &Tx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
+    fn complete(&self, tx: &ReadTx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
         let Self { access, mut grant, mut revoke } = self.clone();
         grant.sort_by(|one, other| one.identity.cmp(&other.identity));
         revoke.sort();
@@ -23,7 +23,7 @@ impl Check for Permissions {
     }
 
     /// Returns who may talk to the agent, and the role of each person whom the change names.
-    fn current(&self, tx: &Tx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+    fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
         let Some(agent) = agent else { return Ok(Value::Null) };
         let mut named: Vec<&String> = self.grant.iter().map(|grant| &grant.identity).collect();
         named.extend(&self.revoke);
@@ -42,7 +42,7 @@ impl Check for Permissions {
         Ok(json!(current))
     }
 
-    fn facts(&self, tx: &Tx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, tx: &ReadTx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
         let granted = self.grant.iter().map(|grant| grant.identity.as_str());
         Ok(json!({ "identities": identities::facts(tx, granted.chain(self.revoke.iter().map(String::as_str)))? }))
     }
@@ -91,7 +91,7 @@ impl Apply for Permissions {
         Preparation::Nothing
     }
 
-    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
+    fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
         let Self { access, grant, revoke } = self;
         if let Some(access) = access.filter(|access| *access != agent.access) {

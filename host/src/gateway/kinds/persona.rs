@@ -7,21 +7,21 @@ use crate::gateway::review_page::effects::Effects;
 use crate::refusal::Denied;
 use crate::registry::{self, Agent};
 use ironclaw_contract::seam::change::{Change, Persona};
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Value, json};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, begins_anew: true };
 
 impl Check for Persona {
-    fn complete(&self, _tx: &Tx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
+    fn complete(&self, _tx: &ReadTx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
         Ok(Change::Persona(self.clone()))
     }
 
-    fn current(&self, _tx: &Tx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+    fn current(&self, _tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
         Ok(agent.map_or(Value::Null, |agent| json!(Self { instructions: agent.persona.clone() })))
     }
 
-    fn facts(&self, _tx: &Tx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, _tx: &ReadTx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({}))
     }
 
@@ -51,7 +51,7 @@ impl Apply for Persona {
         Preparation::Nothing
     }
 
-    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
+    fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
         registry::set_persona(tx, approved, &agent, &self.instructions)?;
         Ok(format!("agent {} is told something else about itself", agent.name))

@@ -10,25 +10,25 @@ use crate::registry::{self, Agent, LOOPBACK};
 use crate::routing::engage;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Engage, Wiring};
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Map, Value, json};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, begins_anew: true };
 
 impl Check for Wiring {
-    fn complete(&self, tx: &Tx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
+    fn complete(&self, tx: &ReadTx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
         known(tx, self)?;
         Ok(Change::Wiring(self.clone()))
     }
 
-    fn current(&self, tx: &Tx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+    fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
         let Some(agent) = agent else { return Ok(Value::Null) };
         let found = channels::find(tx, &self.channel)?;
         let none = || Self { channel: self.channel.clone(), engage: Engage::None, pattern: None };
         Ok(json!(found.map_or_else(none, |channel| channel.wiring(agent.id))))
     }
 
-    fn facts(&self, tx: &Tx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, tx: &ReadTx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({ "channels": facts(tx, std::slice::from_ref(self))? }))
     }
 
@@ -41,7 +41,7 @@ impl Check for Wiring {
 ///
 /// # Errors
 /// Refuses the loopback, a channel that does not exist and a pattern that cannot be used.
-pub(super) fn known(tx: &Tx<'_>, wiring: &Wiring) -> Result<Channel, Denied> {
+pub(super) fn known(tx: &ReadTx<'_>, wiring: &Wiring) -> Result<Channel, Denied> {
     if wiring.channel == LOOPBACK {
         let refusal = Refusal::new(DenialCode::ChannelOwn, "the loopback is how people talk to every agent of theirs");
         return Err(refusal.hint("who may talk to an agent is a change of kind permissions").into());
@@ -64,7 +64,7 @@ pub(super) fn known(tx: &Tx<'_>, wiring: &Wiring) -> Result<Channel, Denied> {
 }
 
 /// Returns which of all channels that ever had its name each is, and who hears it now: only one does, and loses it.
-pub(super) fn facts(tx: &Tx<'_>, wirings: &[Wiring]) -> Result<Map<String, Value>, ironclaw_state::Error> {
+pub(super) fn facts(tx: &ReadTx<'_>, wirings: &[Wiring]) -> Result<Map<String, Value>, ironclaw_state::Error> {
     let mut found = Map::new();
     for wiring in wirings {
         let channel = match channels::find(tx, &wiring.channel)? {
@@ -101,7 +101,7 @@ impl Apply for Wiring {
         Preparation::Nothing
     }
 
-    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
+    fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
         wire(tx, approved, &agent, self)
     }
@@ -111,7 +111,12 @@ impl Apply for Wiring {
 ///
 /// # Errors
 /// Refuses a channel that was removed.
-pub(super) fn wire(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent, wiring: &Wiring) -> Result<String, Denied> {
+pub(super) fn wire(
+    tx: &mut WriteTx<'_>,
+    approved: &Approved,
+    agent: &Agent,
+    wiring: &Wiring,
+) -> Result<String, Denied> {
     let channel = channels::find(tx, &wiring.channel)?;
     let channel = channel.ok_or_else(|| gone(format!("channel {}", wiring.channel)))?;
     channels::wire(tx, approved, &channel, agent.id, wiring)?;

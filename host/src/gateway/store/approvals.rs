@@ -4,26 +4,26 @@
 
 use crate::approval::Token;
 use ironclaw_contract::ids::{ApprovalId, ChangeId, PersonId};
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ApprovalRoot;
 use rusqlite::params;
 
 /// Takes back every approval of a change that is not used.
-pub fn void(tx: &Tx<'_>, change: ChangeId) -> Result<(), ironclaw_state::Error> {
+pub fn void(tx: &ReadTx<'_>, change: ChangeId) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE change_id = ?1 AND state = 'live'";
     tx.db().prepare_cached(sql)?.execute(params![change, tx.now()])?;
     Ok(())
 }
 
 /// Takes back one approval.
-pub fn void_one(tx: &Tx<'_>, approval: ApprovalId) -> Result<(), ironclaw_state::Error> {
+pub fn void_one(tx: &ReadTx<'_>, approval: ApprovalId) -> Result<(), ironclaw_state::Error> {
     let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE id = ?1 AND state = 'live'";
     tx.db().prepare_cached(sql)?.execute(params![approval, tx.now()])?;
     Ok(())
 }
 
 /// Uses one approval up. False when somebody else did: then it is good for nothing.
-pub fn consume(tx: &Tx<'_>, approval: ApprovalId) -> Result<bool, ironclaw_state::Error> {
+pub fn consume(tx: &ReadTx<'_>, approval: ApprovalId) -> Result<bool, ironclaw_state::Error> {
     let sql = "UPDATE approvals SET state = 'used', ended_at = ?2 WHERE id = ?1 AND state = 'live'";
     Ok(tx.db().prepare_cached(sql)?.execute(params![approval, tx.now()])? == 1)
 }
@@ -42,7 +42,7 @@ pub struct Given {
 }
 
 /// Every approval of a change, oldest first.
-pub fn approvals(tx: &Tx<'_>, change: ChangeId) -> Result<Vec<Given>, ironclaw_state::Error> {
+pub fn approvals(tx: &ReadTx<'_>, change: ChangeId) -> Result<Vec<Given>, ironclaw_state::Error> {
     let sql = "SELECT * FROM approvals WHERE change_id = ?1 ORDER BY given_at, id";
     let mut statement = tx.db().prepare_cached(sql)?;
     let given = statement.query_map([change], |row| {
@@ -58,7 +58,7 @@ pub fn approvals(tx: &Tx<'_>, change: ChangeId) -> Result<Vec<Given>, ironclaw_s
 
 /// Keeps an approval.
 pub fn give(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     change: ChangeId,
     person: PersonId,
     token: &Token,
@@ -73,7 +73,7 @@ pub fn give(
 }
 
 /// Brings every approval that is not used under the key of a fresh master key; returns how many there are.
-pub fn rewrap(tx: &Tx<'_>, old: &ApprovalRoot, new: &ApprovalRoot) -> Result<u64, ironclaw_state::Error> {
+pub fn rewrap(tx: &ReadTx<'_>, old: &ApprovalRoot, new: &ApprovalRoot) -> Result<u64, ironclaw_state::Error> {
     let mut statement = tx.db().prepare_cached("SELECT id, token FROM approvals WHERE state = 'live'")?;
     let found: Vec<(String, String)> =
         statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;

@@ -5,7 +5,7 @@
 use ironclaw_contract::canonical;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::{OptionalExtension, params};
 
 /// Where the record keeps its generation.
@@ -18,7 +18,7 @@ const OTHER_HISTORY: &str = "other_history";
 const OTHER_HEADS_MAX: usize = 4096;
 
 /// The generation of the record: a record that was put back begins another one.
-pub fn generation(tx: &Tx<'_>) -> Result<u64, ironclaw_state::Error> {
+pub fn generation(tx: &ReadTx<'_>) -> Result<u64, ironclaw_state::Error> {
     let sql = "SELECT value FROM meta WHERE key = ?1";
     let found: Option<String> = tx.db().prepare_cached(sql)?.query_row([GENERATION], |row| row.get(0)).optional()?;
     found.map_or(Ok(0), |text| text.parse().map_err(|_| ironclaw_state::Error::Stored("meta: generation".to_owned())))
@@ -27,7 +27,10 @@ pub fn generation(tx: &Tx<'_>) -> Result<u64, ironclaw_state::Error> {
 /// Begins another generation, unless all that these heads know was known before: what is open may have been decided or done in
 /// that other history, so a person has to look at it, and no approval from before is good any more. Returns how many changes that
 /// concerns.
-pub fn begin_generation(tx: &mut Tx<'_>, other_history: &[String]) -> Result<Option<usize>, ironclaw_state::Error> {
+pub fn begin_generation(
+    tx: &mut WriteTx<'_>,
+    other_history: &[String],
+) -> Result<Option<usize>, ironclaw_state::Error> {
     let sql = "SELECT value FROM meta WHERE key = ?1";
     let known: Option<String> = tx.db().prepare_cached(sql)?.query_row([OTHER_HISTORY], |row| row.get(0)).optional()?;
     let mut known: Vec<String> = known

@@ -17,7 +17,7 @@ use ironclaw_contract::seam::change::{Access, Change, ChangeKind, Payload};
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::ApprovalRoot;
-use ironclaw_state::{State, Tx};
+use ironclaw_state::{State, WriteTx};
 use rusqlite::params;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,7 +91,7 @@ impl Desk {
 
     pub(super) fn write<T: Send + 'static>(
         &self,
-        change: impl FnOnce(&mut Tx<'_>) -> Result<T, decide::Error> + Send + 'static,
+        change: impl FnOnce(&mut WriteTx<'_>) -> Result<T, decide::Error> + Send + 'static,
     ) -> T {
         block_on(self.state().write(change)).expect("written")
     }
@@ -164,7 +164,7 @@ impl Desk {
         let (policy, root) = (Arc::clone(&self.policy), self.root);
         self.write(move |tx| {
             let row = store::known(tx, id).expect("it is there");
-            let refuse = |tx: &mut Tx<'_>, refusal: Refusal| {
+            let refuse = |tx: &mut WriteTx<'_>, refusal: Refusal| {
                 if let Some(row) = store::active(tx, id)? {
                     store::end(tx, &row, Status::Failed, None, &refusal.message)?;
                 }

@@ -17,7 +17,7 @@ use ironclaw_contract::canonical;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Settings};
-use ironclaw_state::Tx;
+use ironclaw_state::{ReadTx, WriteTx};
 use std::sync::Arc;
 
 /// Adds to a refusal to remove an agent that its conversations are erased.
@@ -33,7 +33,7 @@ impl Changes {
     /// [`ironclaw_state::State::write`], because a part may be written already.
     pub fn settle(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut WriteTx<'_>,
         by: &Giver,
         agent: Option<&Agent>,
         wanted: Settings,
@@ -97,7 +97,7 @@ impl Changes {
         wanted: Settings,
     ) -> Result<(), Denied<Error>> {
         let changes = Arc::clone(self);
-        let judge = move |tx: &mut Tx<'_>| {
+        let judge = move |tx: &ReadTx<'_>| {
             let Some(person) = registry::person_by_id(tx, by)? else {
                 return Err(Refusal::new(DenialCode::PersonUnknown, "the person who asks no longer exists").into());
             };

@@ -13,7 +13,7 @@ use crate::registry;
 use crate::session::store as sessions;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
+use ironclaw_state::WriteTx;
 use ironclaw_text::lookalike;
 use std::sync::Arc;
 
@@ -32,7 +32,11 @@ impl Proposals {
     ///
     /// # Errors
     /// Refuses what does not pass; the ledger has the refusal.
-    pub(in crate::pipeline) fn submit(&self, tx: &mut Tx<'_>, proposed: Proposed) -> Result<Submitted, Denied<Error>> {
+    pub(in crate::pipeline) fn submit(
+        &self,
+        tx: &mut WriteTx<'_>,
+        proposed: Proposed,
+    ) -> Result<Submitted, Denied<Error>> {
         let (kind, requester) = (proposed.change.kind(), proposed.requester.clone());
         let proposed =
             checks::check(tx, &self.grounds, proposed).and_then(|checked| store::propose(tx, &self.policy, checked));
@@ -54,7 +58,7 @@ impl Proposals {
 }
 
 /// Tells the conversation that asked what came of it: as the host's word, which opens no turn.
-pub(in crate::pipeline) fn notify(tx: &mut Tx<'_>, record: &Record, row: &Row) -> Result<(), Error> {
+pub(in crate::pipeline) fn notify(tx: &mut WriteTx<'_>, record: &Record, row: &Row) -> Result<(), Error> {
     let Some(session) = row.session() else { return Ok(()) };
     let Some(session) = sessions::find(tx, session)?.filter(|session| session.wrapped.is_some()) else { return Ok(()) };
     let by = match row.decided_by {

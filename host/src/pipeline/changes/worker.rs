@@ -15,7 +15,7 @@ use crate::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::Packages;
 use ironclaw_state::failpoint;
-use ironclaw_state::{State, Tx};
+use ironclaw_state::{ReadTx, State};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -98,7 +98,7 @@ impl ChangeWorker {
     }
 
     async fn process_due(self: &Arc<Self>) -> Result<Duration, Error> {
-        let look = |tx: &mut Tx<'_>| {
+        let look = |tx: &ReadTx<'_>| {
             let next = store::next_end(tx)?.map(|at| at - tx.wall());
             Ok::<_, Error>((store::expired(tx)?, store::approved(tx)?, next))
         };

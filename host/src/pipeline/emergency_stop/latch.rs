@@ -6,8 +6,8 @@
 use crate::registry::Person;
 use ironclaw_contract::operator::{LedgerEvent, PANIC_FILE, PANIC_RESERVE_FILE};
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
 use ironclaw_state::home::{self, Home};
+use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::OptionalExtension;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -91,7 +91,7 @@ impl Latch {
 }
 
 /// The stop that lasts, if one does.
-pub fn find(tx: &Tx<'_>) -> Result<Option<Stopped>, ironclaw_state::Error> {
+pub fn find(tx: &ReadTx<'_>) -> Result<Option<Stopped>, ironclaw_state::Error> {
     let sql = "SELECT value FROM meta WHERE key = ?1";
     let text: Option<String> = tx.db().prepare_cached(sql)?.query_row([KEY], |row| row.get(0)).optional()?;
     let stored = |text: String| {
@@ -101,7 +101,7 @@ pub fn find(tx: &Tx<'_>) -> Result<Option<Stopped>, ironclaw_state::Error> {
 }
 
 /// Begins a stop, or gives the one that lasts already; `by` is `None` when the file in the home asks for it.
-pub fn begin(tx: &mut Tx<'_>, by: Option<&Person>) -> Result<Stopped, ironclaw_state::Error> {
+pub fn begin(tx: &mut WriteTx<'_>, by: Option<&Person>) -> Result<Stopped, ironclaw_state::Error> {
     if let Some(stopped) = find(tx)? {
         return Ok(stopped);
     }
@@ -117,7 +117,7 @@ pub fn begin(tx: &mut Tx<'_>, by: Option<&Person>) -> Result<Stopped, ironclaw_s
 }
 
 /// Ends the stop; false when none lasts, in the record or, as `unrecorded` says, outside of it.
-pub fn end(tx: &mut Tx<'_>, by: &Person, unrecorded: bool) -> Result<bool, ironclaw_state::Error> {
+pub fn end(tx: &mut WriteTx<'_>, by: &Person, unrecorded: bool) -> Result<bool, ironclaw_state::Error> {
     let ended = tx.db().execute("DELETE FROM meta WHERE key = ?1", [KEY])? > 0 || unrecorded;
     if ended {
         Entry::new(LedgerEvent::HostResumed).with("by", by.id).append(tx)?;
@@ -126,7 +126,7 @@ pub fn end(tx: &mut Tx<'_>, by: &Person, unrecorded: bool) -> Result<bool, ironc
 }
 
 /// At a start: a stop that was asked for while no host answered becomes the record's. True when one lasts.
-pub fn at_start(tx: &mut Tx<'_>, asked: bool) -> Result<bool, ironclaw_state::Error> {
+pub fn at_start(tx: &mut WriteTx<'_>, asked: bool) -> Result<bool, ironclaw_state::Error> {
     if asked {
         begin(tx, None)?;
     }

@@ -8,7 +8,7 @@ use crate::record::Record;
 use crate::registry::models;
 use crate::secrets::{self, SecretName};
 use ironclaw_model::endpoint::{self, Candidate, Endpoint, Endpoints, Probe, Spec};
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use ironclaw_state::keys::{SecretText, WrappingKey};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Mutex;
@@ -44,7 +44,7 @@ impl Models {
     ///
     /// # Errors
     /// [`Error::Model`] says why the operator's script cannot be used.
-    pub fn open_anew(&self, tx: &Tx<'_>) -> Result<Endpoints, Error> {
+    pub fn open_anew(&self, tx: &ReadTx<'_>) -> Result<Endpoints, Error> {
         Ok(endpoint::open_stored(&self.config, models::specs(tx)?)?)
     }
 
@@ -97,7 +97,7 @@ pub(in crate::pipeline) async fn with_keys(
     })
 }
 
-fn key_of(tx: &Tx<'_>, wrapping: &WrappingKey, spec: &Spec) -> Result<Option<SecretText>, secrets::Error> {
+fn key_of(tx: &ReadTx<'_>, wrapping: &WrappingKey, spec: &Spec) -> Result<Option<SecretText>, secrets::Error> {
     let Some(Ok(name)) = spec.key.as_deref().map(str::parse::<SecretName>) else { return Ok(None) };
     secrets::get(tx, wrapping, &name)
 }

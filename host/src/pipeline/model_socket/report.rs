@@ -12,7 +12,7 @@ use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
+use ironclaw_state::WriteTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
 
@@ -39,7 +39,7 @@ pub(in crate::pipeline) fn reportable(
 
 /// In the mode `dangerous_warn`: notes what passed without a seal.
 pub(in crate::pipeline) fn note_unsealed(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     session: SessionId,
     mode: Mode,
     why: &str,
@@ -51,7 +51,7 @@ pub(in crate::pipeline) fn note_unsealed(
 
 /// In a dangerous mode: a result that nobody asked for stands as a quote, never as a result.
 pub(in crate::pipeline) fn quote(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     sealer: &Sealer,
     (session, turn): (SessionId, TurnId),
     key: &ContentKey,

@@ -15,7 +15,7 @@ use ironclaw_contract::seam::socket::RefusalCode;
 use ironclaw_ledger::Entry;
 use ironclaw_model::endpoint::Endpoint;
 use ironclaw_model::{Allowance, Answered, Prompt, Usage};
-use ironclaw_state::Tx;
+use ironclaw_state::WriteTx;
 use std::sync::Arc;
 
 /// A request that came to nothing.
@@ -51,7 +51,7 @@ impl Failed {
 /// Books what a request is thought to take, or refuses it: then nothing is asked, and the person hears why.
 /// Gives what all its tries together may take, too.
 pub(in crate::pipeline) fn book(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     config: &budget::Config,
     (session, turn): (SessionId, TurnId),
     agent: &Agent,
@@ -79,7 +79,11 @@ pub(in crate::pipeline) fn book(
 }
 
 /// Puts what an output took in the place of what was booked for it.
-pub(in crate::pipeline) fn settle(tx: &mut Tx<'_>, booked: &book::Booked, answered: &Answered) -> Result<(), Error> {
+pub(in crate::pipeline) fn settle(
+    tx: &mut WriteTx<'_>,
+    booked: &book::Booked,
+    answered: &Answered,
+) -> Result<(), Error> {
     Ok(book::settle(tx, booked, &answered.endpoint, answered.usage)?)
 }
 

@@ -20,9 +20,9 @@ use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, ITEMS_MAX};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::socket::{Item, RefusalCode, Response};
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
 use ironclaw_state::failpoint;
 use ironclaw_state::seal::Sealer;
+use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::lookalike;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl Server {
     async fn decide<T, F>(&self, decide: F) -> Result<T, Unanswered<Error>>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, Unanswered<Error>> + Send + 'static,
+        F: FnOnce(&mut WriteTx<'_>) -> Result<T, Unanswered<Error>> + Send + 'static,
     {
         let decided = self.state().write(move |tx| match decide(tx) {
             Ok(value) => Ok(Ok(value)),
@@ -175,13 +175,18 @@ fn sealed(item: &Recorded, sealer: &Sealer) -> Response {
     Response::Sealed { item: item.seal(sealer), bytes: item.bytes }
 }
 
-fn agent_of(tx: &Tx<'_>, session: SessionId) -> Result<Agent, Error> {
+fn agent_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Agent, Error> {
     let gone = || ironclaw_state::Error::Stored(format!("{session} has no agent"));
     let session = store::find(tx, session)?.ok_or_else(gone)?;
     Ok(registry::agent_by_id(tx, session.agent)?.ok_or_else(gone)?)
 }
 
-fn open_turn(tx: &Tx<'_>, deadlines: &Deadlines, session: SessionId, turn: TurnId) -> Result<Turn, Unanswered<Error>> {
+fn open_turn(
+    tx: &ReadTx<'_>,
+    deadlines: &Deadlines,
+    session: SessionId,
+    turn: TurnId,
+) -> Result<Turn, Unanswered<Error>> {
     match turn::find(tx, turn)? {
         None => refuse(RefusalCode::Turn, format!("{turn} does not stand in the record")),
         Some(found) if found.session != session => {

@@ -25,8 +25,8 @@ use ironclaw_contract::seam::outbound::{Chat, EndReason, RawRow};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::untrusted::Untrusted;
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
 use ironclaw_state::keys::ContentKey;
+use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::lookalike;
 use rusqlite::{OptionalExtension, params};
 
@@ -109,7 +109,11 @@ impl Acceptance<'_> {
     }
 
     /// Takes one row above the cursor: copies its digest, moves the cursor, and does what it may. Gives the new cursor too.
-    pub fn accept(&self, tx: &mut Tx<'_>, row: Untrusted<RawRow>) -> Result<(Accepted, u64), crate::pipeline::Error> {
+    pub fn accept(
+        &self,
+        tx: &mut WriteTx<'_>,
+        row: Untrusted<RawRow>,
+    ) -> Result<(Accepted, u64), crate::pipeline::Error> {
         match row.check(parse) {
             Ok(row) => {
                 let cursor = row.seq;
@@ -120,7 +124,7 @@ impl Acceptance<'_> {
         }
     }
 
-    fn judge(&self, tx: &mut Tx<'_>, row: Outbound) -> Result<Accepted, crate::pipeline::Error> {
+    fn judge(&self, tx: &mut WriteTx<'_>, row: Outbound) -> Result<Accepted, crate::pipeline::Error> {
         let Self { session, key, .. } = *self;
         let cursor: i64 = tx
             .db()
@@ -166,7 +170,7 @@ impl Acceptance<'_> {
 
     fn reply(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut WriteTx<'_>,
         open: &Turn,
         row: &Outbound,
         item: ItemId,
@@ -200,7 +204,7 @@ impl Acceptance<'_> {
 
     fn called(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut WriteTx<'_>,
         open: &Turn,
         row: &Outbound,
         call: Option<&str>,
@@ -249,7 +253,7 @@ impl Acceptance<'_> {
     /// Carries out the action of a call. Returns its result, and why it was refused.
     fn result_of(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut WriteTx<'_>,
         open: &Turn,
         call: &calls::CallRow,
         output: &items::Recorded,
@@ -280,7 +284,7 @@ impl Acceptance<'_> {
 
     fn refuse(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut WriteTx<'_>,
         row: &Outbound,
         open: Option<&Turn>,
         why: &'static str,
@@ -309,7 +313,7 @@ impl Acceptance<'_> {
 
 /// Where a row goes is the session's origin, and what it answers is a message of its turn; a row that says otherwise is wrong.
 fn misaddressed(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     session: &Session,
     open: &Turn,
     row: &Outbound,
@@ -337,7 +341,7 @@ const ROWS_KEPT: i64 = 4096;
 
 /// Compares rows that were taken before with what was taken: another digest means that the file was rewritten.
 pub fn check_taken(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     session: &Session,
     taken: &[(u64, Digest)],
 ) -> Result<Option<&'static str>, ironclaw_state::Error> {
@@ -354,7 +358,7 @@ pub fn check_taken(
 
 /// Ends a turn with words of the host.
 pub fn close_with_notice(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     record: &Record,
     session: &Session,
     key: &ContentKey,
@@ -368,7 +372,7 @@ pub fn close_with_notice(
 /// The same, with what becomes of its calls.
 #[allow(clippy::too_many_arguments)]
 pub fn close_as(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     record: &Record,
     session: &Session,
     key: &ContentKey,

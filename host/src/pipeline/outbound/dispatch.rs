@@ -16,9 +16,9 @@ use crate::registry::{self, Identity};
 use crate::session::store::{self, Origin};
 use ironclaw_contract::ids::{DeliveryId, TurnId};
 use ironclaw_contract::seam::seal::ItemKind;
-use ironclaw_state::Tx;
 use ironclaw_state::failpoint;
 use ironclaw_state::keys;
+use ironclaw_state::{ReadTx, WriteTx};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -259,7 +259,7 @@ impl Dispatcher {
 
 impl Dispatch {
     /// Gives up what is still to be sent on a channel that is being removed.
-    pub fn give_up(&self, tx: &mut Tx<'_>, channel: &str) -> Result<(), Error> {
+    pub fn give_up(&self, tx: &mut WriteTx<'_>, channel: &str) -> Result<(), Error> {
         for delivery in journal::intended_on(tx, channel)? {
             self.settle(tx, &delivery, &Ended::Dead(GONE.to_owned()))?;
         }
@@ -268,7 +268,7 @@ impl Dispatch {
 
     /// What may have been sent before is sent again only where that shows once: what was being sent when the host last ended, and what was
     /// open in a record that was put back.
-    fn sweep(&self, tx: &mut Tx<'_>) -> Result<(), Error> {
+    fn sweep(&self, tx: &mut WriteTx<'_>) -> Result<(), Error> {
         for delivery in journal::doubtful(tx)? {
             if !channel_of(tx, &delivery)?.is_some_and(|channel| channel.idempotent) {
                 let words = "the record was put back to an earlier state, and it may have been sent since".to_owned();
@@ -284,10 +284,11 @@ impl Dispatch {
     }
 
     /// Takes a delivery up, with all that its send needs; one that cannot be sent at all is dead.
-    fn take_up(&self, tx: &mut Tx<'_>, id: DeliveryId) -> Result<Option<Parcel>, Error> {
+    fn take_up(&self, tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<Parcel>, Error> {
         let Some(delivery) = journal::find(tx, id)? else { return Ok(None) };
-        let dead =
-            |tx: &mut Tx<'_>, words: &str| self.settle(tx, &delivery, &Ended::Dead(words.to_owned())).map(|()| None);
+        let dead = |tx: &mut WriteTx<'_>, words: &str| {
+            self.settle(tx, &delivery, &Ended::Dead(words.to_owned())).map(|()| None)
+        };
         let Some(session) = store::find(tx, delivery.session)? else {
             return dead(tx, "its session is no longer there");
         };
@@ -329,7 +330,7 @@ impl Dispatch {
     }
 
     /// Notes how a delivery ended, and tells the person another way if it did not arrive.
-    fn settle(&self, tx: &mut Tx<'_>, delivery: &Delivery, ended: &Ended) -> Result<(), Error> {
+    fn settle(&self, tx: &mut WriteTx<'_>, delivery: &Delivery, ended: &Ended) -> Result<(), Error> {
         if !journal::settle(tx, delivery, ended)? {
             return Ok(());
         }
@@ -350,7 +351,7 @@ impl Dispatch {
     }
 
     /// Puts a notice into the person's own conversation with the agent on this host, which needs no network.
-    fn tell(&self, tx: &mut Tx<'_>, delivery: &Delivery, text: &str) -> Result<(), Error> {
+    fn tell(&self, tx: &mut WriteTx<'_>, delivery: &Delivery, text: &str) -> Result<(), Error> {
         let Some(session) = store::find(tx, delivery.session)? else { return Ok(()) };
         let Some(person) = journal::person_of(tx, delivery.id)? else { return Ok(()) };
         if journal::was_told(tx, delivery, person)? {
@@ -369,12 +370,12 @@ impl Dispatch {
 }
 
 /// The channel that a delivery is for; one that was made later under the same name is another.
-fn channel_of(tx: &Tx<'_>, delivery: &Delivery) -> Result<Option<Channel>, ironclaw_state::Error> {
+fn channel_of(tx: &ReadTx<'_>, delivery: &Delivery) -> Result<Option<Channel>, ironclaw_state::Error> {
     Ok(channels::find(tx, &delivery.channel)?.filter(|channel| delivery.generation == Some(channel.generation)))
 }
 
 /// The messages that a turn answers.
-fn answered(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<String>, ironclaw_state::Error> {
+fn answered(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<String>, ironclaw_state::Error> {
     let mut statement =
         tx.db().prepare_cached("SELECT id FROM messages WHERE turn_id = ?1 AND trigger = 1 ORDER BY seq")?;
     let ids = statement.query_map([turn], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;

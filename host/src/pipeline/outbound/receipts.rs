@@ -5,7 +5,7 @@
 use crate::delivery::{self, Delivery};
 use crate::session::projection::Receipt;
 use ironclaw_contract::ids::{DeliveryId, MessageId, SessionId};
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use std::collections::VecDeque;
 
 /// Answers of one session that are kept in mind; the oldest gives way to one more, and its sandbox gets no receipt of it.
@@ -20,7 +20,7 @@ impl Unreceipted {
     ///
     /// # Errors
     /// Those of the record.
-    pub fn of(tx: &Tx<'_>, session: SessionId) -> Result<Self, ironclaw_state::Error> {
+    pub fn of(tx: &ReadTx<'_>, session: SessionId) -> Result<Self, ironclaw_state::Error> {
         let mut open = Self::default();
         for delivery in delivery::open_of(tx, session)? {
             open.add(&delivery);
@@ -41,7 +41,7 @@ impl Unreceipted {
     ///
     /// # Errors
     /// Those of the record.
-    pub fn receipts(&self, tx: &Tx<'_>) -> Result<Vec<Receipt>, ironclaw_state::Error> {
+    pub fn receipts(&self, tx: &ReadTx<'_>) -> Result<Vec<Receipt>, ironclaw_state::Error> {
         let mut receipts = Vec::new();
         for (id, row) in &self.0 {
             if let Some((status, at)) = delivery::receipt(tx, *id)? {
@@ -72,8 +72,8 @@ mod tests {
     use ironclaw_contract::operator::LedgerEvent;
     use ironclaw_contract::seam::change::Access;
     use ironclaw_ledger::Entry;
-    use ironclaw_state::State;
     use ironclaw_state::keys::MasterKey;
+    use ironclaw_state::{State, WriteTx};
     use std::collections::HashSet;
 
     #[tokio::test]
@@ -83,7 +83,7 @@ mod tests {
         State::create(&path).expect("made");
         let state = State::open(&path, &key.state_key()).expect("it opens");
         let wrapping = key.wrapping_key();
-        let test = move |tx: &mut Tx<'_>| {
+        let test = move |tx: &mut WriteTx<'_>| {
             Entry::new(LedgerEvent::LedgerOpened).append(tx)?;
             let owner = create_owner(tx, "Olga")?;
             let (name, persona, access) = ("a".to_owned(), String::new(), Access::Everyone);
@@ -91,7 +91,8 @@ mod tests {
             let agent = create_agent(tx, &crate::gateway::Direct::by_test(owner), draft).expect("a name");
             let origin = Origin { channel: LOOPBACK.to_owned(), platform_id: "x".to_owned(), thread_id: String::new() };
             let session = store::of_origin_or_new(tx, &agent, &origin, (owner, 1), &wrapping).expect("made");
-            let answer = |tx: &mut Tx<'_>| delivery::intend(tx, &session, None, ItemId::new(), Some(MessageId::new()));
+            let answer =
+                |tx: &mut WriteTx<'_>| delivery::intend(tx, &session, None, ItemId::new(), Some(MessageId::new()));
             let rows =
                 |answers: &[&Delivery]| answers.iter().filter_map(|answer| answer.row_id).collect::<HashSet<_>>();
             let told = |receipts: &[Receipt]| receipts.iter().map(|receipt| receipt.row).collect::<HashSet<_>>();

@@ -23,7 +23,7 @@ use ironclaw_jail::reader::{self, Reader};
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_jail::{Spec, inspect};
 use ironclaw_ledger::Entry;
-use ironclaw_state::Tx;
+use ironclaw_state::WriteTx;
 use ironclaw_state::home;
 use ironclaw_state::keys::{ContentKey, SessionKeys};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
@@ -242,7 +242,7 @@ async fn note_lost_workspace(record: &Record, session: &Session) -> Result<(), E
     if !has_worked {
         return Ok(());
     }
-    let note = move |tx: &mut Tx<'_>| {
+    let note = move |tx: &mut WriteTx<'_>| {
         Entry::new(LedgerEvent::SessionWorkspaceLost).session(id).append(tx)?;
         Ok::<_, PipelineError>(())
     };

@@ -5,14 +5,14 @@ use crate::gateway::decide::proof::Approved;
 use crate::refusal::Denied;
 use crate::registry::{self, AgentDraft, roles};
 use ironclaw_contract::seam::change::{Access, AgentRole, CreateAgent};
-use ironclaw_state::Tx;
+use ironclaw_state::WriteTx;
 
 impl Apply for CreateAgent {
     fn preparation(&self) -> Preparation<'_> {
         Preparation::Nothing
     }
 
-    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
+    fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let Self { name, persona, enabled_tools, members, wirings } = self;
         let draft = AgentDraft {
             name: name.clone(),

@@ -8,19 +8,19 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent, Person, Role, channels, roles};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, CreateAgent, Engage};
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use serde_json::{Value, json};
 
 impl Check for CreateAgent {
-    fn complete(&self, tx: &Tx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
+    fn complete(&self, tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
         complete(tx, context, self.clone()).map(Change::CreateAgent)
     }
 
-    fn current(&self, _tx: &Tx<'_>, _agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+    fn current(&self, _tx: &ReadTx<'_>, _agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
         Ok(Value::Null)
     }
 
-    fn facts(&self, tx: &Tx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, tx: &ReadTx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({
             "identities": identities::facts(tx, self.members.iter().map(String::as_str))?,
             "channels": wiring::facts(tx, &self.wirings)?,
@@ -33,7 +33,7 @@ impl Check for CreateAgent {
 }
 
 /// Checks a new agent and puts its lists in one order.
-fn complete(tx: &Tx<'_>, context: &CheckContext<'_>, wanted: CreateAgent) -> Result<CreateAgent, Denied> {
+fn complete(tx: &ReadTx<'_>, context: &CheckContext<'_>, wanted: CreateAgent) -> Result<CreateAgent, Denied> {
     let CreateAgent { name, persona, enabled_tools, mut members, mut wirings } = wanted;
     registry::check_agent_name(&name)?;
     if registry::find_agent(tx, &name)?.is_some() {
@@ -70,7 +70,12 @@ fn complete(tx: &Tx<'_>, context: &CheckContext<'_>, wanted: CreateAgent) -> Res
 }
 
 /// A new agent has no tool, hears no channel and answers nobody that its creator has not.
-fn no_more_than(tx: &Tx<'_>, creator: Option<&Agent>, wanted: &CreateAgent, people: &[Person]) -> Result<(), Denied> {
+fn no_more_than(
+    tx: &ReadTx<'_>,
+    creator: Option<&Agent>,
+    wanted: &CreateAgent,
+    people: &[Person],
+) -> Result<(), Denied> {
     let refuse = |what: String| {
         let refusal = Refusal::new(
             DenialCode::CreateAgentGrants,

@@ -5,14 +5,14 @@ use crate::gateway::decide::proof::Approved;
 use crate::refusal::Denied;
 use crate::registry::mcp;
 use ironclaw_contract::seam::change::McpRegister;
-use ironclaw_state::Tx;
+use ironclaw_state::WriteTx;
 
 impl Apply for McpRegister {
     fn preparation(&self) -> Preparation<'_> {
         Preparation::Nothing
     }
 
-    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
+    fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let losing = mcp::register(tx, approved, self)?;
         let lost = match losing {
             0 => String::new(),

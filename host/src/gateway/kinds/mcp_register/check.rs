@@ -11,7 +11,7 @@ use axum::http::HeaderName;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, McpHeader, McpRegister};
 use ironclaw_model::reach;
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use serde_json::{Map, Value, json};
 use url::{Host, Url};
 
@@ -23,15 +23,15 @@ const OF_THE_CARRIER: [&str; 9] =
     ["connection", "content-length", "content-type", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"];
 
 impl Check for McpRegister {
-    fn complete(&self, tx: &Tx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
+    fn complete(&self, tx: &ReadTx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
         complete(tx, self.clone()).map(Change::McpRegister)
     }
 
-    fn current(&self, tx: &Tx<'_>, _agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+    fn current(&self, tx: &ReadTx<'_>, _agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
         Ok(mcp::find(tx, &self.name)?.map_or(Value::Null, |server| json!(server.described())))
     }
 
-    fn facts(&self, tx: &Tx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, tx: &ReadTx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({ "secrets": of_secrets(tx, self)?, "grants": of_grants(tx, self)? }))
     }
 
@@ -41,7 +41,7 @@ impl Check for McpRegister {
 }
 
 /// A server for the catalogue: its address as a program reads it, its lists in one order.
-fn complete(tx: &Tx<'_>, wanted: McpRegister) -> Result<McpRegister, Denied> {
+fn complete(tx: &ReadTx<'_>, wanted: McpRegister) -> Result<McpRegister, Denied> {
     let McpRegister { name, url, mut tools, headers } = wanted;
     if !secrets::is_name(&name) {
         let shown: String = name.chars().take(64).collect();
@@ -98,7 +98,7 @@ fn check_url(text: &str) -> Result<Url, &'static str> {
     }
 }
 
-fn complete_header(tx: &Tx<'_>, header: McpHeader) -> Result<McpHeader, Denied> {
+fn complete_header(tx: &ReadTx<'_>, header: McpHeader) -> Result<McpHeader, Denied> {
     let McpHeader { name, secret, scheme } = header;
     let shown: String = name.chars().take(64).collect();
     let Ok(parsed) = HeaderName::from_bytes(name.as_bytes()) else {
@@ -122,7 +122,7 @@ fn complete_header(tx: &Tx<'_>, header: McpHeader) -> Result<McpHeader, Denied> 
 }
 
 /// Which of the secrets that are named there are.
-fn of_secrets(tx: &Tx<'_>, server: &McpRegister) -> Result<Map<String, Value>, ironclaw_state::Error> {
+fn of_secrets(tx: &ReadTx<'_>, server: &McpRegister) -> Result<Map<String, Value>, ironclaw_state::Error> {
     let mut found = Map::new();
     for header in &server.headers {
         let there = match header.secret.parse::<SecretName>() {
@@ -135,7 +135,7 @@ fn of_secrets(tx: &Tx<'_>, server: &McpRegister) -> Result<Map<String, Value>, i
 }
 
 /// Which agents have tools of the server of this name, and what each keeps of them.
-fn of_grants(tx: &Tx<'_>, server: &McpRegister) -> Result<Map<String, Value>, ironclaw_state::Error> {
+fn of_grants(tx: &ReadTx<'_>, server: &McpRegister) -> Result<Map<String, Value>, ironclaw_state::Error> {
     let Some(was) = mcp::find(tx, &server.name)? else { return Ok(Map::new()) };
     let holders = mcp::holders(tx, &server.name)?.into_iter();
     let told = holders.map(|grant| {

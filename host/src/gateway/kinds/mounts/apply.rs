@@ -5,7 +5,7 @@ use crate::gateway::decide::proof::Approved;
 use crate::refusal::Denied;
 use crate::registry::mounts;
 use ironclaw_contract::seam::change::Mount;
-use ironclaw_state::Tx;
+use ironclaw_state::WriteTx;
 use std::path::PathBuf;
 
 impl Apply for Vec<Mount> {
@@ -13,7 +13,7 @@ impl Apply for Vec<Mount> {
         Preparation::Nothing
     }
 
-    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
+    fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
         let mounts = self.iter().map(mount).collect::<Result<Vec<_>, Denied>>()?;
         mounts::set(tx, approved, agent.id, &mounts)?;

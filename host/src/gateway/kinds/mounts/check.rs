@@ -11,7 +11,7 @@ use crate::registry::{Agent, mounts};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Mount};
 use ironclaw_jail::shown::Mounts;
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use serde_json::{Map, Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,11 @@ use std::path::{Path, PathBuf};
 const OF_THE_SYSTEM: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/etc"];
 
 impl Check for Vec<Mount> {
-    fn complete(&self, _tx: &Tx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
+    fn complete(&self, _tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
         Ok(Change::Mounts(complete(self.clone(), context.grounds)?))
     }
 
-    fn current(&self, tx: &Tx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+    fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
         let Some(agent) = agent else { return Ok(Value::Null) };
         let mounts = mounts::of(tx, agent.id)?.into_iter();
         let shown = mounts.map(|mount| Mount {
@@ -35,7 +35,7 @@ impl Check for Vec<Mount> {
         Ok(json!(shown.collect::<Vec<_>>()))
     }
 
-    fn facts(&self, _tx: &Tx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, _tx: &ReadTx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({ "sources": of_sources(self) }))
     }
 

@@ -7,7 +7,7 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::software;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Packages;
-use ironclaw_state::Tx;
+use ironclaw_state::WriteTx;
 
 /// Fetched packages that are told by name; the digest of the layer holds for the others too.
 const FETCHED_SHOWN_MAX: usize = 20;
@@ -17,7 +17,7 @@ impl Apply for Packages {
         if self.apt.is_empty() && self.npm.is_empty() { Preparation::Nothing } else { Preparation::Layer(self) }
     }
 
-    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, prepared: &Prepared) -> Result<String, Denied> {
+    fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
         let names: Vec<String> = self.apt.iter().chain(&self.npm).cloned().collect();
         match (names.is_empty(), prepared) {

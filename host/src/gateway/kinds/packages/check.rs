@@ -6,11 +6,11 @@ use crate::packages;
 use crate::refusal::Denied;
 use crate::registry::{Agent, software};
 use ironclaw_contract::seam::change::{Change, Packages};
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use serde_json::{Map, Value, json};
 
 impl Check for Packages {
-    fn complete(&self, _tx: &Tx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
+    fn complete(&self, _tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
         let mut wanted = self.clone();
         wanted.apt.sort();
         wanted.npm.sort();
@@ -20,12 +20,12 @@ impl Check for Packages {
         }
     }
 
-    fn current(&self, tx: &Tx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+    fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
         let Some(agent) = agent else { return Ok(Value::Null) };
         Ok(json!(software::of(tx, agent.id)?.map(|software| software.packages).unwrap_or_default()))
     }
 
-    fn facts(&self, _tx: &Tx<'_>, grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, _tx: &ReadTx<'_>, grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({ "clients": clients(&grounds.packages, self) }))
     }
 

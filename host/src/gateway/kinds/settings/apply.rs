@@ -12,19 +12,19 @@ use crate::registry::{self, Agent, Mode, models};
 use crate::session::store;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Settings;
-use ironclaw_state::Tx;
+use ironclaw_state::WriteTx;
 
 impl Apply for Settings {
     fn preparation(&self) -> Preparation<'_> {
         if self.remove { Preparation::ConversationsErased } else { Preparation::Nothing }
     }
 
-    fn apply(&self, tx: &mut Tx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
+    fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         set(tx, approved, self)
     }
 }
 
-fn set(tx: &mut Tx<'_>, approved: &Approved, settings: &Settings) -> Result<String, Denied> {
+fn set(tx: &mut WriteTx<'_>, approved: &Approved, settings: &Settings) -> Result<String, Denied> {
     let Settings { mode, model, tokens_per_day, cost_per_day_micros, remove, default_model } = settings;
     if let Some(name) = default_model {
         let moved = models::set_default(tx, approved, name)?;
@@ -62,7 +62,7 @@ fn set(tx: &mut Tx<'_>, approved: &Approved, settings: &Settings) -> Result<Stri
 }
 
 /// Removes an agent whose conversations are gone.
-fn remove(tx: &mut Tx<'_>, approved: &Approved, agent: &Agent) -> Result<String, Denied> {
+fn remove(tx: &mut WriteTx<'_>, approved: &Approved, agent: &Agent) -> Result<String, Denied> {
     // A message may have come while its conversations were erased.
     if !store::of_agent(tx, agent.id)?.is_empty() {
         let message = format!("agent {} got a message while it was being removed", agent.name);

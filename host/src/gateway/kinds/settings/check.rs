@@ -12,20 +12,20 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Settings};
 use ironclaw_contract::seam::limits::CEILING_MAX;
 use ironclaw_model::scripted;
-use ironclaw_state::Tx;
+use ironclaw_state::ReadTx;
 use serde_json::{Map, Value, json};
 
 impl Check for Settings {
-    fn complete(&self, tx: &Tx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
+    fn complete(&self, tx: &ReadTx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
         check(tx, self)?;
         Ok(Change::Settings(self.clone()))
     }
 
-    fn current(&self, tx: &Tx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+    fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
         current(tx, self, agent)
     }
 
-    fn facts(&self, tx: &Tx<'_>, grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, tx: &ReadTx<'_>, grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
         facts(tx, grounds, self)
     }
 
@@ -84,7 +84,7 @@ fn number(value: &Value) -> u64 {
 }
 
 /// Refuses an endpoint that is not there.
-fn check(tx: &Tx<'_>, wanted: &Settings) -> Result<(), Denied> {
+fn check(tx: &ReadTx<'_>, wanted: &Settings) -> Result<(), Denied> {
     if let Some(model) = wanted.model.as_deref().filter(|model| *model != DEFAULT_MODEL) {
         models::known(tx, model)?;
     }
@@ -111,7 +111,7 @@ fn check_agent(wanted: &Settings, agent: Option<&Agent>) -> Result<(), Refusal> 
 }
 
 /// The present settings, of the fields that the wish names.
-fn current(tx: &Tx<'_>, wanted: &Settings, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+fn current(tx: &ReadTx<'_>, wanted: &Settings, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
     let mut now = Map::new();
     let mut set = |field: &str, value: Value| now.insert(field.to_owned(), value);
     if wanted.default_model.is_some() {
@@ -135,7 +135,7 @@ fn current(tx: &Tx<'_>, wanted: &Settings, agent: Option<&Agent>) -> Result<Valu
 }
 
 /// What the names mean now: the endpoint behind a name, the ceilings of the settings, the agents that follow the default.
-fn facts(tx: &Tx<'_>, grounds: &Grounds, wanted: &Settings) -> Result<Value, ironclaw_state::Error> {
+fn facts(tx: &ReadTx<'_>, grounds: &Grounds, wanted: &Settings) -> Result<Value, ironclaw_state::Error> {
     let mut facts = Map::new();
     for named in [&wanted.model, &wanted.default_model].into_iter().flatten() {
         let name = if named == DEFAULT_MODEL { models::default(tx)? } else { named.clone() };
@@ -157,7 +157,7 @@ fn facts(tx: &Tx<'_>, grounds: &Grounds, wanted: &Settings) -> Result<Value, iro
     Ok(facts.into())
 }
 
-fn endpoint(tx: &Tx<'_>, name: &str) -> Result<Value, ironclaw_state::Error> {
+fn endpoint(tx: &ReadTx<'_>, name: &str) -> Result<Value, ironclaw_state::Error> {
     if name == scripted::NAME {
         return Ok(json!({ "name": name, "kind": scripted::NAME }));
     }

@@ -28,9 +28,9 @@ use ironclaw_ledger::Entry;
 use ironclaw_model::draft;
 use ironclaw_model::endpoint::{self, Bounds, Endpoint};
 use ironclaw_model::{Answered, Prompt, WantedCall};
-use ironclaw_state::Tx;
 use ironclaw_state::failpoint;
 use ironclaw_state::keys::ContentKey;
+use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::lookalike;
 use jiff::tz::TimeZone;
 use std::collections::HashMap;
@@ -289,7 +289,7 @@ fn requests_left(open: &Turn, limits: &turn::Config) -> Result<(), Unanswered<Er
 
 /// Records that a model is asked about so many items.
 fn note_asked(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     (session, turn): (SessionId, TurnId),
     agent: &Agent,
     purpose: Purpose,
@@ -307,7 +307,7 @@ fn note_asked(
 
 /// Composes the prompt of checked items. For a summary, says also what it will cover.
 fn compose(
-    tx: &Tx<'_>,
+    tx: &ReadTx<'_>,
     reader: &Reader<'_>,
     purpose: Purpose,
     checked: Vec<context::Checked>,
@@ -327,7 +327,7 @@ fn compose(
 /// What becomes of a judged call. One that concerns the host's own record alone runs here, on behalf of an agent, in a turn,
 /// with the labels of its output.
 fn verdict(
-    tx: &mut Tx<'_>,
+    tx: &mut WriteTx<'_>,
     place: &Place<'_>,
     (agent, turn, labels): (&Agent, &Turn, &[Label]),
     judged: &calls::Judged,
