@@ -31,10 +31,15 @@ mod transcript;
 mod usage;
 mod watching;
 
-use crate::pipeline::{Changes, Dispatch, EmergencyStop, Inbound, Models, Sessions};
+use crate::changes::Changes;
+use crate::emergency_stop::EmergencyStop;
+use crate::model_socket::endpoints::Models;
+use crate::outbound::dispatch::Dispatch;
+use crate::pipeline::Inbound;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::Role::{Admin, Member, Owner};
+use crate::runtime::sessions::Sessions;
 pub use auth::Callers;
 use axum::Router;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
@@ -320,7 +325,7 @@ impl Answer {
         answer.failure = Failure::new(
             DenialCode::StateUnwritable,
             format!("the host failed: {error}"),
-            crate::pipeline::Error::UNWRITTEN_REMEDY,
+            crate::error::Error::UNWRITTEN_REMEDY,
         );
         answer
     }
@@ -343,7 +348,7 @@ macro_rules! breakdown {
     };
 }
 breakdown!(
-    crate::items::BodyError,
+    crate::turns::items::BodyError,
     crate::registry::channels::Error,
     ironclaw_state::keys::Error,
     crate::secrets::Error,
@@ -360,15 +365,15 @@ impl<E: Into<Self>> From<Denied<E>> for Answer {
     }
 }
 
-impl From<crate::pipeline::Error> for Answer {
-    fn from(error: crate::pipeline::Error) -> Self {
+impl From<crate::error::Error> for Answer {
+    fn from(error: crate::error::Error) -> Self {
         if error.is_unwritten() { Self::unwritten(&error) } else { Self::broken(&error) }
     }
 }
 
 impl From<ironclaw_state::Error> for Answer {
     fn from(error: ironclaw_state::Error) -> Self {
-        Self::from(crate::pipeline::Error::from(error))
+        Self::from(crate::error::Error::from(error))
     }
 }
 

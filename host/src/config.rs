@@ -16,11 +16,11 @@ pub struct Config {
     /// `[session]`
     pub session: crate::session::Config,
     /// `[turn]`
-    pub turn: crate::turn::Config,
+    pub turn: crate::turns::turn::Config,
     /// `[items]`
-    pub items: crate::items::Config,
+    pub items: crate::turns::items::Config,
     /// `[budget]`
-    pub budget: crate::budget::Config,
+    pub budget: crate::turns::budget::Config,
     /// `[jail]`
     pub jail: JailConfig,
     /// `[model]`
@@ -28,7 +28,7 @@ pub struct Config {
     /// `[api]`
     pub api: crate::api::Config,
     /// `[webhook]`
-    pub webhook: crate::channel::webhook::Config,
+    pub webhook: crate::inbound::channel::webhook::Config,
     /// `[mounts]`
     pub mounts: crate::gateway::MountsConfig,
     /// `[keys]`

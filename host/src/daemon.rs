@@ -18,7 +18,7 @@ pub use grounds::{Exposed, refuse_key_file};
 pub use offline::{Made, init, rotate};
 
 use crate::maintenance::Keeper;
-use crate::pipeline::Sessions;
+use crate::runtime::sessions::Sessions;
 use ironclaw_contract::ids::BootId;
 use ironclaw_jail::launcher::Handle;
 use sockets::{Paths, Sockets};

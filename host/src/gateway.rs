@@ -13,6 +13,7 @@ pub mod current_settings;
 pub mod decide;
 pub mod kinds;
 pub mod policy;
+pub mod proposals;
 pub mod quorum;
 pub mod review_page;
 pub mod store;
@@ -85,7 +86,7 @@ pub struct Grounds {
     /// How packages are fetched.
     pub packages: crate::packages::Config,
     /// The ceilings of the settings, which hold where an agent has none of its own.
-    pub budget: crate::budget::Config,
+    pub budget: crate::turns::budget::Config,
 }
 
 impl Grounds {

@@ -207,7 +207,7 @@ impl Shared {
 
     /// Reads the live chain; after a failure, which is noted, waits and gives nothing. Breaks at the end of the host.
     async fn known(&self) -> ControlFlow<(), Option<Known>> {
-        match self.state.read(|tx| Known::read(tx)).await {
+        match self.state.read(Known::read).await {
             Ok(read) => {
                 self.trouble.lock().expect("no holder panics").reading = None;
                 ControlFlow::Continue(Some(read))

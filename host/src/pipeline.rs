@@ -1,106 +1,31 @@
 //! What happens to a message on its way: this module drives the stages that the modules below decide.
 //!
-//! [`Inbound::inbound`] and `outbound` are the two pages to read first. Holds no rule of its own: each stage's type admits only what
-//! the stage before made. Next: `pipeline::runtime::actor`.
+//! [`Inbound::inbound`] and [`Outbound::outbound`] are the two pages to read first. Holds no rule of its own: each stage's type admits
+//! only what the stage before made. Next: `runtime::actor`.
 
-pub mod changes;
-mod emergency_stop;
-mod model_socket;
-mod outbound;
-mod retention_worker;
 mod retry;
-mod runtime;
-mod turns;
 
-pub use changes::{ChangeWorker, Changes, Proposals};
-pub use emergency_stop::latch::{Latch, Stopped, find as stopped, keep_reserve};
-pub use emergency_stop::{EmergencyStop, Panicked};
-pub use model_socket::ModelServers;
-pub use model_socket::endpoints::Models;
-pub use outbound::dispatch::{Dispatch, Dispatcher};
-pub use retention_worker::Retention;
-pub use runtime::Runtime;
-pub use runtime::admission::{Limits, Places, Room};
-pub use runtime::command::{Cancelled, Command, Phase, Shown};
-pub use runtime::launch::{Config as JailConfig, Jails};
-pub use runtime::recovery::recover;
-pub use runtime::sessions::Sessions;
-pub use runtime::shortages::{ROOM_BYTES_MIN, ROOM_INODES_MIN, no_room};
-pub use runtime::workspace::Workspaces;
-pub use turns::Turns;
-pub use turns::deadlines::Deadlines;
-pub use turns::streaming::Drafts;
-
-use crate::channel::{Received, loopback};
-use crate::delivery::{self, Delivery};
-use crate::gateway::decide;
-use crate::inbox::{self, Recorded, events};
+use crate::error::Error;
+use crate::gateway::proposals::Proposals;
+use crate::inbound::channel::{Received, loopback};
+use crate::inbound::inbox::{self, Recorded, events};
+use crate::inbound::{identity, routing};
+use crate::latch::Latch;
+use crate::open_turns::OpenTurns;
+use crate::outbound::accept::{Acceptance, Accepted};
+use crate::outbound::delivery::{self, Delivery};
+use crate::outbound::dispatch::Dispatch;
+use crate::outbound::receipts::Unreceipted;
 use crate::quota;
 use crate::record::Record;
 use crate::refusal::{Decide, Denied};
-use crate::{identity, routing};
+use crate::session::Wake;
+use crate::session::store::Session;
 use ironclaw_contract::seam::outbound::RawRow;
 use ironclaw_contract::seam::untrusted::Untrusted;
 use ironclaw_state::failpoint;
-use outbound::accept::{Acceptance, Accepted};
-use runtime::launch::Awake;
+use ironclaw_state::keys::ContentKey;
 use std::sync::Arc;
-
-/// Launches at once, for all sessions: more would only wait for each other.
-pub const LAUNCHES_MAX: usize = 8;
-
-/// Why the pipeline could not do what it was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Recording.
-    #[error(transparent)]
-    Record(#[from] inbox::Error),
-    /// The state.
-    #[error(transparent)]
-    State(#[from] ironclaw_state::Error),
-    /// A body or its key.
-    #[error(transparent)]
-    Body(#[from] crate::items::BodyError),
-    /// A model endpoint cannot be opened.
-    #[error(transparent)]
-    Model(#[from] ironclaw_model::Error),
-    /// A file of the home.
-    #[error(transparent)]
-    Home(#[from] ironclaw_state::home::Error),
-    /// The session's actor is gone; the daemon is stopping.
-    #[error("the host is stopping")]
-    Stopping,
-}
-
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::State(error.into())
-    }
-}
-
-impl From<Error> for Denied<Error> {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl From<Denied> for Denied<Error> {
-    fn from(denied: Denied) -> Self {
-        denied.widen()
-    }
-}
-
-impl From<Denied<inbox::Error>> for Denied<Error> {
-    fn from(denied: Denied<inbox::Error>) -> Self {
-        denied.widen()
-    }
-}
-
-impl From<Denied<decide::Error>> for Denied<Error> {
-    fn from(denied: Denied<decide::Error>) -> Self {
-        denied.widen()
-    }
-}
 
 /// The way in: from a channel to the session that a message is for.
 #[derive(Clone)]
@@ -111,8 +36,8 @@ pub struct Inbound {
     pub quota: quota::Config,
     /// Sessions that there can be.
     pub sessions_max: u32,
-    /// Sessions that messages wake.
-    pub sessions: Sessions,
+    /// Wakes the sessions that messages are for.
+    pub wake: Arc<dyn Wake>,
 }
 
 impl Inbound {
@@ -148,50 +73,78 @@ impl Inbound {
             })
             .await?;
         failpoint::reach("record");
-        self.sessions.wake(recorded.session);
+        self.wake.wake(recorded.session);
         Ok(recorded)
     }
 }
 
-/// Takes one row of a sandbox from its queue to the receipt of what it said: judged and recorded with all its effects in one
-/// transaction, then delivered if it closed the turn.
-///
-/// # Errors
-/// Those of the host; a refusal of the row is recorded, and is no error.
-async fn outbound(runtime: &Arc<Runtime>, awake: &mut Awake, row: Untrusted<RawRow>) -> Result<Accepted, Error> {
-    let (own, session, key) = (Arc::clone(runtime), Arc::clone(&awake.session), Arc::clone(&awake.key));
-    let accept = runtime.turns.record.state.write(move |tx| {
-        let (proposals, limits) = (&*own.proposals, &own.turns.config);
-        Acceptance { proposals, limits, session: &session, key: &key }.accept(tx, row)
-    });
-    let (accepted, cursor) = accept.await?;
-    awake.cursor = cursor;
-    failpoint::reach("accept");
-    awake.reader_died = false;
-    if let Accepted::Closed(delivery) = &accepted {
-        // The intent is recorded: what a crash leaves undelivered is found there.
-        failpoint::reach("intent");
-        runtime.turns.drafts.end(awake.session.id);
-        awake.unreceipted.add(delivery);
-        deliver(runtime, delivery.clone()).await?;
-    }
-    Ok(accepted)
+/// The way out: from a row of a sandbox to the receipt of what it says.
+pub struct Outbound {
+    /// The turns that rows belong to, with the record.
+    pub turns: Arc<OpenTurns>,
+    /// Takes the changes that agents ask for.
+    pub proposals: Arc<Proposals>,
+    /// Keeps answers from being delivered.
+    pub latch: Arc<Latch>,
+    /// Sends what goes out by a network.
+    pub dispatch: Arc<Dispatch>,
 }
 
-/// Delivers an answer on the loopback and records its receipt. One that goes out by a network is left to the [`Dispatcher`]: no
-/// session waits for a network.
-async fn deliver(runtime: &Runtime, delivery: Delivery) -> Result<(), Error> {
-    if runtime.latch.is_shut() {
-        // The intent stands in the record, and is found there when everything goes on.
-        return Ok(());
+/// The outbound queue that a row was read from.
+pub struct Queue<'a> {
+    /// The session that owns it.
+    pub session: &'a Arc<Session>,
+    /// Opens the contents of the session.
+    pub key: &'a Arc<ContentKey>,
+    /// The number of the last row that was taken.
+    pub cursor: &'a mut u64,
+    /// Answers whose receipt the sandbox was not told.
+    pub unreceipted: &'a mut Unreceipted,
+}
+
+impl Outbound {
+    /// Takes one row of a sandbox from its queue to the receipt of what it says: judged and recorded with all its effects in one
+    /// transaction, then delivered if it closes the turn.
+    ///
+    /// # Errors
+    /// Those of the host. The refusal of a row is recorded and is no error.
+    pub async fn outbound(self: &Arc<Self>, queue: Queue<'_>, row: Untrusted<RawRow>) -> Result<Accepted, Error> {
+        let (own, session, key) = (Arc::clone(self), Arc::clone(queue.session), Arc::clone(queue.key));
+        let accept = self.turns.record.state.write(move |tx| {
+            let (proposals, limits) = (&*own.proposals, &own.turns.config);
+            Acceptance { proposals, limits, session: &session, key: &key }.accept(tx, row)
+        });
+        let (accepted, cursor) = accept.await?;
+        *queue.cursor = cursor;
+        failpoint::reach("accept");
+        if let Accepted::Closed(delivery) = &accepted {
+            // The intent is recorded: what a crash leaves undelivered is found there.
+            failpoint::reach("intent");
+            self.turns.drafts.end(queue.session.id);
+            queue.unreceipted.add(delivery);
+            self.deliver(delivery.clone()).await?;
+        }
+        Ok(accepted)
     }
-    if delivery.channel != loopback::NAME {
-        runtime.dispatch.wake();
-        return Ok(());
+
+    /// Delivers an answer on the loopback and records its receipt. One that goes out by a network is left to the
+    /// [`Dispatcher`](crate::outbound::dispatch::Dispatcher), because no session waits for a network.
+    ///
+    /// # Errors
+    /// Those of the record.
+    pub async fn deliver(&self, delivery: Delivery) -> Result<(), Error> {
+        if self.latch.is_shut() {
+            // The intent is in the record, and is found there when everything goes on.
+            return Ok(());
+        }
+        if delivery.channel != loopback::NAME {
+            self.dispatch.wake();
+            return Ok(());
+        }
+        failpoint::reach("send");
+        // The ledger entry of the receipt wakes the API's clients that wait for it.
+        self.turns.record.state.write(move |tx| Ok::<_, Error>(delivery::receive(tx, &delivery)?)).await?;
+        failpoint::reach("receipt");
+        Ok(())
     }
-    failpoint::reach("send");
-    // The ledger entry of the receipt wakes the API's clients that wait for it.
-    runtime.turns.record.state.write(move |tx| Ok::<_, Error>(delivery::receive(tx, &delivery)?)).await?;
-    failpoint::reach("receipt");
-    Ok(())
 }

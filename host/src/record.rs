@@ -2,7 +2,7 @@
 //!
 //! Decides nothing: each transaction belongs to the module that makes it. See [`crate::pipeline`].
 
-use crate::items;
+use crate::turns::items;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::State;

@@ -1,7 +1,7 @@
 //! The operator's secrets: stored under the master key, or given by systemd; referred to as `secret:NAME` everywhere else.
 //!
 //! Never tells a value to anybody but the code that is about to use it, and writes neither a value nor its digest into the
-//! ledger. Next: `api::secrets`, `pipeline::model_socket::endpoints`.
+//! ledger. Next: `api::secrets`, `model_socket::endpoints`.
 
 use crate::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::PersonId;

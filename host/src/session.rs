@@ -1,6 +1,6 @@
 //! Sessions: their rows, their link, and the projection of their inbound queue.
 //!
-//! Never decides what a message may do; the actor that drives a session is in `pipeline`. See [`crate::session::store`].
+//! Never decides what a message may do; the actor that drives a session is in `runtime`. See [`crate::session::store`].
 
 pub mod link;
 pub mod projection;
@@ -8,6 +8,7 @@ pub mod projection;
 pub mod relay;
 pub mod store;
 
+use ironclaw_contract::ids::SessionId;
 use serde::Deserialize;
 
 /// Sessions awake at once that may be asked for.
@@ -54,4 +55,13 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// Tells the actor of a session that the record has something for it.
+pub trait Wake: Send + Sync {
+    /// Has a session look at its work, unless everything is stopped: then its work is found when that ends.
+    fn wake(&self, session: SessionId);
+
+    /// Has a session look at its work if it has an actor.
+    fn nudge(&self, session: SessionId);
 }

@@ -1,7 +1,7 @@
 //! The jailed process that parses what a sandbox wrote, and the host's end of the pipe to it.
 //!
 //! The daemon itself never opens an outbound queue; what comes back is bounded, typed and still untrusted. See
-//! `pipeline::accept` of the host.
+//! `outbound::accept` of the host.
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::crypt::{Error as QueueError, SessionKey};

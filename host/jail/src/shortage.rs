@@ -1,6 +1,6 @@
 //! What a machine can run out of. A shortage is never a session's failure: the host waits and tries again.
 //!
-//! Classifies what the kernel or SQLite reports, and never repairs anything. Next: `pipeline::shortages`.
+//! Classifies what the kernel or SQLite reports, and never repairs anything. Next: `runtime::shortages`.
 
 use ironclaw_contract::operator::DenialCode;
 use nix::libc;

@@ -1,7 +1,7 @@
 //! Which addresses the host connects to for models and channels, by literal and by what a name resolves to.
 //!
 //! Never connects to an address behind which clouds keep credentials, and never lets DNS say where `localhost` is. Next:
-//! `model::http`, `channel::webhook::outgoing`.
+//! `model::http`, `inbound::channel::webhook::outgoing`.
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::fmt;

@@ -4,15 +4,16 @@
 
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
+use crate::changes::Changes;
+use crate::changes::at_once::after_erasing;
+use crate::error::Error;
 use crate::gateway::{Direct, decide};
-use crate::pipeline::changes::at_once::after_erasing;
-use crate::pipeline::{Changes, Error};
+use crate::inbound::routing;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::channels::{self, Channel};
 use crate::registry::mounts::{self, Mount};
 use crate::registry::software::{self, Software};
 use crate::registry::{self, AgentDraft, Giver, Mode, Person, Role, mcp, roles};
-use crate::routing;
 use crate::session::store;
 use crate::tools;
 use axum::extract::{Path, State};

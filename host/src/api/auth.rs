@@ -274,7 +274,7 @@ impl Tokens {
             Some(tokens) => tokens,
             None => {
                 let asked = Instant::now();
-                let tokens = Arc::new(api.state().read(|tx| tokens::tokens(tx)).await?);
+                let tokens = Arc::new(api.state().read(tokens::tokens).await?);
                 let mut remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
                 if remembered.generation == generation {
                     remembered.tokens = Some((asked, Arc::clone(&tokens)));

@@ -4,10 +4,10 @@
 
 use super::auth::{Current, still_stands};
 use super::{Answer, Api, Body, Reply, agents, id};
+use crate::changes::Shown;
+use crate::error::Error;
 use crate::gateway::store::{self, Filter, Row, Status};
 use crate::gateway::{Requester, decide};
-use crate::pipeline::Error;
-use crate::pipeline::changes::Shown;
 use crate::refusal::Refusal;
 use crate::registry::{self, Person, Role, roles};
 use axum::extract::{Path, Query, State};

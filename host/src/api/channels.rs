@@ -1,12 +1,11 @@
 //! Channels over the API: which there are, making and removing one, trying one, and which agent hears it.
 //!
-//! Never gives a secret but in the answer to making it. Next: `registry::channels`, `channel::webhook`.
+//! Never gives a secret but in the answer to making it. Next: `registry::channels`, `inbound::channel::webhook`.
 
 use super::{Answer, Api, Body, Reply, agents};
-use crate::channel::webhook::check_url;
-use crate::channel::webhook::outgoing::Outcome;
-use crate::channel::webhook::signature::Secret;
-use crate::pipeline;
+use crate::inbound::channel::webhook::check_url;
+use crate::inbound::channel::webhook::outgoing::Outcome;
+use crate::inbound::channel::webhook::signature::Secret;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::channels::{self, Channel, Draft, Error, WEBHOOK};
 use crate::registry::{self, Person};
@@ -96,7 +95,7 @@ pub async fn remove(
         let view = view(tx, &found, hooks)?;
         channels::remove(tx, &found.name, person.id)?;
         dispatch.give_up(tx, &found.name)?;
-        Ok::<_, Denied<pipeline::Error>>(view)
+        Ok::<_, Denied<crate::error::Error>>(view)
     });
     let removed = removed.await?;
     api.dispatch.wake();

@@ -1,6 +1,6 @@
 //! The operator's chat over the API: send, wait, follow, look back, and why.
 //!
-//! Everything is read from the record; nothing waits in memory but the waiting itself. Next: `channel::loopback`, `delivery`.
+//! Everything is read from the record; nothing waits in memory but the waiting itself. Next: `inbound::channel::loopback`, `delivery`.
 
 mod history;
 mod why;
@@ -11,13 +11,17 @@ pub use why::why;
 use super::auth::{Current, still_stands};
 use super::draft::Following;
 use super::{Answer, Api, Body, Reply, id};
-use crate::channel::{Received, loopback};
-use crate::inbox::{self, Message};
-use crate::pipeline::{self, Error, no_room};
+use crate::error::Error;
+use crate::inbound::channel::{Received, loopback};
+use crate::inbound::identity;
+use crate::inbound::inbox::{self, Message};
+use crate::latch;
+use crate::outbound::delivery;
 use crate::refusal::Refusal;
 use crate::registry::{self, Identity, Person, Role, tokens};
+use crate::runtime::shortages::no_room;
 use crate::session::store::{self, Standing};
-use crate::{delivery, identity, items};
+use crate::turns::items;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -361,7 +365,7 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
     let halted = halted.map(|why| {
         format!("{} is {standing} ({why}); `ironctl session release {}` lets it go on", session.id, session.id)
     });
-    let reason = match pipeline::stopped(tx)? {
+    let reason = match latch::find(tx)? {
         Some(stopped) if message.status != "delivered" => {
             Some(format!("everything is stopped by {}; it is kept, and answered after `ironctl resume`", stopped.by))
         }

@@ -1,10 +1,10 @@
 //! Answers that did not arrive, over the API: who asks sees their own, an operator everybody's.
 //!
-//! Never sends one again by itself; a person says so. Next: `delivery::journal`.
+//! Never sends one again by itself; a person says so. Next: `outbound::delivery::journal`.
 
 use super::{Answer, Api, Reply};
-use crate::delivery::journal::{self, Lost};
-use crate::delivery::{self, Delivery};
+use crate::outbound::delivery::journal::{self, Lost};
+use crate::outbound::delivery::{self, Delivery};
 use crate::refusal::Refusal;
 use crate::registry::{Person, Role};
 use axum::extract::{Path, State};
@@ -69,7 +69,7 @@ fn find(tx: &ReadTx<'_>, named: &str) -> Result<Option<Delivery>, ironclaw_state
         return journal::find(tx, id);
     }
     let Ok(id) = named.parse::<MessageId>() else { return Ok(None) };
-    let turn = crate::inbox::find(tx, id)?.and_then(|message| message.turn);
+    let turn = crate::inbound::inbox::find(tx, id)?.and_then(|message| message.turn);
     Ok(turn.map(|turn| delivery::of_turn(tx, turn)).transpose()?.flatten())
 }
 

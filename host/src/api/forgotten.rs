@@ -3,7 +3,7 @@
 //! Answers only the person on whose behalf the message was recorded. Next: `ledger::forgotten`.
 
 use super::{Answer, Api};
-use crate::pipeline::Error;
+use crate::error::Error;
 use crate::registry::Person;
 use crate::session::store::{self, Standing};
 use ironclaw_contract::ids::{MessageId, PersonId};

@@ -1,18 +1,19 @@
 //! Where webhooks come in: a port of its own with one kind of path, `POST /hooks/NAME`.
 //!
 //! Never answers that a message was taken before it stands in the record, and never tells whoever has no secret which channels there
-//! are. The order: size, signature, age, whether it came before, limit, agent, shape, sender, record. Next: `channel::webhook`, `inbox`.
+//! are. The order: size, signature, age, whether it came before, limit, agent, shape, sender, record. Next: `inbound::channel::webhook`, `inbox`.
 
 use super::body::Large;
 use super::door::Admission;
 use super::port::Port;
 use super::refusals::Refusals;
 use super::{Answer, RETRY_AFTER_SECONDS};
-use crate::channel::webhook::incoming::{self, REQUEST_BYTES_MAX};
-use crate::channel::webhook::signature::{self, Claimed, Secret};
-use crate::channel::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
-use crate::inbox::events::Event;
-use crate::pipeline::{Error, Inbound};
+use crate::error::Error;
+use crate::inbound::channel::webhook::incoming::{self, REQUEST_BYTES_MAX};
+use crate::inbound::channel::webhook::signature::{self, Claimed, Secret};
+use crate::inbound::channel::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
+use crate::inbound::inbox::events::Event;
+use crate::pipeline::Inbound;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::channels::{self, Channel};

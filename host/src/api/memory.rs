@@ -3,9 +3,9 @@
 //! A note may be made of anybody's words, so only who runs agents looks at it. Next: `memories`.
 
 use super::{Answer, Api, Body, Reply, agents, id};
-use crate::memories::{self, Draft, Kept};
 use crate::refusal::{Decide, Denied};
 use crate::registry::Person;
+use crate::turns::memories::{self, Draft, Kept};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::MemoryId;

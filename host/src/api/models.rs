@@ -1,13 +1,13 @@
 //! Model endpoints over the API: added after a test, listed, tried out, made the default, removed.
 //!
 //! Only an owner says where a secret is sent. An endpoint whose test fails leaves nothing behind, not even the key that came
-//! with it. Next: `registry::models`, `pipeline::model_socket::endpoints`.
+//! with it. Next: `registry::models`, `model_socket::endpoints`.
 
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
+use crate::changes::Changes;
 use crate::gateway::decide;
 use crate::gateway::policy::Policy;
-use crate::pipeline::{self, Changes};
 use crate::record::Record;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::models::{self, Stored, Wanted, kind_name};
@@ -36,7 +36,7 @@ const REFUSED: LedgerEvent = LedgerEvent::ModelChangeRefused;
 
 /// `GET /v1/models`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<Model>> {
-    let mut models = api.state().read(|tx| all(tx)).await?;
+    let mut models = api.state().read(all).await?;
     say_broken(&api, &mut models);
     Ok(Json(models))
 }
@@ -186,7 +186,7 @@ pub async fn set_default(
         let moved = followers_elsewhere(tx, &model)?;
         let wanted = Settings { default_model: Some(model.clone()), ..Settings::default() };
         changes.settle(tx, &giver, None, wanted)?;
-        Ok::<_, Denied<pipeline::Error>>(KeptModel { model: one(tx, &model)?, tested: None, moved })
+        Ok::<_, Denied<crate::error::Error>>(KeptModel { model: one(tx, &model)?, tested: None, moved })
     });
     match set.await {
         Ok(kept) => Ok(Json(kept)),
@@ -273,7 +273,7 @@ async fn change<T: Send + 'static>(
         let changed = api.state().decide(move |tx| {
             let made = make(tx)?;
             let opened = models.open_anew(tx).map_err(|error| match error {
-                pipeline::Error::Model(error) => Refusal::new(DenialCode::ModelUnusable, error.sentence()).into(),
+                crate::error::Error::Model(error) => Refusal::new(DenialCode::ModelUnusable, error.sentence()).into(),
                 error => Undone::from(error),
             });
             Ok::<_, Denied<Undone>>((made, opened.map_err(Denied::Failed)?))

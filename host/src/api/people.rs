@@ -4,7 +4,7 @@
 
 use super::auth::Current;
 use super::{Api, Body, Reply, tokens};
-use crate::inbox;
+use crate::inbound::inbox;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::people::{note_refusal, refuse};
 use crate::registry::{self, Giver, Identity, Person, Role, TokenId};

@@ -3,7 +3,7 @@
 //! A value comes in and never goes out: no answer has a field for one. Next: `secrets`.
 
 use super::{Api, Body, Reply};
-use crate::pipeline::Error;
+use crate::error::Error;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::{self, Person};
 use crate::secrets::{self, SecretName};

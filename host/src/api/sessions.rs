@@ -1,11 +1,11 @@
 //! Sessions over the API: look, put to sleep, release, erase, prove.
 //!
-//! Next: `pipeline::runtime::actor`.
+//! Next: `runtime::actor`.
 
 use super::{Answer, Api, Reply, id, status};
-use crate::pipeline::Command;
 use crate::refusal::Refusal;
 use crate::registry::Person;
+use crate::runtime::command::Command;
 use crate::session::store;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};

@@ -3,13 +3,14 @@
 //! Next: `jail::inspect`.
 
 use super::{Api, Reply, models, stops, usage};
-use crate::delivery::journal;
+use crate::error::Error;
 use crate::gateway::store as store_of_changes;
-use crate::inbox;
-use crate::items;
-use crate::pipeline::{Error, Phase, Shown};
+use crate::inbound::inbox;
+use crate::outbound::delivery::journal;
 use crate::registry::{self, Mode};
+use crate::runtime::command::{Phase, Shown};
 use crate::session::store::{self, Origin, Standing};
+use crate::turns::items;
 use axum::Json;
 use axum::extract::State;
 use ironclaw_contract::ids::{SessionId, TurnId};
@@ -49,12 +50,12 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
     warnings.extend(usage::unpriced(&api).await?);
     warnings.extend(models::broken(&api));
     warnings.dedup();
-    match api.record.state.read(|tx| journal::lost_count(tx)).await? {
+    match api.record.state.read(journal::lost_count).await? {
         0 => {}
         1 => warnings.push("1 answer did not arrive, or may not have: `ironctl message dead list`".to_owned()),
         lost => warnings.push(format!("{lost} answers did not arrive, or may not have: `ironctl message dead list`")),
     }
-    let changes_waiting = api.record.state.read(|tx| store_of_changes::waiting(tx)).await?;
+    let changes_waiting = api.record.state.read(store_of_changes::waiting).await?;
     let stopped = stops::stopped(&api).await?;
     let room = api.sessions.room();
     Ok(Json(Status {

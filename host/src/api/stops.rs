@@ -1,10 +1,10 @@
 //! What stops a turn or everything, over the API.
 //!
-//! Next: `pipeline::emergency_stop`, `pipeline::runtime::cancel`.
+//! Next: `emergency_stop`, `runtime::cancel`.
 
 use super::{Answer, Api, Reply, sessions};
-use crate::pipeline::Command;
 use crate::registry::Person;
+use crate::runtime::command::Command;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::{Cancelled, Panicked, Resumed, Stopped};

@@ -30,7 +30,7 @@ pub async fn list(
     Extension(person): Extension<Person>,
     Extension(Current(current)): Extension<Current>,
 ) -> Reply<Vec<operator::Token>> {
-    let found = api.state().read(|tx| registry::tokens(tx)).await?;
+    let found = api.state().read(registry::tokens).await?;
     let shown = found.iter().filter(|token| may_manage(&person, token));
     Ok(Json(shown.map(|token| view(token, &current)).collect()))
 }
@@ -214,7 +214,7 @@ pub async fn withdraw_in_time(api: Api, doors: Vec<Places>) {
             Ok(_) | Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return,
         }
-        match api.state().read(|tx| registry::tokens(tx)).await {
+        match api.state().read(registry::tokens).await {
             Ok(tokens) => doors.iter().for_each(|places| {
                 places.withdraw_unless(|id| {
                     tokens.iter().any(|token| token.id == *id && token.state == TokenState::Live)
@@ -227,7 +227,7 @@ pub async fn withdraw_in_time(api: Api, doors: Vec<Places>) {
 
 /// Ends what is due, and says how long it is to the next.
 async fn next_end(api: &Api) -> Result<Duration, ironclaw_state::Error> {
-    let next = api.state().read(|tx| tokens::next_expiry(tx)).await?;
+    let next = api.state().read(tokens::next_expiry).await?;
     let Some(next) = next else { return Ok(Duration::MAX) };
     let left = next - ironclaw_state::wall_clock();
     if left > 0 {

@@ -4,15 +4,15 @@
 //! ledger. Next: `items`.
 
 use super::{Answer, Api, Reply, sessions};
-use crate::calls::{self, ResultBody};
-use crate::context::OutputBody;
-use crate::delivery;
-use crate::inbox;
-use crate::items::{self, BodyError, Recorded};
-use crate::pipeline::Error;
+use crate::error::Error;
+use crate::inbound::inbox;
+use crate::outbound::delivery;
 use crate::refusal::Refusal;
 use crate::registry::{self, Person, Role};
 use crate::session::store::{self, Session};
+use crate::turns::calls::{self, ResultBody};
+use crate::turns::context::OutputBody;
+use crate::turns::items::{self, BodyError, Recorded};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::DenialCode;

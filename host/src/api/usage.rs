@@ -1,14 +1,14 @@
 //! What models took, and the ceilings, over the API.
 //!
-//! Counts and ids, never words. Next: `budget::book`.
+//! Counts and ids, never words. Next: `turns::budget::book`.
 
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply, agents, id};
-use crate::budget::{self, Ceiling, Limit, Own, book};
-use crate::pipeline::Error;
+use crate::error::Error;
 use crate::refusal::Refusal;
 use crate::registry::{self, Person};
 use crate::session::store;
+use crate::turns::budget::{self, Ceiling, Limit, Own, book};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{AgentId, SessionId};

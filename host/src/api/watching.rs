@@ -102,7 +102,7 @@ impl IntoResponse for Exposition {
 /// `GET /metrics`
 pub async fn metrics(State(api): State<Api>) -> Result<Exposition, Answer> {
     let state = api.state();
-    let mut now = state.read(|tx| recorded(tx)).await?;
+    let mut now = state.read(recorded).await?;
     let room = api.sessions.room();
     now.fingerprint = ironclaw_contract::seam::fingerprint();
     now.started_at = api.about.started_at / 1000;

@@ -1,7 +1,7 @@
 //! Errors of the daemon and of the commands on a home that it does not serve.
 
 use super::grounds::Exposed;
-use crate::{pipeline, rotation, settings};
+use crate::{rotation, settings};
 use ironclaw_ledger::{archive, head};
 use ironclaw_state::home;
 use ironclaw_state::keys;
@@ -31,7 +31,7 @@ pub enum Error {
     Seal(#[from] seal::Error),
     /// The stages.
     #[error(transparent)]
-    Pipeline(#[from] pipeline::Error),
+    Pipeline(#[from] crate::error::Error),
     /// The signing key of the ledger.
     #[error(transparent)]
     Head(#[from] head::Error),

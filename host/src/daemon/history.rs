@@ -2,10 +2,10 @@
 //! warning.
 //!
 //! Decides nothing about what is lost: `state::log`, heads and archives say so. See [`crate::gateway::store`] and
-//! [`crate::delivery::journal`].
+//! [`crate::outbound::delivery::journal`].
 
-use crate::delivery::journal;
 use crate::gateway::store;
+use crate::outbound::delivery::journal;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;

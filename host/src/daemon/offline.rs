@@ -6,7 +6,7 @@ use super::startup::open_state;
 use crate::gateway::policy;
 use crate::maintenance::Keeper;
 use crate::registry::{self, Fresh};
-use crate::{config, pipeline, rotation};
+use crate::{config, latch, rotation};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{LedgerEvent, Rotated};
 use ironclaw_ledger::sink::Sink;
@@ -102,7 +102,7 @@ async fn set_up(state: &State, home: &Home, wrapping: keys::WrappingKey) -> Resu
     if !home.policy().exists() {
         home::write_private(&home.policy(), policy::TEMPLATE.as_bytes())?;
     }
-    pipeline::keep_reserve(home);
+    latch::keep_reserve(home);
     home.end_setup()?;
     Ok(made)
 }

@@ -5,14 +5,24 @@
 use super::error::{Error, io};
 use super::sockets::Paths;
 use super::{grounds, runtime};
+use crate::changes::Changes;
 use crate::config::{self, Config};
+use crate::emergency_stop::EmergencyStop;
 use crate::gateway::policy;
+use crate::gateway::proposals::Proposals;
+use crate::latch::{self, Latch};
 use crate::maintenance::Keeper;
-use crate::pipeline::{
-    self, Changes, Dispatch, EmergencyStop, Inbound, JailConfig, Jails, Latch, Limits, ModelServers, Models, Places,
-    Proposals, Runtime, Sessions, Turns, Workspaces,
-};
+use crate::model_socket::ModelServers;
+use crate::model_socket::endpoints::Models;
+use crate::open_turns::OpenTurns;
+use crate::outbound::dispatch::Dispatch;
+use crate::pipeline::{Inbound, Outbound};
 use crate::record::Record;
+use crate::runtime::admission::{Limits, Places};
+use crate::runtime::launch::{self, Jails};
+use crate::runtime::sessions::Sessions;
+use crate::runtime::workspace::Workspaces;
+use crate::runtime::{LAUNCHES_MAX, Runtime, recovery};
 use crate::{observe, packages, registry, rotation};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
@@ -49,7 +59,7 @@ pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
     let (config, _) = config::load(&home)?;
     grounds::refuse_shown(&config, &home)?;
     observe::start(&config.log, &home)?;
-    pipeline::keep_reserve(&home);
+    latch::keep_reserve(&home);
     rotation::settle(&home, &config.keys)?;
     let master = MasterKey::load(&home, &config.keys)?;
     let state = open_state(State::open, &home, &config, &master)?;
@@ -85,10 +95,10 @@ impl Parts {
             grounds: Arc::new(grounds::look(config, home, &paths.runtime, &paths.socket)?),
         });
         let changes = Arc::new(Changes::new(Arc::clone(&proposals), master.approval_root()));
-        let specs = state.read(|tx| registry::models::specs(tx)).await?;
+        let specs = state.read(registry::models::specs).await?;
         let models = Arc::new(Models::open(config.model.clone(), specs)?);
         let runtime = runtime(opened, proposals, &models, jails_of(opened, paths, launcher)?).await?;
-        let (jails, dispatch) = (Arc::clone(&runtime.jails), Arc::clone(&runtime.dispatch));
+        let (jails, dispatch) = (Arc::clone(&runtime.jails), Arc::clone(&runtime.outbound.dispatch));
         let latch = Arc::clone(&runtime.latch);
         let sessions = Sessions::new(runtime);
         let stops = EmergencyStop {
@@ -102,14 +112,14 @@ impl Parts {
             record: Arc::clone(&record),
             quota: config.quota.clone(),
             sessions_max: jails.config.sessions_max(),
-            sessions: sessions.clone(),
+            wake: Arc::new(sessions.clone()),
         };
         Ok(Self { record, changes, jails, models, dispatch, sessions, inbound, stops })
     }
 
     /// Finishes what a crash cut short, and wakes every session that has work, unless everything is stopped.
     pub async fn resume(&self) -> Result<(), Error> {
-        pipeline::recover(&self.record, &self.jails.home).await?;
+        recovery::recover(&self.record, &self.jails.home).await?;
         if !self.stops.start_stopped().await? {
             self.sessions.wake_all().await?;
         }
@@ -122,26 +132,31 @@ async fn runtime(
     opened: &Opened,
     proposals: Arc<Proposals>,
     models: &Arc<Models>,
-    (jails, launcher): (JailConfig, Launcher),
+    (jails, launcher): (launch::Config, Launcher),
 ) -> Result<Runtime, Error> {
     let Opened { home, config, .. } = opened;
     let record = &proposals.record;
     let latch = Arc::<Latch>::default();
-    let turns = Arc::new(Turns::start(Arc::clone(record), config.turn.clone()).await?);
+    let turns = Arc::new(OpenTurns::start(Arc::clone(record), config.turn.clone()).await?);
     let servers = ModelServers {
         turns: Arc::clone(&turns),
         models: Arc::clone(models),
         latch: Arc::clone(&latch),
         budget: config.budget.clone(),
     };
-    let dispatch = Dispatch::new(Arc::clone(record), jails.sessions_max());
+    let outbound = Outbound {
+        turns: Arc::clone(&turns),
+        latch: Arc::clone(&latch),
+        dispatch: Arc::new(Dispatch::new(Arc::clone(record), jails.sessions_max())),
+        proposals: Arc::clone(&proposals),
+    };
     let jails = Jails {
         record: Arc::clone(record),
         home: home.clone(),
         launcher,
         grounds: Arc::clone(&proposals.grounds),
         config: jails,
-        at_once: Semaphore::new(pipeline::LAUNCHES_MAX),
+        at_once: Semaphore::new(LAUNCHES_MAX),
         verified_layers: Mutex::default(),
     };
     Ok(Runtime {
@@ -152,8 +167,7 @@ async fn runtime(
         models: Arc::new(servers),
         places: Places::new(Limits::of(&config.session)),
         latch,
-        dispatch: Arc::new(dispatch),
-        proposals,
+        outbound: Arc::new(outbound),
     })
 }
 
@@ -167,7 +181,7 @@ pub(super) async fn keeper(opened: &Opened) -> Result<(Keeper, Vec<String>), Err
 /// Removes the layers of software that no agent has.
 pub(super) async fn sweep_packages(state: &State, home: &Home) -> Result<(), Error> {
     // Nothing is fetched yet, and no sandbox runs.
-    let layers = state.read(|tx| registry::software::layers(tx)).await?;
+    let layers = state.read(registry::software::layers).await?;
     let swept = home.clone();
     let sweeping = tokio::task::spawn_blocking(move || packages::sweep(&swept, &layers));
     if let Err(error) = sweeping.await {
@@ -188,7 +202,7 @@ pub(super) fn open_state(
 }
 
 /// Finds how jails are made, and connects the launcher that makes them.
-fn jails_of(opened: &Opened, paths: &Paths, launcher: Handle) -> Result<(JailConfig, Launcher), Error> {
+fn jails_of(opened: &Opened, paths: &Paths, launcher: Handle) -> Result<(launch::Config, Launcher), Error> {
     let me = std::env::current_exe().map_err(io("find this program"))?;
     let sandbox = me.with_file_name("ironclaw-sandbox");
     if !sandbox.is_file() {
@@ -197,7 +211,7 @@ fn jails_of(opened: &Opened, paths: &Paths, launcher: Handle) -> Result<(JailCon
     let jail = &opened.config.jail;
     let uids = nix::unistd::geteuid().is_root().then_some((jail.uid_base, jail.uid_count));
     let launcher = Launcher::start(launcher).map_err(io("connect the launcher"))?;
-    Ok((JailConfig { uids, sandbox, runtime: paths.runtime.clone() }, launcher))
+    Ok((launch::Config { uids, sandbox, runtime: paths.runtime.clone() }, launcher))
 }
 
 /// Settles a token of the owner that was about to take its file when the host died: it does, if the record has it.

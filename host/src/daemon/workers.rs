@@ -5,9 +5,11 @@ use super::startup::Parts;
 use crate::api::hooks::Hooks;
 use crate::api::port::Port;
 use crate::api::{About, Api, Callers};
+use crate::changes::ChangeWorker;
 use crate::config::Config;
 use crate::maintenance::Keeper;
-use crate::pipeline::{ChangeWorker, Dispatcher, Retention};
+use crate::outbound::dispatch::Dispatcher;
+use crate::retention_worker::Retention;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -42,7 +44,7 @@ impl Workers {
         let dispatcher = Dispatcher {
             dispatch: Arc::clone(dispatch),
             latch: Arc::clone(latch),
-            sessions: sessions.clone(),
+            wake: Arc::new(sessions.clone()),
             config: config.webhook.clone(),
         };
         let sending = tokio::spawn(Arc::new(dispatcher).run(stop.subscribe()));

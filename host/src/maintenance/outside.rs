@@ -242,7 +242,7 @@ impl Shared {
     /// Returns heads and archives of another history that were not accepted. With `archived`, heads over entries in archives are
     /// compared too.
     async fn other_history(&self, archived: bool) -> Result<Found, AcceptError> {
-        let live = self.state.read(|tx| live(tx)).await?;
+        let live = self.state.read(live).await?;
         let (sink, home, ledger) = (self.sink.clone(), self.home.clone(), self.ledger.clone());
         let read = move || {
             let mut kept = Vec::new();

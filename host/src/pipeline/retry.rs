@@ -1,13 +1,17 @@
 //! Has a message answered after all whose turn ended with a notice of the host.
 //!
 //! Never touches one that has an answer or is on its way to one, so however often it is asked for, there is one answer.
-//! Next: `turn::open_next`.
+//! Next: `turns::turn::open_next`.
 
-use crate::inbox::{self, Message, Recorded};
-use crate::pipeline::{Error, Inbound};
+use crate::error::Error;
+use crate::inbound::inbox::{self, Message, Recorded};
+use crate::inbound::routing;
+use crate::outbound::delivery;
+use crate::pipeline::Inbound;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::{self, Person};
-use crate::{delivery, items, routing, session, turn};
+use crate::session;
+use crate::turns::{items, turn};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::seal::ItemKind;
@@ -21,7 +25,7 @@ impl Inbound {
     /// Refuses one that waits, that has an answer, or whose text is no longer kept.
     pub async fn retry(&self, id: MessageId, by: Person) -> Result<Recorded, Denied<Error>> {
         let queued = self.record.state.decide(move |tx| queue_again(tx, id, &by)).await?;
-        self.sessions.wake(queued.session);
+        self.wake.wake(queued.session);
         Ok(queued)
     }
 }

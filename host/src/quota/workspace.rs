@@ -1,7 +1,7 @@
 //! Measures what the directories of a session hold, by a walk that ends at the bound.
 //!
 //! Follows no symbolic link and enters no other mount, also when the agent swaps directories during the walk. What it cannot read counts as over the bound: an agent
-//! could hide files there. Next: `pipeline::runtime::workspace`.
+//! could hide files there. Next: `runtime::workspace`.
 
 use super::Config;
 use ironclaw_jail::shortage::Shortage;

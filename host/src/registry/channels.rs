@@ -1,6 +1,6 @@
 //! Channels beside the loopback, the secret that each signs with, and which agent hears it.
 //!
-//! Never gives a channel a name that is the host's own, and never stores a secret but under the master key. Next: `channel::webhook`.
+//! Never gives a channel a name that is the host's own, and never stores a secret but under the master key. Next: `inbound::channel::webhook`.
 
 use super::{LOOPBACK, Person, Role, authorised_entry, identities};
 use crate::gateway::decide::proof::Authority;

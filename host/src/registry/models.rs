@@ -1,6 +1,6 @@
 //! Model endpoints as the operator gave them, which one is the default, and which agent uses which.
 //!
-//! Never opens one and never holds a key: an endpoint names the secret that does. Next: `model::endpoint`, `pipeline::model_socket::endpoints`.
+//! Never opens one and never holds a key: an endpoint names the secret that does. Next: `model::endpoint`, `model_socket::endpoints`.
 
 use super::{Agent, agents, approved_entry};
 use crate::gateway::decide::proof::Approved;

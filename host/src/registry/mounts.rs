@@ -1,6 +1,6 @@
 //! Directories of the host that an agent's jail has: what people granted, as it stands in the record.
 //!
-//! Never says whether one may be granted, and never looks at a disk. Next: `pipeline::runtime::launch`, which mounts them.
+//! Never says whether one may be granted, and never looks at a disk. Next: `runtime::launch`, which mounts them.
 
 use super::changed_entry;
 use crate::gateway::decide::proof::Approved;

@@ -1,6 +1,6 @@
 //! The host's end of the link: the handshake, then bells.
 //!
-//! Hands out the session key once, and only after the kernel was asked about the process. See `crate::pipeline::runtime::launch`.
+//! Hands out the session key once, and only after the kernel was asked about the process. See `crate::runtime::launch`.
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::SessionId;

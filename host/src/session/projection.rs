@@ -1,10 +1,10 @@
 //! Projects what is recorded into a session's inbound queue.
 //!
 //! The queue can be rebuilt from the record at any time, so a damaged one is set aside and never trusted. See
-//! `crate::pipeline::runtime::actor`.
+//! `crate::runtime::actor`.
 
 use super::store::{Origin, Session};
-use crate::items::{self, BodyError};
+use crate::turns::items::{self, BodyError};
 use ironclaw_contract::ids::{MessageId, TurnId};
 use ironclaw_contract::seam::crypt::{Error, SessionKey};
 use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Projection, Routing, Turn};

@@ -4,7 +4,7 @@
 
 use crate::client::{self, exchange};
 use crate::world::{Build, PATIENCE, World, wait_for};
-use ironclaw_host::channel::webhook::signature::{Claimed, Secret, check};
+use ironclaw_host::inbound::channel::webhook::signature::{Claimed, Secret, check};
 use ironclaw_state::keys::SecretText;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};

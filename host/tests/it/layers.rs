@@ -3,37 +3,43 @@
 //! Reads the sources as text and compiles none of them; tests may reach wherever they like. The tables come first:
 //! a new import that they do not allow is either a mistake or a line here with its reason. Next: `docs/architecture.md`.
 
+mod crates;
 mod map;
 pub(crate) mod source;
 
+use crates::{CRATES, Crate, OURS};
 use source::{Source, read, sources, workspace};
 use std::collections::BTreeSet;
+
+/// Modules whose children have layers of their own.
+const ROOMS: &[&str] = &["inbound", "outbound", "turns"];
 
 /// The modules of the host, lowest layer first. A module imports from the layers below its own.
 const LAYERS: &[&[&str]] = &[
     &["refusal", "settings", "observe"],
     &["tools", "approval", "maintenance"],
     &["secrets", "registry"],
-    &["items", "memories", "session", "turn", "preflight", "packages", "quota"],
-    &["channel", "identity", "routing", "inbox", "context", "calls", "delivery", "budget", "gateway", "record"],
+    &["turns::items", "turns::memories", "turns::turn", "preflight", "packages", "quota"],
+    &["turns::calls", "session", "record", "latch"],
+    &["turns::context", "turns::budget", "inbound::channel"],
+    &["inbound::identity", "inbound::routing", "inbound::inbox", "outbound::delivery", "open_turns"],
+    &["gateway"],
+    &["error"],
+    &["model_socket", "outbound::accept", "outbound::receipts", "outbound::dispatch", "retention_worker"],
     &["pipeline"],
+    &["runtime"],
+    &["changes"],
+    &["emergency_stop"],
     &["api", "rotation"],
-    &["config", "audit", "daemon", "command", "main", "lib"],
+    &["config", "audit", "daemon", "command", "main", "lib", "inbound", "outbound", "turns"],
 ];
 
 /// Imports within a layer, each with its reason. One that nobody needs any more fails too.
 const BESIDE: &[(&str, &str, &str)] = &[
-    ("gateway", "budget", "who decides is shown an agent's ceilings beside those of the settings"),
-    ("gateway", "routing", "a pattern is refused that routing could not compile"),
     ("registry", "secrets", "a model endpoint names the secret that holds its key"),
-    ("session", "items", "the projection into the inbound queue is made of recorded items"),
-    ("identity", "channel", "what a channel received is what is authenticated"),
-    ("routing", "identity", "only what is authenticated is routed"),
-    ("inbox", "identity", "only what is authenticated is recorded"),
-    ("inbox", "routing", "only what is routed is recorded"),
-    ("inbox", "channel", "what was received is bounded before anything is made for it"),
-    ("context", "calls", "the model is shown what became of its earlier calls"),
-    ("delivery", "context", "a reply is the text of a recorded output"),
+    ("inbound::routing", "inbound::identity", "only what is authenticated is routed"),
+    ("inbound::inbox", "inbound::identity", "only what is authenticated is recorded"),
+    ("inbound::inbox", "inbound::routing", "only what is routed is recorded"),
     ("audit", "config", "the offline verifier finds the state by the same settings as the daemon"),
     ("daemon", "config", "the daemon is started with the settings that were read"),
     ("command", "audit", "the command line picks what runs"),
@@ -47,126 +53,11 @@ const BESIDE: &[(&str, &str, &str)] = &[
 const PROOFS: &[(&str, &[&str], &str)] = &[
     ("registry", &["gateway", "decide", "proof", "Approved"], "a capability changes only as people approved"),
     ("registry", &["gateway", "decide", "proof", "Authority"], "or by a command that the policy leaves to one person"),
-    ("budget", &["gateway", "decide", "proof", "Approved"], "the ceilings of an agent change only as people approved"),
-];
-
-/// One crate, and what it may know of the others.
-struct Crate {
-    directory: &'static str,
-    own_name: &'static str,
-    /// Modules of the contract that it may name.
-    contract: &'static [&'static str],
-    /// Words that its sources must not hold, with the reason.
-    never: &'static [(&'static str, &'static str)],
-    /// Whether it may read the environment.
-    environment: bool,
-    /// Packages of the workspace that its Cargo.toml may name.
-    packages: &'static [&'static str],
-}
-
-/// The ends of the queues that the sandbox has.
-const SANDBOX_ENDS: &[(&str, &str)] = &[
-    ("InboundReader", "the sandbox's end of the inbound queue"),
-    ("OutboundWriter", "the sandbox's end of the outbound queue"),
-];
-
-const CRATES: &[Crate] = &[
-    Crate {
-        directory: "contract",
-        own_name: "ironclaw_contract",
-        contract: &[],
-        never: &[],
-        environment: false,
-        packages: &[],
-    },
-    Crate {
-        directory: "host",
-        own_name: "ironclaw_host",
-        contract: &["canonical", "ids", "ledger_entry", "operator", "seam", "stored_as_text"],
-        never: SANDBOX_ENDS,
-        environment: true,
-        packages: &[
-            "ironclaw-contract",
-            "ironclaw-jail",
-            "ironclaw-ledger",
-            "ironclaw-model",
-            "ironclaw-state",
-            "ironclaw-text",
-        ],
-    },
-    Crate {
-        directory: "sandbox",
-        own_name: "ironclaw_sandbox",
-        contract: &["ids", "canonical", "seam"],
-        never: &[
-            ("InboundWriter", "the host's end of the inbound queue"),
-            ("OutboundReader", "the host's end of the outbound queue"),
-            ("operator", "the operator's side is not a sandbox's to name"),
-        ],
-        environment: false,
-        packages: &["ironclaw-contract"],
-    },
-    Crate {
-        directory: "ironctl",
-        own_name: "ironctl",
-        contract: &["operator", "ids"],
-        never: &[],
-        environment: true,
-        packages: &["ironclaw-contract"],
-    },
-    Crate {
-        directory: "host/text",
-        own_name: "ironclaw_text",
-        contract: &[],
-        never: &[],
-        environment: false,
-        packages: &[],
-    },
-    Crate {
-        directory: "host/jail",
-        own_name: "ironclaw_jail",
-        contract: &["canonical", "operator", "seam"],
-        never: SANDBOX_ENDS,
-        environment: true,
-        packages: &["ironclaw-contract"],
-    },
-    Crate {
-        directory: "host/state",
-        own_name: "ironclaw_state",
-        contract: &["canonical", "ids", "operator", "seam", "stored_as_text"],
-        never: SANDBOX_ENDS,
-        environment: true,
-        packages: &["ironclaw-contract", "ironclaw-text"],
-    },
-    Crate {
-        directory: "host/model",
-        own_name: "ironclaw_model",
-        contract: &["canonical", "ids", "operator", "seam"],
-        never: SANDBOX_ENDS,
-        environment: false,
-        packages: &["ironclaw-contract", "ironclaw-text"],
-    },
-    Crate {
-        directory: "host/ledger",
-        own_name: "ironclaw_ledger",
-        contract: &["canonical", "ids", "ledger_entry", "operator", "seam"],
-        never: SANDBOX_ENDS,
-        environment: false,
-        packages: &["ironclaw-contract", "ironclaw-state"],
-    },
-];
-
-/// Crates of ours by the name that a path starts with.
-const OURS: &[&str] = &[
-    "ironclaw_contract",
-    "ironclaw_host",
-    "ironclaw_jail",
-    "ironclaw_ledger",
-    "ironclaw_model",
-    "ironclaw_sandbox",
-    "ironclaw_state",
-    "ironclaw_text",
-    "ironctl",
+    (
+        "turns::budget",
+        &["gateway", "decide", "proof", "Approved"],
+        "the ceilings of an agent change only as people approved",
+    ),
 ];
 
 /// The crate of the host that may open a database.
@@ -205,10 +96,13 @@ fn every_import_is_allowed() {
 
 #[test]
 fn every_module_of_the_host_has_one_layer() {
-    let declared: BTreeSet<String> =
-        Source::of("host/src/lib.rs", &read(&workspace().join("host/src/lib.rs"))).modules();
-    let files = BTreeSet::from(["main".to_owned(), "lib".to_owned()]);
-    let declared: BTreeSet<String> = declared.union(&files).cloned().collect();
+    let modules_of = |file: &str| Source::of(file, &read(&workspace().join(file))).modules();
+    let mut declared = modules_of("host/src/lib.rs");
+    declared.extend(["main".to_owned(), "lib".to_owned()]);
+    for room in ROOMS {
+        let children = modules_of(&format!("host/src/{room}.rs"));
+        declared.extend(children.into_iter().map(|child| format!("{room}::{child}")));
+    }
     let placed: Vec<String> = LAYERS.iter().flat_map(|layer| layer.iter().map(|name| (*name).to_owned())).collect();
     let distinct: BTreeSet<String> = placed.iter().cloned().collect();
     assert_eq!(placed.len(), distinct.len(), "a module stands in two layers");
@@ -224,13 +118,22 @@ fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&module))
 }
 
+/// The module of the tables that a path from the root of the host names.
+fn module_of(path: &[String]) -> String {
+    match path {
+        [] => "lib".to_owned(),
+        [room, module, ..] if ROOMS.contains(&room.as_str()) => format!("{room}::{module}"),
+        [module, ..] => module.clone(),
+    }
+}
+
 /// Imports inside the host.
 fn check_layers(source: &Source, used: &mut BTreeSet<(&'static str, &'static str)>) -> Vec<String> {
-    let from = source.module.first().map_or("lib", String::as_str);
+    let from = &module_of(&source.module);
     let Some(own) = layer(from) else { return vec![format!("{}: {from} has no layer", source.file)] };
     let mut complaints = BTreeSet::new();
     for path in source.crate_imports() {
-        let to = path[0].as_str();
+        let to = &module_of(&path);
         // A name that the crate's root itself defines: there is none beside the modules.
         let Some(other) = layer(to) else {
             complaints.insert(format!("{}: imports crate::{to}, which is no module with a layer", source.file));
@@ -364,7 +267,7 @@ fn an_upward_import_is_seen_however_it_is_written() {
         "#[cfg(test)] use crate::api; use crate::pipeline;",
     ] {
         let complaint = host("host/src/registry.rs", text);
-        assert!(complaint.contains("registry (layer 2) imports pipeline (layer 5) above it"), "{text}: {complaint:?}");
+        assert!(complaint.contains("registry (layer 2) imports pipeline (layer 10) above it"), "{text}: {complaint:?}");
         assert!(!complaint.contains("imports api"), "{text}: {complaint:?}");
     }
     let deep = "use super::super::pipeline::Core;";
@@ -379,9 +282,12 @@ fn an_upward_import_is_seen_however_it_is_written() {
 
 #[test]
 fn an_import_beside_is_refused_unless_it_is_listed() {
-    assert!(host("host/src/turn.rs", "use crate::quota::X;").contains("turn imports quota beside it"));
-    assert!(host("host/src/calls.rs", "use crate::context::X;").contains("beside it"), "listed the other way round");
-    assert!(host("host/src/context.rs", "use crate::calls::X;").is_empty());
+    assert!(host("host/src/turns/turn.rs", "use crate::quota::X;").contains("turns::turn imports quota beside it"));
+    assert!(
+        host("host/src/inbound/identity.rs", "use crate::inbound::routing::X;").contains("beside it"),
+        "listed the other way round"
+    );
+    assert!(host("host/src/inbound/routing.rs", "use crate::inbound::identity::X;").is_empty());
 }
 
 #[test]
@@ -400,16 +306,16 @@ fn a_proof_from_above_is_allowed_by_its_whole_path_alone() {
 fn what_goes_down_or_is_only_said_is_allowed() {
     for text in [
         "use crate::registry::{self, Agent}; use ironclaw_state::Tx;",
-        "use crate::turn::X; use super::tools; mod inner { use super::Y; }",
+        "use crate::turns::turn::X; use super::super::tools; mod inner { use super::Y; }",
         "//! See crate::pipeline::Core.\n/* crate::pipeline /* nested */ crate::api */",
         "const T: &str = \"crate::pipeline \\\" crate::api\"; const U: &[u8] = br##\"crate::api\"# \"##;",
-        "pub(in crate::pipeline) fn f() {} pub(crate) struct S;",
+        "pub(crate) fn f() {} pub(crate) struct S;",
         "#[cfg(test)]\nmod tests { use crate::pipeline::X; fn f() { rusqlite::Connection::open(1); } }",
         "#[test]\nfn t() { crate::pipeline::x(); }",
     ] {
-        assert_eq!(host("host/src/turn.rs", text), "", "{text}");
+        assert_eq!(host("host/src/turns/turn.rs", text), "", "{text}");
     }
-    assert_eq!(host("host/src/turn/tests.rs", "use crate::pipeline::X;"), "");
+    assert_eq!(host("host/src/turns/turn/tests.rs", "use crate::pipeline::X;"), "");
     assert_eq!(host("host/src/main.rs", "use ironclaw_host::pipeline;"), "");
     assert!(host("host/src/bin/other.rs", "use ironclaw_host::daemon;").contains("main imports daemon beside it"));
 }

@@ -4,11 +4,12 @@
 
 use super::{speaker, thread};
 use crate::api::{Api, Reply, agents};
-use crate::channel::loopback;
-use crate::pipeline::Error;
+use crate::error::Error;
+use crate::inbound::channel::loopback;
+use crate::outbound::delivery;
 use crate::registry::Person;
 use crate::session::store::{self, Origin};
-use crate::{delivery, items};
+use crate::turns::items;
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::HistoryLine;

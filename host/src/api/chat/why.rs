@@ -5,7 +5,7 @@
 use super::{look, own, stages, with_what_it_waits_for};
 use crate::api::{Answer, Api, Reply, forgotten, status};
 use crate::registry::Person;
-use crate::turn;
+use crate::turns::turn;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::MessageId;

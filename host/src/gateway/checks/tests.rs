@@ -70,7 +70,7 @@ fn set_scene(tx: &mut WriteTx<'_>, key: &MasterKey) -> Scene {
         linked: Vec::new(),
         private: Vec::new(),
         packages: packages::Config::default(),
-        budget: crate::budget::Config::default(),
+        budget: crate::turns::budget::Config::default(),
     };
     Scene { owner, member: member.id, clerk, other, session, grounds }
 }

@@ -4,10 +4,10 @@ use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties,
 use crate::gateway::Grounds;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
+use crate::inbound::routing::engage;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::channels::{self, Channel};
 use crate::registry::{self, Agent, LOOPBACK};
-use crate::routing::engage;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Engage, Wiring};
 use ironclaw_state::{ReadTx, WriteTx};

@@ -218,7 +218,7 @@ pub(super) fn grounds() -> Grounds {
         linked: Vec::new(),
         private: Vec::new(),
         packages: crate::packages::Config::default(),
-        budget: crate::budget::Config::default(),
+        budget: crate::turns::budget::Config::default(),
     }
 }
 

@@ -198,7 +198,7 @@ mod tests {
         let private = vec![root.join("allowed/home")];
         let linked = vec![(root.join("named"), root.join("allowed"))];
         let packages = crate::packages::Config::default();
-        let budget = crate::budget::Config::default();
+        let budget = crate::turns::budget::Config::default();
         let grounds = Grounds { mounts: vec![root.join("allowed")], linked, private, packages, budget };
         Scene { _directory: directory, root, grounds }
     }

@@ -3,13 +3,13 @@
 //! Makes every check that can refuse before it writes.
 
 use super::super::{Apply, Preparation, Prepared, concerned};
-use crate::budget::{Own, book};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::store as changes;
-use crate::memories;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent, Mode, models};
 use crate::session::store;
+use crate::turns::budget::{Own, book};
+use crate::turns::memories;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Settings;
 use ironclaw_state::WriteTx;

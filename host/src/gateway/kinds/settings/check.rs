@@ -1,12 +1,12 @@
 //! Checks settings, reads the current ones, and tells which changes only tighten.
 
 use super::super::{Check, CheckContext};
-use crate::budget::{self, book};
 use crate::gateway::Grounds;
 use crate::gateway::policy::Rule;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::models::{self, kind_name};
 use crate::registry::{self, Agent, Mode, Role};
+use crate::turns::budget::{self, book};
 use ironclaw_contract::operator::DEFAULT_MODEL;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Settings};

@@ -1,0 +1,8 @@
+//! What a message passes on its way in: a channel, the identity of its sender, the route to a session, and the inbox.
+//!
+//! [`crate::pipeline`] calls these stages in their order.
+
+pub mod channel;
+pub mod identity;
+pub mod inbox;
+pub mod routing;

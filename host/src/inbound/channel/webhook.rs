@@ -1,0 +1,127 @@
+//! Webhooks after the Standard Webhooks specification, in and out: a signature over id, time and body, made with a shared secret.
+//!
+//! Never reads a body whose signature does not fit, and never sends one over plain http to a machine that is not near. See
+//! [`crate::inbound::channel::webhook::signature`], [`crate::inbound::channel::webhook::incoming`] and [`crate::inbound::channel::webhook::outgoing`].
+
+pub mod incoming;
+pub mod outgoing;
+pub mod signature;
+
+use ironclaw_model::reach;
+use serde::Deserialize;
+use url::Url;
+
+/// Name of the header with the id of an event or a delivery: the idempotency key of both.
+pub const ID_HEADER: &str = "webhook-id";
+
+/// Name of the header with the time of this attempt, in seconds since the epoch.
+pub const TIMESTAMP_HEADER: &str = "webhook-timestamp";
+
+/// Name of the header with the signatures.
+pub const SIGNATURE_HEADER: &str = "webhook-signature";
+
+/// Bytes of the address that replies go to.
+const URL_BYTES_MAX: usize = 2048;
+
+/// `[webhook]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// A loopback address and port on which webhooks come in, e.g. `127.0.0.1:8788`; empty for none.
+    pub listen: String,
+    /// Signed requests that one channel may make in a minute.
+    pub requests_per_minute: u32,
+    /// Attempts of one delivery; after the last it is dead.
+    pub attempts_max: u32,
+    /// Wait before the second attempt; four times as long before each further one, up to six hours.
+    pub backoff_ms: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { listen: String::new(), requests_per_minute: 1200, attempts_max: 10, backoff_ms: 1000 }
+    }
+}
+
+impl Config {
+    /// Checks whether the numbers make sense; the code that opens the port judges the address.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=1_000_000).contains(&self.requests_per_minute)
+            || !(1..=100).contains(&self.attempts_max)
+            || !(1..=3_600_000).contains(&self.backoff_ms)
+        {
+            return Err("webhook.requests_per_minute must be 1 to 1000000, webhook.attempts_max 1 to 100, and webhook.backoff_ms 1 to 3600000".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Reads the address that replies go to: https anywhere, plain http on this machine and in private networks.
+///
+/// # Errors
+/// Half a sentence that says what is wrong with it.
+pub fn check_url(text: &str) -> Result<Url, String> {
+    if text.len() > URL_BYTES_MAX {
+        return Err(format!("it is longer than {URL_BYTES_MAX} bytes"));
+    }
+    let url: Url = text.parse().map_err(|error| format!("it is none ({error})"))?;
+    if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
+        return Err("there is a name, a password or a # in it".to_owned());
+    }
+    reach::check_literal(&url)?;
+    // Any other name could lead anywhere tomorrow.
+    let near = match (url.host(), reach::literal(&url)) {
+        (None, _) => return Err("it names no machine".to_owned()),
+        (_, Some(address)) => reach::is_private(address),
+        (Some(host), None) => reach::is_localhost(&host.to_string()),
+    };
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if near => Ok(url),
+        "http" => Err("plain http would carry what is said over strangers' wires".to_owned()),
+        _ => Err("it is neither http nor https".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_http_stays_near_and_no_address_holds_a_password() {
+        for good in [
+            "https://example.org/hook?token=1",
+            "http://127.0.0.1:9000/x",
+            "http://[::1]/",
+            "http://localhost:1/",
+            "http://hooks.localhost/",
+            "http://192.168.1.4/hook",
+            "http://[fd00::1]:80/",
+        ] {
+            assert!(check_url(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "http://example.org/",
+            "http://localhost.example.org/",
+            "http://8.8.8.8/",
+            "http://169.254.169.254/latest",
+            "http://[::ffff:8.8.8.8]/",
+            "https://169.254.169.254/latest",
+            "https://[fe80::1]/",
+            "https://[fd00:ec2::254]/",
+            "http://[fd00:ec2::254]/",
+            "https://[::ffff:169.254.169.254]/",
+            "https://user:word@example.org/",
+            "ftp://127.0.0.1/",
+            "file:///etc/passwd",
+            "example.org",
+            "",
+        ] {
+            assert!(check_url(bad).is_err(), "{bad}");
+        }
+        assert!(check_url(&format!("https://example.org/{}", "x".repeat(URL_BYTES_MAX))).is_err());
+    }
+}

@@ -1,0 +1,235 @@
+//! Sends one delivery to a channel's address, signed, and says what became of it.
+//!
+//! Never follows a redirect, never takes a way that the environment names, and never reads an answer beyond its status: what the
+//! other side says has no meaning here. See [`crate::outbound::delivery::journal`].
+
+use super::signature::Secret;
+use super::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
+use ironclaw_model::reach::{Reach, Refused, Resolver};
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{Client, Response, StatusCode, redirect, retry};
+use serde::Serialize;
+use std::time::Duration;
+use url::Url;
+
+/// Longest time to reach the other side. A request that fails so far has not left this machine.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Longest time of one attempt in all.
+const SEND_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// Bytes of an answer that are taken off the wire, so that the other side is not cut off; their content is ignored.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// Longest time for that.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// The longest wait that another side may ask for.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
+
+/// Body that the other side gets. Its bytes are what is signed.
+#[derive(Debug, Serialize)]
+pub struct Body<'a> {
+    /// `reply` is an agent's, `notice` the host's own, `test` an operator's.
+    #[serde(rename = "type")]
+    pub kind: &'a str,
+    /// `dlv_…`, as in `webhook-id`: what comes again under it is the same delivery.
+    pub delivery: &'a str,
+    /// The recipient, as it was named to us.
+    pub sender: &'a str,
+    /// Thread of the message.
+    pub thread: &'a str,
+    /// The messages that it answers, `msg_…`.
+    pub message_ids: &'a [String],
+    /// The words.
+    pub text: &'a str,
+}
+
+/// Result of one attempt. The words are the host's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The other side said that it has it.
+    Received,
+    /// It certainly has it not, and may take it later; not before so many seconds, where it said so.
+    Later(String, Option<Duration>),
+    /// It may have it or not.
+    Unknown(String),
+    /// It certainly has it not, and will not take it.
+    Refused(String),
+}
+
+/// The way out, for every channel.
+pub struct Sender {
+    far: Result<Client, String>,
+    near: Result<Client, String>,
+}
+
+impl Sender {
+    /// Makes the way out; nothing is sent yet.
+    pub fn new() -> Self {
+        Self::over(Resolver::new)
+    }
+
+    fn over(resolver: impl Fn(Reach) -> Resolver) -> Self {
+        // Another caller may have installed a provider already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let plain = |reach| {
+            Client::builder()
+                .dns_resolver(resolver(reach))
+                .redirect(redirect::Policy::none())
+                .retry(retry::never())
+                .no_proxy()
+                .referer(false)
+                .connect_timeout(CONNECT_TIME_MAX)
+                .timeout(SEND_TIME_MAX)
+                // One that the other side closes just then would make an outcome unknown.
+                .pool_max_idle_per_host(0)
+                .user_agent(concat!("ironclaw/", env!("CARGO_PKG_VERSION")))
+        };
+        let words = |error: reqwest::Error| format!("no connection can be made here: {error}");
+        // Plain http needs no certificates, also on a machine that has none.
+        let near = plain(Reach::Near).tls_certs_only([]).build().map_err(words);
+        Self { far: plain(Reach::Anywhere).https_only(true).build().map_err(words), near }
+    }
+
+    /// Sends a body under this id; `now` in milliseconds.
+    pub async fn send(&self, url: &Url, secret: &Secret, id: &str, now: i64, body: &Body<'_>) -> Outcome {
+        let client = match if url.scheme() == "https" { &self.far } else { &self.near } {
+            Ok(client) => client,
+            Err(words) => return Outcome::Later(words.clone(), None),
+        };
+        let body = serde_json::to_vec(body).expect("text is JSON");
+        let timestamp = now / 1000;
+        let request = client
+            .post(url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ID_HEADER, id)
+            .header(TIMESTAMP_HEADER, timestamp)
+            .header(SIGNATURE_HEADER, secret.sign(id, timestamp, &body))
+            .body(body);
+        match request.send().await {
+            Ok(answer) => {
+                let outcome = judge(answer.status(), retry_after(&answer));
+                // Whether its words arrive or not has no meaning.
+                let _ = tokio::time::timeout(ANSWER_TIME_MAX, discard(answer)).await;
+                outcome
+            }
+            Err(error) => unsent(&error),
+        }
+    }
+}
+
+/// Returns what a missing answer means.
+fn unsent(error: &reqwest::Error) -> Outcome {
+    if let Some(refused) = refusal(error) {
+        return Outcome::Later(refused.to_string(), None);
+    }
+    if error.is_builder() {
+        Outcome::Refused("its address cannot be asked".to_owned())
+    } else if error.is_connect() {
+        Outcome::Later("it could not be reached".to_owned(), None)
+    } else if error.is_timeout() {
+        Outcome::Unknown(format!("it did not answer within {} seconds", SEND_TIME_MAX.as_secs()))
+    } else {
+        Outcome::Unknown("the connection broke before it answered".to_owned())
+    }
+}
+
+impl Default for Sender {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Returns why no address of its name may be asked, where that kept the request from leaving.
+fn refusal(error: &reqwest::Error) -> Option<Refused> {
+    let mut causes = std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |cause| cause.source());
+    causes.find_map(|cause| cause.downcast_ref().copied())
+}
+
+/// Returns what a status means. The specification knows 2xx for yes and 410 for never again; the rest follows common use.
+fn judge(status: StatusCode, after: Option<Duration>) -> Outcome {
+    let words = format!("it answered {}", status.as_u16());
+    match status.as_u16() {
+        200..=299 => Outcome::Received,
+        // Not there yet, busy, too early, too much: such states pass.
+        404 | 409 | 421 | 423 | 425 | 429 | 500 | 501 | 503 | 505..=519 | 528..=599 => Outcome::Later(words, after),
+        // A proxy in front of the other side says that it gave up waiting, or lost the request: the other side may have it all
+        // the same.
+        408 | 502 | 504 | 520..=527 => Outcome::Unknown(words),
+        300..=399 => Outcome::Refused(format!("{words}: redirects are not followed")),
+        _ => Outcome::Refused(words),
+    }
+}
+
+/// Returns the wait that the answer asks for, in seconds; a date is not taken, as only our own clock counts.
+fn retry_after(answer: &Response) -> Option<Duration> {
+    let seconds: u64 = answer.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
+}
+
+async fn discard(mut answer: Response) {
+    let mut left = ANSWER_BYTES_MAX;
+    while let Ok(Some(chunk)) = answer.chunk().await {
+        left = left.saturating_sub(chunk.len());
+        if left == 0 {
+            break;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironclaw_model::reach::Lookup;
+    use ironclaw_state::keys::SecretText;
+    use std::io;
+    use std::net::SocketAddr;
+    use std::pin::Pin;
+    use std::sync::Arc;
+
+    /// Answers every name with one address.
+    struct Answers(&'static str);
+
+    impl Lookup for Answers {
+        fn look_up(&self, _: String) -> Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>> {
+            let found = SocketAddr::new(self.0.parse().expect("an address"), 0);
+            Box::pin(async move { Ok(vec![found]) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_to_metadata_is_not_sent_to() {
+        for address in ["169.254.169.254", "fd00:ec2::254", "::ffff:169.254.169.254"] {
+            let sender = Sender::over(|reach| Resolver::over(reach, Arc::new(Answers(address))));
+            let secret =
+                Secret::read(&SecretText::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned())).expect("a secret");
+            let ids = ["msg_1".to_owned()];
+            let body = Body { kind: "test", delivery: "dlv_1", sender: "s", thread: "t", message_ids: &ids, text: "x" };
+            for url in ["https://hook.example/", "https://hook.example:8443/x"] {
+                let outcome = sender.send(&url.parse().expect("a URL"), &secret, "dlv_1", 1, &body).await;
+                assert_eq!(outcome, Outcome::Later(Refused::Forbidden.to_string(), None), "{address}");
+            }
+        }
+    }
+
+    #[test]
+    fn status_means_received_later_never_or_unknown() {
+        let judged = |status: u16| judge(StatusCode::from_u16(status).expect("a status"), None);
+        for status in [200, 201, 202, 204] {
+            assert_eq!(judged(status), Outcome::Received, "{status}");
+        }
+        for status in [404, 409, 425, 429, 500, 501, 503, 505, 519, 528] {
+            assert!(matches!(judged(status), Outcome::Later(..)), "{status}");
+        }
+        for status in [408, 502, 504, 520, 524, 527] {
+            assert!(
+                matches!(judged(status), Outcome::Unknown(_)),
+                "{status} of a gateway leaves open whether it arrived"
+            );
+        }
+        for status in [301, 302, 307, 400, 401, 403, 405, 410, 413, 422, 451] {
+            assert!(matches!(judged(status), Outcome::Refused(_)), "{status}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The stop of everything: who stopped it, since when, and that nothing begins while it lasts.
+//!
+//! Kept in the record, so that a restart changes nothing; a file in the home asks for it when no host answers. Never forgets a
+//! message: what was being worked on waits. Next: `emergency_stop`.
+
+use crate::registry::Person;
+use ironclaw_contract::operator::{LedgerEvent, PANIC_FILE, PANIC_RESERVE_FILE};
+use ironclaw_ledger::Entry;
+use ironclaw_state::home::{self, Home};
+use ironclaw_state::{ReadTx, WriteTx};
+use rusqlite::OptionalExtension;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::PathBuf;
+use tokio::sync::{Mutex, watch};
+
+/// Where the record keeps it.
+const KEY: &str = "stopped";
+
+/// Who stopped everything, when it was no person.
+const THE_FILE: &str = "the panic file in the home";
+
+/// That everything is stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stopped {
+    /// Since when, milliseconds since the epoch.
+    pub at: i64,
+    /// The name of who said so, as it was then, or of the file in the home.
+    pub by: String,
+}
+
+impl Stopped {
+    /// A stop by this person, or by the file in the home.
+    pub(crate) fn new(at: i64, by: Option<&Person>) -> Self {
+        Self { at, by: by.map_or(THE_FILE, |person| person.name.as_str()).to_owned() }
+    }
+}
+
+/// How the latch stands.
+#[derive(Debug)]
+enum Stands {
+    Open,
+    /// By whom and since when, until the record has it.
+    Shut(Option<Stopped>),
+}
+
+/// Whether everything is stopped, for everybody who could begin something.
+#[derive(Debug)]
+pub struct Latch {
+    stands: watch::Sender<Stands>,
+    /// Whoever writes to the record that it shuts or opens; one at a time, so that the two always say the same in the end.
+    pub(crate) writing: Mutex<()>,
+}
+
+impl Default for Latch {
+    /// Shut, until the record says that it need not be.
+    fn default() -> Self {
+        Self { stands: watch::Sender::new(Stands::Shut(None)), writing: Mutex::default() }
+    }
+}
+
+impl Latch {
+    /// Whether it is shut: nothing may begin.
+    pub fn is_shut(&self) -> bool {
+        matches!(*self.stands.borrow(), Stands::Shut(_))
+    }
+
+    /// The stop for which it is shut, while the record does not have it.
+    pub(crate) fn unrecorded(&self) -> Option<Stopped> {
+        match &*self.stands.borrow() {
+            Stands::Shut(stopped) => stopped.clone(),
+            Stands::Open => None,
+        }
+    }
+
+    /// Shuts it for a stop that the record does not have yet.
+    pub(crate) fn shut_for(&self, stopped: Stopped) {
+        self.stands.send_replace(Stands::Shut(Some(stopped)));
+    }
+
+    /// Shuts or opens it, as the record says.
+    pub(crate) fn set(&self, shut: bool) {
+        self.stands.send_replace(if shut { Stands::Shut(None) } else { Stands::Open });
+    }
+
+    /// Returns once it is shut.
+    pub async fn shut(&self) {
+        // Its other end is in `self`.
+        let _ = self.stands.subscribe().wait_for(|stands| matches!(stands, Stands::Shut(_))).await;
+    }
+}
+
+/// The stop that lasts, if one does.
+pub fn find(tx: &ReadTx<'_>) -> Result<Option<Stopped>, ironclaw_state::Error> {
+    let sql = "SELECT value FROM meta WHERE key = ?1";
+    let text: Option<String> = tx.db().prepare_cached(sql)?.query_row([KEY], |row| row.get(0)).optional()?;
+    let stored = |text: String| {
+        serde_json::from_str(&text).map_err(|_| ironclaw_state::Error::Stored("meta: stopped".to_owned()))
+    };
+    text.map(stored).transpose()
+}
+
+/// Begins a stop, or gives the one that lasts already; `by` is `None` when the file in the home asks for it.
+pub fn begin(tx: &mut WriteTx<'_>, by: Option<&Person>) -> Result<Stopped, ironclaw_state::Error> {
+    if let Some(stopped) = find(tx)? {
+        return Ok(stopped);
+    }
+    let stopped = Stopped::new(tx.now(), by);
+    let text = serde_json::to_string(&stopped).expect("two plain fields");
+    tx.db().execute("INSERT INTO meta (key, value) VALUES (?1, ?2)", [KEY, &text])?;
+    let entry = Entry::new(LedgerEvent::HostPanicked);
+    match by {
+        Some(person) => entry.with("by", person.id).append(tx)?,
+        None => entry.with("by", THE_FILE).append(tx)?,
+    };
+    Ok(stopped)
+}
+
+/// Ends the stop; false when none lasts, in the record or, as `unrecorded` says, outside of it.
+pub fn end(tx: &mut WriteTx<'_>, by: &Person, unrecorded: bool) -> Result<bool, ironclaw_state::Error> {
+    let ended = tx.db().execute("DELETE FROM meta WHERE key = ?1", [KEY])? > 0 || unrecorded;
+    if ended {
+        Entry::new(LedgerEvent::HostResumed).with("by", by.id).append(tx)?;
+    }
+    Ok(ended)
+}
+
+/// At a start: a stop that was asked for while no host answered becomes the record's. True when one lasts.
+pub fn at_start(tx: &mut WriteTx<'_>, asked: bool) -> Result<bool, ironclaw_state::Error> {
+    if asked {
+        begin(tx, None)?;
+    }
+    Ok(find(tx)?.is_some())
+}
+
+/// Where the file that asks for a stop lies.
+pub fn file(home: &Home) -> PathBuf {
+    home.path().join(PANIC_FILE)
+}
+
+/// Asks for a stop at the next start, whatever happens before it is recorded. Where no file can be made, the reserve takes its
+/// name.
+pub fn ask(home: &Home) -> Result<(), home::Error> {
+    if file(home).symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    home::write_private(&file(home), b"").or_else(|error| home::replace(&reserve(home), &file(home)).map_err(|_| error))
+}
+
+/// Takes the file away once the record has it; it becomes the reserve where there is none. A directory of that name is removed if
+/// it is empty.
+pub fn take_back(home: &Home) -> Result<(), home::Error> {
+    let path = file(home);
+    let fault = |source| home::Error::Io { path: path.clone(), source };
+    let found = match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(fault)?,
+    };
+    if found.is_dir() {
+        return std::fs::remove_dir(&path).map_err(fault);
+    }
+    if found.is_file() && reserve(home).symlink_metadata().is_err() {
+        return home::replace(&path, &reserve(home));
+    }
+    home::remove(&path)
+}
+
+/// Makes the file that is kept in reserve, unless it is there. Without it a stop still lasts wherever a file can be made.
+pub fn keep_reserve(home: &Home) {
+    if reserve(home).symlink_metadata().is_err()
+        && let Err(error) = home::write_private(&reserve(home), b"")
+    {
+        tracing::warn!(%error, "the reserve for the panic file could not be made");
+    }
+}
+
+fn reserve(home: &Home) -> PathBuf {
+    home.path().join(PANIC_RESERVE_FILE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_panic_file_and_its_reserve_become_each_other() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let home = Home::create(&directory.path().join("h")).expect("made");
+        let there = |path: PathBuf| path.symlink_metadata().is_ok();
+        let stands = || (there(file(&home)), there(reserve(&home)));
+        keep_reserve(&home);
+        ask(&home).expect("a file can be made");
+        assert_eq!(stands(), (true, true));
+        take_back(&home).expect("taken back");
+        assert_eq!(stands(), (false, true));
+        // What was renamed to ask is renamed back.
+        fs::rename(reserve(&home), file(&home)).expect("renamed");
+        take_back(&home).expect("taken back");
+        assert_eq!(stands(), (false, true));
+        take_back(&home).expect("there is nothing to take back");
+        // A directory asks as well; one with something in it is left to its owner.
+        fs::create_dir(file(&home)).expect("made");
+        ask(&home).expect("it asks already");
+        take_back(&home).expect("it is empty");
+        fs::create_dir_all(file(&home).join("full")).expect("made");
+        take_back(&home).expect_err("it is not empty");
+        assert_eq!(stands(), (true, true));
+    }
+}

@@ -1,0 +1,110 @@
+//! What a request to a model may take and took, and why one came to nothing: booked before, put right after, said to the person.
+//!
+//! Never asks a model. What a provider says goes into no sentence of the host. Next: `budget`, `model_socket::requests`.
+
+use crate::error::Error;
+use crate::model_socket::Server;
+use crate::model_socket::requests::{Answer, refuse};
+use crate::registry::Agent;
+use crate::turns::budget::{self, book};
+use crate::turns::context::Unanswered;
+use crate::turns::turn;
+use ironclaw_contract::ids::{SessionId, TurnId};
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::seam::socket::RefusalCode;
+use ironclaw_ledger::Entry;
+use ironclaw_model::endpoint::Endpoint;
+use ironclaw_model::{Allowance, Answered, Prompt, Usage};
+use ironclaw_state::WriteTx;
+use std::sync::Arc;
+
+/// A request that came to nothing.
+pub(crate) struct Failed {
+    /// A word for it.
+    pub(crate) code: &'static str,
+    /// Why, in the host's words.
+    pub(crate) words: String,
+    /// The endpoint that it is put down to.
+    pub(crate) model: String,
+    /// What it took all the same.
+    pub(crate) took: Usage,
+}
+
+impl Failed {
+    /// Nobody was asked, and nothing was spent.
+    pub(crate) fn unasked(words: String, model: &str) -> Self {
+        Self { code: "unasked", words, model: model.to_owned(), took: Usage::default() }
+    }
+
+    /// No endpoint had an output to give; tries that may have made some of one have their price.
+    pub(crate) fn of(error: &ironclaw_model::Error, model: &str) -> Self {
+        let (code, took) = match error {
+            ironclaw_model::Error::Failed(failed) => (failed.code(), failed.usage),
+            ironclaw_model::Error::Unreadable { .. }
+            | ironclaw_model::Error::Script { .. }
+            | ironclaw_model::Error::Spec { .. } => ("unusable", Usage::default()),
+        };
+        Self { code, words: error.sentence(), model: model.to_owned(), took }
+    }
+}
+
+/// Books what a request is thought to take, or refuses it: then nothing is asked, and the person hears why.
+/// Gives what all its tries together may take, too.
+pub(crate) fn book(
+    tx: &mut WriteTx<'_>,
+    config: &budget::Config,
+    (session, turn): (SessionId, TurnId),
+    agent: &Agent,
+    prompt: &Prompt,
+    chain: &[Arc<Endpoint>],
+) -> Result<(book::Booked, Allowance), Unanswered<Error>> {
+    let estimate = budget::estimate(prompt, chain.iter().map(|endpoint| endpoint.spec.prices));
+    let used = book::used(tx, config, agent.id, session)?;
+    if let Err(exceeded) = budget::judge(&used, estimate.into()) {
+        let words = exceeded.sentence(&agent.name, tx.wall());
+        Entry::new(LedgerEvent::BudgetRefused)
+            .session(session)
+            .turn(turn)
+            .with("agent", agent.id)
+            .with("ceiling", exceeded.limit.ceiling.name())
+            .with("limit", exceeded.limit.limit)
+            .with("used", exceeded.used)
+            .with("needed", exceeded.needed)
+            .reason(&words)
+            .append(tx)?;
+        turn::note_failure(tx, turn, "budget", &words)?;
+        return refuse(RefusalCode::Model, words);
+    }
+    Ok((book::book(tx, agent.id, session, &agent.model, estimate)?, budget::allowance(&used)))
+}
+
+/// Puts what an output took in the place of what was booked for it.
+pub(crate) fn settle(tx: &mut WriteTx<'_>, booked: &book::Booked, answered: &Answered) -> Result<(), Error> {
+    Ok(book::settle(tx, booked, &answered.endpoint, answered.usage)?)
+}
+
+impl Server {
+    /// Notes that a request came to nothing, why, and what it took.
+    pub(crate) async fn record_failure(
+        &self,
+        turn: TurnId,
+        agent: &Agent,
+        booked: book::Booked,
+        failed: Failed,
+    ) -> Answer {
+        // The cause may quote what was sent: it stands in no log and no ledger.
+        tracing::warn!(session = %self.session, model = agent.model, why = failed.words, "a model gave no output");
+        let (session, model) = (self.session, agent.model.clone());
+        let Failed { code, words, model: asked, took } = failed;
+        let message = words.clone();
+        let note = self.state().write(move |tx| {
+            book::settle(tx, &booked, &asked, took)?;
+            turn::note_failure(tx, turn, code, &words)?;
+            let entry = Entry::new(LedgerEvent::ModelFailed).session(session).turn(turn).with("model", model);
+            entry.with("code", code).reason(&words).append(tx)?;
+            Ok::<_, Error>(())
+        });
+        note.await?;
+        refuse(RefusalCode::Model, message)
+    }
+}

@@ -1,0 +1,202 @@
+//! The four requests on `model.sock`, each checked against the record.
+//!
+//! A sandbox names items and gets sealed refs back; it never hands in words for a model, except as a tool's report. Next: `context`.
+
+mod generate;
+
+use crate::error::Error;
+use crate::model_socket::Server;
+use crate::model_socket::report::{NO_ROW, note_unsealed, quote, reportable};
+use crate::open_turns::deadlines::Deadlines;
+use crate::registry::{self, Agent, Mode};
+use crate::session::store;
+use crate::tools::Runs;
+use crate::turns::calls::{self, Place, ResultBody};
+use crate::turns::context::{Refused, Unanswered};
+use crate::turns::items::{self, Recorded};
+use crate::turns::turn::{self, Turn};
+use ironclaw_contract::ids::{CallId, SessionId, TurnId};
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, ITEMS_MAX};
+use ironclaw_contract::seam::message::Author;
+use ironclaw_contract::seam::socket::{Item, RefusalCode, Response};
+use ironclaw_ledger::Entry;
+use ironclaw_state::failpoint;
+use ironclaw_state::seal::Sealer;
+use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_text::lookalike;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// The answer to a request.
+pub(crate) type Answer = Result<Response, Unanswered<Error>>;
+
+impl<E: Into<Error>> From<E> for Unanswered<Error> {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<Unanswered> for Unanswered<Error> {
+    fn from(unanswered: Unanswered) -> Self {
+        match unanswered {
+            Unanswered::Refused(refused) => Self::Refused(refused),
+            Unanswered::Failed(error) => Self::Failed(error.into()),
+        }
+    }
+}
+
+pub(crate) fn refuse<T>(code: RefusalCode, message: String) -> Result<T, Unanswered<Error>> {
+    Err(Refused { code, message }.into())
+}
+
+impl Server {
+    /// Runs `decide` in a transaction of its own, which commits unless it fails: what was written before a refusal stays.
+    async fn decide<T, F>(&self, decide: F) -> Result<T, Unanswered<Error>>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut WriteTx<'_>) -> Result<T, Unanswered<Error>> + Send + 'static,
+    {
+        let decided = self.state().write(move |tx| match decide(tx) {
+            Ok(value) => Ok(Ok(value)),
+            Err(Unanswered::Refused(refused)) => Ok(Err(refused)),
+            Err(Unanswered::Failed(error)) => Err(error),
+        });
+        Ok(decided.await??)
+    }
+
+    /// The result of a local call: the sandbox's word, once.
+    pub(crate) async fn report(&self, turn: TurnId, call_id: CallId, ok: bool, text: String) -> Answer {
+        if text.len() > BODY_BYTES_MAX {
+            let message = format!("a result of {} bytes is over the limit of {BODY_BYTES_MAX}", text.len());
+            return refuse(RefusalCode::Frame, message);
+        }
+        let text = lookalike::neutralise(&text).into_owned();
+        let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
+        let answer = self
+            .decide(move |tx| {
+                let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
+                if open.result_bytes.saturating_add(text.len() as u64) > shared.turns.config.result_bytes_max {
+                    return refuse(RefusalCode::Budget, "the turn has used its bytes of results".to_owned());
+                }
+                let found = calls::find(tx, call_id)?.filter(|call| call.session == session && call.turn == turn);
+                let call = match reportable(call_id, found, ok) {
+                    Ok(call) => call,
+                    Err(message) => {
+                        match agent_of(tx, session)?.mode {
+                            Mode::Enforce => return refuse(RefusalCode::Call, message),
+                            Mode::DangerousWarn => note_unsealed(tx, session, Mode::DangerousWarn, &message)?,
+                            Mode::DangerousOff => {}
+                        }
+                        return Ok(sealed(
+                            &quote(tx, &shared.record().sealer, (session, turn), &key, &text)?,
+                            &shared.record().sealer,
+                        ));
+                    }
+                };
+                let place = Place { session, turn, key: &key, sealer: &shared.record().sealer };
+                let (author, text) = match call.runs {
+                    // The host alone says what came of an action: a sandbox can only say that there is no row.
+                    Some(Runs::Row) => (Author::Host, NO_ROW.to_owned()),
+                    Some(Runs::Local | Runs::Host) | None => (Author::Tool { tool: call.tool.clone() }, text),
+                };
+                let item = calls::record_result(tx, &place, call_id, &call.tool, author, &ResultBody { ok, text })?;
+                calls::settle(tx, call_id, item.tuple.item)?;
+                Entry::new(LedgerEvent::CallReported)
+                    .session(session)
+                    .turn(turn)
+                    .with("call", call_id)
+                    .with("tool", call.tool)
+                    .with("ok", ok)
+                    .with("digest", item.tuple.digest)
+                    .append(tx)?;
+                Ok(sealed(&item, &shared.record().sealer))
+            })
+            .await;
+        failpoint::reach("call_reported");
+        answer
+    }
+
+    /// Waits for the result of a call that went out as a row.
+    pub(crate) async fn result(&self, turn: TurnId, call_id: CallId) -> Answer {
+        let mut results = self.results.clone();
+        loop {
+            results.mark_unchanged();
+            let (shared, session) = (Arc::clone(&self.shared), self.session);
+            let looked = self
+                .state()
+                .read(move |tx| {
+                    open_turn(tx, &shared.turns.deadlines, session, turn)?;
+                    let found = calls::find(tx, call_id)?
+                        .filter(|call| call.session == session && call.turn == turn && call.runs == Some(Runs::Row));
+                    let Some(call) = found else {
+                        let message = format!("{call_id} is no call of the turn that goes out as a row");
+                        return refuse(RefusalCode::Call, message);
+                    };
+                    let result = call.result.map(|item| items::find(tx, item)).transpose()?.flatten();
+                    Ok::<_, Unanswered<Error>>(match result {
+                        Some(result) => ControlFlow::Break(sealed(&result, &shared.record().sealer)),
+                        None => ControlFlow::Continue(shared.turns.deadlines.of(session, turn)),
+                    })
+                })
+                .await?;
+            let until = match looked {
+                ControlFlow::Break(response) => return Ok(response),
+                ControlFlow::Continue(until) => until.unwrap_or_else(Instant::now),
+            };
+            match tokio::time::timeout_at(until, results.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => {
+                    return refuse(RefusalCode::Turn, "the turn ended before its call had a result".to_owned());
+                }
+            }
+        }
+    }
+
+    /// The session's own items, with fresh seals; those that a summary stands in for are not named.
+    pub(crate) async fn items_after(&self, after_seq: u64) -> Answer {
+        let (shared, session) = (Arc::clone(&self.shared), self.session);
+        self.state()
+            .read(move |tx| {
+                let mut found = items::live_after(tx, session, after_seq, ITEMS_MAX + 1)?;
+                let more = found.len() > ITEMS_MAX;
+                found.truncate(ITEMS_MAX);
+                let item = |item: &Recorded| {
+                    let reference = item.seal(&shared.record().sealer);
+                    Item { reference, bytes: item.bytes, turn: item.tuple.turn }
+                };
+                Ok(Response::Items { items: found.iter().map(item).collect(), more })
+            })
+            .await
+    }
+}
+
+fn sealed(item: &Recorded, sealer: &Sealer) -> Response {
+    Response::Sealed { item: item.seal(sealer), bytes: item.bytes }
+}
+
+fn agent_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Agent, Error> {
+    let gone = || ironclaw_state::Error::Stored(format!("{session} has no agent"));
+    let session = store::find(tx, session)?.ok_or_else(gone)?;
+    Ok(registry::agent_by_id(tx, session.agent)?.ok_or_else(gone)?)
+}
+
+fn open_turn(
+    tx: &ReadTx<'_>,
+    deadlines: &Deadlines,
+    session: SessionId,
+    turn: TurnId,
+) -> Result<Turn, Unanswered<Error>> {
+    match turn::find(tx, turn)? {
+        None => refuse(RefusalCode::Turn, format!("{turn} does not stand in the record")),
+        Some(found) if found.session != session => {
+            refuse(RefusalCode::Turn, format!("{turn} belongs to another session"))
+        }
+        Some(found) if !found.open => refuse(RefusalCode::Turn, format!("{turn} is closed")),
+        Some(_) if deadlines.left(session, turn).is_zero() => {
+            refuse(RefusalCode::Turn, format!("{turn} is past its deadline"))
+        }
+        Some(found) => Ok(found),
+    }
+}

@@ -1,0 +1,364 @@
+//! One output of a model: checked, counted, asked, judged, recorded.
+//!
+//! Asks nothing that is not counted first. Next: `model_socket::request_budget`, `context`.
+
+use super::{Answer, agent_of, open_turn, refuse};
+use crate::error::Error;
+use crate::model_socket::report::note_unsealed;
+use crate::model_socket::request_budget::{self, Failed};
+use crate::model_socket::{Server, endpoints};
+use crate::open_turns::OpenTurns;
+use crate::open_turns::streaming::Working;
+use crate::registry::Agent;
+use crate::tools::Runs;
+use crate::turns::budget::book::Booked;
+use crate::turns::calls::{self, Judgement, Place, ResultBody};
+use crate::turns::context::{self, OutputBody, Reader, Unanswered};
+use crate::turns::items::{self, BodyError, Draft};
+use crate::turns::memories::{self, Found};
+use crate::turns::turn::{self, Turn};
+use ironclaw_contract::canonical;
+use ironclaw_contract::ids::{ItemId, SessionId, TurnId};
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, OUTPUT_CALLS_MAX};
+use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::socket::{Call, Context, Purpose, RefusalCode, Response, Verdict};
+use ironclaw_ledger::Entry;
+use ironclaw_model::draft;
+use ironclaw_model::endpoint::{self, Bounds, Endpoint};
+use ironclaw_model::{Answered, Prompt, WantedCall};
+use ironclaw_state::failpoint;
+use ironclaw_state::keys::ContentKey;
+use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_text::lookalike;
+use jiff::tz::TimeZone;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What is left of a turn when its model's time is over: enough for its sandbox to say so, and for that to be taken.
+const AFTER_MODEL: Duration = Duration::from_secs(5);
+
+/// At most this share of a turn is kept for that.
+const AFTER_MODEL_SHARE: u32 = 10;
+
+impl Server {
+    /// One output of the model over sealed items: checked, counted, asked, judged, recorded.
+    pub(crate) async fn generate(&self, turn: TurnId, purpose: Purpose, refs: Vec<Context>) -> Answer {
+        if purpose == Purpose::Plan {
+            return refuse(RefusalCode::Unavailable, format!("purpose {purpose} is not offered yet"));
+        }
+        if self.shared.latch.is_shut() {
+            return refuse(RefusalCode::Unavailable, "everything is stopped".to_owned());
+        }
+        let (mut prepared, working) = self.prepare(turn, purpose, refs).await?;
+        match (self.ask_model(&prepared, working).await, prepared.covers.take()) {
+            (Ok(Some(answered)), None) => self.record_output(turn, prepared, answered).await,
+            (Ok(Some(answered)), Some(covers)) => self.record_summary(turn, prepared, covers, answered).await,
+            // It was closed while the model was asked: that is nobody's fault, and no refusal for the ledger.
+            (Ok(None), _) => Ok(Response::Refused { code: RefusalCode::Turn, message: format!("{turn} is closed") }),
+            (Err(failed), _) => self.record_failure(turn, &prepared.agent, prepared.booked, failed).await,
+        }
+    }
+
+    /// Checks and counts a request before it is made: one that fails may have cost just as much.
+    async fn prepare(
+        &self,
+        turn: TurnId,
+        purpose: Purpose,
+        refs: Vec<Context>,
+    ) -> Result<(Prepared, Working), Unanswered<Error>> {
+        let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
+        let memory = Arc::clone(&self.memory);
+        self.decide(move |tx| {
+            let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
+            let limits = &shared.turns.config;
+            requests_left(&open, limits)?;
+            let agent = agent_of(tx, session)?;
+            let own: Vec<ItemId> = turn::messages_of(tx, turn)?.into_iter().map(|message| message.item()).collect();
+            let bytes_max = limits.context_bytes_max;
+            let memory = &mut *memory.lock().expect("no holder panics");
+            if open.model_calls == 0 {
+                memory.forget_places(&own);
+            }
+            let required: &[ItemId] = if purpose == Purpose::Compact { &[] } else { &own };
+            let (checked, warnings) =
+                context::check(tx, session, required, &refs, agent.mode, bytes_max, &shared.record().sealer, memory)?;
+            if purpose == Purpose::Compact {
+                context::summary::check(tx, &open, &own, &checked)?;
+            }
+            for warning in warnings {
+                note_unsealed(tx, session, agent.mode, &warning)?;
+            }
+            let (count, labels) = (checked.len(), context::joined_labels(&checked, &open.principal));
+            let chain = shared.models.now().chain(&agent.model);
+            let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
+            let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system() };
+            let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, memory)?;
+            turn::count_model_call(tx, turn)?;
+            let (booked, allowance) =
+                request_budget::book(tx, &shared.budget, (session, turn), &agent, &prompt, &chain)?;
+            note_asked(tx, (session, turn), &agent, purpose, count)?;
+            let bounds = Bounds { until: time_of_model(&shared.turns, session, turn), allowance };
+            // Before the entry is told: whoever follows the message looks for its words then.
+            let working = shared.turns.drafts.begin(session, turn);
+            Ok((Prepared { agent, prompt, chain, labels, covers, booked, bounds }, working))
+        })
+        .await
+    }
+
+    /// Asks the agent's model until the turn is over; `None` when it was over before there was an output. A request that is not
+    /// waited for any more is dropped, and with it the connection that it was made on.
+    async fn ask_model(&self, prepared: &Prepared, mut working: Working) -> Result<Option<Answered>, Failed> {
+        let Prepared { agent, prompt, bounds, .. } = prepared;
+        let chain = prepared.chain.clone();
+        if chain.is_empty() {
+            return Err(Failed::unasked(format!("there is no model endpoint `{}`", agent.model), &agent.model));
+        }
+        let unasked = |words| Failed::unasked(words, &agent.model);
+        let candidates = endpoints::with_keys(self.shared.record(), chain).await.map_err(unasked)?;
+        // The words of a summary are said to nobody.
+        let draft = if prepared.covers.is_some() { draft::Draft::default() } else { working.draft.clone() };
+        let measured = self.state().metrics().ask(&agent.model);
+        let asked = tokio::select! {
+            biased;
+            asked = endpoint::generate(&candidates, prompt, *bounds, &draft) => asked,
+            () = working.over() => return Ok(None),
+        };
+        let answered = asked.map_err(|error| Failed::of(&error, &agent.model))?;
+        measured.answered(&answered.endpoint, answered.usage.input_tokens, answered.usage.output_tokens);
+        let output = &answered.output;
+        let calls: usize = output.calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum();
+        let (bytes, count) = (output.text.len() + calls, output.calls.len());
+        let too_much = |words: String| {
+            let words = format!("the model endpoint `{}` gave {words}", answered.endpoint);
+            Failed { code: "too_large", words, model: answered.endpoint.clone(), took: answered.usage }
+        };
+        if bytes > BODY_BYTES_MAX {
+            return Err(too_much(format!("an output of {bytes} bytes, over the limit of {BODY_BYTES_MAX}")));
+        }
+        if count > OUTPUT_CALLS_MAX {
+            return Err(too_much(format!("an output with {count} calls, over the limit of {OUTPUT_CALLS_MAX}")));
+        }
+        Ok(Some(answered))
+    }
+
+    async fn record_output(&self, turn: TurnId, prepared: Prepared, answered: Answered) -> Answer {
+        let found = self.search_notes(&prepared.agent, &answered.output.calls).await?;
+        let text = lookalike::neutralise(&answered.output.text).into_owned();
+        let bytes = text.len() as u64;
+        let called = !answered.output.calls.is_empty();
+        let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
+        let response = self
+            .decide(move |tx| {
+                request_budget::settle(tx, &prepared.booked, &answered)?;
+                let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
+                turn::clear_failure(tx, turn)?;
+                let Prepared { agent, labels, .. } = prepared;
+                let Answered { output, endpoint, usage } = answered;
+                let of_output = labels.clone();
+                let room = shared.turns.config.tool_calls_max.saturating_sub(open.tool_calls) as usize;
+                let judged: Vec<calls::Judged> =
+                    output.calls.iter().enumerate().map(|(n, wanted)| calls::judge(&agent, wanted, n < room)).collect();
+                let body = OutputBody { text, calls: judged.iter().map(|judged| judged.call.clone()).collect() };
+                let json = canonical::to_string(&body);
+                let spans = vec![Span { author: Author::Model, bytes: json.len() }];
+                let draft =
+                    Draft::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key).map_err(BodyError::from)?;
+                let by = shared.models.now().get(&endpoint).map(|endpoint| endpoint.spec.kind);
+                let scripted = by == Some(endpoint::Kind::Scripted);
+                let item = draft.turn(turn).scripted(scripted).record(tx, session, &shared.record().sealer)?;
+                turn::count_tool_calls(tx, turn, judged.len())?;
+                Entry::new(LedgerEvent::OutputSealed)
+                    .session(session)
+                    .turn(turn)
+                    .with("item", item.tuple.item)
+                    .with("digest", item.tuple.digest)
+                    .with("model", endpoint)
+                    .with("input_tokens", usage.input_tokens)
+                    .with("output_tokens", usage.output_tokens)
+                    .append(tx)?;
+                let place = Place { session, turn, key: &key, sealer: &shared.record().sealer };
+                let mut answered = Vec::with_capacity(judged.len());
+                for (position, judged) in judged.iter().enumerate() {
+                    calls::record(tx, session, turn, item.tuple.item, position, judged)?;
+                    let found = found.get(&position);
+                    let verdict = verdict(tx, &place, (&agent, &open, &of_output), judged, found)?;
+                    let call = &judged.call;
+                    let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
+                    answered.push(Call { call_id: call.call_id, tool, arguments, verdict });
+                }
+                Ok(Response::Output { item: item.seal(&shared.record().sealer), bytes, calls: answered })
+            })
+            .await;
+        failpoint::reach(if called { "call_recorded" } else { "output_sealed" });
+        response
+    }
+
+    /// What the calls of an output look for in the notes of their agent, by their place in the output. All of them share one time.
+    async fn search_notes(&self, agent: &Agent, calls: &[WantedCall]) -> Result<HashMap<usize, Found>, Error> {
+        let until = Instant::now() + memories::SEARCH_TIME_MAX;
+        let mut all = HashMap::new();
+        for (position, call) in calls.iter().take(self.shared.turns.config.tool_calls_max as usize).enumerate() {
+            let Some((query, limit)) = calls::wanted(agent, call) else { continue };
+            let (agent, left) = (agent.id, until.saturating_duration_since(Instant::now()));
+            let search = self.state().search(left, move |tx| memories::search(tx, agent, &query, limit));
+            all.insert(position, search.await?);
+        }
+        Ok(all)
+    }
+
+    /// Seals a summary and puts it in the place of what it was made of.
+    async fn record_summary(&self, turn: TurnId, prepared: Prepared, covers: Covers, answered: Answered) -> Answer {
+        let bytes_max = context::summary::bytes_max(self.shared.turns.config.context_bytes_max);
+        let Some(text) = context::summary::text(&answered.output.text, bytes_max) else {
+            let words = format!("the model endpoint `{}` gave no summary", answered.endpoint);
+            let failed = Failed { code: "empty", words, model: answered.endpoint, took: answered.usage };
+            return self.record_failure(turn, &prepared.agent, prepared.booked, failed).await;
+        };
+        let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
+        self.decide(move |tx| {
+            request_budget::settle(tx, &prepared.booked, &answered)?;
+            open_turn(tx, &shared.turns.deadlines, session, turn)?;
+            // Another request may have summarised them while the model was asked.
+            context::summary::check_uncovered(tx, session, &covers.items)?;
+            let Prepared { labels, .. } = prepared;
+            let spans = vec![Span { author: Author::Model, bytes: text.len() }];
+            let draft =
+                Draft::new(ItemId::new(), ItemKind::Summary, &text, spans, labels, &key).map_err(BodyError::from)?;
+            let item = draft.turn(turn).record(tx, session, &shared.record().sealer)?;
+            items::summary::cover(tx, session, item.tuple.item, &covers.items, covers.ordinal)?;
+            Entry::new(LedgerEvent::SummarySealed)
+                .session(session)
+                .turn(turn)
+                .with("item", item.tuple.item)
+                .with("digest", item.tuple.digest)
+                .with("items", covers.items.len())
+                .with("model", answered.endpoint)
+                .append(tx)?;
+            let (item, bytes) = (item.seal(&shared.record().sealer), item.bytes);
+            Ok(Response::Output { item, bytes, calls: Vec::new() })
+        })
+        .await
+    }
+}
+
+/// A request to a model that was checked and counted.
+struct Prepared {
+    agent: Agent,
+    prompt: Prompt,
+    /// Who is asked, as it was when the request was booked.
+    chain: Vec<Arc<Endpoint>>,
+    labels: Vec<Label>,
+    /// For a summary: what it will stand in for.
+    covers: Option<Covers>,
+    /// What it is thought to take.
+    booked: Booked,
+    /// Its time, which is over a while before the turn is, by a clock that nobody sets; and what the ceilings leave.
+    bounds: Bounds,
+}
+
+/// When the time of a turn's model is over.
+fn time_of_model(turns: &OpenTurns, session: SessionId, turn: TurnId) -> Instant {
+    let kept = after_model(turns.config.seconds_max);
+    Instant::now() + turns.deadlines.left(session, turn).saturating_sub(kept)
+}
+
+/// How long before the end of a turn of so many seconds its model's time is over.
+fn after_model(seconds_max: u32) -> Duration {
+    AFTER_MODEL.min(Duration::from_secs(u64::from(seconds_max)) / AFTER_MODEL_SHARE)
+}
+
+/// What a summary stands in for.
+#[derive(Clone)]
+struct Covers {
+    items: Vec<(ItemId, u64)>,
+    ordinal: i64,
+}
+
+/// Refuses a request of a turn that has used its requests to the model.
+fn requests_left(open: &Turn, limits: &turn::Config) -> Result<(), Unanswered<Error>> {
+    if open.model_calls < limits.model_calls_max {
+        return Ok(());
+    }
+    let message = format!("the turn has used its {} requests to the model", limits.model_calls_max);
+    refuse(RefusalCode::Budget, message)
+}
+
+/// Records that a model is asked about so many items.
+fn note_asked(
+    tx: &mut WriteTx<'_>,
+    (session, turn): (SessionId, TurnId),
+    agent: &Agent,
+    purpose: Purpose,
+    items: usize,
+) -> Result<(), Error> {
+    Entry::new(LedgerEvent::ModelAsked)
+        .session(session)
+        .turn(turn)
+        .with("model", agent.model.clone())
+        .with("purpose", purpose.name())
+        .with("items", items)
+        .append(tx)?;
+    Ok(())
+}
+
+/// Composes the prompt of checked items. For a summary, says also what it will cover.
+fn compose(
+    tx: &ReadTx<'_>,
+    reader: &Reader<'_>,
+    purpose: Purpose,
+    checked: Vec<context::Checked>,
+    bytes_max: u64,
+    key: &ContentKey,
+    memory: &mut context::Memory,
+) -> Result<(Prompt, Option<Covers>), Error> {
+    if purpose != Purpose::Compact {
+        return Ok((context::compose(tx, reader, checked, key, memory)?, None));
+    }
+    let items = context::item_numbers(&checked);
+    let bytes_max = context::summary::bytes_max(bytes_max);
+    let (prompt, ordinal) = context::summary::compose(tx, reader, checked, bytes_max, key, memory)?;
+    Ok((prompt, Some(Covers { items, ordinal })))
+}
+
+/// What becomes of a judged call. One that concerns the host's own record alone runs here, on behalf of an agent, in a turn,
+/// with the labels of its output.
+fn verdict(
+    tx: &mut WriteTx<'_>,
+    place: &Place<'_>,
+    (agent, turn, labels): (&Agent, &Turn, &[Label]),
+    judged: &calls::Judged,
+    found: Option<&Found>,
+) -> Result<Verdict, Error> {
+    let (reason, detail) = match &judged.judgement {
+        Judgement::Permitted { runs: Runs::Local, .. } => return Ok(Verdict::Local),
+        Judgement::Permitted { runs: Runs::Row, .. } => return Ok(Verdict::Row),
+        Judgement::Permitted { runs: Runs::Host, .. } => {
+            let call = &judged.call;
+            let calls::Ran { body, labels } = calls::run(tx, agent, (turn, labels), call, found)?;
+            let author = Author::Tool { tool: call.tool.clone() };
+            let item = calls::record_labelled_result(tx, place, call.call_id, &call.tool, author, labels, &body)?;
+            calls::settle(tx, call.call_id, item.tuple.item)?;
+            Entry::new(LedgerEvent::CallRan)
+                .session(place.session)
+                .turn(place.turn)
+                .with("call", call.call_id)
+                .with("tool", call.tool.clone())
+                .with("ok", body.ok)
+                .with("digest", item.tuple.digest)
+                .append(tx)?;
+            return Ok(Verdict::Done { item: item.seal(place.sealer), bytes: item.bytes });
+        }
+        Judgement::Refused { reason, detail } => (reason, detail),
+    };
+    // The detail may quote what the model wrote, and goes back to it as any other text would.
+    let detail = if detail.is_empty() { String::new() } else { format!(" ({})", lookalike::neutralise(detail)) };
+    let result = ResultBody { ok: false, text: format!("refused: {reason}{detail}") };
+    let call = &judged.call;
+    let item = calls::record_result(tx, place, call.call_id, &call.tool, Author::Host, &result)?;
+    calls::set_refusal(tx, call.call_id, item.tuple.item)?;
+    Ok(Verdict::Refused { item: item.seal(place.sealer), bytes: item.bytes })
+}

@@ -1,0 +1,410 @@
+//! Accepts or refuses what a sandbox wrote: each row once, in one transaction with the cursor and its effects.
+//!
+//! A row asserts; the record decides. What is refused is told to the session and kept in the ledger. Next: `delivery`, `calls`.
+
+use crate::gateway::proposals::Proposals;
+use crate::gateway::store::Submitted;
+use crate::gateway::{Origin, Proposed, Requester};
+use crate::inbound::inbox;
+use crate::outbound::delivery::{self, Delivery};
+use crate::record::Record;
+use crate::refusal::Denied;
+use crate::session::store::{self, Session};
+use crate::tools::Runs;
+use crate::turns::calls::{self, CallState, Place, ResultBody};
+use crate::turns::context::OutputBody;
+use crate::turns::items;
+use crate::turns::turn::{self, Close, Turn};
+use ironclaw_contract::canonical::{self, Digest, Limits};
+use ironclaw_contract::ids::{self, CallId, ItemId, MessageId, TurnId};
+use ironclaw_contract::operator::{Fault, LedgerEvent};
+use ironclaw_contract::seam::action::{self, Action};
+use ironclaw_contract::seam::limits::{ROW_BYTES_MAX, UNDRAINED_ROWS_MAX};
+use ironclaw_contract::seam::message::{Author, Kind};
+use ironclaw_contract::seam::outbound::{Chat, EndReason, RawRow};
+use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_contract::seam::untrusted::Untrusted;
+use ironclaw_ledger::Entry;
+use ironclaw_state::keys::ContentKey;
+use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_text::lookalike;
+use rusqlite::{OptionalExtension, params};
+
+/// What came of one row.
+#[derive(Debug, Clone)]
+pub enum Accepted {
+    /// The open turn is closed; this is to be delivered.
+    Closed(Delivery),
+    /// A call has its result.
+    Called,
+    /// The row was refused; the turn goes on.
+    Refused,
+    /// The row cannot have been written by a sandbox that keeps to the contract.
+    Violation(&'static str),
+}
+
+/// A row whose parts are what they should be. Made by [`parse`] alone.
+struct Outbound {
+    id: MessageId,
+    seq: u64,
+    digest: Digest,
+    /// `None` for what names no turn.
+    turn: Option<TurnId>,
+    /// The message that it answers, if any; `Err` for what names none.
+    in_reply_to: Option<Result<MessageId, ids::ParseError>>,
+    address: [Option<String>; 3],
+    says: Says,
+}
+
+enum Says {
+    Reply(ItemId),
+    End(EndReason),
+    Action { call: Option<String>, action: Action },
+    Send { call: Option<String> },
+    Nothing(&'static str),
+}
+
+fn parse(row: RawRow) -> Result<Outbound, &'static str> {
+    let digest = row.digest();
+    let id = row.id.parse().map_err(|_| "a row has no id of a message")?;
+    let limits = Limits::bytes(ROW_BYTES_MAX);
+    // The reasons are the host's own words: they are shown in its voice, and what they refuse is a stranger's text.
+    let says = match row.kind.parse::<Kind>() {
+        Ok(Kind::Chat) => match canonical::from_slice::<Chat>(row.content.as_bytes(), limits) {
+            Ok(Chat::Reply(item)) => Says::Reply(item),
+            Ok(Chat::End(reason)) => Says::End(reason),
+            Ok(Chat::Send { .. }) => Says::Send { call: row.call_id },
+            Err(_) => Says::Nothing("it is no reply, end or send"),
+        },
+        Ok(Kind::System) => match Action::parse(&row.content) {
+            Ok(action) => Says::Action { call: row.call_id, action },
+            Err(action::Error::Unknown(_)) => Says::Nothing("it names an unknown action"),
+            Err(action::Error::Malformed(_)) => Says::Nothing("it holds no action of the contract"),
+            Err(action::Error::Change(_)) => Says::Nothing("its payload is not of its kind of change"),
+            Err(action::Error::Bounds { .. }) => Says::Nothing("a field of its action is empty or too long"),
+        },
+        Ok(Kind::Task | Kind::Webhook) => Says::Nothing("rows of its kind come from the host only"),
+        Err(_) => Says::Nothing("its kind is unknown"),
+    };
+    let address = [row.channel_type, row.platform_id, row.thread_id];
+    let in_reply_to = row.in_reply_to.map(|message| message.parse());
+    Ok(Outbound { id, seq: row.seq, digest, turn: row.turn.parse().ok(), in_reply_to, address, says })
+}
+
+/// Judges the rows of one session.
+pub struct Acceptance<'a> {
+    /// Takes what is asked for, and has the record.
+    pub proposals: &'a Proposals,
+    /// The limits of a turn.
+    pub limits: &'a turn::Config,
+    /// The session.
+    pub session: &'a Session,
+    /// Opens and seals its items.
+    pub key: &'a ContentKey,
+}
+
+impl Acceptance<'_> {
+    fn record(&self) -> &Record {
+        &self.proposals.record
+    }
+
+    /// Takes one row above the cursor: copies its digest, moves the cursor, and does what it may. Gives the new cursor too.
+    pub fn accept(&self, tx: &mut WriteTx<'_>, row: Untrusted<RawRow>) -> Result<(Accepted, u64), crate::error::Error> {
+        match row.check(parse) {
+            Ok(row) => {
+                let cursor = row.seq;
+                Ok((self.judge(tx, row)?, cursor))
+            }
+            // A violation ends the session's launch; where its cursor stands is read anew by the next.
+            Err(what) => Ok((Accepted::Violation(what), 0)),
+        }
+    }
+
+    fn judge(&self, tx: &mut WriteTx<'_>, row: Outbound) -> Result<Accepted, crate::error::Error> {
+        let Self { session, key, .. } = *self;
+        let cursor: i64 = tx
+            .db()
+            .prepare_cached("SELECT cursor FROM sessions WHERE id = ?1")?
+            .query_row([session.id], |found| found.get(0))?;
+        let numbers = cursor as u64 + 1..=cursor as u64 + SEQ_STEP_MAX;
+        if !numbers.contains(&row.seq) || row.seq.is_multiple_of(2) {
+            return Ok(Accepted::Violation("a row has a number that its queue could not have given it"));
+        }
+        let now = tx.wall();
+        let db = tx.db();
+        db.prepare_cached("INSERT INTO outbound_rows (session_id, seq, digest, at) VALUES (?1,?2,?3,?4)")?
+            .execute(params![session.id, row.seq as i64, row.digest, now])?;
+        db.prepare_cached("UPDATE sessions SET cursor = ?2, last_active_at = ?3 WHERE id = ?1")?.execute(params![
+            session.id,
+            row.seq as i64,
+            now
+        ])?;
+        db.prepare_cached("DELETE FROM outbound_rows WHERE session_id = ?1 AND seq < ?2")?
+            .execute(params![session.id, row.seq as i64 - ROWS_KEPT])?;
+        let open = turn::open_of(tx, session.id)?;
+        let Some(open) = open.filter(|open| Some(open.id) == row.turn) else {
+            return self.refuse(tx, &row, None, "it belongs to no open turn");
+        };
+        if let Some(why) = misaddressed(tx, session, &open, &row)? {
+            return self.refuse(tx, &row, Some(&open), why);
+        }
+        match &row.says {
+            Says::Reply(item) => self.reply(tx, &open, &row, *item),
+            Says::End(reason) => {
+                // A sandbox says that its model failed; why, the record knows.
+                let why = if *reason == EndReason::Model { turn::failure(tx, open.id)? } else { None };
+                let message = turn::newest_message(tx, open.id)?;
+                let general = || delivery::notice_for(*reason, self.limits, message);
+                let text = why.map_or_else(general, |why| delivery::notice_of_model(&why, message));
+                Ok(Accepted::Closed(close_with_notice(tx, self.record(), session, key, &open, &text, "ended")?))
+            }
+            Says::Action { call, action } => self.called(tx, &open, &row, call.as_deref(), Some(action)),
+            Says::Send { call } => self.called(tx, &open, &row, call.as_deref(), None),
+            Says::Nothing(why) => self.refuse(tx, &row, Some(&open), why),
+        }
+    }
+
+    fn reply(
+        &self,
+        tx: &mut WriteTx<'_>,
+        open: &Turn,
+        row: &Outbound,
+        item: ItemId,
+    ) -> Result<Accepted, crate::error::Error> {
+        let Self { session, key, .. } = *self;
+        let why = match items::find(tx, item)? {
+            None => Some("it names an output that does not stand in the record"),
+            Some(found) if found.tuple.session != session.id || found.tuple.turn != Some(open.id) => {
+                Some("it names an item of another turn")
+            }
+            Some(found) if found.tuple.kind != ItemKind::Output => Some("it names an item that is no output"),
+            Some(found) => {
+                let output: OutputBody = serde_json::from_str(&items::body(tx, &found, key)?)
+                    .map_err(|_| ironclaw_state::Error::Stored(format!("{item} is no output")))?;
+                match (output.calls.is_empty(), output.text.is_empty()) {
+                    (false, _) => Some("it names an output that has calls"),
+                    (true, true) => Some("it names an empty output"),
+                    (true, false) => None,
+                }
+            }
+        };
+        if let Some(why) = why {
+            return self.refuse(tx, row, Some(open), why);
+        }
+        let delivery = delivery::intend(tx, session, Some(open.id), item, Some(row.id))?;
+        turn::close(tx, open, Close::Answered, "replied")?;
+        items::keep_within(tx, session.id, &self.record().retention)?;
+        store::note_failure(tx, session.id, false)?;
+        Ok(Accepted::Closed(delivery))
+    }
+
+    fn called(
+        &self,
+        tx: &mut WriteTx<'_>,
+        open: &Turn,
+        row: &Outbound,
+        call: Option<&str>,
+        action: Option<&Action>,
+    ) -> Result<Accepted, crate::error::Error> {
+        let Self { session, key, .. } = *self;
+        let recorded = match call.and_then(|call| call.parse::<CallId>().ok()) {
+            Some(call) => calls::find(tx, call)?,
+            None => None,
+        };
+        let Some(recorded) = recorded.filter(|call| call.session == session.id && call.turn == open.id) else {
+            return self.refuse(tx, row, Some(open), "it names no recorded call of the open turn");
+        };
+        if recorded.state != CallState::Permitted || recorded.runs != Some(Runs::Row) || recorded.result.is_some() {
+            return self.refuse(tx, row, Some(open), "its call is used, refused, or not one that goes out as a row");
+        }
+        let Some(output) = items::find(tx, recorded.output)? else {
+            return self.refuse(tx, row, Some(open), "the output of its call does not stand in the record");
+        };
+        let body: OutputBody = serde_json::from_str(&items::body(tx, &output, key)?)
+            .map_err(|_| ironclaw_state::Error::Stored("an output's body has another shape".to_owned()))?;
+        let wanted = body.calls.iter().find(|wanted| wanted.call_id == recorded.id);
+        let same = wanted.is_some_and(|wanted| {
+            calls::digest(&wanted.tool, &wanted.arguments) == recorded.digest
+                && calls::action_of(wanted).ok().as_ref() == action
+        });
+        if !same {
+            return self.refuse(tx, row, Some(open), "it asks for something else than its recorded call");
+        }
+        let place = Place { session: session.id, turn: open.id, key, sealer: &self.record().sealer };
+        let (result, refused) = self.result_of(tx, open, &recorded, &output, action)?;
+        let item = calls::record_result(tx, &place, recorded.id, &recorded.tool, Author::Host, &result)?;
+        calls::settle(tx, recorded.id, item.tuple.item)?;
+        if let Some(why) = refused {
+            Entry::new(LedgerEvent::ActionRefused)
+                .session(session.id)
+                .turn(open.id)
+                .with("call", recorded.id)
+                .with("tool", recorded.tool)
+                .reason(why)
+                .append(tx)?;
+        }
+        Ok(Accepted::Called)
+    }
+
+    /// Carries out the action of a call. Returns its result, and why it was refused.
+    fn result_of(
+        &self,
+        tx: &mut WriteTx<'_>,
+        open: &Turn,
+        call: &calls::CallRow,
+        output: &items::Recorded,
+        action: Option<&Action>,
+    ) -> Result<(ResultBody, Option<&'static str>), crate::error::Error> {
+        let Self { session, .. } = *self;
+        Ok(match action {
+            Some(Action::Change { change, reason }) => {
+                let principal = open.person()?;
+                let message = turn::messages_of(tx, open.id)?.first().copied();
+                let origin = Origin { session: session.id, turn: open.id, message, call: call.id };
+                let proposed = Proposed {
+                    change: change.clone(),
+                    agent: Some(session.agent),
+                    requester: Requester::Agent { principal, origin },
+                    reason: reason.clone(),
+                    labels: output.tuple.labels.clone(),
+                };
+                // What is refused stands in the ledger by then.
+                (asked(self.proposals.submit(tx, proposed))?, None)
+            }
+            Some(Action::SkillInstall { .. }) => refused("no skills are configured on this host"),
+            Some(Action::ScheduleTask(_) | Action::AskUserQuestion(_)) | None => {
+                refused("it is not available on this host yet")
+            }
+        })
+    }
+
+    fn refuse(
+        &self,
+        tx: &mut WriteTx<'_>,
+        row: &Outbound,
+        open: Option<&Turn>,
+        why: &'static str,
+    ) -> Result<Accepted, crate::error::Error> {
+        let Self { session, .. } = *self;
+        let entry = Entry::new(LedgerEvent::RowRefused)
+            .session(session.id)
+            .fault(Fault::Sandbox)
+            .with("row", row.seq)
+            .with("row_digest", row.digest)
+            .reason(why);
+        match open {
+            Some(open) => entry.turn(open.id).append(tx)?,
+            None => entry.append(tx)?,
+        };
+        inbox::tell(
+            tx,
+            session,
+            &format!("The host refused outbound row {}: {why}.", row.seq),
+            &self.record().wrapping,
+            &self.record().sealer,
+        )?;
+        Ok(Accepted::Refused)
+    }
+}
+
+/// Where a row goes is the session's origin, and what it answers is a message of its turn; a row that says otherwise is wrong.
+fn misaddressed(
+    tx: &ReadTx<'_>,
+    session: &Session,
+    open: &Turn,
+    row: &Outbound,
+) -> Result<Option<&'static str>, ironclaw_state::Error> {
+    let origin = &session.origin;
+    let thread = Some(origin.thread_id.clone()).filter(|thread| !thread.is_empty());
+    let routing = [Some(origin.channel.clone()), Some(origin.platform_id.clone()), thread];
+    if row.address.iter().any(Option::is_some) && row.address != routing {
+        return Ok(Some("it is addressed to another place than its session's origin"));
+    }
+    if let Some(answered) = &row.in_reply_to {
+        let messages = turn::messages_of(tx, open.id)?;
+        if !answered.as_ref().is_ok_and(|answered| messages.contains(answered)) {
+            return Ok(Some("it answers a message that is not of its turn"));
+        }
+    }
+    Ok(None)
+}
+
+/// A row's number lies this far above the cursor at most: as far as the undrained rows could have taken it, with room.
+const SEQ_STEP_MAX: u64 = 8 * UNDRAINED_ROWS_MAX as u64;
+
+/// Digests of taken rows are kept for this many numbers, to know a changed one.
+const ROWS_KEPT: i64 = 4096;
+
+/// Compares rows that were taken before with what was taken: another digest means that the file was rewritten.
+pub fn check_taken(
+    tx: &ReadTx<'_>,
+    session: &Session,
+    taken: &[(u64, Digest)],
+) -> Result<Option<&'static str>, ironclaw_state::Error> {
+    let mut find = tx.db().prepare_cached("SELECT digest FROM outbound_rows WHERE session_id = ?1 AND seq = ?2")?;
+    for (seq, digest) in taken {
+        let seq = i64::try_from(*seq).unwrap_or(i64::MAX);
+        let accepted: Option<String> = find.query_row(params![session.id, seq], |row| row.get(0)).optional()?;
+        if accepted.as_deref() != Some(digest.to_string().as_str()) {
+            return Ok(Some("a row was changed after it was taken"));
+        }
+    }
+    Ok(None)
+}
+
+/// Ends a turn with words of the host.
+pub fn close_with_notice(
+    tx: &mut WriteTx<'_>,
+    record: &Record,
+    session: &Session,
+    key: &ContentKey,
+    open: &Turn,
+    text: &str,
+    outcome: &'static str,
+) -> Result<Delivery, crate::error::Error> {
+    close_as(tx, record, session, key, open, text, Close::Answered, outcome)
+}
+
+/// The same, with what becomes of its calls.
+#[allow(clippy::too_many_arguments)]
+pub fn close_as(
+    tx: &mut WriteTx<'_>,
+    record: &Record,
+    session: &Session,
+    key: &ContentKey,
+    open: &Turn,
+    text: &str,
+    how: Close,
+    outcome: &'static str,
+) -> Result<Delivery, crate::error::Error> {
+    let delivery = delivery::notify(tx, session, Some(open.id), text, key, &record.sealer)?;
+    turn::close(tx, open, how, outcome)?;
+    items::keep_within(tx, session.id, &record.retention)?;
+    Ok(delivery)
+}
+
+/// What a model is told of its request for a change.
+fn asked(submitted: Result<Submitted, Denied>) -> Result<ResultBody, ironclaw_state::Error> {
+    Ok(match submitted {
+        Ok(Submitted { id, again: false, .. }) => ResultBody {
+            ok: true,
+            text: format!(
+                "pending as {id}: nothing is changed yet. A person decides, and you will be told what came of it."
+            ),
+        },
+        Ok(Submitted { id, again: true, .. }) => ResultBody {
+            ok: true,
+            text: format!("pending already as {id}: the same was asked for before, and a person decides."),
+        },
+        Err(Denied::Failed(error)) => return Err(error),
+        Err(Denied::Refused(refusal)) => {
+            // The sentence may quote what the model wrote, and goes back to it as any other text would.
+            let text = format!("refused: {} ({})", refusal.message, refusal.code);
+            ResultBody { ok: false, text: lookalike::neutralise(&text).into_owned() }
+        }
+    })
+}
+
+fn refused(why: &'static str) -> (ResultBody, Option<&'static str>) {
+    (ResultBody { ok: false, text: format!("refused: {why}") }, Some(why))
+}

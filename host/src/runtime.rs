@@ -1,0 +1,51 @@
+//! What the actors of sessions work with, made once at the start.
+//!
+//! Decides nothing. See `runtime::actor`.
+
+pub mod actor;
+pub mod actors;
+pub mod admission;
+pub mod cancel;
+pub mod command;
+pub mod containment_check;
+pub mod launch;
+pub mod recovery;
+pub mod rows;
+pub mod session_state;
+pub mod sessions;
+pub mod shortages;
+pub mod turn_loop;
+pub mod workspace;
+
+use crate::latch::Latch;
+use crate::model_socket::ModelServers;
+use crate::open_turns::OpenTurns;
+use crate::pipeline::Outbound;
+use crate::runtime::admission::Places;
+use crate::runtime::launch::Jails;
+use crate::runtime::workspace::Workspaces;
+use crate::session;
+use std::sync::Arc;
+
+/// Launches at once, for all sessions: more would only wait for each other.
+pub const LAUNCHES_MAX: usize = 8;
+
+/// Collaborators of every actor.
+pub struct Runtime {
+    /// `[session]`
+    pub config: session::Config,
+    /// The turns that actors open and close, with the record.
+    pub turns: Arc<OpenTurns>,
+    /// Takes the rows of the sandboxes, and delivers their answers.
+    pub outbound: Arc<Outbound>,
+    /// Makes the jails.
+    pub jails: Arc<Jails>,
+    /// Measures the workspaces.
+    pub workspaces: Arc<Workspaces>,
+    /// Serve the model sockets.
+    pub models: Arc<ModelServers>,
+    /// Bounds the sessions that are awake at once.
+    pub places: Arc<Places>,
+    /// Keeps actors from beginning anything.
+    pub latch: Arc<Latch>,
+}

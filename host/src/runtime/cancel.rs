@@ -1,0 +1,132 @@
+//! Ends one turn because its person or an operator cancels it, or because its workspace is over its bound.
+//!
+//! Asks nothing of the sandbox, which may be busy or hostile: the turn is over in the record first. Next: `turns::turn::Close`.
+
+use crate::error::Error;
+use crate::outbound::accept;
+use crate::quota::workspace::Over;
+use crate::refusal::{Decide, Denied, Refusal};
+use crate::registry::{Person, Role};
+use crate::runtime::actor::Actor;
+use crate::runtime::command::Cancelled;
+use crate::session::store;
+use crate::turns::items::BodyError;
+use crate::turns::turn::{self, Close};
+use ironclaw_contract::ids::{PersonId, SessionId};
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_ledger::Entry;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// What the person reads in place of an answer.
+const NOTICE: &str = "This was cancelled before there was an answer. What was done so far stays done.";
+
+impl Actor {
+    /// Cancels a turn and tells the person who asked. Returns whether the turn was being worked on.
+    pub(crate) async fn cancel(
+        &self,
+        by: Person,
+        done: oneshot::Sender<Result<Cancelled, Refusal>>,
+    ) -> Result<bool, Error> {
+        let cancelled = match self.close_cancelled(by).await {
+            Ok(cancelled) => Ok(cancelled),
+            Err(Denied::Refused(refusal)) => Err(refusal),
+            Err(Denied::Failed(error)) => return Err(error),
+        };
+        let running = cancelled.as_ref().is_ok_and(|cancelled| cancelled.running);
+        // The person who asked may have given up waiting.
+        let _ = done.send(cancelled);
+        Ok(running)
+    }
+
+    /// Closes the open turn, or else the one that would be next, with a notice. Sends nothing yet.
+    ///
+    /// # Errors
+    /// Refuses a person who is neither the one of the turn nor an operator, and a session with nothing to cancel.
+    async fn close_cancelled(&self, by: Person) -> Result<Cancelled, Denied<Error>> {
+        let (turns, id) = (Arc::clone(&self.runtime.turns), self.id);
+        self.state()
+            .decide(move |tx| {
+                let session = store::find(tx, id)?.ok_or_else(|| nothing(id))?;
+                let open = turn::open_of(tx, id)?;
+                let running = open.is_some();
+                let principal = match &open {
+                    Some(open) => Some(open.principal.clone()),
+                    None => turn::choose(&turn::waiting(tx, id)?).first().map(|first| first.principal.clone()),
+                };
+                if !may(&by, &principal.ok_or_else(|| nothing(id))?) {
+                    let words =
+                        format!("the turn of {id} is somebody else's: its person, an admin or the owner cancels it");
+                    return Err(Refusal::new(DenialCode::Forbidden, words).into());
+                }
+                let open = match open {
+                    Some(open) => open,
+                    None => {
+                        turn::open_next(tx, id, &turns.config)?;
+                        let opened = turn::open_of(tx, id)?;
+                        opened
+                            .ok_or_else(|| ironclaw_state::Error::Stored(format!("{id}: its next turn did not open")))?
+                    }
+                };
+                let messages = turn::messages_of(tx, open.id)?;
+                let key = session.content_key(&turns.record.wrapping).map_err(|error| Error::Body(error.into()))?;
+                accept::close_as(tx, &turns.record, &session, &key, &open, NOTICE, Close::Cancelled, "cancelled")?;
+                let entry = Entry::new(LedgerEvent::TurnCancelled).session(id).turn(open.id);
+                entry.with("by", by.id).append(tx)?;
+                Ok(Cancelled { turn: open.id, messages, running })
+            })
+            .await
+    }
+
+    /// Answers the open turn, or else the one that would be next, with why there is no work on it. Sends nothing yet.
+    pub(crate) async fn end_over_bound(&self, over: Over) -> Result<(), Error> {
+        let (turns, workspaces, id) = (Arc::clone(&self.runtime.turns), Arc::clone(&self.runtime.workspaces), self.id);
+        self.state()
+            .write(move |tx| {
+                let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(()) };
+                if turn::open_of(tx, id)?.is_none() {
+                    turn::open_next(tx, id, &turns.config)?;
+                }
+                let Some(open) = turn::open_of(tx, id)? else { return Ok(()) };
+                let key = session.content_key(&turns.record.wrapping).map_err(BodyError::from)?;
+                let text = over.notice(&workspaces.quota, id);
+                accept::close_as(tx, &turns.record, &session, &key, &open, &text, Close::Cancelled, over.code())?;
+                Entry::new(LedgerEvent::WorkspaceOver)
+                    .session(id)
+                    .turn(open.id)
+                    .with("limit", over.code())
+                    .append(tx)?;
+                Ok(())
+            })
+            .await
+    }
+}
+
+fn nothing(session: SessionId) -> Refusal {
+    Refusal::new(
+        DenialCode::TurnNone,
+        format!("there is nothing to cancel in {session}: no turn is open and no message waits"),
+    )
+}
+
+/// Its own person, and whoever runs agents.
+fn may(by: &Person, principal: &str) -> bool {
+    match by.role {
+        Role::Owner | Role::Admin => true,
+        Role::Member => principal.parse::<PersonId>().is_ok_and(|principal| principal == by.id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_cancels_their_own_turn_and_no_other() {
+        let person = |role| Person { id: PersonId::new(), name: "p".into(), role, created_at: 0 };
+        let member = person(Role::Member);
+        assert!(may(&member, &member.id.to_string()));
+        assert!(!may(&member, &PersonId::new().to_string()));
+        assert!(may(&person(Role::Admin), "anybody") && may(&person(Role::Owner), "anybody"));
+    }
+}

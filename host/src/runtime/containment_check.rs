@@ -1,0 +1,157 @@
+//! Proves the walls of a session: its jail and its reader's are launched with the probe in place of the program.
+//!
+//! Gives the probe no key that opens anything, and touches neither the session's queues nor its turns; what came of it is in the
+//! ledger. Next: `ironclaw_jail::self_test`.
+
+use crate::error::Error;
+use crate::runtime::Runtime;
+use crate::runtime::actor::Actor;
+use crate::runtime::launch::{self, Jails, make_run_directory, pair};
+use crate::session::link::{self, Link, Rung};
+use crate::session::store::Session;
+use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::{Attempt, LedgerEvent, Proof, Run};
+use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_contract::seam::link::TurnLimits;
+use ironclaw_jail::launcher::Exit;
+use ironclaw_jail::self_test::{self, Surroundings};
+use ironclaw_jail::{Probe, Role, Spec};
+use ironclaw_ledger::Entry;
+use ironclaw_state::home;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a probe on the link may take to end once the host has hung up.
+const END_TIME_MAX: Duration = Duration::from_secs(10);
+/// So many breaches are named in the ledger.
+const NAMES_MAX: usize = 8;
+/// What stops a second request for the key.
+const PROTOCOL: &str = "link protocol";
+
+impl Actor {
+    /// Makes the proof of this session's walls and records what came of it; an error says why there is none. A stop of everything
+    /// ends it at once: the person who waits for it here hears of nothing else meanwhile.
+    pub(crate) async fn prove(&self, session: &Session, by: PersonId) -> Result<Proof, String> {
+        let Runtime { jails, latch, turns, .. } = &*self.runtime;
+        let made = tokio::select! {
+            biased;
+            // What it has launched ends with it, and what it was about to launch is not.
+            () = latch.shut() => Err("everything was stopped before the proof was made".to_owned()),
+            made = make(jails, turns.config.limits(), session) => made,
+        };
+        let entry = match &made {
+            Ok(proof) if proof.breaches().next().is_none() && proof.is_controlled() => {
+                Entry::new(LedgerEvent::JailProved)
+            }
+            Ok(proof) => Entry::new(LedgerEvent::JailNotProved).reason(&fault(proof)),
+            Err(why) => Entry::new(LedgerEvent::JailNotProved).reason(why),
+        };
+        let attempts = made.as_ref().map_or(0, |proof| proof.attempts.len() + proof.reader.len());
+        let entry = entry.session(session.id).with("by", by).with("attempts", attempts);
+        let recorded = self.state().write(move |tx| entry.append(tx).map(drop).map_err(Error::from)).await;
+        recorded.map_err(|error| error.to_string())?;
+        made
+    }
+}
+
+/// Why a proof does not hold, in the host's own words.
+fn fault(proof: &Proof) -> String {
+    let names: Vec<&str> = proof.breaches().map(|attempt| attempt.name.as_str()).collect();
+    match names.as_slice() {
+        [] => "the negative control was not caught".to_owned(),
+        [first @ .., _] if first.len() >= NAMES_MAX => {
+            format!("{} not contained, first {}", names.len(), names[..NAMES_MAX].join(", "))
+        }
+        _ => format!("not contained: {}", names.join(", ")),
+    }
+}
+
+async fn make(jails: &Jails, limits: TurnLimits, session: &Session) -> Result<Proof, String> {
+    let (spec, reader) = prepared(jails, session).await.map_err(|error| error.to_string())?;
+    let surroundings = Surroundings { host_socket: api_socket(jails), host_files: host_files(jails, session) };
+    let mut proof = self_test::prove(&jails.launcher, &spec, &reader, surroundings).await.map_err(|e| e.to_string())?;
+    for after_bell in [false, true] {
+        proof
+            .attempts
+            .push(key_again(jails, limits, session, &spec, after_bell).await.map_err(|error| error.to_string())?);
+    }
+    Ok(proof)
+}
+
+/// What of the host's own is worth reading, as far as it is there: nobody is kept from what does not exist.
+fn host_files(jails: &Jails, session: &Session) -> Vec<(String, PathBuf)> {
+    let sessions = jails.home.path().join("sessions");
+    let own = jails.home.session(session.id);
+    let found = std::fs::read_dir(&sessions).into_iter().flatten().flatten().map(|entry| entry.path());
+    let another = found.into_iter().find(|place| place != own.path());
+    let all = [
+        ("the host's home", Some(jails.home.path().to_owned())),
+        ("the host's state", Some(jails.home.state_db())),
+        ("the master key", Some(jails.home.master_key())),
+        ("the owner's token", Some(jails.home.owner_token())),
+        ("the file that says where the host listens", Some(jails.home.run_file())),
+        ("the host's log", Some(jails.home.log())),
+        ("the directories of every session", Some(sessions.clone())),
+        ("the directory of another session", another),
+        ("the sockets of every session", Some(jails.config.runtime.clone())),
+    ];
+    let there = |(what, path): (&str, Option<PathBuf>)| Some((what.to_owned(), path.filter(|path| path.exists())?));
+    all.into_iter().filter_map(there).collect()
+}
+
+/// Where the API listens, as whoever wants to ask it finds out.
+fn api_socket(jails: &Jails) -> PathBuf {
+    let run = home::read_small(&jails.home.run_file()).ok();
+    let run = run.and_then(|run| serde_json::from_str::<Run>(&run).ok());
+    run.map_or_else(|| jails.config.runtime.join("api.sock"), |run| run.socket.into())
+}
+
+async fn prepared(jails: &Jails, session: &Session) -> Result<(Spec, Spec), launch::Error> {
+    let uid = jails.uid_of(session)?;
+    jails.home.session(session.id).prepare(uid)?;
+    make_run_directory(jails, session, uid)?;
+    Ok((jails.sandbox_spec(session).await?, jails.reader_spec(session)?))
+}
+
+/// A real handshake with a key that opens nothing, by a probe that asks for it again.
+async fn key_again(
+    jails: &Jails,
+    limits: TurnLimits,
+    session: &Session,
+    spec: &Spec,
+    after_bell: bool,
+) -> Result<Attempt, launch::Error> {
+    let (ours, theirs) = pair(session)?;
+    let spec = Spec { role: Role::Probe(Probe::KeyAgain { after_bell }), ..spec.clone() };
+    let probe = jails.launcher.launch(spec, theirs).await?;
+    let mut link = Link::new(session.id, ours);
+    link.hello().await?;
+    link.welcome(&SessionKey::new([0; 32]), limits).await?;
+    let refused = match (link.ready().await, after_bell) {
+        (Err(link::Error::Violation { what, .. }), false) => Ok(what),
+        (Ok(()), true) => match link.rung().await {
+            Rung::Violation(what) => Ok(what),
+            Rung::Bell => Err("it was taken for a bell".to_owned()),
+            Rung::Ended => Err("the link ended".to_owned()),
+        },
+        (Ok(()), false) => Err("it was taken for a bell".to_owned()),
+        (Err(error), _) => Err(error.to_string()),
+    };
+    link.close();
+    let exit = tokio::time::timeout(END_TIME_MAX, probe.exited()).await;
+    let (observed, contained) = match (refused, exit) {
+        (Ok(what), Ok(Exit::Code(0))) => (what.to_owned(), true),
+        (Ok(_), Ok(exit)) => (format!("the probe {exit}"), false),
+        (Ok(_), Err(_)) => ("the probe did not end".to_owned(), false),
+        (Err(what), _) => (what, false),
+    };
+    let when = if after_bell { "after its first bell" } else { "before its first bell" };
+    Ok(Attempt {
+        group: "its key".to_owned(),
+        name: format!("ask for the key a second time, {when}"),
+        expected: "refused".to_owned(),
+        observed,
+        wall: PROTOCOL.to_owned(),
+        contained,
+    })
+}

@@ -1,0 +1,403 @@
+//! Wakes a session: directories, queue, sockets, jail, handshake, kernel check, key, first bell, drain.
+//!
+//! Hands out nothing before the kernel said that the walls stand; a wall that is missing is a refusal, never a downgrade. Next: `jail::inspect`.
+
+mod jails;
+
+pub use jails::{Config, Jails};
+
+use crate::error::Error as PipelineError;
+use crate::model_socket::{ModelServers, Server};
+use crate::outbound::receipts::Unreceipted;
+use crate::packages;
+use crate::pipeline::Queue;
+use crate::record::Record;
+use crate::session::link::{self, Link};
+use crate::session::projection::Inbound;
+use crate::session::store::{Session, Why};
+use crate::turns::items;
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::seam::crypt::{self, SessionKey};
+use ironclaw_contract::seam::link::path;
+use ironclaw_jail::launcher::{self, Jailed};
+use ironclaw_jail::reader::{self, Reader};
+use ironclaw_jail::shortage::Shortage;
+use ironclaw_jail::{Spec, inspect};
+use ironclaw_ledger::Entry;
+use ironclaw_state::WriteTx;
+use ironclaw_state::home;
+use ironclaw_state::keys::{ContentKey, SessionKeys};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+/// The end of a launcher is heard of within this time of the end of its jails.
+pub(crate) const LAUNCHER_END_TIME: Duration = Duration::from_millis(50);
+
+/// A session whose sandbox and reader run.
+pub struct Awake {
+    /// The jailed agent.
+    pub sandbox: Jailed,
+    /// The jailed reader's process.
+    pub reader_process: Jailed,
+    /// The host's end of the reader.
+    pub reader: Reader,
+    /// Whether a reader died since the last row was taken.
+    pub reader_died: bool,
+    /// Whether there is none any more.
+    pub reader_gone: bool,
+    /// The host's end of the link.
+    pub link: Link,
+    /// The host's end of the inbound queue; away while it is being written.
+    pub inbound: Option<Inbound>,
+    /// Opens bodies.
+    pub key: Arc<ContentKey>,
+    /// Opens queues, for a second reader.
+    pub queue: SessionKey,
+    /// Tells the model server that a call has its result.
+    pub results: watch::Sender<u64>,
+    /// Hears from the model server when the sandbox is out of order.
+    pub trouble: mpsc::Receiver<&'static str>,
+    /// The session as it was when it was launched.
+    pub session: Arc<Session>,
+    /// Outbound rows up to here were taken.
+    pub cursor: u64,
+    /// Outbound rows that were refused in this launch.
+    pub refused_rows: u32,
+    /// Answers whose receipts are still to be projected.
+    pub unreceipted: Unreceipted,
+    /// When it was launched, milliseconds since the epoch.
+    pub since: i64,
+    _server: Serving,
+    socket: PathBuf,
+}
+
+/// The server of a session's model socket; it ends with whoever holds this.
+struct Serving(JoinHandle<()>);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Awake {
+    /// Returns its outbound queue, for the way of a row through [`crate::pipeline`].
+    pub const fn outbound(&mut self) -> Queue<'_> {
+        Queue { session: &self.session, key: &self.key, cursor: &mut self.cursor, unreceipted: &mut self.unreceipted }
+    }
+
+    /// Takes the bell away: the sandbox sees the end of its link and goes.
+    pub fn hang_up(&mut self) {
+        self.link.close();
+    }
+}
+
+impl Drop for Awake {
+    fn drop(&mut self) {
+        self.sandbox.kill();
+        self.reader_process.kill();
+        let _ = std::fs::remove_file(&self.socket);
+        let _ = self.socket.parent().map(std::fs::remove_dir);
+    }
+}
+
+/// Why a session did not wake.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Its keys.
+    #[error("cannot open the keys of {0}: {1}")]
+    Keys(ironclaw_contract::ids::SessionId, ironclaw_state::keys::Error),
+    /// Its directories.
+    #[error(transparent)]
+    Home(#[from] home::Error),
+    /// Its inbound queue.
+    #[error(transparent)]
+    Inbound(crypt::Error),
+    /// A socket.
+    #[error("cannot make the sockets of {session}: {source}")]
+    Socket {
+        /// Whose.
+        session: ironclaw_contract::ids::SessionId,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The launcher.
+    #[error(transparent)]
+    Launch(#[from] launcher::Error),
+    /// The kernel reports something else than what was asked for.
+    #[error("the jail of {session} is not what it must be: {what}")]
+    Walls {
+        /// Whose.
+        session: ironclaw_contract::ids::SessionId,
+        /// What differs.
+        what: String,
+    },
+    /// The handshake.
+    #[error(transparent)]
+    Link(#[from] link::Error),
+    /// The reader.
+    #[error(transparent)]
+    Reader(#[from] reader::Error),
+    /// The range of uids is used up.
+    #[error("{session} is number {offset} and jail.uid_count is {count}: widen the range")]
+    Uids {
+        /// Whose.
+        session: ironclaw_contract::ids::SessionId,
+        /// Its number.
+        offset: u32,
+        /// The range.
+        count: u32,
+    },
+    /// A directory that was granted may not be mounted as the settings are now.
+    #[error(
+        "{directory} may not be mounted at {target} any more: it is not below a directory of `[mounts] allow` in config.toml, or the host's own \
+         lies there; allow it again, or take it from the agent with a change of kind mounts"
+    )]
+    Mount {
+        /// The directory.
+        directory: PathBuf,
+        /// Its place in the jail.
+        target: String,
+    },
+    /// Whether a directory may still be mounted is unknown.
+    #[error("cannot read the table of mounts: {0}")]
+    Mounts(#[source] std::io::Error),
+    /// The agent's software is not what was fetched.
+    #[error(transparent)]
+    Layer(#[from] packages::Error),
+    /// The record.
+    #[error(transparent)]
+    Pipeline(#[from] Box<PipelineError>),
+}
+
+impl Error {
+    /// Why, in the host's own words, with what a stranger said apart.
+    pub fn why(&self) -> Why {
+        match self {
+            Self::Link(link::Error::Fatal { reason, .. }) => {
+                Why { words: "its process could not go on".to_owned(), detail: reason.clone() }
+            }
+            Self::Reader(reader::Error::Violation(what)) => {
+                Why { words: reader::VIOLATION.to_owned(), detail: what.clone() }
+            }
+            // The person who reads this is who can ask for them again.
+            Self::Layer(packages::Error::Refused(refusal)) if !refusal.hint.is_empty() => {
+                Why::new(format!("{}; {}", refusal.message, refusal.hint))
+            }
+            other => Why::new(other.to_string()),
+        }
+    }
+
+    /// What the machine is short of, if that is what the error reports.
+    pub fn shortage(&self) -> Option<Shortage> {
+        match self {
+            Self::Launch(error) | Self::Layer(packages::Error::Launch(error)) => error.shortage(),
+            Self::Reader(reader::Error::Dead(error)) => Shortage::of(error),
+            other => Shortage::of(other),
+        }
+    }
+
+    /// Whether the sandbox's own doing stands behind it, so that a person has to look before it runs again.
+    pub fn is_violation(&self) -> bool {
+        match self {
+            Self::Link(link::Error::Violation { .. }) | Self::Reader(reader::Error::Violation(_)) => true,
+            // It opens its own file; one that is not what it left there is its doing, or an operator's.
+            Self::Link(link::Error::Fatal { reason, .. }) => {
+                let found = ["wrong key or damaged file", "not a regular file", "its schema is not the contract's"];
+                reason.starts_with("cannot open outbound queue") && found.iter().any(|found| reason.contains(found))
+            }
+            Self::Link(link::Error::Silent { .. } | link::Error::Drift { .. } | link::Error::Cut { .. })
+            | Self::Keys(..)
+            | Self::Home(_)
+            | Self::Inbound(_)
+            | Self::Socket { .. }
+            | Self::Launch(_)
+            | Self::Walls { .. }
+            | Self::Reader(_)
+            | Self::Uids { .. }
+            | Self::Layer(_)
+            | Self::Mount { .. }
+            | Self::Mounts(_)
+            | Self::Pipeline(_) => false,
+        }
+    }
+}
+
+/// Starts a reader in its jail and hands it the key.
+pub async fn start_reader(jails: &Jails, session: &Session, queue: &SessionKey) -> Result<(Jailed, Reader), Error> {
+    let (ours, theirs) = pair(session)?;
+    let spec = jails.reader_spec(session)?;
+    let process = jails.launcher.launch(spec.clone(), theirs).await?;
+    check_walls(session, &process, &spec)?;
+    let reader = Reader::start(ours, queue).await?;
+    Ok((process, reader))
+}
+
+/// Says so where a workspace that a session worked in is gone: its agent finds an empty one.
+async fn note_lost_workspace(record: &Record, session: &Session) -> Result<(), Error> {
+    let id = session.id;
+    // Old turns and items are forgotten, and the number of rows that were taken is not. Without a row, a turn may have had an output.
+    let has_worked = session.cursor > 0
+        || record.state.read(move |tx| Ok::<_, PipelineError>(items::has_turn(tx, id)?)).await.map_err(Box::new)?;
+    if !has_worked {
+        return Ok(());
+    }
+    let note = move |tx: &mut WriteTx<'_>| {
+        Entry::new(LedgerEvent::SessionWorkspaceLost).session(id).append(tx)?;
+        Ok::<_, PipelineError>(())
+    };
+    record.state.write(note).await.map_err(Box::new)?;
+    tracing::error!(session = %id, "the workspace of this session is gone; an empty one was made: put back its backup");
+    Ok(())
+}
+
+/// Wakes a session.
+pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session) -> Result<Awake, Error> {
+    let record = &*jails.record;
+    // Room first: at a start of the daemon, every session with work wants to wake at once.
+    let _room = jails.at_once.acquire().await;
+    let (since, unreceipted) = intend(record, session).await?;
+    let keys = session.keys(&record.wrapping).map_err(|error| Error::Keys(session.id, error))?;
+    let uid = jails.uid_of(session)?;
+    let place = jails.home.session(session.id);
+    if place.prepare(uid)? {
+        note_lost_workspace(record, session).await?;
+    }
+    let inbound = open_inbound(jails, session, &keys.queue, uid).await?;
+    let SessionKeys { queue, content } = keys;
+    let key = Arc::new(content);
+    let (results, changed) = watch::channel(0);
+    let (complain, trouble) = mpsc::channel(1);
+    let (sandbox_pid, known) = watch::channel(None);
+    let (listener, socket) = listen(jails, session, uid)?;
+    let server = Arc::new(Server::new(Arc::clone(models), session.id, Arc::clone(&key), changed, complain));
+    let server = Serving(tokio::spawn(server.run(listener, known)));
+    let spec = jails.sandbox_spec(session).await?;
+    let started = async {
+        let (ours, theirs) = pair(session)?;
+        let sandbox = jails.launcher.launch(spec.clone(), theirs).await?;
+        sandbox_pid.send_replace(Some(sandbox.pid));
+        #[cfg(feature = "relay")]
+        let ours =
+            crate::session::relay::put_between(ours).map_err(|source| Error::Socket { session: session.id, source })?;
+        let mut link = Link::new(session.id, ours);
+        link.hello().await?;
+        check_walls(session, &sandbox, &spec)?;
+        link.welcome(&queue, models.turns.config.limits()).await?;
+        let (ready, reader) = tokio::join!(link.ready(), start_reader(jails, session, &queue));
+        ready?;
+        let (reader_process, reader) = reader?;
+        Ok::<_, Error>((sandbox, link, reader_process, reader))
+    };
+    let (sandbox, link, reader_process, reader) = started.await?;
+    Ok(Awake {
+        sandbox,
+        reader_process,
+        reader,
+        reader_died: false,
+        unreceipted,
+        reader_gone: false,
+        link,
+        inbound: Some(inbound),
+        key,
+        queue,
+        results,
+        trouble,
+        session: Arc::new(session.clone()),
+        cursor: session.cursor,
+        refused_rows: 0,
+        since,
+        _server: server,
+        socket,
+    })
+}
+
+/// Records the launch before anything of it happens. Returns its time, and the answers that an earlier launch left without a receipt.
+async fn intend(record: &Record, session: &Session) -> Result<(i64, Unreceipted), Error> {
+    let id = session.id;
+    let intend = record.state.write(move |tx| {
+        Entry::new(LedgerEvent::SessionLaunching).session(id).append(tx)?;
+        Ok::<_, PipelineError>((tx.now(), Unreceipted::of(tx, id)?))
+    });
+    Ok(intend.await.map_err(Box::new)?)
+}
+
+async fn open_inbound(
+    jails: &Jails,
+    session: &Session,
+    queue: &SessionKey,
+    uid: Option<u32>,
+) -> Result<Inbound, Error> {
+    let path = jails.home.session(session.id).inbound_db();
+    let key = SessionKey::new(*queue.as_bytes());
+    let opened = tokio::task::spawn_blocking(move || Inbound::open(&path, &key, uid)).await;
+    let (inbound, damage) = opened.expect("opening a queue does not panic").map_err(Error::Inbound)?;
+    if let Some(damage) = damage {
+        tracing::warn!(session = %session.id, %damage, "the inbound queue was rebuilt");
+        let id = session.id;
+        let note = jails.record.state.write(move |tx| {
+            Entry::new(LedgerEvent::InboundRebuilt)
+                .session(id)
+                .reason(&format!("cannot open inbound queue of {id}: wrong key or damaged file"))
+                .append(tx)?;
+            Ok::<_, PipelineError>(())
+        });
+        note.await.map_err(Box::new)?;
+    }
+    Ok(inbound)
+}
+
+/// Makes the directory of a session's sockets, for the session's uid to look into.
+pub(crate) fn make_run_directory(jails: &Jails, session: &Session, uid: Option<u32>) -> Result<PathBuf, Error> {
+    use std::os::unix::fs::{PermissionsExt, lchown};
+    let directory = jails.run_directory(session);
+    home::make_private(&directory)?;
+    if let Some(uid) = uid {
+        lchown(&directory, None, Some(uid))
+            .and_then(|()| std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o750)))
+            .map_err(|source| Error::Socket { session: session.id, source })?;
+    }
+    Ok(directory)
+}
+
+fn listen(jails: &Jails, session: &Session, uid: Option<u32>) -> Result<(UnixListener, PathBuf), Error> {
+    use std::os::unix::fs::{PermissionsExt, lchown};
+    let directory = make_run_directory(jails, session, uid)?;
+    let socket = directory.join(path::MODEL_SOCK);
+    let listen = || -> std::io::Result<UnixListener> {
+        match std::fs::remove_file(&socket) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&socket)?;
+        std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600))?;
+        if let Some(uid) = uid {
+            lchown(&socket, Some(uid), Some(uid))?;
+        }
+        Ok(listener)
+    };
+    let listener = listen().map_err(|source| Error::Socket { session: session.id, source })?;
+    Ok((listener, socket))
+}
+
+pub(crate) fn pair(session: &Session) -> Result<(UnixStream, OwnedFd), Error> {
+    let make = || -> std::io::Result<(UnixStream, OwnedFd)> {
+        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?;
+        let ours = std::os::unix::net::UnixStream::from(ours);
+        ours.set_nonblocking(true)?;
+        Ok((UnixStream::from_std(ours)?, theirs))
+    };
+    make().map_err(|source| Error::Socket { session: session.id, source })
+}
+
+fn check_walls(session: &Session, process: &Jailed, spec: &Spec) -> Result<(), Error> {
+    let walls = |what: String| Error::Walls { session: session.id, what };
+    let report = process.report().map_err(|error| walls(format!("the kernel does not show it ({error})")))?;
+    inspect::verify(&report, spec).map_err(|faults| walls(faults.join("; ")))
+}

@@ -1,0 +1,189 @@
+//! Specifies the jails of a session: their user, what they see, and their limits.
+//!
+//! Starts nothing. Next: `jail::Spec`.
+
+use super::Error;
+use crate::error::Error as PipelineError;
+use crate::gateway::Grounds;
+use crate::record::Record;
+use crate::registry::{self, mounts, software};
+use crate::session::store::Session;
+use crate::{packages, tools};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::seam::link::{GRANTED_ARGUMENT, path};
+use ironclaw_jail::launcher::Launcher;
+use ironclaw_jail::{Identity, Limits, Mount, Role, Spec, System};
+use ironclaw_state::home::Home;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+
+/// How jails are made on this host.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Started as root: the first uid of the range and its length.
+    pub uids: Option<(u32, u32)>,
+    /// The sandbox's program.
+    pub sandbox: PathBuf,
+    /// The directory of the sockets; its path is short.
+    pub runtime: PathBuf,
+}
+
+impl Config {
+    /// Returns how many sessions can have a uid of their own; the last of the range belongs to the clients that fetch software.
+    pub fn sessions_max(&self) -> u32 {
+        self.uids.map_or(u32::MAX, |(_, count)| count - 1)
+    }
+}
+
+/// Makes the jails of sessions.
+pub struct Jails {
+    /// What agents were granted.
+    pub record: Arc<Record>,
+    /// The directories of sessions.
+    pub home: Home,
+    /// Starts processes.
+    pub launcher: Launcher,
+    /// What may be mounted.
+    pub grounds: Arc<Grounds>,
+    /// How jails are made.
+    pub config: Config,
+    /// Bounds the launches at once.
+    pub at_once: Semaphore,
+    /// Layers of software that were verified since the host started.
+    pub verified_layers: Mutex<HashSet<PathBuf>>,
+}
+
+impl Jails {
+    /// The host uid of a session, when the host was started as root.
+    pub fn uid_of(&self, session: &Session) -> Result<Option<u32>, Error> {
+        // The last one belongs to the clients that fetch software.
+        let Some((base, count)) = self.config.uids.map(|(base, count)| (base, count - 1)) else { return Ok(None) };
+        if session.uid_offset >= count {
+            return Err(Error::Uids { session: session.id, offset: session.uid_offset, count });
+        }
+        Ok(Some(base + session.uid_offset))
+    }
+
+    /// Returns the directory of a session's sockets.
+    pub fn run_directory(&self, session: &Session) -> PathBuf {
+        self.config.runtime.join(session.uid_offset.to_string())
+    }
+
+    /// What the sandbox of a session sees: its own directories, what people granted its agent, and the machine's programs if the
+    /// agent may run commands.
+    pub async fn sandbox_spec(&self, session: &Session) -> Result<Spec, Error> {
+        let place = self.home.session(session.id);
+        let own = |source: PathBuf, target: &str, read_only| Mount {
+            source,
+            target: target.to_owned(),
+            read_only,
+            granted: false,
+        };
+        let mut mounts = vec![
+            own(place.inbound(), path::IN, true),
+            own(place.outbound(), path::OUT, false),
+            own(place.workspace(), path::WORKSPACE, false),
+            own(self.run_directory(session), path::RUN, true),
+        ];
+        let Granted { mounts: granted, system } = self.granted(session).await?;
+        let args = granted.iter().map(|mount| format!("{GRANTED_ARGUMENT}{}", mount.target)).collect();
+        mounts.extend(granted);
+        Ok(Spec {
+            name: session.id.to_string(),
+            role: Role::Sandbox { program: self.config.sandbox.clone(), args },
+            mounts,
+            system,
+            identity: identity(self.uid_of(session)?),
+            limits: Limits::default(),
+        })
+    }
+
+    /// Reads it from the record as it stands now.
+    async fn granted(&self, session: &Session) -> Result<Granted, Error> {
+        let (agent, home) = (session.agent, self.home.clone());
+        let read = self.record.state.read(move |tx| {
+            let granted = mounts::of(tx, agent)?.into_iter();
+            let mounts = granted.map(|mounts::Mount { source, target, read_only }| Mount {
+                source,
+                target,
+                read_only,
+                granted: true,
+            });
+            let agent = registry::agent_by_id(tx, agent)?;
+            let commands =
+                agent.as_ref().filter(|agent| agent.enabled_tools.iter().any(|tool| tool == tools::RUN_COMMAND));
+            let system = match commands {
+                None => None,
+                Some(agent) => {
+                    Some(software::layer_of(tx, agent.id)?.map(|digest| (home.layer(agent.id, &digest), digest)))
+                }
+            };
+            Ok::<_, PipelineError>((mounts.collect(), system))
+        });
+        let (mounts, layer): (Vec<Mount>, _) = read.await.map_err(Box::new)?;
+        // The settings may be others than when it was approved.
+        for mount in &mounts {
+            if !self.grounds.admits(&mount.source).map_err(Error::Mounts)? {
+                return Err(Error::Mount { directory: mount.source.clone(), target: mount.target.clone() });
+            }
+        }
+        let system = match layer {
+            None => None,
+            Some(None) => Some(System { layer: None }),
+            Some(Some((directory, digest))) => {
+                self.look_through(&directory, digest).await?;
+                Some(System { layer: Some(directory) })
+            }
+        };
+        Ok(Granted { mounts, system })
+    }
+
+    /// Finds out once in the life of a host that a layer is what was fetched: nothing but the host can write there, and a disk may lie.
+    /// Of each directory by itself: two agents with the same software have a layer each, and one of them may be damaged.
+    async fn look_through(&self, directory: &Path, digest: Digest) -> Result<(), Error> {
+        if self.verified_layers.lock().unwrap_or_else(PoisonError::into_inner).contains(directory) {
+            return Ok(());
+        }
+        let place = directory.to_owned();
+        let looked = tokio::task::spawn_blocking(move || packages::verify(&place, &digest)).await;
+        looked.expect("looking through a layer does not panic")?;
+        self.verified_layers.lock().unwrap_or_else(PoisonError::into_inner).insert(directory.to_owned());
+        Ok(())
+    }
+
+    /// Specifies the jail of a session's reader.
+    ///
+    /// # Errors
+    /// The range of uids is used up.
+    pub fn reader_spec(&self, session: &Session) -> Result<Spec, Error> {
+        let source = self.home.session(session.id).outbound();
+        Ok(Spec {
+            name: session.id.to_string(),
+            role: Role::Reader,
+            mounts: vec![Mount { source, target: path::OUT.to_owned(), read_only: true, granted: false }],
+            system: None,
+            identity: identity(self.uid_of(session)?),
+            limits: Limits::default(),
+        })
+    }
+
+    /// Returns the user that package managers run as, which is that of no session.
+    pub fn fetcher(&self) -> Identity {
+        identity(self.config.uids.map(|(base, count)| base + count - 1))
+    }
+}
+
+/// What the sandbox of an agent has beside what every sandbox has.
+struct Granted {
+    mounts: Vec<Mount>,
+    system: Option<System>,
+}
+
+fn identity(uid: Option<u32>) -> Identity {
+    match uid {
+        Some(uid) => Identity::Mapped { uid, gid: uid },
+        None => Identity::Own,
+    }
+}

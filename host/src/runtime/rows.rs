@@ -1,0 +1,119 @@
+//! Takes the rows of an outbound queue, one by one, and replaces a reader that died.
+//!
+//! Judges no row. Next: `outbound::accept`.
+
+use crate::model_socket::REFUSALS_MAX;
+use crate::outbound::accept::{self, Accepted};
+use crate::runtime::actor::{Actor, Slept};
+use crate::runtime::command::Phase;
+use crate::runtime::launch::{self, Awake};
+use crate::session::store::Why;
+use ironclaw_jail::reader;
+use std::sync::Arc;
+
+/// Rows that are taken before the actor looks at its mailbox again.
+const ROWS_AT_ONCE_MAX: usize = 64;
+
+/// What a look at the outbound queue came to.
+pub(crate) struct Taken {
+    /// Whether there may be more.
+    pub(crate) more: bool,
+    /// Whether the turn was closed.
+    pub(crate) closed: bool,
+}
+
+impl Actor {
+    /// Takes every row of the outbound queue.
+    ///
+    /// # Errors
+    /// A reason to sleep.
+    pub(crate) async fn drain(&mut self, awake: &mut Awake) -> Result<(), Slept> {
+        while self.take(awake).await?.more {}
+        Ok(())
+    }
+
+    /// Takes rows out of the outbound queue, row by row, up to a bound.
+    ///
+    /// # Errors
+    /// A reason to sleep.
+    pub(crate) async fn take(&mut self, awake: &mut Awake) -> Result<Taken, Slept> {
+        let mut taken = Taken { more: false, closed: false };
+        let found = match awake.reader.look(awake.cursor).await {
+            Ok(found) => found,
+            Err(reader::Error::NeedsRecovery) => return Ok(taken),
+            Err(reader::Error::Locked) => return Err(Slept::died("it held the lock of its outbound queue")),
+            Err(reader::Error::Failed(detail)) => {
+                let words = "its outbound queue could not be read now".to_owned();
+                return Err(Slept::Died(Why { words, detail }));
+            }
+            Err(reader::Error::Violation(detail)) => {
+                return Err(Slept::Violated(Why { words: reader::VIOLATION.to_owned(), detail }));
+            }
+            Err(reader::Error::Dead(error)) => {
+                tracing::warn!(session = %self.id, %error, "the reader died");
+                self.second_reader(awake).await?;
+                return Ok(Taken { more: true, closed: false });
+            }
+        };
+        self.shown.lock().expect("no holder panics").progress = found.progress;
+        if !found.taken.is_empty() {
+            let (session, seen) = (Arc::clone(&awake.session), found.taken);
+            let check = self.state().read(move |tx| accept::check_taken(tx, &session, &seen));
+            if let Some(what) = check.await? {
+                return Err(Slept::violated(what));
+            }
+        }
+        taken.more = found.more || found.rows.len() > ROWS_AT_ONCE_MAX;
+        for row in found.rows.into_iter().take(ROWS_AT_ONCE_MAX) {
+            let accepted = self.runtime.outbound.outbound(awake.outbound(), row).await?;
+            awake.reader_died = false;
+            match accepted {
+                Accepted::Closed(_) => taken.closed = true,
+                Accepted::Called => awake.results.send_modify(|count| *count += 1),
+                Accepted::Refused => {
+                    awake.refused_rows += 1;
+                    if awake.refused_rows > REFUSALS_MAX {
+                        return Err(Slept::violated("too many of its rows were refused"));
+                    }
+                }
+                Accepted::Violation(what) => return Err(Slept::violated(what)),
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Replaces a reader that died. It may die once at the same cursor; a second death there is not an accident, unless everything dies.
+    ///
+    /// # Errors
+    /// A reason to sleep.
+    pub(crate) async fn second_reader(&mut self, awake: &mut Awake) -> Result<(), Slept> {
+        if self.runtime.latch.is_shut() {
+            return Err(Slept::Halted);
+        }
+        if self.launcher_died().await {
+            awake.reader_gone = true;
+            return Err(Slept::died("the launcher died, and its reader with it"));
+        }
+        if awake.reader_died {
+            return Err(Slept::violated("the reader of its outbound queue died twice"));
+        }
+        awake.reader_died = true;
+        let Some(session) = self.session().await? else { return Err(Slept::Ended(None)) };
+        match launch::start_reader(&self.runtime.jails, &session, &awake.queue).await {
+            Ok((process, reader)) => {
+                self.show(Phase::Awake, Some(awake.sandbox.process()), Some(process.process()));
+                awake.reader_process = process;
+                awake.reader = reader;
+                Ok(())
+            }
+            Err(error) => {
+                // The last rows wait for the next launch; looking for them now would count as a second death.
+                awake.reader_gone = true;
+                Err(match error.shortage() {
+                    Some(shortage) => Slept::Short(shortage),
+                    None => Slept::Died(error.why()),
+                })
+            }
+        }
+    }
+}

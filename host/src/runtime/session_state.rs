@@ -1,0 +1,107 @@
+//! What takes a session out of service and back: parking, quarantine, release, removal. A person hears of each.
+//!
+//! What a stranger said is never repeated in the host's voice: the notice and the ledger have the host's own words. Next: `session::store`.
+
+use crate::error::Error;
+use crate::gateway::store as changes;
+use crate::outbound::{accept, delivery};
+use crate::runtime::actor::Actor;
+use crate::session::store::{self, Session, Standing, Why};
+use crate::turns::{memories, turn};
+use ironclaw_contract::ids::PersonId;
+use ironclaw_state::failpoint;
+use ironclaw_state::home::remove_tree;
+use std::sync::Arc;
+
+impl Actor {
+    /// Takes a session that broke the contract out of service.
+    pub(crate) async fn quarantine(&mut self, why: &Why) -> Result<(), Error> {
+        tracing::error!(session = %self.id, why = why.words, "quarantined");
+        let text = format!(
+            "I was stopped: my process broke its contract with the host ({}). A person has to look: `ironctl session release {}`.",
+            why.words, self.id
+        );
+        self.halt(Standing::Quarantined, why, text).await
+    }
+
+    /// Takes a session that failed too often out of service.
+    pub(crate) async fn park(&mut self, failures: u32, why: &Why) -> Result<(), Error> {
+        tracing::error!(session = %self.id, failures, why = why.words, "parked");
+        let text = format!(
+            "I was parked: my process failed {failures} times in a row ({}). When the cause is mended: `ironctl session release {}`.",
+            why.words, self.id
+        );
+        self.halt(Standing::Parked, why, text).await
+    }
+
+    async fn halt(&mut self, standing: Standing, why: &Why, text: String) -> Result<(), Error> {
+        let (turns, id, why) = (Arc::clone(&self.runtime.turns), self.id, why.clone());
+        let halt = self.state().write(move |tx| {
+            store::set_standing(tx, id, standing, Some(&why), None)?;
+            let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(()) };
+            // The queues' key may be the very thing that is damaged. Without the other one there is no notice either, but the
+            // standing is still written, and says why.
+            match (session.content_key(&turns.record.wrapping), turn::open_of(tx, id)?) {
+                (Ok(key), Some(open)) => {
+                    accept::close_with_notice(tx, &turns.record, &session, &key, &open, &text, "halted").map(drop)
+                }
+                (Ok(key), None) => {
+                    Ok(delivery::notify(tx, &session, None, &text, &key, &turns.record.sealer).map(drop)?)
+                }
+                (Err(_), Some(open)) => Ok(turn::close(tx, &open, turn::Close::Requeued, "halted").map(drop)?),
+                (Err(_), None) => Ok(()),
+            }
+        });
+        halt.await?;
+        self.deliver().await
+    }
+
+    /// Puts a halted session back into service; what a quarantined sandbox left is set aside and never opened again.
+    pub(crate) async fn release(&mut self, session: &Session, by: PersonId) -> Result<(), String> {
+        match session.standing {
+            Standing::Live | Standing::Removed => {
+                return Err(format!("{} is neither parked nor quarantined", session.id));
+            }
+            Standing::Quarantined => {
+                let out = self.runtime.jails.home.session(session.id).outbound();
+                let aside = (0..u32::MAX).map(|n| out.with_file_name(format!("out.quarantined-{n}")));
+                let aside = aside.into_iter().find(|path| path.symlink_metadata().is_err());
+                if let Some(aside) = aside.filter(|_| out.symlink_metadata().is_ok()) {
+                    std::fs::rename(&out, &aside)
+                        .map_err(|error| format!("cannot set {} aside: {error}", out.display()))?;
+                }
+            }
+            Standing::Parked => {}
+        }
+        let id = self.id;
+        let release =
+            self.state().write(move |tx| Ok::<_, Error>(store::set_standing(tx, id, Standing::Live, None, Some(by))?));
+        release.await.map_err(|error| error.to_string())
+    }
+
+    /// Erases a session: first its keys and rows, then the log that held them, then its files.
+    pub(crate) async fn remove(&mut self, session: &Session, by: PersonId) -> Result<(), String> {
+        let id = self.id;
+        let erase = self.state().write(move |tx| {
+            memories::erase_of_session(tx, id)?;
+            changes::erase_of_session(tx, id)?;
+            Ok::<_, Error>(store::erase(tx, id, by)?)
+        });
+        erase.await.map_err(|error| error.to_string())?;
+        failpoint::reach("erase");
+        self.state().checkpoint().await.map_err(|error| error.to_string())?;
+        self.runtime.turns.record.forget_snapshots().await.map_err(|error| error.to_string())?;
+        let place = self.runtime.jails.home.session(session.id).path().to_owned();
+        let run = self.runtime.jails.run_directory(session);
+        let shown = place.display().to_string();
+        let gone = tokio::task::spawn_blocking(move || remove_tree(&run).and_then(|()| remove_tree(&place))).await;
+        match gone {
+            Ok(Ok(())) => {
+                let give = self.state().write(move |tx| store::give_number_back(tx, id));
+                give.await.map_err(|error| error.to_string())
+            }
+            Ok(Err(error)) => Err(format!("{id} is erased, but {shown} remains: {error}")),
+            Err(_) => Err(format!("{id} is erased, but {shown} remains")),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Finds out whether the machine is short of something, and remembers what sessions wait for.
+//!
+//! Counts no failure and parks no session; `runtime::actor` waits. Next: `shortage`.
+
+use crate::error::Error;
+use crate::runtime::actor::Actor;
+use crate::runtime::command::{Command, Phase};
+use crate::session::store::Why;
+use ironclaw_jail::shortage::Shortage;
+use ironclaw_state::home::Home;
+use std::thread;
+
+/// With fewer free bytes where the home lies, nothing is launched: queues and workspaces need some.
+pub const ROOM_BYTES_MIN: u64 = 256 * 1024;
+
+/// With fewer free inodes where the home lies, nothing is launched: a session's directories, queues and journals need some.
+pub const ROOM_INODES_MIN: u64 = 32;
+
+/// Returns what a launch would lack in this home, as the file system reports it.
+pub fn no_room(home: &Home) -> Option<Shortage> {
+    let room = home.room()?;
+    if room.is_read_only {
+        return Some(Shortage::ReadOnly);
+    }
+    if room.free_bytes < ROOM_BYTES_MIN {
+        return Some(Shortage::Disk);
+    }
+    room.free_inodes.is_some_and(|free| free < ROOM_INODES_MIN).then_some(Shortage::Inodes)
+}
+
+/// Returns the shortage behind a failure. `reported` is what the failure itself says. A failure that says nothing (a process that
+/// ended, a file that SQLite could not open) is one of the machine if the machine is short of something at this moment.
+pub(crate) fn behind(home: &Home, reported: Option<Shortage>) -> Option<Shortage> {
+    match reported.or_else(|| probe(home)) {
+        // The kernel says the same of bytes and of inodes.
+        Some(Shortage::Disk) => Some(no_room(home).unwrap_or(Shortage::Disk)),
+        found => found,
+    }
+}
+
+/// Does what a launch needs of the machine: makes a small file in the home, and a thread.
+fn probe(home: &Home) -> Option<Shortage> {
+    if let Some(shortage) = no_room(home) {
+        return Some(shortage);
+    }
+    if let Err(error) = home.try_to_write() {
+        return Shortage::of(&error);
+    }
+    match thread::Builder::new().spawn(|| ()) {
+        Ok(_) => None,
+        Err(error) => Shortage::of(&error),
+    }
+}
+
+impl Actor {
+    /// What a failure leads to: a wait for what the machine is short of, or a count.
+    pub(crate) async fn wait_out_or_count(
+        &mut self,
+        reported: Option<Shortage>,
+        why: &Why,
+    ) -> Result<Option<Command>, Error> {
+        match behind(&self.runtime.jails.home, reported) {
+            Some(shortage) => self.wait_out(shortage).await,
+            None => self.note_failure(why).await,
+        }
+    }
+
+    /// Waits for what the machine is short of, and tries again: nothing is counted, and the session is never parked for it.
+    pub(crate) async fn wait_out(&mut self, shortage: Shortage) -> Result<Option<Command>, Error> {
+        self.show(Phase::Asleep, None, None);
+        if self.launcher_died().await {
+            return Ok(None);
+        }
+        tracing::warn!(session = %self.id, shortage = %shortage.code(), "the session waits: {}", shortage.words());
+        self.forgives = true;
+        self.shortages = self.shortages.saturating_add(1);
+        self.actors.note_shortage(&self.shown, Some(shortage));
+        self.back_off(self.shortages).await
+    }
+}
+
+impl Error {
+    /// What a person does about a record that cannot be written.
+    pub const UNWRITTEN_REMEDY: &str = "make room where the home lies (disk space, inodes, quota), or end what else holds the record \
+         open; `ironctl logs` has the cause";
+
+    /// Whether a change was undone because the record cannot be written now. It passes, and it is no session's failure.
+    pub fn is_unwritten(&self) -> bool {
+        use crate::inbound::inbox::Error as Record;
+        use crate::turns::items::BodyError;
+        use ironclaw_state::Error::Unwritten;
+        matches!(
+            self,
+            Self::State(Unwritten(_))
+                | Self::Record(Record::State(Unwritten(_)))
+                | Self::Body(BodyError::State(Unwritten(_)))
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packages;
+    use crate::runtime::launch::Error as Launch;
+    use crate::session::link;
+    use ironclaw_contract::ids::SessionId;
+    use ironclaw_contract::seam::crypt;
+    use ironclaw_jail::{launcher, reader};
+    use ironclaw_state::home;
+    use nix::libc;
+    use std::io;
+    use std::path::PathBuf;
+
+    /// Each error of a launch in which the kernel's answer may lie.
+    fn wrapped(errno: i32) -> Vec<Launch> {
+        let source = || io::Error::from_raw_os_error(errno);
+        let (session, path) = (SessionId::new(), PathBuf::from("/h"));
+        let failure = launcher::Failure { part: launcher::Part::Launch, step: "make a pair".to_owned(), errno };
+        let refused = || launcher::Error::Refused { name: "ses".to_owned(), failure: failure.clone() };
+        vec![
+            Launch::Home(home::Error::Io { path: path.clone(), source: source() }),
+            Launch::Socket { session, source: source() },
+            Launch::Launch(refused()),
+            Launch::Launch(launcher::Error::Request { name: "ses".to_owned(), source: source() }),
+            Launch::Link(link::Error::Cut { session, source: source() }),
+            Launch::Reader(reader::Error::Dead(source())),
+            Launch::Layer(packages::Error::Launch(refused())),
+            Launch::Layer(packages::Error::Home(home::Error::Io { path: path.clone(), source: source() })),
+            Launch::Layer(packages::Error::Io { path, source: source() }),
+        ]
+    }
+
+    #[test]
+    fn every_error_of_a_launch_gives_the_shortage_in_it() {
+        use libc::{EAGAIN, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC, EROFS};
+        for errno in [EMFILE, ENFILE, ENOMEM, EAGAIN, ENOSPC, EDQUOT, EROFS] {
+            for error in wrapped(errno) {
+                assert_eq!(error.shortage(), Shortage::of_errno(errno), "{errno}: {error}");
+                assert!(error.shortage().is_some() && !error.is_violation(), "{errno}: {error}");
+            }
+        }
+        for error in wrapped(libc::ENOENT) {
+            assert_eq!(error.shortage(), None, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_queue_or_a_record_that_is_full_is_a_shortage() {
+        let sqlite = |code| rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+        for (code, expected) in
+            [(rusqlite::ffi::SQLITE_FULL, Shortage::Disk), (rusqlite::ffi::SQLITE_NOMEM, Shortage::Memory)]
+        {
+            let path = PathBuf::from("/h");
+            let queue = crypt::Error::Sqlite { queue: "inbound queue", path, source: sqlite(code) };
+            assert_eq!(Launch::Inbound(queue).shortage(), Some(expected));
+            let record = Error::State(ironclaw_state::Error::Sqlite(sqlite(code)));
+            assert_eq!(Shortage::of(&record), Some(expected));
+            assert_eq!(Launch::Pipeline(Box::new(record)).shortage(), Some(expected));
+        }
+        assert!(Error::State(ironclaw_state::Error::Unwritten(String::new())).is_unwritten());
+        assert!(!Error::Stopping.is_unwritten());
+    }
+}

@@ -1,0 +1,225 @@
+//! What earlier requests of an awake session named, so that a long conversation is not read from the record again each time.
+//!
+//! Remembers only what the record never changes and a seal has vouched for; a ref it does not know word for word is
+//! checked against the record as ever. Next: `context`.
+
+use crate::turns::items::{self, BodyError, Recorded};
+use ironclaw_contract::ids::{ItemId, TurnId};
+use ironclaw_contract::seam::limits::REFS_MAX;
+use ironclaw_contract::seam::seal::{ItemKind, Ref};
+use ironclaw_state::ReadTx;
+use ironclaw_state::keys::ContentKey;
+use rusqlite::OptionalExtension;
+use std::collections::HashMap;
+use std::sync::Arc;
+use subtle::ConstantTimeEq;
+
+/// Items that are remembered; more than one request can name, so that the oldest may fall out of it one by one.
+const ITEMS_MAX: usize = 2 * REFS_MAX;
+
+/// Bytes of bodies that are remembered, twice what a request may name by default.
+const BODIES_BYTES_MAX: usize = 1 << 20;
+
+/// Belongs to one session under one start of the daemon, and goes when the session falls asleep.
+#[derive(Default)]
+pub struct Memory {
+    items: HashMap<ItemId, Known>,
+    turns: HashMap<TurnId, i64>,
+    /// When turns were opened, by ordinal.
+    opened: HashMap<i64, i64>,
+    /// Answers of turns that are over, and whether they were meant for anybody.
+    answers: HashMap<ItemId, bool>,
+    body_bytes: usize,
+}
+
+struct Known {
+    reference: Ref,
+    recorded: Arc<Recorded>,
+    body: Option<Arc<str>>,
+    place: Option<Place>,
+}
+
+/// Where an item stands among the others of its conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// The turn that it belongs to or is shown in first; of a summary, the last that it covers.
+    pub(super) ordinal: i64,
+    /// Its number; of a message that is asked again, the last number before that.
+    pub(super) seq: u64,
+}
+
+impl Memory {
+    /// The item of a ref that was verified before and is the same in every field.
+    pub(super) fn recall(&self, reference: &Ref) -> Option<Arc<Recorded>> {
+        let known = self.items.get(&reference.item)?;
+        let same_seal = known.reference.seal.as_bytes().ct_eq(reference.seal.as_bytes());
+        (bool::from(same_seal) && known.reference == *reference).then(|| Arc::clone(&known.recorded))
+    }
+
+    /// Remembers a ref that was verified now.
+    pub(super) fn learn(&mut self, reference: &Ref, recorded: Recorded) -> Arc<Recorded> {
+        if self.items.len() >= ITEMS_MAX {
+            *self = Self::default();
+        }
+        let recorded = Arc::new(recorded);
+        let known = Known { reference: reference.clone(), recorded: Arc::clone(&recorded), body: None, place: None };
+        self.items.insert(reference.item, known);
+        recorded
+    }
+
+    /// Forgets where messages stand: one that is tried again has moved.
+    pub fn forget_places(&mut self, messages: &[ItemId]) {
+        for message in messages {
+            if let Some(known) = self.items.get_mut(message) {
+                known.place = None;
+            }
+        }
+    }
+
+    /// The body of an item.
+    pub(super) fn body(&mut self, tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<Arc<str>, BodyError> {
+        let known = self.items.get_mut(&item.tuple.item);
+        if let Some(body) = known.as_ref().and_then(|known| known.body.as_ref()) {
+            return Ok(Arc::clone(body));
+        }
+        let body: Arc<str> = items::body(tx, item, key)?.into();
+        if let Some(known) = known
+            && self.body_bytes + body.len() <= BODIES_BYTES_MAX
+        {
+            self.body_bytes += body.len();
+            known.body = Some(Arc::clone(&body));
+        }
+        Ok(body)
+    }
+
+    /// Whether an answer of a turn that is over was taken as that turn's answer.
+    pub(super) fn answered(&mut self, tx: &ReadTx<'_>, item: &Recorded) -> Result<bool, ironclaw_state::Error> {
+        let (id, Some(turn)) = (item.tuple.item, item.tuple.turn) else { return Ok(false) };
+        if let Some(known) = self.answers.get(&id) {
+            return Ok(*known);
+        }
+        let sql = "SELECT EXISTS (SELECT 1 FROM deliveries WHERE turn_id = ?1 AND item = ?2)";
+        let answered = tx.db().prepare_cached(sql)?.query_row(rusqlite::params![turn, id], |row| row.get(0))?;
+        self.answers.insert(id, answered);
+        Ok(answered)
+    }
+
+    /// Whether a turn that is over got no output of a model, so that its notice says why.
+    pub(super) fn failed(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, ironclaw_state::Error> {
+        let sql = "SELECT failure IS NOT NULL FROM turns WHERE id = ?1";
+        let failed = tx.db().prepare_cached(sql)?.query_row([turn], |row| row.get(0)).optional()?;
+        Ok(failed.unwrap_or(false))
+    }
+
+    /// When the turn of this ordinal was opened.
+    pub(super) fn opened_at(&mut self, tx: &ReadTx<'_>, ordinal: i64) -> Result<Option<i64>, ironclaw_state::Error> {
+        if let Some(at) = self.opened.get(&ordinal) {
+            return Ok(Some(*at));
+        }
+        let sql = "SELECT opened_at FROM turns WHERE ordinal = ?1";
+        let at = tx.db().prepare_cached(sql)?.query_row([ordinal], |row| row.get(0)).optional()?;
+        if let Some(at) = at {
+            self.opened.insert(ordinal, at);
+        }
+        Ok(at)
+    }
+
+    /// Where an item stands; `None` for a message that no turn has shown, and for what belongs to no turn.
+    pub(super) fn place(&mut self, tx: &ReadTx<'_>, item: &Recorded) -> Result<Option<Place>, ironclaw_state::Error> {
+        let seq = item.tuple.seq;
+        if let Some(turn) = item.tuple.turn
+            && item.tuple.kind != ItemKind::Summary
+        {
+            if let Some(ordinal) = self.turns.get(&turn) {
+                return Ok(Some(Place { ordinal: *ordinal, seq }));
+            }
+            let sql = "SELECT ordinal FROM turns WHERE id = ?1";
+            let ordinal = tx.db().prepare_cached(sql)?.query_row([turn], |row| row.get(0)).optional()?;
+            if let Some(ordinal) = ordinal {
+                self.turns.insert(turn, ordinal);
+            }
+            return Ok(ordinal.map(|ordinal| Place { ordinal, seq }));
+        }
+        let known = self.items.get_mut(&item.tuple.item);
+        if let Some(place) = known.as_ref().and_then(|known| known.place) {
+            return Ok(Some(place));
+        }
+        let found = if item.tuple.kind == ItemKind::Summary {
+            items::summary::ordinal(tx, item)?.map(|ordinal| Place { ordinal, seq })
+        } else {
+            let sql = "SELECT first_ordinal, moved_seq FROM messages WHERE id = ?1 AND first_ordinal IS NOT NULL";
+            let message = item.tuple.item.message();
+            let read = |row: &rusqlite::Row<'_>| {
+                let moved: Option<i64> = row.get(1)?;
+                Ok(Place { ordinal: row.get(0)?, seq: moved.map_or(seq, |moved| moved as u64) })
+            };
+            tx.db().prepare_cached(sql)?.query_row([message], read).optional()?
+        };
+        // Once a message was in a turn, its place stays until it is tried again.
+        if let (Some(known), Some(place)) = (known, found) {
+            known.place = Some(place);
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironclaw_contract::canonical::Digest;
+    use ironclaw_contract::ids::{BootId, SessionId};
+    use ironclaw_contract::seam::seal::Tuple;
+
+    fn example() -> (Ref, Recorded) {
+        let (item, boot, digest) = (ItemId::new(), BootId::new(), Digest::of(b"body"));
+        let tuple = Tuple {
+            session: SessionId::new(),
+            item,
+            kind: ItemKind::Message,
+            seq: 2,
+            issued_at: 5,
+            boot,
+            turn: None,
+            call: None,
+            tool: None,
+            hop: 0,
+            authors: "[]".into(),
+            labels: Vec::new(),
+            digest,
+        };
+        let seal = Digest::of(b"seal");
+        (
+            Ref { item, kind: ItemKind::Message, seq: 2, issued_at: 5, boot, digest, seal },
+            Recorded { tuple, bytes: 4, scripted: false },
+        )
+    }
+
+    #[test]
+    fn a_remembered_item_with_one_changed_field_is_not_recalled() {
+        let mut memory = Memory::default();
+        let (good, recorded) = example();
+        assert!(memory.recall(&good).is_none(), "nothing was verified yet");
+        memory.learn(&good, recorded);
+        assert!(memory.recall(&good).is_some());
+        for bad in [
+            Ref { kind: ItemKind::Notice, ..good.clone() },
+            Ref { seq: 4, ..good.clone() },
+            Ref { issued_at: 6, ..good.clone() },
+            Ref { boot: BootId::new(), ..good.clone() },
+            Ref { digest: Digest::of(b"x"), ..good.clone() },
+            Ref { seal: Digest::of(b"x"), ..good.clone() },
+        ] {
+            assert!(memory.recall(&bad).is_none(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_has_a_bound() {
+        let mut memory = Memory::default();
+        for _ in 0..=ITEMS_MAX {
+            let (reference, recorded) = example();
+            memory.learn(&reference, recorded);
+        }
+        assert!(memory.items.len() <= ITEMS_MAX);
+    }
+}

@@ -1,0 +1,304 @@
+//! A conversation in a real record, with a sandbox that asks for all that it is told of.
+
+use super::super::{Checked, Memory, OutputBody, Reader, check, compose};
+use crate::gateway::{Approved, Direct};
+use crate::inbound::channel::Received;
+use crate::inbound::{identity, inbox, routing};
+use crate::outbound::delivery;
+use crate::registry::mounts::{self, Mount};
+use crate::registry::{self, Agent, AgentDraft, Role, channels, create_owner, software};
+use crate::session::store::{self, Session};
+use crate::tools::{Class, Runs};
+use crate::turns::calls::{self, Call, Judged, Judgement, Place, ResultBody};
+use crate::turns::items::{self, Draft};
+use crate::turns::turn::{self, Close, Turn};
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::{BootId, CallId, ItemId, MessageId, PersonId};
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::seam::change::{Access, Engage, Packages, Wiring};
+use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::socket::Context;
+use ironclaw_ledger::Entry;
+use ironclaw_model::Prompt;
+use ironclaw_state::keys::{ContentKey, MasterKey, SecretText, WrappingKey};
+use ironclaw_state::seal::Sealer;
+use ironclaw_state::{State, WriteTx};
+use jiff::tz::{self, TimeZone};
+use serde_json::Value;
+
+/// Noon of a Sunday in November.
+const DAY_MS: i64 = 1_795_345_200_000;
+const BYTES_MAX: u64 = 1 << 30;
+
+pub(super) const ANN: &str = "ann";
+pub(super) const BOB: &str = "bob";
+const NAMES: [(&str, &str); 2] = [(ANN, "Ann"), (BOB, "Bob")];
+
+/// How a turn ends without an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// With a notice about a limit.
+    Notice,
+    /// With a notice about its model.
+    ModelFailed,
+    /// Its sandbox went away.
+    CutShort,
+}
+
+pub(super) struct Stage<'a, 'tx> {
+    pub(super) tx: &'a mut WriteTx<'tx>,
+    pub(super) is_script: bool,
+    pub(super) thread: String,
+    sealer: Sealer,
+    wrapping: WrappingKey,
+    owner: PersonId,
+    agent: String,
+}
+
+/// Runs a test on a record of its own, with an agent that hears two people on one channel and answers what begins with `!`.
+pub(super) fn on_stage(test: impl FnOnce(Stage<'_, '_>) + Send + 'static) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let key = MasterKey::fresh().expect("random bytes");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let path = directory.path().join("state.db");
+        State::create(&path).expect("made");
+        let state = State::open(&path, &key.state_key()).expect("it opens");
+        let run = move |tx: &mut WriteTx<'_>| {
+            test(set(tx, key.wrapping_key()));
+            Ok::<_, ironclaw_state::Error>(())
+        };
+        state.write(run).await.expect("the test held");
+        state.close().await;
+    });
+}
+
+fn set<'a, 'tx>(tx: &'a mut WriteTx<'tx>, wrapping: WrappingKey) -> Stage<'a, 'tx> {
+    Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("appended");
+    let owner = create_owner(tx, "Olga").expect("made");
+    let by = registry::find_person(tx, "Olga").expect("read").expect("there");
+    for (sender, name) in NAMES {
+        let person = registry::add_person(tx, name, Role::Member, owner).expect("a name");
+        let identity = format!("desk:{sender}").parse().expect("an identity");
+        registry::people::link(tx, &person, &identity, owner).expect("free");
+    }
+    let draft = AgentDraft {
+        name: "clerk".to_owned(),
+        model: None,
+        persona: "Be brief.".to_owned(),
+        enabled_tools: crate::tools::usual().map(str::to_owned).collect(),
+        access: Access::Everyone,
+    };
+    let agent = registry::create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
+    let secret = SecretText::new("secret".to_owned());
+    let url = "https://example.org/".to_owned();
+    let draft = channels::Draft { name: "desk".to_owned(), url, idempotent: false, secret };
+    channels::add(tx, &draft, &wrapping, &by).expect("a name");
+    let channel = channels::find(tx, "desk").expect("read").expect("there");
+    let wiring = Wiring { channel: "desk".to_owned(), engage: Engage::Pattern, pattern: Some("^!".to_owned()) };
+    channels::wire(tx, &Approved::by_test(owner), &channel, agent.id, &wiring).expect("wired");
+    let sealer = Sealer::new(BootId::new()).expect("a sealer");
+    Stage { tx, is_script: false, thread: String::new(), sealer, wrapping, owner, agent: agent.name }
+}
+
+impl Stage<'_, '_> {
+    fn agent(&self) -> Agent {
+        registry::find_agent(self.tx, &self.agent).expect("read").expect("there")
+    }
+
+    fn session(&self) -> Session {
+        let agent = self.agent().id;
+        let sessions = store::of_agent(self.tx, agent).expect("read");
+        sessions.into_iter().find(|session| session.origin.thread_id == self.thread).expect("a session")
+    }
+
+    fn key(&self) -> ContentKey {
+        self.session().content_key(&self.wrapping).expect("a key")
+    }
+
+    fn turn(&self) -> Turn {
+        turn::open_of(self.tx, self.session().id).expect("read").expect("an open turn")
+    }
+
+    pub(super) fn principal(&self) -> String {
+        self.turn().principal
+    }
+
+    pub(super) fn say(&mut self, sender: &str, text: &str) -> MessageId {
+        self.send(sender, text, Vec::new())
+    }
+
+    pub(super) fn send(&mut self, sender: &str, text: &str, files: Vec<(String, String)>) -> MessageId {
+        let received = Received {
+            channel: "desk".to_owned(),
+            platform_id: "room".to_owned(),
+            thread_id: self.thread.clone(),
+            sender: sender.to_owned(),
+            speaker: None,
+            event_id: None,
+            event_digest: None,
+            agent: self.agent.clone(),
+            text: text.to_owned(),
+            files,
+        };
+        let known = identity::authenticate(self.tx, received).expect("known");
+        let routed = routing::route(self.tx, known, (&crate::quota::Config::default(), u32::MAX), &self.wrapping)
+            .expect("heard");
+        inbox::record(self.tx, &routed, &self.wrapping, &self.sealer).expect("taken").message
+    }
+
+    pub(super) fn tell(&mut self, text: &str) {
+        let session = self.session();
+        inbox::tell(self.tx, &session, text, &self.wrapping, &self.sealer).expect("told");
+    }
+
+    /// Opens the next turn; false when no message asks for one.
+    pub(super) fn open(&mut self) -> bool {
+        let session = self.session().id;
+        let opened = turn::open_next(self.tx, session, &turn::Config::default()).expect("opened");
+        if let Some(opened) = &opened {
+            turn::informed(self.tx, &opened.context).expect("informed");
+        }
+        opened.is_some()
+    }
+
+    /// Says on which day the open turn was opened.
+    pub(super) fn opened_on(&mut self, day: i64) {
+        let at = DAY_MS + day * 24 * 3600 * 1000;
+        let turn = self.turn().id.to_string();
+        self.tx.db().execute("UPDATE turns SET opened_at = ?2 WHERE id = ?1", (turn, at)).expect("set");
+    }
+
+    /// An output of the open turn, with calls and what came of them.
+    pub(super) fn output(&mut self, text: &str, calls: &[(&str, Option<(bool, &str)>)], scripted: bool) -> ItemId {
+        let (session, turn, key) = (self.session().id, self.turn().id, self.key());
+        let call = |tool: &str| Call { call_id: CallId::new(), tool: tool.to_owned(), arguments: "{}".to_owned() };
+        let asked: Vec<Call> = calls.iter().map(|(tool, _)| call(tool)).collect();
+        let json = canonical::to_string(&OutputBody { text: text.to_owned(), calls: asked.clone() });
+        let spans = vec![Span { author: Author::Model, bytes: json.len() }];
+        let labels = vec![Label::LlmDerived];
+        let draft = Draft::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key).expect("a draft");
+        let item = draft.turn(turn).scripted(scripted).record(self.tx, session, &self.sealer).expect("recorded");
+        for (position, (call, (tool, result))) in asked.into_iter().zip(calls).enumerate() {
+            let judgement = Judgement::Permitted { class: Class::Read, runs: Runs::Local };
+            let id = call.call_id;
+            let judged = Judged { digest: calls::digest(tool, "{}"), call, judgement };
+            calls::record(self.tx, session, turn, item.tuple.item, position, &judged).expect("recorded");
+            if let Some((ok, text)) = result {
+                let place = Place { session, turn, key: &key, sealer: &self.sealer };
+                let author = Author::Tool { tool: (*tool).to_owned() };
+                let body = ResultBody { ok: *ok, text: (*text).to_owned() };
+                let sealed = calls::record_result(self.tx, &place, id, tool, author, &body).expect("recorded");
+                calls::settle(self.tx, id, sealed.tuple.item).expect("settled");
+            }
+        }
+        item.tuple.item
+    }
+
+    pub(super) fn answer(&mut self, text: &str) {
+        self.answer_by(text, false);
+    }
+
+    pub(super) fn scripted_answer(&mut self, text: &str) {
+        self.answer_by(text, true);
+    }
+
+    fn answer_by(&mut self, text: &str, scripted: bool) {
+        let item = self.output(text, &[], scripted);
+        let (session, turn) = (self.session(), self.turn());
+        delivery::intend(self.tx, &session, Some(turn.id), item, None).expect("intended");
+        turn::close(self.tx, &turn, Close::Answered, "answered").expect("closed");
+    }
+
+    pub(super) fn end(&mut self, ends: Ends) {
+        let (session, turn, key) = (self.session(), self.turn(), self.key());
+        let words = match ends {
+            Ends::CutShort => {
+                turn::close(self.tx, &turn, Close::Requeued, "its sandbox went away").expect("closed");
+                return;
+            }
+            Ends::Notice => "I stopped: this turn reached its limit of 24 tool calls.",
+            Ends::ModelFailed => {
+                turn::note_failure(self.tx, turn.id, "overloaded", "it is overloaded").expect("noted");
+                "The model endpoint `small` is overloaded. `ironctl message retry` has it answered."
+            }
+        };
+        delivery::notify(self.tx, &session, Some(turn.id), words, &key, &self.sealer).expect("notified");
+        turn::close(self.tx, &turn, Close::Answered, "ended").expect("closed");
+    }
+
+    /// What `ironctl message retry` does to a message.
+    pub(super) fn retry(&mut self, message: MessageId) {
+        let sql = crate::turns::turn::ASK_AGAIN;
+        self.tx.db().execute(sql, [message.to_string()]).expect("queued");
+    }
+
+    /// A summary of all that stands before the open turn.
+    pub(super) fn summarise(&mut self, text: &str) {
+        let (session, turn, key) = (self.session().id, self.turn(), self.key());
+        let own: Vec<ItemId> = self.own();
+        let (checked, _) = self.checked();
+        let covered: Vec<(ItemId, u64)> =
+            super::super::item_numbers(&checked).into_iter().filter(|(item, _)| !own.contains(item)).collect();
+        let spans = vec![Span { author: Author::Model, bytes: text.len() }];
+        let draft = Draft::new(ItemId::new(), ItemKind::Summary, text, spans, vec![Label::LlmDerived], &key);
+        let item = draft.expect("a draft").turn(turn.id).record(self.tx, session, &self.sealer).expect("recorded");
+        items::summary::cover(self.tx, session, item.tuple.item, &covered, turn.ordinal - 1).expect("covered");
+    }
+
+    /// The messages of the open turn.
+    pub(super) fn own(&self) -> Vec<ItemId> {
+        let messages = turn::messages_of(self.tx, self.turn().id).expect("read");
+        messages.into_iter().map(|message| message.item()).collect()
+    }
+
+    /// All that a sandbox which has just woken is told of.
+    pub(super) fn checked(&mut self) -> (Vec<Checked>, Memory) {
+        let session = self.session().id;
+        let told = items::live_after(self.tx, session, 0, 10_000).expect("read");
+        let refs: Vec<Context> = told.iter().map(|item| Context::Ref(item.seal(&self.sealer))).collect();
+        let (own, mode) = (self.own(), self.agent().mode);
+        let mut memory = Memory::default();
+        let checked = check(self.tx, session, &own, &refs, mode, BYTES_MAX, &self.sealer, &mut memory);
+        (checked.expect("a context").0, memory)
+    }
+
+    pub(super) fn prompt(&mut self) -> Prompt {
+        let (checked, memory) = self.checked();
+        self.prompt_of(checked, memory)
+    }
+
+    pub(super) fn prompt_of(&mut self, checked: Vec<Checked>, mut memory: Memory) -> Prompt {
+        let (agent, turn, key) = (self.agent(), self.turn(), self.key());
+        let zone = TimeZone::fixed(tz::offset(1));
+        let reader = Reader { agent: &agent, turn: &turn, is_script: self.is_script, zone: &zone };
+        compose(self.tx, &reader, checked, &key, &mut memory).expect("a prompt")
+    }
+
+    /// What Chat Completions is sent.
+    pub(super) fn request(&mut self) -> Value {
+        let [request, _] = ironclaw_model::requests(&self.prompt());
+        request
+    }
+
+    pub(super) fn grant(&mut self, target: &str, read_only: bool) {
+        let agent = self.agent().id;
+        let mut all = mounts::of(self.tx, agent).expect("read");
+        all.push(Mount { source: format!("/srv{target}").into(), target: target.to_owned(), read_only });
+        mounts::set(self.tx, &Approved::by_test(self.owner), agent, &all).expect("set");
+    }
+
+    pub(super) fn install(&mut self, apt: &[&str]) {
+        let agent = self.agent().id;
+        let packages = Packages { apt: apt.iter().map(|&name| name.to_owned()).collect(), npm: Vec::new() };
+        let layer = Digest::of(b"layer");
+        software::set(self.tx, &Approved::by_test(self.owner), agent, Some((&packages, &layer))).expect("set");
+    }
+
+    pub(super) fn enable(&mut self, tools: &[&str]) {
+        let agent = self.agent();
+        let tools: Vec<String> = tools.iter().map(|&tool| tool.to_owned()).collect();
+        registry::set_tools(self.tx, &Approved::by_test(self.owner), &agent, &tools).expect("set");
+    }
+}
