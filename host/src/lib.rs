@@ -34,5 +34,6 @@ pub mod runtime;
 pub mod secrets;
 pub mod session;
 pub mod settings;
+pub mod tables;
 pub mod tools;
 pub mod turns;

@@ -16,7 +16,7 @@ const ROOMS: &[&str] = &["inbound", "outbound", "turns"];
 
 /// The modules of the host, lowest layer first. A module imports from the layers below its own.
 const LAYERS: &[&[&str]] = &[
-    &["refusal", "settings", "observe"],
+    &["refusal", "settings", "observe", "tables"],
     &["tools", "approval", "maintenance"],
     &["secrets", "registry"],
     &["turns::items", "turns::memories", "turns::turn", "preflight", "packages", "quota"],

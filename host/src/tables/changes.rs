@@ -1,0 +1,1 @@
+//! Changes and approvals. Tables: `changes`, `approvals`.

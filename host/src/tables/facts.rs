@@ -1,0 +1,1 @@
+//! Single facts about this host. Tables: `meta`.

@@ -1,0 +1,1 @@
+//! Items of conversations, and summaries. Tables: `items`, `summaries`.

@@ -1,0 +1,1 @@
+//! People, their identities on channels, and tokens. Tables: `people`, `identities`, `tokens`.

@@ -1,0 +1,1 @@
+//! Turns and their calls. Tables: `turns`, `calls`.
