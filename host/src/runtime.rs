@@ -1,6 +1,6 @@
 //! What the actors of sessions work with, made once at the start.
 //!
-//! Decides nothing. See `runtime::actor`.
+//! Decides nothing. See `runtime::life` and `runtime::work` for what sessions do, `runtime::actor` for what performs it.
 
 pub mod actor;
 pub mod actors;
@@ -9,12 +9,15 @@ pub mod cancel;
 pub mod command;
 pub mod containment_check;
 pub mod launch;
+mod life;
 pub mod recovery;
 pub mod rows;
 pub mod session_state;
 pub mod sessions;
 pub mod shortages;
+mod sleep_reason;
 pub mod turn_loop;
+mod work;
 pub mod workspace;
 
 use crate::latch::Latch;

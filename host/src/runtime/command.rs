@@ -31,6 +31,40 @@ pub enum Command {
     Prove(PersonId, oneshot::Sender<Result<Proof, String>>),
 }
 
+/// The kind of a command, without what is needed to do it or to answer it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ask {
+    Wake,
+    Stop,
+    Cancel,
+    Shutdown,
+    Release,
+    Respawn,
+    Remove,
+    Prove,
+}
+
+/// A command, as far as `runtime::life` and `runtime::work` look into it.
+pub(crate) trait Asks {
+    /// Returns what it asks.
+    fn ask(&self) -> Ask;
+}
+
+impl Asks for Command {
+    fn ask(&self) -> Ask {
+        match self {
+            Self::Wake => Ask::Wake,
+            Self::Stop(..) => Ask::Stop,
+            Self::Cancel(..) => Ask::Cancel,
+            Self::Shutdown(_) => Ask::Shutdown,
+            Self::Release(..) => Ask::Release,
+            Self::Respawn => Ask::Respawn,
+            Self::Remove(..) => Ask::Remove,
+            Self::Prove(..) => Ask::Prove,
+        }
+    }
+}
+
 /// Where an actor stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Phase {
@@ -71,4 +105,38 @@ pub struct Cancelled {
     pub messages: Vec<MessageId>,
     /// Whether it was being worked on, and not still to begin.
     pub running: bool,
+}
+
+/// A command without a requester, for the tests of what looks no further into one: what it asks, and its number.
+#[cfg(test)]
+#[derive(Debug)]
+pub(crate) struct Ticket(pub(crate) Ask, pub(crate) usize);
+
+#[cfg(test)]
+impl Asks for Ticket {
+    fn ask(&self) -> Ask {
+        self.0
+    }
+}
+
+#[cfg(test)]
+impl Ticket {
+    /// A ticket of the kind with this number.
+    pub(crate) fn numbered(number: usize) -> Self {
+        use Ask::{Cancel, Prove, Release, Remove, Respawn, Shutdown, Stop, Wake};
+        let asks = [Wake, Stop, Cancel, Shutdown, Release, Respawn, Remove, Prove];
+        Self(asks[number % asks.len()], number)
+    }
+
+    /// Whether somebody waits for its answer.
+    pub(crate) fn is_request(ask: Ask) -> bool {
+        !matches!(ask, Ask::Wake | Ask::Respawn)
+    }
+
+    /// How many commands that want an answer an event or some effects show.
+    pub(crate) fn requests(shown: &impl std::fmt::Debug) -> usize {
+        let shown = format!("{shown:?}");
+        let asks = shown.split("Ticket(").skip(1);
+        asks.filter(|rest| !rest.starts_with("Wake") && !rest.starts_with("Respawn")).count()
+    }
 }

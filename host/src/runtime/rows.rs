@@ -4,9 +4,10 @@
 
 use crate::model_socket::REFUSALS_MAX;
 use crate::outbound::accept::{self, Accepted};
-use crate::runtime::actor::{Actor, Slept};
+use crate::runtime::actor::Actor;
 use crate::runtime::command::Phase;
 use crate::runtime::launch::{self, Awake};
+use crate::runtime::sleep_reason::SleepReason;
 use crate::session::store::Why;
 use ironclaw_jail::reader;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ impl Actor {
     ///
     /// # Errors
     /// A reason to sleep.
-    pub(crate) async fn drain(&mut self, awake: &mut Awake) -> Result<(), Slept> {
+    pub(crate) async fn drain(&mut self, awake: &mut Awake) -> Result<(), SleepReason> {
         while self.take(awake).await?.more {}
         Ok(())
     }
@@ -36,18 +37,18 @@ impl Actor {
     ///
     /// # Errors
     /// A reason to sleep.
-    pub(crate) async fn take(&mut self, awake: &mut Awake) -> Result<Taken, Slept> {
+    pub(crate) async fn take(&mut self, awake: &mut Awake) -> Result<Taken, SleepReason> {
         let mut taken = Taken { more: false, closed: false };
         let found = match awake.reader.look(awake.cursor).await {
             Ok(found) => found,
             Err(reader::Error::NeedsRecovery) => return Ok(taken),
-            Err(reader::Error::Locked) => return Err(Slept::died("it held the lock of its outbound queue")),
+            Err(reader::Error::Locked) => return Err(SleepReason::died("it held the lock of its outbound queue")),
             Err(reader::Error::Failed(detail)) => {
                 let words = "its outbound queue could not be read now".to_owned();
-                return Err(Slept::Died(Why { words, detail }));
+                return Err(SleepReason::Died(Why { words, detail }));
             }
             Err(reader::Error::Violation(detail)) => {
-                return Err(Slept::Violated(Why { words: reader::VIOLATION.to_owned(), detail }));
+                return Err(SleepReason::Violated(Why { words: reader::VIOLATION.to_owned(), detail }));
             }
             Err(reader::Error::Dead(error)) => {
                 tracing::warn!(session = %self.id, %error, "the reader died");
@@ -60,7 +61,7 @@ impl Actor {
             let (session, seen) = (Arc::clone(&awake.session), found.taken);
             let check = self.state().read(move |tx| accept::check_taken(tx, &session, &seen));
             if let Some(what) = check.await? {
-                return Err(Slept::violated(what));
+                return Err(SleepReason::violated(what));
             }
         }
         taken.more = found.more || found.rows.len() > ROWS_AT_ONCE_MAX;
@@ -73,10 +74,10 @@ impl Actor {
                 Accepted::Refused => {
                     awake.refused_rows += 1;
                     if awake.refused_rows > REFUSALS_MAX {
-                        return Err(Slept::violated("too many of its rows were refused"));
+                        return Err(SleepReason::violated("too many of its rows were refused"));
                     }
                 }
-                Accepted::Violation(what) => return Err(Slept::violated(what)),
+                Accepted::Violation(what) => return Err(SleepReason::violated(what)),
             }
         }
         Ok(taken)
@@ -86,19 +87,19 @@ impl Actor {
     ///
     /// # Errors
     /// A reason to sleep.
-    pub(crate) async fn second_reader(&mut self, awake: &mut Awake) -> Result<(), Slept> {
+    pub(crate) async fn second_reader(&mut self, awake: &mut Awake) -> Result<(), SleepReason> {
         if self.runtime.latch.is_shut() {
-            return Err(Slept::Halted);
+            return Err(SleepReason::Halted);
         }
         if self.launcher_died().await {
             awake.reader_gone = true;
-            return Err(Slept::died("the launcher died, and its reader with it"));
+            return Err(SleepReason::died("the launcher died, and its reader with it"));
         }
         if awake.reader_died {
-            return Err(Slept::violated("the reader of its outbound queue died twice"));
+            return Err(SleepReason::violated("the reader of its outbound queue died twice"));
         }
         awake.reader_died = true;
-        let Some(session) = self.session().await? else { return Err(Slept::Ended(None)) };
+        let Some(session) = self.session().await? else { return Err(SleepReason::Ended(None)) };
         match launch::start_reader(&self.runtime.jails, &session, &awake.queue).await {
             Ok((process, reader)) => {
                 self.show(Phase::Awake, Some(awake.sandbox.process()), Some(process.process()));
@@ -110,8 +111,8 @@ impl Actor {
                 // The last rows wait for the next launch; looking for them now would count as a second death.
                 awake.reader_gone = true;
                 Err(match error.shortage() {
-                    Some(shortage) => Slept::Short(shortage),
-                    None => Slept::Died(error.why()),
+                    Some(shortage) => SleepReason::Short(shortage),
+                    None => SleepReason::Died(error.why()),
                 })
             }
         }

@@ -1,11 +1,8 @@
-//! Finds out whether the machine is short of something, and remembers what sessions wait for.
+//! Finds out whether the machine is short of something.
 //!
-//! Counts no failure and parks no session; `runtime::actor` waits. Next: `shortage`.
+//! Counts no failure and parks no session; `runtime::life` decides to wait. Next: `shortage`.
 
 use crate::error::Error;
-use crate::runtime::actor::Actor;
-use crate::runtime::command::{Command, Phase};
-use crate::session::store::Why;
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_state::home::Home;
 use std::thread;
@@ -49,33 +46,6 @@ fn probe(home: &Home) -> Option<Shortage> {
     match thread::Builder::new().spawn(|| ()) {
         Ok(_) => None,
         Err(error) => Shortage::of(&error),
-    }
-}
-
-impl Actor {
-    /// What a failure leads to: a wait for what the machine is short of, or a count.
-    pub(crate) async fn wait_out_or_count(
-        &mut self,
-        reported: Option<Shortage>,
-        why: &Why,
-    ) -> Result<Option<Command>, Error> {
-        match behind(&self.runtime.jails.home, reported) {
-            Some(shortage) => self.wait_out(shortage).await,
-            None => self.note_failure(why).await,
-        }
-    }
-
-    /// Waits for what the machine is short of, and tries again: nothing is counted, and the session is never parked for it.
-    pub(crate) async fn wait_out(&mut self, shortage: Shortage) -> Result<Option<Command>, Error> {
-        self.show(Phase::Asleep, None, None);
-        if self.launcher_died().await {
-            return Ok(None);
-        }
-        tracing::warn!(session = %self.id, shortage = %shortage.code(), "the session waits: {}", shortage.words());
-        self.forgives = true;
-        self.shortages = self.shortages.saturating_add(1);
-        self.actors.note_shortage(&self.shown, Some(shortage));
-        self.back_off(self.shortages).await
     }
 }
 

@@ -1,21 +1,22 @@
-//! What an actor does while its session is awake: open turns, hear bells, take rows, deliver. It never polls.
+//! Performs the work of an awake session: opens turns, hears bells, takes rows, delivers. It never polls, and never decides.
 //!
-//! What the sandbox does comes last in every choice, so that no noise of it keeps a stop or a deadline from being heard. Next: `outbound::accept`.
+//! What the sandbox does comes last in every choice, so that no noise of it keeps a stop or a deadline from being heard. See
+//! `runtime::work` for the decisions. Next: `outbound::accept`.
 
 use crate::error::Error;
 use crate::outbound::accept;
 use crate::outbound::delivery::{self, Ender};
-use crate::quota::workspace::Over;
-use crate::runtime::actor::{Actor, DRAIN_TIME_MAX, EXIT_TIME_MAX, Slept};
+use crate::runtime::actor::{Actor, EXIT_TIME_MAX};
 use crate::runtime::admission::Place;
 use crate::runtime::command::Command;
 use crate::runtime::launch::Awake;
+use crate::runtime::sleep_reason::SleepReason;
+use crate::runtime::work::{Effect, Event, Work};
 use crate::runtime::workspace::Looking;
 use crate::session::link::Rung;
 use crate::session::projection::{self, Inbound, Receipt};
 use crate::session::store;
 use crate::turns::turn::{self, Close, Opened};
-use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::seam::crypt;
 use ironclaw_contract::seam::inbound::Turn as TurnRow;
 use ironclaw_contract::seam::link::RUNNER_LOST_CODE;
@@ -24,85 +25,27 @@ use ironclaw_jail::launcher::{Exit, Jailed};
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_state::failpoint;
 use ironclaw_state::keys::ContentKey;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// Why a turn came to no answer whose model was still being asked at its end.
 const LATE_MODEL: &str = "the model did not answer in the time of this turn";
 
-/// That a turn is over is projected after this long, unless the next one is projected in its place: the sandbox has answered and
-/// waits for the bell either way.
-const CLOSE_AFTER: Duration = Duration::from_millis(20);
-
-/// The turn that is being worked on.
-struct Open {
-    opened: Opened,
-    /// When it is over, by a clock that nobody sets.
-    until: Instant,
+/// What the work is done with.
+struct Desk<'a> {
+    awake: &'a mut Awake,
+    slot: &'a mut Place,
+    looking: Looking,
+    /// The turn that is being worked on.
+    open: Option<Opened>,
+    /// The turn that is over and still open in the inbound queue.
+    closing: Option<Opened>,
+    /// When the work began, by a clock that nobody sets.
+    began: Instant,
 }
 
-/// A turn that is over and stands open in the inbound queue.
-struct Closing {
-    opened: Opened,
-    at: Instant,
-}
-
-/// What an awake session keeps from one step to the next.
-struct Work {
-    open: Option<Open>,
-    closing: Option<Closing>,
-    /// The daemon stops: until when an open turn may go on.
-    stopping: Option<(oneshot::Sender<()>, Instant)>,
-    /// How long it stays awake without a turn.
-    idle: Duration,
-    idle_until: Instant,
-    /// Whether more rows may be in the outbound queue.
-    more: bool,
-    /// Whether it begins anew once no turn is open.
-    anew: bool,
-}
-
-impl Work {
-    fn new(idle: Duration) -> Self {
-        let idle_until = Instant::now() + idle;
-        Self { open: None, closing: None, stopping: None, idle, idle_until, more: false, anew: false }
-    }
-
-    /// Until when to wait for what is next.
-    fn limit(&self) -> Instant {
-        match (&self.open, &self.stopping) {
-            (Some(open), Some((_, until))) => open.until.min(*until),
-            (Some(open), None) => open.until,
-            (None, _) => self.closing.as_ref().map_or(self.idle_until, |closing| closing.at.min(self.idle_until)),
-        }
-    }
-
-    /// The turn has its answer.
-    fn end_turn(&mut self, current: Open, place: &mut Place) {
-        self.closing = Some(Closing::of(current.opened));
-        place.turn_ended();
-        self.idle_until = Instant::now() + self.idle;
-    }
-}
-
-/// What is next.
-enum Next {
-    Halted,
-    AskedBack,
-    Asked(Option<Command>),
-    Over,
-    SandboxEnded,
-    ReaderEnded,
-    Trouble(&'static str),
-    Full(Over),
-    Rung(Rung),
-    More,
-}
-
-/// What a sandbox says by its end. One that has closed its link and stays is ended by whoever settles it.
+/// Finds out what a sandbox says by its end. One that has closed its link and stays is ended when the session goes to sleep.
 async fn ending(sandbox: &Jailed) -> &'static str {
     match tokio::time::timeout(EXIT_TIME_MAX, sandbox.exited()).await {
         Ok(Exit::Code(code)) if code == i32::from(RUNNER_LOST_CODE) => "the process that runs its commands was lost",
@@ -111,159 +54,111 @@ async fn ending(sandbox: &Jailed) -> &'static str {
 }
 
 impl Actor {
-    /// Works until there is a reason to sleep, and returns it.
-    pub(crate) async fn work(&mut self, awake: &mut Awake, place: &mut Place) -> Slept {
-        let Err(slept) = self.work_on(awake, place).await;
-        slept
-    }
-
-    async fn work_on(&mut self, awake: &mut Awake, place: &mut Place) -> Result<Infallible, Slept> {
-        self.first_drain(awake).await?;
-        let mut work = Work::new(Duration::from_secs(self.runtime.config.idle_seconds));
-        let mut looking = Looking::begin(&self.runtime.workspaces, self.id);
-        loop {
-            looking.turn(work.open.is_some());
-            if work.open.is_none() {
-                self.begin_turn(awake, place, &mut work, &looking).await?;
+    /// Works until there is a reason to sleep. Returns it, and whether messages of an open turn still keep their attempts.
+    pub(crate) async fn work(&mut self, awake: &mut Awake, slot: &mut Place, forgives: bool) -> (SleepReason, bool) {
+        let mut work = Work::new(Duration::from_secs(self.runtime.config.idle_seconds), forgives);
+        let looking = Looking::begin(&self.runtime.workspaces, self.id);
+        let mut desk = Desk { awake, slot, looking, open: None, closing: None, began: Instant::now() };
+        let mut event = Some(Event::Begun);
+        while let Some(next) = event.take() {
+            for effect in work.step(desk.began.elapsed(), next) {
+                if let Effect::Sleep(reason) = effect {
+                    return (reason, work.forgives());
+                }
+                event = self.do_work(effect, &mut desk).await.unwrap_or_else(|reason| Some(Event::Slept(reason)));
             }
-            let is_free = work.open.is_none();
-            let next = self.next(awake, place, &mut looking, is_free, work.limit(), work.more).await;
-            self.handle(next, awake, place, &mut work).await?;
         }
+        // Not before a reason to sleep.
+        (SleepReason::Ended(None), work.forgives())
     }
 
-    /// Opens the next turn, unless there is a reason to sleep.
-    async fn begin_turn(
+    /// Performs an effect. Returns what came of it, if that is an event.
+    ///
+    /// # Errors
+    /// A reason to sleep.
+    async fn do_work(
         &mut self,
-        awake: &mut Awake,
-        place: &mut Place,
-        work: &mut Work,
-        looking: &Looking,
-    ) -> Result<(), Slept> {
-        if let Some((done, _)) = work.stopping.take() {
-            return Err(Slept::Ended(Some(done)));
-        }
-        if work.anew || place.is_asked_back() {
-            return Err(Slept::Yielded);
-        }
-        work.open = self.open_turn(awake).await?;
-        match work.open {
-            Some(_) => {
-                work.closing = None;
-                looking.turn(true);
-                place.busy();
+        effect: Effect<Command>,
+        desk: &mut Desk<'_>,
+    ) -> Result<Option<Event<Command>>, SleepReason> {
+        let event = match effect {
+            Effect::Watch { is_open } => return Ok(none(desk.looking.turn(is_open))),
+            Effect::MarkBusy => return Ok(none(desk.slot.busy())),
+            Effect::MarkIdle => return Ok(none(desk.slot.idle())),
+            Effect::EndTurn => {
+                desk.closing = desk.open.take();
+                return Ok(none(desk.slot.turn_ended()));
             }
-            None => place.idle(),
-        }
+            Effect::Abandon(command) => return Ok(none(drop(command))),
+            Effect::Sleep(reason) => return Err(reason),
+            Effect::Drain => self.drain(desk.awake).await.map(done)?,
+            Effect::CloseLeftOver { forgives } => {
+                self.close_left_over(Arc::clone(&desk.awake.key), forgives).await.map(done)?
+            }
+            Effect::Deliver => self.deliver().await.map(done)?,
+            Effect::ProjectReceipts => self.project_receipts(desk.awake).await.map(done)?,
+            Effect::CheckSlot => Event::Slot { is_asked_back: desk.slot.is_asked_back() },
+            Effect::OpenTurn => Event::Opened(self.open_turn(desk).await?),
+            Effect::Listen { until, is_free, has_more } => self.listen(desk, until, is_free, has_more).await,
+            Effect::Take => {
+                let taken = self.take(desk.awake).await?;
+                Event::Taken { has_more: taken.more, is_closed: taken.closed }
+            }
+            Effect::CloseTurn => self.close_turn(desk.awake, desk.closing.take()).await.map(done)?,
+            Effect::MissDeadline => {
+                Event::Missed { is_models: self.miss_deadline(Arc::clone(&desk.awake.key), desk.open.take()).await? }
+            }
+            Effect::EndOverBound(over) => self.end_over_bound(over).await.map(done)?,
+            Effect::ReplaceReader => self.second_reader(desk.awake).await.map(done)?,
+            Effect::FindEnd => Event::End(ending(&desk.awake.sandbox).await),
+            Effect::Cancel(command) => Event::Cancelled { is_running: self.cancel_by(command).await? },
+            Effect::Prove(command) => self.prove_by(command).await.map(done)?,
+        };
+        Ok(Some(event))
+    }
+
+    async fn cancel_by(&self, command: Command) -> Result<bool, Error> {
+        let Command::Cancel(by, done) = command else { return Ok(false) };
+        self.cancel(by, done).await
+    }
+
+    async fn prove_by(&self, command: Command) -> Result<(), Error> {
+        let Command::Prove(by, done) = command else { return Ok(()) };
+        let proof = match self.session().await? {
+            Some(session) => self.prove(&session, by).await,
+            None => Err("the session is gone".to_owned()),
+        };
+        // The requester may have given up waiting.
+        let _ = done.send(proof);
         Ok(())
-    }
-
-    async fn handle(&mut self, next: Next, awake: &mut Awake, place: &mut Place, work: &mut Work) -> Result<(), Slept> {
-        match next {
-            Next::Halted => Err(Slept::Halted),
-            Next::AskedBack => Err(Slept::Yielded),
-            Next::Asked(Some(command)) => self.obey_awake(command, awake, work).await,
-            Next::Asked(None) => Err(Slept::Ended(None)),
-            Next::SandboxEnded | Next::Rung(Rung::Ended) => Err(Slept::died(ending(&awake.sandbox).await)),
-            Next::Trouble(what) | Next::Rung(Rung::Violation(what)) => Err(Slept::violated(what)),
-            // After the end of a turn it sleeps, and the next message is told.
-            Next::Full(_) if work.open.is_none() => Err(Slept::Yielded),
-            Next::Full(over) => {
-                self.end_over_bound(over).await?;
-                Err(Slept::Cancelled)
-            }
-            Next::ReaderEnded => self.second_reader(awake).await,
-            Next::Rung(Rung::Bell) | Next::More => {
-                let taken = self.take(awake).await?;
-                work.more = taken.more;
-                if taken.closed
-                    && let Some(current) = work.open.take()
-                {
-                    work.end_turn(current, place);
-                }
-                Ok(())
-            }
-            Next::Over => self.time_is_up(awake, place, work).await,
-        }
-    }
-
-    /// Does what a command asks of a session that is awake.
-    async fn obey_awake(&mut self, command: Command, awake: &mut Awake, work: &mut Work) -> Result<(), Slept> {
-        match command {
-            Command::Wake => {
-                self.deliver().await?;
-                return self.project_receipts(awake).await;
-            }
-            Command::Respawn => work.anew = true,
-            Command::Cancel(by, done) => {
-                if self.cancel(by, done).await? {
-                    return Err(Slept::Cancelled);
-                }
-                self.deliver().await?;
-            }
-            Command::Shutdown(done) => work.stopping = Some((done, Instant::now() + DRAIN_TIME_MAX)),
-            Command::Prove(by, done) => {
-                let proof = match self.session().await? {
-                    Some(session) => self.prove(&session, by).await,
-                    None => Err("the session is gone".to_owned()),
-                };
-                // Whoever asked may have given up waiting.
-                let _ = done.send(proof);
-            }
-            other => return Err(Slept::Asked(other)),
-        }
-        Ok(())
-    }
-
-    /// The time of a turn, of a closed turn, of a stop or of an idle session is over.
-    async fn time_is_up(&mut self, awake: &mut Awake, place: &mut Place, work: &mut Work) -> Result<(), Slept> {
-        match (work.open.take(), work.stopping.take()) {
-            (None, _) if work.closing.is_some() => self.close_turn(awake, work.closing.take()).await,
-            (None, _) => Err(Slept::Idle),
-            (Some(_), Some((done, _))) => Err(Slept::Ended(Some(done))),
-            (Some(current), None) => {
-                // A reply that was written in time counts.
-                let taken = self.take(awake).await?;
-                if !taken.closed {
-                    return Err(self.miss_deadline(Arc::clone(&awake.key), current.opened.id).await?);
-                }
-                work.end_turn(current, place);
-                Ok(())
-            }
-        }
     }
 
     /// Waits for what is next. The order is the order of importance; every branch can be dropped without a loss.
-    async fn next(
-        &mut self,
-        awake: &mut Awake,
-        place: &mut Place,
-        looking: &mut Looking,
-        is_free: bool,
-        limit: Instant,
-        more: bool,
-    ) -> Next {
+    async fn listen(&mut self, desk: &mut Desk<'_>, until: Duration, is_free: bool, has_more: bool) -> Event<Command> {
+        let awake = &mut *desk.awake;
         tokio::select! {
             biased;
-            () = self.runtime.latch.shut() => Next::Halted,
-            command = self.mailbox.recv() => Next::Asked(command),
-            () = place.asked_back(), if is_free => Next::AskedBack,
-            () = tokio::time::sleep_until(limit) => Next::Over,
-            _ = awake.sandbox.exited() => Next::SandboxEnded,
-            _ = awake.reader_process.exited() => Next::ReaderEnded,
-            Some(what) = awake.trouble.recv() => Next::Trouble(what),
-            Some(over) = looking.over.recv() => Next::Full(over),
-            () = std::future::ready(()), if more => Next::More,
-            rung = awake.link.rung() => Next::Rung(rung),
+            () = self.runtime.latch.shut() => Event::Halted,
+            command = self.mailbox.recv() => command.map_or(Event::MailboxClosed, Event::Asked),
+            () = desk.slot.asked_back(), if is_free => Event::AskedBack,
+            () = tokio::time::sleep_until(desk.began + until) => Event::TimeOver,
+            _ = awake.sandbox.exited() => Event::SandboxEnded,
+            _ = awake.reader_process.exited() => Event::ReaderEnded,
+            Some(what) = awake.trouble.recv() => Event::Violation(what),
+            Some(over) = desk.looking.over.recv() => Event::Full(over),
+            () = std::future::ready(()), if has_more => Event::Rows,
+            rung = awake.link.rung() => match rung {
+                Rung::Bell => Event::Rows,
+                Rung::Violation(what) => Event::Violation(what),
+                Rung::Ended => Event::SandboxEnded,
+            },
         }
     }
 
-    /// Takes what an earlier launch left, under the turn that was open; then closes that turn.
-    async fn first_drain(&mut self, awake: &mut Awake) -> Result<(), Slept> {
-        self.drain(awake).await?;
-        let (turns, id, key, forgives) =
-            (Arc::clone(&self.runtime.turns), self.id, Arc::clone(&awake.key), self.forgives);
-        let open_turn = self.state().write(move |tx| {
+    /// Closes the turn that an earlier launch left open, once its rows are taken.
+    async fn close_left_over(&self, key: Arc<ContentKey>, forgives: bool) -> Result<(), Error> {
+        let (turns, id) = (Arc::clone(&self.runtime.turns), self.id);
+        let close = self.state().write(move |tx| {
             let Some(open) = turn::open_of(tx, id)? else { return Ok::<_, Error>(()) };
             if forgives {
                 let messages = turn::close(tx, &open, Close::Requeued, "the machine was short of something")?;
@@ -281,14 +176,12 @@ impl Actor {
                 _ => Ok(turn::close(tx, &open, Close::Requeued, ender.requeued()).map(drop)?),
             }
         });
-        open_turn.await?;
-        self.forgives = false;
-        self.deliver().await?;
-        self.project_receipts(awake).await
+        close.await
     }
 
-    /// Opens the next turn, projects it and rings.
-    async fn open_turn(&mut self, awake: &mut Awake) -> Result<Option<Open>, Slept> {
+    /// Opens the next turn, projects it and rings. Returns until when it may go on.
+    async fn open_turn(&mut self, desk: &mut Desk<'_>) -> Result<Option<Duration>, SleepReason> {
+        let awake = &mut *desk.awake;
         let (turns, session, key, since) =
             (Arc::clone(&self.runtime.turns), Arc::clone(&awake.session), Arc::clone(&awake.key), awake.since);
         let (cursor, unreceipted) = (awake.cursor, awake.unreceipted.clone());
@@ -317,14 +210,15 @@ impl Actor {
         self.project(awake, open).await?;
         failpoint::reach("project");
         if awake.link.ring().is_err() {
-            return Err(Slept::died(ending(&awake.sandbox).await));
+            return Err(SleepReason::died(ending(&awake.sandbox).await));
         }
-        Ok(Some(Open { opened, until }))
+        (desk.open, desk.closing) = (Some(opened), None);
+        Ok(Some(until.saturating_duration_since(desk.began)))
     }
 
     /// Projects that the turn is over, and what became of answers as far as that is known.
-    async fn close_turn(&mut self, awake: &mut Awake, closing: Option<Closing>) -> Result<(), Slept> {
-        let Some(Closing { opened, .. }) = closing else { return Ok(()) };
+    async fn close_turn(&self, awake: &mut Awake, closing: Option<Opened>) -> Result<(), SleepReason> {
+        let Some(opened) = closing else { return Ok(()) };
         let receipts = self.receipts(awake).await?;
         let turn = row_of(&opened);
         let routing = projection::routing(&awake.session.origin, awake.cursor);
@@ -332,7 +226,7 @@ impl Actor {
     }
 
     /// Projects the receipts of answers, once there are some: what goes out by a network has its receipt after its turn.
-    pub(crate) async fn project_receipts(&mut self, awake: &mut Awake) -> Result<(), Slept> {
+    pub(crate) async fn project_receipts(&self, awake: &mut Awake) -> Result<(), SleepReason> {
         let receipts = self.receipts(awake).await?;
         if receipts.is_empty() {
             return Ok(());
@@ -352,7 +246,7 @@ impl Actor {
     }
 
     /// Writes to the inbound queue off the runtime's threads; a lock that a sandbox holds ends it.
-    pub(crate) async fn project<F>(&mut self, awake: &mut Awake, write: F) -> Result<(), Slept>
+    pub(crate) async fn project<F>(&self, awake: &mut Awake, write: F) -> Result<(), SleepReason>
     where
         F: FnOnce(&mut Inbound) -> Result<(), crypt::Error> + Send + 'static,
     {
@@ -365,16 +259,16 @@ impl Actor {
             Ok((inbound, written)) => {
                 awake.inbound = Some(inbound);
                 written.map_err(|error| match Shortage::of(&error) {
-                    Some(shortage) => Slept::Short(shortage),
-                    None => Slept::died(error.to_string()),
+                    Some(shortage) => SleepReason::Short(shortage),
+                    None => SleepReason::died(error.to_string()),
                 })
             }
-            Err(_) => Err(Slept::died("writing to its inbound queue failed")),
+            Err(_) => Err(SleepReason::died("writing to its inbound queue failed")),
         }
     }
 
     /// Delivers what has no receipt on the loopback, and notes the receipt; what goes out by a network is left to whoever sends it.
-    pub(crate) async fn deliver(&mut self) -> Result<(), Error> {
+    pub(crate) async fn deliver(&self) -> Result<(), Error> {
         let id = self.id;
         let open = self.state().read(move |tx| Ok::<_, Error>(delivery::open_of(tx, id)?)).await?;
         for delivery in open {
@@ -383,9 +277,10 @@ impl Actor {
         Ok(())
     }
 
-    /// Ends a turn that is over and has no answer. Where a model was being asked or had failed, that is why, and it is no failure
-    /// of the sandbox.
-    async fn miss_deadline(&mut self, key: Arc<ContentKey>, turn: TurnId) -> Result<Slept, Error> {
+    /// Ends a turn that is over and has no answer. Returns whether a model was being asked or had failed: then that is why, and it is
+    /// no failure of the sandbox.
+    async fn miss_deadline(&self, key: Arc<ContentKey>, opened: Option<Opened>) -> Result<bool, Error> {
+        let Some(Opened { id: turn, .. }) = opened else { return Ok(false) };
         let (turns, id) = (Arc::clone(&self.runtime.turns), self.id);
         let is_asking = turns.drafts.is_asking(id, turn);
         let close = self.state().write(move |tx| {
@@ -400,14 +295,16 @@ impl Actor {
         });
         let is_models = close.await?;
         self.deliver().await?;
-        Ok(if is_models { Slept::Cancelled } else { Slept::died("it missed the deadline of its turn") })
+        Ok(is_models)
     }
 }
 
-impl Closing {
-    fn of(opened: Opened) -> Self {
-        Self { opened, at: Instant::now() + CLOSE_AFTER }
-    }
+const fn done<C>((): ()) -> Event<C> {
+    Event::Done
+}
+
+const fn none<C>((): ()) -> Option<Event<C>> {
+    None
 }
 
 fn row_of(opened: &Opened) -> TurnRow {

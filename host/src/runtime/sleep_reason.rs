@@ -1,0 +1,75 @@
+//! The reason for which an awake session goes to sleep.
+//!
+//! Decides nothing: `runtime::work` gives one, `runtime::life` draws the consequences.
+
+use crate::error::Error;
+use crate::runtime::command::Command;
+use crate::session::store::Why;
+use ironclaw_jail::shortage::Shortage;
+
+/// A reason for an awake session to go to sleep; `C` is a command.
+#[derive(Debug)]
+pub(crate) enum SleepReason<C = Command> {
+    /// It had nothing to do for a while.
+    Idle,
+    /// Other sessions need its slot more, or it has to begin anew.
+    Yielded,
+    /// Its turn was ended for no fault of its sandbox, which may still be at it.
+    Cancelled,
+    /// The emergency stop holds.
+    Halted,
+    /// A command asks for something that is done asleep.
+    Asked(C),
+    /// The daemon stops, with the command that says so, or the session is gone.
+    Ended(Option<C>),
+    /// The sandbox ended by itself, or was ended for holding a lock or missing a deadline.
+    Died(Why),
+    /// The sandbox broke the contract.
+    Violated(Why),
+    /// The machine is short of something.
+    Short(Shortage),
+    /// The host itself failed.
+    Broken(Error),
+}
+
+impl<E: Into<Error>> From<E> for SleepReason {
+    fn from(error: E) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
+impl<C> SleepReason<C> {
+    /// The sandbox ended, in the host's own words.
+    pub(crate) fn died(words: impl Into<String>) -> Self {
+        Self::Died(Why::new(words))
+    }
+
+    /// The sandbox broke the contract, in the host's own words.
+    pub(crate) fn violated(words: &'static str) -> Self {
+        Self::Violated(Why::new(words))
+    }
+
+    /// Whether the sandbox is told to go and has time for it; a turn that is still open is no failure then.
+    pub(crate) const fn is_orderly(&self) -> bool {
+        match self {
+            Self::Idle | Self::Yielded | Self::Asked(_) | Self::Ended(_) => true,
+            Self::Cancelled | Self::Halted | Self::Died(_) | Self::Violated(_) | Self::Short(_) | Self::Broken(_) => {
+                false
+            }
+        }
+    }
+
+    /// Whether a command or the end of the session is behind it: the emergency stop does not replace that.
+    pub(crate) const fn is_asked(&self) -> bool {
+        matches!(self, Self::Asked(_) | Self::Ended(_))
+    }
+
+    /// Returns the command in it, if there is one.
+    pub(crate) fn into_command(self) -> Option<C> {
+        match self {
+            Self::Asked(command) => Some(command),
+            Self::Ended(command) => command,
+            _ => None,
+        }
+    }
+}

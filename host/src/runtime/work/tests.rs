@@ -1,0 +1,305 @@
+use super::*;
+use crate::error::Error;
+use crate::runtime::command::Ticket;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+const IDLE: Duration = Duration::from_secs(60);
+const TURN_END: Duration = Duration::from_secs(30);
+
+fn shown(effects: &[Effect<Ticket>]) -> Vec<String> {
+    effects.iter().map(|effect| format!("{effect:?}")).collect()
+}
+
+/// Takes events in order, each at its second, and compares the effects of each.
+fn table(work: &mut Work<Ticket>, rows: Vec<(u64, Event<Ticket>, &[&str])>) {
+    for (now, event, expected) in rows {
+        let named = format!("{event:?}");
+        assert_eq!(shown(&work.step(Duration::from_secs(now), event)), expected, "after {named}");
+    }
+}
+
+/// Work whose first drain is over, before its first turn.
+fn begun() -> Work<Ticket> {
+    let mut work = Work::new(IDLE, true);
+    table(
+        &mut work,
+        vec![
+            (0, Event::Begun, &["Drain"]),
+            (0, Event::Done, &["CloseLeftOver { forgives: true }"]),
+            (0, Event::Done, &["Deliver"]),
+            (0, Event::Done, &["ProjectReceipts"]),
+            (0, Event::Done, &["Watch { is_open: false }", "CheckSlot"]),
+            (0, Event::Slot { is_asked_back: false }, &["OpenTurn"]),
+        ],
+    );
+    assert!(!work.forgives(), "that was used");
+    work
+}
+
+/// Work with a turn that is open until second 30.
+fn with_turn() -> Work<Ticket> {
+    let mut work = begun();
+    let listen = "Listen { until: 30s, is_free: false, has_more: false }";
+    let opened: &[&str] = &["Watch { is_open: true }", "MarkBusy", listen];
+    table(&mut work, vec![(0, Event::Opened(Some(TURN_END)), opened)]);
+    work
+}
+
+/// Work that listens and has no turn.
+fn idle() -> Work<Ticket> {
+    let mut work = begun();
+    let listen = "Listen { until: 60s, is_free: true, has_more: false }";
+    table(&mut work, vec![(0, Event::Opened(None), &["MarkIdle", listen])]);
+    work
+}
+
+const fn taken(is_closed: bool) -> Event<Ticket> {
+    Event::Taken { has_more: false, is_closed }
+}
+
+const fn asked(ask: Ask) -> Event<Ticket> {
+    Event::Asked(Ticket(ask, 7))
+}
+
+fn any_event(kind: u8, flag: bool, number: usize) -> Event<Ticket> {
+    let ticket = Ticket::numbered(number);
+    match kind {
+        0 => Event::Begun,
+        1..=6 => Event::Done,
+        7 => Event::Slept(SleepReason::Broken(Error::Stopping)),
+        8..=10 => Event::Slot { is_asked_back: false },
+        11 => Event::Slot { is_asked_back: true },
+        12..=14 => Event::Opened(flag.then_some(TURN_END)),
+        15 | 16 => Event::Taken { has_more: flag, is_closed: flag },
+        17 => Event::Cancelled { is_running: flag },
+        18 => Event::Missed { is_models: flag },
+        19 => Event::End("its process ended"),
+        20 => Event::AskedBack,
+        21 | 22 => Event::Asked(ticket),
+        23 => Event::TimeOver,
+        24 => Event::ReaderEnded,
+        25 => Event::Full(Over::Bytes),
+        26 => Event::Slept(SleepReason::Asked(ticket)),
+        _ => Event::Rows,
+    }
+}
+
+/// Events of any kind in any order, until it sleeps; each that can come is more frequent than the others.
+fn order() -> impl Strategy<Value = Vec<(u8, bool)>> {
+    prop::collection::vec((0u8..30, any::<bool>()), 0..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 500,
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn no_order_of_events_makes_it_panic_or_lose_a_command(order in order()) {
+        let mut work = begun();
+        let (mut given, mut back) = (0, 0);
+        for (number, (kind, flag)) in order.into_iter().enumerate() {
+            let event = any_event(kind, flag, number);
+            given += Ticket::requests(&event);
+            back += Ticket::requests(&work.step(Duration::from_secs(number as u64), event));
+        }
+        back += Ticket::requests(&work.step(Duration::ZERO, Event::Slept(SleepReason::Idle)));
+        prop_assert_eq!(given, back);
+    }
+
+    #[test]
+    fn it_sleeps_once_and_does_nothing_after_that(order in order()) {
+        let mut work = begun();
+        let mut sleeps = 0;
+        for (number, (kind, flag)) in order.into_iter().enumerate() {
+            let effects = shown(&work.step(Duration::from_secs(number as u64), any_event(kind, flag, number)));
+            prop_assert!(sleeps == 0 || effects.iter().all(|effect| effect.starts_with("Abandon")), "{effects:?}");
+            sleeps += effects.iter().filter(|effect| effect.starts_with("Sleep")).count();
+        }
+        prop_assert!(sleeps <= 1);
+    }
+
+    /// An open turn bounds every wait, and its end is never heard without an answer, a notice or a sleep.
+    #[test]
+    fn the_deadline_of_a_turn_always_ends_it(order in order(), is_closed: bool, is_models: bool) {
+        let mut work = with_turn();
+        for (number, (kind, flag)) in order.into_iter().enumerate() {
+            let effects = work.step(Duration::from_secs(number as u64 / 8), any_event(kind, flag, number));
+            let listens = effects.iter().find_map(|effect| match effect {
+                Effect::Listen { until, .. } => Some(*until),
+                _ => None,
+            });
+            if work.open_until.is_none() || matches!(work.stage, Stage::Over) {
+                return Ok(());
+            }
+            prop_assert!(listens.is_none_or(|until| until <= TURN_END), "{listens:?}");
+        }
+        if matches!(work.stage, Stage::Listening) {
+            let is_stopping = work.stopping.is_some();
+            let effects = shown(&work.step(TURN_END, Event::TimeOver));
+            if is_stopping {
+                prop_assert!(effects[0].starts_with("Sleep(Ended(Some(Ticket(Shutdown"), "{effects:?}");
+                return Ok(());
+            }
+            prop_assert_eq!(&effects, &["Take"]);
+            let effects = shown(&work.step(TURN_END, taken(is_closed)));
+            prop_assert_eq!(effects[0].as_str(), if is_closed { "EndTurn" } else { "MissDeadline" });
+            if !is_closed {
+                let effects = shown(&work.step(TURN_END, Event::Missed { is_models }));
+                prop_assert!(effects[0].starts_with("Sleep"), "{effects:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_respawn_or_a_shutdown_opens_no_further_turn(order in order(), is_shutdown: bool) {
+        let mut work = with_turn();
+        let ask = if is_shutdown { Ask::Shutdown } else { Ask::Respawn };
+        let effects = shown(&work.step(Duration::from_secs(1), asked(ask)));
+        prop_assert!(effects[1].starts_with("Listen"), "the open turn may end: {effects:?}");
+        for (number, (kind, flag)) in order.into_iter().enumerate() {
+            let effects = shown(&work.step(Duration::from_secs(1), any_event(kind, flag, number)));
+            prop_assert!(!effects.iter().any(|effect| effect == "OpenTurn" || effect == "CheckSlot"), "{effects:?}");
+        }
+    }
+
+    /// A turn is opened only where none is open, and only after the look at the slot.
+    #[test]
+    fn one_turn_is_open_at_a_time(order in order()) {
+        let mut work = begun();
+        for (number, (kind, flag)) in order.into_iter().enumerate() {
+            let event = any_event(kind, flag, number);
+            let is_free = matches!(event, Event::Slot { is_asked_back: false });
+            let effects = shown(&work.step(Duration::from_secs(number as u64), event));
+            let opens = effects.iter().any(|effect| effect == "OpenTurn");
+            prop_assert!(!opens || (is_free && work.open_until.is_none()), "{effects:?}");
+        }
+    }
+}
+
+#[test]
+fn an_emergency_stop_and_a_breach_end_it_at_once() {
+    for make in [with_turn, idle] {
+        table(&mut make(), vec![(1, Event::Halted, &["Sleep(Halted)"])]);
+        let violated = "Sleep(Violated(Why { words: \"noise\", detail: \"\" }))";
+        table(&mut make(), vec![(1, Event::Violation("noise"), &[violated])]);
+    }
+}
+
+#[test]
+fn a_turn_is_opened_answered_and_closed_then_it_sleeps() {
+    let mut work = with_turn();
+    let ended: &[&str] = &["EndTurn", "Watch { is_open: false }", "CheckSlot"];
+    let listen = |until: &str| format!("Listen {{ until: {until}, is_free: true, has_more: false }}");
+    let (closing, free) = (listen("5.02s"), listen("65s"));
+    table(
+        &mut work,
+        vec![
+            (5, Event::Rows, &["Take"]),
+            (5, taken(true), ended),
+            (5, Event::Slot { is_asked_back: false }, &["OpenTurn"]),
+            (5, Event::Opened(None), &["MarkIdle", &closing]),
+            (6, Event::TimeOver, &["CloseTurn"]),
+            (6, Event::Done, &["Watch { is_open: false }", "CheckSlot"]),
+            (6, Event::Slot { is_asked_back: false }, &["OpenTurn"]),
+            (6, Event::Opened(None), &["MarkIdle", &free]),
+            (65, Event::TimeOver, &["Sleep(Idle)"]),
+        ],
+    );
+}
+
+#[test]
+fn the_next_turn_takes_the_place_of_a_closing_one() {
+    let mut work = with_turn();
+    work.step(Duration::from_secs(5), Event::Rows);
+    work.step(Duration::from_secs(5), taken(true));
+    work.step(Duration::from_secs(5), Event::Slot { is_asked_back: false });
+    let listen = "Listen { until: 35s, is_free: false, has_more: false }";
+    let next = Event::Opened(Some(Duration::from_secs(35)));
+    table(&mut work, vec![(5, next, &["Watch { is_open: true }", "MarkBusy", listen])]);
+}
+
+#[test]
+fn a_missed_deadline_is_the_models_or_the_sandboxs() {
+    for (is_models, reason) in [
+        (true, "Sleep(Cancelled)"),
+        (false, "Sleep(Died(Why { words: \"it missed the deadline of its turn\", detail: \"\" }))"),
+    ] {
+        table(
+            &mut with_turn(),
+            vec![
+                (30, Event::TimeOver, &["Take"]),
+                (30, taken(false), &["MissDeadline"]),
+                (30, Event::Missed { is_models }, &[reason]),
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_reply_at_the_deadline_counts() {
+    table(
+        &mut with_turn(),
+        vec![
+            (30, Event::TimeOver, &["Take"]),
+            (30, taken(true), &["EndTurn", "Watch { is_open: false }", "CheckSlot"]),
+        ],
+    );
+}
+
+#[test]
+fn a_shutdown_waits_for_the_turn_up_to_a_bound() {
+    let mut work = with_turn();
+    let listen = "Listen { until: 11s, is_free: false, has_more: false }";
+    table(
+        &mut work,
+        vec![
+            (1, asked(Ask::Shutdown), &["Watch { is_open: true }", listen]),
+            (11, Event::TimeOver, &["Sleep(Ended(Some(Ticket(Shutdown, 7))))"]),
+        ],
+    );
+    let ended = "Sleep(Ended(Some(Ticket(Shutdown, 7))))";
+    table(&mut idle(), vec![(1, asked(Ask::Shutdown), &["Watch { is_open: false }", ended])]);
+}
+
+#[test]
+fn a_full_workspace_ends_the_turn_or_begins_anew() {
+    table(
+        &mut with_turn(),
+        vec![(1, Event::Full(Over::Bytes), &["EndOverBound(Bytes)"]), (1, Event::Done, &["Sleep(Cancelled)"])],
+    );
+    table(&mut idle(), vec![(1, Event::Full(Over::Bytes), &["Sleep(Yielded)"])]);
+}
+
+#[test]
+fn commands_are_done_awake_or_put_it_to_sleep() {
+    for ask in [Ask::Stop, Ask::Release, Ask::Remove] {
+        let sleeps = format!("Sleep(Asked(Ticket({ask:?}, 7)))");
+        table(&mut with_turn(), vec![(1, asked(ask), &[&sleeps])]);
+    }
+    let go_on: &[&str] = &["Watch { is_open: false }", "CheckSlot"];
+    table(
+        &mut idle(),
+        vec![(1, asked(Ask::Wake), &["Deliver"]), (1, Event::Done, &["ProjectReceipts"]), (1, Event::Done, go_on)],
+    );
+    table(&mut idle(), vec![(1, asked(Ask::Prove), &["Prove(Ticket(Prove, 7))"]), (1, Event::Done, go_on)]);
+    table(
+        &mut with_turn(),
+        vec![
+            (1, asked(Ask::Cancel), &["Cancel(Ticket(Cancel, 7))"]),
+            (1, Event::Cancelled { is_running: true }, &["Sleep(Cancelled)"]),
+        ],
+    );
+    table(
+        &mut idle(),
+        vec![
+            (1, asked(Ask::Cancel), &["Cancel(Ticket(Cancel, 7))"]),
+            (1, Event::Cancelled { is_running: false }, &["Deliver"]),
+            (1, Event::Done, go_on),
+        ],
+    );
+}
