@@ -45,6 +45,22 @@ struct Desk<'a> {
     began: Instant,
 }
 
+impl Desk<'_> {
+    /// Performs an effect that has no result.
+    fn do_at_once(&mut self, effect: Effect<Command>) {
+        match effect {
+            Effect::Watch { is_open } => self.looking.turn(is_open),
+            Effect::MarkBusy => self.slot.busy(),
+            Effect::MarkIdle => self.slot.idle(),
+            Effect::EndTurn => {
+                self.closing = self.open.take();
+                self.slot.turn_ended();
+            }
+            other => drop(other),
+        }
+    }
+}
+
 /// Finds out what a sandbox says by its end. One that has closed its link and stays is ended when the session goes to sleep.
 async fn ending(sandbox: &Jailed) -> &'static str {
     match tokio::time::timeout(EXIT_TIME_MAX, sandbox.exited()).await {
@@ -82,14 +98,6 @@ impl Actor {
         desk: &mut Desk<'_>,
     ) -> Result<Option<Event<Command>>, SleepReason> {
         let event = match effect {
-            Effect::Watch { is_open } => return Ok(none(desk.looking.turn(is_open))),
-            Effect::MarkBusy => return Ok(none(desk.slot.busy())),
-            Effect::MarkIdle => return Ok(none(desk.slot.idle())),
-            Effect::EndTurn => {
-                desk.closing = desk.open.take();
-                return Ok(none(desk.slot.turn_ended()));
-            }
-            Effect::Abandon(command) => return Ok(none(drop(command))),
             Effect::Sleep(reason) => return Err(reason),
             Effect::Drain => self.drain(desk.awake).await.map(done)?,
             Effect::CloseLeftOver { forgives } => {
@@ -113,6 +121,10 @@ impl Actor {
             Effect::FindEnd => Event::End(ending(&desk.awake.sandbox).await),
             Effect::Cancel(command) => Event::Cancelled { is_running: self.cancel_by(command).await? },
             Effect::Prove(command) => self.prove_by(command).await.map(done)?,
+            other => {
+                desk.do_at_once(other);
+                return Ok(None);
+            }
         };
         Ok(Some(event))
     }
@@ -301,10 +313,6 @@ impl Actor {
 
 const fn done<C>((): ()) -> Event<C> {
     Event::Done
-}
-
-const fn none<C>((): ()) -> Option<Event<C>> {
-    None
 }
 
 fn row_of(opened: &Opened) -> TurnRow {

@@ -418,6 +418,15 @@ fn a_stop_in_line_leaves_it_after_the_record_says_so() {
 }
 
 #[test]
+fn an_emergency_stop_in_line_leaves_it() {
+    let mut life = Life::new(FAILURES_MAX);
+    for event in [Event::Begun, Event::Done, found(), Event::Work(true), Event::Measured(None)] {
+        life.step(event);
+    }
+    table(&mut life, vec![(Event::Halted, &["GiveSlotBack", "Show(Asleep)", "Find"])]);
+}
+
+#[test]
 fn a_command_in_line_keeps_the_place_there() {
     let mut life = Life::new(FAILURES_MAX);
     for event in [Event::Begun, Event::Done, found(), Event::Work(true), Event::Measured(None)] {
